@@ -1,0 +1,30 @@
+"""robustgen regenerates ImageNet-C and ImageNet-P from your own images."""
+
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from robustgen.api import CORRUPTIONS, EDITIONS, corrupt, prepare
+
+_PUBLIC = {
+    "CORRUPTIONS": "robustgen.api",
+    "EDITIONS": "robustgen.api",
+    "corrupt": "robustgen.api",
+    "prepare": "robustgen.api",
+}
+
+__all__ = ["CORRUPTIONS", "EDITIONS", "__version__", "corrupt", "prepare"]
+
+
+def __getattr__(name: str) -> Any:
+    # Public names load on first use, so that `robustgen --help` need not import OpenCV and numba.
+    if name not in _PUBLIC:
+        raise AttributeError(f"module 'robustgen' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_PUBLIC[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

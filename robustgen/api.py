@@ -1,0 +1,69 @@
+"""The functions that a user calls from Python."""
+
+from typing import Any
+
+import numpy as np
+
+from robustgen.editions import EDITIONS, check_size, edition_called, prepare
+from robustgen.effects import Rng
+from robustgen.errors import ArgumentTypeError
+from robustgen.image import Rgb, as_rgb
+from robustgen.registry import corruptions, look_up
+
+CORRUPTIONS = corruptions()
+
+__all__ = ["CORRUPTIONS", "EDITIONS", "corrupt", "prepare"]
+
+
+def as_rng(rng: Any) -> Rng:
+    """A generator from an int seed, None (fresh entropy), or a generator, which is passed through."""
+    if isinstance(rng, (np.random.Generator, np.random.RandomState)):
+        return rng
+    if rng is None or (isinstance(rng, (int, np.integer)) and not isinstance(rng, bool) and rng >= 0):
+        return np.random.default_rng(rng)
+    raise ArgumentTypeError(
+        "rng must be a non-negative int, a numpy.random.Generator, a numpy.random.RandomState or None, "
+        f"not {rng!r}"
+    )
+
+
+def corrupt(
+    image: Any,
+    corruption: str,
+    severity: int,
+    *,
+    edition: str = "imagenet",
+    scale: int | None = None,
+    rng: Any = None,
+) -> Rgb:
+    """Apply one corruption of ImageNet-C.
+
+    Parameters
+    ----------
+    image : uint8 ndarray of shape (H, W, 3) or (H, W), or a Pillow image
+        Any size of at least 32 x 32 pixels. It is not resized (see `prepare`) and not modified.
+    corruption : str
+        A name in `CORRUPTIONS`.
+    severity : int
+        1 to 5.
+    edition : str
+        Whose constants are used; ``"folder"`` takes those nearest to the image's size.
+    scale : int, optional
+        224, 299, 64 or 32: these constants instead of the edition's.
+    rng : int, numpy.random.Generator, numpy.random.RandomState or None
+        A RandomState gives its draws in the order of the published scripts, and so their pixels.
+
+    Returns
+    -------
+    uint8 ndarray of shape (H, W, 3)
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        A ValueError or TypeError that says what is wrong, and the nearest name.
+    """
+    operation = look_up("corruption", corruption, CORRUPTIONS)
+    pixels = check_size(as_rgb(image))
+    parameters = operation.parameters(severity, edition_called(edition).scale_for(pixels, scale))
+    corrupted: Rgb = operation.function(pixels, parameters, as_rng(rng))
+    return corrupted

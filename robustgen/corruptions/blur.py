@@ -1,0 +1,141 @@
+"""Blur: defocus, frosted glass, motion, zoom, and Gaussian as the extra one."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from robustgen import effects, kernels
+from robustgen.effects import MotionEngine, Rng
+from robustgen.image import Rgb, gaussian, to_uint8, unit
+from robustgen.opencv import cv2
+from robustgen.registry import corruption
+
+
+@dataclass(frozen=True)
+class DefocusBlur:
+    """Aperture of `radius` pixels, its edge softened by a Gaussian of `alias_blur` pixels."""
+
+    radius: float
+    alias_blur: float
+
+
+@corruption(
+    "blur",
+    DefocusBlur,
+    {
+        224: ((3, 0.1), (4, 0.5), (6, 0.5), (8, 0.5), (10, 0.5)),
+        299: ((4, 0.1), (5, 0.5), (7, 0.5), (10, 0.5), (12, 0.5)),
+        64: ((0.5, 0.6), (1, 0.1), (1.5, 0.1), (2.5, 0.01), (3, 0.1)),
+        32: ((0.3, 0.4), (0.4, 0.5), (0.5, 0.6), (1, 0.2), (1.5, 0.1)),
+    },
+)
+def defocus_blur(image: Rgb, parameters: DefocusBlur, rng: Rng) -> Rgb:
+    """Spread every pixel over a disk."""
+    kernel = effects.disk(parameters.radius, parameters.alias_blur)
+    return to_uint8(cv2.filter2D(unit(image), -1, kernel))
+
+
+@dataclass(frozen=True)
+class GlassBlur:
+    """Gaussian `sigma` before and after `iterations` of displacing pixels by up to `max_delta`."""
+
+    sigma: float
+    max_delta: int
+    iterations: int
+
+
+@corruption(
+    "blur",
+    GlassBlur,
+    {
+        224: ((0.7, 1, 2), (0.9, 2, 1), (1, 2, 3), (1.1, 3, 2), (1.5, 4, 2)),
+        299: ((0.8, 1, 3), (1, 3, 1), (1.1, 2, 4), (1.2, 4, 2), (1.6, 5, 2)),
+        64: ((0.1, 1, 1), (0.5, 1, 1), (0.6, 1, 2), (0.7, 2, 1), (0.9, 2, 2)),
+        32: ((0.05, 1, 1), (0.25, 1, 1), (0.4, 1, 1), (0.25, 1, 2), (0.4, 1, 2)),
+    },
+)
+def glass_blur(image: Rgb, parameters: GlassBlur, rng: Rng) -> Rgb:
+    """Look through frosted glass: pixels are taken from their neighbours at random."""
+    reach, iterations = parameters.max_delta, parameters.iterations
+    visits = (image.shape[0] - 2 * reach) * (image.shape[1] - 2 * reach) * iterations
+    moves = effects.integers(rng, -reach, reach, (visits, 2))
+    shuffled = to_uint8(gaussian(unit(image), parameters.sigma))
+    kernels.glass_shuffle(shuffled, moves, reach, iterations)
+    return to_uint8(gaussian(unit(shuffled), parameters.sigma))
+
+
+@dataclass(frozen=True)
+class MotionBlur:
+    """Trail of 2 ceil(`radius`) + 1 pixels, fading as a Gaussian of `sigma` pixels."""
+
+    radius: float
+    sigma: float
+    engine: MotionEngine = "exact"
+
+
+@corruption(
+    "blur",
+    MotionBlur,
+    {
+        224: ((10, 3), (15, 5), (15, 8), (15, 12), (20, 15)),
+        299: ((12, 4), (17, 6), (17, 9), (17, 13), (22, 16)),
+        64: ((10, 1), (10, 1.5), (10, 2), (10, 2.5), (12, 3)),
+        32: ((6, 1), (6, 1.5), (6, 2), (8, 2), (9, 2.5)),
+    },
+)
+def motion_blur(image: Rgb, parameters: MotionBlur, rng: Rng) -> Rgb:
+    """Move the camera in a straight line within 45 degrees of the horizontal."""
+    angle = rng.uniform(-45, 45)
+    return effects.motion_blur(image, parameters.radius, parameters.sigma, angle, parameters.engine)
+
+
+@dataclass(frozen=True)
+class ZoomBlur:
+    """Zoom factors from 1 to `stop`, `step` apart."""
+
+    stop: float
+    step: float
+
+
+@corruption(
+    "blur",
+    ZoomBlur,
+    {
+        224: ((1.11, 0.01), (1.16, 0.01), (1.21, 0.02), (1.26, 0.02), (1.31, 0.03)),
+        299: 224,
+        64: ((1.06, 0.01), (1.11, 0.01), (1.16, 0.01), (1.21, 0.01), (1.26, 0.01)),
+        32: 64,
+    },
+)
+def zoom_blur(image: Rgb, parameters: ZoomBlur, rng: Rng) -> Rgb:
+    """Move the camera towards the scene: the mean of the image and its zooms."""
+    x = unit(image, np.float32)
+    # Floating point adds the stop itself to some of these ranges; the data was made with it.
+    factors = np.arange(1, parameters.stop, parameters.step)
+    total = np.zeros_like(x)
+    for factor in factors:
+        total += effects.zoom(x, factor)
+    return to_uint8((x + total) / np.float32(len(factors) + 1))
+
+
+@dataclass(frozen=True)
+class GaussianBlur:
+    """Standard deviation `sigma` in pixels."""
+
+    sigma: float
+
+
+@corruption(
+    "blur",
+    GaussianBlur,
+    {
+        224: (1, 2, 3, 4, 6),
+        299: (1.5, 2.5, 3.5, 4.5, 6.5),
+        64: (0.5, 0.75, 1, 1.25, 1.5),
+        32: (0.4, 0.6, 0.7, 0.8, 1),
+    },
+    common=False,
+)
+def gaussian_blur(image: Rgb, parameters: GaussianBlur, rng: Rng) -> Rgb:
+    """Filter with a Gaussian."""
+    return to_uint8(gaussian(unit(image), parameters.sigma))

@@ -1,0 +1,147 @@
+"""Digital: contrast, elastic transform, pixelate, JPEG, and saturate as the extra one."""
+
+from dataclasses import dataclass
+from io import BytesIO
+
+import numpy as np
+from PIL import Image
+
+from robustgen import effects
+from robustgen.effects import Rng
+from robustgen.image import Rgb, resize, to_uint8, unit
+from robustgen.registry import corruption
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """What the distance from the mean is multiplied by."""
+
+    factor: float
+
+
+@corruption(
+    "digital",
+    Contrast,
+    {224: (0.4, 0.3, 0.2, 0.1, 0.05), 299: 224, 64: 224, 32: (0.75, 0.5, 0.4, 0.3, 0.15)},
+)
+def contrast(image: Rgb, parameters: Contrast, rng: Rng) -> Rgb:
+    """Draw every value towards the mean of its channel."""
+    means = np.mean(unit(image), axis=(0, 1))
+    levels = np.arange(256)[:, None] / 255.0
+    return effects.look_up(image, to_uint8((levels - means) * parameters.factor + means))
+
+
+@dataclass(frozen=True)
+class ElasticTransform:
+    """Displacement by `alpha` times noise smoothed by `sigma`, after an affine map; all in pixels.
+
+    The map's three anchor points are moved by up to `jitter` in each direction.
+    """
+
+    alpha: float
+    sigma: float
+    jitter: float
+
+
+def _elastic(unit_of_length: float, *rows: tuple[float, float, float]) -> tuple[tuple[float, ...], ...]:
+    return tuple(tuple(unit_of_length * value for value in row) for row in rows)
+
+
+_ELASTIC_LARGE = ((2, 0.7, 0.1), (2, 0.08, 0.2), (0.05, 0.01, 0.02), (0.07, 0.01, 0.02), (0.12, 0.01, 0.02))
+
+
+@corruption(
+    "digital",
+    ElasticTransform,
+    {
+        # 244 is the scripts' own, at a side of 224; so is 360 at 299.
+        224: _elastic(244, *_ELASTIC_LARGE),
+        299: _elastic(360, *_ELASTIC_LARGE),
+        64: _elastic(
+            64, (0, 0, 0.08), (0.05, 0.3, 0.06), (0.1, 0.08, 0.06), (0.1, 0.03, 0.03), (0.16, 0.03, 0.02)
+        ),
+        32: _elastic(
+            32, (0, 0, 0.08), (0.05, 0.2, 0.07), (0.08, 0.06, 0.06), (0.1, 0.04, 0.05), (0.1, 0.03, 0.03)
+        ),
+    },
+)
+def elastic_transform(image: Rgb, parameters: ElasticTransform, rng: Rng) -> Rgb:
+    """Stretch and contract small regions."""
+    p = parameters
+    x = effects.jittered_affine(unit(image, np.float32), p.jitter, rng)
+    dx = effects.smooth_field(image.shape[:2], p.alpha, p.sigma, rng)
+    dy = effects.smooth_field(image.shape[:2], p.alpha, p.sigma, rng)
+    return to_uint8(effects.displace(x, dx, dy))
+
+
+@dataclass(frozen=True)
+class Pixelate:
+    """`fraction` of the side that is left."""
+
+    fraction: float
+
+
+@corruption(
+    "digital",
+    Pixelate,
+    {
+        224: (0.6, 0.5, 0.4, 0.3, 0.25),
+        299: (0.5, 0.4, 0.3, 0.25, 0.2),
+        64: (0.9, 0.8, 0.7, 0.6, 0.5),
+        32: (0.95, 0.9, 0.85, 0.75, 0.65),
+    },
+)
+def pixelate(image: Rgb, parameters: Pixelate, rng: Rng) -> Rgb:
+    """Shrink and enlarge again, without smoothing."""
+    height, width = image.shape[:2]
+    fraction, box = parameters.fraction, Image.Resampling.BOX
+    small = resize(image, int(width * fraction), int(height * fraction), box)
+    return resize(small, width, height, box)
+
+
+@dataclass(frozen=True)
+class JpegCompression:
+    """Pillow's JPEG `quality`."""
+
+    quality: int
+
+
+@corruption(
+    "digital",
+    JpegCompression,
+    {
+        224: (25, 18, 15, 10, 7),
+        299: (23, 16, 13, 8, 5),
+        64: (65, 58, 50, 40, 25),
+        32: (80, 65, 58, 50, 40),
+    },
+)
+def jpeg_compression(image: Rgb, parameters: JpegCompression, rng: Rng) -> Rgb:
+    """Go once through a JPEG file of low quality."""
+    buffer = BytesIO()
+    Image.fromarray(image).save(buffer, "JPEG", quality=parameters.quality)
+    return np.asarray(Image.open(buffer))
+
+
+@dataclass(frozen=True)
+class Saturate:
+    """HSV saturation times `gain` plus `offset`."""
+
+    gain: float
+    offset: float
+
+
+@corruption(
+    "digital",
+    Saturate,
+    {
+        224: ((0.3, 0), (0.1, 0), (2, 0), (5, 0.1), (20, 0.2)),
+        299: 224,
+        64: ((0.3, 0), (0.1, 0), (2, 0), (5, 0.1), (30, 0.2)),
+        32: ((0.3, 0), (0.1, 0), (1.5, 0), (2, 0.1), (2.5, 0.2)),
+    },
+    common=False,
+)
+def saturate(image: Rgb, parameters: Saturate, rng: Rng) -> Rgb:
+    """Change the HSV saturation."""
+    return effects.change_hsv(image, parameters.gain, parameters.offset)

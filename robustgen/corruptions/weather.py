@@ -1,0 +1,194 @@
+"""Weather: snow, frost, fog, brightness, and spatter as the extra one."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from robustgen import effects, kernels
+from robustgen.effects import MotionEngine, Rng
+from robustgen.image import Rgb, gaussian, to_uint8, unit
+from robustgen.registry import corruption
+
+
+@dataclass(frozen=True)
+class Snow:
+    """Flakes from N(`loc`, `scale`), enlarged by `zoom`, cut off under `threshold`, blown along a line.
+
+    `radius` and `sigma` (pixels) are the motion blur's; `mix` is the weight of the unwhitened image.
+    """
+
+    loc: float
+    scale: float
+    zoom: float
+    threshold: float
+    radius: float
+    sigma: float
+    mix: float
+    engine: MotionEngine = "exact"
+
+
+@corruption(
+    "weather",
+    Snow,
+    {
+        224: (
+            (0.1, 0.3, 3, 0.5, 10, 4, 0.8),
+            (0.2, 0.3, 2, 0.5, 12, 4, 0.7),
+            (0.55, 0.3, 4, 0.9, 12, 8, 0.7),
+            (0.55, 0.3, 4.5, 0.85, 12, 8, 0.65),
+            (0.55, 0.3, 2.5, 0.85, 12, 12, 0.55),
+        ),
+        299: 224,
+        64: (
+            (0.1, 0.2, 1, 0.6, 8, 3, 0.8),
+            (0.1, 0.2, 1, 0.5, 10, 4, 0.8),
+            (0.15, 0.3, 1.75, 0.55, 10, 4, 0.7),
+            (0.25, 0.3, 2.25, 0.6, 12, 6, 0.65),
+            (0.3, 0.3, 1.25, 0.65, 14, 12, 0.6),
+        ),
+        32: (
+            (0.1, 0.2, 1, 0.6, 8, 3, 0.95),
+            (0.1, 0.2, 1, 0.5, 10, 4, 0.9),
+            (0.15, 0.3, 1.75, 0.55, 10, 4, 0.9),
+            (0.25, 0.3, 2.25, 0.6, 12, 6, 0.85),
+            (0.3, 0.3, 1.25, 0.65, 14, 12, 0.8),
+        ),
+    },
+)
+def snow(image: Rgb, parameters: Snow, rng: Rng) -> Rgb:
+    """Let wind-blown snow fall on a whitened image."""
+    p = parameters
+    flakes = effects.snow_layer(image.shape[:2], p.loc, p.scale, p.zoom, p.threshold, rng)
+    layer = unit(effects.motion_blur(flakes, p.radius, p.sigma, rng.uniform(-135, -45), p.engine))
+    return to_uint8(effects.snowfall(unit(image, np.float32), p.mix, layer))
+
+
+@dataclass(frozen=True)
+class Frost:
+    """Weights of the image and of the frost; the photograph is shrunk by `shrink` first.
+
+    `directory` names another copy of the photographs than the installed one.
+    """
+
+    image_weight: float
+    frost_weight: float
+    shrink: float = 1.0
+    directory: str | None = None
+
+
+@corruption(
+    "weather",
+    Frost,
+    {
+        224: ((1, 0.4), (0.8, 0.6), (0.7, 0.7), (0.65, 0.7), (0.6, 0.75)),
+        299: 224,
+        64: ((1, 0.3, 0.3), (0.9, 0.4, 0.3), (0.8, 0.45, 0.3), (0.75, 0.5, 0.3), (0.7, 0.55, 0.3)),
+        32: ((1, 0.2, 0.2), (1, 0.3, 0.2), (0.9, 0.4, 0.2), (0.85, 0.4, 0.2), (0.75, 0.45, 0.2)),
+    },
+)
+def frost(image: Rgb, parameters: Frost, rng: Rng) -> Rgb:
+    """Add a window of a photograph of frost."""
+    p = parameters
+    crop = effects.frost_crop(image.shape[:2], p.shrink, p.directory, rng)
+    return np.clip(p.image_weight * image + p.frost_weight * crop, 0, 255).astype(np.uint8)
+
+
+@dataclass(frozen=True)
+class Fog:
+    """`strength` of the fog, `decay` of its roughness from coarse to fine."""
+
+    strength: float
+    decay: float
+
+
+@corruption(
+    "weather",
+    Fog,
+    {
+        224: ((1.5, 2), (2, 2), (2.5, 1.7), (2.5, 1.5), (3, 1.4)),
+        299: ((1.5, 2), (2, 2), (2.5, 1.8), (2.5, 1.6), (3, 1.5)),
+        64: ((0.4, 3), (0.7, 3), (1, 2.5), (1.5, 2), (2, 1.75)),
+        32: ((0.2, 3), (0.5, 3), (0.75, 2.5), (1, 2), (1.5, 1.75)),
+    },
+)
+def fog(image: Rgb, parameters: Fog, rng: Rng) -> Rgb:
+    """Add a plasma fractal and scale back to the image's own maximum."""
+    x = unit(image)
+    brightest = x.max()
+    x += parameters.strength * effects.plasma(image.shape[:2], parameters.decay, rng)[:, :, None]
+    return to_uint8(x * brightest / (brightest + parameters.strength))
+
+
+@dataclass(frozen=True)
+class Brightness:
+    """What is `added` to the HSV value."""
+
+    added: float
+
+
+@corruption(
+    "weather",
+    Brightness,
+    {224: (0.1, 0.2, 0.3, 0.4, 0.5), 299: 224, 64: 224, 32: (0.05, 0.1, 0.15, 0.2, 0.3)},
+)
+def brightness(image: Rgb, parameters: Brightness, rng: Rng) -> Rgb:
+    """Raise the HSV value."""
+    return effects.change_hsv(image, value_offset=parameters.added)
+
+
+@dataclass(frozen=True)
+class Spatter:
+    """Drops where Gaussian-smoothed N(`loc`, `scale`) exceeds `threshold`; `mud` or else water."""
+
+    loc: float
+    scale: float
+    sigma: float
+    threshold: float
+    strength: float
+    mud: int
+
+
+@corruption(
+    "weather",
+    Spatter,
+    {
+        224: (
+            (0.65, 0.3, 4, 0.69, 0.6, 0),
+            (0.65, 0.3, 3, 0.68, 0.6, 0),
+            (0.65, 0.3, 2, 0.68, 0.5, 0),
+            (0.65, 0.3, 1, 0.65, 1.5, 1),
+            (0.67, 0.4, 1, 0.65, 1.5, 1),
+        ),
+        299: (
+            (0.65, 0.3, 4, 0.69, 0.9, 0),
+            (0.65, 0.3, 3.5, 0.68, 0.9, 0),
+            (0.65, 0.3, 3, 0.68, 0.8, 0),
+            (0.65, 0.3, 1.2, 0.65, 1.8, 1),
+            (0.67, 0.4, 1.2, 0.65, 1.8, 1),
+        ),
+        64: (
+            (0.62, 0.1, 0.7, 0.7, 0.6, 0),
+            (0.65, 0.1, 0.8, 0.7, 0.6, 0),
+            (0.65, 0.3, 1, 0.69, 0.6, 0),
+            (0.65, 0.1, 0.7, 0.68, 0.6, 1),
+            (0.65, 0.1, 0.5, 0.67, 0.6, 1),
+        ),
+        32: (
+            (0.62, 0.1, 0.7, 0.7, 0.5, 0),
+            (0.65, 0.1, 0.8, 0.7, 0.5, 0),
+            (0.65, 0.3, 1, 0.69, 0.5, 0),
+            (0.65, 0.1, 0.7, 0.69, 0.6, 1),
+            (0.65, 0.1, 0.5, 0.68, 0.6, 1),
+        ),
+    },
+    common=False,
+)
+def spatter(image: Rgb, parameters: Spatter, rng: Rng) -> Rgb:
+    """Splash water or mud on the lens."""
+    p = parameters
+    x = unit(image, np.float32)
+    layer = gaussian(rng.normal(size=image.shape[:2], loc=p.loc, scale=p.scale), p.sigma)
+    layer[layer < p.threshold] = 0
+    if p.mud:
+        return to_uint8(effects.muddy(x, layer > p.threshold, p.strength))
+    return to_uint8(effects.wet(x, layer, p.strength))

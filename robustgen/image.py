@@ -1,0 +1,183 @@
+"""The pixel contract and the geometry everything else is built on.
+
+An image is a uint8 array of shape (H, W, 3), RGB. Operations work on *unit*
+images, floats in [0, 1], and come back with `to_uint8`, which truncates: the
+published images were made by ``np.uint8(255 * x)``, never by rounding.
+"""
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+from robustgen import kernels
+from robustgen.errors import ArgumentError, ArgumentTypeError, ImageError
+
+Rgb = npt.NDArray[np.uint8]
+Floats = npt.NDArray[np.floating[Any]]
+
+SMALLEST_SIDE = 32
+# Resizing an extremely long image by its shorter side would ask for gigabytes.
+MOST_PIXELS = 100_000_000
+
+
+def as_rgb(image: Any) -> Rgb:
+    """Return `image` as a C-contiguous uint8 array of shape (H, W, 3), RGB.
+
+    Parameters
+    ----------
+    image : uint8 ndarray of shape (H, W, 3) or (H, W), or a Pillow image
+
+    Raises
+    ------
+    ArgumentTypeError
+        Neither an array of dtype uint8 nor a Pillow image.
+    ArgumentError
+        An array of another shape, or an empty one.
+    """
+    if isinstance(image, Image.Image):
+        image = np.asarray(image.convert("RGB"))
+    if not isinstance(image, np.ndarray):
+        raise ArgumentTypeError(f"image must be a NumPy array or a Pillow image, not {type(image).__name__}")
+    if image.dtype != np.uint8:
+        raise ArgumentTypeError(f"image must have dtype uint8, not {image.dtype}")
+    if image.ndim == 2:
+        image = np.repeat(image[:, :, None], 3, axis=2)
+    if image.ndim != 3 or image.shape[2] != 3 or not image.size:
+        raise ArgumentError(f"image must have shape (H, W, 3) or (H, W), not {image.shape}")
+    return np.ascontiguousarray(image)
+
+
+def unit(image: Rgb, dtype: npt.DTypeLike = np.float64) -> Floats:
+    """`image` divided by 255, as float64 or float32."""
+    scale = np.dtype(dtype).type(255)
+    divided: Floats = np.divide(image, scale, dtype=dtype)
+    return divided
+
+
+def to_uint8(values: Floats) -> Rgb:
+    """Clip unit `values` to [0, 1], multiply by 255 in their own precision, and truncate."""
+    flat = np.ascontiguousarray(values)
+    out = np.empty(flat.shape, np.uint8)
+    kernels.quantise(flat.reshape(-1), out.reshape(-1))
+    return out
+
+
+@lru_cache(maxsize=256)
+def gaussian_weights(sigma: float, truncate: float = 4.0) -> npt.NDArray[np.float64]:
+    """Right half, centre first, of the sampled Gaussian that SciPy uses: radius int(truncate * sigma + 0.5)."""
+    radius = int(truncate * sigma + 0.5)
+    x = np.arange(-radius, radius + 1)
+    phi = np.exp(-0.5 / (sigma * sigma) * x**2)
+    half: npt.NDArray[np.float64] = (phi / phi.sum())[radius:]
+    half.flags.writeable = False
+    return half
+
+
+@lru_cache(maxsize=256)
+def _extension(size: int, radius: int, mode: str) -> npt.NDArray[np.intp]:
+    """Index of the sample that stands at each place of a line of `size` extended by `radius` on both sides."""
+    index = np.arange(-radius, size + radius)
+    index = np.clip(index, 0, size - 1) if mode == "nearest" else index % (2 * size)
+    return np.where(index >= size, 2 * size - 1 - index, index)
+
+
+def gaussian(values: npt.NDArray[Any], sigma: float, truncate: float = 4.0, mode: str = "nearest") -> Floats:
+    """Gaussian filter along the rows and columns of `values`, channels not mixed.
+
+    Equals ``scipy.ndimage.gaussian_filter`` to the last bit.
+
+    Parameters
+    ----------
+    values : ndarray of shape (H, W) or (H, W, C)
+    sigma : float
+        Standard deviation in pixels.
+    truncate : float
+        Where the kernel ends, in standard deviations.
+    mode : {"nearest", "reflect"}
+        How the image continues beyond its border.
+
+    Returns
+    -------
+    ndarray of the shape of `values`
+        float32 for float32, which is also how SciPy rounds between its two passes; else float64.
+    """
+    height, width = values.shape[:2]
+    dtype = np.float32 if values.dtype == np.float32 else np.float64
+    weights = gaussian_weights(float(sigma), float(truncate))
+    radius = weights.size - 1
+    flat = np.ascontiguousarray(values).reshape(height, -1)
+    rows = np.empty(flat.shape, dtype)
+    kernels.blur_rows(flat, weights, _extension(height, radius, mode), rows)
+    out = np.empty((height, width, flat.shape[1] // width), dtype)
+    kernels.blur_columns(rows.reshape(out.shape), weights, _extension(width, radius, mode), out)
+    return out.reshape(values.shape)
+
+
+def resize(image: Rgb, width: int, height: int, filter: Image.Resampling = Image.Resampling.BILINEAR) -> Rgb:
+    """Resize with Pillow, by default bilinearly with antialiasing, as torchvision did."""
+    if (height, width) == image.shape[:2]:
+        return image
+    return np.asarray(Image.fromarray(image).resize((width, height), filter))
+
+
+def resize_shorter(image: Rgb, side: int) -> Rgb:
+    """Resize so that the shorter side is `side` and the longer one int(side * long / short)."""
+    height, width = image.shape[:2]
+    longer = int(side * max(height, width) / min(height, width))
+    if longer * side > MOST_PIXELS:
+        raise ImageError(f"too elongated to resize: {width} x {height} pixels")
+    return resize(image, side, longer) if height > width else resize(image, longer, side)
+
+
+def centre_crop(image: Rgb, width: int, height: int) -> Rgb:
+    """Cut the central `width` x `height` pixels, offsets rounded half to even as Python rounds.
+
+    Raises
+    ------
+    ImageError
+        The image is smaller than the crop.
+    """
+    rows, columns = image.shape[:2]
+    if rows < height or columns < width:
+        raise ImageError(f"too small to crop: {columns} x {rows} pixels, {width} x {height} needed")
+    top, left = int(round((rows - height) / 2.0)), int(round((columns - width) / 2.0))
+    return np.ascontiguousarray(image[top : top + height, left : left + width])
+
+
+def affine(
+    image: Rgb,
+    *,
+    angle: float = 0.0,
+    shift: tuple[float, float] = (0.0, 0.0),
+    scale: float = 1.0,
+    shear: float = 0.0,
+    filter: Image.Resampling = Image.Resampling.BILINEAR,
+) -> Rgb:
+    """Rotate, shift, scale and shear about the centre; outside is black, the size stays.
+
+    Parameters
+    ----------
+    image : uint8 ndarray of shape (H, W, 3)
+    angle, shear : float
+        Degrees, clockwise.
+    shift : (float, float)
+        Pixels to the right and down.
+    scale : float
+        Magnification.
+    filter : Pillow resampling filter
+    """
+    height, width = image.shape[:2]
+    # torchvision 0.2.1, with which ImageNet-P was made, put the centre half a pixel off.
+    centre_x, centre_y = width * 0.5 + 0.5, height * 0.5 + 0.5
+    a, s, z = np.deg2rad(angle), np.deg2rad(shear), 1.0 / scale
+    d = np.cos(a + s) * np.cos(a) + np.sin(a + s) * np.sin(a)
+    linear = np.array([[np.cos(a + s), np.sin(a + s)], [-np.sin(a), np.cos(a)]]) * (z / d)
+    constant = linear @ [-centre_x - shift[0], -centre_y - shift[1]] + [centre_x, centre_y]
+    coefficients = (*linear[0], constant[0], *linear[1], constant[1])
+    transformed = Image.fromarray(image).transform(
+        (width, height), Image.Transform.AFFINE, coefficients, resample=filter
+    )
+    return np.asarray(transformed)
