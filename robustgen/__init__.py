@@ -5,16 +5,23 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from robustgen.api import CORRUPTIONS, EDITIONS, corrupt, prepare
+    from robustgen.api import CORRUPTIONS as CORRUPTIONS
+    from robustgen.api import EDITIONS as EDITIONS
+    from robustgen.api import PERTURBATIONS as PERTURBATIONS
+    from robustgen.api import corrupt as corrupt
+    from robustgen.api import perturb as perturb
+    from robustgen.api import prepare as prepare
 
 _PUBLIC = {
     "CORRUPTIONS": "robustgen.api",
     "EDITIONS": "robustgen.api",
+    "PERTURBATIONS": "robustgen.api",
     "corrupt": "robustgen.api",
+    "perturb": "robustgen.api",
     "prepare": "robustgen.api",
 }
 
-__all__ = ["CORRUPTIONS", "EDITIONS", "__version__", "corrupt", "prepare"]
+__all__ = ["__version__", *_PUBLIC]
 
 
 def __getattr__(name: str) -> Any:

@@ -8,11 +8,12 @@ from robustgen.editions import EDITIONS, check_size, edition_called, prepare
 from robustgen.effects import Rng
 from robustgen.errors import ArgumentTypeError
 from robustgen.image import Rgb, as_rgb
-from robustgen.registry import corruptions, look_up
+from robustgen.registry import corruptions, look_up, perturbations
 
 CORRUPTIONS = corruptions()
+PERTURBATIONS = perturbations()
 
-__all__ = ["CORRUPTIONS", "EDITIONS", "corrupt", "prepare"]
+__all__ = ["CORRUPTIONS", "EDITIONS", "PERTURBATIONS", "corrupt", "perturb", "prepare"]
 
 
 def as_rng(rng: Any) -> Rng:
@@ -67,3 +68,48 @@ def corrupt(
     parameters = operation.parameters(severity, edition_called(edition).scale_for(pixels, scale))
     corrupted: Rgb = operation.function(pixels, parameters, as_rng(rng))
     return corrupted
+
+
+def perturb(
+    source: Any,
+    perturbation: str,
+    *,
+    edition: str = "imagenet",
+    difficulty: int = 1,
+    scale: int | None = None,
+    rng: Any = None,
+) -> Rgb:
+    """Make one perturbation sequence of ImageNet-P.
+
+    Parameters
+    ----------
+    source : uint8 ndarray of shape (H, W, 3) or (H, W), or a Pillow image
+        The raw image: the edition's resizing and cropping is part of the perturbation.
+    perturbation : str
+        A name in `PERTURBATIONS`.
+    edition : str
+        Whose preparation and constants are used; ``"folder"`` keeps the size and takes the nearest constants.
+    difficulty : int
+        1 to 3 for the noises; 1 for the others, whose harder levels are a matter of scoring.
+    scale : int, optional
+        224, 299, 64 or 32: these constants instead of the edition's.
+    rng : int, numpy.random.Generator, numpy.random.RandomState or None
+        As in `corrupt`.
+
+    Returns
+    -------
+    uint8 ndarray of shape (T, H, W, 3)
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        A ValueError or TypeError that says what is wrong, and the nearest name.
+    ImageError
+        The image is too small or too elongated for the edition.
+    """
+    operation = look_up("perturbation", perturbation, PERTURBATIONS)
+    row, pixels = edition_called(edition), check_size(as_rgb(source))
+    used_scale = row.scale_for(pixels, scale)
+    parameters, stage = operation.parameters(difficulty, used_scale), operation.stage[used_scale]
+    frames: Rgb = operation.function(row.at_stage(pixels, stage), parameters, as_rng(rng))
+    return row.finish(frames, stage)

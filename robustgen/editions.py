@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal
 
-from robustgen.errors import ArgumentError, ArgumentTypeError, UnknownNameError
+import numpy as np
+
+from robustgen.errors import ArgumentError, ArgumentTypeError, ImageError, UnknownNameError
 from robustgen.image import SMALLEST_SIDE, Rgb, as_rgb, centre_crop, resize, resize_shorter
-from robustgen.registry import SCALES
+from robustgen.registry import SCALES, Stage
 
 Sink = Literal["jpeg", "npy"]
 Step = Callable[[Rgb], Rgb]
@@ -26,30 +28,38 @@ def _shorter_256(image: Rgb) -> Rgb:
     return resize_shorter(image, 256)
 
 
-def _shorter_64(image: Rgb) -> Rgb:
-    return resize_shorter(image, 64)
-
-
 def _crop_224(image: Rgb) -> Rgb:
     return centre_crop(image, 224, 224)
 
 
-def _crop_64(image: Rgb) -> Rgb:
-    return centre_crop(image, 64, 64)
+def _shorter_256_crop_224(image: Rgb) -> Rgb:
+    return _crop_224(_shorter_256(image))
+
+
+def _crop_then_299(image: Rgb) -> Rgb:
+    height, width = image.shape[:2]
+    return resize(centre_crop(image, int(0.875 * width), int(0.875 * height)), 299, 299)
 
 
 def _squeeze_64(image: Rgb) -> Rgb:
     return resize(image, 64, 64)
 
 
-def _inception(image: Rgb) -> Rgb:
-    height, width = image.shape[:2]
-    return resize(centre_crop(image, int(0.875 * width), int(0.875 * height)), 299, 299)
+def _shorter_64(image: Rgb) -> Rgb:
+    return resize_shorter(image, 64)
 
 
-def _cifar(image: Rgb) -> Rgb:
+def _crop_64(image: Rgb) -> Rgb:
+    return centre_crop(image, 64, 64)
+
+
+def _shorter_64_crop_64(image: Rgb) -> Rgb:
+    return _crop_64(_shorter_64(image))
+
+
+def _exactly_32(image: Rgb) -> Rgb:
     if image.shape != (32, 32, 3):
-        raise ArgumentError(f"CIFAR images are 32 x 32 pixels, not {image.shape[1]} x {image.shape[0]}")
+        raise ImageError(f"CIFAR images are 32 x 32 pixels, not {image.shape[1]} x {image.shape[0]}")
     return image
 
 
@@ -62,24 +72,39 @@ class Edition:
     name : str
     scale : int or None
         Side that the constants belong to; None takes the scale nearest to the image's shorter side.
-    resized, cropped : callable
-        The two steps of the preparation for perturbations, uint8 (H, W, 3) to uint8 (H, W, 3).
     prepared : callable
-        The preparation for corruptions.
+        Source image to the image that corruptions act on, uint8 (H, W, 3) to uint8 (H', W', 3).
+    resized, cropped : callable
+        The two steps of the preparation for perturbations: `raw` to `resized` to `cropped`.
+    finished : callable
+        What is left to do to a frame made from the `raw` image.
     sink : {"jpeg", "npy"}
-        What `make-c` writes.
+        What is written unless the config says otherwise.
     """
 
     name: str
     scale: int | None
-    resized: Step
-    cropped: Step
-    prepared: Step
+    prepared: Step = _as_is
+    resized: Step = _as_is
+    cropped: Step = _as_is
+    finished: Step = _as_is
     sink: Sink = "jpeg"
 
     def scale_for(self, image: Rgb, scale: int | None = None) -> int:
         """`scale` if given, else the edition's own, else the one nearest to the shorter side of `image`."""
         return scale or self.scale or nearest_scale(min(image.shape[:2]))
+
+    def at_stage(self, source: Rgb, stage: Stage) -> Rgb:
+        """The raw `source`, brought to `stage`."""
+        if stage == "raw":
+            return source
+        resized = self.resized(source)
+        return resized if stage == "resized" else self.cropped(resized)
+
+    def finish(self, frames: Rgb, stage: Stage) -> Rgb:
+        """`frames` (T, H, W, 3) made at `stage`, brought to the end of the preparation."""
+        step = {"raw": self.finished, "resized": self.cropped, "cropped": _as_is}[stage]
+        return frames if step is _as_is else np.stack([step(frame) for frame in frames])
 
 
 def nearest_scale(side: int) -> int:
@@ -87,19 +112,32 @@ def nearest_scale(side: int) -> int:
     return min(sorted(SCALES, reverse=True), key=lambda scale: abs(scale - side))
 
 
-def _shorter_then_crop(image: Rgb) -> Rgb:
-    return _crop_224(_shorter_256(image))
-
-
 _ROWS = (
-    Edition("imagenet", 224, _shorter_256, _crop_224, _shorter_then_crop),
-    Edition("imagenet-inception", 299, _as_is, _inception, _inception),
-    Edition("imagenet-64", 64, _squeeze_64, _as_is, _squeeze_64),
-    # The two benchmarks prepared Tiny ImageNet differently; both are kept.
-    Edition("tiny-imagenet", 64, _shorter_64, _crop_64, _squeeze_64),
-    Edition("cifar-10", 32, _as_is, _cifar, _cifar, "npy"),
-    Edition("cifar-100", 32, _as_is, _cifar, _cifar, "npy"),
-    Edition("folder", None, _as_is, _as_is, _as_is),
+    Edition(
+        "imagenet",
+        224,
+        prepared=_shorter_256_crop_224,
+        resized=_shorter_256,
+        cropped=_crop_224,
+        finished=_shorter_256_crop_224,
+    ),
+    Edition(
+        "imagenet-inception", 299, prepared=_crop_then_299, cropped=_crop_then_299, finished=_crop_then_299
+    ),
+    # Frames made from the raw image kept its aspect in the scripts, unlike all others at 64.
+    Edition("imagenet-64", 64, prepared=_squeeze_64, resized=_squeeze_64, finished=_shorter_64_crop_64),
+    # The scripts squeezed for the corruptions and cropped for the perturbations; both are kept.
+    Edition(
+        "tiny-imagenet",
+        64,
+        prepared=_squeeze_64,
+        resized=_shorter_64,
+        cropped=_crop_64,
+        finished=_shorter_64_crop_64,
+    ),
+    Edition("cifar-10", 32, prepared=_exactly_32, cropped=_exactly_32, finished=_exactly_32, sink="npy"),
+    Edition("cifar-100", 32, prepared=_exactly_32, cropped=_exactly_32, finished=_exactly_32, sink="npy"),
+    Edition("folder", None),
 )
 
 EDITIONS: Mapping[str, Edition] = MappingProxyType({edition.name: edition for edition in _ROWS})

@@ -22,7 +22,8 @@ MotionEngine = Literal["exact", "imagemagick"]
 
 def integers(rng: Rng, low: int, high: int, size: tuple[int, ...] | None = None) -> Any:
     """Integers in [low, high) from either kind of generator."""
-    return rng.randint(low, high, size) if isinstance(rng, np.random.RandomState) else rng.integers(low, high, size)
+    draw = rng.randint if isinstance(rng, np.random.RandomState) else rng.integers
+    return draw(low, high, size)
 
 
 # --- motion blur ---------------------------------------------------------------------------------
@@ -33,7 +34,8 @@ def _motion_weights(radius: float, sigma: float) -> npt.NDArray[np.float64]:
     """One-sided Gaussian of ImageMagick's motion blur: 2 ceil(radius) + 1 weights that sum to 1."""
     width = 2 * math.ceil(radius) + 1
     weights = np.exp(-(np.arange(width, dtype=np.float64) ** 2) / (2 * sigma * sigma))
-    return weights / weights.sum()
+    weights /= weights.sum()
+    return weights
 
 
 def _motion_offsets(width: int, angle: float) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
@@ -156,7 +158,8 @@ def plasma(shape: tuple[int, int], decay: float, rng: Rng) -> Floats:
     field = np.empty((side, side))
     kernels.plasma(rng.random(side * side - 1), 100.0, decay, field)
     field -= field.min()
-    return (field / field.max())[: shape[0], : shape[1]]
+    field /= field.max()
+    return field[: shape[0], : shape[1]]
 
 
 # --- disk ----------------------------------------------------------------------------------------
@@ -222,9 +225,9 @@ def frost_photograph(index: int, shrink: float = 1.0, directory: str | None = No
         ) from error
     if hashlib.sha256(data).hexdigest() != digest:
         raise MissingDependencyError(f"{path} is not the published frost photograph (its SHA-256 differs)")
-    bgr = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR)
+    bgr = np.asarray(cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR))
     if shrink != 1.0:
-        bgr = cv2.resize(bgr, (0, 0), fx=shrink, fy=shrink)
+        bgr = np.asarray(cv2.resize(bgr, (0, 0), fx=shrink, fy=shrink))
     photograph: Rgb = np.ascontiguousarray(bgr[:, :, ::-1])
     photograph.flags.writeable = False
     return photograph
@@ -262,12 +265,16 @@ def snow_layer(
     return (np.clip(flakes, 0, 1) * 255).astype(np.uint8)
 
 
-def snowfall(image: Floats, mix: float, layer: Floats) -> Floats:
-    """Whiten `image` (H, W, 3) and let `layer` (H, W) and its copy turned by 180 degrees fall on it."""
-    grey = cv2.cvtColor(image.astype(np.float32), cv2.COLOR_RGB2GRAY)[:, :, None]
-    white = mix * image + (1 - mix) * np.maximum(image, grey * 1.5 + 0.5)
-    layer = layer[:, :, None]
-    return white + layer + np.rot90(layer, k=2)
+def whiten(image: Floats, mix: float) -> Floats:
+    """`mix` of the unit `image` (H, W, 3) and the rest of its brightened grey, where that is lighter."""
+    grey = cv2.cvtColor(image.astype(np.float32, copy=False), cv2.COLOR_RGB2GRAY)[:, :, None]
+    whitened: Floats = mix * image + (1 - mix) * np.maximum(image, grey * 1.5 + 0.5)
+    return whitened
+
+
+def snowfall(white: Floats, layer: Floats) -> Floats:
+    """Let `layer` (H, W), and its copy turned by 180 degrees, fall on a `white` image (H, W, 3)."""
+    return white + layer[:, :, None] + np.rot90(layer, k=2)[:, :, None]
 
 
 # --- spatter -------------------------------------------------------------------------------------
@@ -279,7 +286,7 @@ _EMBOSS = np.array([[-2, -1, 0], [-1, 1, 1], [0, 1, 2]], np.float32)
 
 
 def wet(image: Floats, layer: Floats, strength: float) -> Floats:
-    """Let drops of water catch the light on a float32 unit `image` (H, W, 3), from a cut-off `layer` (H, W)."""
+    """Let drops of a cut-off `layer` (H, W) catch the light on a float32 unit `image` (H, W, 3)."""
     drops = (layer * 255).astype(np.uint8)
     distance = cv2.distanceTransform(255 - cv2.Canny(drops, 50, 150), cv2.DIST_L2, 5)
     _, distance = cv2.threshold(distance, 20, 20, cv2.THRESH_TRUNC)
@@ -291,7 +298,8 @@ def wet(image: Floats, layer: Floats, strength: float) -> Floats:
     if brightest == 0:
         return image
     light = light / brightest * np.float32(strength)
-    return image + light[:, :, None] * _WATER
+    splashed: Floats = image + light[:, :, None] * _WATER
+    return splashed
 
 
 def muddy(image: Floats, spots: npt.NDArray[np.bool_], strength: float) -> Floats:
@@ -333,13 +341,13 @@ def jittered_affine(image: Floats, jitter: float, rng: Rng) -> Floats:
     anchors = np.array(corners, dtype=np.float32)
     moved = anchors + rng.uniform(-jitter, jitter, size=anchors.shape).astype(np.float32)
     matrix = cv2.getAffineTransform(anchors, moved)
-    warped = cv2.warpAffine(image, matrix, (image.shape[1], image.shape[0]), borderMode=cv2.BORDER_REFLECT_101)
-    return np.asarray(warped)
+    size_xy = image.shape[1], image.shape[0]
+    return np.asarray(cv2.warpAffine(image, matrix, size_xy, borderMode=cv2.BORDER_REFLECT_101))
 
 
 def smooth_field(shape: tuple[int, int], alpha: float, sigma: float, rng: Rng) -> npt.NDArray[np.float32]:
     """`alpha` times Gaussian-smoothed uniform(-1, 1) noise of `shape`, borders reflected, cut at 3 sigma."""
-    field = rng.uniform(-1, 1, size=shape)
+    field: Floats = rng.uniform(-1, 1, size=shape)
     if sigma:
         weights = gaussian_weights(float(sigma), 3.0)
         direct = weights.size <= _LONGEST_KERNEL
@@ -359,7 +367,7 @@ def _transfer(side: int, packed_weights: bytes) -> npt.NDArray[np.float64]:
     """What the kernel multiplies each cosine of a line of `side` samples by."""
     weights = np.frombuffer(packed_weights)
     phases = np.cos(np.pi / side * np.arange(side)[:, None] * np.arange(1, weights.size)[None, :])
-    return weights[0] + 2 * phases @ weights[1:]
+    return np.asarray(weights[0] + 2 * phases @ weights[1:])
 
 
 def displace(image: Floats, dx: npt.NDArray[np.float32], dy: npt.NDArray[np.float32]) -> Floats:

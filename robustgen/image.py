@@ -5,6 +5,7 @@ images, floats in [0, 1], and come back with `to_uint8`, which truncates: the
 published images were made by ``np.uint8(255 * x)``, never by rounding.
 """
 
+import math
 from functools import lru_cache
 from typing import Any
 
@@ -14,6 +15,7 @@ from PIL import Image
 
 from robustgen import kernels
 from robustgen.errors import ArgumentError, ArgumentTypeError, ImageError
+from robustgen.opencv import cv2
 
 Rgb = npt.NDArray[np.uint8]
 Floats = npt.NDArray[np.floating[Any]]
@@ -67,7 +69,7 @@ def to_uint8(values: Floats) -> Rgb:
 
 @lru_cache(maxsize=256)
 def gaussian_weights(sigma: float, truncate: float = 4.0) -> npt.NDArray[np.float64]:
-    """Right half, centre first, of the sampled Gaussian that SciPy uses: radius int(truncate * sigma + 0.5)."""
+    """Right half, centre first, of SciPy's sampled Gaussian: radius int(truncate * sigma + 0.5)."""
     radius = int(truncate * sigma + 0.5)
     x = np.arange(-radius, radius + 1)
     phi = np.exp(-0.5 / (sigma * sigma) * x**2)
@@ -78,7 +80,7 @@ def gaussian_weights(sigma: float, truncate: float = 4.0) -> npt.NDArray[np.floa
 
 @lru_cache(maxsize=256)
 def _extension(size: int, radius: int, mode: str) -> npt.NDArray[np.intp]:
-    """Index of the sample that stands at each place of a line of `size` extended by `radius` on both sides."""
+    """Index of the sample at each place of a line of `size` extended by `radius` on both sides."""
     index = np.arange(-radius, size + radius)
     index = np.clip(index, 0, size - 1) if mode == "nearest" else index % (2 * size)
     return np.where(index >= size, 2 * size - 1 - index, index)
@@ -143,7 +145,7 @@ def centre_crop(image: Rgb, width: int, height: int) -> Rgb:
     rows, columns = image.shape[:2]
     if rows < height or columns < width:
         raise ImageError(f"too small to crop: {columns} x {rows} pixels, {width} x {height} needed")
-    top, left = int(round((rows - height) / 2.0)), int(round((columns - width) / 2.0))
+    top, left = round((rows - height) / 2.0), round((columns - width) / 2.0)
     return np.ascontiguousarray(image[top : top + height, left : left + width])
 
 
@@ -172,12 +174,37 @@ def affine(
     height, width = image.shape[:2]
     # torchvision 0.2.1, with which ImageNet-P was made, put the centre half a pixel off.
     centre_x, centre_y = width * 0.5 + 0.5, height * 0.5 + 0.5
-    a, s, z = np.deg2rad(angle), np.deg2rad(shear), 1.0 / scale
-    d = np.cos(a + s) * np.cos(a) + np.sin(a + s) * np.sin(a)
-    linear = np.array([[np.cos(a + s), np.sin(a + s)], [-np.sin(a), np.cos(a)]]) * (z / d)
-    constant = linear @ [-centre_x - shift[0], -centre_y - shift[1]] + [centre_x, centre_y]
-    coefficients = (*linear[0], constant[0], *linear[1], constant[1])
+    a, s, z = math.radians(angle), math.radians(shear), 1.0 / scale
+    d = math.cos(a + s) * math.cos(a) + math.sin(a + s) * math.sin(a)
+    xx, xy = z / d * math.cos(a + s), z / d * math.sin(a + s)
+    yx, yy = z / d * -math.sin(a), z / d * math.cos(a)
+    to_x, to_y = -centre_x - shift[0], -centre_y - shift[1]
+    coefficients = (xx, xy, xx * to_x + xy * to_y + centre_x, yx, yy, yx * to_x + yy * to_y + centre_y)
     transformed = Image.fromarray(image).transform(
         (width, height), Image.Transform.AFFINE, coefficients, resample=filter
     )
     return np.asarray(transformed)
+
+
+def perspective(image: Rgb, phi: float, theta: float) -> Rgb:
+    """View the plane of `image` tilted; outside is black, the size stays.
+
+    Parameters
+    ----------
+    image : uint8 ndarray of shape (H, W, 3)
+    phi, theta : float
+        Degrees about the vertical and the horizontal axis.
+    """
+    height, width = image.shape[:2]
+    focal = np.hypot(width, height)
+    p, t = np.deg2rad(phi), np.deg2rad(theta)
+    lift = np.array([[1, 0, -width / 2], [0, 1, -height / 2], [0, 0, 1], [0, 0, 1]])
+    about_x = np.eye(4)
+    about_x[1:3, 1:3] = [[np.cos(t), -np.sin(t)], [np.sin(t), np.cos(t)]]
+    about_y = np.eye(4)
+    about_y[0:3:2, 0:3:2] = [[np.cos(p), -np.sin(p)], [np.sin(p), np.cos(p)]]
+    away = np.eye(4)
+    away[2, 3] = focal
+    project = np.array([[focal, 0, width / 2, 0], [0, focal, height / 2, 0], [0, 0, 1, 0]])
+    matrix = project @ (away @ about_x @ about_y) @ lift
+    return np.asarray(cv2.warpPerspective(image, matrix, (width, height)))

@@ -47,7 +47,11 @@ def blur_rows(image, weights, source, out):
         for m in range(line.size):
             line[m] = centre[m] * weights[0]
         for j in range(radius, 0, -1):
-            above, below, weight = image[source[row + radius - j]], image[source[row + radius + j]], weights[j]
+            above, below, weight = (
+                image[source[row + radius - j]],
+                image[source[row + radius + j]],
+                weights[j],
+            )
             for m in range(line.size):
                 line[m] += (np.float64(above[m]) + np.float64(below[m])) * weight
         for m in range(line.size):
@@ -157,7 +161,7 @@ def displace(image, dx, dy, out):
 
 @compiled
 def plasma(uniforms, wobble, decay, field):
-    """Diamond-square fractal on the torus `field` (n, n), n a power of two, from n * n - 1 draws in [0, 1)."""
+    """Diamond-square fractal on the torus `field` (n, n), n a power of two, from n * n - 1 draws."""
     side = field.shape[0]
     field[0, 0] = 0.0
     used = 0

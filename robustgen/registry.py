@@ -6,7 +6,7 @@ difficulty (perturbations, 1 to 3 for the noises, else 1).
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal, TypeVar
 
@@ -144,7 +144,8 @@ def perturbation(
 
     def register(function: Function) -> Function:
         name = function.__name__
-        stages = dict.fromkeys(SCALES, "cropped") | dict(stage or {})
+        stages: dict[int, Stage] = dict.fromkeys(SCALES, "cropped")
+        stages.update(stage or {})
         _perturbations[name] = Perturbation(
             name, category, common, function, _rows(parameters, table), stages, temporal
         )
@@ -158,8 +159,7 @@ def _rows(parameters: type, table: Table) -> Mapping[int, Row]:
         rows = table[scale]
         if isinstance(rows, int):
             return build(rows)
-        single = len(fields(parameters)) == 1
-        return tuple(parameters(row) if single or not isinstance(row, tuple) else parameters(*row) for row in rows)
+        return tuple(parameters(*row) if isinstance(row, tuple) else parameters(row) for row in rows)
 
     return MappingProxyType({scale: build(scale) for scale in SCALES})
 

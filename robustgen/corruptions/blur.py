@@ -32,7 +32,7 @@ class DefocusBlur:
 def defocus_blur(image: Rgb, parameters: DefocusBlur, rng: Rng) -> Rgb:
     """Spread every pixel over a disk."""
     kernel = effects.disk(parameters.radius, parameters.alias_blur)
-    return to_uint8(cv2.filter2D(unit(image), -1, kernel))
+    return to_uint8(np.asarray(cv2.filter2D(unit(image), -1, kernel)))
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from robustgen import effects, kernels
+from robustgen import effects
 from robustgen.effects import MotionEngine, Rng
 from robustgen.image import Rgb, gaussian, to_uint8, unit
 from robustgen.registry import corruption
@@ -60,7 +60,7 @@ def snow(image: Rgb, parameters: Snow, rng: Rng) -> Rgb:
     p = parameters
     flakes = effects.snow_layer(image.shape[:2], p.loc, p.scale, p.zoom, p.threshold, rng)
     layer = unit(effects.motion_blur(flakes, p.radius, p.sigma, rng.uniform(-135, -45), p.engine))
-    return to_uint8(effects.snowfall(unit(image, np.float32), p.mix, layer))
+    return to_uint8(effects.snowfall(effects.whiten(unit(image, np.float32), p.mix), layer))
 
 
 @dataclass(frozen=True)

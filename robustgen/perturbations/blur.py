@@ -1,0 +1,88 @@
+"""Blur sequences: a turning motion blur, a growing zoom blur, and a growing Gaussian as the extra one."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from robustgen import effects
+from robustgen.effects import MotionEngine, Rng
+from robustgen.image import Rgb, affine, gaussian, to_uint8, unit
+from robustgen.registry import perturbation
+
+FRAMES = 31
+
+
+@dataclass(frozen=True)
+class MotionBlur:
+    """Trail (see the corruption) at `step` * (i - `origin`) degrees in each of `frames` frames."""
+
+    radius: float
+    sigma: float
+    step: float
+    origin: int = 30
+    frames: int = 31
+    engine: MotionEngine = "exact"
+
+
+@perturbation(
+    "blur",
+    MotionBlur,
+    {224: ((10, 3, 4),), 299: ((13, 3, 4),), 64: ((14, 3, 5),), 32: ((6, 1.8, 9, 20, 21),)},
+    # At 64 the scripts blurred the photograph as it came and shrank it afterwards.
+    stage={64: "raw"},
+)
+def motion_blur(image: Rgb, parameters: MotionBlur, rng: Rng) -> Rgb:
+    """Turn the direction in which the camera moves."""
+    p = parameters
+    angles = [p.step * (i - p.origin) for i in range(p.frames)]
+    return np.stack([effects.motion_blur(image, p.radius, p.sigma, angle, p.engine) for angle in angles])
+
+
+@dataclass(frozen=True)
+class ZoomBlur:
+    """Zoom factor 1 + `step` * i."""
+
+    step: float = 0.004
+
+
+@perturbation(
+    "blur",
+    ZoomBlur,
+    {224: (0.004,), 299: 224, 64: 224, 32: 224},
+    stage={224: "resized", 64: "resized"},
+)
+def zoom_blur(image: Rgb, parameters: ZoomBlur, rng: Rng) -> Rgb:
+    """Move the camera towards the scene: the running mean of ever larger zooms."""
+    total = unit(image, np.float32)
+    frames = [image]
+    for i in range(1, FRAMES):
+        total = total + unit(affine(image, scale=1 + parameters.step * i), np.float32)
+        frames.append(to_uint8(total / np.float32(i + 1)))
+    return np.stack(frames)
+
+
+@dataclass(frozen=True)
+class GaussianBlur:
+    """Standard deviation `start` + `step` * i pixels, the kernel cut at `truncate` of them."""
+
+    start: float
+    step: float
+    truncate: float
+
+
+@perturbation(
+    "blur",
+    GaussianBlur,
+    {
+        224: ((0.25, 0.035, 6),),
+        299: ((0.35, 0.035, 6),),
+        64: ((0.35, 0.014, 7),),
+        32: ((0.3, 0.015, 7),),
+    },
+    common=False,
+)
+def gaussian_blur(image: Rgb, parameters: GaussianBlur, rng: Rng) -> Rgb:
+    """Filter with a wider Gaussian in every frame."""
+    x, p = unit(image), parameters
+    sigmas = [p.start + p.step * i for i in range(FRAMES)]
+    return np.stack([to_uint8(gaussian(x, sigma, p.truncate)) for sigma in sigmas])

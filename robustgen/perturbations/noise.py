@@ -1,0 +1,71 @@
+"""Noise sequences: frame 0 is the clean image, every other frame an independent noisy copy of it."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from robustgen.corruptions.noise import Noise, ShotNoise, gaussian_outcomes, shot_outcomes, speckle_outcomes
+from robustgen.effects import Rng
+from robustgen.image import Rgb, to_uint8, unit
+from robustgen.outcomes import AliasTable, resample
+from robustgen.registry import perturbation
+
+FRAMES = 31
+
+
+def _sequence(image: Rgb, draw: Callable[[], Rgb]) -> Rgb:
+    """The clean image, then 30 draws."""
+    return np.stack([image] + [draw() for _ in range(FRAMES - 1)])
+
+
+def _resampled(image: Rgb, table: AliasTable, rng: np.random.Generator) -> Rgb:
+    return _sequence(image, lambda: resample(image, table, rng))
+
+
+@perturbation(
+    "noise",
+    Noise,
+    {
+        224: (0.03, 0.05, 0.08),
+        299: (0.035, 0.055, 0.085),
+        64: (0.025, 0.05, 0.075),
+        32: (0.02, 0.04, 0.06),
+    },
+    temporal=False,
+)
+def gaussian_noise(image: Rgb, parameters: Noise, rng: Rng) -> Rgb:
+    """Add normal noise: x + N(0, sigma)."""
+    if isinstance(rng, np.random.Generator):
+        return _resampled(image, gaussian_outcomes(parameters.sigma), rng)
+    x = unit(image, np.float32)
+    sigma = np.float32(parameters.sigma)
+    return _sequence(image, lambda: to_uint8(x + sigma * rng.normal(size=x.shape).astype(np.float32)))
+
+
+@perturbation(
+    "noise",
+    ShotNoise,
+    {224: (300, 120, 60), 299: (250, 100, 50), 64: (500, 250, 125), 32: (700, 400, 200)},
+    temporal=False,
+)
+def shot_noise(image: Rgb, parameters: ShotNoise, rng: Rng) -> Rgb:
+    """Count photons: Poisson(x * photons) / photons."""
+    if isinstance(rng, np.random.Generator):
+        return _resampled(image, shot_outcomes(parameters.photons), rng)
+    expected = unit(image) * parameters.photons
+    return _sequence(image, lambda: to_uint8(rng.poisson(expected) / float(parameters.photons)))
+
+
+@perturbation(
+    "noise",
+    Noise,
+    {224: (0.05, 0.10, 0.15), 299: (0.06, 0.11, 0.16), 64: (0.05, 0.10, 0.15), 32: (0.05, 0.07, 0.10)},
+    common=False,
+    temporal=False,
+)
+def speckle_noise(image: Rgb, parameters: Noise, rng: Rng) -> Rgb:
+    """Add noise in proportion to brightness: x + x * N(0, sigma)."""
+    if isinstance(rng, np.random.Generator):
+        return _resampled(image, speckle_outcomes(parameters.sigma), rng)
+    x = unit(image)
+    return _sequence(image, lambda: to_uint8(x + x * rng.normal(size=x.shape, scale=parameters.sigma)))

@@ -1,0 +1,106 @@
+"""Weather sequences: snow in a turning wind, rising brightness, and dripping spatter as the extra one."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from robustgen import effects
+from robustgen.effects import MotionEngine, Rng
+from robustgen.image import Floats, Rgb, gaussian, to_uint8, unit
+from robustgen.registry import perturbation
+
+FRAMES = 31
+
+
+@dataclass(frozen=True)
+class Snow:
+    """Flakes as in the corruption, blown at `4 i - 150` degrees in frame i."""
+
+    loc: float
+    scale: float
+    zoom: float
+    threshold: float
+    radius: float
+    sigma: float
+    mix: float = 0.85
+    engine: MotionEngine = "exact"
+
+
+@perturbation(
+    "weather",
+    Snow,
+    {
+        224: ((0.05, 0.3, 3, 0.5, 14, 4),),
+        299: 224,
+        64: ((0.05, 0.28, 2, 0.5, 10, 2.5),),
+        32: ((0.05, 0.3, 2, 0.5, 10, 2),),
+    },
+)
+def snow(image: Rgb, parameters: Snow, rng: Rng) -> Rgb:
+    """Turn the wind in which the same flakes fall."""
+    p, x = parameters, unit(image)
+    flakes = effects.snow_layer(image.shape[:2], p.loc, p.scale, p.zoom, p.threshold, rng)
+    white = effects.whiten(x, p.mix)
+
+    def frame(angle: float) -> Rgb:
+        blown = unit(effects.motion_blur(flakes, p.radius, p.sigma, angle, p.engine))
+        return to_uint8(effects.snowfall(white, blown))
+
+    return np.stack([frame(4 * i - 150) for i in range(FRAMES)])
+
+
+@dataclass(frozen=True)
+class Brightness:
+    """HSV value plus `percent` * (i - 15) hundredths in frame i."""
+
+    percent: float
+
+
+@perturbation("weather", Brightness, {224: (2,), 299: 224, 64: 224, 32: (1.5,)})
+def brightness(image: Rgb, parameters: Brightness, rng: Rng) -> Rgb:
+    """Raise the HSV value from dark to bright."""
+    steps = [(i - 15) * parameters.percent / 100 for i in range(FRAMES)]
+    return np.stack([effects.change_hsv(image, value_offset=step) for step in steps])
+
+
+@dataclass(frozen=True)
+class Spatter:
+    """Water drops as in the corruption; `drip` is the kernel that each column is convolved with per frame."""
+
+    loc: float
+    scale: float
+    sigma: float
+    threshold: float
+    drip: tuple[float, ...]
+    strength: float = 0.6
+
+
+_SLOW, _FAST = (0.05, 0.1, 0.15, 0.7), (0.2, 0.8)
+
+
+@perturbation(
+    "weather",
+    Spatter,
+    {
+        224: ((0.65, 0.27, 3.7, 0.69, _SLOW),),
+        299: ((0.65, 0.3, 4, 0.69, _SLOW),),
+        64: ((0.6, 0.25, 1.75, 0.7, _FAST),),
+        32: ((0.6, 0.265, 1.75, 0.7, _FAST),),
+    },
+    common=False,
+)
+def spatter(image: Rgb, parameters: Spatter, rng: Rng) -> Rgb:
+    """Let drops of water run down the lens."""
+    p, x = parameters, unit(image, np.float32)
+    layer = gaussian(rng.normal(size=image.shape[:2], loc=p.loc, scale=p.scale), p.sigma)
+    layer[layer < p.threshold] = 0
+    frames = []
+    for _ in range(FRAMES):
+        frames.append(to_uint8(effects.wet(x, layer, p.strength)))
+        layer = _dripped(layer, p.drip)
+    return np.stack(frames)
+
+
+def _dripped(layer: Floats, drip: tuple[float, ...]) -> Floats:
+    """`layer` (H, W) after one frame: every column convolved with the drip kernel."""
+    return np.stack([np.convolve(column, drip, mode="same") for column in layer.T], axis=1)
