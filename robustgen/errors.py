@@ -7,6 +7,7 @@
       |   + SourceError                      a source of images is missing, empty or malformed
       |   + OutputError                      an output folder cannot be used
       + ArgumentTypeError    (TypeError)     an argument has the wrong type
+      + WriteError           (OSError)       the output could not be written any more (disk full ...)
       + ImageError           (ValueError)    one image cannot be read or used; the others can
       + MissingDependencyError (ImportError) a library or its files are absent; says the remedy
 
@@ -65,6 +66,12 @@ class OutputError(ArgumentError):
 
 class ArgumentTypeError(RobustgenError, TypeError):
     """An argument has the wrong type."""
+
+
+class WriteError(RobustgenError, OSError):
+    """The output could not be written any more; what is done stays done, and the run can be continued."""
+
+    exit_code = 1
 
 
 class ImageError(RobustgenError, ValueError):

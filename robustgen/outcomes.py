@@ -47,8 +47,7 @@ def _alias_row(chances: npt.NDArray[np.float64]) -> AliasTable:
 
 def resample(image: Rgb, table: AliasTable, rng: np.random.Generator) -> Rgb:
     """Draw a new value for each value of `image`, uint8 of any shape, from `table`."""
-    raw = rng.bytes(4 * image.size)
-    bits = np.frombuffer(raw, dtype="<u4")
+    bits = rng.integers(0, 2**64, (image.size + 1) // 2, dtype=np.uint64).astype("<u8").view("<u4")
     out = np.empty(image.shape, np.uint8)
     kernels.resample(image.reshape(-1), table, bits, out.reshape(-1))
     return out

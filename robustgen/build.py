@@ -1,0 +1,213 @@
+"""A `Config` to the `Plan` of a run: which images, which arms, into what, with which settings."""
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from robustgen import metrics, video
+from robustgen.config import Config, Video
+from robustgen.editions import EDITIONS
+from robustgen.errors import ConfigError, ImageError, OutputError, SourceError
+from robustgen.plan import (
+    CLEAN,
+    Arm,
+    Kind,
+    Recipe,
+    check_overrides,
+    corruption_arms,
+    operations,
+    perturbation_arms,
+)
+from robustgen.registry import SCALES
+from robustgen.sinks import Arrays, JpegTree, Mp4Tree, PngFrames, Sink
+from robustgen.sources import Source, open_source
+from robustgen.versions import that_decide_bytes
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All that a run needs to know.
+
+    Attributes
+    ----------
+    recipe : Recipe
+    source : Source
+    keys : tuple of str
+        The source images, in the order of the source.
+    refused : dict
+        Images of the source that must not be taken, with the reasons.
+    arms : tuple of Arm
+    sink : Sink
+    output : Path
+    jobs : int or None
+        Worker processes; None for one a core.
+    """
+
+    recipe: Recipe
+    source: Source
+    keys: tuple[str, ...]
+    refused: dict[str, str]
+    arms: tuple[Arm, ...]
+    sink: Sink
+    output: Path
+    jobs: int | None
+
+    @property
+    def in_arrays(self) -> bool:
+        """Whether the images become rows of arrays."""
+        return isinstance(self.sink, Arrays)
+
+    def settings(self) -> dict[str, Any]:
+        """All that decides the bytes of the output, but for the source images."""
+        recipe = self.recipe
+        return {
+            "kind": recipe.kind,
+            "edition": recipe.edition,
+            "seed": recipe.seed,
+            "scale": recipe.scale or EDITIONS[recipe.edition].scale or "nearest",
+            "output": self.sink.settings(),
+            "versions": that_decide_bytes(with_video=isinstance(self.sink, Mp4Tree)),
+            "parameters": {arm.folder: self._parameters(arm) for arm in self.arms},
+        }
+
+    def _parameters(self, arm: Arm) -> dict[str, Any]:
+        if arm.name == CLEAN:
+            return {}
+        scale = self.recipe.scale or EDITIONS[self.recipe.edition].scale
+        if scale:
+            return _plain(self.recipe.parameters(arm, scale))
+        return {str(each): _plain(self.recipe.parameters(arm, each)) for each in SCALES}
+
+
+def _plain(parameters: Any) -> dict[str, Any]:
+    # Neither the engine nor the folder of the photographs changes a pixel.
+    plain = dataclasses.asdict(parameters)
+    return {name: value for name, value in plain.items() if name not in ("engine", "directory")}
+
+
+def plan(config: Config, kind: Kind) -> Plan:
+    """Turn a config into the plan of a C or a P set.
+
+    Raises
+    ------
+    ConfigError, SourceError, OutputError
+        What was asked for cannot be done; the message names the key.
+    """
+    source = _source(config)
+    keys = _chosen(source, config)
+    recipe = Recipe(kind, config.edition, config.seed, config.scale, _overrides(config, kind))
+    output = Path(config.output.replace("{dataset}", config.dataset).replace("{kind}", kind))
+    _check_output(output, source)
+    if kind == "c":
+        arms = corruption_arms(config.corruptions, config.severities, config.clean)
+    else:
+        arms = perturbation_arms(config.perturbations, config.difficulty)
+    sink = _sink(config, recipe, source, keys, arms)
+    return Plan(recipe, source, keys, source.refused(), arms, sink, output, config.jobs)
+
+
+def _source(config: Config) -> Source:
+    if config.source is None and config.source_kind != "demo":
+        raise SourceError("no source: name the folder of images with --source or `source:`")
+    return open_source(config.source, config.source_kind, config.labels)
+
+
+def _chosen(source: Source, config: Config) -> tuple[str, ...]:
+    keys = source.keys()
+    if config.subset:
+        keys = _listed(Path(config.subset), keys)
+    return keys[: config.limit]
+
+
+def _listed(path: Path, keys: tuple[str, ...]) -> tuple[str, ...]:
+    """The keys that the file at `path` lists, one a line, in the source's own order."""
+    try:
+        lines = path.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+    except OSError as error:
+        raise ConfigError(f"subset: {path} cannot be read: {error.strerror}") from error
+    wanted = {line.strip(): i for i, line in enumerate(lines, 1) if line.strip() and not line.startswith("#")}
+    for key in wanted.keys() - set(keys):
+        raise ConfigError(f"{path}, line {wanted[key]}: the source has no image {key!r}")
+    if not wanted:
+        raise ConfigError(f"{path}: lists no image")
+    return tuple(key for key in keys if key in wanted)
+
+
+def _check_output(output: Path, source: Source) -> None:
+    inside, root = output.resolve(), source.location.resolve()
+    if root.is_dir() and (inside == root or root in inside.parents):
+        raise OutputError(f"output {output} lies inside the source {source.location}")
+    if output.exists() and not output.is_dir():
+        raise OutputError(f"output {output} is a file")
+
+
+def _overrides(config: Config, kind: Kind) -> dict[str, dict[int, dict[str, Any]]]:
+    """The config's own parameters, and its choice of engine and photographs, per operation and level."""
+    known = operations(kind)
+    overrides: dict[str, dict[int, dict[str, Any]]] = {}
+    if kind == "c":
+        check_overrides(kind, config.parameters)
+        overrides = {
+            name: {n: dict(v) for n, v in levels.items()} for name, levels in config.parameters.items()
+        }
+    everywhere: dict[str, Any] = {}
+    if config.motion_blur != "exact":
+        everywhere["engine"] = config.motion_blur
+    if config.frost_dir:
+        everywhere["directory"] = config.frost_dir
+    for name, operation in known.items():
+        names = {field.name for field in dataclasses.fields(operation.parameters(1, 224))}
+        for parameter in everywhere.keys() & names:
+            for level in operation.levels:
+                overrides.setdefault(name, {}).setdefault(level, {})[parameter] = everywhere[parameter]
+    return overrides
+
+
+def _sink(
+    config: Config, recipe: Recipe, source: Source, keys: tuple[str, ...], arms: tuple[Arm, ...]
+) -> Sink:
+    arrays = EDITIONS[recipe.edition].sink == "npy"
+    if recipe.kind == "c":
+        if arrays:
+            return Arrays(arms, keys, dict.fromkeys([arm.folder for arm in arms], (32, 32, 3)), per_name=True)
+        return JpegTree(config.quality)
+    written = config.format or ("npy" if arrays else "mp4")
+    if written == "npy":
+        return Arrays(arms, keys, _sequence_shapes(recipe, source, keys, arms), per_name=False)
+    return PngFrames() if written == "png" else _video_sink(config)
+
+
+def _video_sink(config: Config) -> Mp4Tree:
+    choice = config.video
+    scale = config.scale or EDITIONS[config.edition].scale or 0
+    if scale % 2 and (choice.playable or choice.pixel_format == "yuv420p"):
+        raise ConfigError(f"video: yuv420p halves the colour, which {scale} x {scale} pixels do not allow")
+    smooth = video.Encoding(preset=choice.preset, pixel_format=choice.pixel_format)
+    noise = video.Encoding(preset=choice.preset, pixel_format=choice.pixel_format, crf=None, tune="grain")
+    return Mp4Tree(
+        _as_chosen(smooth, choice), _as_chosen(noise, choice), frozenset(metrics.NOISE_PERTURBATIONS)
+    )
+
+
+def _as_chosen(encoding: video.Encoding, choice: Video) -> video.Encoding:
+    if choice.crf is not None:
+        encoding = dataclasses.replace(encoding, crf=choice.crf)
+    encoding = encoding.lossless() if choice.lossless else encoding
+    return encoding.playable() if choice.playable else encoding
+
+
+def _sequence_shapes(
+    recipe: Recipe, source: Source, keys: tuple[str, ...], arms: tuple[Arm, ...]
+) -> Mapping[str, tuple[int, ...]]:
+    """The shape of one sequence of each arm, taken from the first image that can be read."""
+    for key in keys:
+        try:
+            image = recipe.prepare(source.load(key))
+            return {arm.folder: np.shape(recipe.make(arm, key, image)) for arm in arms}
+        except ImageError:
+            continue
+    raise SourceError(f"{source.location}: no image of it can be read")

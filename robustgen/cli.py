@@ -1,0 +1,162 @@
+"""The command line: each command reads its flags, calls one function, and prints what came of it."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from robustgen import __version__
+from robustgen.errors import ConfigError, RobustgenError
+
+if TYPE_CHECKING:
+    from robustgen.build import Plan
+    from robustgen.plan import Kind
+    from robustgen.runner import Summary
+
+# Commands import what they use inside: `robustgen --help` is not to wait for OpenCV and numba.
+
+
+class _Group(click.Group):
+    """Turns robustgen's own errors into one line and their exit status."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except RobustgenError as error:
+            click.echo(f"Error: {error}", err=True)
+            sys.exit(error.exit_code)
+
+
+@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="robustgen")
+def main() -> None:
+    """Regenerate ImageNet-C and ImageNet-P from your own images."""
+
+
+def _run_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The options that all generating commands share."""
+    options = [
+        click.option("--dataset", metavar="NAME", help="A built-in config: imagenet, cifar-10, demo, ..."),
+        click.option(
+            "--config", "config_file", type=click.Path(path_type=Path), help="Your own YAML config."
+        ),
+        click.option("--source", metavar="PATH", help="Folder or archive of the source images."),
+        click.option("--labels", metavar="FILE", help="Labels file of a flat source folder."),
+        click.option("--edition", metavar="NAME", help="Preparation and constants."),
+        click.option("--output", metavar="DIR", help="Where to write."),
+        click.option("--seed", type=int, help="Non-negative whole number; default 0."),
+        click.option("--jobs", type=int, help="Worker processes; default all cores."),
+        click.option("--limit", type=int, metavar="N", help="Only the first N images."),
+        click.option("--subset", metavar="FILE", help="Only the images whose keys the file lists."),
+        click.option("--scale", type=int, help="Constants of 224, 299, 64 or 32 instead of the edition's."),
+        click.option("--frost-dir", metavar="DIR", help="Another copy of the frost photographs."),
+        click.option("--motion-blur", metavar="ENGINE", help="exact (default) or imagemagick."),
+        click.option("--overwrite", is_flag=True, help="Begin anew where the output holds something else."),
+        click.option("--dry-run", is_flag=True, help="Print the plan and make nothing."),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@main.command("make-c")
+@_run_options
+@click.option("--corruptions", metavar="NAMES", help="common (default), extra, all, or names: a,b.")
+@click.option("--severities", metavar="LEVELS", help="1-5 (default), or for instance 1,3.")
+@click.option("--quality", type=int, help="JPEG quality; default 85, as published.")
+@click.option("--clean/--no-clean", default=None, help="Whether to write the uncorrupted images too.")
+def make_c(**flags: Any) -> None:
+    """Write ImageNet-C: corrupted copies of every image."""
+    _make("c", flags)
+
+
+@main.command("make-p")
+@_run_options
+@click.option("--perturbations", metavar="NAMES", help="common (default), extra, all, or names: a,b.")
+@click.option("--difficulty", metavar="LEVELS", help="1 (default), 2, 3 or all: strength of the noises.")
+@click.option("--format", metavar="FORMAT", help="mp4, npy or png.")
+def make_p(**flags: Any) -> None:
+    """Write ImageNet-P: perturbation sequences of every image."""
+    _make("p", flags)
+
+
+@main.command("list")
+@click.argument("name", required=False)
+def list_(name: str | None) -> None:
+    """List corruptions, perturbations, editions and data sets, or the parameters of one NAME."""
+    from robustgen import listing
+
+    click.echo(listing.parameters(name) if name else listing.overview())
+
+
+def _make(kind: "Kind", flags: dict[str, Any]) -> None:
+    overwrite, dry_run = flags.pop("overwrite"), flags.pop("dry_run")
+    planned = _plan(kind, flags)
+    if dry_run:
+        _show_plan(planned)
+        return
+    from robustgen.runner import run
+
+    try:
+        summary = run(planned, overwrite=overwrite)
+    except KeyboardInterrupt:
+        click.echo(f"stopped; the same command goes on where {planned.output} was left", err=True)
+        sys.exit(130)
+    _show_summary(summary, planned)
+    sys.exit(1 if summary.failures else 0)
+
+
+def _plan(kind: "Kind", flags: dict[str, Any]) -> "Plan":
+    dataset, file = flags.pop("dataset"), flags.pop("config_file")
+    if dataset and file:
+        raise ConfigError("give --dataset or --config, not both")
+    if not (dataset or file or flags["source"]):
+        raise ConfigError("nothing to work on: give --dataset, --config or --source")
+    from robustgen import build, config
+
+    path = config.dataset_file(dataset) if dataset else file
+    return build.plan(config.load(path, flags), kind)
+
+
+def _show_plan(plan: "Plan") -> None:
+    from robustgen.runner import estimate
+
+    cost = estimate(plan)
+    click.echo(f"source   {plan.source.location}: {len(plan.keys)} images, {len(plan.refused)} refused")
+    click.echo(f"output   {plan.output}: {cost.outputs} outputs in {len(plan.arms)} arms")
+    click.echo(f"arms     {', '.join(arm.folder for arm in plan.arms)}")
+    click.echo(f"about    {_bytes(cost.size)}, {_duration(cost.seconds)} (judged by one image)")
+
+
+def _show_summary(summary: "Summary", plan: "Plan") -> None:
+    noun = "images" if plan.recipe.kind == "c" else "sequences"
+    if summary.made:
+        rate = summary.made / max(summary.seconds, 1e-9)
+        click.echo(
+            f"{summary.made} {noun} in {summary.seconds:.1f} s ({rate:.1f} {noun}/s), "
+            f"{_bytes(summary.size)}, in {plan.output}"
+        )
+    elif not summary.failures:
+        click.echo(f"nothing to do: all {summary.kept} {noun} are in {plan.output}")
+    if summary.made and summary.kept:
+        click.echo(f"{summary.kept} {noun} were there already")
+    if summary.failures:
+        click.echo(f"{len(summary.failures)} failures, listed in {plan.output / 'errors.jsonl'}:", err=True)
+        for failure in summary.failures[:10]:
+            click.echo(f"  {failure['key']!r}: {failure['reason']}", err=True)
+
+
+def _bytes(size: float) -> str:
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.3g} {unit}"
+        size /= 1000
+    return f"{size:.3g} TB"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.3g} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

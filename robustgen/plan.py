@@ -1,0 +1,125 @@
+"""What a run makes: its arms, its items, and the random stream of each item."""
+
+import dataclasses
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from robustgen.editions import check_size, edition_called
+from robustgen.errors import ArgumentError
+from robustgen.image import Rgb
+from robustgen.registry import Operation, corruptions, look_up, perturbations
+
+Kind = Literal["c", "p"]
+Overrides = Mapping[str, Mapping[int, Mapping[str, Any]]]
+
+CLEAN = "clean"
+
+
+@dataclass(frozen=True, order=True)
+class Arm:
+    """One operation at one level: a folder of the output, or a stretch of an array.
+
+    Attributes
+    ----------
+    name : str
+        Corruption or perturbation, or ``"clean"`` for the prepared image itself.
+    level : int
+        Severity or difficulty; 0 for the clean arm.
+    folder : str
+        Where its files go below the output, for instance ``"fog/3"`` or ``"shot_noise_2"``.
+    """
+
+    name: str
+    level: int
+    folder: str
+
+
+def operations(kind: Kind) -> Mapping[str, Operation]:
+    """The corruptions of a C set, or the perturbations of a P set, by name."""
+    return corruptions() if kind == "c" else perturbations()
+
+
+def corruption_arms(names: tuple[str, ...], severities: tuple[int, ...], clean: bool) -> tuple[Arm, ...]:
+    """The arms of a C set: the clean one first, then every severity of every corruption."""
+    arms = [Arm(name, level, f"{name}/{level}") for name in names for level in severities]
+    return tuple([Arm(CLEAN, 0, CLEAN)] * clean + arms)
+
+
+def perturbation_arms(names: tuple[str, ...], difficulties: tuple[int, ...]) -> tuple[Arm, ...]:
+    """The arms of a P set; where there is no such difficulty, the one set of frames there is."""
+    known = perturbations()
+    arms = []
+    for name in names:
+        levels = [level for level in difficulties if level in known[name].levels] or [1]
+        arms += [Arm(name, level, name if level == 1 else f"{name}_{level}") for level in levels]
+    return tuple(arms)
+
+
+def item_rng(seed: int, kind: Kind, edition: str, name: str, level: int, key: str) -> np.random.Generator:
+    """The random stream of one output: a hash of what it is, and of nothing else."""
+    identity = "\0".join([str(seed), kind, edition, name, str(level), key])
+    digest = hashlib.sha256(identity.encode("utf-8", "surrogateescape")).digest()
+    return np.random.default_rng(int.from_bytes(digest[:16], "little"))
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """All that decides the pixels of an output, but for the source image.
+
+    Attributes
+    ----------
+    kind : {"c", "p"}
+    edition : str
+    seed : int
+    scale : int or None
+        Constants to use instead of the edition's.
+    overrides : mapping
+        Operation to level to parameter to value, instead of the published constants.
+    """
+
+    kind: Kind
+    edition: str
+    seed: int = 0
+    scale: int | None = None
+    overrides: Overrides = field(default_factory=dict)
+
+    def prepare(self, source: Rgb) -> Rgb:
+        """The image that all arms start from: prepared for corruptions, raw for perturbations."""
+        return check_size(edition_called(self.edition).prepared(source) if self.kind == "c" else source)
+
+    def parameters(self, arm: Arm, scale: int) -> Any:
+        """The parameter object of `arm` at `scale`, overrides applied."""
+        published = look_up("operation", arm.name, operations(self.kind)).parameters(arm.level, scale)
+        return dataclasses.replace(published, **self.overrides.get(arm.name, {}).get(arm.level, {}))
+
+    def make(self, arm: Arm, key: str, image: Rgb) -> Rgb:
+        """Make one output from a prepared (c) or raw (p) image: (H, W, 3), or frames (T, H, W, 3)."""
+        if arm.name == CLEAN:
+            return image
+        operation = operations(self.kind)[arm.name]
+        edition = edition_called(self.edition)
+        scale = edition.scale_for(image, self.scale)
+        rng = item_rng(self.seed, self.kind, self.edition, arm.name, arm.level, key)
+        parameters = self.parameters(arm, scale)
+        if self.kind == "c":
+            corrupted: Rgb = operation.function(image, parameters, rng)
+            return corrupted
+        stage = operation.stage[scale]  # type: ignore[attr-defined]
+        return edition.finish(operation.function(edition.at_stage(image, stage), parameters, rng), stage)
+
+
+def check_overrides(kind: Kind, overrides: Overrides) -> None:
+    """Raise an ArgumentError if `overrides` names a parameter that does not exist."""
+    for name, levels in overrides.items():
+        operation = look_up("corruption" if kind == "c" else "perturbation", name, operations(kind))
+        for level, values in levels.items():
+            known = {f.name for f in dataclasses.fields(operation.parameters(level, 224))}
+            for parameter in values:
+                if parameter not in known:
+                    raise ArgumentError(
+                        f"{name} has no parameter {parameter!r} (it has: {', '.join(sorted(known))})"
+                    )

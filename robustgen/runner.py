@@ -1,0 +1,236 @@
+"""Carries a plan out: `run_task` makes a chunk of images, `run` fans the chunks out over the cores."""
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from joblib import Parallel, cpu_count, delayed, parallel_config
+from joblib.externals.loky import get_reusable_executor
+from joblib.externals.loky.process_executor import TerminatedWorkerError
+from tqdm import tqdm
+
+from robustgen.build import Plan
+from robustgen.errors import ImageError, RobustgenError, WriteError
+from robustgen.image import Rgb
+from robustgen.ledger import Failure, Ledger, Receipt
+from robustgen.plan import Arm, Recipe
+from robustgen.sinks import Sink, Written, temporary_folder
+from robustgen.sources import Source
+
+Item = tuple[int, str, tuple[Arm, ...]]
+
+# A task long enough to hide its dispatch, short enough that Ctrl-C and a lost worker cost little.
+_MOST_PER_TASK = {"c": 4, "p": 1}
+_MOST_ROWS_PER_TASK = 128
+_MOST_DEATHS = 3
+
+
+@dataclass(frozen=True)
+class Task:
+    """A chunk of source images and the arms that each of them lacks."""
+
+    recipe: Recipe
+    source: Source
+    sink: Sink
+    root: Path
+    items: tuple[Item, ...]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a run did.
+
+    Attributes
+    ----------
+    made : int
+        Outputs (images or sequences) written.
+    kept : int
+        Outputs that were there already.
+    size : int
+        Bytes written.
+    seconds : float
+    failures : list of dict
+        The entries of `errors.jsonl`.
+    """
+
+    made: int
+    kept: int
+    size: int
+    seconds: float
+    failures: list[Failure]
+
+
+@lru_cache(maxsize=2)
+def _shared(source: Source) -> Source:
+    """One source object per worker, so that what it has read stays read between tasks."""
+    return source
+
+
+def run_task(task: Task) -> list[Receipt]:
+    """Make and write all that the images of `task` lack.
+
+    Raises
+    ------
+    WriteError
+        The output cannot be written; nothing is wrong with the images.
+    """
+    source = _shared(task.source)
+    try:
+        return [_make_image(task, source, item) for item in task.items]
+    finally:
+        task.sink.flush()
+
+
+def _make_image(task: Task, source: Source, item: Item) -> Receipt:
+    index, key, arms = item
+    size = 0
+    try:
+        size = source.size(key)
+        image = task.recipe.prepare(source.load(key))
+    except Exception as error:
+        return Receipt(key, size, failures=(_failure(key, error),))
+    files: dict[str, list[Written]] = {}
+    failures = []
+    for arm in arms:
+        try:
+            pixels = task.recipe.make(arm, key, image)
+            files[arm.folder] = _write(task, source, arm, index, key, pixels)
+        except WriteError:
+            raise
+        except Exception as error:
+            failures.append(_failure(key, error, arm))
+    return Receipt(key, size, files, tuple(failures))
+
+
+def _write(task: Task, source: Source, arm: Arm, index: int, key: str, pixels: Rgb) -> list[Written]:
+    try:
+        return task.sink.write(task.root, arm, index, source.output_name(key), pixels)
+    except OSError as error:
+        if isinstance(error, RobustgenError):
+            raise
+        raise WriteError(f"{task.root}: {error.strerror or error}") from error
+
+
+def _failure(key: str, error: Exception, arm: Arm | None = None) -> Failure:
+    """The entry for `errors.jsonl`; anything but an ImageError is told with its type, it may be our fault."""
+    reason = str(error) if isinstance(error, ImageError) else f"{type(error).__name__}: {error}"
+    return {"key": key, **({"arm": arm.folder} if arm else {}), "reason": reason}
+
+
+def run(plan: Plan, *, overwrite: bool = False) -> Summary:
+    """Carry out `plan` and return what was done.
+
+    Raises
+    ------
+    OutputError
+        The output cannot be used.
+    WriteError
+        The output could not be written any more; what is done stays done.
+    """
+    started = time.monotonic()
+    with Ledger(plan.output, plan.sink, plan.settings(), overwrite=overwrite) as ledger:
+        made = size = 0
+        items = _pending(plan, ledger)
+        todo = sum(len(arms) for _, _, arms in items)
+        for key, reason in plan.refused.items():
+            ledger.record(Receipt(key, 0, failures=({"key": key, "reason": reason},)))
+        with tqdm(total=todo, unit="file", disable=None, smoothing=0.05) as bar:
+            for receipt in _carried_out(plan, ledger, items):
+                ledger.record(receipt)
+                made += len(receipt.files)
+                size += sum(w.size for files in receipt.files.values() for w in files)
+                bar.update(len(receipt.files) + len(receipt.failures))
+        ledger.finish(plan.keys, plan.arms)
+        kept = len(plan.keys) * len(plan.arms) - todo
+        return Summary(made, kept, size, time.monotonic() - started, ledger.failures())
+
+
+def _pending(plan: Plan, ledger: Ledger) -> list[Item]:
+    items = []
+    for index, key in enumerate(plan.keys):
+        arms = ledger.pending(key, plan.source.size(key), plan.arms)
+        if arms:
+            items.append((index, key, arms))
+    return items
+
+
+def _carried_out(plan: Plan, ledger: Ledger, items: list[Item]) -> Iterator[Receipt]:
+    """The receipts of all `items`; what a dead worker had in hand is done again."""
+    deaths = 0
+    while items:
+        finished: set[str] = set()
+        try:
+            for receipts in _fanned_out(plan, _tasks(plan, items)):
+                finished.update(receipt.key for receipt in receipts)
+                yield from receipts
+        except TerminatedWorkerError:
+            deaths = 0 if finished else deaths + 1
+            tqdm.write("a worker died (killed, or out of memory); doing its work again")
+            if deaths >= _MOST_DEATHS:
+                raise WriteError(
+                    f"workers keep dying; memory may be short: try fewer --jobs (now {_jobs(plan)})"
+                ) from None
+        items = [item for item in items if item[1] not in finished]
+
+
+def _jobs(plan: Plan) -> int:
+    """How many workers: as asked, or as many as the machine (or the container) gives us cores."""
+    return plan.jobs or int(cpu_count())
+
+
+def _tasks(plan: Plan, items: list[Item]) -> Iterable[Task]:
+    most = _MOST_ROWS_PER_TASK if plan.in_arrays else _MOST_PER_TASK[plan.recipe.kind]
+    step = max(1, min(most, len(items) // (4 * _jobs(plan))))
+    for start in range(0, len(items), step):
+        chunk = tuple(items[start : start + step])
+        yield Task(plan.recipe, plan.source, plan.sink, plan.output, chunk)
+
+
+def _fanned_out(plan: Plan, tasks: Iterable[Task]) -> Iterator[list[Receipt]]:
+    if _jobs(plan) == 1:
+        yield from map(run_task, tasks)
+        return
+    with parallel_config(backend="loky", inner_max_num_threads=1):
+        parallel = Parallel(n_jobs=_jobs(plan), return_as="generator_unordered", pre_dispatch="3*n_jobs")
+        try:
+            yield from parallel(delayed(run_task)(task) for task in tasks)
+        except (KeyboardInterrupt, GeneratorExit):
+            get_reusable_executor().shutdown(wait=False, kill_workers=True)
+            raise
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a run would take: outputs, bytes and seconds, judged by making one image."""
+
+    outputs: int
+    size: int
+    seconds: float
+
+
+def estimate(plan: Plan) -> Estimate:
+    """Judge the cost of `plan` by its first image, made in a temporary folder.
+
+    Raises
+    ------
+    ImageError
+        The first image cannot be made.
+    """
+    outputs = len(plan.keys) * len(plan.arms)
+    with TemporaryDirectory() as folder:
+        root = Path(folder)
+        temporary_folder(root).mkdir(parents=True)
+        plan.sink.start(root)
+        task = Task(plan.recipe, plan.source, plan.sink, root, ((0, plan.keys[0], plan.arms),))
+        # The first time compiles the loops and builds the tables.
+        run_task(task)
+        started = time.perf_counter()
+        (receipt,) = run_task(task)
+        seconds = time.perf_counter() - started
+        if receipt.failures:
+            raise ImageError(f"{plan.keys[0]}: {receipt.failures[0]['reason']}")
+        size = sum(w.size for files in receipt.files.values() for w in files)
+    return Estimate(outputs, size * len(plan.keys), seconds * len(plan.keys) / _jobs(plan))
