@@ -3,6 +3,7 @@
 import hashlib
 import importlib.util
 import math
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
@@ -101,15 +102,44 @@ def _imagemagick_motion_blur(image: Rgb, radius: float, sigma: float, angle: flo
 # --- zoom ----------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class _ZoomAxis:
+    """The central crop of one axis, and where its enlarged centre is sampled."""
+
+    start: int
+    length: int
+    places: npt.NDArray[np.intp]
+    parts: npt.NDArray[np.float64]
+
+
 @lru_cache(maxsize=1024)
-def _zoom_axis(side: int, factor: float) -> tuple[int, int, npt.NDArray[np.intp], npt.NDArray[np.float64]]:
-    """Start and length of the central crop of one axis, and where its enlarged centre is sampled."""
+def _zoom_axis(side: int, factor: float) -> _ZoomAxis:
     crop = math.ceil(side / factor)
     size = round(crop * factor)
     trim = (size - side) // 2
-    places = np.arange(trim, trim + side) * ((crop - 1) / (size - 1) if size > 1 else 0.0)
-    whole = np.floor(places).astype(np.intp)
-    return (side - crop) // 2, crop, whole, places - whole
+    samples = np.arange(trim, trim + side) * ((crop - 1) / (size - 1))
+    places = np.floor(samples).astype(np.intp)
+    return _ZoomAxis((side - crop) // 2, crop, places, samples - places)
+
+
+@lru_cache(maxsize=1024)
+def _zoom_columns(
+    side: int, factor: float, channels: int
+) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.float64]]:
+    """Left and right sample (2, side * channels) of every value of a row, and the part of the right one."""
+    axis = _zoom_axis(side, factor)
+    both = np.stack([axis.places, np.minimum(axis.places + 1, axis.length - 1)])[:, :, None]
+    flat = (both * channels + np.arange(channels)).reshape(2, -1)
+    return flat.astype(np.uint32), np.repeat(axis.parts, channels)
+
+
+def zoom_crop(shape: tuple[int, ...], factor: float) -> tuple[slice, slice]:
+    """The rows and columns of an image of `shape` that `zoom` enlarges."""
+    rows, columns = _zoom_axis(shape[0], factor), _zoom_axis(shape[1], factor)
+    return (
+        slice(rows.start, rows.start + rows.length),
+        slice(columns.start, columns.start + columns.length),
+    )
 
 
 def zoom(image: Floats, factor: float) -> Floats:
@@ -127,14 +157,19 @@ def zoom(image: Floats, factor: float) -> Floats:
     -------
     ndarray of the shape and dtype of `image`
     """
-    top, height, rows, row_parts = _zoom_axis(image.shape[0], factor)
-    left, width, columns, column_parts = _zoom_axis(image.shape[1], factor)
-    crop = image[top : top + height, left : left + width]
-    crop = crop.reshape(height, width, -1)
-    out = np.empty((rows.size, columns.size, crop.shape[2]), image.dtype)
-    mixed = np.empty((height, columns.size, crop.shape[2]))
-    kernels.zoom_into(crop, rows, row_parts, columns, column_parts, mixed, out)
-    return out.reshape(image.shape)
+    return enlarge(image[zoom_crop(image.shape, factor)], image.shape, factor)
+
+
+def enlarge(crop: Floats, shape: tuple[int, ...], factor: float) -> Floats:
+    """The second half of `zoom`: what `zoom_crop` cut from an image of `shape`, enlarged to `shape`."""
+    channels = math.prod(shape[2:])
+    rows = _zoom_axis(shape[0], factor)
+    columns, column_parts = _zoom_columns(shape[1], factor, channels)
+    out = np.empty((shape[0], shape[1] * channels), crop.dtype)
+    mixed = np.empty((crop.shape[0], out.shape[1]))
+    flat = crop.reshape(crop.shape[0], -1)
+    kernels.zoom_into(flat, rows.places, rows.parts, columns, column_parts, mixed, out)
+    return out.reshape(shape)
 
 
 # --- plasma --------------------------------------------------------------------------------------
@@ -260,21 +295,38 @@ def snow_layer(
     shape: tuple[int, int], loc: float, scale: float, factor: float, threshold: float, rng: Rng
 ) -> Rgb:
     """Flakes before the wind: noise, enlarged, cut off under `threshold`, uint8 of `shape` (H, W)."""
-    flakes = zoom(rng.normal(loc=loc, scale=scale, size=shape), factor)
+    crop = zoom_crop(shape, factor)
+    if isinstance(rng, np.random.RandomState):
+        noise = rng.normal(loc=loc, scale=scale, size=shape)[crop]
+    else:
+        # Only the crop is ever seen.
+        noise = rng.normal(loc=loc, scale=scale, size=[part.stop - part.start for part in crop])
+    flakes = enlarge(noise, shape, factor)
     flakes[flakes < threshold] = 0
-    return (np.clip(flakes, 0, 1) * 255).astype(np.uint8)
+    return to_uint8(flakes)
 
 
-def whiten(image: Floats, mix: float) -> Floats:
-    """`mix` of the unit `image` (H, W, 3) and the rest of its brightened grey, where that is lighter."""
-    grey = cv2.cvtColor(image.astype(np.float32, copy=False), cv2.COLOR_RGB2GRAY)[:, :, None]
-    whitened: Floats = mix * image + (1 - mix) * np.maximum(image, grey * 1.5 + 0.5)
-    return whitened
+def snowfall(image: Floats, mix: float, layer: Rgb) -> Rgb:
+    """Whiten a unit `image` and let `layer`, and its copy turned by 180 degrees, fall on it.
 
+    Parameters
+    ----------
+    image : float32 or float64 ndarray of shape (H, W, 3)
+    mix : float
+        Weight of the image; the rest is the lighter of image and brightened grey.
+    layer : uint8 ndarray of shape (H, W)
 
-def snowfall(white: Floats, layer: Floats) -> Floats:
-    """Let `layer` (H, W), and its copy turned by 180 degrees, fall on a `white` image (H, W, 3)."""
-    return white + layer[:, :, None] + np.rot90(layer, k=2)[:, :, None]
+    Returns
+    -------
+    uint8 ndarray of shape (H, W, 3)
+    """
+    grey = np.asarray(cv2.cvtColor(image.astype(np.float32, copy=False), cv2.COLOR_RGB2GRAY))
+    out = np.empty(image.shape, np.uint8)
+    own = image.dtype.type
+    kernels.snowfall(
+        image.reshape(-1, 3), grey.reshape(-1), own(mix), own(1 - mix), layer.reshape(-1), out.reshape(-1, 3)
+    )
+    return out
 
 
 # --- spatter -------------------------------------------------------------------------------------
@@ -324,7 +376,9 @@ def change_hsv(
 
 def look_up(image: Rgb, table: Rgb) -> Rgb:
     """Replace each value of channel c by its entry in column c of `table`, uint8 (256, 3)."""
-    return np.stack([table[:, c][image[:, :, c]] for c in range(3)], axis=2)
+    out = np.empty_like(image)
+    kernels.look_up(image.reshape(-1, 3), table, out.reshape(-1, 3))
+    return out
 
 
 # --- elastic -------------------------------------------------------------------------------------

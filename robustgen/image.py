@@ -113,8 +113,8 @@ def gaussian(values: npt.NDArray[Any], sigma: float, truncate: float = 4.0, mode
     flat = np.ascontiguousarray(values).reshape(height, -1)
     rows = np.empty(flat.shape, dtype)
     kernels.blur_rows(flat, weights, _extension(height, radius, mode), rows)
-    out = np.empty((height, width, flat.shape[1] // width), dtype)
-    kernels.blur_columns(rows.reshape(out.shape), weights, _extension(width, radius, mode), out)
+    out = np.empty(flat.shape, dtype)
+    kernels.blur_columns(rows, flat.shape[1] // width, weights, _extension(width, radius, mode), out)
     return out.reshape(values.shape)
 
 

@@ -36,7 +36,7 @@ def resample(image, table, bits, out):
 
 @compiled
 def blur_rows(image, weights, source, out):
-    """Correlate along axis 0 of `image` (N, M) with the symmetric kernel whose right half is `weights`.
+    """Correlate along axis 0 of `image` (H, M) with the symmetric kernel whose right half is `weights`.
 
     `source` (H + 2 r) names the input row that stands at each row of the image extended by r on both sides.
     """
@@ -47,37 +47,36 @@ def blur_rows(image, weights, source, out):
         for m in range(line.size):
             line[m] = centre[m] * weights[0]
         for j in range(radius, 0, -1):
-            above, below, weight = (
-                image[source[row + radius - j]],
-                image[source[row + radius + j]],
-                weights[j],
-            )
+            above, below = image[source[row + radius - j]], image[source[row + radius + j]]
+            weight = weights[j]
             for m in range(line.size):
                 line[m] += (np.float64(above[m]) + np.float64(below[m])) * weight
-        for m in range(line.size):
-            out[row, m] = line[m]
+        out[row] = line
 
 
 @compiled
-def blur_columns(image, weights, source, out):
-    """Correlate along axis 1 of `image` (H, W, C) with a symmetric kernel; `source` as in `blur_rows`."""
-    height, width, channels = image.shape
+def blur_columns(image, channels, weights, source, out):
+    """Correlate along the columns of `image` (H, W * channels); `source` as in `blur_rows`."""
     radius = weights.size - 1
-    extended = np.empty(source.size * channels)
-    line = np.empty(width * channels)
-    for row in range(height):
-        for x in range(source.size):
+    margin, width = radius * channels, image.shape[1]
+    extended = np.empty(width + 2 * margin)
+    line = np.empty(width)
+    for row in range(image.shape[0]):
+        extended[margin : margin + width] = image[row]
+        for x in range(radius):
+            left, right = source[x] * channels, source[source.size - 1 - x] * channels
             for c in range(channels):
-                extended[x * channels + c] = image[row, source[x], c]
-        for m in range(line.size):
-            line[m] = extended[m + radius * channels] * weights[0]
+                extended[x * channels + c] = image[row, left + c]
+                extended[extended.size - (x + 1) * channels + c] = image[row, right + c]
+        centre = extended[margin : margin + width]
+        for m in range(width):
+            line[m] = centre[m] * weights[0]
         for j in range(radius, 0, -1):
-            left, right, weight = (radius - j) * channels, (radius + j) * channels, weights[j]
-            for m in range(line.size):
-                line[m] += (extended[m + left] + extended[m + right]) * weight
-        for x in range(width):
-            for c in range(channels):
-                out[row, x, c] = line[x * channels + c]
+            left, right = extended[margin - j * channels :], extended[margin + j * channels :]
+            weight = weights[j]
+            for m in range(width):
+                line[m] += (left[m] + right[m]) * weight
+        out[row] = line
 
 
 @compiled
@@ -100,63 +99,95 @@ def motion_rows(padded, weights, tops, lefts, out):
 
 @compiled
 def glass_shuffle(image, moves, reach, iterations):
-    """Move pixels of `image` (H, W, C) in place; `moves` (n, 2) holds (dx, dy) in visiting order."""
-    height, width, channels = image.shape
+    """Move pixels of `image` (H, W, 3) in place.
+
+    `moves` holds for each visit (dx + reach) * 2 * reach + (dy + reach), dx and dy being where to take from.
+    """
+    height, width, _ = image.shape
+    flat = image.reshape(-1)
+    offsets = np.empty(4 * reach * reach, np.int64)
+    for move in range(offsets.size):
+        dx, dy = move // (2 * reach) - reach, move % (2 * reach) - reach
+        offsets[move] = 3 * (dy * width + dx)
     visit = 0
     for _ in range(iterations):
         for row in range(height - reach, reach, -1):
             for column in range(width - reach, reach, -1):
-                from_row, from_column = row + moves[visit, 1], column + moves[visit, 0]
+                to = 3 * (row * width + column)
+                taken = to + offsets[moves[visit]]
                 # The scripts wrote a swap; NumPy views made it this one-way copy, and the data carries it.
-                for c in range(channels):
-                    image[row, column, c] = image[from_row, from_column, c]
+                flat[to], flat[to + 1], flat[to + 2] = flat[taken], flat[taken + 1], flat[taken + 2]
                 visit += 1
 
 
 @compiled
 def zoom_into(image, rows, row_parts, columns, column_parts, mixed, out):
-    """Bilinear samples of `image` (H, W, C) at rows + row_parts, columns + column_parts, into `out`.
+    """Bilinear samples of `image` (H, W) at rows + row_parts, columns + column_parts, into `out`.
 
-    `mixed` (H, W', C) is scratch for the horizontally interpolated rows.
+    Channels lie side by side: `columns` (2, W') names the left and the right sample of each flat column.
+    `mixed` (H, W') is scratch for the horizontally interpolated rows.
     """
-    last_row, last_column, channels = image.shape[0] - 1, image.shape[1] - 1, image.shape[2]
+    last_row = image.shape[0] - 1
+    lefts, rights = columns[0], columns[1]
     for y in range(rows[0], min(rows[-1] + 1, last_row) + 1):
-        for x in range(columns.size):
-            left, right, part = columns[x], min(columns[x] + 1, last_column), column_parts[x]
-            for c in range(channels):
-                mixed[y, x, c] = image[y, left, c] * (1.0 - part) + image[y, right, c] * part
+        row, target = image[y], mixed[y]
+        for m in range(lefts.size):
+            part = column_parts[m]
+            target[m] = row[lefts[m]] * (1.0 - part) + row[rights[m]] * part
     for y in range(rows.size):
-        above, below, part = mixed[rows[y]], mixed[min(rows[y] + 1, last_row)], row_parts[y]
-        for x in range(columns.size):
-            for c in range(channels):
-                out[y, x, c] = above[x, c] * (1.0 - part) + below[x, c] * part
+        above, below, part, target = mixed[rows[y]], mixed[min(rows[y] + 1, last_row)], row_parts[y], out[y]
+        for m in range(lefts.size):
+            target[m] = above[m] * (1.0 - part) + below[m] * part
 
 
 @compiled
-def reflect(index, size):
+def reflected(index, size):
     """`index` folded back into 0 .. size - 1 by half-sample reflection (d c b a | a b c d | d c b a)."""
+    if 0 <= index < size:
+        return index
     index %= 2 * size
     return 2 * size - 1 - index if index >= size else index
 
 
 @compiled
 def displace(image, dx, dy, out):
-    """Bilinear samples of `image` (H, W, C) at (row + dy, column + dx), borders reflected, into `out`."""
-    height, width, channels = image.shape
+    """Bilinear samples of `image` (H, W, 3) at (row + dy, column + dx), borders reflected, into `out`."""
+    height, width, _ = image.shape
     for y in range(height):
         for x in range(width):
             at_y, at_x = y + np.float64(dy[y, x]), x + np.float64(dx[y, x])
             floor_y, floor_x = np.floor(at_y), np.floor(at_x)
             part_y, part_x = at_y - floor_y, at_x - floor_x
-            top, bottom = reflect(np.int64(floor_y), height), reflect(np.int64(floor_y) + 1, height)
-            left, right = reflect(np.int64(floor_x), width), reflect(np.int64(floor_x) + 1, width)
-            for c in range(channels):
-                out[y, x, c] = (
-                    image[top, left, c] * (1.0 - part_y) * (1.0 - part_x)
-                    + image[top, right, c] * (1.0 - part_y) * part_x
-                    + image[bottom, left, c] * part_y * (1.0 - part_x)
-                    + image[bottom, right, c] * part_y * part_x
-                )
+            top, bottom = reflected(np.int64(floor_y), height), reflected(np.int64(floor_y) + 1, height)
+            left, right = reflected(np.int64(floor_x), width), reflected(np.int64(floor_x) + 1, width)
+            for c in range(3):
+                above = image[top, left, c] * (1.0 - part_x) + image[top, right, c] * part_x
+                below = image[bottom, left, c] * (1.0 - part_x) + image[bottom, right, c] * part_x
+                out[y, x, c] = above * (1.0 - part_y) + below * part_y
+
+
+@compiled
+def snowfall(image, grey, mix, rest, layer, out):
+    """Whiten `image` (N, 3) by its `grey` (N) and add `layer` (uint8, N) and its reverse, into `out` (uint8).
+
+    `mix` and `rest` weigh the image and the lighter of image and grey, in the image's own precision.
+    """
+    half, more = np.float32(0.5), np.float32(1.5)
+    last = layer.size - 1
+    for i in range(layer.size):
+        light = grey[i] * more + half
+        snow, turned = layer[i] / 255.0, layer[last - i] / 255.0
+        for c in range(3):
+            white = mix * image[i, c] + rest * max(image[i, c], light)
+            out[i, c] = np.uint8(np.int32(min(max(white + snow + turned, 0.0), 1.0) * 255.0))
+
+
+@compiled
+def look_up(image, table, out):
+    """Replace each value of channel c of `image` (uint8, (N, 3)) by its entry in column c of `table`."""
+    for i in range(image.shape[0]):
+        for c in range(3):
+            out[i, c] = table[image[i, c], c]
 
 
 @compiled

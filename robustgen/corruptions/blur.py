@@ -1,8 +1,10 @@
 """Blur: defocus, frosted glass, motion, zoom, and Gaussian as the extra one."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from robustgen import effects, kernels
 from robustgen.effects import MotionEngine, Rng
@@ -58,10 +60,18 @@ def glass_blur(image: Rgb, parameters: GlassBlur, rng: Rng) -> Rgb:
     """Look through frosted glass: pixels are taken from their neighbours at random."""
     reach, iterations = parameters.max_delta, parameters.iterations
     visits = (image.shape[0] - 2 * reach) * (image.shape[1] - 2 * reach) * iterations
-    moves = effects.integers(rng, -reach, reach, (visits, 2))
+    moves = _moves(reach, visits, rng)
     shuffled = to_uint8(gaussian(unit(image), parameters.sigma))
     kernels.glass_shuffle(shuffled, moves, reach, iterations)
     return to_uint8(gaussian(unit(shuffled), parameters.sigma))
+
+
+def _moves(reach: int, visits: int, rng: Rng) -> npt.NDArray[np.integer[Any]]:
+    """Where each visited pixel is taken from: (dx + reach) * 2 * reach + (dy + reach), dx, dy in [-reach, reach)."""
+    if isinstance(rng, np.random.Generator):
+        return rng.integers(0, 4 * reach * reach, visits, dtype=np.uint8)
+    pairs = rng.randint(-reach, reach, (visits, 2)) + reach
+    return np.asarray(pairs[:, 0] * 2 * reach + pairs[:, 1])
 
 
 @dataclass(frozen=True)

@@ -59,8 +59,8 @@ def snow(image: Rgb, parameters: Snow, rng: Rng) -> Rgb:
     """Let wind-blown snow fall on a whitened image."""
     p = parameters
     flakes = effects.snow_layer(image.shape[:2], p.loc, p.scale, p.zoom, p.threshold, rng)
-    layer = unit(effects.motion_blur(flakes, p.radius, p.sigma, rng.uniform(-135, -45), p.engine))
-    return to_uint8(effects.snowfall(effects.whiten(unit(image, np.float32), p.mix), layer))
+    blown = effects.motion_blur(flakes, p.radius, p.sigma, rng.uniform(-135, -45), p.engine)
+    return effects.snowfall(unit(image, np.float32), p.mix, blown)
 
 
 @dataclass(frozen=True)

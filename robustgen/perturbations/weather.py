@@ -40,11 +40,10 @@ def snow(image: Rgb, parameters: Snow, rng: Rng) -> Rgb:
     """Turn the wind in which the same flakes fall."""
     p, x = parameters, unit(image)
     flakes = effects.snow_layer(image.shape[:2], p.loc, p.scale, p.zoom, p.threshold, rng)
-    white = effects.whiten(x, p.mix)
 
     def frame(angle: float) -> Rgb:
-        blown = unit(effects.motion_blur(flakes, p.radius, p.sigma, angle, p.engine))
-        return to_uint8(effects.snowfall(white, blown))
+        blown = effects.motion_blur(flakes, p.radius, p.sigma, angle, p.engine)
+        return effects.snowfall(x, p.mix, blown)
 
     return np.stack([frame(4 * i - 150) for i in range(FRAMES)])
 

@@ -1,0 +1,812 @@
+"""Sources: keys, decoding, what is refused, and what hostile files cannot do."""
+
+import io
+import os
+import pickle
+import subprocess
+import sys
+import tarfile
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from robustgen import sources
+from robustgen.errors import ImageError, SourceError, UnknownNameError
+from robustgen.sources import (
+    Cifar,
+    ImageFolder,
+    LabelledFolder,
+    Photographs,
+    Source,
+    TinyImageNet,
+    decode,
+    open_source,
+)
+
+IMAGENET = {
+    "ILSVRC2012_val_00000293.JPEG": "n01440764",
+    "ILSVRC2012_val_00000001.JPEG": "n01751748",
+    "ILSVRC2012_val_00002138.JPEG": "n01440764",
+}
+IMAGENET_KEYS = (
+    "n01440764/ILSVRC2012_val_00000293.JPEG",
+    "n01440764/ILSVRC2012_val_00002138.JPEG",
+    "n01751748/ILSVRC2012_val_00000001.JPEG",
+)
+
+
+def put(path: Path, colour: Any = (10, 20, 30), mode: str = "RGB") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.new(mode, (5, 4), colour).save(path)
+    return path
+
+
+def put_all(root: Path, *names: str) -> Path:
+    for name in names:
+        put(root / name)
+    return root
+
+
+def write(path: Path, text: str | bytes) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return path
+
+
+def labels_of(source: Source) -> list[int]:
+    return [*map(source.label, source.keys())]
+
+
+def every_image_is_there(source: Source) -> bool:
+    return all(image.any() for image in map(source.load, source.keys())) and all(
+        map(source.size, source.keys())
+    )
+
+
+# --- decoding ------------------------------------------------------------------------------------
+
+
+def saved(image: Image.Image, **options: Any) -> io.BytesIO:
+    file = io.BytesIO()
+    image.save(file, **options)
+    file.seek(0)
+    return file
+
+
+def first_pixel(image: Image.Image, **options: Any) -> list[int]:
+    pixels = decode(saved(image, **options))
+    assert pixels.dtype == np.uint8 and pixels.shape == (4, 5, 3)
+    assert pixels.flags.c_contiguous and pixels.flags.writeable
+    return pixels[0, 0].tolist()
+
+
+@pytest.mark.parametrize(
+    ("mode", "colour", "form", "expected"),
+    [
+        ("RGB", (1, 2, 3), "PNG", [1, 2, 3]),
+        ("RGB", (1, 2, 3), "BMP", [1, 2, 3]),
+        ("RGB", (1, 2, 3), "PPM", [1, 2, 3]),
+        ("RGB", (1, 2, 3), "TIFF", [1, 2, 3]),
+        ("RGBA", (1, 2, 3, 0), "PNG", [1, 2, 3]),
+        ("LA", (7, 0), "PNG", [7, 7, 7]),
+        ("L", 7, "PPM", [7, 7, 7]),
+        ("1", 1, "PNG", [255, 255, 255]),
+        ("F", 300.0, "TIFF", [255, 255, 255]),
+        ("F", 99.0, "TIFF", [99, 99, 99]),
+        ("I;16", 0x1234, "PNG", [0x12, 0x12, 0x12]),
+        ("I;16", 0x1234, "TIFF", [0x12, 0x12, 0x12]),
+        ("I;16", 200, "PNG", [0, 0, 0]),
+        ("I;16B", 0xFEDC, "TIFF", [0xFE, 0xFE, 0xFE]),
+        ("I", 0x1234, "TIFF", [0x12, 0x12, 0x12]),
+        ("I", 0x1234567, "TIFF", [255, 255, 255]),
+        ("I", 200, "TIFF", [200, 200, 200]),
+        ("I", -5, "TIFF", [0, 0, 0]),
+    ],
+)
+def test_modes(mode: str, colour: Any, form: str, expected: list[int]) -> None:
+    assert first_pixel(Image.new(mode, (5, 4), colour), format=form) == expected
+
+
+def test_16_bit_pgm() -> None:
+    assert decode(io.BytesIO(b"P5\n1 1\n65535\n\x12\x34")).tolist() == [[[0x12] * 3]]
+
+
+def test_cmyk_jpeg() -> None:
+    image = Image.new("CMYK", (5, 4), (0, 255, 255, 0))
+    assert np.allclose(first_pixel(image, format="JPEG", quality=95), [255, 0, 0], atol=4)
+
+
+def test_webp() -> None:
+    assert first_pixel(Image.new("RGB", (5, 4), (1, 2, 3)), format="WEBP", lossless=True) == [1, 2, 3]
+
+
+def test_palette_with_transparency_warns_of_nothing() -> None:
+    image = Image.new("P", (5, 4), 1)
+    image.putpalette([0, 0, 0, 9, 8, 7])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert first_pixel(image, format="PNG", transparency=b"\x00\x80") == [9, 8, 7]
+
+
+def test_first_frame_of_an_animation() -> None:
+    red, blue = (Image.new("RGB", (5, 4), colour) for colour in ("red", "blue"))
+    assert first_pixel(red, format="GIF", save_all=True, append_images=[blue]) == [255, 0, 0]
+
+
+def test_exif_orientation_is_ignored() -> None:
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    first_pixel(Image.new("RGB", (5, 4)), format="JPEG", exif=exif)
+
+
+def truncated_jpeg() -> bytes:
+    noise = np.random.default_rng(0).integers(0, 256, (64, 64, 3), np.uint8)
+    return saved(Image.fromarray(noise), format="JPEG").getvalue()[:2000]
+
+
+BAD = {
+    "empty.jpg": b"",
+    "text.jpg": b"these are no pixels",
+    "truncated.jpg": truncated_jpeg(),
+    "header.png": saved(Image.new("RGB", (50, 50)), format="PNG").getvalue()[:40],
+    "postscript.jpg": b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 5 5\n%%EndComments\n",
+    "flat.ppm": b"P6\n0 5\n255\n",
+    "script.svg.png": b"<svg xmlns='http://www.w3.org/2000/svg'/>",
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_content_is_an_image_error_that_names_the_key(tmp_path: Path, name: str) -> None:
+    write(tmp_path / "c" / name, BAD[name])
+    source = ImageFolder(tmp_path)
+    assert source.keys() == (f"c/{name}",)
+    with pytest.raises(ImageError, match=f"c/{name}'?: .{{5}}"):
+        source.load(f"c/{name}")
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("form", ["JPEG", "PNG", "GIF", "TIFF", "WEBP", "BMP", "PPM"])
+def test_damaged_bytes_raise_nothing_else(form: str) -> None:
+    noise = np.random.default_rng(1).integers(0, 256, (16, 16, 3), np.uint8)
+    intact = saved(Image.fromarray(noise), format=form).getvalue()
+    rng = np.random.default_rng(2)
+    for _ in range(60):
+        damaged = bytearray(intact)
+        for place in rng.integers(0, min(len(intact), 200), 4):
+            damaged[place] = rng.integers(256)
+        try:
+            assert decode(io.BytesIO(bytes(damaged)), "damaged").dtype == np.uint8
+        except ImageError as error:
+            assert "damaged" in str(error)
+
+
+@pytest.mark.parametrize("limit", [15, 8], ids=["warning", "error"])
+def test_decompression_bomb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
+    put(tmp_path / "bomb.png")
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", limit)
+    filters = list(warnings.filters)
+    with pytest.raises(ImageError, match=r"bomb\.png.*decompression bomb"):
+        ImageFolder(tmp_path).load("bomb.png")
+    assert warnings.filters == filters
+
+
+def test_unreadable_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(tmp_path / "x.jpg")
+
+    def denied(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "open", denied)
+    with pytest.raises(ImageError, match=r"'x\.jpg': Permission denied"):
+        ImageFolder(tmp_path).load("x.jpg")
+
+
+def test_memory_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def hungry(*_: object) -> None:
+        raise MemoryError
+
+    put(tmp_path / "x.png")
+    monkeypatch.setattr(Image.Image, "convert", hungry)
+    with pytest.raises(ImageError, match=r"'x\.png': MemoryError"):
+        ImageFolder(tmp_path).load("x.png")
+
+
+def test_folder_or_missing_file_in_place_of_an_image(tmp_path: Path) -> None:
+    put(tmp_path / "x.jpg" / "y.png")
+    source = ImageFolder(tmp_path)
+    assert source.keys() == ("x.jpg/y.png",)
+    with pytest.raises(ImageError, match="Is a directory"):
+        source.load("x.jpg")
+    for key in ("gone.jpg", "nul\0.jpg"):
+        with pytest.raises(ImageError):
+            source.load(key)
+        with pytest.raises(ImageError):
+            source.size(key)
+
+
+# --- folders -------------------------------------------------------------------------------------
+
+
+def test_keys_classes_labels_and_sizes(tmp_path: Path) -> None:
+    put_all(tmp_path, "b/y.png", "a/x.JPEG", "a/deep/er.bmp", "B/x.GIF", "top.tiff")
+    for ignored in ("a/notes.txt", "a/._x.jpg", ".hidden/x.png", "a/x.jpeg.bak", "a/jpg"):
+        write(tmp_path / ignored, b"")
+    (tmp_path / "empty").mkdir()
+    source = ImageFolder(tmp_path)
+    assert source.keys() == ("B/x.GIF", "a/deep/er.bmp", "a/x.JPEG", "b/y.png", "top.tiff")
+    assert source.keys() is source.keys()
+    assert source.refused() == {}
+    assert source.classes == ("", "B", "a", "b")
+    assert labels_of(source) == [1, 2, 2, 3, 0]
+    assert source.size("b/y.png") == (tmp_path / "b/y.png").stat().st_size
+    assert source.location == tmp_path
+    assert source.load("b/y.png")[3, 4].tolist() == [10, 20, 30]
+    with pytest.raises(ImageError, match=r"nowhere/x\.png"):
+        source.label("nowhere/x.png")
+
+
+def test_each_load_is_fresh(tmp_path: Path) -> None:
+    put(tmp_path / "x.png")
+    source = ImageFolder(tmp_path)
+    source.load("x.png")[:] = 0
+    assert source.load("x.png").any()
+
+
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [
+        ("a/b.JPEG", "a/b.JPEG"),
+        ("a/b.jpeg", "a/b.jpeg"),
+        ("a/b.jpg", "a/b.jpg"),
+        ("a/b.JPG", "a/b.JPG"),
+        ("a/b.Jpg", "a/b.JPEG"),
+        ("a/b.png", "a/b.JPEG"),
+        ("a.b/c.d.tiff", "a.b/c.d.JPEG"),
+        ("b.png", "b.JPEG"),
+        ("00042", "00042.JPEG"),
+    ],
+)
+def test_output_name(tmp_path: Path, key: str, expected: str) -> None:
+    assert ImageFolder(tmp_path).output_name(key) == expected
+
+
+def test_the_first_of_two_with_one_output_name_keeps_it(tmp_path: Path) -> None:
+    put_all(tmp_path, "c/a.JPEG", "c/a.png", "c/a.bmp", "c/a.jpg", "c/A.png", "d/a.png")
+    source = ImageFolder(tmp_path)
+    assert source.keys() == ("c/A.png", "c/a.JPEG", "c/a.jpg", "d/a.png")
+    assert sorted(source.refused()) == ["c/a.bmp", "c/a.png"]
+    assert all("'c/a.JPEG'" in reason for reason in source.refused().values())
+
+
+@pytest.mark.parametrize("name", ["with space.png", "żółw🐢.png", "new\nline.png", "-rf.png", "a'b\"c$.png"])
+def test_odd_names(tmp_path: Path, name: str) -> None:
+    put(tmp_path / "-class" / name)
+    source = ImageFolder(tmp_path)
+    assert source.keys() == (f"-class/{name}",)
+    assert source.load(f"-class/{name}").shape == (4, 5, 3)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other file systems take no such names")
+def test_names_that_are_not_utf8_are_refused(tmp_path: Path) -> None:
+    put(tmp_path / "fine.png")
+    raw = os.fsencode(tmp_path)
+    for name in (b"caf\xe9.png", b"caf\xe9.txt"):
+        with open(raw + b"/" + name, "wb"):  # noqa: PTH123
+            pass
+    source = ImageFolder(tmp_path)
+    assert source.keys() == ("fine.png",)
+    assert source.refused() == {"caf\\xe9.png": "file name is not valid UTF-8"}
+
+
+def test_links(tmp_path: Path) -> None:
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    put_all(root, "a/x.png", ".store/c/z.png")
+    put_all(outside, "y.png")
+    write(outside / "notes.txt", b"")
+    links = {
+        "a/inside.png": "x.png",
+        "a/outside.png": "../../outside/y.png",
+        "a/notes.txt": "../../outside/notes.txt",
+        "a/broken.png": "nothing.png",
+        "a/broken.txt": "nothing.txt",
+        "a/loop.png": "loop.png",
+        "a/self": ".",
+        "a/up": "../..",
+        "b": "a",
+        "c": ".store/c",
+        "gone": "nowhere",
+        "away": str(outside),
+    }
+    for name, target in links.items():
+        (root / name).symlink_to(target)
+    source = ImageFolder(root)
+    assert source.keys() == ("a/inside.png", "a/x.png", "b/inside.png", "b/x.png", "c/z.png")
+    refused = source.refused()
+    assert "a/notes.txt" not in refused and "a/broken.txt" not in refused
+    for key in ("a/outside.png", "b/outside.png", "a/up", "away"):
+        assert refused[key] == "symlink that leaves the source"
+    for key in ("a/broken.png", "a/loop.png", "gone"):
+        assert refused[key].startswith("symlink that cannot be followed")
+    assert refused["a/self"] == "symlink loop"
+    assert source.load("c/z.png").shape == (4, 5, 3)
+
+
+def test_folders_linked_crosswise_end(tmp_path: Path) -> None:
+    names = [f"f{i}" for i in range(6)]
+    for name in names:
+        put(tmp_path / name / "x.png")
+        for other in names:
+            (tmp_path / name / f"to-{other}").symlink_to(f"../{other}")
+    source = ImageFolder(tmp_path)
+    assert {f"{name}/x.png" for name in names} < set(source.keys())
+    assert {"symlink loop", "more than 3 symlinked folders within each other"} == set(
+        source.refused().values()
+    )
+
+
+def test_the_root_may_be_a_link_and_a_neighbour_is_outside(tmp_path: Path) -> None:
+    put_all(tmp_path, "data/a/x.png", "data-more/y.png")
+    (tmp_path / "root").symlink_to("data")
+    (tmp_path / "data/a/y.png").symlink_to("../../data-more/y.png")
+    source = ImageFolder(tmp_path / "root")
+    assert source.keys() == ("a/x.png",)
+    assert list(source.refused()) == ["a/y.png"]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes")
+def test_a_named_pipe_is_refused_not_waited_for(tmp_path: Path) -> None:
+    put(tmp_path / "x.png")
+    os.mkfifo(tmp_path / "pipe.jpg")
+    (tmp_path / "link.jpg").symlink_to("pipe.jpg")
+    assert ImageFolder(tmp_path).refused() == dict.fromkeys(["link.jpg", "pipe.jpg"], "not a regular file")
+
+
+def test_a_folder_that_cannot_be_listed_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put_all(tmp_path, "a/x.png", "b/x.png")
+    scandir = os.scandir
+
+    def denied(path: str) -> Any:
+        if path.endswith("b"):
+            raise PermissionError(13, "Permission denied")
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", denied)
+    source = ImageFolder(tmp_path)
+    assert source.keys() == ("a/x.png",)
+    assert source.refused() == {"b": "folder cannot be listed: Permission denied"}
+
+
+def test_no_images(tmp_path: Path) -> None:
+    source = open_source(write(tmp_path / "notes.txt", b"").parent)
+    assert source.refused() == {}
+    with pytest.raises(SourceError, match=r"no images .*\.jpg.*\.gif"):
+        source.keys()
+    (tmp_path / "x.png").symlink_to("nothing")
+    with pytest.raises(SourceError, match=r"1 refused, 'x\.png': symlink"):
+        ImageFolder(tmp_path).keys()
+
+
+# --- the layouts of ImageNet ---------------------------------------------------------------------
+
+
+def flat_imagenet(root: Path) -> Path:
+    return put_all(root / "flat", *IMAGENET)
+
+
+def pairs(separator: str, extension: str = ".JPEG") -> str:
+    return "".join(f"{name[:-5]}{extension}{separator}{wnid}\n" for name, wnid in IMAGENET.items())
+
+
+KAGGLE = "ImageId,PredictionString\n" + "".join(
+    f"{name[:-5]},{wnid} 1 2 3 4 {wnid} 5 6 7 8 \n" for name, wnid in IMAGENET.items()
+)
+LABELS = {
+    "space": pairs(" "),
+    "tab": pairs("\t"),
+    "comma": pairs(","),
+    "comma and space": pairs(", "),
+    "without extension": pairs(" ", ""),
+    "windows": "\ufeff" + pairs(" ").replace("\n", "\r\n"),
+    "kaggle": KAGGLE,
+    "of absent images": "absent.JPEG n09999999\n\n" + pairs(" "),
+    "one a line": "".join(f"{IMAGENET[name]}\n" for name in sorted(IMAGENET)),
+}
+
+
+@pytest.mark.parametrize("content", LABELS.values(), ids=LABELS)
+def test_the_layouts_of_imagenet_have_the_same_keys(tmp_path: Path, content: str) -> None:
+    labels = write(tmp_path / "labels.txt", content)
+    flat = LabelledFolder(flat_imagenet(tmp_path), labels)
+    folders = ImageFolder(put_all(tmp_path / "val", *(f"{wnid}/{name}" for name, wnid in IMAGENET.items())))
+    for source in (flat, folders):
+        assert source.keys() == IMAGENET_KEYS
+        assert source.classes == ("n01440764", "n01751748")
+        assert labels_of(source) == [0, 0, 1]
+        assert every_image_is_there(source)
+        assert not source.refused()
+
+
+def test_integers_one_a_line(tmp_path: Path) -> None:
+    labels = write(tmp_path / "ILSVRC2012_validation_ground_truth.txt", "490\n361\n171\n")
+    keys = LabelledFolder(flat_imagenet(tmp_path), labels).keys()
+    assert keys[0] == "171/ILSVRC2012_val_00002138.JPEG"
+
+
+def test_images_without_a_label_are_refused(tmp_path: Path) -> None:
+    root = put_all(tmp_path / "flat", "a.png", "b c.png", "new\nline.png", "deeper/d.png")
+    (root / "broken.png").symlink_to("nothing")
+    source = LabelledFolder(root, write(tmp_path / "labels.txt", "b c.png cat\nbroken.png cat\n"))
+    assert source.keys() == ("cat/b c.png",)
+    refused = source.refused()
+    assert sorted(refused) == ["a.png", "cat/broken.png", "new\nline.png"]
+    assert "no label in" in refused["a.png"]
+
+
+def test_classes_of_several_words(tmp_path: Path) -> None:
+    root = put_all(tmp_path / "flat", "a.png", "b.png")
+    source = LabelledFolder(root, write(tmp_path / "labels.tsv", "a.png\tgreat white shark\nb.png\then\n"))
+    assert source.keys() == ("great white shark/a.png", "hen/b.png")
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "reason"),
+    [
+        (b"", 1, "no labels"),
+        (b"a.png cat\nb.png\n", 2, "no class beside 'b.png'"),
+        (b"a.png,cat\n\nb.png,\n", 3, "'' cannot be"),
+        (b"a.png cat\nb.png ../../etc\n", 2, "cannot be the name of a class"),
+        (b"a.png ..\n", 1, "cannot be the name of a class"),
+        (b"a.png\tx\0y\n", 1, "cannot be the name of a class"),
+        (b"a.png cat\na.png dog\n", 2, "'a.png' was 'cat' before, now 'dog'"),
+        (b"cat\n", 1, "1 labels for 2 images"),
+        (b"a.png cat\nb.png \xff\n", 2, "not UTF-8"),
+        (b"ImageId,PredictionString\na,n01 1 2 3 4\nb,\n", 3, "no class beside 'b'"),
+    ],
+)
+def test_malformed_labels_name_file_and_line(tmp_path: Path, content: bytes, line: int, reason: str) -> None:
+    labels = write(tmp_path / "labels.txt", content)
+    source = LabelledFolder(put_all(tmp_path / "flat", "a.png", "b.png"), labels)
+    with pytest.raises(SourceError) as caught:
+        source.keys()
+    assert str(caught.value).startswith(f"{labels}, line {line}: ") and reason in str(caught.value)
+
+
+def test_labels_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match=r"missing\.txt: No such file"):
+        LabelledFolder(tmp_path, tmp_path / "missing.txt")
+    with pytest.raises(SourceError, match="Is a directory"):
+        LabelledFolder(tmp_path, tmp_path).keys()
+
+
+# --- Tiny ImageNet -------------------------------------------------------------------------------
+
+TINY = {"val_0.JPEG": "n03444034", "val_1.JPEG": "n04067472", "val_10.JPEG": "n03444034"}
+TINY_KEYS = ("n03444034/val_0.JPEG", "n03444034/val_10.JPEG", "n04067472/val_1.JPEG")
+
+
+def tiny(root: Path, pattern: str) -> Path:
+    val = root / "tiny-imagenet-200" / "val"
+    put_all(val, *(pattern.format(name=name, wnid=wnid) for name, wnid in TINY.items()))
+    write(val / "val_annotations.txt", "".join(f"{n}\t{w}\t0\t32\t44\t62\n" for n, w in TINY.items()))
+    write(val.parent / "wnids.txt", "\n".join(TINY.values()))
+    put(val.parent / "train/n03444034/images/n03444034_0.JPEG")
+    return val
+
+
+@pytest.mark.parametrize("pattern", ["images/{name}", "{wnid}/images/{name}", "{wnid}/{name}"])
+def test_tiny_imagenet_has_the_same_keys_in_every_layout(tmp_path: Path, pattern: str) -> None:
+    val = tiny(tmp_path, pattern)
+    (val / "images").mkdir(exist_ok=True)
+    for source in (TinyImageNet(val), TinyImageNet(val.parent), open_source(val), open_source(val.parent)):
+        assert isinstance(source, TinyImageNet)
+        assert source.keys() == TINY_KEYS
+        assert labels_of(source) == [0, 0, 1]
+        assert every_image_is_there(source)
+
+
+def test_a_sorted_tiny_imagenet_without_annotations_is_detected(tmp_path: Path) -> None:
+    val = tiny(tmp_path, "{wnid}/images/{name}")
+    (val / "val_annotations.txt").unlink()
+    assert open_source(val).keys() == open_source(val.parent).keys() == TINY_KEYS
+
+
+# --- CIFAR ---------------------------------------------------------------------------------------
+
+ROWS = np.random.default_rng(0).integers(0, 256, (6, 3072), np.uint8)
+NAMES = [f"class {i}".encode() for i in range(10)]
+
+
+def batch(**changes: Any) -> dict[bytes, Any]:
+    content = {b"data": ROWS, b"labels": [3, 1, 4, 1, 5, 9]}
+    return content | {name.encode(): value for name, value in changes.items()}
+
+
+def cifar10(root: Path, content: object = None, protocol: int = 2, meta: bool = True) -> Path:
+    folder = root / "cifar-10-batches-py"
+    write(folder / "test_batch", pickle.dumps(content or batch(), protocol))
+    if meta:
+        write(folder / "batches.meta", pickle.dumps({b"label_names": NAMES}, protocol))
+    return folder
+
+
+def cifar100(root: Path) -> Path:
+    folder = root / "cifar-100-python"
+    content = {b"data": ROWS, b"fine_labels": [99, 0, 1, 2, 3, 4], b"coarse_labels": [0] * 6}
+    write(folder / "test", pickle.dumps(content, 2))
+    return folder
+
+
+def archive(path: Path, members: dict[str, bytes]) -> Path:
+    with tarfile.open(path, "w:gz") as tar:
+        for name, content in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            tar.addfile(info, io.BytesIO(content))
+    return path
+
+
+def members(folder: Path) -> dict[str, bytes]:
+    return {f"{folder.name}/{path.name}": path.read_bytes() for path in folder.iterdir()}
+
+
+def check_cifar10(source: Source) -> None:
+    assert isinstance(source, Cifar)
+    assert source.keys() == ("00000", "00001", "00002", "00003", "00004", "00005")
+    assert source.classes == tuple(name.decode() for name in NAMES)
+    assert source.label("00005") == 9 and source.labels.tolist() == [3, 1, 4, 1, 5, 9]
+    assert source.size("00005") == 3072 and source.output_name("00005") == "00005.JPEG"
+    assert source.images.shape == (6, 32, 32, 3) and source.images.dtype == np.uint8
+    image = source.load("00004")
+    assert image.flags.c_contiguous and image.flags.writeable
+    assert (image[:, :, 2] == ROWS[4, 2048:].reshape(32, 32)).all()
+    assert source.refused() == {}
+
+
+@pytest.mark.parametrize("protocol", [0, 1, 2, 3, 4])
+def test_cifar10_folder_parent_and_archive(tmp_path: Path, protocol: int) -> None:
+    folder = cifar10(tmp_path / "data", protocol=protocol)
+    packed = archive(tmp_path / "cifar-10-python.tar.gz", members(folder))
+    for path in (folder, folder.parent, packed):
+        check_cifar10(open_source(path))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cifar-10-python.tar.gz", "data"]
+
+
+def as_python_2(content: dict[bytes, Any]) -> bytes:
+    """The batch as Python 2 pickled it: strings of bytes, and NumPy by its old module name."""
+    data, labels = content[b"data"].tobytes(), content[b"labels"]
+
+    def string(value: bytes) -> bytes:
+        return b"T" + len(value).to_bytes(4, "little") + value
+
+    shape = b"".join(b"M" + n.to_bytes(2, "little") for n in content[b"data"].shape)
+    dtype = b"cnumpy\ndtype\n(" + string(b"u1") + b"K\x00K\x01tR(K\x03" + string(b"|")
+    dtype += b"NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb"
+    array = b"cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\n(K\x00t" + string(b"b") + b"tR"
+    array += b"(K\x01(" + shape + b"t" + dtype + b"\x89" + string(data) + b"tb"
+    numbers = b"](" + b"".join(b"K" + bytes([label]) for label in labels) + b"e"
+    return b"\x80\x02}(" + string(b"data") + array + string(b"labels") + numbers + b"u."
+
+
+def test_a_batch_pickled_by_python_2(tmp_path: Path) -> None:
+    folder = cifar10(tmp_path)
+    write(folder / "test_batch", as_python_2(batch()))
+    check_cifar10(Cifar(folder))
+
+
+def test_data_stored_by_columns(tmp_path: Path) -> None:
+    check_cifar10(Cifar(cifar10(tmp_path, batch(data=np.asfortranarray(ROWS)))))
+
+
+def test_cifar100(tmp_path: Path) -> None:
+    source = open_source(cifar100(tmp_path))
+    assert source.label("00000") == 99 and source.classes == tuple(map(str, range(100)))
+
+
+def test_cifar10_without_names(tmp_path: Path) -> None:
+    assert Cifar(cifar10(tmp_path, meta=False)).classes == tuple("0123456789")
+
+
+def test_both_cifars_in_one_place(tmp_path: Path) -> None:
+    cifar10(tmp_path)
+    cifar100(tmp_path)
+    with pytest.raises(SourceError, match="both CIFARs"):
+        Cifar(tmp_path).keys()
+
+
+@pytest.mark.parametrize("key", ["6", "00006", "000001", "-0001", "a", "", "²", "0000\uff11"])
+def test_unknown_cifar_keys(tmp_path: Path, key: str) -> None:
+    source = Cifar(cifar10(tmp_path))
+    for ask in (source.load, source.label, source.size):
+        with pytest.raises(ImageError):
+            ask(key)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ([1, 2], "dict"),
+        ({"data": ROWS, "labels": [0] * 6}, "b'data' is missing"),
+        (batch(data=ROWS.tolist()), "b'data' is missing or of the wrong type"),
+        (batch(data=ROWS.astype(np.int16)), "uint8"),
+        (batch(data=ROWS[:, :3000]), "3072"),
+        (batch(data=ROWS[0]), "3072"),
+        (batch(data=ROWS[:0], labels=[]), "3072"),
+        (batch(labels=[0, 1]), "2 labels for 6 images"),
+        (batch(labels=[0, 1, 2, 3, 4, 10]), "label 10"),
+        (batch(labels=[0, 1, 2, 3, 4, -1]), "label -1"),
+        (batch(labels=[0, 1, 2, 3, 4, 5.0]), "label 5.0"),
+        (batch(labels=[0, 1, 2, 3, 4, True]), "label True"),
+        (batch(labels=None), "b'labels'"),
+    ],
+)
+def test_malformed_batches(tmp_path: Path, content: object, reason: str) -> None:
+    with pytest.raises(SourceError, match=r"cifar-10-batches-py: test_batch: ") as caught:
+        Cifar(cifar10(tmp_path, content, protocol=4)).keys()
+    assert reason in str(caught.value)
+
+
+@pytest.mark.parametrize("content", [b"", b"\x80\x02", b"no pickle at all", as_python_2(batch())[:-500]])
+def test_broken_pickles(tmp_path: Path, content: bytes) -> None:
+    folder = cifar10(tmp_path)
+    write(folder / "test_batch", content)
+    with pytest.raises(SourceError, match="test_batch: "):
+        Cifar(folder).keys()
+
+
+class Attack:
+    """Unpickled by an ordinary Unpickler, it makes a file."""
+
+    def __init__(self, sentinel: Path) -> None:
+        self.sentinel = sentinel
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.system, (f"touch '{self.sentinel}'",)
+
+
+@pytest.mark.parametrize("name", ["test_batch", "batches.meta"])
+def test_a_malicious_pickle_runs_nothing(tmp_path: Path, name: str) -> None:
+    sentinel = tmp_path / "sentinel"
+    attack = pickle.dumps(batch(labels=Attack(sentinel)))
+    folder = cifar10(tmp_path)
+    write(folder / name, attack)
+    for path in (folder, archive(tmp_path / "c.tar.gz", members(folder))):
+        with pytest.raises(SourceError, match=rf"{name}: asks for the global \w+\.system"):
+            Cifar(path).keys()
+    assert not sentinel.exists()
+    pickle.loads(attack)
+    assert sentinel.exists()
+
+
+@pytest.mark.parametrize("name", ["builtins eval", "numpy load", "numpy.core.multiarray scalar", "os system"])
+def test_other_globals_are_refused(tmp_path: Path, name: str) -> None:
+    module, attribute = name.split()
+    folder = cifar10(tmp_path)
+    write(folder / "test_batch", f"c{module}\n{attribute}\n.".encode())
+    with pytest.raises(SourceError, match=f"global {module}.{attribute}"):
+        Cifar(folder).keys()
+
+
+def test_members_that_leave_the_archive_are_ignored(tmp_path: Path) -> None:
+    good = members(cifar10(tmp_path / "data"))
+    sentinel = tmp_path / "sentinel"
+    bad = pickle.dumps(Attack(sentinel))
+    names = (
+        "../test_batch",
+        "a/../../test_batch",
+        f"{tmp_path}/x/test_batch",
+        "test_batch",
+        "a/x/../test_batch",
+    )
+    packed = archive(tmp_path / "c.tar.gz", dict.fromkeys(names, bad) | good)
+    before = sorted(tmp_path.rglob("*"))
+    check_cifar10(Cifar(packed))
+    assert sorted(tmp_path.rglob("*")) == before and not sentinel.exists()
+
+
+def test_links_and_giants_in_an_archive_are_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with tarfile.open(tmp_path / "c.tar.gz", "w:gz") as tar:
+        link = tarfile.TarInfo("x/test_batch")
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        tar.addfile(link)
+    with pytest.raises(SourceError, match="neither test_batch nor test"):
+        Cifar(tmp_path / "c.tar.gz").keys()
+    monkeypatch.setattr(sources, "_MOST_BYTES", 100)
+    folder = cifar10(tmp_path)
+    for path in (folder, archive(tmp_path / "d.tar.gz", members(folder))):
+        with pytest.raises(SourceError, match="neither test_batch nor test"):
+            Cifar(path).keys()
+
+
+def test_broken_archives(tmp_path: Path) -> None:
+    packed = archive(tmp_path / "c.tar.gz", members(cifar10(tmp_path)))
+    for content in (b"", b"no archive", packed.read_bytes()[:-3000]):
+        path = write(tmp_path / "broken.tar.gz", content)
+        with pytest.raises(SourceError, match=r"broken\.tar\.gz: "):
+            Cifar(path).keys()
+
+
+def test_a_changed_batch_is_read_again(tmp_path: Path) -> None:
+    folder = cifar10(tmp_path)
+    assert Cifar(folder).label("00000") == 3
+    cifar10(tmp_path, batch(labels=[7] * 6))
+    os.utime(folder / "test_batch", (1, 1))
+    assert Cifar(folder).label("00000") == 7
+
+
+# --- all kinds -----------------------------------------------------------------------------------
+
+
+def test_photographs_without_importing_scikit_image() -> None:
+    code = (
+        "import sys; from robustgen.sources import Photographs; s = Photographs(); k = s.keys(); "
+        "s.load(k[0]); print(len(k), k[0], {'skimage', 'cv2', 'numba'} & set(sys.modules))"
+    )
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert printed == "8 astronaut/astronaut.png set()\n"
+
+
+def test_photographs() -> None:
+    source = open_source(None, "demo")
+    assert labels_of(source) == list(range(8))
+    assert source.load("rocket/rocket.jpg").shape == (427, 640, 3)
+    assert source.output_name("ihc/ihc.png") == "ihc/ihc.JPEG"
+
+
+def test_missing_photographs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Photographs, "NAMES", ("nothing.png",))
+    with pytest.raises(SourceError, match=r"nothing\.png.*pip install"):
+        Photographs()
+    monkeypatch.setattr(sources.importlib.util, "find_spec", lambda _: None)
+    with pytest.raises(SourceError, match="pip install"):
+        Photographs()
+
+
+def every_source(root: Path) -> list[Source]:
+    flat = flat_imagenet(root)
+    labels = write(root / "labels.txt", pairs(" "))
+    tiny_root = tiny(root, "images/{name}").parent
+    cifar = cifar10(root / "c")
+    return [
+        ImageFolder(flat),
+        LabelledFolder(flat, labels),
+        TinyImageNet(tiny_root),
+        Cifar(cifar),
+        Photographs(),
+    ]
+
+
+def test_pickles_are_small_and_work(tmp_path: Path) -> None:
+    for source in every_source(tmp_path):
+        key = source.keys()[-1]
+        image, label = source.load(key), source.label(key)
+        packed = pickle.dumps(source)
+        copy = pickle.loads(packed)
+        assert len(packed) < 1500
+        assert (copy.load(key) == image).all() and copy.label(key) == label
+        assert copy.keys() == source.keys() and copy.location == source.location
+
+
+def test_open_source_detects(tmp_path: Path) -> None:
+    flat = flat_imagenet(tmp_path)
+    labels = write(tmp_path / "labels.txt", pairs(" "))
+    assert type(open_source(flat)) is ImageFolder
+    assert type(open_source(str(flat), "folder")) is ImageFolder
+    assert type(open_source(flat, labels=labels)) is LabelledFolder
+    assert type(open_source(flat, "labelled", labels)) is LabelledFolder
+
+
+def test_open_source_refuses(tmp_path: Path) -> None:
+    flat = flat_imagenet(tmp_path)
+    labels = write(tmp_path / "labels.txt", pairs(" "))
+    with pytest.raises(UnknownNameError, match="did you mean 'cifar'"):
+        open_source(flat, "cifer")
+    for path in (tmp_path / "missing", tmp_path / "missing.tar.gz", "nul\0", "x" * 5000):
+        with pytest.raises(SourceError, match=r"missing(\.tar\.gz)?: No|null|too long"):
+            open_source(path)
+    for arguments in ((flat, "labelled"), (flat, "folder", labels), (None, "folder"), (labels, "folder")):
+        with pytest.raises(SourceError):
+            open_source(*arguments)
