@@ -72,13 +72,13 @@ def motion_blur(image: Rgb, radius: float, sigma: float, angle: float, engine: M
     rows, columns = _motion_offsets(weights.size, angle)
     height, width = image.shape[:2]
     above, left = -min(rows.min(), 0), -min(columns.min(), 0)
-    edges = [(above, max(rows.max(), 0)), (left, max(columns.max(), 0)), (0, 0)][: image.ndim]
-    padded = np.pad(image, edges, mode="edge").astype(np.float32) * np.float32(257)
-    channels = image.size // (height * width)
+    pixels = image.reshape(height, width, -1)
+    channels = pixels.shape[2]
+    size = height + above + max(rows.max(), 0), width + left + max(columns.max(), 0), channels
+    padded = np.empty(size, np.float32)
+    kernels.extend(pixels, above, left, False, np.float32(257), padded)
     out = np.empty((height, width * channels), np.uint8)
-    kernels.motion_rows(
-        padded.reshape(padded.shape[0], -1), weights, rows + above, (columns + left) * channels, out
-    )
+    kernels.motion_rows(padded.reshape(size[0], -1), weights, rows + above, (columns + left) * channels, out)
     return out.reshape(image.shape)
 
 
@@ -162,14 +162,19 @@ def zoom(image: Floats, factor: float) -> Floats:
 
 def enlarge(crop: Floats, shape: tuple[int, ...], factor: float) -> Floats:
     """The second half of `zoom`: what `zoom_crop` cut from an image of `shape`, enlarged to `shape`."""
-    channels = math.prod(shape[2:])
-    rows = _zoom_axis(shape[0], factor)
-    columns, column_parts = _zoom_columns(shape[1], factor, channels)
-    out = np.empty((shape[0], shape[1] * channels), crop.dtype)
-    mixed = np.empty((crop.shape[0], out.shape[1]))
-    flat = crop.reshape(crop.shape[0], -1)
-    kernels.zoom_into(flat, rows.places, rows.parts, columns, column_parts, mixed, out)
-    return out.reshape(shape)
+    total = np.zeros(shape, crop.dtype)
+    add_zoom(crop, factor, total)
+    return total
+
+
+def add_zoom(crop: Floats, factor: float, total: Floats) -> None:
+    """Add to `total` in place what `enlarge` would give for its shape."""
+    height, width = total.shape[:2]
+    channels = math.prod(total.shape[2:])
+    rows = _zoom_axis(height, factor)
+    columns, parts = _zoom_columns(width, factor, channels)
+    flat = crop.reshape(len(crop), -1)
+    kernels.add_zoomed(flat, rows.places, rows.parts, columns, parts, total.reshape(height, -1))
 
 
 # --- plasma --------------------------------------------------------------------------------------
@@ -197,6 +202,15 @@ def plasma(shape: tuple[int, int], decay: float, rng: Rng) -> Floats:
     return field[: shape[0], : shape[1]]
 
 
+def veil(image: Rgb, haze: Floats, strength: float) -> Rgb:
+    """Add `strength` times `haze`, float64 (H, W), to `image` and scale back to the image's own maximum."""
+    out = np.empty_like(image)
+    flat = np.ascontiguousarray(haze).reshape(-1)
+    brightest = image.max() / 255.0
+    kernels.veil(unit(image).reshape(-1, 3), flat, float(strength), brightest, out.reshape(-1, 3))
+    return out
+
+
 # --- disk ----------------------------------------------------------------------------------------
 
 
@@ -208,6 +222,51 @@ def disk(radius: float, alias_blur: float) -> npt.NDArray[np.float32]:
     inside = np.array(places[None, :] ** 2 + places[:, None] ** 2 <= radius**2, dtype=np.float32)
     inside /= np.sum(inside)
     return np.asarray(cv2.GaussianBlur(inside, ksize=(ksize, ksize), sigmaX=alias_blur), np.float32)
+
+
+@dataclass(frozen=True)
+class _Taps:
+    """A kernel as `kernels.weigh_groups` takes it: its places, grouped by weight, counted from its corner."""
+
+    weights: npt.NDArray[np.float64]
+    ends: npt.NDArray[np.intp]
+    tops: npt.NDArray[np.intp]
+    lefts: npt.NDArray[np.intp]
+
+
+_MOST_TAPS = 257
+
+
+@lru_cache(maxsize=64)
+def _disk_taps(radius: float, alias_blur: float) -> _Taps:
+    kernel = disk(radius, alias_blur)
+    groups = []
+    for weight in np.unique(kernel[kernel > 0]):
+        places = np.argwhere(kernel == weight)
+        parts = [places[i : i + _MOST_TAPS] for i in range(0, len(places), _MOST_TAPS)]
+        groups += [(float(weight), part) for part in parts]
+    tops, lefts = np.concatenate([part for _, part in groups]).T
+    weights = np.array([weight for weight, _ in groups])
+    return _Taps(weights, np.cumsum([len(part) for _, part in groups]), tops.copy(), lefts.copy())
+
+
+def defocus(image: Rgb, radius: float, alias_blur: float) -> Rgb:
+    """Filter `image` with `disk`, border reflected without repeating the edge (OpenCV's default).
+
+    OpenCV's own filter2D goes through a Fourier transform at these sizes, which is three times as slow
+    (scripts/bench.py --only defocus_blur); no disk sums to exactly 1, so rounding decides no pixel.
+    """
+    taps = _disk_taps(radius, alias_blur)
+    reach = len(disk(radius, alias_blur)) // 2
+    height, width, channels = image.shape
+    padded = np.empty((height + 2 * reach, width + 2 * reach, channels), np.uint16)
+    kernels.extend(image, reach, reach, True, np.uint16(1), padded)
+    out = np.empty_like(image)
+    flat = padded.reshape(padded.shape[0], -1)
+    kernels.weigh_groups(
+        flat, taps.weights, taps.ends, taps.tops, taps.lefts * channels, out.reshape(height, -1)
+    )
+    return out
 
 
 # --- frost ---------------------------------------------------------------------------------------
@@ -276,6 +335,14 @@ def frost_crop(shape: tuple[int, int], shrink: float, directory: str | None, rng
     top = integers(rng, 0, max(rows - shape[0], 1))
     left = integers(rng, 0, max(columns - shape[1], 1))
     return photograph[top : top + shape[0], left : left + shape[1]]
+
+
+def blend(image: Rgb, weight: float, other: Rgb, other_weight: float) -> Rgb:
+    """Weighted sum of two uint8 images of the same shape, clipped to 0 .. 255 and truncated."""
+    out = np.empty_like(image)
+    flat = np.ascontiguousarray(other).reshape(-1)
+    kernels.blend(image.reshape(-1), float(weight), flat, float(other_weight), out.reshape(-1))
+    return out
 
 
 def _cover(photograph: Rgb, shape: tuple[int, int]) -> Rgb:
@@ -372,6 +439,13 @@ def change_hsv(
     out = np.empty_like(x)
     kernels.change_hsv(x, float(saturation_gain), float(saturation_offset), float(value_offset), out)
     return to_uint8(out.reshape(image.shape))
+
+
+def channel_means(image: Rgb) -> npt.NDArray[np.float64]:
+    """Mean of each channel of `image` in [0, 1], float64 (3,): ``np.mean`` to the last bit."""
+    sums = np.empty(3)
+    kernels.channel_sums(unit(image).reshape(-1, 3), sums)
+    return sums / (image.size // 3)
 
 
 def look_up(image: Rgb, table: Rgb) -> Rgb:

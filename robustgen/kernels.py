@@ -21,6 +21,37 @@ def quantise(values, out):
 
 
 @compiled
+def alias_rows(filling, table):
+    """Walker's method for each row of `filling` (N, 256), chances times 256, which is used up.
+
+    Packs into `table` (uint32): upper 24 bits the chance to stay on a column, lower 8 bits its alias.
+    """
+    columns = filling.shape[1]
+    poor, rich = np.empty(columns, np.int64), np.empty(columns, np.int64)
+    for row in range(filling.shape[0]):
+        poors, riches = 0, 0
+        for column in range(columns):
+            # A full column is its own alias, so the last 2**-24 of its chance stays at home too.
+            table[row, column] = np.uint32(0xFFFFFF00 | column)
+            if filling[row, column] < 1.0:
+                poor[poors] = column
+                poors += 1
+            else:
+                rich[riches] = column
+                riches += 1
+        while poors and riches:
+            poors -= 1
+            taker, giver = poor[poors], rich[riches - 1]
+            stay = np.int64(min(np.rint(filling[row, taker] * 16777216.0), 16777215.0))
+            table[row, taker] = np.uint32(stay * 256 + giver)
+            filling[row, giver] -= 1.0 - filling[row, taker]
+            if filling[row, giver] < 1.0:
+                riches -= 1
+                poor[poors] = giver
+                poors += 1
+
+
+@compiled
 def resample(image, table, bits, out):
     """Replace each value v of `image` (uint8, flat) by an outcome drawn from row v of an alias table.
 
@@ -80,6 +111,30 @@ def blur_columns(image, channels, weights, source, out):
 
 
 @compiled
+def beyond(index, size, mirrored):
+    """Which of `size` samples stands at `index`: beyond the border the edge, or its mirror image."""
+    if 0 <= index < size:
+        return index
+    if not mirrored:
+        return 0 if index < 0 else size - 1
+    index = abs(index) % (2 * size - 2)
+    return index if index < size else 2 * size - 2 - index
+
+
+@compiled
+def extend(image, above, left, mirrored, scale, out):
+    """Copy `image` (H, W, C) times `scale` into the middle of `out` (H', W', C), `above` and `left` of which
+    lie before it; beyond the border stands the edge, or else the image `mirrored` about its edge pixels."""
+    height, width, channels = image.shape
+    for row in range(out.shape[0]):
+        y = beyond(row - above, height, mirrored)
+        for column in range(out.shape[1]):
+            x = beyond(column - left, width, mirrored)
+            for c in range(channels):
+                out[row, column, c] = image[y, x, c] * scale
+
+
+@compiled
 def motion_rows(padded, weights, tops, lefts, out):
     """Add shifted windows of `padded` (16-bit values as float32, (H', W' * C)) into `out` (uint8 (H, W * C)).
 
@@ -95,6 +150,41 @@ def motion_rows(padded, weights, tops, lefts, out):
                 line[m] += weight * np.float64(window[m])
         for m in range(line.size):
             out[row, m] = np.uint8(np.int32(line[m] + 0.5) // 257)
+
+
+@compiled
+def weigh_groups(padded, weights, ends, tops, lefts, out):
+    """Correlate with a kernel of few distinct weights: add up the values under each, exactly, then weigh.
+
+    Group g has the weight weights[g] and the taps up to ends[g] (at most 257, or 16 bits overflow). Tap t
+    starts at row tops[t], flat column lefts[t] of `padded` (uint16, (H', W' * C)). Writes uint8 (H, W * C).
+    """
+    line, total = np.empty(out.shape[1]), np.empty(out.shape[1], np.uint16)
+    for row in range(out.shape[0]):
+        line[:] = 0.0
+        tap = 0
+        for group in range(weights.size):
+            total[:] = 0
+            end, weight = ends[group], weights[group]
+            while tap + 4 <= end:
+                # Four at a time, so that `total` goes to and from memory less often.
+                a, b = padded[row + tops[tap], lefts[tap] :], padded[row + tops[tap + 1], lefts[tap + 1] :]
+                c, d = (
+                    padded[row + tops[tap + 2], lefts[tap + 2] :],
+                    padded[row + tops[tap + 3], lefts[tap + 3] :],
+                )
+                for m in range(total.size):
+                    total[m] += np.uint16(a[m] + b[m]) + np.uint16(c[m] + d[m])
+                tap += 4
+            while tap < end:
+                window = padded[row + tops[tap], lefts[tap] :]
+                for m in range(total.size):
+                    total[m] += window[m]
+                tap += 1
+            for m in range(total.size):
+                line[m] += weight * np.float64(total[m])
+        for m in range(line.size):
+            out[row, m] = np.uint8(np.int32(min(line[m], 255.0)))
 
 
 @compiled
@@ -121,23 +211,32 @@ def glass_shuffle(image, moves, reach, iterations):
 
 
 @compiled
-def zoom_into(image, rows, row_parts, columns, column_parts, mixed, out):
-    """Bilinear samples of `image` (H, W) at rows + row_parts, columns + column_parts, into `out`.
+def mix_columns(row, columns, parts, out):
+    """Linear samples of `row` at flat columns: columns[0] weighs 1 - parts, columns[1] weighs parts."""
+    for m in range(out.size):
+        out[m] = row[columns[0, m]] * (1.0 - parts[m]) + row[columns[1, m]] * parts[m]
 
-    Channels lie side by side: `columns` (2, W') names the left and the right sample of each flat column.
-    `mixed` (H, W') is scratch for the horizontally interpolated rows.
+
+@compiled
+def add_zoomed(image, rows, row_parts, columns, column_parts, total):
+    """Add bilinear samples of `image` (H, W), each rounded to its precision, to `total` (H', W').
+
+    Row y is sampled at rows[y] + row_parts[y]; channels lie side by side in `columns` (2, W').
     """
-    last_row = image.shape[0] - 1
-    lefts, rights = columns[0], columns[1]
-    for y in range(rows[0], min(rows[-1] + 1, last_row) + 1):
-        row, target = image[y], mixed[y]
-        for m in range(lefts.size):
-            part = column_parts[m]
-            target[m] = row[lefts[m]] * (1.0 - part) + row[rights[m]] * part
+    last = image.shape[0] - 1
+    above, below = np.empty(columns.shape[1]), np.empty(columns.shape[1])
+    at = -2
     for y in range(rows.size):
-        above, below, part, target = mixed[rows[y]], mixed[min(rows[y] + 1, last_row)], row_parts[y], out[y]
-        for m in range(lefts.size):
-            target[m] = above[m] * (1.0 - part) + below[m] * part
+        if rows[y] != at:
+            if rows[y] == at + 1:
+                above, below = below, above
+            else:
+                mix_columns(image[rows[y]], columns, column_parts, above)
+            at = rows[y]
+            mix_columns(image[min(at + 1, last)], columns, column_parts, below)
+        target, part = total[y], row_parts[y]
+        for m in range(target.size):
+            target[m] += image.dtype.type(above[m] * (1.0 - part) + below[m] * part)
 
 
 @compiled
@@ -167,19 +266,50 @@ def displace(image, dx, dy, out):
 
 
 @compiled
+def blend(image, weight, other, other_weight, out):
+    """weight * image + other_weight * other (uint8, flat), clipped and truncated, into `out` (uint8)."""
+    for i in range(image.size):
+        mixed = weight * np.float64(image[i]) + other_weight * np.float64(other[i])
+        out[i] = np.uint8(np.int32(min(max(mixed, 0.0), 255.0)))
+
+
+@compiled
+def veil(image, haze, strength, brightest, out):
+    """(x + strength * haze) * brightest / (brightest + strength) of unit `image` (N, 3), `haze` (N)."""
+    whole = brightest + strength
+    for i in range(haze.size):
+        added = strength * haze[i]
+        for c in range(3):
+            x = (image[i, c] + added) * brightest / whole
+            out[i, c] = np.uint8(np.int32(min(max(x, 0.0), 1.0) * 255.0))
+
+
+@compiled
 def snowfall(image, grey, mix, rest, layer, out):
     """Whiten `image` (N, 3) by its `grey` (N) and add `layer` (uint8, N) and its reverse, into `out` (uint8).
 
     `mix` and `rest` weigh the image and the lighter of image and grey, in the image's own precision.
     """
     half, more = np.float32(0.5), np.float32(1.5)
+    units = np.arange(256) / 255.0
     last = layer.size - 1
     for i in range(layer.size):
         light = grey[i] * more + half
-        snow, turned = layer[i] / 255.0, layer[last - i] / 255.0
+        snow, turned = units[layer[i]], units[layer[last - i]]
         for c in range(3):
             white = mix * image[i, c] + rest * max(image[i, c], light)
             out[i, c] = np.uint8(np.int32(min(max(white + snow + turned, 0.0), 1.0) * 255.0))
+
+
+@compiled
+def channel_sums(image, sums):
+    """Add up the rows of `image` (N, 3), one after the other as NumPy does, into `sums` (3)."""
+    r, g, b = 0.0, 0.0, 0.0
+    for i in range(image.shape[0]):
+        r += image[i, 0]
+        g += image[i, 1]
+        b += image[i, 2]
+    sums[0], sums[1], sums[2] = r, g, b
 
 
 @compiled

@@ -15,8 +15,6 @@ from robustgen.image import Rgb
 Chances = npt.NDArray[np.float64]
 AliasTable = npt.NDArray[np.uint32]
 
-_CHANCE_BITS = 24
-
 
 def from_cumulative(cumulative: npt.NDArray[np.float64]) -> Chances:
     """Chances (256, 256) of the truncated values from P(255 x < w) at w = 1 .. 255, shape (256, 255)."""
@@ -26,23 +24,10 @@ def from_cumulative(cumulative: npt.NDArray[np.float64]) -> Chances:
 
 def alias_table(chances: Chances) -> AliasTable:
     """Walker's alias table of each row of `chances` (256, 256), packed as `kernels.resample` reads it."""
-    return np.stack([_alias_row(row) for row in chances])
-
-
-def _alias_row(chances: npt.NDArray[np.float64]) -> AliasTable:
-    filling = chances / chances.sum() * chances.size
-    stay, alias = np.ones(chances.size), np.arange(chances.size)
-    poor = [i for i in range(chances.size) if filling[i] < 1]
-    rich = [i for i in range(chances.size) if filling[i] >= 1]
-    while poor and rich:
-        taker, giver = poor.pop(), rich[-1]
-        stay[taker], alias[taker] = filling[taker], giver
-        filling[giver] -= 1 - filling[taker]
-        if filling[giver] < 1:
-            poor.append(rich.pop())
-    # A full column names itself as its alias, so its last 2**-24 of chance stays at home too.
-    threshold = np.minimum(np.rint(stay * (1 << _CHANCE_BITS)), (1 << _CHANCE_BITS) - 1)
-    return (threshold.astype(np.uint32) << np.uint32(8)) | alias.astype(np.uint32)
+    filling = chances / chances.sum(axis=1, keepdims=True) * chances.shape[1]
+    table = np.empty(chances.shape, np.uint32)
+    kernels.alias_rows(filling, table)
+    return table
 
 
 def resample(image: Rgb, table: AliasTable, rng: np.random.Generator) -> Rgb:

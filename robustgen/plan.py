@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from robustgen.editions import check_size, edition_called
 from robustgen.errors import ArgumentError
@@ -59,11 +60,20 @@ def perturbation_arms(names: tuple[str, ...], difficulties: tuple[int, ...]) -> 
     return tuple(arms)
 
 
+class _Hash(np.random.SeedSequence):
+    """Seeds a bit generator with the SHA-256 of `identity`: four 64-bit words, which is what PCG64 takes."""
+
+    def __init__(self, identity: str) -> None:
+        self._digest = hashlib.sha256(identity.encode("utf-8", "surrogateescape")).digest()
+
+    def generate_state(self, n_words: int, dtype: Any = np.uint32) -> npt.NDArray[Any]:
+        return np.frombuffer(self._digest, "<u8").astype(dtype)[:n_words]
+
+
 def item_rng(seed: int, kind: Kind, edition: str, name: str, level: int, key: str) -> np.random.Generator:
     """The random stream of one output: a hash of what it is, and of nothing else."""
     identity = "\0".join([str(seed), kind, edition, name, str(level), key])
-    digest = hashlib.sha256(identity.encode("utf-8", "surrogateescape")).digest()
-    return np.random.default_rng(int.from_bytes(digest[:16], "little"))
+    return np.random.Generator(np.random.PCG64(_Hash(identity)))
 
 
 @dataclass(frozen=True)
@@ -86,6 +96,7 @@ class Recipe:
     seed: int = 0
     scale: int | None = None
     overrides: Overrides = field(default_factory=dict)
+    _resolved: dict[tuple[Arm, int], Any] = field(default_factory=dict, repr=False, compare=False)
 
     def prepare(self, source: Rgb) -> Rgb:
         """The image that all arms start from: prepared for corruptions, raw for perturbations."""
@@ -93,8 +104,11 @@ class Recipe:
 
     def parameters(self, arm: Arm, scale: int) -> Any:
         """The parameter object of `arm` at `scale`, overrides applied."""
-        published = look_up("operation", arm.name, operations(self.kind)).parameters(arm.level, scale)
-        return dataclasses.replace(published, **self.overrides.get(arm.name, {}).get(arm.level, {}))
+        if (arm, scale) not in self._resolved:
+            published = look_up("operation", arm.name, operations(self.kind)).parameters(arm.level, scale)
+            own = self.overrides.get(arm.name, {}).get(arm.level, {})
+            self._resolved[arm, scale] = dataclasses.replace(published, **own)
+        return self._resolved[arm, scale]
 
     def make(self, arm: Arm, key: str, image: Rgb) -> Rgb:
         """Make one output from a prepared (c) or raw (p) image: (H, W, 3), or frames (T, H, W, 3)."""

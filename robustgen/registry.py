@@ -7,6 +7,7 @@ difficulty (perturbations, 1 to 3 for the noises, else 1).
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from types import MappingProxyType
 from typing import Any, Literal, TypeVar
 
@@ -31,6 +32,8 @@ class Operation:
     category : {"noise", "blur", "weather", "digital"}
     common : bool
         Whether it belongs to the benchmark; the others are the extra (validation) set.
+    random : bool
+        Whether the result depends on the random stream.
     function : callable
         ``function(image, parameters, rng)``.
     table : mapping of int to tuple
@@ -40,6 +43,7 @@ class Operation:
     name: str
     category: str
     common: bool
+    random: bool
     function: Callable[..., Any]
     table: Mapping[int, Row]
 
@@ -101,7 +105,7 @@ _perturbations: dict[str, Perturbation] = {}
 
 
 def corruption(
-    category: str, parameters: type, table: Table, *, common: bool = True
+    category: str, parameters: type, table: Table, *, common: bool = True, random: bool = True
 ) -> Callable[[Function], Function]:
     """Register the decorated function as a corruption under its own name.
 
@@ -115,11 +119,13 @@ def corruption(
         another scale whose rows are the same.
     common : bool
         Whether it is one of the benchmark's fifteen.
+    random : bool
+        Whether it draws from its random stream.
     """
 
     def register(function: Function) -> Function:
         name = function.__name__
-        _corruptions[name] = Corruption(name, category, common, function, _rows(parameters, table))
+        _corruptions[name] = Corruption(name, category, common, random, function, _rows(parameters, table))
         return function
 
     return register
@@ -131,6 +137,7 @@ def perturbation(
     table: Table,
     *,
     common: bool = True,
+    random: bool = True,
     stage: Mapping[int, Stage] | None = None,
     temporal: bool = True,
 ) -> Callable[[Function], Function]:
@@ -147,7 +154,7 @@ def perturbation(
         stages: dict[int, Stage] = dict.fromkeys(SCALES, "cropped")
         stages.update(stage or {})
         _perturbations[name] = Perturbation(
-            name, category, common, function, _rows(parameters, table), stages, temporal
+            name, category, common, random, function, _rows(parameters, table), stages, temporal
         )
         return function
 
@@ -169,6 +176,7 @@ def _in_benchmark_order(registered: dict[str, Any]) -> Mapping[str, Any]:
     return MappingProxyType({operation.name: operation for operation in order})
 
 
+@cache
 def corruptions() -> Mapping[str, Corruption]:
     """All corruptions by name, the benchmark's fifteen first, in the papers' order."""
     import robustgen.corruptions  # noqa: F401  (registers them)
@@ -176,6 +184,7 @@ def corruptions() -> Mapping[str, Corruption]:
     return _in_benchmark_order(_corruptions)
 
 
+@cache
 def perturbations() -> Mapping[str, Perturbation]:
     """All perturbations by name, the benchmark's ten first, in the papers' order."""
     import robustgen.perturbations  # noqa: F401  (registers them)

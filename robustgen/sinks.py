@@ -49,27 +49,31 @@ def write_whole(root: Path, path: str, data: bytes, *, durable: bool = False) ->
     OSError
         The disk is full, or the folder cannot be written.
     """
-    target = root / path
-    temporary = temporary_folder(root) / f"{os.getpid()}-{next(_numbers)}"
+    temporary = f"{temporary_folder(root)}/{os.getpid()}-{next(_numbers)}"
     try:
-        with open(temporary, "wb") as file:  # noqa: PTH123  (a third faster than Path.open, 75 times an image)
-            file.write(data)
+        # Plain calls on plain strings: this runs 75 times an image.
+        file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        try:
+            view = memoryview(data)
+            while view:
+                view = view[os.write(file, view) :]
             if durable:
-                file.flush()
-                os.fsync(file.fileno())
-        _rename(temporary, target)
+                os.fsync(file)
+        finally:
+            os.close(file)
+        _rename(temporary, f"{root}/{path}")
     except BaseException:
-        temporary.unlink(missing_ok=True)
+        Path(temporary).unlink(missing_ok=True)
         raise
     return Written(path, len(data), hashlib.sha256(data).hexdigest())
 
 
-def _rename(temporary: Path, target: Path) -> None:
+def _rename(temporary: str | Path, target: str | Path) -> None:
     try:
-        temporary.replace(target)
+        os.replace(temporary, target)  # noqa: PTH105
     except FileNotFoundError:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        temporary.replace(target)
+        Path(target).parent.mkdir(parents=True, exist_ok=True)
+        os.replace(temporary, target)  # noqa: PTH105
 
 
 class Sink(ABC):

@@ -9,7 +9,6 @@ import numpy.typing as npt
 from robustgen import effects, kernels
 from robustgen.effects import MotionEngine, Rng
 from robustgen.image import Rgb, gaussian, to_uint8, unit
-from robustgen.opencv import cv2
 from robustgen.registry import corruption
 
 
@@ -30,11 +29,11 @@ class DefocusBlur:
         64: ((0.5, 0.6), (1, 0.1), (1.5, 0.1), (2.5, 0.01), (3, 0.1)),
         32: ((0.3, 0.4), (0.4, 0.5), (0.5, 0.6), (1, 0.2), (1.5, 0.1)),
     },
+    random=False,
 )
 def defocus_blur(image: Rgb, parameters: DefocusBlur, rng: Rng) -> Rgb:
     """Spread every pixel over a disk."""
-    kernel = effects.disk(parameters.radius, parameters.alias_blur)
-    return to_uint8(np.asarray(cv2.filter2D(unit(image), -1, kernel)))
+    return effects.defocus(image, parameters.radius, parameters.alias_blur)
 
 
 @dataclass(frozen=True)
@@ -67,7 +66,7 @@ def glass_blur(image: Rgb, parameters: GlassBlur, rng: Rng) -> Rgb:
 
 
 def _moves(reach: int, visits: int, rng: Rng) -> npt.NDArray[np.integer[Any]]:
-    """Where each visited pixel is taken from: (dx + reach) * 2 * reach + (dy + reach), dx, dy in [-reach, reach)."""
+    """Where each visited pixel is taken from, coded as `kernels.glass_shuffle` reads it."""
     if isinstance(rng, np.random.Generator):
         return rng.integers(0, 4 * reach * reach, visits, dtype=np.uint8)
     pairs = rng.randint(-reach, reach, (visits, 2)) + reach
@@ -116,6 +115,7 @@ class ZoomBlur:
         64: ((1.06, 0.01), (1.11, 0.01), (1.16, 0.01), (1.21, 0.01), (1.26, 0.01)),
         32: 64,
     },
+    random=False,
 )
 def zoom_blur(image: Rgb, parameters: ZoomBlur, rng: Rng) -> Rgb:
     """Move the camera towards the scene: the mean of the image and its zooms."""
@@ -124,7 +124,7 @@ def zoom_blur(image: Rgb, parameters: ZoomBlur, rng: Rng) -> Rgb:
     factors = np.arange(1, parameters.stop, parameters.step)
     total = np.zeros_like(x)
     for factor in factors:
-        total += effects.zoom(x, factor)
+        effects.add_zoom(x[effects.zoom_crop(x.shape, factor)], factor, total)
     return to_uint8((x + total) / np.float32(len(factors) + 1))
 
 
@@ -145,6 +145,7 @@ class GaussianBlur:
         32: (0.4, 0.6, 0.7, 0.8, 1),
     },
     common=False,
+    random=False,
 )
 def gaussian_blur(image: Rgb, parameters: GaussianBlur, rng: Rng) -> Rgb:
     """Filter with a Gaussian."""

@@ -23,10 +23,11 @@ class Contrast:
     "digital",
     Contrast,
     {224: (0.4, 0.3, 0.2, 0.1, 0.05), 299: 224, 64: 224, 32: (0.75, 0.5, 0.4, 0.3, 0.15)},
+    random=False,
 )
 def contrast(image: Rgb, parameters: Contrast, rng: Rng) -> Rgb:
     """Draw every value towards the mean of its channel."""
-    means = np.mean(unit(image), axis=(0, 1))
+    means = effects.channel_means(image)
     levels = np.arange(256)[:, None] / 255.0
     return effects.look_up(image, to_uint8((levels - means) * parameters.factor + means))
 
@@ -90,6 +91,7 @@ class Pixelate:
         64: (0.9, 0.8, 0.7, 0.6, 0.5),
         32: (0.95, 0.9, 0.85, 0.75, 0.65),
     },
+    random=False,
 )
 def pixelate(image: Rgb, parameters: Pixelate, rng: Rng) -> Rgb:
     """Shrink and enlarge again, without smoothing."""
@@ -115,12 +117,13 @@ class JpegCompression:
         64: (65, 58, 50, 40, 25),
         32: (80, 65, 58, 50, 40),
     },
+    random=False,
 )
 def jpeg_compression(image: Rgb, parameters: JpegCompression, rng: Rng) -> Rgb:
     """Go once through a JPEG file of low quality."""
     buffer = BytesIO()
     Image.fromarray(image).save(buffer, "JPEG", quality=parameters.quality)
-    return np.asarray(Image.open(buffer))
+    return np.asarray(Image.open(buffer, formats=["JPEG"]))
 
 
 @dataclass(frozen=True)
@@ -141,6 +144,7 @@ class Saturate:
         32: ((0.3, 0), (0.1, 0), (1.5, 0), (2, 0.1), (2.5, 0.2)),
     },
     common=False,
+    random=False,
 )
 def saturate(image: Rgb, parameters: Saturate, rng: Rng) -> Rgb:
     """Change the HSV saturation."""

@@ -90,7 +90,7 @@ def frost(image: Rgb, parameters: Frost, rng: Rng) -> Rgb:
     """Add a window of a photograph of frost."""
     p = parameters
     crop = effects.frost_crop(image.shape[:2], p.shrink, p.directory, rng)
-    return np.clip(p.image_weight * image + p.frost_weight * crop, 0, 255).astype(np.uint8)
+    return effects.blend(image, p.image_weight, crop, p.frost_weight)
 
 
 @dataclass(frozen=True)
@@ -113,10 +113,8 @@ class Fog:
 )
 def fog(image: Rgb, parameters: Fog, rng: Rng) -> Rgb:
     """Add a plasma fractal and scale back to the image's own maximum."""
-    x = unit(image)
-    brightest = x.max()
-    x += parameters.strength * effects.plasma(image.shape[:2], parameters.decay, rng)[:, :, None]
-    return to_uint8(x * brightest / (brightest + parameters.strength))
+    haze = effects.plasma(image.shape[:2], parameters.decay, rng)
+    return effects.veil(image, haze, parameters.strength)
 
 
 @dataclass(frozen=True)
@@ -130,6 +128,7 @@ class Brightness:
     "weather",
     Brightness,
     {224: (0.1, 0.2, 0.3, 0.4, 0.5), 299: 224, 64: 224, 32: (0.05, 0.1, 0.15, 0.2, 0.3)},
+    random=False,
 )
 def brightness(image: Rgb, parameters: Brightness, rng: Rng) -> Rgb:
     """Raise the HSV value."""

@@ -30,6 +30,7 @@ class MotionBlur:
     {224: ((10, 3, 4),), 299: ((13, 3, 4),), 64: ((14, 3, 5),), 32: ((6, 1.8, 9, 20, 21),)},
     # At 64 the scripts blurred the photograph as it came and shrank it afterwards.
     stage={64: "raw"},
+    random=False,
 )
 def motion_blur(image: Rgb, parameters: MotionBlur, rng: Rng) -> Rgb:
     """Turn the direction in which the camera moves."""
@@ -50,6 +51,7 @@ class ZoomBlur:
     ZoomBlur,
     {224: (0.004,), 299: 224, 64: 224, 32: 224},
     stage={224: "resized", 64: "resized"},
+    random=False,
 )
 def zoom_blur(image: Rgb, parameters: ZoomBlur, rng: Rng) -> Rgb:
     """Move the camera towards the scene: the running mean of ever larger zooms."""
@@ -80,6 +82,7 @@ class GaussianBlur:
         32: ((0.3, 0.015, 7),),
     },
     common=False,
+    random=False,
 )
 def gaussian_blur(image: Rgb, parameters: GaussianBlur, rng: Rng) -> Rgb:
     """Filter with a wider Gaussian in every frame."""

@@ -33,6 +33,7 @@ class Translate:
     Translate,
     {224: ((20, 41),), 299: 224, 64: ((15, 31),), 32: ((7, 16),)},
     stage=_EARLY,
+    random=False,
 )
 def translate(image: Rgb, parameters: Translate, rng: Rng) -> Rgb:
     """Move the image from left to right, a pixel a frame."""
@@ -56,13 +57,13 @@ class Turn:
 _ONE_DEGREE = {224: (1,), 299: 224, 64: 224, 32: 224}
 
 
-@perturbation("digital", Turn, _ONE_DEGREE, stage=_EARLY)
+@perturbation("digital", Turn, _ONE_DEGREE, stage=_EARLY, random=False)
 def rotate(image: Rgb, parameters: Turn, rng: Rng) -> Rgb:
     """Rotate the image clockwise."""
     return _affine_sequence(image, [{"angle": angle} for angle in parameters.angles])
 
 
-@perturbation("digital", Turn, _ONE_DEGREE | {32: (0.75,)}, stage=_EARLY)
+@perturbation("digital", Turn, _ONE_DEGREE | {32: (0.75,)}, stage=_EARLY, random=False)
 def tilt(image: Rgb, parameters: Turn, rng: Rng) -> Rgb:
     """Tilt the plane of the image about its horizontal and vertical axis at once."""
     return np.stack([perspective(image, angle, angle) for angle in parameters.angles])
@@ -81,6 +82,7 @@ class Scale:
     Scale,
     {224: ((40, 2.5),), 299: 224, 64: 224, 32: ((70, 2),)},
     stage={224: "resized", 64: "resized"},
+    random=False,
 )
 def scale(image: Rgb, parameters: Scale, rng: Rng) -> Rgb:
     """Enlarge the image from less than half to more than its size."""
@@ -88,7 +90,7 @@ def scale(image: Rgb, parameters: Scale, rng: Rng) -> Rgb:
     return _affine_sequence(image, [{"scale": factor} for factor in factors])
 
 
-@perturbation("digital", Turn, _ONE_DEGREE, common=False, stage=_EARLY)
+@perturbation("digital", Turn, _ONE_DEGREE, common=False, stage=_EARLY, random=False)
 def shear(image: Rgb, parameters: Turn, rng: Rng) -> Rgb:
     """Shear the image sideways."""
     return _affine_sequence(image, [{"shear": angle} for angle in parameters.angles])

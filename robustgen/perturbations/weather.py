@@ -55,7 +55,7 @@ class Brightness:
     percent: float
 
 
-@perturbation("weather", Brightness, {224: (2,), 299: 224, 64: 224, 32: (1.5,)})
+@perturbation("weather", Brightness, {224: (2,), 299: 224, 64: 224, 32: (1.5,)}, random=False)
 def brightness(image: Rgb, parameters: Brightness, rng: Rng) -> Rgb:
     """Raise the HSV value from dark to bright."""
     steps = [(i - 15) * parameters.percent / 100 for i in range(FRAMES)]
