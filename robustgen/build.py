@@ -1,8 +1,10 @@
 """A `Config` to the `Plan` of a run: which images, which arms, into what, with which settings."""
 
 import dataclasses
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,15 @@ from robustgen.sinks import Arrays, JpegTree, Mp4Tree, PngFrames, Sink
 from robustgen.sources import Source, open_source
 from robustgen.versions import that_decide_bytes
 
+CITATION = (
+    "Dan Hendrycks and Thomas Dietterich: Benchmarking Neural Network Robustness to Common Corruptions "
+    "and Perturbations. International Conference on Learning Representations, 2019."
+)
+LICENCE = (
+    "The images derive from the source images and remain under their terms; windows of frost derive "
+    "from the photographs in the package imagecorruptions."
+)
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -45,6 +56,8 @@ class Plan:
     output : Path
     jobs : int or None
         Worker processes; None for one a core.
+    config : Config
+        What it was made from.
     """
 
     recipe: Recipe
@@ -55,11 +68,44 @@ class Plan:
     sink: Sink
     output: Path
     jobs: int | None
+    config: Config
 
     @property
     def in_arrays(self) -> bool:
         """Whether the images become rows of arrays."""
         return isinstance(self.sink, Arrays)
+
+    def digest(self) -> str:
+        """What tells this plan's images and arms from another's: eight hexadecimal digits."""
+        listing = [*self.keys, "", *(arm.folder for arm in self.arms)]
+        return hashlib.sha256("\0".join(listing).encode("utf-8", "surrogateescape")).hexdigest()[:8]
+
+    def about(self) -> dict[str, Any]:
+        """What `dataset.json` says beside settings and counts."""
+        return {
+            "dataset": self.config.dataset,
+            "kind": "ImageNet-C" if self.recipe.kind == "c" else "ImageNet-P",
+            "edition": self.recipe.edition,
+            "source": {"location": str(self.source.location.resolve()), "images": len(self.source.keys())},
+            "images": len(self.keys),
+            "arms": [arm.folder for arm in self.arms],
+            "arrays": list(self.sink.files) if isinstance(self.sink, Arrays) else [],
+            "config": self.config.model_dump(mode="json", exclude={"output", "jobs"}),
+            "licence": LICENCE,
+            "citation": CITATION,
+        }
+
+    def companions(self) -> dict[str, bytes]:
+        """Small files that go with arrays: the labels of the rows, and the source images behind them."""
+        if not isinstance(self.sink, Arrays):
+            return {}
+        labels = np.array([self.source.label(key) for key in self.keys])
+        repeats = len({arm.level for arm in self.arms if arm.level}) if self.recipe.kind == "c" else 1
+        dtype = np.uint8 if labels.max(initial=0) < 256 else np.int64
+        buffer = BytesIO()
+        np.save(buffer, np.tile(labels, repeats).astype(dtype))
+        listing = "".join(f"{key}\n" for key in self.keys)
+        return {"labels.npy": buffer.getvalue(), "keys.txt": listing.encode("utf-8", "surrogateescape")}
 
     def settings(self) -> dict[str, Any]:
         """All that decides the bytes of the output, but for the source images."""
@@ -107,7 +153,7 @@ def plan(config: Config, kind: Kind) -> Plan:
     else:
         arms = perturbation_arms(config.perturbations, config.difficulty)
     sink = _sink(config, recipe, source, keys, arms)
-    return Plan(recipe, source, keys, source.refused(), arms, sink, output, config.jobs)
+    return Plan(recipe, source, keys, source.refused(), arms, sink, output, config.jobs, config)
 
 
 def _source(config: Config) -> Source:

@@ -53,6 +53,9 @@ def _run_options(command: Callable[..., None]) -> Callable[..., None]:
         click.option("--scale", type=int, help="Constants of 224, 299, 64 or 32 instead of the edition's."),
         click.option("--frost-dir", metavar="DIR", help="Another copy of the frost photographs."),
         click.option("--motion-blur", metavar="ENGINE", help="exact (default) or imagemagick."),
+        click.option("--shard", metavar="I/N", help="Only part I of N, for machines that share the work."),
+        click.option("--backend", type=click.Choice(["loky", "dask"]), default="loky", help="Who works."),
+        click.option("--scheduler", metavar="ADDRESS", help="Of Dask, for instance tcp://host:8786."),
         click.option("--overwrite", is_flag=True, help="Begin anew where the output holds something else."),
         click.option("--dry-run", is_flag=True, help="Print the plan and make nothing."),
     ]
@@ -82,6 +85,26 @@ def make_p(**flags: Any) -> None:
     _make("p", flags)
 
 
+@main.command()
+@click.argument("directory", type=click.Path(path_type=Path))
+@click.option("--jobs", type=click.IntRange(1), help="Threads; default all cores.")
+@click.option(
+    "--deep", metavar="N", help="Make N images (or all) anew from the source and compare the bytes."
+)
+@click.option("--against", metavar="OTHER", help="Compare with another output, or with a dataset digest.")
+def verify(directory: Path, jobs: int | None, deep: str | None, against: str | None) -> None:
+    """Check every file of an output against its SHA256SUMS; complete the manifest of merged shards."""
+    from robustgen import verifying
+
+    findings = verifying.verify(directory, jobs=jobs, deep=deep, against=against)
+    for finding in findings.problems:
+        click.echo(f"{finding.kind:9s} {finding.path}{finding.detail}")
+    click.echo(
+        f"{findings.checked} files checked, {len(findings.problems)} findings; digest {findings.digest}"
+    )
+    sys.exit(1 if findings.problems else 0)
+
+
 @main.command("list")
 @click.argument("name", required=False)
 def list_(name: str | None) -> None:
@@ -93,6 +116,7 @@ def list_(name: str | None) -> None:
 
 def _make(kind: "Kind", flags: dict[str, Any]) -> None:
     overwrite, dry_run = flags.pop("overwrite"), flags.pop("dry_run")
+    shard, scheduler = _shard(flags.pop("shard")), _scheduler(flags.pop("backend"), flags.pop("scheduler"))
     planned = _plan(kind, flags)
     if dry_run:
         _show_plan(planned)
@@ -100,12 +124,28 @@ def _make(kind: "Kind", flags: dict[str, Any]) -> None:
     from robustgen.runner import run
 
     try:
-        summary = run(planned, overwrite=overwrite)
+        summary = run(planned, overwrite=overwrite, shard=shard, scheduler=scheduler)
     except KeyboardInterrupt:
         click.echo(f"stopped; the same command goes on where {planned.output} was left", err=True)
         sys.exit(130)
     _show_summary(summary, planned)
     sys.exit(1 if summary.failures else 0)
+
+
+def _shard(text: str | None) -> tuple[int, int] | None:
+    """``"3/16"`` as (3, 16)."""
+    if text is None:
+        return None
+    number, slash, count = text.partition("/")
+    if not (slash and number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
+        raise ConfigError(f"--shard: must be I/N with I from 1 to N, for instance 3/16, not {text!r}")
+    return int(number), int(count)
+
+
+def _scheduler(backend: str, address: str | None) -> str | None:
+    if (backend == "dask") != (address is not None):
+        raise ConfigError("--backend dask and --scheduler ADDRESS go together")
+    return address
 
 
 def _plan(kind: "Kind", flags: dict[str, Any]) -> "Plan":
@@ -142,6 +182,10 @@ def _show_summary(summary: "Summary", plan: "Plan") -> None:
         click.echo(f"nothing to do: all {summary.kept} {noun} are in {plan.output}")
     if summary.made and summary.kept:
         click.echo(f"{summary.kept} {noun} were there already")
+    if not summary.last:
+        click.echo(
+            "other shards are still at work; the last one, or robustgen verify, completes the manifest"
+        )
     if summary.failures:
         click.echo(f"{len(summary.failures)} failures, listed in {plan.output / 'errors.jsonl'}:", err=True)
         for failure in summary.failures[:10]:

@@ -1,51 +1,41 @@
-"""What an output folder knows of itself: its settings, its receipts, its failures.
+"""What an output folder knows of itself: who writes in it, its settings, what is done.
 
-    <output>/.robustgen/lock             held while a run writes here; dies with its process
-    <output>/.robustgen/settings.json    all that decides the bytes
-    <output>/.robustgen/journal.jsonl    one receipt a line: a source image and what was made of it
-    <output>/.robustgen/tmp/             files that are not whole yet
-    <output>/errors.jsonl                source images that failed, and why
-
-A receipt is written after its files. So a run that is cut off repeats at most
-what was under way, and writes the same bytes again.
+<output>/.robustgen/lock             held while a run writes here; dies with its process
+<output>/.robustgen/settings.json    all that decides the bytes
+<output>/.robustgen/journal.jsonl    receipts, one journal per shard
+<output>/.robustgen/tmp/             files that are not whole yet
+<output>/errors.jsonl                source images that failed, and why
 """
 
+import errno
 import fcntl
 import json
-import os
 import shutil
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
 from robustgen.errors import OutputError
+from robustgen.journal import Failure, Journal, Receipt, Written, read_journals
 from robustgen.plan import Arm
-from robustgen.sinks import STATE, Sink, Written, temporary_folder, write_whole
-
-Failure = dict[str, str]
+from robustgen.sinks import STATE, Sink, temporary_folder, write_whole
 
 
 @dataclass(frozen=True)
-class Receipt:
-    """What came of one source image.
+class Shard:
+    """Part `number` (from 1) of `count` of the plan with the digest `plan`."""
 
-    Attributes
-    ----------
-    key : str
-    size : int
-        Bytes of the source image, by which a changed one is noticed.
-    files : mapping of str to list of Written
-        Arm's folder to the files written.
-    failures : tuple of dict
-        Entries for `errors.jsonl`: key, arm (where it was one arm that failed) and reason.
-    """
+    number: int
+    count: int
+    plan: str
 
-    key: str
-    size: int
-    files: Mapping[str, list[Written]] = field(default_factory=dict)
-    failures: tuple[Failure, ...] = ()
+    @property
+    def lock_name(self) -> str:
+        """Its lock file; shards of other plans have other names."""
+        return f"shard-{self.number}-of-{self.count}-{self.plan}.lock"
 
 
 class Ledger:
@@ -57,17 +47,28 @@ class Ledger:
     sink : Sink
     settings : dict
         What decides the bytes of this run; its ``"parameters"`` are per arm.
+    shard : Shard, optional
+        The part of the plan that this run does; other parts may run at the same time.
     overwrite : bool
         Begin anew where the output holds something else, instead of refusing.
     """
 
-    def __init__(self, root: Path, sink: Sink, settings: dict[str, Any], *, overwrite: bool = False) -> None:
-        self.root, self.sink, self.settings, self._overwrite = root, sink, settings, overwrite
+    def __init__(
+        self,
+        root: Path,
+        sink: Sink,
+        settings: dict[str, Any],
+        *,
+        shard: Shard | None = None,
+        overwrite: bool = False,
+    ) -> None:
+        self.root, self.sink, self.settings, self.shard = root, sink, settings, shard
+        self._overwrite = overwrite
         self._state = root / STATE
-        self._receipts: dict[str, Receipt] = {}
+        self._done: dict[str, tuple[int, frozenset[str]]] = {}
         self._failures: dict[str, tuple[Failure, ...]] = {}
-        self._lock: IO[str] | None = None
-        self._journal: IO[str] | None = None
+        self._locks: list[IO[str]] = []
+        self._journal: Journal | None = None
 
     def __enter__(self) -> "Ledger":
         try:
@@ -85,160 +86,202 @@ class Ledger:
     ) -> None:
         self._close()
 
+    # --- opening and closing
+
     def _open(self) -> None:
         self._state.mkdir(parents=True, exist_ok=True)
-        self._lock = _locked(self._state / "lock", self.root)
+        self._lock()
         if self._overwrite:
             self._clear()
+        if not self.shard:
+            shutil.rmtree(temporary_folder(self.root), ignore_errors=True)
+        temporary_folder(self.root).mkdir(exist_ok=True)
         self._agree()
-        shutil.rmtree(temporary_folder(self.root), ignore_errors=True)
-        temporary_folder(self.root).mkdir()
-        self._receipts = {receipt.key: receipt for receipt in read_journal(self._state / "journal.jsonl")}
-        self._journal = _appending(self._state / "journal.jsonl")
+        part = f"-{self.shard.number}-of-{self.shard.count}" if self.shard else ""
+        self._journal = Journal(self._state / f"journal{part}.jsonl")
         self.sink.start(self.root)
 
     def _close(self) -> None:
         if self._journal:
-            os.fsync(self._journal.fileno())
             self._journal.close()
-            shutil.rmtree(temporary_folder(self.root), ignore_errors=True)
-        if self._lock:
-            self._lock.close()
-        self._journal = self._lock = None
+            if not self.shard:
+                shutil.rmtree(temporary_folder(self.root), ignore_errors=True)
+        for lock in self._locks:
+            lock.close()
+        self._journal, self._locks = None, []
+
+    def _lock(self) -> None:
+        """Keep all others out; as a shard, all but the other shards of the same plan."""
+        if not self.shard:
+            self._locks.append(_locked(self._state / "lock", fcntl.LOCK_EX, self.root))
+            return
+        if self._overwrite:
+            raise OutputError("--overwrite and --shard exclude each other: shards share one output")
+        self._locks.append(_locked(self._state / "lock", fcntl.LOCK_SH, self.root))
+        for path in self._state.glob("shard-*.lock"):
+            if not path.name.endswith(f"-of-{self.shard.count}-{self.shard.plan}.lock"):
+                _locked(path, fcntl.LOCK_EX, self.root).close()
+        self._locks.append(_locked(self._state / self.shard.lock_name, fcntl.LOCK_EX, self.root))
+
+    def alone(self) -> bool:
+        """Whether no other shard is at work; from then on none can start."""
+        if not self.shard:
+            return True
+        # Let go first: two shards that end together would else wait for each other in vain.
+        self._locks.pop(0).close()
+        try:
+            self._locks.insert(0, _locked(self._state / "lock", fcntl.LOCK_EX, self.root))
+        except OutputError:
+            return False
+        shutil.rmtree(temporary_folder(self.root), ignore_errors=True)
+        temporary_folder(self.root).mkdir()
+        return True
 
     def _clear(self) -> None:
         """Remove what earlier runs recorded here, and nothing else."""
-        for receipt in read_journal(self._state / "journal.jsonl"):
+        for receipt in read_journals(self._state):
             for written in (w for files in receipt.files.values() for w in files):
                 (self.root / written.path).unlink(missing_ok=True)
         for entry in self._state.iterdir():
-            if entry.name != "lock":
+            if entry.suffix != ".lock" and entry.name != "lock":
                 shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+
+    # --- settings
 
     def _agree(self) -> None:
         """Hold the settings against those the output was made with, and record what is new."""
-        path = self._state / "settings.json"
-        held = json.loads(path.read_text()) if path.exists() else {}
+        held = self.held_settings(self.root)
         if not held:
             self._refuse_strangers()
-        if differences := list(_differences(held, _plain(self.settings))):
+        if differences := list(_differences(held, json.loads(json.dumps(self.settings)))):
             raise OutputError(
                 f"{self.root} was made otherwise: {'; '.join(differences)}. "
                 "Choose another output, or begin anew with --overwrite"
             )
         parameters = held.get("parameters", {}) | self.settings["parameters"]
-        merged = json.dumps(self.settings | {"parameters": parameters}, indent=1, sort_keys=True)
-        temporary_folder(self.root).mkdir(exist_ok=True)
-        write_whole(self.root, f"{STATE}/settings.json", merged.encode(), durable=True)
+        self.settings = self.settings | {"parameters": parameters}
+        if self.settings != held:
+            merged = json.dumps(self.settings, indent=1, sort_keys=True)
+            write_whole(self.root, f"{STATE}/settings.json", merged.encode(), durable=True)
+
+    @staticmethod
+    def held_settings(root: Path) -> dict[str, Any]:
+        """The settings that the output at `root` was made with; empty where there are none."""
+        try:
+            held: dict[str, Any] = json.loads((root / STATE / "settings.json").read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return {}
+        except ValueError as error:
+            raise OutputError(f"{root / STATE / 'settings.json'} is damaged: {error}") from error
+        return held
 
     def _refuse_strangers(self) -> None:
         names = {folder.split("/")[0] for folder in self.settings["parameters"]}
-        taken = sorted(n for n in names for p in (n, f"{n}.npy") if (self.root / p).exists())
+        taken = sorted(path for n in names for path in (n, f"{n}.npy") if (self.root / path).exists())
         if taken and not self._overwrite:
             raise OutputError(
                 f"{self.root} already holds {taken[0]}, which no run of robustgen recorded; "
                 "choose another output, or write over it with --overwrite"
             )
 
-    def pending(self, key: str, size: int, arms: tuple[Arm, ...]) -> tuple[Arm, ...]:
-        """The `arms` that the source image `key`, now of `size` bytes, still lacks."""
-        receipt = self._receipts.get(key)
-        if receipt is None or receipt.size != size:
-            return arms
-        return tuple(arm for arm in arms if not self._holds(receipt.files.get(arm.folder)))
+    # --- receipts
 
-    def _holds(self, files: list[Written] | None) -> bool:
-        return bool(files) and all(self.sink.holds(self.root, written) for written in files or ())
+    def load(self, sizes: dict[str, int], arms: Iterable[Arm]) -> None:
+        """Find out what is done of the images in `sizes`: key to the bytes the source image has now.
+
+        A file counts as done when its receipt can be relied on and it is there with its full size.
+        """
+        folders = frozenset(arm.folder for arm in arms)
+        known: dict[frozenset[str], frozenset[str]] = {}
+        for receipt in read_journals(self._state):
+            if sizes.get(receipt.key) == receipt.size:
+                before = self._done.get(receipt.key, (0, frozenset()))[1]
+                there = {f for f in folders & receipt.files.keys() if self._holds(receipt.files[f])}
+                now = frozenset((before - receipt.files.keys()) | there)
+                # Most images have the same set; one object serves them all.
+                self._done[receipt.key] = receipt.size, known.setdefault(now, now)
+
+    def _holds(self, files: list[Written]) -> bool:
+        return all(self.sink.holds(self.root, written) for written in files)
+
+    def pending(self, key: str, arms: tuple[Arm, ...]) -> tuple[Arm, ...]:
+        """The `arms` that the image `key` still lacks."""
+        done = self._done.get(key, (0, frozenset()))[1]
+        return tuple(arm for arm in arms if arm.folder not in done) if done else arms
 
     def record(self, receipt: Receipt) -> None:
-        """Take note of a finished source image; failures are remembered for `errors.jsonl`."""
-        self._failures[receipt.key] = receipt.failures
-        if not receipt.files:
-            return
-        held = self._receipts.get(receipt.key)
-        files = {**(held.files if held and held.size == receipt.size else {}), **receipt.files}
-        self._receipts[receipt.key] = Receipt(receipt.key, receipt.size, files)
+        """Take note of a finished source image, and of its failures."""
         assert self._journal is not None
-        line = {"key": receipt.key, "size": receipt.size, "files": receipt.files}
-        self._journal.write(json.dumps(line) + "\n")
-        self._journal.flush()
+        self._failures[receipt.key] = receipt.failures
+        if receipt.files or receipt.failures:
+            self._journal.append(receipt)
+        before = self._done.get(receipt.key, (0, frozenset()))[1]
+        self._done[receipt.key] = receipt.size, before.union(receipt.files)
 
     def failures(self) -> list[Failure]:
         """All failures of this run, by key."""
         return [failure for key in sorted(self._failures) for failure in self._failures[key]]
 
-    def finish(self, keys: tuple[str, ...], arms: tuple[Arm, ...]) -> None:
-        """Complete arrays, and write or remove `errors.jsonl`."""
-        lacking = {arm.folder for key in keys for arm in arms if not self._has(key, arm)}
+    def finish(self, keys: Collection[str], arms: tuple[Arm, ...]) -> bool:
+        """Sync, complete the arrays and write `errors.jsonl`; False where other shards are still at work."""
+        assert self._journal is not None
+        self._journal.sync()
+        if not self.alone():
+            return False
+        if self.shard:
+            self._read_other_shards()
+        lacking = {arm.folder for key in keys for arm in self.pending(key, arms)}
         self.sink.finish(self.root, frozenset(arm.folder for arm in arms) - lacking)
+        self._write_errors(keys)
+        return True
+
+    def _read_other_shards(self) -> None:
+        for receipt in read_journals(self._state):
+            before = self._done.get(receipt.key, (0, frozenset()))[1]
+            self._done[receipt.key] = receipt.size, before.union(receipt.files)
+            self._failures[receipt.key] = receipt.failures
+
+    def _write_errors(self, keys: Collection[str]) -> None:
         errors = self.root / "errors.jsonl"
         if failures := self.failures():
             lines = "".join(json.dumps(failure) + "\n" for failure in failures)
-            write_whole(self.root, errors.name, lines.encode())
+            write_whole(self.root, errors.name, lines.encode("utf-8", "surrogateescape"))
         else:
             errors.unlink(missing_ok=True)
 
-    def _has(self, key: str, arm: Arm) -> bool:
-        return key in self._receipts and arm.folder in self._receipts[key].files
+
+@contextmanager
+def exclusive(root: Path) -> Iterator[None]:
+    """Keep every run out of the output at `root`; temporary files can be made there meanwhile.
+
+    Raises
+    ------
+    OutputError
+        A run is writing there.
+    """
+    with _locked(root / STATE / "lock", fcntl.LOCK_EX, root):
+        temporary_folder(root).mkdir(exist_ok=True)
+        try:
+            yield
+        finally:
+            shutil.rmtree(temporary_folder(root), ignore_errors=True)
 
 
-def _locked(path: Path, root: Path) -> IO[str]:
+def _locked(path: Path, how: int, root: Path) -> IO[str]:
     lock = path.open("a")
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
+        fcntl.flock(lock, how | fcntl.LOCK_NB)
+    except OSError as error:
         lock.close()
+        if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
+            raise
         raise OutputError(f"{root}: another run is writing here") from error
     return lock
 
 
-def _appending(path: Path) -> IO[str]:
-    """`path`, open for appending whole lines: what a cut-off run left of its last one is dropped."""
-    if path.exists():
-        with path.open("rb+") as journal:
-            journal.truncate(_whole_lines(journal))
-    return path.open("a", encoding="utf-8")
-
-
-def _whole_lines(journal: IO[bytes]) -> int:
-    """Where the last whole line of `journal` ends."""
-    end = journal.seek(0, os.SEEK_END)
-    while end:
-        start = max(0, end - 65536)
-        journal.seek(start)
-        found = journal.read(end - start).rfind(b"\n")
-        if found >= 0:
-            return start + found + 1
-        end = start
-    return 0
-
-
-def read_journal(path: Path) -> Iterator[Receipt]:
-    """The receipts in a journal, those of the same image merged, the later ones winning."""
-    merged: dict[str, Receipt] = {}
-    if path.exists():
-        with path.open(encoding="utf-8") as journal:
-            for line in journal:
-                if line.endswith("\n"):
-                    _merge(merged, json.loads(line))
-    return iter(merged.values())
-
-
-def _merge(merged: dict[str, Receipt], entry: dict[str, Any]) -> None:
-    files = {folder: [Written(*written) for written in files] for folder, files in entry["files"].items()}
-    held = merged.get(entry["key"])
-    if held and held.size == entry["size"]:
-        files = {**held.files, **files}
-    merged[entry["key"]] = Receipt(entry["key"], entry["size"], files)
-
-
-def _plain(settings: Any) -> Any:
-    return json.loads(json.dumps(settings))
-
-
 def _differences(held: dict[str, Any], wanted: dict[str, Any], prefix: str = "") -> Iterator[str]:
     """What differs among the keys that both have; keys that one lacks are additions, not differences."""
-    for key in held.keys() & wanted.keys():
+    for key in sorted(held.keys() & wanted.keys()):
         name, old, new = f"{prefix}{key}", held[key], wanted[key]
         if isinstance(old, dict) and isinstance(new, dict):
             yield from _differences(old, new, f"{name}.")

@@ -1,6 +1,8 @@
 """Carries a plan out: `run_task` makes a chunk of images, `run` fans the chunks out over the cores."""
 
 import ctypes
+import json
+import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -15,11 +17,13 @@ from joblib.externals.loky.process_executor import TerminatedWorkerError
 from tqdm import tqdm
 
 from robustgen.build import Plan
-from robustgen.errors import ImageError, RobustgenError, WriteError
+from robustgen.errors import ArgumentError, ImageError, MissingDependencyError, RobustgenError, WriteError
 from robustgen.image import Rgb
-from robustgen.ledger import Failure, Ledger, Receipt
+from robustgen.journal import Failure, Receipt, Written
+from robustgen.ledger import Ledger, Shard
+from robustgen.manifest import MANIFEST, source_digest, write_papers
 from robustgen.plan import Arm, Recipe
-from robustgen.sinks import Sink, Written, temporary_folder
+from robustgen.sinks import STATE, Sink, temporary_folder, write_whole
 from robustgen.sources import Source
 
 Item = tuple[int, str, tuple[Arm, ...]]
@@ -59,6 +63,8 @@ class Summary:
     seconds : float
     failures : list of dict
         The entries of `errors.jsonl`.
+    last : bool
+        Whether the output is finished; False for a shard while others are at work.
     """
 
     made: int
@@ -66,6 +72,7 @@ class Summary:
     size: int
     seconds: float
     failures: list[Failure]
+    last: bool
 
 
 @cache
@@ -128,8 +135,20 @@ def _failure(key: str, error: Exception, arm: Arm | None = None) -> Failure:
     return {"key": key, **({"arm": arm.folder} if arm else {}), "reason": reason}
 
 
-def run(plan: Plan, *, overwrite: bool = False) -> Summary:
-    """Carry out `plan` and return what was done.
+def run(
+    plan: Plan, *, overwrite: bool = False, shard: tuple[int, int] | None = None, scheduler: str | None = None
+) -> Summary:
+    """Carry out `plan`, or one shard of it, and return what was done.
+
+    Parameters
+    ----------
+    plan : Plan
+    overwrite : bool
+        Begin anew where the output holds something made otherwise.
+    shard : (int, int), optional
+        (3, 16): only the third of sixteen parts.
+    scheduler : str, optional
+        Address of a Dask scheduler whose workers do the work.
 
     Raises
     ------
@@ -139,44 +158,90 @@ def run(plan: Plan, *, overwrite: bool = False) -> Summary:
         The output could not be written any more; what is done stays done.
     """
     started = time.monotonic()
-    with Ledger(plan.output, plan.sink, plan.settings(), overwrite=overwrite) as ledger:
-        made = size = 0
-        items = _pending(plan, ledger)
-        todo = sum(len(arms) for _, _, arms in items)
-        for key, reason in plan.refused.items():
-            ledger.record(Receipt(key, 0, failures=({"key": key, "reason": reason},)))
-        with tqdm(total=todo, unit="file", disable=None, smoothing=0.05) as bar:
-            for receipt in _carried_out(plan, ledger, items):
-                ledger.record(receipt)
-                made += len(receipt.files)
-                size += sum(w.size for files in receipt.files.values() for w in files)
-                bar.update(len(receipt.files) + len(receipt.failures))
-        ledger.finish(plan.keys, plan.arms)
-        kept = len(plan.keys) * len(plan.arms) - todo
-        return Summary(made, kept, size, time.monotonic() - started, ledger.failures())
+    sizes = {key: _size(plan.source, key) for key in plan.keys}
+    part = Shard(*shard, plan.digest()) if shard else None
+    with Ledger(plan.output, plan.sink, plan.settings(), shard=part, overwrite=overwrite) as ledger:
+        try:
+            return _run(plan, ledger, sizes, started, scheduler)
+        except OSError as error:
+            if isinstance(error, RobustgenError):
+                raise
+            raise WriteError(f"{plan.output}: {error.strerror or error}") from error
+
+
+def _run(plan: Plan, ledger: Ledger, sizes: dict[str, int], started: float, scheduler: str | None) -> Summary:
+    ledger.load(sizes, plan.arms)
+    items = _pending(plan, ledger)
+    for key, reason in plan.refused.items():
+        ledger.record(Receipt(key, 0, failures=({"key": key, "reason": reason},)))
+    made, size = _made(plan, ledger, items, scheduler)
+    news = _describe(plan, sizes)
+    last = ledger.finish(plan.keys, plan.arms)
+    if last and (made or news or ledger.failures() or not (plan.output / MANIFEST).exists()):
+        for name, data in plan.companions().items():
+            write_whole(plan.output, name, data)
+        write_papers(plan.output)
+    asked = len(_share(plan, ledger.shard)) * len(plan.arms)
+    kept = asked - sum(len(arms) for _, _, arms in items)
+    return Summary(made, kept, size, time.monotonic() - started, ledger.failures(), last)
+
+
+def _describe(plan: Plan, sizes: dict[str, int]) -> bool:
+    """Leave beside the journal what the manifest says of the plan; return whether that is new."""
+    about = plan.about()
+    about["source"]["digest"] = source_digest(sizes)
+    text = json.dumps(about, indent=1, sort_keys=True).encode()
+    path = plan.output / STATE / "about.json"
+    if path.exists() and path.read_bytes() == text:
+        return False
+    write_whole(plan.output, f"{STATE}/about.json", text)
+    return True
+
+
+def _made(plan: Plan, ledger: Ledger, items: list[Item], scheduler: str | None) -> tuple[int, int]:
+    """Make all `items`; return the number of outputs and of bytes written."""
+    made = size = 0
+    todo = sum(len(arms) for _, _, arms in items)
+    with tqdm(total=todo, unit="file", disable=None, smoothing=0.05) as bar:
+        for receipt in _carried_out(plan, items, scheduler):
+            ledger.record(receipt)
+            made += len(receipt.files)
+            size += sum(plan.sink.bytes_of(w) for files in receipt.files.values() for w in files)
+            bar.update(len(receipt.files) + len(receipt.failures))
+    return made, size
+
+
+def _size(source: Source, key: str) -> int:
+    """Bytes of the source image; 0 if it is gone since it was listed, which loading it will report."""
+    try:
+        return source.size(key)
+    except ImageError:
+        return 0
+
+
+def _share(plan: Plan, shard: Shard | None) -> list[tuple[int, str]]:
+    """The images of `shard`: every count-th, so that all shards have as many of every class."""
+    numbered = list(enumerate(plan.keys))
+    return numbered[shard.number - 1 :: shard.count] if shard else numbered
 
 
 def _pending(plan: Plan, ledger: Ledger) -> list[Item]:
-    items = []
-    for index, key in enumerate(plan.keys):
-        arms = ledger.pending(key, plan.source.size(key), plan.arms)
-        if arms:
-            items.append((index, key, arms))
-    return items
+    items = ((index, key, ledger.pending(key, plan.arms)) for index, key in _share(plan, ledger.shard))
+    return [item for item in items if item[2]]
 
 
-def _carried_out(plan: Plan, ledger: Ledger, items: list[Item]) -> Iterator[Receipt]:
+def _carried_out(plan: Plan, items: list[Item], scheduler: str | None) -> Iterator[Receipt]:
     """The receipts of all `items`; what a dead worker had in hand is done again."""
     deaths = 0
     while items:
         finished: set[str] = set()
         try:
-            for receipts in _fanned_out(plan, _tasks(plan, items)):
+            for receipts in _fanned_out(plan, _tasks(plan, items), scheduler):
                 finished.update(receipt.key for receipt in receipts)
                 yield from receipts
         except TerminatedWorkerError:
             deaths = 0 if finished else deaths + 1
-            tqdm.write("a worker died (killed, or out of memory); doing its work again")
+            tqdm.write("a worker died (killed, or out of memory); doing its work again", file=sys.stderr)
             if deaths >= _MOST_DEATHS:
                 raise WriteError(
                     f"workers keep dying; memory may be short: try fewer --jobs (now {_jobs(plan)})"
@@ -189,7 +254,7 @@ def _jobs(plan: Plan) -> int:
     return plan.jobs or int(cpu_count())
 
 
-def _tasks(plan: Plan, items: list[Item]) -> Iterable[Task]:
+def _tasks(plan: Plan, items: list[Item]) -> Iterator[Task]:
     most = _MOST_ROWS_PER_TASK if plan.in_arrays else _MOST_PER_TASK[plan.recipe.kind]
     step = max(1, min(most, len(items) // (4 * _jobs(plan))))
     for start in range(0, len(items), step):
@@ -197,7 +262,10 @@ def _tasks(plan: Plan, items: list[Item]) -> Iterable[Task]:
         yield Task(plan.recipe, plan.source, plan.sink, plan.output, chunk)
 
 
-def _fanned_out(plan: Plan, tasks: Iterable[Task]) -> Iterator[list[Receipt]]:
+def _fanned_out(plan: Plan, tasks: Iterable[Task], scheduler: str | None) -> Iterator[list[Receipt]]:
+    if scheduler:
+        yield from _on_cluster(tasks, scheduler)
+        return
     if _jobs(plan) == 1:
         yield from map(run_task, tasks)
         return
@@ -208,6 +276,20 @@ def _fanned_out(plan: Plan, tasks: Iterable[Task]) -> Iterator[list[Receipt]]:
         except (KeyboardInterrupt, GeneratorExit):
             get_reusable_executor().shutdown(wait=False, kill_workers=True)
             raise
+
+
+def _on_cluster(tasks: Iterable[Task], scheduler: str) -> Iterator[list[Receipt]]:
+    """Run `tasks` on the workers of a Dask scheduler, which see the same paths as this process."""
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise MissingDependencyError("--scheduler needs Dask: pip install 'robustgen[dask]'") from error
+    try:
+        client = Client(scheduler, timeout="10s")
+    except OSError as error:
+        raise ArgumentError(f"no Dask scheduler answers at {scheduler}") from error
+    with client, parallel_config(backend="dask"):
+        yield from Parallel(return_as="list")(delayed(run_task)(task) for task in tasks)
 
 
 @dataclass(frozen=True)
@@ -240,5 +322,5 @@ def estimate(plan: Plan) -> Estimate:
         seconds = time.perf_counter() - started
         if receipt.failures:
             raise ImageError(f"{plan.keys[0]}: {receipt.failures[0]['reason']}")
-        size = sum(w.size for files in receipt.files.values() for w in files)
+        size = sum(plan.sink.bytes_of(w) for files in receipt.files.values() for w in files)
     return Estimate(outputs, size * len(plan.keys), seconds * len(plan.keys) / _jobs(plan))

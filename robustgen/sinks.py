@@ -7,13 +7,16 @@ then renamed, so that it appears whole or not at all.
 import hashlib
 import itertools
 import json
+import math
 import os
+import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from PIL import Image
@@ -21,19 +24,14 @@ from PIL import Image
 from robustgen import video
 from robustgen.errors import ImageError
 from robustgen.image import Rgb
+from robustgen.journal import Written, file_digest
 from robustgen.plan import Arm
 
 STATE = ".robustgen"
 
 _numbers = itertools.count()
-
-
-class Written(NamedTuple):
-    """One finished file: POSIX path below the output, bytes, SHA-256 in hexadecimal."""
-
-    path: str
-    size: int
-    sha256: str
+# Workers of several machines may share the folder.
+_OWN = secrets.token_hex(4)
 
 
 def temporary_folder(root: Path) -> Path:
@@ -49,7 +47,7 @@ def write_whole(root: Path, path: str, data: bytes, *, durable: bool = False) ->
     OSError
         The disk is full, or the folder cannot be written.
     """
-    temporary = f"{temporary_folder(root)}/{os.getpid()}-{next(_numbers)}"
+    temporary = f"{temporary_folder(root)}/{_OWN}-{os.getpid()}-{next(_numbers)}"
     try:
         # Plain calls on plain strings: this runs 75 times an image.
         file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
@@ -106,12 +104,12 @@ class Sink(ABC):
         except OSError:
             return False
 
+    def bytes_of(self, written: Written) -> int:
+        """How many bytes were written."""
+        return written.size
+
     def finish(self, root: Path, complete: frozenset[str]) -> None:  # noqa: B027
         """Bring to an end what was written for the arms whose folders are `complete`."""
-
-    def arrays(self, root: Path) -> list[Written]:
-        """Finished files that hold many images."""
-        return []
 
 
 @dataclass(frozen=True)
@@ -152,11 +150,13 @@ class Mp4Tree(Sink):
     noises: frozenset[str] = frozenset()
 
     def write(self, root: Path, arm: Arm, index: int, name: str, pixels: Rgb) -> list[Written]:
-        """Encode one sequence and count its frames by decoding them."""
+        """Encode one sequence, decode it again to count its frames, and take their digest."""
         data = video.encode(pixels, self.noise_encoding if arm.name in self.noises else self.encoding)
-        if (count := video.count_frames(data)) != len(pixels):
-            raise ImageError(f"{arm.folder}: the encoder kept {count} of {len(pixels)} frames")
-        return [write_whole(root, f"{arm.folder}/{without_suffix(name)}.mp4", data)]
+        frames = video.read_frames(data)
+        if len(frames) != len(pixels):
+            raise ImageError(f"the encoder kept {len(frames)} of {len(pixels)} frames")
+        written = write_whole(root, f"{arm.folder}/{without_suffix(name)}.mp4", data)
+        return [written._replace(frames=video.frames_digest(frames))]
 
     def settings(self) -> dict[str, Any]:
         """Format and encoder settings."""
@@ -225,6 +225,11 @@ class Arrays(Sink):
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_maps": {}}
 
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The names of the arrays."""
+        return tuple(self._files)
+
     def settings(self) -> dict[str, Any]:
         """Format."""
         return {"format": "npy"}
@@ -236,18 +241,29 @@ class Arrays(Sink):
             partial = self._partial(root, file)
             if not partial.exists() and self._finished(root, file) is None:
                 shape = (len(folders) * self.images, *self._shapes[folders[0]])
-                blank = temporary_folder(root) / partial.name
+                blank = temporary_folder(root) / f"{_OWN}-{partial.name}"
                 np.lib.format.open_memmap(blank, "w+", np.uint8, shape).flush()
-                blank.replace(partial)
+                # A link fails, where a renaming would wipe out what another shard has begun.
+                with suppress(FileExistsError):
+                    partial.hardlink_to(blank)
+                blank.unlink()
 
     def write(self, root: Path, arm: Arm, index: int, name: str, pixels: Rgb) -> list[Written]:
         """Fill one row."""
-        file, place = self._places[arm.folder]
+        file, row = self.place(arm, index)
         if file not in self._maps:
             self._maps[file] = np.lib.format.open_memmap(self._partial(root, file), "r+")
-        row = place * self.images + index
         self._maps[file][row] = pixels
         return [Written(file, row, self._tags[file])]
+
+    def place(self, arm: Arm, index: int) -> tuple[str, int]:
+        """File and row of what `arm` makes of the image at `index`."""
+        file, stretch = self._places[arm.folder]
+        return file, stretch * self.images + index
+
+    def bytes_of(self, written: Written) -> int:
+        """The bytes of one row."""
+        return math.prod(self._shapes[self._files[written.path][0]])
 
     def flush(self) -> None:
         """Bring all rows to the disk."""
@@ -270,15 +286,10 @@ class Arrays(Sink):
                 record = {
                     "tag": self._tags[file],
                     "size": partial.stat().st_size,
-                    "sha256": _file_digest(partial),
+                    "sha256": file_digest(partial),
                 }
                 _rename(partial, root / file)
                 write_whole(root, self._record(file), json.dumps(record).encode(), durable=True)
-
-    def arrays(self, root: Path) -> list[Written]:
-        """The finished arrays, with their digests."""
-        found = {file: self._finished(root, file) for file in self._files}
-        return [Written(file, record["size"], record["sha256"]) for file, record in found.items() if record]
 
     def _partial(self, root: Path, file: str) -> Path:
         return root / STATE / "partial" / f"{file.removesuffix('.npy')}-{self._tags[file]}.npy"
@@ -299,11 +310,3 @@ class Arrays(Sink):
 
 def _short_digest(*parts: str) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
-
-
-def _file_digest(path: Path) -> str:
-    with path.open("rb") as file:
-        digest = hashlib.sha256()
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()

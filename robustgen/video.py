@@ -174,8 +174,19 @@ def read_sequence(path: str | PathLike[str]) -> Frames:
         return _stack(map(_read_image, sorted(path.glob("*.png"), key=_number)), path)
     if path.suffix == ".npy":
         return _map_array(path)
-    frames = _decode(_read_bytes(path), str(path))
-    return _stack((frame.to_ndarray(format="rgb24", interpolation=CONVERSION) for frame in frames), path)
+    return read_frames(_read_bytes(path), str(path))
+
+
+def read_frames(data: bytes, name: str = "video") -> Frames:
+    """Return the frames, uint8 (T, H, W, 3) RGB, of an MP4 file given as its bytes.
+
+    Raises
+    ------
+    ImageError
+        If it is damaged or not an MP4 file; the message calls it `name`.
+    """
+    frames = _decode(data, name)
+    return _stack((frame.to_ndarray(format="rgb24", interpolation=CONVERSION) for frame in frames), name)
 
 
 def frames_digest(frames: NDArray[Any]) -> str:
@@ -284,7 +295,7 @@ def _read_image(file: Path) -> Frames:
         raise ImageError(f"{file}: {error}") from error
 
 
-def _stack(frames: Iterable[Frames], path: Path) -> Frames:
+def _stack(frames: Iterable[Frames], path: str | Path) -> Frames:
     frames = list(frames)
     if len({frame.shape for frame in frames}) != 1:
         raise ImageError(f"{path}: " + ("frames differ in size" if frames else "holds no frames"))

@@ -1,0 +1,176 @@
+"""Receipts on disk: an append-only journal of what was made of each source image.
+
+A receipt is written after its files. It is handed to the operating system at
+once, which outlives a killed process; a power cut it outlives once the whole
+file system has been brought to the disk, which happens every half minute and is
+marked in the journal. After a reboot, receipts behind the last mark are void.
+"""
+
+import ctypes
+import hashlib
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+Failure = dict[str, str]
+
+SECONDS_BETWEEN_SYNCS = 30.0
+
+
+class Written(NamedTuple):
+    """One finished file.
+
+    Attributes
+    ----------
+    path : str
+        POSIX path below the output.
+    size : int
+        Bytes.
+    sha256 : str
+        Hexadecimal digest of the file.
+    frames : str
+        Of a video, the digest of the decoded frames; else empty.
+    """
+
+    path: str
+    size: int
+    sha256: str
+    frames: str = ""
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What came of one source image.
+
+    Attributes
+    ----------
+    key : str
+    size : int
+        Bytes of the source image, by which a changed one is noticed.
+    files : mapping of str to list of Written
+        Arm's folder to the files written.
+    failures : tuple of dict
+        Entries for `errors.jsonl`: key, arm (where it was one arm that failed) and reason.
+    """
+
+    key: str
+    size: int
+    files: Mapping[str, list[Written]] = field(default_factory=dict)
+    failures: tuple[Failure, ...] = ()
+
+
+class Journal:
+    """One journal, open for appending; what a cut-off run left of its last line is dropped."""
+
+    def __init__(self, path: Path) -> None:
+        if path.exists():
+            with path.open("rb+") as journal:
+                journal.truncate(_end_of_whole_lines(journal))
+        self._file: IO[str] = path.open("a", encoding="utf-8", errors="surrogateescape")
+        self._synced = time.monotonic()
+        self._append({"boot": _boot()})
+
+    def append(self, receipt: Receipt) -> None:
+        """Add `receipt`, whose files are written.
+
+        Raises
+        ------
+        OSError
+            The disk is full.
+        """
+        entry = {"key": receipt.key, "size": receipt.size, "files": receipt.files}
+        self._append(entry | ({"failures": receipt.failures} if receipt.failures else {}))
+        if time.monotonic() - self._synced > SECONDS_BETWEEN_SYNCS:
+            self.sync()
+
+    def sync(self) -> None:
+        """Bring all files, and then the receipts for them, to the disk."""
+        _sync_file_system(self._file.fileno())
+        self._append({"synced": True})
+        os.fsync(self._file.fileno())
+        self._synced = time.monotonic()
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._file.close()
+
+    def _append(self, entry: dict[str, Any]) -> None:
+        self._file.write(json.dumps(entry) + "\n")
+        self._file.flush()
+
+
+def read_journals(folder: Path) -> Iterator[Receipt]:
+    """The receipts of all journals in `folder` that can be relied on, in the order written."""
+    for path in sorted(folder.glob("journal*.jsonl")):
+        yield from _read_journal(path)
+
+
+def _read_journal(path: Path) -> Iterator[Receipt]:
+    unsure: list[Receipt] = []
+    boot = ""
+    for entry in _entries(path):
+        if "boot" in entry:
+            # A reboot since then: the files of receipts not yet synced may never have reached the disk.
+            if entry["boot"] != boot:
+                unsure.clear()
+            boot = entry["boot"]
+        elif "synced" in entry:
+            yield from unsure
+            unsure.clear()
+        else:
+            unsure.append(_receipt(entry))
+    if boot == _boot():
+        yield from unsure
+
+
+def _entries(path: Path) -> Iterator[dict[str, Any]]:
+    with path.open(encoding="utf-8", errors="surrogateescape") as journal:
+        for line in journal:
+            if line.endswith("\n"):
+                yield json.loads(line)
+
+
+def _receipt(entry: dict[str, Any]) -> Receipt:
+    files = {folder: [Written(*written) for written in files] for folder, files in entry["files"].items()}
+    return Receipt(entry["key"], entry["size"], files, tuple(entry.get("failures", ())))
+
+
+def _end_of_whole_lines(journal: IO[bytes]) -> int:
+    end = journal.seek(0, os.SEEK_END)
+    while end:
+        start = max(0, end - 65536)
+        journal.seek(start)
+        found = journal.read(end - start).rfind(b"\n")
+        if found >= 0:
+            return start + found + 1
+        end = start
+    return 0
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file, in hexadecimal, read in pieces."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _boot() -> str:
+    """What is different after every reboot; where the system does not tell, after every start."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return f"{time.time_ns()}"
+
+
+def _sync_file_system(file: int) -> None:
+    """Bring the file system that `file` is on to the disk."""
+    try:
+        ctypes.CDLL(None).syncfs(file)
+    except (OSError, AttributeError):
+        os.sync()
