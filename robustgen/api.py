@@ -67,7 +67,7 @@ def corrupt(
     pixels = check_size(as_rgb(image))
     parameters = operation.parameters(severity, edition_called(edition).scale_for(pixels, scale))
     corrupted: Rgb = operation.function(pixels, parameters, as_rng(rng))
-    return corrupted
+    return corrupted.copy() if np.shares_memory(corrupted, pixels) else corrupted
 
 
 def perturb(

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from robustgen import metrics, video
+from robustgen import effects, metrics, video
 from robustgen.config import Config, Video
 from robustgen.editions import EDITIONS
 from robustgen.errors import ConfigError, ImageError, OutputError, SourceError
@@ -19,7 +19,6 @@ from robustgen.plan import (
     Arm,
     Kind,
     Recipe,
-    check_overrides,
     corruption_arms,
     operations,
     perturbation_arms,
@@ -146,12 +145,14 @@ def plan(config: Config, kind: Kind) -> Plan:
     source = _source(config)
     keys = _chosen(source, config)
     recipe = Recipe(kind, config.edition, config.seed, config.scale, _overrides(config, kind))
-    output = Path(config.output.replace("{dataset}", config.dataset).replace("{kind}", kind))
+    # Absolute, because workers outlive a change of the current folder.
+    output = Path(config.output.replace("{dataset}", config.dataset).replace("{kind}", kind)).absolute()
     _check_output(output, source)
     if kind == "c":
         arms = corruption_arms(config.corruptions, config.severities, config.clean)
     else:
         arms = perturbation_arms(config.perturbations, config.difficulty)
+    _check_ingredients(arms, config)
     sink = _sink(config, recipe, source, keys, arms)
     return Plan(recipe, source, keys, source.refused(), arms, sink, output, config.jobs, config)
 
@@ -159,7 +160,8 @@ def plan(config: Config, kind: Kind) -> Plan:
 def _source(config: Config) -> Source:
     if config.source is None and config.source_kind != "demo":
         raise SourceError("no source: name the folder of images with --source or `source:`")
-    return open_source(config.source, config.source_kind, config.labels)
+    located, labels = (path and Path(path).absolute() for path in (config.source, config.labels))
+    return open_source(located, config.source_kind, labels)
 
 
 def _chosen(source: Source, config: Config) -> tuple[str, ...]:
@@ -174,7 +176,7 @@ def _listed(path: Path, keys: tuple[str, ...]) -> tuple[str, ...]:
     try:
         lines = path.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     except OSError as error:
-        raise ConfigError(f"subset: {path} cannot be read: {error.strerror}") from error
+        raise ConfigError(f"subset {path}: cannot be read: {error.strerror}") from error
     wanted = {line.strip(): i for i, line in enumerate(lines, 1) if line.strip() and not line.startswith("#")}
     for key in wanted.keys() - set(keys):
         raise ConfigError(f"{path}, line {wanted[key]}: the source has no image {key!r}")
@@ -191,12 +193,20 @@ def _check_output(output: Path, source: Source) -> None:
         raise OutputError(f"output {output} is a file")
 
 
+def _check_ingredients(arms: tuple[Arm, ...], config: Config) -> None:
+    """Find out now, not at the first image, whether what is not our own is there."""
+    names = {arm.name for arm in arms}
+    if "frost" in names:
+        effects.check_frost(config.frost_dir)
+    if config.motion_blur == "imagemagick" and names & {"motion_blur", "snow"}:
+        effects.check_imagemagick()
+
+
 def _overrides(config: Config, kind: Kind) -> dict[str, dict[int, dict[str, Any]]]:
     """The config's own parameters, and its choice of engine and photographs, per operation and level."""
     known = operations(kind)
     overrides: dict[str, dict[int, dict[str, Any]]] = {}
     if kind == "c":
-        check_overrides(kind, config.parameters)
         overrides = {
             name: {n: dict(v) for n, v in levels.items()} for name, levels in config.parameters.items()
         }

@@ -1,6 +1,8 @@
 """The command line: each command reads its flags, calls one function, and prints what came of it."""
 
+import signal
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +29,9 @@ class _Group(click.Group):
         except RobustgenError as error:
             click.echo(f"Error: {error}", err=True)
             sys.exit(error.exit_code)
+        except KeyboardInterrupt:
+            click.echo("stopped; the same command goes on from here", err=True)
+            sys.exit(130)
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
@@ -123,13 +128,19 @@ def _make(kind: "Kind", flags: dict[str, Any]) -> None:
         return
     from robustgen.runner import run
 
-    try:
-        summary = run(planned, overwrite=overwrite, shard=shard, scheduler=scheduler)
-    except KeyboardInterrupt:
-        click.echo(f"stopped; the same command goes on where {planned.output} was left", err=True)
-        sys.exit(130)
+    # Batch systems end a job with SIGTERM; it deserves the same orderly stop as Ctrl-C.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _stop)
+    summary = run(planned, overwrite=overwrite, shard=shard, scheduler=scheduler)
     _show_summary(summary, planned)
     sys.exit(1 if summary.failures else 0)
+
+
+def _stop(number: int, frame: object) -> None:
+    # The threads that look after the workers trip over their sudden end; nobody need hear of that.
+    threading.excepthook = lambda _: None
+    raise KeyboardInterrupt
 
 
 def _shard(text: str | None) -> tuple[int, int] | None:
@@ -165,7 +176,7 @@ def _show_plan(plan: "Plan") -> None:
 
     cost = estimate(plan)
     click.echo(f"source   {plan.source.location}: {len(plan.keys)} images, {len(plan.refused)} refused")
-    click.echo(f"output   {plan.output}: {cost.outputs} outputs in {len(plan.arms)} arms")
+    click.echo(f"output   {_shown(plan.output)}: {cost.outputs} outputs in {len(plan.arms)} arms")
     click.echo(f"arms     {', '.join(arm.folder for arm in plan.arms)}")
     click.echo(f"about    {_bytes(cost.size)}, {_duration(cost.seconds)} (judged by one image)")
 
@@ -176,10 +187,10 @@ def _show_summary(summary: "Summary", plan: "Plan") -> None:
         rate = summary.made / max(summary.seconds, 1e-9)
         click.echo(
             f"{summary.made} {noun} in {summary.seconds:.1f} s ({rate:.1f} {noun}/s), "
-            f"{_bytes(summary.size)}, in {plan.output}"
+            f"{_bytes(summary.size)}, in {_shown(plan.output)}"
         )
     elif not summary.failures:
-        click.echo(f"nothing to do: all {summary.kept} {noun} are in {plan.output}")
+        click.echo(f"nothing to do: all {summary.kept} {noun} are in {_shown(plan.output)}")
     if summary.made and summary.kept:
         click.echo(f"{summary.kept} {noun} were there already")
     if not summary.last:
@@ -187,9 +198,16 @@ def _show_summary(summary: "Summary", plan: "Plan") -> None:
             "other shards are still at work; the last one, or robustgen verify, completes the manifest"
         )
     if summary.failures:
-        click.echo(f"{len(summary.failures)} failures, listed in {plan.output / 'errors.jsonl'}:", err=True)
+        click.echo(
+            f"{len(summary.failures)} failures, listed in {_shown(plan.output / 'errors.jsonl')}:", err=True
+        )
         for failure in summary.failures[:10]:
             click.echo(f"  {failure['key']!r}: {failure['reason']}", err=True)
+
+
+def _shown(path: Path) -> Path:
+    """`path` as the user is likely to have named it."""
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
 def _bytes(size: float) -> str:

@@ -6,7 +6,7 @@ functions. Flags of the command line win over the file.
 
 import os
 import re
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -17,6 +17,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    PlainValidator,
     StrictBool,
     ValidationError,
 )
@@ -24,6 +25,7 @@ from pydantic import (
 from robustgen import registry, video
 from robustgen.editions import EDITIONS
 from robustgen.errors import ArgumentError, ConfigError, RobustgenError, UnknownNameError
+from robustgen.plan import Overrides, check_overrides
 from robustgen.sources import KINDS
 
 # --- fields --------------------------------------------------------------------------------------
@@ -36,46 +38,45 @@ def _parts(value: Any) -> Any:
     return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
 
 
-def _levels(value: Any) -> Any:
-    """``3``, ``"1-5"`` or ``"1,3"`` as a list of numbers."""
-    parts = [value] if isinstance(value, int) else _parts(value)
-    return [level for part in parts for level in _span(part)] if isinstance(parts, list) else parts
+def _level_parts(value: Any) -> Any:
+    return [value] if isinstance(value, int) else _parts(value)
 
 
-def _span(part: Any) -> list[Any]:
-    ends = re.fullmatch(r"(\d{1,3})-(\d{1,3})", part) if isinstance(part, str) else None
-    if ends:
-        return list(range(int(ends[1]), int(ends[2]) + 1))
-    return [int(part) if isinstance(part, str) and part.isdigit() else part]
+def _span(what: str, highest: int) -> PlainValidator:
+    """``3``, ``"3"``, ``"1-5"`` or ``"all"`` as a range of levels."""
+
+    def check(part: Any) -> range:
+        text = "" if isinstance(part, bool) else f"1-{highest}" if part == "all" else str(part)
+        ends = re.fullmatch(r"(-?\d{1,9})(?:-(\d{1,9}))?", text)
+        if not ends:
+            raise ArgumentError(f"must be a number or a range such as 1-{highest}, not {part!r}")
+        span = range(int(ends[1]), int(ends[2] or ends[1]) + 1)
+        if wrong := [end for end in (span.start, span.stop - 1) if not 1 <= end <= highest]:
+            raise ArgumentError(f"{what} {wrong[0]} does not exist (1 to {highest})")
+        return span
+
+    return PlainValidator(check)
 
 
-def _grouped(known: Mapping[str, registry.Operation], value: Any) -> Any:
-    """Names, with the groups among them (`common`, `extra`, `all`) replaced by what they stand for."""
-    parts = _parts(value)
-    return [n for part in parts for n in _group(known, part)] if isinstance(parts, list) else parts
+def _flat(spans: tuple[range, ...]) -> tuple[int, ...]:
+    return tuple(level for span in spans for level in span)
 
 
-def _group(known: Mapping[str, registry.Operation], part: Any) -> list[Any]:
-    if part not in GROUPS:
-        return [part]
-    return [
-        name for name, operation in known.items() if part == "all" or operation.common == (part == "common")
-    ]
+def _grouped(known: Callable[[], Mapping[str, registry.Operation]]) -> AfterValidator:
+    """Replaces the groups among the names (`common`, `extra`, `all`) by what they stand for."""
+
+    def members(part: str) -> list[str]:
+        if part not in GROUPS:
+            return [part]
+        return [name for name, o in known().items() if part == "all" or o.common == (part == "common")]
+
+    return AfterValidator(lambda parts: tuple(name for part in parts for name in members(part)))
 
 
 def _once(values: tuple[Any, ...]) -> tuple[Any, ...]:
     if not values:
         raise ArgumentError("at least one is needed")
     return tuple(dict.fromkeys(values))
-
-
-def _among(what: str, low: int, high: int) -> AfterValidator:
-    def check(value: int) -> int:
-        if not low <= value <= high:
-            raise ArgumentError(f"{what} {value} does not exist ({low} to {high})")
-        return value
-
-    return AfterValidator(check)
 
 
 def _known(kind: str, names: Any) -> AfterValidator:
@@ -95,6 +96,8 @@ def _expanded(value: Any) -> Any:
         if name not in os.environ:
             raise ArgumentError(f"environment variable {name} is not set")
         value = value.replace(f"${{{name}}}", os.environ[name])
+    if not value:
+        raise ArgumentError("is empty")
     return str(Path(value).expanduser())
 
 
@@ -104,27 +107,38 @@ def _all_cores(value: Any) -> Any:
 
 Whole = Annotated[int, Field(strict=True)]
 Severities = Annotated[
-    tuple[Annotated[Whole, _among("severity", 1, 5)], ...], BeforeValidator(_levels), AfterValidator(_once)
+    tuple[Annotated[Any, _span("severity", 5)], ...],
+    BeforeValidator(_level_parts),
+    AfterValidator(_flat),
+    AfterValidator(_once),
 ]
 Difficulties = Annotated[
-    tuple[Annotated[Whole, _among("difficulty", 1, 3)], ...],
-    BeforeValidator(lambda value: _levels("1-3" if value == "all" else value)),
+    tuple[Annotated[Any, _span("difficulty", 3)], ...],
+    BeforeValidator(_level_parts),
+    AfterValidator(_flat),
     AfterValidator(_once),
 ]
 Corruptions = Annotated[
-    tuple[Annotated[str, _known("corruption", registry.corruptions)], ...],
-    BeforeValidator(lambda value: _grouped(registry.corruptions(), value)),
+    tuple[Annotated[str, _known("corruption", lambda: [*registry.corruptions(), *GROUPS])], ...],
+    BeforeValidator(_parts),
+    _grouped(registry.corruptions),
     AfterValidator(_once),
 ]
 Perturbations = Annotated[
-    tuple[Annotated[str, _known("perturbation", registry.perturbations)], ...],
-    BeforeValidator(lambda value: _grouped(registry.perturbations(), value)),
+    tuple[Annotated[str, _known("perturbation", lambda: [*registry.perturbations(), *GROUPS])], ...],
+    BeforeValidator(_parts),
+    _grouped(registry.perturbations),
     AfterValidator(_once),
 ]
 EditionName = Annotated[str, _known("edition", lambda: EDITIONS)]
 SourceKind = Annotated[str, _known("kind of source", lambda: KINDS)]
 Location = Annotated[str, BeforeValidator(_expanded)]
 Count = Annotated[Whole, Field(ge=1)]
+
+
+def _checked_parameters(overrides: Overrides) -> Overrides:
+    check_overrides("c", overrides)
+    return overrides
 
 
 class _Strict(BaseModel):
@@ -173,7 +187,7 @@ class Config(_Strict):
     scale: Literal[224, 299, 64, 32] | None = Field(None, description="constants instead of the edition's")
     motion_blur: Literal["exact", "imagemagick"] = Field("exact", description="our loop, or the library")
     frost_dir: Location | None = Field(None, description="another copy of the frost photographs")
-    parameters: dict[str, dict[int, dict[str, Any]]] = Field(
+    parameters: Annotated[dict[str, dict[int, dict[str, Any]]], AfterValidator(_checked_parameters)] = Field(
         {},
         description="make-c: {corruption: {severity: {parameter: value}}}, not the published constants",
     )
@@ -194,6 +208,8 @@ class _Loader(yaml.SafeLoader):
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen: set[Any] = set()
         for key_node, _ in node.value:
+            if not isinstance(key_node, yaml.ScalarNode):
+                raise yaml.MarkedYAMLError(None, None, "a key must be a word", key_node.start_mark)
             key = key_node.value
             if key in seen:
                 raise yaml.MarkedYAMLError(None, None, f"{key!r} stands twice", key_node.start_mark)
@@ -275,7 +291,8 @@ def _explained(error: ValidationError, file: str, flags: Mapping[str, Any]) -> s
     where = f"--{key.replace('_', '-')}" if key in flags else f"{file}: {_dotted(location)}"
     if first["type"] == "extra_forbidden":
         fields = Video.model_fields if len(location) > 1 else Config.model_fields
-        return f"{file}: {UnknownNameError('key', str(location[-1]), fields)}"
+        within = f"{_dotted(location[:-1])}: " if len(location) > 1 else ""
+        return f"{file}: {within}{UnknownNameError('key', str(location[-1]), fields)}"
     if isinstance(cause, RobustgenError):
         return f"{where}: {cause}"
     return f"{where}: {first['msg'][0].lower()}{first['msg'][1:]}, not {first['input']!r}"

@@ -7,6 +7,7 @@ perturbations act on the image between them.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from numbers import Integral
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -92,7 +93,13 @@ class Edition:
 
     def scale_for(self, image: Rgb, scale: int | None = None) -> int:
         """`scale` if given, else the edition's own, else the one nearest to the shorter side of `image`."""
-        return scale or self.scale or nearest_scale(min(image.shape[:2]))
+        if scale is None:
+            return self.scale or nearest_scale(min(image.shape[:2]))
+        if not isinstance(scale, Integral) or isinstance(scale, bool):
+            raise ArgumentTypeError(f"scale must be an int, not {type(scale).__name__}")
+        if scale not in SCALES:
+            raise ArgumentError(f"scale {scale} does not exist (known: {', '.join(map(str, SCALES))})")
+        return int(scale)
 
     def at_stage(self, source: Rgb, stage: Stage) -> Rgb:
         """The raw `source`, brought to `stage`."""
@@ -176,8 +183,10 @@ def prepare(image: Any, edition: str = "imagenet") -> Rgb:
     ImageError
         The image is too small or too elongated for the edition.
     """
-    row = edition_called(edition)
-    return row.prepared(as_rgb(image))
+    pixels = as_rgb(image)
+    prepared = edition_called(edition).prepared(pixels)
+    # The caller may write to what it gets, and must not thereby change what it gave.
+    return prepared.copy() if np.shares_memory(prepared, pixels) else prepared
 
 
 def check_size(image: Rgb) -> Rgb:

@@ -82,7 +82,8 @@ def motion_blur(image: Rgb, radius: float, sigma: float, angle: float, engine: M
     return out.reshape(image.shape)
 
 
-def _imagemagick_motion_blur(image: Rgb, radius: float, sigma: float, angle: float) -> Rgb:
+def check_imagemagick() -> Any:
+    """Return wand's image class, or raise a MissingDependencyError that says how to install it."""
     try:
         from wand.image import Image as WandImage
     except ImportError as error:
@@ -90,8 +91,12 @@ def _imagemagick_motion_blur(image: Rgb, radius: float, sigma: float, angle: flo
             "motion_blur: imagemagick needs wand and ImageMagick 6.9: pip install 'robustgen[imagemagick]' "
             "and apt-get install libmagickwand-6.q16-6"
         ) from error
+    return WandImage
+
+
+def _imagemagick_motion_blur(image: Rgb, radius: float, sigma: float, angle: float) -> Rgb:
     colours = image if image.ndim == 3 else np.repeat(image[:, :, None], 3, axis=2)
-    with WandImage.from_array(colours, channel_map="RGB") as picture:
+    with check_imagemagick().from_array(colours, channel_map="RGB") as picture:
         picture.motion_blur(radius=radius, sigma=sigma, angle=angle)
         # At 16 bit a division by 257 is what the scripts' PNG round trip amounted to.
         exported = picture.export_pixels(channel_map="RGB", storage="short")
@@ -325,6 +330,12 @@ def frost_photograph(index: int, shrink: float = 1.0, directory: str | None = No
     photograph: Rgb = np.ascontiguousarray(bgr[:, :, ::-1])
     photograph.flags.writeable = False
     return photograph
+
+
+def check_frost(directory: str | None = None) -> None:
+    """Raise a MissingDependencyError unless all frost photographs can be read."""
+    for index in range(len(FROST_PHOTOGRAPHS)):
+        frost_photograph(index, 1.0, directory)
 
 
 def frost_crop(shape: tuple[int, int], shrink: float, directory: str | None, rng: Rng) -> Rgb:

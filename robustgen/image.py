@@ -122,7 +122,7 @@ def resize(image: Rgb, width: int, height: int, filter: Image.Resampling = Image
     """Resize with Pillow, by default bilinearly with antialiasing, as torchvision did."""
     if (height, width) == image.shape[:2]:
         return image
-    return np.asarray(Image.fromarray(image).resize((width, height), filter))
+    return np.array(Image.fromarray(image).resize((width, height), filter))
 
 
 def resize_shorter(image: Rgb, side: int) -> Rgb:
@@ -143,7 +143,7 @@ def centre_crop(image: Rgb, width: int, height: int) -> Rgb:
         The image is smaller than the crop.
     """
     rows, columns = image.shape[:2]
-    if rows < height or columns < width:
+    if rows < height or columns < width or not height or not width:
         raise ImageError(f"too small to crop: {columns} x {rows} pixels, {width} x {height} needed")
     top, left = round((rows - height) / 2.0), round((columns - width) / 2.0)
     return np.ascontiguousarray(image[top : top + height, left : left + width])

@@ -7,39 +7,19 @@ marked in the journal. After a reboot, receipts behind the last mark are void.
 """
 
 import ctypes
-import hashlib
 import json
 import os
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
+
+from robustgen.storage import Written
 
 Failure = dict[str, str]
 
 SECONDS_BETWEEN_SYNCS = 30.0
-
-
-class Written(NamedTuple):
-    """One finished file.
-
-    Attributes
-    ----------
-    path : str
-        POSIX path below the output.
-    size : int
-        Bytes.
-    sha256 : str
-        Hexadecimal digest of the file.
-    frames : str
-        Of a video, the digest of the decoded frames; else empty.
-    """
-
-    path: str
-    size: int
-    sha256: str
-    frames: str = ""
 
 
 @dataclass(frozen=True)
@@ -149,15 +129,6 @@ def _end_of_whole_lines(journal: IO[bytes]) -> int:
             return start + found + 1
         end = start
     return 0
-
-
-def file_digest(path: Path) -> str:
-    """SHA-256 of a file, in hexadecimal, read in pieces."""
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 def _boot() -> str:

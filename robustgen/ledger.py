@@ -12,16 +12,27 @@ import fcntl
 import json
 import shutil
 from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
 from robustgen.errors import OutputError
-from robustgen.journal import Failure, Journal, Receipt, Written, read_journals
+from robustgen.journal import Failure, Journal, Receipt, read_journals
 from robustgen.plan import Arm
-from robustgen.sinks import STATE, Sink, temporary_folder, write_whole
+from robustgen.sinks import Sink
+from robustgen.storage import (
+    COMPANIONS,
+    ERRORS,
+    FRAMES,
+    MANIFEST,
+    STATE,
+    SUMS,
+    Written,
+    temporary_folder,
+    write_whole,
+)
 
 
 @dataclass(frozen=True)
@@ -139,9 +150,15 @@ class Ledger:
 
     def _clear(self) -> None:
         """Remove what earlier runs recorded here, and nothing else."""
+        folders: set[str] = set()
         for receipt in read_journals(self._state):
+            folders.update(receipt.files)
             for written in (w for files in receipt.files.values() for w in files):
                 (self.root / written.path).unlink(missing_ok=True)
+        for name in (MANIFEST, ERRORS, SUMS, *COMPANIONS):
+            (self.root / name).unlink(missing_ok=True)
+        for folder in folders:
+            _remove_emptied(self.root / folder, self.root)
         for entry in self._state.iterdir():
             if entry.suffix != ".lock" and entry.name != "lock":
                 shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
@@ -242,12 +259,25 @@ class Ledger:
             self._failures[receipt.key] = receipt.failures
 
     def _write_errors(self, keys: Collection[str]) -> None:
-        errors = self.root / "errors.jsonl"
+        errors = self.root / ERRORS
         if failures := self.failures():
             lines = "".join(json.dumps(failure) + "\n" for failure in failures)
             write_whole(self.root, errors.name, lines.encode("utf-8", "surrogateescape"))
         else:
             errors.unlink(missing_ok=True)
+
+
+def _remove_emptied(folder: Path, root: Path) -> None:
+    """Remove the papers of an arm's `folder`, and the folders in and above it that hold nothing any more."""
+    for paper in (SUMS, FRAMES):
+        (folder / paper).unlink(missing_ok=True)
+    below = sorted((path for path in folder.rglob("*") if path.is_dir()), reverse=True)
+    for path in [*below, folder, *folder.parents]:
+        if path == root:
+            break
+        # Whatever else the user keeps there stays.
+        with suppress(OSError):
+            path.rmdir()
 
 
 @contextmanager

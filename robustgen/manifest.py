@@ -11,11 +11,17 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Any
 
-from robustgen.journal import Receipt, Written, read_journals
-from robustgen.sinks import STATE, temporary_folder, write_whole
-
-SUMS, FRAMES, MANIFEST = "SHA256SUMS", "FRAMES.SHA256", "dataset.json"
-COMPANIONS = ("labels.npy", "keys.txt")
+from robustgen.journal import Receipt, read_journals
+from robustgen.storage import (
+    COMPANIONS,
+    FRAMES,
+    MANIFEST,
+    STATE,
+    SUMS,
+    Written,
+    temporary_folder,
+    write_whole,
+)
 
 
 def escaped(path: str) -> tuple[str, str]:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -10,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from robustgen.editions import check_size, edition_called
-from robustgen.errors import ArgumentError
+from robustgen.errors import ArgumentError, UnknownNameError
 from robustgen.image import Rgb
 from robustgen.registry import Operation, corruptions, look_up, perturbations
 
@@ -126,14 +127,25 @@ class Recipe:
         return edition.finish(operation.function(edition.at_stage(image, stage), parameters, rng), stage)
 
 
+# Chosen by keys of their own, because they change no pixel.
+_NOT_CONSTANTS = ("engine", "directory")
+
+
 def check_overrides(kind: Kind, overrides: Overrides) -> None:
-    """Raise an ArgumentError if `overrides` names a parameter that does not exist."""
+    """Raise an ArgumentError, which names the place, if `overrides` holds what cannot be used."""
     for name, levels in overrides.items():
         operation = look_up("corruption" if kind == "c" else "perturbation", name, operations(kind))
         for level, values in levels.items():
-            known = {f.name for f in dataclasses.fields(operation.parameters(level, 224))}
-            for parameter in values:
+            published = operation.parameters(level, 224)
+            known = {f.name: f.type for f in dataclasses.fields(published) if f.name not in _NOT_CONSTANTS}
+            for parameter, value in values.items():
                 if parameter not in known:
-                    raise ArgumentError(
-                        f"{name} has no parameter {parameter!r} (it has: {', '.join(sorted(known))})"
-                    )
+                    raise UnknownNameError(f"parameter of {name}", parameter, known)
+                _check_constant(f"{name}.{level}.{parameter}", value, known[parameter] is int)
+
+
+def _check_constant(place: str, value: Any, whole: bool) -> None:
+    numeric = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not numeric or not math.isfinite(value) or value < 0 or (whole and value != int(value)):
+        kind = "a whole number" if whole else "a number"
+        raise ArgumentError(f"{place}: must be {kind} of at least 0, not {value!r}")

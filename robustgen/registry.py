@@ -8,6 +8,7 @@ difficulty (perturbations, 1 to 3 for the noises, else 1).
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from numbers import Integral
 from types import MappingProxyType
 from typing import Any, Literal, TypeVar
 
@@ -61,16 +62,14 @@ class Operation:
         Raises
         ------
         ArgumentTypeError, ArgumentError
-            No such level or scale.
+            No such level.
         """
-        if isinstance(level, bool) or not isinstance(level, int):
+        if isinstance(level, bool) or not isinstance(level, Integral):
             raise ArgumentTypeError(f"{self.level_name} must be an int, not {type(level).__name__}")
         if level not in self.levels:
             known = f"1 to {len(self.levels)}" if len(self.levels) > 1 else "1"
             raise ArgumentError(f"{self.level_name} {level} of {self.name} does not exist ({known})")
-        if scale not in self.table:
-            raise ArgumentError(f"scale {scale} does not exist (known: {', '.join(map(str, SCALES))})")
-        return self.table[scale][level - 1]
+        return self.table[scale][int(level) - 1]
 
 
 @dataclass(frozen=True)

@@ -2,29 +2,32 @@
 
 import ctypes
 import json
+import os
+import signal
 import sys
+import threading
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from joblib import Parallel, cpu_count, delayed, parallel_config
-from joblib.externals.loky import get_reusable_executor
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 from tqdm import tqdm
 
 from robustgen.build import Plan
 from robustgen.errors import ArgumentError, ImageError, MissingDependencyError, RobustgenError, WriteError
 from robustgen.image import Rgb
-from robustgen.journal import Failure, Receipt, Written
+from robustgen.journal import Failure, Receipt
 from robustgen.ledger import Ledger, Shard
-from robustgen.manifest import MANIFEST, source_digest, write_papers
+from robustgen.manifest import source_digest, write_papers
 from robustgen.plan import Arm, Recipe
-from robustgen.sinks import STATE, Sink, temporary_folder, write_whole
+from robustgen.sinks import Sink
 from robustgen.sources import Source
+from robustgen.storage import MANIFEST, STATE, Written, temporary_folder, write_whole
 
 Item = tuple[int, str, tuple[Arm, ...]]
 
@@ -76,7 +79,7 @@ class Summary:
 
 
 @cache
-def _keep_freed_memory() -> None:
+def keep_freed_memory() -> None:
     """Tell glibc to keep what is freed: handing megabytes back and forth costs more than the arithmetic."""
     with suppress(OSError, AttributeError):
         mallopt = ctypes.CDLL(None).mallopt
@@ -92,7 +95,7 @@ def run_task(task: Task) -> list[Receipt]:
     WriteError
         The output cannot be written; nothing is wrong with the images.
     """
-    _keep_freed_memory()
+    keep_freed_memory()
     try:
         return [_make_image(task, task.source, item) for item in task.items]
     finally:
@@ -105,6 +108,8 @@ def _make_image(task: Task, source: Source, item: Item) -> Receipt:
     try:
         size = source.size(key)
         image = task.recipe.prepare(source.load(key))
+    except MissingDependencyError:
+        raise
     except Exception as error:
         return Receipt(key, size, failures=(_failure(key, error),))
     files: dict[str, list[Written]] = {}
@@ -113,7 +118,7 @@ def _make_image(task: Task, source: Source, item: Item) -> Receipt:
         try:
             pixels = task.recipe.make(arm, key, image)
             files[arm.folder] = _write(task, source, arm, index, key, pixels)
-        except WriteError:
+        except (WriteError, MissingDependencyError):
             raise
         except Exception as error:
             failures.append(_failure(key, error, arm))
@@ -269,13 +274,39 @@ def _fanned_out(plan: Plan, tasks: Iterable[Task], scheduler: str | None) -> Ite
     if _jobs(plan) == 1:
         yield from map(run_task, tasks)
         return
-    with parallel_config(backend="loky", inner_max_num_threads=1):
+    # What loky's resource tracker says of workers that were killed is of no use to anyone.
+    os.environ.setdefault(
+        "PYTHONWARNINGS", "ignore::UserWarning:joblib.externals.loky.backend.resource_tracker"
+    )
+    workers = {"initializer": _start_worker, "initargs": (os.getpid(),)}
+    with parallel_config(backend="loky", inner_max_num_threads=1, **workers):
         parallel = Parallel(n_jobs=_jobs(plan), return_as="generator_unordered", pre_dispatch="3*n_jobs")
-        try:
-            yield from parallel(delayed(run_task)(task) for task in tasks)
-        except (KeyboardInterrupt, GeneratorExit):
-            get_reusable_executor().shutdown(wait=False, kill_workers=True)
-            raise
+        with _interrupts_held_back():
+            results = parallel(delayed(run_task)(task) for task in tasks)
+        yield from results
+
+
+def _start_worker(parent: int) -> None:
+    """Prepare a worker process: it leaves Ctrl-C to its parent, and ends when that is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    keep_freed_memory()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+@contextmanager
+def _interrupts_held_back() -> Iterator[None]:
+    """Processes started meanwhile never see Ctrl-C, not even while they import; ours comes afterwards."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _on_cluster(tasks: Iterable[Task], scheduler: str) -> Iterator[list[Receipt]]:

@@ -1,18 +1,13 @@
-"""Where pixels become files: JPEG trees, MP4 trees, PNG frames, NumPy arrays.
+"""Where pixels become files: JPEG trees, MP4 trees, PNG frames, NumPy arrays."""
 
-Every file is written under a temporary name in the output's own state folder and
-then renamed, so that it appears whole or not at all.
-"""
-
+import fcntl
+import glob
 import hashlib
-import itertools
 import json
 import math
-import os
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path, PurePosixPath
@@ -24,54 +19,8 @@ from PIL import Image
 from robustgen import video
 from robustgen.errors import ImageError
 from robustgen.image import Rgb
-from robustgen.journal import Written, file_digest
 from robustgen.plan import Arm
-
-STATE = ".robustgen"
-
-_numbers = itertools.count()
-# Workers of several machines may share the folder.
-_OWN = secrets.token_hex(4)
-
-
-def temporary_folder(root: Path) -> Path:
-    """Where files lie until they are whole."""
-    return root / STATE / "tmp"
-
-
-def write_whole(root: Path, path: str, data: bytes, *, durable: bool = False) -> Written:
-    """Write `data` to `path` below `root` by way of a temporary name; `durable` waits for the disk.
-
-    Raises
-    ------
-    OSError
-        The disk is full, or the folder cannot be written.
-    """
-    temporary = f"{temporary_folder(root)}/{_OWN}-{os.getpid()}-{next(_numbers)}"
-    try:
-        # Plain calls on plain strings: this runs 75 times an image.
-        file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-        try:
-            view = memoryview(data)
-            while view:
-                view = view[os.write(file, view) :]
-            if durable:
-                os.fsync(file)
-        finally:
-            os.close(file)
-        _rename(temporary, f"{root}/{path}")
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-    return Written(path, len(data), hashlib.sha256(data).hexdigest())
-
-
-def _rename(temporary: str | Path, target: str | Path) -> None:
-    try:
-        os.replace(temporary, target)  # noqa: PTH105
-    except FileNotFoundError:
-        Path(target).parent.mkdir(parents=True, exist_ok=True)
-        os.replace(temporary, target)  # noqa: PTH105
+from robustgen.storage import STATE, Written, file_digest, rename, temporary_folder, write_whole
 
 
 class Sink(ABC):
@@ -219,7 +168,9 @@ class Arrays(Sink):
         }
         listing = hashlib.sha256("\0".join(keys).encode("utf-8", "surrogateescape")).hexdigest()
         # Rows written for another list of images or levels must not pass for these.
-        self._tags = {file: _short_digest(listing, *folders) for file, folders in files.items()}
+        self._layouts = {file: _short_digest(listing, *folders) for file, folders in files.items()}
+        # Nor rows of an array that was lost: each that is laid out has a tag of its own.
+        self._tags: dict[str, str] = {}
         self._maps: dict[str, np.memmap[Any, Any]] = {}
 
     def __getstate__(self) -> dict[str, Any]:
@@ -235,18 +186,31 @@ class Arrays(Sink):
         return {"format": "npy"}
 
     def start(self, root: Path) -> None:
-        """Lay out the arrays that are neither finished nor begun."""
-        (root / STATE / "partial").mkdir(parents=True, exist_ok=True)
-        for file, folders in self._files.items():
-            partial = self._partial(root, file)
-            if not partial.exists() and self._finished(root, file) is None:
-                shape = (len(folders) * self.images, *self._shapes[folders[0]])
-                blank = temporary_folder(root) / f"{_OWN}-{partial.name}"
-                np.lib.format.open_memmap(blank, "w+", np.uint8, shape).flush()
-                # A link fails, where a renaming would wipe out what another shard has begun.
-                with suppress(FileExistsError):
-                    partial.hardlink_to(blank)
-                blank.unlink()
+        """Find the arrays that are finished or begun, and lay out the others."""
+        partial = root / STATE / "partial"
+        partial.mkdir(parents=True, exist_ok=True)
+        with (partial / "lock").open("a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            for file in self._files:
+                self._tags[file] = self._held_tag(root, file) or self._lay_out(root, file)
+
+    def _held_tag(self, root: Path, file: str) -> str | None:
+        """The tag of the array `file` of this layout that is finished or begun, if there is one."""
+        if finished := self._finished(root, file):
+            return str(finished["tag"])
+        stem, layout = file.removesuffix(".npy"), self._layouts[file]
+        begun = sorted((root / STATE / "partial").glob(f"{glob.escape(stem)}-{layout}-*.npy"))
+        return begun[0].stem.removeprefix(f"{stem}-") if begun else None
+
+    def _lay_out(self, root: Path, file: str) -> str:
+        self._tags[file] = f"{self._layouts[file]}-{secrets.token_hex(4)}"
+        partial = self._partial(root, file)
+        blank = temporary_folder(root) / partial.name
+        folders = self._files[file]
+        shape = (len(folders) * self.images, *self._shapes[folders[0]])
+        np.lib.format.open_memmap(blank, "w+", np.uint8, shape).flush()
+        blank.replace(partial)
+        return self._tags[file]
 
     def write(self, root: Path, arm: Arm, index: int, name: str, pixels: Rgb) -> list[Written]:
         """Fill one row."""
@@ -273,10 +237,7 @@ class Arrays(Sink):
 
     def holds(self, root: Path, written: Written) -> bool:
         """Whether the row is in an array of this layout."""
-        file = written.path
-        if self._tags.get(file) != written.sha256:
-            return False
-        return self._partial(root, file).exists() or self._finished(root, file) is not None
+        return self._tags.get(written.path) == written.sha256
 
     def finish(self, root: Path, complete: frozenset[str]) -> None:
         """Give the arrays whose folders are all `complete` their final names."""
@@ -288,7 +249,7 @@ class Arrays(Sink):
                     "size": partial.stat().st_size,
                     "sha256": file_digest(partial),
                 }
-                _rename(partial, root / file)
+                rename(partial, root / file)
                 write_whole(root, self._record(file), json.dumps(record).encode(), durable=True)
 
     def _partial(self, root: Path, file: str) -> Path:
@@ -302,7 +263,10 @@ class Arrays(Sink):
         """The record of the finished `file`, if it has this layout and is still there."""
         try:
             record: dict[str, Any] = json.loads((root / self._record(file)).read_bytes())
-            whole = record["tag"] == self._tags[file] and (root / file).stat().st_size == record["size"]
+            whole = (
+                record["tag"].startswith(self._layouts[file])
+                and (root / file).stat().st_size == record["size"]
+            )
         except (OSError, ValueError):
             return None
         return record if whole else None

@@ -14,19 +14,10 @@ import numpy as np
 
 from robustgen.config import Config
 from robustgen.errors import ArgumentError, OutputError
-from robustgen.journal import file_digest, read_journals
+from robustgen.journal import read_journals
 from robustgen.ledger import exclusive
-from robustgen.manifest import (
-    COMPANIONS,
-    FRAMES,
-    MANIFEST,
-    SUMS,
-    dataset_digest,
-    read_sums,
-    sums_files,
-    write_papers,
-)
-from robustgen.sinks import STATE, temporary_folder
+from robustgen.manifest import dataset_digest, read_sums, sums_files, write_papers
+from robustgen.storage import COMPANIONS, ERRORS, FRAMES, MANIFEST, STATE, SUMS, file_digest, temporary_folder
 
 
 @dataclass(frozen=True, order=True)
@@ -150,7 +141,7 @@ def _has_size(path: Path, size: int) -> bool:
 
 def _extra(root: Path, wanted: dict[str, str]) -> Iterator[Finding]:
     papers = {SUMS, FRAMES}
-    own = {MANIFEST, "errors.jsonl", *COMPANIONS}
+    own = {MANIFEST, ERRORS, *COMPANIONS}
     for folder, folders, files in os.walk(root):
         folders[:] = [name for name in folders if name != STATE]
         here = Path(folder).relative_to(root).as_posix()

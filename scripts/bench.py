@@ -42,7 +42,7 @@ PUBLISHED = {
 def photographs(folder: Path, count: int) -> Path:
     """`count` JPEG files of 500 x 375 pixels, the usual size in ImageNet, cut from real photographs."""
     source, rng = Photographs(), np.random.default_rng(0)
-    images = [source.load(key) for key in source.keys()]
+    images = list(map(source.load, source.keys()))
     target = folder / "photographs" / "class"
     target.mkdir(parents=True)
     for i in range(count):
@@ -59,7 +59,7 @@ def photographs(folder: Path, count: int) -> Path:
 def cifar(folder: Path, count: int) -> Path:
     """A CIFAR-10 test batch of `count` real patches."""
     source, rng = Photographs(), np.random.default_rng(0)
-    images = [source.load(key) for key in source.keys()]
+    images = list(map(source.load, source.keys()))
     rows = []
     for i in range(count):
         image = images[i % len(images)]
@@ -84,7 +84,7 @@ def timed(plan: build.Plan) -> float:
 def per_corruption(only: str | None) -> dict[str, list[float]]:
     """Milliseconds of each severity: the least of several runs, which noise cannot lower."""
     image = robustgen.prepare(Photographs().load("chelsea/chelsea.png"))
-    runner._keep_freed_memory()
+    runner.keep_freed_memory()
     times = {}
     for name in [only] if only else robustgen.CORRUPTIONS:
         times[name] = [_least(lambda s=s, n=name: robustgen.corrupt(image, n, s, rng=0)) for s in range(1, 6)]

@@ -123,7 +123,7 @@ def jpeg_compression(image: Rgb, parameters: JpegCompression, rng: Rng) -> Rgb:
     """Go once through a JPEG file of low quality."""
     buffer = BytesIO()
     Image.fromarray(image).save(buffer, "JPEG", quality=parameters.quality)
-    return np.asarray(Image.open(buffer, formats=["JPEG"]))
+    return np.array(Image.open(buffer, formats=["JPEG"]))
 
 
 @dataclass(frozen=True)

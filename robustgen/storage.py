@@ -1,0 +1,92 @@
+"""Files of an output: what they are called, and how they come to be whole or not at all.
+
+Every file is written under a temporary name in the output's own state folder and
+then renamed.
+"""
+
+import hashlib
+import itertools
+import os
+import secrets
+from pathlib import Path
+from typing import NamedTuple
+
+STATE = ".robustgen"
+SUMS, FRAMES, MANIFEST, ERRORS = "SHA256SUMS", "FRAMES.SHA256", "dataset.json", "errors.jsonl"
+# Small files that go with arrays.
+COMPANIONS = ("labels.npy", "keys.txt")
+
+_numbers = itertools.count()
+# Workers of several machines may share the folder.
+_OWN = secrets.token_hex(4)
+
+
+class Written(NamedTuple):
+    """One finished file.
+
+    Attributes
+    ----------
+    path : str
+        POSIX path below the output.
+    size : int
+        Bytes.
+    sha256 : str
+        Hexadecimal digest of the file.
+    frames : str
+        Of a video, the digest of the decoded frames; else empty.
+    """
+
+    path: str
+    size: int
+    sha256: str
+    frames: str = ""
+
+
+def temporary_folder(root: Path) -> Path:
+    """Where files lie until they are whole."""
+    return root / STATE / "tmp"
+
+
+def write_whole(root: Path, path: str, data: bytes, *, durable: bool = False) -> Written:
+    """Write `data` to `path` below `root` by way of a temporary name; `durable` waits for the disk.
+
+    Raises
+    ------
+    OSError
+        The disk is full, or the folder cannot be written.
+    """
+    temporary = f"{temporary_folder(root)}/{_OWN}-{os.getpid()}-{next(_numbers)}"
+    try:
+        # Plain calls on plain strings: this runs 75 times an image.
+        file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        try:
+            view = memoryview(data)
+            while view:
+                view = view[os.write(file, view) :]
+            if durable:
+                os.fsync(file)
+        finally:
+            os.close(file)
+        rename(temporary, f"{root}/{path}")
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    return Written(path, len(data), hashlib.sha256(data).hexdigest())
+
+
+def rename(temporary: str | Path, target: str | Path) -> None:
+    """Give `temporary` its final name `target`, whose folder is made if need be."""
+    try:
+        os.replace(temporary, target)  # noqa: PTH105
+    except FileNotFoundError:
+        Path(target).parent.mkdir(parents=True, exist_ok=True)
+        os.replace(temporary, target)  # noqa: PTH105
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file, in hexadecimal, read in pieces."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
