@@ -1,0 +1,47 @@
+#!/usr/bin/env python3
+"""Cuts the full golden outputs down to the files beside this script.
+
+python tests/golden/make.py FOLDER        (the folder with c_imagenet.npz ... and seeds.json)
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+
+# Every n-th pixel in both directions is kept; 1 keeps them all..
+STEPS = {
+    "c_imagenet": 11,
+    "c_imagenet-inception": 12,
+    "c_imagenet-64": 1,
+    "c_cifar-10": 1,
+    "p_imagenet": 11,
+    "p_imagenet-inception": 12,
+    "p_imagenet-64": 7,
+    "p_tiny-imagenet": 7,
+    "p_cifar-10": 1,
+}
+INPUTS = ("input", "gray_input", "source")
+
+
+def main(full: Path) -> None:
+    here = Path(__file__).parent
+    seeds = json.loads((full / "seeds.json").read_text())
+    cases = []
+    for stem, step in STEPS.items():
+        kind, edition = stem.split("_", 1)
+        data = np.load(full / f"{stem}.npz")
+        kept = {key: data[key] if key in INPUTS else data[key][..., ::step, ::step, :] for key in data.files}
+        np.savez_compressed(here / f"{stem}.npz", **kept)
+        for key in data.files:
+            if key not in INPUTS:
+                case = seeds[kind][f"{edition}/{key}"]
+                case = case if kind == "p" else {"seed": case}
+                cases.append({"file": stem, "key": key, "step": step, **case})
+    lines = ",\n".join(json.dumps(case, separators=(",", ":")) for case in cases)
+    (here / "cases.json").write_text(f"[\n{lines}\n]\n")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

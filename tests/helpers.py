@@ -1,0 +1,109 @@
+"""What several test modules share: images, source folders, and the command line in this process."""
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+from click.testing import CliRunner
+from PIL import Image
+
+from robustgen.cli import main
+
+# Without a draw these give the same result for each seed.
+FIXED_CORRUPTIONS = {
+    *("defocus_blur", "zoom_blur", "gaussian_blur", "brightness", "contrast", "pixelate", "jpeg_compression"),
+    "saturate",
+}
+RANDOM_PERTURBATIONS = {"gaussian_noise", "shot_noise", "speckle_noise", "snow", "spatter"}
+
+
+def photo(height, width, seed=0):
+    """A colourful image with smooth areas, edges and texture, uint8 (height, width, 3)."""
+    rng = np.random.default_rng(seed)
+    y, x, _ = np.ogrid[:height, :width, :3]
+    waves = np.sin(x / rng.uniform(3, 12, 3) + rng.uniform(0, 6, 3)) * np.cos(y / rng.uniform(3, 12, 3))
+    edge = np.where(x + y > (height + width) / 2, 30, -30)
+    grain = rng.normal(0, 12, (height, width, 3))
+    return np.clip(125 + 80 * waves + edge + grain, 0, 255).astype(np.uint8)
+
+
+def put_photo(path, height=36, width=40, seed=0):
+    """A JPEG file of a `photo`; the file's own bytes do not matter to any test."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(photo(height, width, seed)).save(path)
+    return path
+
+
+def cifar_folder(root, images=20):
+    """A cifar-10-batches-py with that many test images; returns the folder, the images, their labels."""
+    rng = np.random.default_rng(5)
+    pictures = np.stack([photo(32, 32, seed) for seed in range(images)])
+    labels = [int(label) for label in rng.integers(0, 10, images)]
+    folder = root / "cifar-10-batches-py"
+    folder.mkdir(parents=True)
+    planes = np.ascontiguousarray(pictures.transpose(0, 3, 1, 2).reshape(images, 3072))
+    (folder / "test_batch").write_bytes(pickle.dumps({b"data": planes, b"labels": labels}, protocol=2))
+    names = {b"label_names": [b"class%d" % i for i in range(10)]}
+    (folder / "batches.meta").write_bytes(pickle.dumps(names, protocol=2))
+    return folder, pictures, labels
+
+
+def cli(*args, status=0):
+    """Run the command line in this process and hold it to `status`; a traceback is never right."""
+    result = CliRunner().invoke(main, [str(arg) for arg in args])
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise AssertionError(f"traceback from {args}") from result.exception
+    assert result.exit_code == status, result.output
+    return result
+
+
+def cli_error(*args):
+    """The one line on stderr of a command that is wrong, without its "Error: "."""
+    result = cli(*args, status=2)
+    assert result.stdout == ""
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("Error: ")
+    return line.removeprefix("Error: ")
+
+
+def spawn(*args, **environment):
+    """Start the command line in a process of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-c", "from robustgen.cli import main; main()", *map(str, args)],
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+def tree(root):
+    """Relative path to bytes of the files below `root`.
+
+    Left out are the run's own state and dataset.json, which says where the source lay.
+    """
+    paths = (path for path in Path(root).rglob("*") if path.is_file())
+    names = {path.relative_to(root).as_posix(): path for path in paths}
+    return {
+        name: path.read_bytes()
+        for name, path in names.items()
+        if not name.startswith((".robustgen/", "dataset.json"))
+    }
+
+
+def pictures(root):
+    """The names in `tree` that are images."""
+    return {name for name in tree(root) if name.lower().endswith((".jpeg", ".jpg", ".png"))}
+
+
+def errors_of(output):
+    """The entries of errors.jsonl."""
+    return [json.loads(line) for line in (output / "errors.jsonl").read_text().splitlines()]
+
+
+def pixels_of(path):
+    with Image.open(path) as image:
+        return np.asarray(image.convert("RGB"))

@@ -1,0 +1,470 @@
+"""corrupt, perturb and prepare: what they take, what they refuse, and what they leave alone."""
+
+import numpy as np
+import pytest
+from helpers import FIXED_CORRUPTIONS, RANDOM_PERTURBATIONS, photo
+from PIL import Image
+
+import robustgen
+from robustgen import CORRUPTIONS, EDITIONS, PERTURBATIONS, corrupt, perturb, prepare
+from robustgen.errors import ArgumentError, ArgumentTypeError, ImageError, RobustgenError, UnknownNameError
+
+COMMON_CORRUPTIONS = [
+    *("gaussian_noise", "shot_noise", "impulse_noise"),
+    *("defocus_blur", "glass_blur", "motion_blur", "zoom_blur"),
+    *("snow", "frost", "fog", "brightness"),
+    *("contrast", "elastic_transform", "pixelate", "jpeg_compression"),
+]
+EXTRA_CORRUPTIONS = ["speckle_noise", "gaussian_blur", "spatter", "saturate"]
+COMMON_PERTURBATIONS = [
+    *("gaussian_noise", "shot_noise", "motion_blur", "zoom_blur", "snow", "brightness"),
+    *("translate", "rotate", "tilt", "scale"),
+]
+EXTRA_PERTURBATIONS = ["speckle_noise", "gaussian_blur", "spatter", "shear"]
+NOISES = ["gaussian_noise", "shot_noise", "speckle_noise"]
+
+IMAGE = photo(41, 57)
+
+
+# --- what there is -------------------------------------------------------------------------------
+
+
+def test_corruptions_stand_in_the_order_of_the_benchmark():
+    assert list(CORRUPTIONS) == COMMON_CORRUPTIONS + EXTRA_CORRUPTIONS
+    assert [name for name, entry in CORRUPTIONS.items() if entry.common] == COMMON_CORRUPTIONS
+
+
+def test_perturbations_stand_in_the_order_of_the_benchmark():
+    assert list(PERTURBATIONS) == COMMON_PERTURBATIONS + EXTRA_PERTURBATIONS
+    assert [name for name, entry in PERTURBATIONS.items() if entry.common] == COMMON_PERTURBATIONS
+    assert sorted(name for name, entry in PERTURBATIONS.items() if not entry.temporal) == sorted(NOISES)
+
+
+def test_editions_and_their_scales():
+    scales = {name: edition.scale for name, edition in EDITIONS.items()}
+    assert list(scales.items()) == [
+        *[("imagenet", 224), ("imagenet-inception", 299), ("imagenet-64", 64), ("tiny-imagenet", 64)],
+        *[("cifar-10", 32), ("cifar-100", 32), ("folder", None)],
+    ]
+
+
+@pytest.mark.parametrize("registry", [CORRUPTIONS, PERTURBATIONS, EDITIONS])
+def test_registries_cannot_be_changed(registry):
+    with pytest.raises(TypeError):
+        registry["mine"] = None
+
+
+def test_levels():
+    assert {entry.levels for entry in CORRUPTIONS.values()} == {(1, 2, 3, 4, 5)}
+    for name, entry in PERTURBATIONS.items():
+        assert entry.levels == ((1, 2, 3) if name in NOISES else (1,))
+
+
+def test_public_names():
+    assert set(robustgen.__all__) == set(dir(robustgen))
+    for name in robustgen.__all__:
+        assert getattr(robustgen, name) is not None
+    with pytest.raises(AttributeError, match="nothing_of_the_kind"):
+        _ = robustgen.nothing_of_the_kind
+
+
+# --- images that are taken -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", CORRUPTIONS)
+def test_corrupt_gives_a_new_array_of_the_same_size(name):
+    before = IMAGE.copy()
+    result = corrupt(IMAGE, name, 3, edition="folder", rng=0)
+    assert result.shape == IMAGE.shape
+    assert result.dtype == np.uint8
+    assert not np.shares_memory(result, IMAGE)
+    assert np.array_equal(IMAGE, before)
+    assert not np.array_equal(result, IMAGE)
+
+
+@pytest.mark.parametrize("name", CORRUPTIONS)
+def test_what_corrupt_gives_can_be_written_to(name):
+    assert corrupt(IMAGE, name, 3, edition="folder", rng=0).flags.writeable
+
+
+@pytest.mark.parametrize("edition", EDITIONS)
+def test_what_prepare_gives_is_the_callers_own(edition):
+    for shape in [(32, 32)] if edition.startswith("cifar") else [(32, 32), (64, 64), (299, 300)]:
+        image = photo(*shape)
+        prepared = prepare(image, edition)
+        assert prepared.flags.writeable
+        assert not np.shares_memory(prepared, image)
+
+
+@pytest.mark.parametrize("severity", [1, 5])
+@pytest.mark.parametrize("edition", ["imagenet", "imagenet-inception", "imagenet-64", "cifar-10"])
+@pytest.mark.parametrize("shape", [(32, 32), (33, 95), (101, 47)], ids=str)
+def test_corrupt_any_size_with_any_constants(shape, edition, severity):
+    image = photo(*shape)
+    for name in CORRUPTIONS:
+        assert corrupt(image, name, severity, edition=edition, rng=1).shape == image.shape, name
+
+
+@pytest.mark.parametrize("edition", ["imagenet", "cifar-10"])
+@pytest.mark.parametrize("name", ["frost", "fog", "snow", "elastic_transform"])
+def test_corrupt_an_image_larger_than_any_frost_photograph(name, edition):
+    image = photo(700, 1000)
+    result = corrupt(image, name, 3, edition=edition, rng=1)
+    assert result.shape == image.shape
+    assert (result != image).mean() > 0.3
+
+
+@pytest.mark.parametrize("shape", [(600, 900), (1400, 40), (40, 1400)], ids=str)
+def test_frost_covers_the_whole_image(shape):
+    black = np.zeros((*shape, 3), np.uint8)
+    for seed in range(6):
+        frosted = corrupt(black, "frost", 5, rng=seed)
+        assert frosted[:, -1].any() and frosted[-1].any() and frosted[0].any() and frosted[:, 0].any()
+
+
+@pytest.mark.parametrize("value", [0, 128, 255])
+def test_corrupt_one_colour(value):
+    for name in CORRUPTIONS:
+        for severity in (1, 5):
+            plain = np.full((40, 40, 3), value, np.uint8)
+            assert corrupt(plain, name, severity, edition="folder", rng=2).shape == plain.shape, name
+
+
+ODD_ARRAYS = {
+    "read-only": lambda image: np.frombuffer(image.tobytes(), np.uint8).reshape(image.shape),
+    "Fortran order": np.asfortranarray,
+    "negative strides": lambda image: np.ascontiguousarray(image[::-1, ::-1])[::-1, ::-1],
+    "every second pixel": lambda image: np.repeat(np.repeat(image, 2, axis=0), 2, axis=1)[::2, ::2],
+    "channels last of planes": lambda image: np.ascontiguousarray(image.transpose(2, 0, 1)).transpose(
+        1, 2, 0
+    ),
+    "subclass": lambda image: image.view(np.memmap),
+}
+
+
+@pytest.mark.parametrize("kind", ODD_ARRAYS)
+def test_the_memory_layout_makes_no_difference(kind):
+    odd = ODD_ARRAYS[kind](IMAGE)
+    assert np.array_equal(odd, IMAGE)
+    for name in CORRUPTIONS:
+        results = [corrupt(image, name, 4, edition="folder", rng=3) for image in (IMAGE, odd)]
+        assert np.array_equal(*results), name
+    assert np.array_equal(odd, IMAGE)
+
+
+@pytest.mark.parametrize("name", PERTURBATIONS)
+def test_perturb_takes_a_read_only_array_and_leaves_it_alone(name):
+    odd = ODD_ARRAYS["read-only"](IMAGE)
+    frames = perturb(odd, name, edition="folder", rng=0)
+    assert frames.dtype == np.uint8
+    assert frames.shape[1:] == IMAGE.shape
+    assert frames.flags.writeable
+    assert np.array_equal(odd, IMAGE)
+
+
+def test_a_grey_array_is_taken_as_three_equal_channels():
+    grey = IMAGE[:, :, 0]
+    colours = np.stack([grey] * 3, axis=2)
+    for name in ("contrast", "gaussian_noise", "fog"):
+        results = [corrupt(image, name, 2, edition="folder", rng=4) for image in (grey, colours)]
+        assert np.array_equal(*results), name
+    assert np.array_equal(prepare(grey, "imagenet-64"), prepare(colours, "imagenet-64"))
+
+
+@pytest.mark.parametrize("mode", ["RGB", "L", "P", "RGBA", "CMYK", "1", "LA"])
+def test_a_pillow_image_is_converted_to_rgb(mode):
+    image = Image.fromarray(IMAGE).convert(mode)
+    before = image.tobytes()
+    want = corrupt(np.array(image.convert("RGB")), "contrast", 1, edition="folder")
+    assert np.array_equal(corrupt(image, "contrast", 1, edition="folder"), want)
+    assert image.mode == mode and image.tobytes() == before
+
+
+# --- what is refused -----------------------------------------------------------------------------
+
+BAD_IMAGES = {
+    "float": (IMAGE / 255, ArgumentTypeError, "uint8, not float64"),
+    "int": (IMAGE.astype(int), ArgumentTypeError, "uint8, not int64"),
+    "bool": (IMAGE > 9, ArgumentTypeError, "uint8, not bool"),
+    "list": (IMAGE.tolist(), ArgumentTypeError, "not list"),
+    "path": ("photo.jpg", ArgumentTypeError, "not str"),
+    "None": (None, ArgumentTypeError, "not NoneType"),
+    "RGBA": (np.zeros((40, 40, 4), np.uint8), ArgumentError, r"not \(40, 40, 4\)"),
+    "one channel": (np.zeros((40, 40, 1), np.uint8), ArgumentError, r"not \(40, 40, 1\)"),
+    "planes": (np.zeros((3, 40, 40), np.uint8), ArgumentError, r"not \(3, 40, 40\)"),
+    "batch": (IMAGE[None], ArgumentError, r"not \(1, 41, 57, 3\)"),
+    "line": (np.zeros(40, np.uint8), ArgumentError, r"not \(40,\)"),
+    "empty": (np.zeros((0, 40, 3), np.uint8), ArgumentError, r"not \(0, 40, 3\)"),
+}
+SMALL = {"low": (31, 90), "narrow": (90, 31), "one pixel": (1, 1)}
+
+
+@pytest.mark.parametrize("kind", BAD_IMAGES)
+def test_what_is_no_image_is_refused(kind):
+    image, error, message = BAD_IMAGES[kind]
+    for call in (
+        lambda: corrupt(image, "fog", 1),
+        lambda: perturb(image, "rotate"),
+        lambda: prepare(image),
+    ):
+        with pytest.raises(error, match=message):
+            call()
+
+
+@pytest.mark.parametrize("kind", SMALL)
+def test_small_images_are_refused(kind):
+    height, width = SMALL[kind]
+    message = f"{width} x {height} pixels.* 32"
+    with pytest.raises(ArgumentError, match=message):
+        corrupt(np.zeros((height, width, 3), np.uint8), "fog", 1)
+    with pytest.raises(ArgumentError, match=message):
+        perturb(np.zeros((height, width, 3), np.uint8), "rotate", edition="folder")
+
+
+BAD_LEVELS = {
+    6: ArgumentError,
+    0: ArgumentError,
+    -1: ArgumentError,
+    True: ArgumentTypeError,
+    "3": ArgumentTypeError,
+    3.0: ArgumentTypeError,
+    None: ArgumentTypeError,
+}
+
+
+@pytest.mark.parametrize(("level", "error"), BAD_LEVELS.items(), ids=repr)
+def test_bad_levels_are_refused(level, error):
+    with pytest.raises(error, match="severity"):
+        corrupt(IMAGE, "fog", level)
+    with pytest.raises(error, match="difficulty"):
+        perturb(IMAGE, "shot_noise", difficulty=level)
+
+
+def test_only_noises_have_difficulties():
+    with pytest.raises(ArgumentError, match=r"difficulty 2 of rotate does not exist \(1\)"):
+        perturb(IMAGE, "rotate", difficulty=2)
+    assert len(perturb(IMAGE, "speckle_noise", edition="folder", difficulty=3, rng=0)) == 31
+
+
+def test_a_level_may_be_a_numpy_integer_as_a_seed_may():
+    results = [corrupt(IMAGE, "contrast", level, edition="folder") for level in (2, np.int64(2))]
+    assert np.array_equal(*results)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ("forst", "unknown corruption 'forst' (did you mean 'frost'?)"),
+        ("Motion-Blur", "unknown corruption 'Motion-Blur' (did you mean 'motion_blur'?)"),
+        ("gaussian noise", "unknown corruption 'gaussian noise' (did you mean 'gaussian_noise'?)"),
+        ("qqq", "unknown corruption 'qqq' (known: gaussian_noise, shot_noise, "),
+    ],
+)
+def test_an_unknown_corruption_is_answered_with_the_nearest(wrong, message):
+    with pytest.raises(UnknownNameError) as caught:
+        corrupt(IMAGE, wrong, 1)
+    assert str(caught.value).startswith(message)
+
+
+def test_unknown_perturbations_and_editions_are_answered_with_the_nearest():
+    with pytest.raises(
+        UnknownNameError, match=r"unknown perturbation 'trnslate' \(did you mean 'translate'\?\)"
+    ):
+        perturb(IMAGE, "trnslate")
+    for call in (
+        lambda: corrupt(IMAGE, "fog", 1, edition="imagnet"),
+        lambda: perturb(IMAGE, "rotate", edition="imagnet"),
+        lambda: prepare(IMAGE, "imagnet"),
+    ):
+        with pytest.raises(
+            UnknownNameError, match=r"unknown edition 'imagnet' \(did you mean 'imagenet'\?\)"
+        ):
+            call()
+
+
+@pytest.mark.parametrize("name", [None, 3, b"fog", ["fog"]], ids=repr)
+def test_names_are_strings(name):
+    with pytest.raises(ArgumentTypeError, match="corruption must be a string"):
+        corrupt(IMAGE, name, 1)
+    with pytest.raises(ArgumentTypeError, match="perturbation must be a string"):
+        perturb(IMAGE, name)
+    with pytest.raises(ArgumentTypeError, match="edition must be a string"):
+        prepare(IMAGE, name)
+
+
+@pytest.mark.parametrize("scale", [0, 100, -64, "64", True, [64]], ids=repr)
+def test_a_scale_that_does_not_exist_is_refused(scale):
+    with pytest.raises(RobustgenError, match="scale"):
+        corrupt(IMAGE, "fog", 1, scale=scale)
+
+
+def test_errors_are_also_python_s_own():
+    with pytest.raises(ValueError):
+        corrupt(IMAGE, "forst", 1)
+    with pytest.raises(TypeError):
+        corrupt(IMAGE, "frost", "1")
+
+
+# --- randomness ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "make", [np.random.default_rng, np.random.RandomState], ids=["Generator", "RandomState"]
+)
+@pytest.mark.parametrize("name", CORRUPTIONS)
+def test_the_same_seed_gives_the_same_image_and_another_seed_another(name, make):
+    images = [corrupt(IMAGE, name, 5, edition="folder", rng=make(seed)) for seed in (1, 1, 2)]
+    assert np.array_equal(images[0], images[1])
+    assert np.array_equal(images[0], images[2]) == (name in FIXED_CORRUPTIONS)
+
+
+@pytest.mark.parametrize("name", PERTURBATIONS)
+def test_the_same_seed_gives_the_same_sequence_and_another_seed_another(name):
+    first, again, other = (perturb(IMAGE, name, edition="folder", rng=seed) for seed in (1, 1, 2))
+    assert np.array_equal(first, again)
+    assert np.array_equal(first, other) == (name not in RANDOM_PERTURBATIONS)
+
+
+def test_an_int_is_the_seed_of_a_generator():
+    results = [
+        corrupt(IMAGE, "fog", 1, rng=rng) for rng in (5, np.int32(5), np.uint8(5), np.random.default_rng(5))
+    ]
+    assert all(np.array_equal(results[0], other) for other in results[1:])
+
+
+def test_no_seed_is_fresh_each_time():
+    assert not np.array_equal(*[corrupt(IMAGE, "gaussian_noise", 1) for _ in range(2)])
+    assert not np.array_equal(*[corrupt(IMAGE, "gaussian_noise", 1, rng=None) for _ in range(2)])
+
+
+@pytest.mark.parametrize(
+    "make", [np.random.default_rng, np.random.RandomState], ids=["Generator", "RandomState"]
+)
+def test_a_generator_is_used_where_it_stands_and_moves_on(make):
+    rng = make(3)
+    first, second = (corrupt(IMAGE, "gaussian_noise", 1, rng=rng) for _ in range(2))
+    assert np.array_equal(first, corrupt(IMAGE, "gaussian_noise", 1, rng=make(3)))
+    assert not np.array_equal(first, second)
+
+
+def test_global_numpy_state_is_neither_used_nor_moved():
+    np.random.seed(1)
+    before = np.random.get_state()[1].copy()
+    for name in CORRUPTIONS:
+        corrupt(IMAGE, name, 2, edition="folder", rng=0)
+        corrupt(IMAGE, name, 2, edition="folder")
+    assert np.array_equal(np.random.get_state()[1], before)
+
+
+@pytest.mark.parametrize("rng", [-1, True, 1.0, "1", [1], np.random, np.random.PCG64(1)], ids=repr)
+def test_what_is_no_source_of_randomness_is_refused(rng):
+    with pytest.raises(ArgumentTypeError, match="rng must be"):
+        corrupt(IMAGE, "fog", 1, rng=rng)
+    with pytest.raises(ArgumentTypeError, match="rng must be"):
+        perturb(IMAGE, "snow", rng=rng)
+
+
+# --- scales --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("side", "scale"), [(32, 32), (47, 32), (48, 64), (64, 64), (143, 64), (144, 224), (261, 224), (262, 299)]
+)
+def test_the_edition_folder_takes_the_scale_nearest_to_the_shorter_side(side, scale):
+    image = photo(side, side + 150)
+    want = corrupt(image, "pixelate", 3, scale=scale)
+    assert np.array_equal(corrupt(image, "pixelate", 3, edition="folder"), want)
+    assert np.array_equal(
+        corrupt(image.transpose(1, 0, 2), "pixelate", 3, edition="folder"),
+        np.array(corrupt(image.transpose(1, 0, 2), "pixelate", 3, scale=scale)),
+    )
+
+
+def test_a_scale_wins_over_the_edition():
+    chosen = corrupt(IMAGE, "contrast", 1, edition="imagenet", scale=32)
+    assert np.array_equal(chosen, corrupt(IMAGE, "contrast", 1, edition="cifar-10"))
+    assert not np.array_equal(chosen, corrupt(IMAGE, "contrast", 1, edition="imagenet"))
+
+
+# --- preparation ---------------------------------------------------------------------------------
+
+BILINEAR = Image.Resampling.BILINEAR
+
+
+def shorter_side(image, side):
+    width, height = image.size
+    if width < height:
+        return image.resize((side, int(side * height / width)), BILINEAR)
+    return image.resize((int(side * width / height), side), BILINEAR)
+
+
+def cropped(image, width, height):
+    left, top = round((image.width - width) / 2), round((image.height - height) / 2)
+    return image.crop((left, top, left + width, top + height))
+
+
+def inception(image):
+    window = cropped(image, int(0.875 * image.width), int(0.875 * image.height))
+    return window.resize((299, 299), BILINEAR)
+
+
+PREPARED = {
+    "imagenet": lambda image: cropped(shorter_side(image, 256), 224, 224),
+    "imagenet-inception": inception,
+    "imagenet-64": lambda image: image.resize((64, 64), BILINEAR),
+    "tiny-imagenet": lambda image: image.resize((64, 64), BILINEAR),
+    "folder": lambda image: image,
+}
+SOURCES = [
+    (300, 451),
+    (451, 300),
+    (375, 500),
+    (500, 333),
+    (256, 256),
+    (64, 64),
+    (255, 259),
+    (40, 37),
+    (90, 640),
+]
+
+
+@pytest.mark.parametrize("shape", SOURCES, ids=str)
+@pytest.mark.parametrize("edition", PREPARED)
+def test_prepare_does_what_pillow_does(edition, shape):
+    source = photo(*shape)
+    want = np.asarray(PREPARED[edition](Image.fromarray(source)))
+    assert np.array_equal(prepare(source, edition), want)
+
+
+@pytest.mark.parametrize("edition", ["cifar-10", "cifar-100"])
+def test_prepare_takes_cifar_images_as_they_are_and_no_others(edition):
+    image = photo(32, 32)
+    assert np.array_equal(prepare(image, edition), image)
+    with pytest.raises(ImageError, match="32 x 32 pixels, not 33 x 32"):
+        prepare(photo(32, 33), edition)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 90), (90, 1)], ids=str)
+def test_an_image_of_which_nothing_is_left_is_refused(shape):
+    """At 299 an eighth of each side is cut off; of one pixel nothing is left to enlarge."""
+    with pytest.raises(ImageError, match="small"):
+        prepare(np.full((*shape, 3), 200, np.uint8), "imagenet-inception")
+
+
+def test_an_image_too_elongated_to_resize_is_refused():
+    with pytest.raises(ImageError, match="5000 x 1"):
+        prepare(np.zeros((1, 5000, 3), np.uint8), "imagenet")
+
+
+@pytest.mark.parametrize("edition", ["imagenet", "imagenet-inception", "imagenet-64", "tiny-imagenet"])
+def test_perturb_brings_every_frame_to_the_size_of_the_edition(edition):
+    side = EDITIONS[edition].scale
+    for name in ("translate", "motion_blur", "scale"):
+        assert perturb(photo(97, 150), name, edition=edition).shape[1:] == (side, side, 3)
+
+
+def test_the_first_frame_is_the_clean_image():
+    source = photo(97, 150)
+    want = prepare(source, "imagenet")
+    for name in (*NOISES, "zoom_blur"):
+        assert np.array_equal(perturb(source, name, edition="imagenet", rng=0)[0], want), name

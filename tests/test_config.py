@@ -1,0 +1,437 @@
+"""Configs and flags: what is wrong is told in one line that names the file or flag and the key."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+from helpers import cli, cli_error, pictures, put_photo
+
+from robustgen import CORRUPTIONS, EDITIONS, PERTURBATIONS
+from robustgen.config import config_folder, dataset_file, dataset_names, load
+from robustgen.errors import ConfigError, UnknownNameError
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """Every test works in an empty folder of its own, with one photograph in `src`."""
+    monkeypatch.chdir(tmp_path)
+    put_photo(tmp_path / "src" / "cat" / "a.png")
+    return tmp_path
+
+
+def write(text, name="my.yaml"):
+    Path(name).write_bytes(text if isinstance(text, bytes) else text.encode())
+    return Path(name)
+
+
+def error_of(text, command="make-c"):
+    """What the command line says about a config of this text."""
+    flags = ["--source", "src", "--output", "out"]
+    jobs = [] if "jobs" in str(text) else ["--jobs", "1"]
+    message = cli_error(command, "--config", write(text), *flags, *jobs)
+    assert not Path("out").exists()
+    return message
+
+
+# --- files that are wrong ------------------------------------------------------------------------
+
+WRONG = {
+    # names
+    "corruptions: [fog, frost, forst]": "corruptions[2]: unknown corruption 'forst' (did you mean 'frost'?)",
+    "corruptions: fog, Frost": "corruptions[1]: unknown corruption 'Frost' (did you mean 'frost'?)",
+    "perturbations: [rotat]": "perturbations[0]: unknown perturbation 'rotat' (did you mean 'rotate'?)",
+    "edition: imagnet": "edition: unknown edition 'imagnet' (did you mean 'imagenet'?)",
+    "source_kind: foldr": "source_kind: unknown kind of source 'foldr' (did you mean 'folder'?)",
+    "video: {preset: fats}": "video.preset: unknown preset 'fats' (did you mean 'fast'?)",
+    # keys
+    "corruption: fog": "unknown key 'corruption' (did you mean 'corruptions'?)",
+    "severity: 3": "unknown key 'severity' (did you mean 'severities'?)",
+    "video: {presett: fast}": "video: unknown key 'presett' (did you mean 'preset'?)",
+    "qqq: 1": "unknown key 'qqq' (known: dataset, edition, ",
+    # types
+    "seed: '3'": "seed: input should be a valid integer, not '3'",
+    "seed: 1.0": "seed: input should be a valid integer, not 1.0",
+    "seed: true": "seed: input should be a valid integer, not True",
+    "seed:": "seed: input should be a valid integer, not None",
+    "corruptions: 3": "corruptions: ",
+    "corruptions: {fog: 1}": "corruptions: ",
+    "corruptions: [3]": "corruptions[0]: ",
+    "severities: {}": "severities: ",
+    "severities: 1.5": "severities: ",
+    "severities: true": "severities[0]: ",
+    "clean: 1": "clean: input should be a valid boolean, not 1",
+    "video: 3": "video: ",
+    "video: {crf: x}": "video.crf: ",
+    "video: {lossless: 1}": "video.lossless: ",
+    "parameters: {frost: 3}": "parameters.frost: ",
+    "dataset: 3": "dataset: input should be a valid string, not 3",
+    # values
+    "severities: 6": "severities[0]: severity 6 does not exist (1 to 5)",
+    "severities: [1, 0]": "severities[1]: severity 0 does not exist (1 to 5)",
+    "severities: 3-1": "severities: at least one is needed",
+    "severities: []": "severities: at least one is needed",
+    "corruptions: []": "corruptions: at least one is needed",
+    "difficulty: 4": "difficulty[0]: difficulty 4 does not exist (1 to 3)",
+    "seed: -1": "seed: input should be greater than or equal to 0, not -1",
+    "jobs: 0": "jobs: input should be greater than or equal to 1, not 0",
+    "limit: 0": "limit: ",
+    "quality: 100": "quality: input should be less than or equal to 95, not 100",
+    "format: avi": "format: input should be 'mp4', 'npy' or 'png', not 'avi'",
+    "scale: 100": "scale: input should be 224, 299, 64 or 32, not 100",
+    "motion_blur: fast": "motion_blur: input should be 'exact' or 'imagemagick', not 'fast'",
+    "video: {crf: 60}": "video.crf: ",
+    "frost_dir: ${NO_SUCH_VARIABLE}": "frost_dir: environment variable NO_SUCH_VARIABLE is not set",
+    # YAML
+    "seed: 1\nseed: 2": "line 2, column 1: 'seed' stands twice",
+    "video:\n  crf: 1\n  crf: 2": "line 3, column 3: 'crf' stands twice",
+    "dataset: &x 1\nseed: *x": "line 2, column 7: aliases are not allowed",
+    "a: &a [*a]": "line 1, column 8: aliases are not allowed",
+    "seed: !!python/object/apply:os.system ['touch owned']": "line 1, column 7: ",
+    "seed: !!python/name:os.system": "line 1, column 7: ",
+    "seed: !mine 3": "line 1, column 7: ",
+    "seed: [1": "line 1, column 9: ",
+    "\tseed: 1": "line 1, column 1: ",
+    "seed: 1\n---\nseed: 2": "line 2, column 1: ",
+    "[1, 2]": "must hold keys and values, not a list",
+    "hello": "must hold keys and values, not a str",
+    "1: 2": "",
+    "null: 2": "",
+    "[" * 3000: "",
+    "seed: " + "9" * 5000: "",
+    b"seed: \xe9": "",
+    b"\xff\xfes\x00": "",
+    b"seed: 1\x00": "",
+    "? [a, b]\n: 1": "",
+    "? {a: 1}\n: 1": "",
+}
+
+
+@pytest.mark.parametrize("text", WRONG, ids=lambda text: repr(text[:40]))
+def test_a_wrong_file_is_told_in_one_line(text):
+    message = error_of(text, "make-p" if "perturb" in str(text) else "make-c")
+    assert message.startswith(f"my.yaml: {WRONG[text]}")
+    assert not Path("owned").exists()
+
+
+def test_the_place_in_a_list_is_that_in_the_file():
+    """A group is one entry, however many names it stands for."""
+    message = error_of("corruptions: [common, forst]")
+    assert message == "my.yaml: corruptions[1]: unknown corruption 'forst' (did you mean 'frost'?)"
+
+
+BAD_PARAMETERS = {
+    "{forst: {1: {shrink: 1}}}": "unknown corruption 'forst' (did you mean 'frost'?)",
+    "{frost: {6: {shrink: 1}}}": "severity 6 of frost does not exist",
+    "{frost: {1: {shrnk: 1}}}": "unknown parameter of frost 'shrnk' (did you mean 'shrink'?)",
+    "{gaussian_noise: {1: {sigma: abc}}}": "sigma",
+    "{glass_blur: {1: {iterations: 1.5}}}": "iterations",
+    "{motion_blur: {1: {engine: fast}}}": "engine",
+    "{gaussian_noise: {1: {sigma: [1]}}}": "sigma",
+}
+
+
+@pytest.mark.parametrize("parameters", BAD_PARAMETERS)
+def test_wrong_parameters_are_told_in_one_line(parameters):
+    message = error_of(f"parameters: {parameters}")
+    assert BAD_PARAMETERS[parameters] in message
+    assert message.startswith("my.yaml: parameters")
+
+
+@pytest.mark.parametrize("text", ["", "# nothing\n", "---\n", "{}"])
+def test_an_empty_file_is_all_defaults(text):
+    assert load(write(text)) == load(None)
+
+
+# --- flags ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--severities", "6"], "--severities: severity 6 does not exist (1 to 5)"),
+        (["--severities", "0-2"], "--severities: severity 0 does not exist (1 to 5)"),
+        (["--corruptions", "fog,forst"], "--corruptions: unknown corruption 'forst' (did you mean 'frost'?)"),
+        (["--corruptions", ""], "--corruptions: at least one is needed"),
+        (["--edition", "imagnet"], "--edition: unknown edition 'imagnet' (did you mean 'imagenet'?)"),
+        (["--seed", "-1"], "--seed: input should be greater than or equal to 0, not -1"),
+        (["--jobs", "0"], "--jobs: input should be greater than or equal to 1, not 0"),
+        (["--limit", "0"], "--limit: input should be greater than or equal to 1, not 0"),
+        (["--scale", "7"], "--scale: input should be 224, 299, 64 or 32, not 7"),
+        (["--quality", "96"], "--quality: input should be less than or equal to 95, not 96"),
+        (["--motion-blur", "fast"], "--motion-blur: input should be 'exact' or 'imagemagick', not 'fast'"),
+        (["--dataset", "imagnet"], "unknown dataset 'imagnet' (did you mean 'imagenet'?)"),
+        (["--dataset", "demo", "--config", "my.yaml"], "give --dataset or --config, not both"),
+        (["--config", "nowhere.yaml"], "nowhere.yaml: cannot be read: No such file or directory"),
+        (["--config", "src"], "src: cannot be read: Is a directory"),
+    ],
+    ids=str,
+)
+def test_a_wrong_flag_is_told_in_one_line(flags, message):
+    assert cli_error("make-c", "--source", "src", "--output", "out", *flags) == message
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--difficulty", "7"], "--difficulty: difficulty 7 does not exist (1 to 3)"),
+        (["--format", "avi"], "--format: input should be 'mp4', 'npy' or 'png', not 'avi'"),
+        (
+            ["--perturbations", "rotat"],
+            "--perturbations: unknown perturbation 'rotat' (did you mean 'rotate'?)",
+        ),
+    ],
+    ids=str,
+)
+def test_a_wrong_flag_of_make_p_is_told_in_one_line(flags, message):
+    assert cli_error("make-p", "--source", "src", "--output", "out", *flags) == message
+
+
+@pytest.mark.parametrize(
+    "flags", [["--seed", "x"], ["--nonsense"], ["--overwrite", "3"], ["--severities"]], ids=str
+)
+def test_flags_that_do_not_parse_end_with_status_2(flags):
+    assert "Error: " in cli("make-c", "--source", "src", *flags, status=2).stderr
+
+
+def test_nothing_to_work_on():
+    assert cli_error("make-c") == "nothing to work on: give --dataset, --config or --source"
+    assert "no source" in cli_error("make-c", "--dataset", "folder")
+
+
+@pytest.mark.parametrize("flag", ["--frost-dir", "--subset", "--labels"])
+def test_a_path_that_is_not_there_is_wrong_and_not_the_fault_of_an_image(flag):
+    message = cli_error("make-c", "--source", "src", "--output", "out", flag, "nowhere", "--jobs", "1")
+    assert "nowhere" in message
+
+
+@pytest.mark.parametrize("flag", ["--output", "--source"])
+def test_an_empty_path_is_not_the_current_folder(flag, tmp_path_factory):
+    """What a shell makes of an unset variable must neither be read from nor written to."""
+    before = sorted(Path().iterdir())
+    flags = {"--source": "src", "--output": str(tmp_path_factory.mktemp("outside") / "out")} | {flag: ""}
+    write("corruptions: contrast\nseverities: 1\njobs: 1")
+    message = cli_error("make-c", "--config", "my.yaml", *(part for pair in flags.items() for part in pair))
+    assert flag.removeprefix("--") in message
+    assert {path.name for path in Path().iterdir()} - {path.name for path in before} <= {"my.yaml"}
+
+
+# --- what comes of a config ----------------------------------------------------------------------
+
+
+def test_defaults():
+    config = load(None)
+    assert config.edition == "folder"
+    assert config.severities == (1, 2, 3, 4, 5)
+    assert config.corruptions == tuple(CORRUPTIONS)[:15]
+    assert config.perturbations == tuple(PERTURBATIONS)[:10]
+    assert (config.seed, config.quality, config.clean, config.difficulty) == (0, 85, True, (1,))
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("common", tuple(CORRUPTIONS)[:15]),
+        ("extra", tuple(CORRUPTIONS)[15:]),
+        ("all", tuple(CORRUPTIONS)),
+        ("[fog, extra]", ("fog", *tuple(CORRUPTIONS)[15:])),
+        ("fog, frost , snow", ("fog", "frost", "snow")),
+        ("[fog, frost, fog]", ("fog", "frost")),
+        ("fog", ("fog",)),
+    ],
+)
+def test_ways_to_name_corruptions(written, meant):
+    assert load(write(f"corruptions: {written}")).corruptions == meant
+    assert load(None, {"corruptions": written.strip("[]")}).corruptions == meant
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("3", (3,)),
+        ("1-5", (1, 2, 3, 4, 5)),
+        ("1,3", (1, 3)),
+        ("[2, 4]", (2, 4)),
+        ("1-2,5", (1, 2, 5)),
+        ("3,3", (3,)),
+    ],
+)
+def test_ways_to_name_severities(written, meant):
+    assert load(write(f"severities: {written}")).severities == meant
+
+
+def test_flags_win_over_the_file():
+    path = write("seed: 3\nseverities: 1\ncorruptions: fog\nquality: 50")
+    config = load(path, {"seed": 7, "severities": "2-3", "corruptions": None, "quality": None})
+    assert (config.seed, config.severities) == (7, (2, 3))
+    assert (config.corruptions, config.quality) == (("fog",), 50)
+
+
+def test_a_flag_saves_a_file_whose_variable_is_not_set():
+    path = write("source: ${NO_SUCH_VARIABLE}")
+    assert load(path, {"source": "src"}).source == "src"
+    with pytest.raises(
+        ConfigError, match=r"my\.yaml: source: environment variable NO_SUCH_VARIABLE is not set"
+    ):
+        load(path)
+
+
+def test_variables_and_the_home_folder_are_filled_in(monkeypatch):
+    monkeypatch.setenv("HOME", "/home/me")
+    monkeypatch.setenv("WHERE", "/data/val")
+    monkeypatch.setenv("WHAT", "set")
+    config = load(write("source: ${WHERE}/${WHAT}\noutput: ~/out-{kind}\nlabels: a~b"))
+    assert (config.source, config.output, config.labels) == ("/data/val/set", "/home/me/out-{kind}", "a~b")
+
+
+@pytest.mark.parametrize("name", ["imagenet", "cifar-10", "tiny-imagenet"])
+def test_the_variable_of_a_shipped_config_is_asked_for(name, monkeypatch):
+    for variable in ("IMAGENET_VAL", "CIFAR_10", "TINY_IMAGENET"):
+        monkeypatch.delenv(variable, raising=False)
+    message = cli_error("make-c", "--dataset", name)
+    assert f"{name}.yaml: source: environment variable " in message and "is not set" in message
+
+
+# --- shipped configs -----------------------------------------------------------------------------
+
+
+def test_every_edition_has_a_config():
+    assert set(EDITIONS) <= set(dataset_names())
+
+
+@pytest.mark.parametrize("name", dataset_names())
+def test_shipped_configs_load_and_name_themselves(name, monkeypatch):
+    for variable in ("IMAGENET_VAL", "CIFAR_10", "CIFAR_100", "TINY_IMAGENET"):
+        monkeypatch.setenv(variable, "/data")
+    config = load(dataset_file(name))
+    assert config.dataset == name
+    assert config.edition == {"demo": "imagenet", "smoke": "imagenet-64"}.get(name, name)
+    assert config.output == f"out/{name}-{{kind}}" or "{dataset}" in config.output
+    if name != "smoke":
+        assert (config.corruptions, config.severities, config.seed) == (
+            tuple(CORRUPTIONS)[:15],
+            (1, 2, 3, 4, 5),
+            0,
+        )
+
+
+def test_configs_hold_choices_and_no_published_constants():
+    for path in config_folder().glob("*.yaml"):
+        assert "parameters" not in yaml.safe_load(path.read_text())
+
+
+def test_unknown_data_sets_are_answered_with_the_nearest():
+    with pytest.raises(UnknownNameError, match="did you mean 'cifar-10'"):
+        dataset_file("cifar10")
+
+
+def test_a_data_set_works_from_any_folder():
+    cli(
+        "make-c",
+        "--dataset",
+        "smoke",
+        "--limit",
+        "1",
+        "--severities",
+        "1",
+        "--corruptions",
+        "fog",
+        "--jobs",
+        "1",
+    )
+    assert len(pictures("out/smoke-c")) == 2
+
+
+# --- parameters, subset, limit -------------------------------------------------------------------
+
+
+PLAIN = "corruptions: contrast\nseverities: 1-2\nclean: false\njobs: 1\n"
+
+
+def make(*flags, text=PLAIN):
+    cli("make-c", "--config", write(text), "--source", "src", "--output", "out", *flags)
+    return {name: Path("out", name).read_bytes() for name in pictures("out")}
+
+
+def test_parameters_replace_the_published_constants_where_they_are_given():
+    published = make()
+    own = make("--overwrite", text=f"{PLAIN}parameters: {{contrast: {{2: {{factor: 0.01}}}}}}")
+    assert own["contrast/1/cat/a.JPEG"] == published["contrast/1/cat/a.JPEG"]
+    assert own["contrast/2/cat/a.JPEG"] != published["contrast/2/cat/a.JPEG"]
+
+
+def test_a_scale_replaces_the_edition_s_constants():
+    assert make("--scale", "224") != make("--scale", "32", "--overwrite")
+
+
+def test_limit_takes_the_first_images_and_subset_those_it_lists():
+    for name in ("b", "c", "d"):
+        put_photo(Path(f"src/dog/{name}.png"))
+    write("# mine\ndog/c.png\n\n  cat/a.png  \r\ndog/d.png\n", "keys.txt")
+    assert set(make("--limit", "2", "--severities", "1")) == {
+        f"contrast/1/{k}.JPEG" for k in ("cat/a", "dog/b")
+    }
+    subset = make("--subset", "keys.txt", "--severities", "1", "--output", "other", "--limit", "2")
+    assert pictures("other") == {f"contrast/1/{key}.JPEG" for key in ("cat/a", "dog/c")}
+    assert subset
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("cat/a.png\n\ncat/b.png\n", "keys.txt, line 3: the source has no image 'cat/b.png'"),
+        ("cat/a.png\na.png\n", "keys.txt, line 2: the source has no image 'a.png'"),
+        ("# nothing\n\n", "keys.txt: lists no image"),
+        ("", "keys.txt: lists no image"),
+    ],
+)
+def test_a_wrong_subset_is_told(text, message):
+    write(text, "keys.txt")
+    assert cli_error("make-c", "--source", "src", "--output", "out", "--subset", "keys.txt") == message
+
+
+# --- sources and outputs that cannot be ----------------------------------------------------------
+
+
+def test_wrong_sources():
+    Path("empty").mkdir()
+    write("no image", "text.txt")
+    assert "nowhere" in cli_error("make-c", "--source", "nowhere", "--output", "out")
+    assert "empty: no images" in cli_error("make-c", "--source", "empty", "--output", "out")
+    assert "text.txt: not a folder" in cli_error("make-c", "--source", "text.txt", "--output", "out")
+
+
+def test_wrong_outputs():
+    write("a file", "file")
+    assert "inside the source" in cli_error("make-c", "--source", "src", "--output", "src/out")
+    assert "inside the source" in cli_error("make-c", "--source", "src", "--output", "src")
+    assert "file is a file" in cli_error("make-c", "--source", "src", "--output", "file")
+    assert "file/out" in cli_error("make-c", "--source", "src", "--output", "file/out", "--jobs", "1")
+    assert pictures("src") == {"cat/a.png"}
+
+
+def test_a_link_into_the_source_is_seen_through():
+    Path("link").symlink_to("src")
+    assert "inside the source" in cli_error("make-c", "--source", "src", "--output", "link/out")
+
+
+# --- other commands ------------------------------------------------------------------------------
+
+
+def test_list_tells_all_names():
+    text = cli("list").stdout
+    for name in [*CORRUPTIONS, *PERTURBATIONS, *EDITIONS, *dataset_names()]:
+        assert name in text
+
+
+def test_list_tells_the_constants_of_one():
+    text = cli("list", "motion_blur").stdout
+    assert "scale 224, severity 5: radius 20, sigma 15" in text
+    assert "scale  32, difficulty 1: radius 6, sigma 1.8, step 9" in text
+    assert cli_error("list", "forst").endswith("(did you mean 'frost'?)")
+
+
+@pytest.mark.parametrize(
+    "args", [["--help"], ["-h"], ["make-c", "--help"], ["make-p", "-h"], ["--version"]], ids=str
+)
+def test_help_and_version(args):
+    assert "robustgen" in cli(*args).stdout.lower() or "Usage" in cli(*args).stdout

@@ -1,0 +1,83 @@
+"""Pixels equal those of the published functions, as stored in tests/golden."""
+
+import json
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import robustgen
+
+GOLDEN = Path(__file__).parent / "golden"
+CASES = json.loads((GOLDEN / "cases.json").read_text())
+STEPS = {case["file"]: case["step"] for case in CASES}
+
+
+@lru_cache(maxsize=1)
+def load(stem):
+    with np.load(GOLDEN / f"{stem}.npz") as data:
+        return {key: data[key] for key in data.files}
+
+
+def make(case):
+    kind, edition = case["file"].split("_", 1)
+    data, rng = load(case["file"]), np.random.RandomState(case["seed"])
+    if kind == "p":
+        frames = robustgen.perturb(data["source"], case["key"], edition=edition, rng=rng)
+        assert frames.shape == (case["frames"], *case["shape"])
+        return frames[case["kept_frames"]]
+    *grey, name, severity = case["key"].split("/")
+    image = data["gray_input" if grey else "input"]
+    corrupted = robustgen.corrupt(image, name, int(severity), edition=edition, rng=rng)
+    assert corrupted.shape == image.shape
+    return corrupted
+
+
+def assert_as_published(got, want):
+    """Other releases of OpenCV, SciPy and Pillow may move one value in a thousand by one."""
+    assert got.dtype == want.dtype == np.uint8
+    assert got.shape == want.shape
+    apart = np.abs(got.astype(int) - want)
+    assert apart.max() <= 1
+    assert (apart > 0).mean() <= 1e-3
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['file']}/{case['key']}")
+def test_pixels_are_the_published_ones(case):
+    step = case["step"]
+    assert_as_published(make(case)[..., ::step, ::step, :], load(case["file"])[case["key"]])
+
+
+def test_every_edition_corruption_and_perturbation_is_covered():
+    covered = {tuple(case["file"].split("_", 1)) + (case["key"].split("/")[-2:][0],) for case in CASES}
+    # cifar-100 and, for corruptions, tiny-imagenet share the tables of cifar-10 and imagenet-64.
+    by_kind = {
+        "c": (robustgen.CORRUPTIONS, {"cifar-100", "tiny-imagenet", "folder"}),
+        "p": (robustgen.PERTURBATIONS, {"cifar-100", "folder"}),
+    }
+    for kind, (operations, shared) in by_kind.items():
+        for edition in set(robustgen.EDITIONS) - shared:
+            assert {name for k, e, name in covered if (k, e) == (kind, edition)} == set(operations)
+
+
+@pytest.mark.parametrize("severity", [1, 3, 5])
+@pytest.mark.parametrize("twins", [("imagenet-64", "tiny-imagenet"), ("cifar-10", "cifar-100")], ids="=".join)
+def test_editions_that_share_a_scale_share_their_corruptions(twins, severity):
+    image = load(f"c_{twins[0]}")["input"]
+    for name in robustgen.CORRUPTIONS:
+        one, other = (robustgen.corrupt(image, name, severity, edition=e, rng=7) for e in twins)
+        assert np.array_equal(one, other), name
+
+
+@pytest.mark.parametrize("change", ["one value by 2", "two in a thousand by 1"])
+def test_the_tolerance_is_no_wider_than_it_says(change):
+    want = np.full((50, 40, 3), 100, np.uint8)
+    got = want.copy()
+    if change == "one value by 2":
+        got[3, 4, 1] += 2
+    else:
+        got.reshape(-1)[:12] += 1
+    assert_as_published(want, want)
+    with pytest.raises(AssertionError):
+        assert_as_published(got, want)

@@ -1,0 +1,158 @@
+"""The shape of the package: who imports whom, what starts quickly, and that operations are described."""
+
+import ast
+import dataclasses
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import robustgen
+from robustgen import CORRUPTIONS, PERTURBATIONS
+from robustgen.registry import SCALES
+
+PACKAGE = Path(robustgen.__file__).parent
+
+# Lowest first. A module imports from lower layers only; "corruptions" alone is the package's __init__.
+LAYERS = [
+    {"__init__", "errors", "kernels"},
+    {"opencv", "metrics", "sources", "storage"},
+    {"image", "video", "journal"},
+    {"effects", "outcomes", "registry", "versions"},
+    {"editions", "corruptions.noise", "corruptions.blur", "corruptions.weather", "corruptions.digital"},
+    {"corruptions", "perturbations.noise", "perturbations.blur"},
+    {"perturbations.weather", "perturbations.digital"},
+    {"perturbations"},
+    {"api", "plan"},
+    {"config", "sinks"},
+    {"listing", "build", "ledger", "manifest"},
+    {"runner"},
+    {"verifying"},
+    {"cli"},
+    {"__main__"},
+]
+# Imports inside functions, where one goes up on purpose: the registry has its entries registered.
+UPWARDS = {("registry", "corruptions"), ("registry", "perturbations")}
+
+# The one module that may import a library.
+OWNERS = {
+    "cv2": {"opencv"},
+    "numba": {"kernels"},
+    "wand": {"effects"},
+    "joblib": {"runner"},
+    "tqdm": {"runner"},
+    "distributed": {"runner"},
+    "click": {"cli"},
+    "yaml": {"config"},
+    "pydantic": {"config"},
+    "av": {"video"},
+    "skimage": set(),
+    "imagecorruptions": set(),
+}
+
+
+def module_name(path):
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
+
+
+MODULES = {module_name(path): ast.parse(path.read_text()) for path in PACKAGE.rglob("*.py")}
+
+
+def imports(name):
+    """Full names of what a module imports anywhere in it, but for type checking."""
+    for node in ast.walk(MODULES[name]):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{name}: a relative import"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def own_imports(name):
+    """The modules of robustgen that a module imports."""
+    for full in imports(name):
+        if full.split(".")[0] == "robustgen":
+            parts = full.split(".")[1:]
+            candidates = [".".join(parts[:n]) for n in range(len(parts), 0, -1)]
+            yield next((c for c in candidates if c in MODULES), "__init__")
+
+
+def layer(name):
+    found = [level for level, names in enumerate(LAYERS) if name in names]
+    assert len(found) == 1, f"robustgen.{name} must have one place in LAYERS (tests/test_structure.py)"
+    return found[0]
+
+
+def test_layers_name_only_modules_that_there_are():
+    assert {name for names in LAYERS for name in names} <= set(MODULES)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_modules_import_from_lower_layers_only(name):
+    if name == "__init__":
+        assert set(own_imports(name)) == {"api", "video"}  # for type checkers; loaded on first use
+        return
+    upwards = {(name, other) for other in own_imports(name) if layer(other) >= layer(name)}
+    assert upwards <= UPWARDS
+
+
+@pytest.mark.parametrize("library", OWNERS)
+def test_a_library_is_imported_in_one_place(library):
+    importers = {name for name in MODULES if library in {full.split(".")[0] for full in imports(name)}}
+    assert importers == OWNERS[library]
+
+
+def loaded_by(code):
+    """The modules that are loaded after `code` has run in a fresh interpreter."""
+    script = f"import sys\n{code}\nprint(*sys.modules, sep='\\n')"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return set(done.stdout.splitlines())
+
+
+HELP = "from robustgen.cli import main; main([{}'--help'], standalone_mode=False)"
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["import robustgen", *(HELP.format(command) for command in ("", "'make-c', ", "'make-p', ", "'list', "))],
+)
+def test_nothing_heavy_is_loaded_for_help(code):
+    assert not loaded_by(code) & {"cv2", "numba", "scipy", "av", "skimage", "joblib", "PIL"}
+
+
+def test_corrupting_loads_neither_video_nor_workers():
+    code = "import numpy, robustgen; robustgen.corrupt(numpy.zeros((32, 32, 3), 'uint8'), 'contrast', 1)"
+    loaded = loaded_by(code)
+    assert "cv2" in loaded
+    assert not loaded & {"av", "joblib", "skimage", "pydantic", "click"}
+
+
+OPERATIONS = [*CORRUPTIONS.values(), *PERTURBATIONS.values()]
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda o: f"{o.kind} {o.name}")
+def test_operations_are_described_and_have_constants_for_every_scale(operation):
+    summary = operation.function.__doc__.splitlines()[0]
+    assert summary.endswith(".") and len(summary) > 15
+    assert set(operation.table) == set(SCALES) == {224, 299, 64, 32}
+    kinds = {type(row) for rows in operation.table.values() for row in rows}
+    assert len(kinds) == 1
+    (kind,) = kinds
+    assert dataclasses.is_dataclass(kind) and kind.__doc__
+    assert {len(rows) for rows in operation.table.values()} == {len(operation.levels)}
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda o: f"{o.kind} {o.name}")
+def test_published_constants_cannot_be_changed(operation):
+    row = operation.parameters(1, 224)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        setattr(row, dataclasses.fields(row)[0].name, 1)
+    with pytest.raises(TypeError):
+        operation.table[224] = ()
+
+
+@pytest.mark.parametrize("name", sorted(set(MODULES) - {"__init__", "__main__"}))
+def test_every_module_begins_with_what_it_is_for(name):
+    assert ast.get_docstring(MODULES[name])
