@@ -1,0 +1,62 @@
+# Everything happens in $(VENV): no root, no ImageMagick. Another interpreter: make PYTHON=python3.12 demo
+
+PYTHON ?= python3
+VENV ?= .venv
+# How many of the eight photographs `make demo` turns into sequences: under a minute on two cores.
+SEQUENCES ?= 6
+
+export PYTHON VENV
+BIN := $(VENV)/bin
+# The oldest releases that pyproject.toml admits, in an environment of their own.
+LOWEST := build/lowest
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-lowest lint format bench clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.installed ## Write out/demo-c and out/demo-p from built-in photographs
+	$(BIN)/robustgen make-c --dataset demo
+	$(BIN)/robustgen make-p --dataset demo --limit $(SEQUENCES)
+
+test: $(VENV)/.installed-test ## Run all tests
+	$(BIN)/python -m pytest
+
+test-lowest: $(LOWEST)/.installed-test ## Run all tests with the oldest supported releases (scripts/lowest.txt)
+	$(LOWEST)/bin/python -m pytest
+
+lint: $(VENV)/.installed-dev ## Check style and types: ruff, mypy
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+format: $(VENV)/.installed-dev ## Format the code, and repair what ruff can repair
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+bench: $(VENV)/.installed-test ## Measure the speed of every corruption
+	$(BIN)/python scripts/bench.py
+
+clean: ## Remove caches, builds and the outputs of demo and smoke runs, but not .venv
+	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf out/demo-c out/demo-p out/smoke-c out/smoke-p
+	find robustgen tests scripts -name __pycache__ -prune -exec rm -rf {} +
+
+# --- environments --------------------------------------------------------------------------------
+
+$(VENV)/.installed: pyproject.toml scripts/setup.sh
+	scripts/setup.sh
+	touch $@
+
+$(VENV)/.installed-test: pyproject.toml scripts/setup.sh
+	scripts/setup.sh test
+	touch $(VENV)/.installed $@
+
+$(VENV)/.installed-dev: pyproject.toml scripts/setup.sh
+	scripts/setup.sh dev
+	touch $(VENV)/.installed $(VENV)/.installed-test $@
+
+$(LOWEST)/.installed-test: pyproject.toml scripts/setup.sh scripts/lowest.txt
+	VENV=$(LOWEST) PIP_CONSTRAINT=scripts/lowest.txt scripts/setup.sh test
+	touch $@
