@@ -66,7 +66,7 @@ def corrupt(
     operation = look_up("corruption", corruption, CORRUPTIONS)
     pixels = check_size(as_rgb(image))
     parameters = operation.parameters(severity, edition_called(edition).scale_for(pixels, scale))
-    corrupted: Rgb = operation.function(pixels, parameters, as_rng(rng))
+    corrupted: Rgb = operation.apply(pixels, parameters, as_rng(rng))
     return corrupted.copy() if np.shares_memory(corrupted, pixels) else corrupted
 
 
@@ -111,5 +111,5 @@ def perturb(
     row, pixels = edition_called(edition), check_size(as_rgb(source))
     used_scale = row.scale_for(pixels, scale)
     parameters, stage = operation.parameters(difficulty, used_scale), operation.stage[used_scale]
-    frames: Rgb = operation.function(row.at_stage(pixels, stage), parameters, as_rng(rng))
+    frames: Rgb = operation.apply(row.at_stage(pixels, stage), parameters, as_rng(rng))
     return row.finish(frames, stage)

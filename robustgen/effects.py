@@ -71,14 +71,15 @@ def motion_blur(image: Rgb, radius: float, sigma: float, angle: float, engine: M
     weights = _motion_weights(radius, sigma)
     rows, columns = _motion_offsets(weights.size, angle)
     height, width = image.shape[:2]
-    above, left = -min(rows.min(), 0), -min(columns.min(), 0)
-    pixels = image.reshape(height, width, -1)
-    channels = pixels.shape[2]
-    size = height + above + max(rows.max(), 0), width + left + max(columns.max(), 0), channels
+    # Both run from 0 in one direction.
+    down, right = int(rows[-1]), int(columns[-1])
+    above, left = max(-down, 0), max(-right, 0)
+    channels = image.size // (height * width)
+    size = height + abs(down), (width + abs(right)) * channels
     padded = np.empty(size, np.float32)
-    kernels.extend(pixels, above, left, False, np.float32(257), padded)
+    kernels.extend(image.reshape(height, -1), channels, above, left, False, np.float32(257), padded)
     out = np.empty((height, width * channels), np.uint8)
-    kernels.motion_rows(padded.reshape(size[0], -1), weights, rows + above, (columns + left) * channels, out)
+    kernels.motion_rows(padded, weights, rows + above, (columns + left) * channels, out)
     return out.reshape(image.shape)
 
 
@@ -138,6 +139,7 @@ def _zoom_columns(
     return flat.astype(np.uint32), np.repeat(axis.parts, channels)
 
 
+@lru_cache(maxsize=4096)
 def zoom_crop(shape: tuple[int, ...], factor: float) -> tuple[slice, slice]:
     """The rows and columns of an image of `shape` that `zoom` enlarges."""
     rows, columns = _zoom_axis(shape[0], factor), _zoom_axis(shape[1], factor)
@@ -145,6 +147,16 @@ def zoom_crop(shape: tuple[int, ...], factor: float) -> tuple[slice, slice]:
         slice(rows.start, rows.start + rows.length),
         slice(columns.start, columns.start + columns.length),
     )
+
+
+ZoomGeometry = tuple[int, int, int, int]
+
+
+@lru_cache(maxsize=4096)
+def zoom_geometry(shape: tuple[int, ...], factor: float) -> ZoomGeometry:
+    """All that a zoom depends on: the sides of the crop and of the enlarged crop."""
+    crops = [math.ceil(side / factor) for side in shape[:2]]
+    return crops[0], crops[1], round(crops[0] * factor), round(crops[1] * factor)
 
 
 def zoom(image: Floats, factor: float) -> Floats:
@@ -264,12 +276,11 @@ def defocus(image: Rgb, radius: float, alias_blur: float) -> Rgb:
     taps = _disk_taps(radius, alias_blur)
     reach = len(disk(radius, alias_blur)) // 2
     height, width, channels = image.shape
-    padded = np.empty((height + 2 * reach, width + 2 * reach, channels), np.uint16)
-    kernels.extend(image, reach, reach, True, np.uint16(1), padded)
+    padded = np.empty((height + 2 * reach, (width + 2 * reach) * channels), np.uint16)
+    kernels.extend(image.reshape(height, -1), channels, reach, reach, True, np.uint16(1), padded)
     out = np.empty_like(image)
-    flat = padded.reshape(padded.shape[0], -1)
     kernels.weigh_groups(
-        flat, taps.weights, taps.ends, taps.tops, taps.lefts * channels, out.reshape(height, -1)
+        padded, taps.weights, taps.ends, taps.tops, taps.lefts * channels, out.reshape(height, -1)
     )
     return out
 

@@ -122,16 +122,24 @@ def beyond(index, size, mirrored):
 
 
 @compiled
-def extend(image, above, left, mirrored, scale, out):
-    """Copy `image` (H, W, C) times `scale` into the middle of `out` (H', W', C), `above` and `left` of which
-    lie before it; beyond the border stands the edge, or else the image `mirrored` about its edge pixels."""
-    height, width, channels = image.shape
+def extend(image, channels, above, left, mirrored, scale, out):
+    """Copy `image` (H, W * channels) times `scale` into `out`, `above` and `left` pixels from its corner.
+
+    Beyond the border stands the edge, or else the image `mirrored` about its edge pixels.
+    """
+    height, width = image.shape[0], image.shape[1] // channels
+    columns = out.shape[1] // channels
     for row in range(out.shape[0]):
-        y = beyond(row - above, height, mirrored)
-        for column in range(out.shape[1]):
+        source = image[beyond(row - above, height, mirrored)]
+        target = out[row]
+        middle = target[left * channels : (left + width) * channels]
+        for m in range(middle.size):
+            middle[m] = source[m] * scale
+        for side in range(columns - width):
+            column = side if side < left else side + width
             x = beyond(column - left, width, mirrored)
             for c in range(channels):
-                out[row, column, c] = image[y, x, c] * scale
+                target[column * channels + c] = source[x * channels + c] * scale
 
 
 @compiled
@@ -257,12 +265,20 @@ def displace(image, dx, dy, out):
             at_y, at_x = y + np.float64(dy[y, x]), x + np.float64(dx[y, x])
             floor_y, floor_x = np.floor(at_y), np.floor(at_x)
             part_y, part_x = at_y - floor_y, at_x - floor_x
-            top, bottom = reflected(np.int64(floor_y), height), reflected(np.int64(floor_y) + 1, height)
-            left, right = reflected(np.int64(floor_x), width), reflected(np.int64(floor_x) + 1, width)
-            for c in range(3):
-                above = image[top, left, c] * (1.0 - part_x) + image[top, right, c] * part_x
-                below = image[bottom, left, c] * (1.0 - part_x) + image[bottom, right, c] * part_x
-                out[y, x, c] = above * (1.0 - part_y) + below * part_y
+            top, left = np.int64(floor_y), np.int64(floor_x)
+            bottom, right = top + 1, left + 1
+            if top < 0 or left < 0 or bottom >= height or right >= width:
+                top, bottom = reflected(top, height), reflected(bottom, height)
+                left, right = reflected(left, width), reflected(right, width)
+            a, b = (1.0 - part_y) * (1.0 - part_x), (1.0 - part_y) * part_x
+            c, d = part_y * (1.0 - part_x), part_y * part_x
+            for k in range(3):
+                out[y, x, k] = (
+                    image[np.uint64(top), np.uint64(left), k] * a
+                    + image[np.uint64(top), np.uint64(right), k] * b
+                    + image[np.uint64(bottom), np.uint64(left), k] * c
+                    + image[np.uint64(bottom), np.uint64(right), k] * d
+                )
 
 
 @compiled

@@ -94,7 +94,7 @@ def _write_sums(root: Path, folder: str, written: dict[str, Written]) -> None:
         lines.append(f"{mark}{written[path].sha256}  {name}\n")
         if written[path].frames:
             frames.append(f"{mark}{written[path].frames}  {name}\n")
-    write_whole(root, f"{prefix}{SUMS}", "".join(lines).encode("utf-8", "surrogateescape"), durable=True)
+    write_whole(root, f"{prefix}{SUMS}", "".join(lines).encode("utf-8", "surrogateescape"))
     if frames:
         write_whole(root, f"{prefix}{FRAMES}", "".join(frames).encode("utf-8", "surrogateescape"))
 

@@ -6,6 +6,8 @@ and rounding it off, the chance of every w is written down once per v, and one
 32-bit draw picks among them: Walker's alias method, exact to 2**-32 per outcome.
 """
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -30,9 +32,16 @@ def alias_table(chances: Chances) -> AliasTable:
     return table
 
 
+def random_bits(rng: np.random.Generator, count: int, dtype: str) -> npt.NDArray[np.unsignedinteger[Any]]:
+    """`count` uniform words of the little-endian unsigned `dtype`, cut from whole 64-bit draws."""
+    size = np.dtype(dtype).itemsize
+    draws = rng.bit_generator.random_raw((count * size + 7) // 8)
+    return draws.astype("<u8", copy=False).view(dtype)[:count]
+
+
 def resample(image: Rgb, table: AliasTable, rng: np.random.Generator) -> Rgb:
     """Draw a new value for each value of `image`, uint8 of any shape, from `table`."""
-    bits = rng.integers(0, 2**64, (image.size + 1) // 2, dtype=np.uint64).astype("<u8").view("<u4")
+    bits = random_bits(rng, image.size, "<u4")
     out = np.empty(image.shape, np.uint8)
     kernels.resample(image.reshape(-1), table, bits, out.reshape(-1))
     return out

@@ -111,20 +111,24 @@ class Recipe:
             self._resolved[arm, scale] = dataclasses.replace(published, **own)
         return self._resolved[arm, scale]
 
-    def make(self, arm: Arm, key: str, image: Rgb) -> Rgb:
-        """Make one output from a prepared (c) or raw (p) image: (H, W, 3), or frames (T, H, W, 3)."""
+    def make(self, arm: Arm, key: str, image: Rgb, shared: dict[str, Any] | None = None) -> Rgb:
+        """Make one output from a prepared (c) or raw (p) image: (H, W, 3), or frames (T, H, W, 3).
+
+        `shared` keeps what the arms of one image have in common.
+        """
         if arm.name == CLEAN:
             return image
         operation = operations(self.kind)[arm.name]
         edition = edition_called(self.edition)
         scale = edition.scale_for(image, self.scale)
-        rng = item_rng(self.seed, self.kind, self.edition, arm.name, arm.level, key)
+        identity = self.seed, self.kind, self.edition, arm.name, arm.level, key
+        rng = item_rng(*identity) if operation.random else None
         parameters = self.parameters(arm, scale)
         if self.kind == "c":
-            corrupted: Rgb = operation.function(image, parameters, rng)
+            corrupted: Rgb = operation.apply(image, parameters, rng, shared)
             return corrupted
         stage = operation.stage[scale]  # type: ignore[attr-defined]
-        return edition.finish(operation.function(edition.at_stage(image, stage), parameters, rng), stage)
+        return edition.finish(operation.apply(edition.at_stage(image, stage), parameters, rng), stage)
 
 
 # Chosen by keys of their own, because they change no pixel.

@@ -39,6 +39,8 @@ class Operation:
         ``function(image, parameters, rng)``.
     table : mapping of int to tuple
         Scale to the parameter objects of levels 1, 2, ...
+    shares : callable or None
+        ``shares(image)`` makes what all levels of one image can share; `function` takes it last.
     """
 
     name: str
@@ -47,6 +49,7 @@ class Operation:
     random: bool
     function: Callable[..., Any]
     table: Mapping[int, Row]
+    shares: Callable[[Any], Any] | None
 
     kind = "operation"
     level_name = "level"
@@ -55,6 +58,15 @@ class Operation:
     def levels(self) -> tuple[int, ...]:
         """The levels there are, from 1."""
         return tuple(range(1, len(self.table[224]) + 1))
+
+    def apply(self, image: Any, parameters: Any, rng: Any, shared: dict[str, Any] | None = None) -> Any:
+        """Call `function`; `shared` keeps, from call to call on the same image, what its levels share."""
+        if self.shares is None:
+            return self.function(image, parameters, rng)
+        shared = {} if shared is None else shared
+        if self.name not in shared:
+            shared[self.name] = self.shares(image)
+        return self.function(image, parameters, rng, shared[self.name])
 
     def parameters(self, level: int, scale: int) -> Any:
         """Parameters of `level` at `scale`.
@@ -104,7 +116,13 @@ _perturbations: dict[str, Perturbation] = {}
 
 
 def corruption(
-    category: str, parameters: type, table: Table, *, common: bool = True, random: bool = True
+    category: str,
+    parameters: type,
+    table: Table,
+    *,
+    common: bool = True,
+    random: bool = True,
+    shares: Callable[[Any], Any] | None = None,
 ) -> Callable[[Function], Function]:
     """Register the decorated function as a corruption under its own name.
 
@@ -120,11 +138,14 @@ def corruption(
         Whether it is one of the benchmark's fifteen.
     random : bool
         Whether it draws from its random stream.
+    shares : callable, optional
+        Called with an image, gives what all severities of it share; the function takes it last.
     """
 
     def register(function: Function) -> Function:
         name = function.__name__
-        _corruptions[name] = Corruption(name, category, common, random, function, _rows(parameters, table))
+        rows = _rows(parameters, table)
+        _corruptions[name] = Corruption(name, category, common, random, function, rows, shares)
         return function
 
     return register
@@ -153,7 +174,7 @@ def perturbation(
         stages: dict[int, Stage] = dict.fromkeys(SCALES, "cropped")
         stages.update(stage or {})
         _perturbations[name] = Perturbation(
-            name, category, common, random, function, _rows(parameters, table), stages, temporal
+            name, category, common, random, function, _rows(parameters, table), None, stages, temporal
         )
         return function
 

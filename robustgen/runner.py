@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from joblib import Parallel, cpu_count, delayed, parallel_config
 from joblib.externals.loky.process_executor import TerminatedWorkerError
@@ -96,48 +97,64 @@ def run_task(task: Task) -> list[Receipt]:
         The output cannot be written; nothing is wrong with the images.
     """
     keep_freed_memory()
+    works = [_Work(task, item) for item in task.items]
     try:
-        return [_make_image(task, task.source, item) for item in task.items]
+        # Arm by arm, so that an arm's tables stay in the cache from image to image.
+        for arm in dict.fromkeys(arm for _, _, arms in task.items for arm in arms):
+            for work in works:
+                work.do(arm)
     finally:
         task.sink.flush()
+    return [work.receipt() for work in works]
 
 
-def _make_image(task: Task, source: Source, item: Item) -> Receipt:
-    index, key, arms = item
-    size = 0
-    try:
-        size = source.size(key)
-        image = task.recipe.prepare(source.load(key))
-    except MissingDependencyError:
-        raise
-    except Exception as error:
-        return Receipt(key, size, failures=(_failure(key, error),))
-    files: dict[str, list[Written]] = {}
-    failures = []
-    for arm in arms:
+class _Work:
+    """One source image under way: loaded at once, then given to one arm after another."""
+
+    def __init__(self, task: Task, item: Item) -> None:
+        self._task, (self._index, self._key, arms) = task, item
+        self._lacking = {arm.folder for arm in arms}
+        self._size = 0
+        self._files: dict[str, list[Written]] = {}
+        self._failures: list[Failure] = []
+        self._shared: dict[str, Any] = {}
         try:
-            pixels = task.recipe.make(arm, key, image)
-            files[arm.folder] = _write(task, source, arm, index, key, pixels)
+            self._size = task.source.size(self._key)
+            self._image: Rgb | None = task.recipe.prepare(task.source.load(self._key))
+        except Exception as error:
+            self._image = None
+            self._fail(error)
+
+    def do(self, arm: Arm) -> None:
+        """Make and write what `arm` gives; a failure is noted, unless it is none of the image's."""
+        if self._image is None or arm.folder not in self._lacking:
+            return
+        try:
+            pixels = self._task.recipe.make(arm, self._key, self._image, self._shared)
+            self._files[arm.folder] = self._write(arm, pixels)
         except (WriteError, MissingDependencyError):
             raise
         except Exception as error:
-            failures.append(_failure(key, error, arm))
-    return Receipt(key, size, files, tuple(failures))
+            self._fail(error, arm)
 
+    def _write(self, arm: Arm, pixels: Rgb) -> list[Written]:
+        task, name = self._task, self._task.source.output_name(self._key)
+        try:
+            return task.sink.write(task.root, arm, self._index, name, pixels)
+        except OSError as error:
+            if isinstance(error, RobustgenError):
+                raise
+            raise WriteError(f"{task.root}: {error.strerror or error}") from error
 
-def _write(task: Task, source: Source, arm: Arm, index: int, key: str, pixels: Rgb) -> list[Written]:
-    try:
-        return task.sink.write(task.root, arm, index, source.output_name(key), pixels)
-    except OSError as error:
-        if isinstance(error, RobustgenError):
-            raise
-        raise WriteError(f"{task.root}: {error.strerror or error}") from error
+    def _fail(self, error: Exception, arm: Arm | None = None) -> None:
+        # What is not an ImageError is told with its type, as it may be our fault.
+        reason = str(error) if isinstance(error, ImageError) else f"{type(error).__name__}: {error}"
+        entry = {"key": self._key, "arm": arm.folder} if arm else {"key": self._key}
+        self._failures.append(entry | {"reason": reason})
 
-
-def _failure(key: str, error: Exception, arm: Arm | None = None) -> Failure:
-    """The entry for `errors.jsonl`; anything but an ImageError is told with its type, it may be our fault."""
-    reason = str(error) if isinstance(error, ImageError) else f"{type(error).__name__}: {error}"
-    return {"key": key, **({"arm": arm.folder} if arm else {}), "reason": reason}
+    def receipt(self) -> Receipt:
+        """What came of it."""
+        return Receipt(self._key, self._size, self._files, tuple(self._failures))
 
 
 def run(

@@ -18,7 +18,7 @@ from PIL import Image
 
 from robustgen import video
 from robustgen.errors import ImageError
-from robustgen.image import Rgb
+from robustgen.image import Rgb, encode_jpeg
 from robustgen.plan import Arm
 from robustgen.storage import STATE, Written, file_digest, rename, temporary_folder, write_whole
 
@@ -72,9 +72,7 @@ class JpegTree(Sink):
 
     def encode(self, pixels: Rgb) -> bytes:
         """The JPEG file of uint8 `pixels` (H, W, 3)."""
-        buffer = BytesIO()
-        Image.fromarray(pixels).save(buffer, "JPEG", quality=self.quality, optimize=True)
-        return buffer.getvalue()
+        return encode_jpeg(pixels, self.quality, optimise=True)
 
     def write(self, root: Path, arm: Arm, index: int, name: str, pixels: Rgb) -> list[Written]:
         """Write one JPEG file."""
@@ -171,7 +169,7 @@ class Arrays(Sink):
         self._layouts = {file: _short_digest(listing, *folders) for file, folders in files.items()}
         # Nor rows of an array that was lost: each that is laid out has a tag of its own.
         self._tags: dict[str, str] = {}
-        self._maps: dict[str, np.memmap[Any, Any]] = {}
+        self._maps: dict[str, tuple[np.memmap[Any, Any], Rgb]] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_maps": {}}
@@ -216,8 +214,10 @@ class Arrays(Sink):
         """Fill one row."""
         file, row = self.place(arm, index)
         if file not in self._maps:
-            self._maps[file] = np.lib.format.open_memmap(self._partial(root, file), "r+")
-        self._maps[file][row] = pixels
+            mapped = np.lib.format.open_memmap(self._partial(root, file), "r+")
+            # Rows of a plain view of it are set without the memmap class's ceremony.
+            self._maps[file] = mapped, mapped.view(np.ndarray)
+        self._maps[file][1][row] = pixels
         return [Written(file, row, self._tags[file])]
 
     def place(self, arm: Arm, index: int) -> tuple[str, int]:
@@ -231,8 +231,8 @@ class Arrays(Sink):
 
     def flush(self) -> None:
         """Bring all rows to the disk."""
-        for rows in self._maps.values():
-            rows.flush()
+        for mapped, _ in self._maps.values():
+            mapped.flush()
         self._maps.clear()
 
     def holds(self, root: Path, written: Written) -> bool:

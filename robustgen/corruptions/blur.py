@@ -8,7 +8,8 @@ import numpy.typing as npt
 
 from robustgen import effects, kernels
 from robustgen.effects import MotionEngine, Rng
-from robustgen.image import Rgb, gaussian, to_uint8, unit
+from robustgen.image import Floats, Rgb, gaussian, to_uint8, unit
+from robustgen.outcomes import random_bits
 from robustgen.registry import corruption
 
 
@@ -68,7 +69,10 @@ def glass_blur(image: Rgb, parameters: GlassBlur, rng: Rng) -> Rgb:
 def _moves(reach: int, visits: int, rng: Rng) -> npt.NDArray[np.integer[Any]]:
     """Where each visited pixel is taken from, coded as `kernels.glass_shuffle` reads it."""
     if isinstance(rng, np.random.Generator):
-        return rng.integers(0, 4 * reach * reach, visits, dtype=np.uint8)
+        moves = 4 * reach * reach
+        if moves & (moves - 1) == 0:
+            return random_bits(rng, visits, "<u1") & np.uint8(moves - 1)
+        return rng.integers(0, moves, visits, dtype=np.uint8)
     pairs = rng.randint(-reach, reach, (visits, 2)) + reach
     return np.asarray(pairs[:, 0] * 2 * reach + pairs[:, 1])
 
@@ -98,6 +102,28 @@ def motion_blur(image: Rgb, parameters: MotionBlur, rng: Rng) -> Rgb:
     return effects.motion_blur(image, parameters.radius, parameters.sigma, angle, parameters.engine)
 
 
+class Zooms:
+    """The zooms of one image; the severities have most of them in common."""
+
+    # Above this, two dozen kept zooms would fill the memory.
+    _MOST_VALUES_KEPT = 1 << 20
+
+    def __init__(self, image: Rgb) -> None:
+        self.image = unit(image, np.float32)
+        self._kept: dict[effects.ZoomGeometry, Floats] = {}
+
+    def add(self, factor: float, total: Floats) -> None:
+        """Add the image, zoomed by `factor`, to `total` in place."""
+        crop = self.image[effects.zoom_crop(total.shape, factor)]
+        if self.image.size > self._MOST_VALUES_KEPT:
+            effects.add_zoom(crop, factor, total)
+            return
+        geometry = effects.zoom_geometry(total.shape, factor)
+        if geometry not in self._kept:
+            self._kept[geometry] = effects.enlarge(crop, total.shape, factor)
+        total += self._kept[geometry]
+
+
 @dataclass(frozen=True)
 class ZoomBlur:
     """Zoom factors from 1 to `stop`, `step` apart."""
@@ -116,16 +142,16 @@ class ZoomBlur:
         32: 64,
     },
     random=False,
+    shares=Zooms,
 )
-def zoom_blur(image: Rgb, parameters: ZoomBlur, rng: Rng) -> Rgb:
+def zoom_blur(image: Rgb, parameters: ZoomBlur, rng: Rng, zooms: Zooms) -> Rgb:
     """Move the camera towards the scene: the mean of the image and its zooms."""
-    x = unit(image, np.float32)
     # Floating point adds the stop itself to some of these ranges; the data was made with it.
     factors = np.arange(1, parameters.stop, parameters.step)
-    total = np.zeros_like(x)
+    total = np.zeros_like(zooms.image)
     for factor in factors:
-        effects.add_zoom(x[effects.zoom_crop(x.shape, factor)], factor, total)
-    return to_uint8((x + total) / np.float32(len(factors) + 1))
+        zooms.add(factor, total)
+    return to_uint8((zooms.image + total) / np.float32(len(factors) + 1))
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,13 @@
 """Digital: contrast, elastic transform, pixelate, JPEG, and saturate as the extra one."""
 
 from dataclasses import dataclass
-from io import BytesIO
 
 import numpy as np
 from PIL import Image
 
 from robustgen import effects
 from robustgen.effects import Rng
-from robustgen.image import Rgb, resize, to_uint8, unit
+from robustgen.image import Rgb, decode_jpeg, encode_jpeg, resize, to_uint8, unit
 from robustgen.registry import corruption
 
 
@@ -121,9 +120,7 @@ class JpegCompression:
 )
 def jpeg_compression(image: Rgb, parameters: JpegCompression, rng: Rng) -> Rgb:
     """Go once through a JPEG file of low quality."""
-    buffer = BytesIO()
-    Image.fromarray(image).save(buffer, "JPEG", quality=parameters.quality)
-    return np.array(Image.open(buffer, formats=["JPEG"]))
+    return decode_jpeg(encode_jpeg(image, parameters.quality, optimise=False))
 
 
 @dataclass(frozen=True)
