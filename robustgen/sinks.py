@@ -5,6 +5,7 @@ import glob
 import hashlib
 import json
 import math
+import os
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -134,8 +135,31 @@ def _png(frame: Rgb) -> bytes:
     return buffer.getvalue()
 
 
+class _RowWriter:
+    """Writes rows of a `.npy` in place, so that the array need never be in memory.
+
+    Not through a memory map: where the disk is full, that ends the process without a word.
+    """
+
+    def __init__(self, path: Path) -> None:
+        rows = np.lib.format.open_memmap(path, "r")
+        self._start, self._step, self._shape = rows.offset, rows.strides[0], rows.shape[1:]
+        self._file = os.open(path, os.O_WRONLY)
+
+    def write(self, row: int, values: Rgb) -> None:
+        if values.shape != self._shape:
+            raise ImageError(f"of shape {values.shape}, where the array has rows of {self._shape}")
+        view, at = memoryview(np.ascontiguousarray(values).data).cast("B"), self._start + row * self._step
+        while view:
+            done = os.pwrite(self._file, view, at)
+            view, at = view[done:], at + done
+
+    def close(self) -> None:
+        os.close(self._file)
+
+
 class Arrays(Sink):
-    """One `.npy` per corruption (severity-major) or per perturbation, written through a memory map.
+    """One `.npy` per corruption (severity-major) or per perturbation, written row by row.
 
     Parameters
     ----------
@@ -169,10 +193,10 @@ class Arrays(Sink):
         self._layouts = {file: _short_digest(listing, *folders) for file, folders in files.items()}
         # Nor rows of an array that was lost: each that is laid out has a tag of its own.
         self._tags: dict[str, str] = {}
-        self._maps: dict[str, tuple[np.memmap[Any, Any], Rgb]] = {}
+        self._open: dict[str, _RowWriter] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_maps": {}}
+        return self.__dict__ | {"_open": {}}
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -213,11 +237,9 @@ class Arrays(Sink):
     def write(self, root: Path, arm: Arm, index: int, name: str, pixels: Rgb) -> list[Written]:
         """Fill one row."""
         file, row = self.place(arm, index)
-        if file not in self._maps:
-            mapped = np.lib.format.open_memmap(self._partial(root, file), "r+")
-            # Rows of a plain view of it are set without the memmap class's ceremony.
-            self._maps[file] = mapped, mapped.view(np.ndarray)
-        self._maps[file][1][row] = pixels
+        if file not in self._open:
+            self._open[file] = _RowWriter(self._partial(root, file))
+        self._open[file].write(row, pixels)
         return [Written(file, row, self._tags[file])]
 
     def place(self, arm: Arm, index: int) -> tuple[str, int]:
@@ -230,10 +252,10 @@ class Arrays(Sink):
         return math.prod(self._shapes[self._files[written.path][0]])
 
     def flush(self) -> None:
-        """Bring all rows to the disk."""
-        for mapped, _ in self._maps.values():
-            mapped.flush()
-        self._maps.clear()
+        """Close the files."""
+        for rows in self._open.values():
+            rows.close()
+        self._open.clear()
 
     def holds(self, root: Path, written: Written) -> bool:
         """Whether the row is in an array of this layout."""
