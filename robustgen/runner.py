@@ -258,7 +258,8 @@ def _carried_out(plan: Plan, items: list[Item], scheduler: str | None) -> Iterat
     while items:
         finished: set[str] = set()
         try:
-            for receipts in _fanned_out(plan, _tasks(plan, items), scheduler):
+            workers = min(_jobs(plan), len(items))
+            for receipts in _fanned_out(_tasks(plan, items), workers, scheduler):
                 finished.update(receipt.key for receipt in receipts)
                 yield from receipts
         except TerminatedWorkerError:
@@ -284,20 +285,20 @@ def _tasks(plan: Plan, items: list[Item]) -> Iterator[Task]:
         yield Task(plan.recipe, plan.source, plan.sink, plan.output, chunk)
 
 
-def _fanned_out(plan: Plan, tasks: Iterable[Task], scheduler: str | None) -> Iterator[list[Receipt]]:
+def _fanned_out(tasks: Iterable[Task], workers: int, scheduler: str | None) -> Iterator[list[Receipt]]:
     if scheduler:
         yield from _on_cluster(tasks, scheduler)
         return
-    if _jobs(plan) == 1:
+    if workers == 1:
         yield from map(run_task, tasks)
         return
     # What loky's resource tracker says of workers that were killed is of no use to anyone.
     os.environ.setdefault(
         "PYTHONWARNINGS", "ignore::UserWarning:joblib.externals.loky.backend.resource_tracker"
     )
-    workers = {"initializer": _start_worker, "initargs": (os.getpid(),)}
-    with parallel_config(backend="loky", inner_max_num_threads=1, **workers):
-        parallel = Parallel(n_jobs=_jobs(plan), return_as="generator_unordered", pre_dispatch="3*n_jobs")
+    start = {"initializer": _start_worker, "initargs": (os.getpid(),)}
+    with parallel_config(backend="loky", inner_max_num_threads=1, **start):
+        parallel = Parallel(n_jobs=workers, return_as="generator_unordered", pre_dispatch="3*n_jobs")
         with _interrupts_held_back():
             results = parallel(delayed(run_task)(task) for task in tasks)
         yield from results
@@ -329,7 +330,7 @@ def _interrupts_held_back() -> Iterator[None]:
 def _on_cluster(tasks: Iterable[Task], scheduler: str) -> Iterator[list[Receipt]]:
     """Run `tasks` on the workers of a Dask scheduler, which see the same paths as this process."""
     try:
-        from distributed import Client
+        from distributed import Client, KilledWorker
     except ImportError as error:
         raise MissingDependencyError("--scheduler needs Dask: pip install 'robustgen[dask]'") from error
     try:
@@ -337,7 +338,11 @@ def _on_cluster(tasks: Iterable[Task], scheduler: str) -> Iterator[list[Receipt]
     except OSError as error:
         raise ArgumentError(f"no Dask scheduler answers at {scheduler}") from error
     with client, parallel_config(backend="dask"):
-        yield from Parallel(return_as="list")(delayed(run_task)(task) for task in tasks)
+        parallel = Parallel(n_jobs=-1, return_as="generator_unordered", pre_dispatch="3*n_jobs")
+        try:
+            yield from parallel(delayed(run_task)(task) for task in tasks)
+        except KilledWorker as error:
+            raise TerminatedWorkerError(str(error)) from error
 
 
 @dataclass(frozen=True)
