@@ -7,7 +7,7 @@ from PIL import Image
 
 from robustgen import effects
 from robustgen.effects import Rng
-from robustgen.image import Rgb, decode_jpeg, encode_jpeg, resize, to_uint8, unit
+from robustgen.image import Rgb, decode_jpeg, encode_jpeg, to_uint8, unit
 from robustgen.registry import corruption
 
 
@@ -96,8 +96,8 @@ def pixelate(image: Rgb, parameters: Pixelate, rng: Rng) -> Rgb:
     """Shrink and enlarge again, without smoothing."""
     height, width = image.shape[:2]
     fraction, box = parameters.fraction, Image.Resampling.BOX
-    small = resize(image, int(width * fraction), int(height * fraction), box)
-    return resize(small, width, height, box)
+    small = Image.fromarray(image).resize((int(width * fraction), int(height * fraction)), box)
+    return np.array(small.resize((width, height), box))
 
 
 @dataclass(frozen=True)
