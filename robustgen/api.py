@@ -4,14 +4,13 @@ from typing import Any
 
 import numpy as np
 
+from robustgen.corruptions import CORRUPTIONS
 from robustgen.editions import EDITIONS, check_size, edition_called, prepare
 from robustgen.effects import Rng
 from robustgen.errors import ArgumentTypeError
 from robustgen.image import Rgb, as_rgb
-from robustgen.registry import corruptions, look_up, perturbations
-
-CORRUPTIONS = corruptions()
-PERTURBATIONS = perturbations()
+from robustgen.perturbations import PERTURBATIONS
+from robustgen.registry import look_up
 
 __all__ = ["CORRUPTIONS", "EDITIONS", "PERTURBATIONS", "corrupt", "perturb", "prepare"]
 

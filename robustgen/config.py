@@ -6,7 +6,7 @@ functions. Flags of the command line win over the file.
 
 import os
 import re
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Hashable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -22,10 +22,13 @@ from pydantic import (
     ValidationError,
 )
 
-from robustgen import registry, video
+from robustgen import video
+from robustgen.corruptions import CORRUPTIONS
 from robustgen.editions import EDITIONS
 from robustgen.errors import ArgumentError, ConfigError, RobustgenError, UnknownNameError
+from robustgen.perturbations import PERTURBATIONS
 from robustgen.plan import Overrides, check_overrides
+from robustgen.registry import Operation
 from robustgen.sources import KINDS
 
 # --- fields --------------------------------------------------------------------------------------
@@ -62,13 +65,13 @@ def _flat(spans: tuple[range, ...]) -> tuple[int, ...]:
     return tuple(level for span in spans for level in span)
 
 
-def _grouped(known: Callable[[], Mapping[str, registry.Operation]]) -> AfterValidator:
+def _grouped(known: Mapping[str, Operation]) -> AfterValidator:
     """Replaces the groups among the names (`common`, `extra`, `all`) by what they stand for."""
 
     def members(part: str) -> list[str]:
         if part not in GROUPS:
             return [part]
-        return [name for name, o in known().items() if part == "all" or o.common == (part == "common")]
+        return [name for name, o in known.items() if part == "all" or o.common == (part == "common")]
 
     return AfterValidator(lambda parts: tuple(name for part in parts for name in members(part)))
 
@@ -119,15 +122,15 @@ Difficulties = Annotated[
     AfterValidator(_once),
 ]
 Corruptions = Annotated[
-    tuple[Annotated[str, _known("corruption", lambda: [*registry.corruptions(), *GROUPS])], ...],
+    tuple[Annotated[str, _known("corruption", lambda: [*CORRUPTIONS, *GROUPS])], ...],
     BeforeValidator(_parts),
-    _grouped(registry.corruptions),
+    _grouped(CORRUPTIONS),
     AfterValidator(_once),
 ]
 Perturbations = Annotated[
-    tuple[Annotated[str, _known("perturbation", lambda: [*registry.perturbations(), *GROUPS])], ...],
+    tuple[Annotated[str, _known("perturbation", lambda: [*PERTURBATIONS, *GROUPS])], ...],
     BeforeValidator(_parts),
-    _grouped(registry.perturbations),
+    _grouped(PERTURBATIONS),
     AfterValidator(_once),
 ]
 EditionName = Annotated[str, _known("edition", lambda: EDITIONS)]

@@ -3,17 +3,19 @@
 import dataclasses
 
 from robustgen.config import dataset_names
+from robustgen.corruptions import CORRUPTIONS
 from robustgen.editions import EDITIONS
 from robustgen.errors import UnknownNameError
-from robustgen.registry import SCALES, Operation, corruptions, perturbations
+from robustgen.perturbations import PERTURBATIONS
+from robustgen.registry import SCALES, Operation
 
 
 def overview() -> str:
     """All corruptions, perturbations, editions and data sets, a line each."""
     lines = ["corruptions (robustgen make-c)"]
-    lines += [_line(operation) for operation in corruptions().values()]
+    lines += [_line(operation) for operation in CORRUPTIONS.values()]
     lines += ["", "perturbations (robustgen make-p)"]
-    lines += [_line(operation) for operation in perturbations().values()]
+    lines += [_line(operation) for operation in PERTURBATIONS.values()]
     lines += ["", "editions"]
     lines += [f"  {e.name:20s} scale {e.scale or 'nearest to the image'}" for e in EDITIONS.values()]
     lines += ["", f"data sets: {', '.join(dataset_names())}"]
@@ -33,9 +35,9 @@ def parameters(name: str) -> str:
     ------
     UnknownNameError
     """
-    tables = [o for known in (corruptions(), perturbations()) if (o := known.get(name))]
+    tables = [o for known in (CORRUPTIONS, PERTURBATIONS) if (o := known.get(name))]
     if not tables:
-        raise UnknownNameError("corruption or perturbation", name, [*corruptions(), *perturbations()])
+        raise UnknownNameError("corruption or perturbation", name, [*CORRUPTIONS, *PERTURBATIONS])
     return "\n\n".join(_table(operation) for operation in tables)
 
 

@@ -10,10 +10,12 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from robustgen.corruptions import CORRUPTIONS
 from robustgen.editions import check_size, edition_called
 from robustgen.errors import ArgumentError, UnknownNameError
 from robustgen.image import Rgb
-from robustgen.registry import Operation, corruptions, look_up, perturbations
+from robustgen.perturbations import PERTURBATIONS
+from robustgen.registry import Operation, look_up
 
 Kind = Literal["c", "p"]
 Overrides = Mapping[str, Mapping[int, Mapping[str, Any]]]
@@ -42,7 +44,7 @@ class Arm:
 
 def operations(kind: Kind) -> Mapping[str, Operation]:
     """The corruptions of a C set, or the perturbations of a P set, by name."""
-    return corruptions() if kind == "c" else perturbations()
+    return CORRUPTIONS if kind == "c" else PERTURBATIONS
 
 
 def corruption_arms(names: tuple[str, ...], severities: tuple[int, ...], clean: bool) -> tuple[Arm, ...]:
@@ -53,10 +55,9 @@ def corruption_arms(names: tuple[str, ...], severities: tuple[int, ...], clean: 
 
 def perturbation_arms(names: tuple[str, ...], difficulties: tuple[int, ...]) -> tuple[Arm, ...]:
     """The arms of a P set; where there is no such difficulty, the one set of frames there is."""
-    known = perturbations()
     arms = []
     for name in names:
-        levels = [level for level in difficulties if level in known[name].levels] or [1]
+        levels = [level for level in difficulties if level in PERTURBATIONS[name].levels] or [1]
         arms += [Arm(name, level, name if level == 1 else f"{name}_{level}") for level in levels]
     return tuple(arms)
 

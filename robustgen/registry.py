@@ -7,7 +7,6 @@ difficulty (perturbations, 1 to 3 for the noises, else 1).
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
 from numbers import Integral
 from types import MappingProxyType
 from typing import Any, Literal, TypeVar
@@ -191,25 +190,19 @@ def _rows(parameters: type, table: Table) -> Mapping[int, Row]:
     return MappingProxyType({scale: build(scale) for scale in SCALES})
 
 
-def _in_benchmark_order(registered: dict[str, Any]) -> Mapping[str, Any]:
-    order = sorted(registered.values(), key=lambda o: (not o.common, CATEGORIES.index(o.category)))
-    return MappingProxyType({operation.name: operation for operation in order})
-
-
-@cache
-def corruptions() -> Mapping[str, Corruption]:
-    """All corruptions by name, the benchmark's fifteen first, in the papers' order."""
-    import robustgen.corruptions  # noqa: F401  (registers them)
-
+def registered_corruptions() -> Mapping[str, Corruption]:
+    """All corruptions registered so far, the benchmark's first, in the papers' order."""
     return _in_benchmark_order(_corruptions)
 
 
-@cache
-def perturbations() -> Mapping[str, Perturbation]:
-    """All perturbations by name, the benchmark's ten first, in the papers' order."""
-    import robustgen.perturbations  # noqa: F401  (registers them)
-
+def registered_perturbations() -> Mapping[str, Perturbation]:
+    """All perturbations registered so far, the benchmark's first, in the papers' order."""
     return _in_benchmark_order(_perturbations)
+
+
+def _in_benchmark_order(registered: dict[str, Any]) -> Mapping[str, Any]:
+    order = sorted(registered.values(), key=lambda o: (not o.common, CATEGORIES.index(o.category)))
+    return MappingProxyType({operation.name: operation for operation in order})
 
 
 def look_up(kind: str, name: str, known: Mapping[str, Any]) -> Any:

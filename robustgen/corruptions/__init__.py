@@ -8,5 +8,8 @@ published scripts ``make_imagenet_c.py``, ``make_imagenet_c_inception.py``,
 """
 
 from robustgen.corruptions import blur, digital, noise, weather
+from robustgen.registry import registered_corruptions
 
-__all__ = ["blur", "digital", "noise", "weather"]
+__all__ = ["CORRUPTIONS", "blur", "digital", "noise", "weather"]
+
+CORRUPTIONS = registered_corruptions()

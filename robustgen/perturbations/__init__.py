@@ -10,5 +10,8 @@ frames, uint8 (T, H, W, 3). Constants and definitions: Hendrycks & Dietterich
 """
 
 from robustgen.perturbations import blur, digital, noise, weather
+from robustgen.registry import registered_perturbations
 
-__all__ = ["blur", "digital", "noise", "weather"]
+__all__ = ["PERTURBATIONS", "blur", "digital", "noise", "weather"]
+
+PERTURBATIONS = registered_perturbations()
