@@ -297,7 +297,8 @@ def _explained(error: ValidationError, file: str, flags: Mapping[str, Any]) -> s
         within = f"{_dotted(location[:-1])}: " if len(location) > 1 else ""
         return f"{file}: {within}{UnknownNameError('key', str(location[-1]), fields)}"
     if isinstance(cause, RobustgenError):
-        return f"{where}: {cause}"
+        hint = "; name the images with --source" if key == "source" and key not in flags else ""
+        return f"{where}: {cause}{hint}"
     return f"{where}: {first['msg'][0].lower()}{first['msg'][1:]}, not {first['input']!r}"
 
 

@@ -197,7 +197,7 @@ def test_a_second_run_has_nothing_to_do(photos, tmp_path, undisturbed):
 def test_first_a_few_images_then_all(photos, tmp_path, undisturbed):
     make_c(photos, tmp_path / "out", *FEW, "--limit", "2")
     assert len(pictures(tmp_path / "out")) == 2 * 7
-    assert "14 images were there already" in make_c(photos, tmp_path / "out", *FEW).stdout
+    assert "14 images there already" in make_c(photos, tmp_path / "out", *FEW).stdout
     assert tree(tmp_path / "out") == undisturbed
 
 

@@ -1,0 +1,75 @@
+"""What must not change unnoticed: the random streams, and the JPEG encoder against Pillow's."""
+
+from io import BytesIO
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from robustgen import outcomes
+from robustgen.image import decode_jpeg, encode_jpeg
+from robustgen.plan import item_rng
+
+RNG = np.random.default_rng(0)
+NOISE = RNG.integers(0, 256, (61, 83, 3), dtype=np.uint8)
+SMOOTH = np.stack([np.add.outer(np.arange(64), np.arange(96)) + 30 * c for c in range(3)], axis=2).astype(
+    np.uint8
+)
+IMAGES = {
+    "noise": NOISE,
+    "smooth": SMOOTH,
+    "black": np.zeros((32, 32, 3), np.uint8),
+    "tiny": NOISE[:32, :33].copy(),
+}
+
+PINNED = [8210512383702425809, 3336261286374996146, 857411689141250124]
+
+
+def with_pillow(image, quality, optimise):
+    buffer = BytesIO()
+    Image.fromarray(image).save(buffer, "JPEG", quality=quality, optimize=optimise)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("name", IMAGES)
+@pytest.mark.parametrize("quality", [1, 5, 7, 10, 25, 40, 58, 65, 80, 85, 90, 95])
+@pytest.mark.parametrize("optimise", [True, False])
+def test_the_jpeg_encoder_gives_what_pillow_gives(name, quality, optimise):
+    ours, theirs = (
+        encode_jpeg(IMAGES[name], quality, optimise=optimise),
+        with_pillow(IMAGES[name], quality, optimise),
+    )
+    decoded = np.asarray(Image.open(BytesIO(theirs)))
+    assert np.array_equal(np.asarray(Image.open(BytesIO(ours))), decoded)
+    assert np.array_equal(decode_jpeg(ours), decoded)
+    assert abs(len(ours) - len(theirs)) <= 0.01 * len(theirs)
+
+
+def test_the_stream_of_an_output_is_pinned():
+    draws = item_rng(
+        0, "c", "imagenet", "fog", 3, "n01440764/ILSVRC2012_val_00000293.JPEG"
+    ).bit_generator.random_raw(3)
+    assert draws.tolist() == PINNED
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        (1, "c", "imagenet", "fog", 3, "a"),
+        (0, "p", "imagenet", "fog", 3, "a"),
+        (0, "c", "imagenet-64", "fog", 3, "a"),
+        (0, "c", "imagenet", "snow", 3, "a"),
+        (0, "c", "imagenet", "fog", 4, "a"),
+        (0, "c", "imagenet", "fog", 3, "b"),
+    ],
+)
+def test_every_part_of_the_identity_makes_another_stream(other):
+    ours = item_rng(0, "c", "imagenet", "fog", 3, "a").bit_generator.random_raw(4)
+    assert not np.any(ours == item_rng(*other).bit_generator.random_raw(4))
+
+
+def test_random_bits_are_uniform_in_every_position():
+    bits = outcomes.random_bits(np.random.default_rng(0), 100_000, "<u4")
+    ones = np.unpackbits(bits.view(np.uint8)).reshape(-1, 32).mean(axis=0)
+    assert bits.dtype == np.uint32 and len(bits) == 100_000
+    assert np.all(np.abs(ones - 0.5) < 5 * 0.5 / np.sqrt(100_000))
