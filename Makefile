@@ -9,9 +9,11 @@ export PYTHON VENV
 BIN := $(VENV)/bin
 # The oldest releases that pyproject.toml admits, in an environment of their own.
 LOWEST := build/lowest
+# PyTorch and a trained network, which nothing else needs.
+SCORE := build/score
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-lowest lint format bench clean
+.PHONY: help demo demo-score test test-lowest lint format bench clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,6 +21,9 @@ help: ## List the targets
 demo: $(VENV)/.installed ## Write out/demo-c and out/demo-p from built-in photographs
 	$(BIN)/robustgen make-c --dataset demo
 	$(BIN)/robustgen make-p --dataset demo --limit $(SEQUENCES)
+
+demo-score: $(SCORE)/.installed-score ## Score a real ImageNet classifier on C and P sets of twenty photographs
+	$(SCORE)/bin/python scripts/demo_score.py
 
 test: $(VENV)/.installed-test ## Run all tests
 	$(BIN)/python -m pytest
@@ -40,7 +45,7 @@ bench: $(VENV)/.installed-test ## Measure the speed of every corruption
 
 clean: ## Remove caches, builds and the outputs of demo and smoke runs, but not .venv
 	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	rm -rf out/demo-c out/demo-p out/smoke-c out/smoke-p
+	rm -rf out/demo-c out/demo-p out/demo-score out/smoke-c out/smoke-p
 	find robustgen tests scripts -name __pycache__ -prune -exec rm -rf {} +
 
 # --- environments --------------------------------------------------------------------------------
@@ -59,4 +64,9 @@ $(VENV)/.installed-dev: pyproject.toml scripts/setup.sh
 
 $(LOWEST)/.installed-test: pyproject.toml scripts/setup.sh scripts/lowest.txt
 	VENV=$(LOWEST) PIP_CONSTRAINT=scripts/lowest.txt scripts/setup.sh test
+	touch $@
+
+$(SCORE)/.installed-score: pyproject.toml scripts/setup.sh scripts/demo-score-requirements.txt
+	VENV=$(SCORE) scripts/setup.sh onnx,plot
+	$(SCORE)/bin/python -m pip --disable-pip-version-check --quiet install -r scripts/demo-score-requirements.txt
 	touch $@

@@ -110,6 +110,67 @@ def verify(directory: Path, jobs: int | None, deep: str | None, against: str | N
     sys.exit(1 if findings.problems else 0)
 
 
+@main.command()
+@click.argument("dataset", type=click.Path(path_type=Path))
+@click.option("--model", metavar="FILE", type=click.Path(path_type=Path), required=True, help="ONNX model.")
+@click.option("--output", metavar="DIR", type=click.Path(path_type=Path), required=True, help="For the .npz.")
+@click.option("--preprocessing", metavar="NAME", help="imagenet, cifar-10, cifar-100, or a YAML file.")
+@click.option("--mean", metavar="R,G,B", help="The model sees (scale * pixel - mean) / std.")
+@click.option("--std", metavar="R,G,B", help="Goes with --mean.")
+@click.option("--scale", metavar="X", help="Of the pixels, 0 to 255; default 1/255.")
+@click.option("--layout", metavar="AXES", help="NCHW or NHWC; default what the model says.")
+@click.option("--size", metavar="N", help="Resize the images to N x N, or to H,W.")
+@click.option("--classes", metavar="FILE", help="Class folders in the order of the model's outputs.")
+@click.option(
+    "--save", type=click.Choice(["logits", "top5"]), help="Default logits of C sets, top5 of P sets."
+)
+@click.option("--batch", type=click.IntRange(1), default=64, help="Images at once; default 64.")
+@click.option("--threads", type=click.IntRange(1), help="Default one a core.")
+@click.option("--provider", metavar="NAME", help="Of ONNX Runtime; default CPUExecutionProvider.")
+@click.option("--overwrite", is_flag=True, help="Remove other predictions from the output.")
+def predict(dataset: Path, model: Path, output: Path, **flags: Any) -> None:
+    """Run an ONNX model over DATASET, an output of make-c or make-p, and keep what it predicts."""
+    from robustgen import models, predicting
+
+    own = {name: flags.pop(name) for name in ("mean", "std", "scale", "layout", "size", "classes")}
+    flags |= {"threads": flags["threads"] or 0, "provider": flags["provider"] or models.CPU}
+    done = predicting.predict(dataset, model, output, flags=own, **flags)
+    click.echo(
+        f"{done.made} {done.noun} predicted in {_duration(done.seconds)}, {done.kept} were there already, "
+        f"in {_shown(output)} (preprocessing {done.preprocessing})"
+    )
+
+
+@main.command()
+@click.argument("predictions", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--baseline", metavar="NAME", help="alexnet (default for ImageNet), none, or a FILE.")
+@click.option(
+    "--format",
+    "layout",
+    type=click.Choice(["table", "markdown", "csv", "json", "latex"]),
+    default="table",
+    help="Default table.",
+)
+@click.option("--partial", is_flag=True, help="Score incomplete sets too, and say what is missing.")
+@click.option("--difficulty", type=click.IntRange(1, 3), default=1, help="Of perturbations; default 1.")
+@click.option("--dataset", metavar="DIR", type=click.Path(path_type=Path), help="Check the keys against it.")
+@click.option(
+    "--plot", metavar="FILE", type=click.Path(path_type=Path), help="Draw a chart: .png, .svg, .pdf."
+)
+def score(predictions: tuple[Path, ...], layout: str, plot: Path | None, **flags: Any) -> None:
+    """Print the papers' tables for PREDICTIONS, a folder for each model."""
+    from robustgen import plotting, scoring
+
+    if plot:
+        plotting.check(plot)
+    report = scoring.score(predictions, **flags)
+    click.echo(report.rendered(layout))
+    for note in report.notes:
+        click.echo(note, err=True)
+    if plot:
+        plotting.plot(report, plot)
+
+
 @main.command("list")
 @click.argument("name", required=False)
 def list_(name: str | None) -> None:
@@ -177,32 +238,41 @@ def _show_plan(plan: "Plan") -> None:
     cost = estimate(plan)
     click.echo(f"source   {plan.source.location}: {len(plan.keys)} images, {len(plan.refused)} refused")
     click.echo(f"output   {_shown(plan.output)}: {cost.outputs} outputs in {len(plan.arms)} arms")
-    click.echo(f"arms     {', '.join(arm.folder for arm in plan.arms)}")
+    levels: dict[str, list[str]] = {}
+    for arm in plan.arms:
+        levels.setdefault(arm.name, []).append(str(arm.level or ""))
+    named = [f"{name} {','.join(each)}".rstrip() for name, each in levels.items()]
+    click.echo(f"arms     {'; '.join(named)}")
     click.echo(f"about    {_bytes(cost.size)}, {_duration(cost.seconds)} (judged by one image)")
 
 
 def _show_summary(summary: "Summary", plan: "Plan") -> None:
-    noun = "images" if plan.recipe.kind == "c" else "sequences"
+    noun = "image" if plan.recipe.kind == "c" else "sequence"
     if summary.made:
         rate = summary.made / max(summary.seconds, 1e-9)
         click.echo(
-            f"{summary.made} {noun} in {summary.seconds:.1f} s ({rate:.1f} {noun}/s), "
+            f"{_count(summary.made, noun)} in {summary.seconds:.1f} s ({rate:.1f} {noun}s/s), "
             f"{_bytes(summary.size)}, in {_shown(plan.output)}"
         )
     elif not summary.failures:
-        click.echo(f"nothing to do: all {summary.kept} {noun} are in {_shown(plan.output)}")
+        click.echo(f"nothing to do: all {summary.kept} {noun}s are in {_shown(plan.output)}")
     if summary.made and summary.kept:
-        click.echo(f"{summary.kept} {noun} were there already")
+        click.echo(f"{_count(summary.kept, noun)} there already")
     if not summary.last:
         click.echo(
             "other shards are still at work; the last one, or robustgen verify, completes the manifest"
         )
     if summary.failures:
         click.echo(
-            f"{len(summary.failures)} failures, listed in {_shown(plan.output / 'errors.jsonl')}:", err=True
+            f"{_count(len(summary.failures), 'failure')}, listed in {_shown(plan.output / 'errors.jsonl')}:",
+            err=True,
         )
         for failure in summary.failures[:10]:
             click.echo(f"  {failure['key']!r}: {failure['reason']}", err=True)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' * (number != 1)}"
 
 
 def _shown(path: Path) -> Path:

@@ -1,0 +1,379 @@
+"""Predictions on disk: one `.npz` for each corruption and severity, or for each perturbation.
+
+    clean.npz  fog/1.npz ... fog/5.npz          of a C set
+    tilt.npz   shot_noise.npz  shot_noise_2.npz of a P set
+
+Each holds, for N images (or N sequences of T frames) and K classes,
+
+    logits        (N, K) or (N, T, K), float        or, instead of it,
+    top1, top5    (N,), (N, 5) or (N, T), (N, T, 5), int32, best first, and classes (), the number K
+    labels        (N,), int64; may be left out for a P set
+    keys          (N,), str
+"""
+
+import hashlib
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import IO, Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from robustgen.datasets import arm_called, difference
+from robustgen.errors import ArgumentError, SourceError
+from robustgen.metrics import top_classes
+from robustgen.plan import CLEAN, Arm, Kind
+from robustgen.storage import rename, temporary_folder
+
+Saved = Literal["logits", "top5"]
+ABOUT = "predictions.json"
+_CHUNK_BYTES = 1 << 26
+
+
+# --- writing -------------------------------------------------------------------------------------
+
+
+def path_of(root: Path, folder: str) -> Path:
+    """The file of the arm `folder`, for instance ``fog/3``, below `root`."""
+    return root / f"{folder}.npz"
+
+
+def write(
+    root: str | Path,
+    arm: Arm | str,
+    keys: Sequence[str],
+    labels: ArrayLike | None,
+    logits: ArrayLike,
+    save: Saved = "logits",
+) -> Path:
+    """Write what a model says of one arm; this is all that `robustgen score` needs.
+
+    Parameters
+    ----------
+    root : path
+        Folder of the model's predictions; made if need be.
+    arm : Arm or str
+        ``"fog/3"``, ``"clean"``, ``"tilt"``, ...
+    keys : sequence of str
+    labels : array_like, (N,), integer, optional
+    logits : array_like, (N, K) or (N, T, K), float
+    save : {"logits", "top5"}
+        Whether to keep the logits, or only the five best classes.
+
+    Raises
+    ------
+    ArgumentError
+        The logits hold NaN, or shapes do not fit each other.
+    """
+    folder = arm if isinstance(arm, str) else arm.folder
+    scores = np.asarray(logits)
+    best = top_classes(scores, 5 if save == "top5" else 1)
+    outputs = {"logits": scores} if save == "logits" else top5_entries(best, scores.shape[-1])
+    path = pack(Path(root), folder, keys, labels, outputs)
+    try:
+        PredictionFile(path, arm_called(folder, "p" if scores.ndim == 3 else "c")).check()
+    except SourceError:
+        path.unlink()
+        raise
+    return path
+
+
+def top5_entries(best: NDArray[Any], classes: int) -> dict[str, NDArray[Any]]:
+    """What is kept instead of logits: `best` (..., 5), and from how many classes."""
+    lists = best.astype(np.int32, copy=False)
+    return {"top1": lists[..., 0], "top5": lists, "classes": np.array(classes)}
+
+
+def pack(
+    root: Path,
+    folder: str,
+    keys: Sequence[str],
+    labels: ArrayLike | None,
+    outputs: Mapping[str, NDArray[Any]],
+) -> Path:
+    """Write the file of the arm `folder`, whole or not at all."""
+    entries = dict(outputs)
+    if labels is not None:
+        entries["labels"] = np.asarray(labels, np.int64)
+    entries["keys"] = np.array(keys, np.str_)
+    temporary = temporary_folder(root) / f"{folder.replace('/', '-')}.npz"
+    temporary.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(temporary, "w") as archive:
+        for name, array in entries.items():
+            # Logits hardly shrink; keys, in four bytes a letter, do.
+            method = zipfile.ZIP_STORED if name == "logits" else zipfile.ZIP_DEFLATED
+            entry = zipfile.ZipInfo(f"{name}.npy")
+            entry.compress_type = method
+            with archive.open(entry, "w", force_zip64=True) as file:
+                np.lib.format.write_array(file, array, allow_pickle=False)
+    rename(temporary, path_of(root, folder))
+    return path_of(root, folder)
+
+
+# --- reading -------------------------------------------------------------------------------------
+
+
+@contextmanager
+def named(path: Path) -> Iterator[None]:
+    """Put `path` before the message of whatever turns out to be wrong with it."""
+    try:
+        yield
+    except SourceError:
+        raise
+    except ArgumentError as error:
+        raise SourceError(f"{path}: {error}") from error
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile, EOFError) as error:
+        raise SourceError(f"{path}: no whole file of predictions ({error})") from error
+
+
+@dataclass(eq=False)
+class PredictionFile:
+    """One `.npz`, of which logits are read in pieces.
+
+    Parameters
+    ----------
+    path : Path
+    arm : Arm
+    """
+
+    path: Path
+    arm: Arm
+
+    @cached_property
+    def small(self) -> dict[str, NDArray[Any]]:
+        """All entries but logits and lists."""
+        with named(self.path), np.load(self.path, allow_pickle=False) as archive:
+            return {name: archive[name] for name in ("keys", "labels", "classes") if name in archive}
+
+    @cached_property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shapes of logits, top1 and top5, as far as they are there."""
+        with named(self.path), zipfile.ZipFile(self.path) as archive:
+            names = {name.removesuffix(".npy") for name in archive.namelist()}
+            return {name: self._header(archive, name)[0] for name in names & {"logits", "top1", "top5"}}
+
+    @staticmethod
+    def _header(archive: zipfile.ZipFile, name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
+        with archive.open(f"{name}.npy") as file:
+            return _read_header(file)
+
+    @property
+    def has_logits(self) -> bool:
+        """Whether there are logits, rather than lists of the best classes."""
+        return "logits" in self.shapes
+
+    @property
+    def outputs(self) -> tuple[int, ...]:
+        """(N,) or (N, T)."""
+        return self.shapes["logits"][:-1] if self.has_logits else self.shapes["top1"]
+
+    @property
+    def classes(self) -> int | None:
+        """K, as far as the file tells."""
+        if self.has_logits:
+            return self.shapes["logits"][-1]
+        return int(self.small["classes"]) if "classes" in self.small else None
+
+    @property
+    def lists(self) -> int:
+        """How many of the best classes there are: 5, or fewer where a model has not as many."""
+        return min(5, self.classes or 5) if self.has_logits or "top5" in self.shapes else 1
+
+    @cached_property
+    def keys(self) -> tuple[str, ...]:
+        """Names of the images or sequences."""
+        return tuple(str(key) for key in self.small["keys"])
+
+    @property
+    def labels(self) -> NDArray[Any] | None:
+        """True classes, (N,)."""
+        return self.small.get("labels")
+
+    def check(self) -> None:
+        """Raise a SourceError if the entries do not fit each other; logits are looked at in `best`."""
+        with named(self.path):
+            self._check_names()
+            self._check_shapes()
+            self._check_labels()
+
+    def _check_names(self) -> None:
+        if not (self.has_logits or "top1" in self.shapes):
+            raise ArgumentError("has neither logits nor top1 and top5")
+        if "keys" not in self.small or self.small["keys"].dtype.kind != "U" or self.small["keys"].ndim != 1:
+            raise ArgumentError("has no list of keys")
+        if len(set(self.keys)) != len(self.keys):
+            raise ArgumentError("has a key twice")
+
+    def _check_shapes(self) -> None:
+        name = "logits" if self.has_logits else "top1"
+        if len(self.outputs) not in (1, 2) or 0 in self.shapes[name]:
+            raise ArgumentError(f"{name} have the shape {self.shapes[name]}")
+        if len(self.keys) != self.outputs[0]:
+            raise ArgumentError(f"{len(self.keys)} keys for {self.outputs[0]} predictions")
+        if not self.has_logits and self.shapes.get("top5", (*self.outputs, 5)) != (*self.outputs, 5):
+            raise ArgumentError(f"top5 has the shape {self.shapes['top5']}, not {(*self.outputs, 5)}")
+
+    @property
+    def _of_sequences(self) -> bool:
+        return len(self.outputs) == 2
+
+    def _check_labels(self) -> None:
+        labels = self.labels
+        if labels is None and self._of_sequences:
+            return
+        if labels is None or labels.dtype.kind not in "iu" or labels.ndim != 1:
+            raise ArgumentError("has no list of integer labels")
+        if len(labels) != len(self.keys):
+            raise ArgumentError(f"{len(labels)} labels for {len(self.keys)} keys")
+        if labels.min() < 0 or (self.classes and labels.max() >= self.classes):
+            most = f"0 to {self.classes - 1}" if self.classes else "0 or more"
+            raise ArgumentError(f"labels must be {most}, not {labels.min()} to {labels.max()}")
+
+    def best(self, count: int) -> Iterator[NDArray[Any]]:
+        """The `count` best classes, (n, count) or (n, T, count), in pieces.
+
+        Raises
+        ------
+        SourceError
+            The logits hold NaN, or the file is not whole.
+        """
+        with named(self.path):
+            if self.has_logits:
+                for rows in self._rows("logits"):
+                    yield top_classes(rows, count)
+            elif count == 1:
+                yield from (self._in_range(rows)[..., None] for rows in self._rows("top1"))
+            else:
+                yield from map(self._in_range, self._rows("top5"))
+
+    def _in_range(self, rows: NDArray[Any]) -> NDArray[Any]:
+        if rows.dtype.kind not in "iu":
+            raise ArgumentError(f"top1 and top5 must be integers, not {rows.dtype}")
+        if rows.min() < 0 or (self.classes and rows.max() >= self.classes):
+            raise ArgumentError(f"predicted classes {rows.min()} to {rows.max()} are out of range")
+        return rows
+
+    def _rows(self, name: str) -> Iterator[NDArray[Any]]:
+        with zipfile.ZipFile(self.path) as archive, archive.open(f"{name}.npy") as file:
+            shape, dtype = _read_header(file)
+            row_bytes = dtype.itemsize * int(np.prod(shape[1:]))
+            step = max(1, _CHUNK_BYTES // max(1, row_bytes))
+            for start in range(0, shape[0], step):
+                rows = min(step, shape[0] - start)
+                data = file.read(rows * row_bytes)
+                if len(data) < rows * row_bytes:
+                    raise ArgumentError(f"{name} is cut off")
+                yield np.frombuffer(data, dtype).reshape(rows, *shape[1:])
+
+
+def _read_header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    version = np.lib.format.read_magic(file)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, by_columns, dtype = read(file)
+    if by_columns and len(shape) > 1:
+        raise ArgumentError("its arrays must be in C order (np.ascontiguousarray)")
+    if dtype.hasobject:
+        raise ArgumentError("holds Python objects")
+    return shape, dtype
+
+
+# --- folders -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """All that one model says of one C or P set.
+
+    Attributes
+    ----------
+    root : Path
+    kind : {"c", "p"}
+    files : dict of str to PredictionFile
+        By the folder of the arm; all of the same images.
+    """
+
+    root: Path
+    kind: Kind
+    files: dict[str, PredictionFile]
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Names of the images, sorted."""
+        return tuple(sorted(next(iter(self.files.values())).keys))
+
+    @property
+    def classes(self) -> int | None:
+        """How many classes the model tells apart, as far as the files say."""
+        return next(iter(self.files.values())).classes
+
+
+def open_predictions(root: Path) -> Predictions:
+    """Find and check all files of predictions in the folder `root`.
+
+    Raises
+    ------
+    SourceError
+        There are none, they are of several sets, or one is malformed; the message names the file.
+    """
+    if not root.is_dir():
+        raise SourceError(f"{root}: not a folder of predictions")
+    paths = sorted([*root.glob("*.npz"), *root.glob("*/*.npz")])
+    folders = [path.relative_to(root).with_suffix("").as_posix() for path in paths]
+    kind = _kind(root, folders)
+    files = {
+        folder: PredictionFile(path, arm_called(folder, kind))
+        for folder, path in zip(folders, paths, strict=True)
+    }
+    for file in files.values():
+        file.check()
+        _check_axes(file, kind)
+    _check_alike([*files.values()])
+    return Predictions(root, kind, files)
+
+
+def _kind(root: Path, folders: list[str]) -> Kind:
+    severities = [folder for folder in folders if "/" in folder]
+    sequences = [folder for folder in folders if "/" not in folder and folder != CLEAN]
+    if severities and sequences:
+        raise SourceError(
+            f"{root}: mixes predictions of a C set ({severities[0]}) and of a P set ({sequences[0]})"
+        )
+    if not severities and not sequences:
+        raise SourceError(f"{root}: holds no predictions (<corruption>/<severity>.npz or <perturbation>.npz)")
+    return "c" if severities else "p"
+
+
+def _check_axes(file: PredictionFile, kind: Kind) -> None:
+    wanted = 1 if kind == "c" else 2
+    if len(file.outputs) != wanted:
+        shape = file.shapes["logits" if file.has_logits else "top1"]
+        what = "one row an image" if kind == "c" else "one row a frame, (sequences, frames, ...)"
+        raise SourceError(f"{file.path}: predictions of the shape {shape} are not {what}")
+
+
+def _check_alike(files: list[PredictionFile]) -> None:
+    """All arms must show the same images, with the same labels, to the same model."""
+    first = files[0]
+    known = _labelled(first)
+    for file in files[1:]:
+        if file.classes != first.classes and file.classes and first.classes:
+            raise SourceError(f"{file.path}: {file.classes} classes, where {first.path} has {first.classes}")
+        if (own := _labelled(file)) != known:
+            if own.keys() != known.keys():
+                reason = difference(tuple(own), tuple(known), "keys")
+                raise SourceError(f"{file.path}: not the images of {first.path}: {reason}")
+            raise SourceError(f"{file.path}: other labels than in {first.path}")
+
+
+def _labelled(file: PredictionFile) -> dict[str, int]:
+    labels = file.labels
+    return dict(zip(file.keys, [-1] * len(file.keys) if labels is None else labels.tolist(), strict=True))
+
+
+def digest_of(keys: Sequence[str]) -> str:
+    """A SHA-256 that tells one list of images from another."""
+    return hashlib.sha256("\0".join(keys).encode("utf-8", "surrogateescape")).hexdigest()

@@ -1,0 +1,259 @@
+"""From pixels to what a model takes: `Preprocessing`, read from a small YAML file and from flags.
+
+mean: [0.485, 0.456, 0.406]     # the model sees (scale * pixel - mean) / std, pixels from 0 to 255
+std: [0.229, 0.224, 0.225]
+scale: 0.00392156862745098      # 1/255, unless given
+layout: NCHW                    # or NHWC; unless given, what the model says
+size: 224                       # or [height, width]; images of another size are resized to it
+classes: wnids.txt              # class folders in the order of the model's outputs, or a list of them
+"""
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from robustgen.config import read_yaml
+from robustgen.errors import ConfigError, UnknownNameError
+
+Pixels = NDArray[np.uint8]
+Layout = Literal["NCHW", "NHWC"]
+Colour = tuple[float, float, float]
+
+
+@dataclass(frozen=True)
+class Preprocessing:
+    """What happens to pixels before the model sees them: ``(scale * pixel - mean) / std``.
+
+    Attributes
+    ----------
+    mean, std : tuple of three floats
+        Of red, green and blue.
+    scale : float
+    layout : {"NCHW", "NHWC"}, optional
+        None: as the model says, and NCHW if it does not say.
+    size : (int, int), optional
+        Height and width to which other images are resized (bilinear); None: they have to fit.
+    classes : tuple of str, optional
+        Class folders in the order of the model's outputs.
+    """
+
+    mean: Colour
+    std: Colour
+    scale: float = 1 / 255
+    layout: Layout | None = None
+    size: tuple[int, int] | None = None
+    classes: tuple[str, ...] | None = None
+
+    def normalised(self, pixels: Pixels, layout: Layout, dtype: np.dtype[Any]) -> NDArray[Any]:
+        """Uint8 (n, H, W, 3) as the model takes it: (n, 3, H, W) or (n, H, W, 3) of `dtype`."""
+        first = layout == "NCHW"
+        n, height, width, _ = pixels.shape
+        out = np.empty((n, 3, height, width) if first else pixels.shape, dtype)
+        for channel, table in enumerate(self._tables(dtype)):
+            place = (slice(None), channel) if first else (..., channel)
+            out[place] = table[pixels[..., channel]]
+        return out
+
+    def _tables(self, dtype: np.dtype[Any]) -> NDArray[Any]:
+        """The value of each of the 256 levels in each channel, (3, 256)."""
+        mean, std = np.array(self.mean)[:, None], np.array(self.std)[:, None]
+        tables: NDArray[Any] = ((self.scale * np.arange(256.0) - mean) / std).astype(dtype)
+        return tables
+
+    def resized(self, pixels: Pixels) -> Pixels:
+        """An image (H, W, 3) or frames (T, H, W, 3) at `size`."""
+        if self.size is None or pixels.shape[-3:-1] == self.size:
+            return pixels
+        if pixels.ndim == 4:
+            return np.stack([self.resized(frame) for frame in pixels])
+        image = Image.fromarray(pixels).resize(self.size[::-1], Image.Resampling.BILINEAR)
+        return np.asarray(image)
+
+    def settings(self) -> dict[str, Any]:
+        """What decides the predictions, as plain values."""
+        return json.loads(json.dumps(vars(self)))  # type: ignore[no-any-return]
+
+
+PRESETS: Final[Mapping[str, Preprocessing]] = {
+    "imagenet": Preprocessing((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
+    "cifar-10": Preprocessing((0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)),
+    "cifar-100": Preprocessing((0.5071, 0.4865, 0.4409), (0.2673, 0.2564, 0.2762)),
+}
+"""Mean and standard deviation of the training images, as most published models are trained with."""
+
+
+def load(name: str | None, flags: Mapping[str, Any], default: str) -> Preprocessing:
+    """Read a preset or a YAML file and put the command line's `flags` over it.
+
+    Parameters
+    ----------
+    name : str, optional
+        One of `PRESETS`, or a file.
+    flags : mapping
+        Field to text, or None where the flag was not given.
+    default : str
+        The preset that fits the data set.
+
+    Raises
+    ------
+    ConfigError
+        One line that names the file or the flag, the key and what is wrong.
+    """
+    base, where = PRESETS[default], {}
+    given: dict[str, Any] = {}
+    if name in PRESETS:
+        base = PRESETS[str(name)]
+    elif name is not None:
+        given = _from_file(Path(name))
+        where = {key: f"{name}: {key}" for key in given}
+    for key, text in flags.items():
+        if text is not None:
+            given[key], where[key] = text, f"--{key}"
+    _check_together(given, where)
+    return replace(base, **{key: _checked(where[key], key, value) for key, value in given.items()})
+
+
+def _from_file(path: Path) -> dict[str, Any]:
+    if not path.exists() and path.suffix not in (".yaml", ".yml"):
+        raise UnknownNameError("preprocessing", str(path), [*PRESETS, "a YAML file"])
+    content = read_yaml(path)
+    known = [each.name for each in fields(Preprocessing)]
+    for key in content:
+        if key not in known:
+            raise ConfigError(f"{path}: {UnknownNameError('key', str(key), known)}")
+    if isinstance(content.get("classes"), str):
+        content["classes"] = str(path.parent / content["classes"])
+    return content
+
+
+def _check_together(given: Mapping[str, Any], where: Mapping[str, str]) -> None:
+    # A mean for pixels from 0 to 1 under a scale for 0 to 255 gives plausible wrong predictions.
+    for key in ("mean", "std", "scale"):
+        lacking = [other for other in ("mean", "std") if key in given and other not in given]
+        if lacking:
+            raise ConfigError(f"{where[key]}: needs {' and '.join(lacking)} beside it")
+
+
+def _checked(where: str, key: str, value: Any) -> Any:
+    try:
+        return _CHECKS[key](value)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, ConfigError):
+            raise ConfigError(f"{where}: {error}") from error
+        raise ConfigError(f"{where}: {_WANTED[key]}, not {value!r}") from error
+
+
+def _numbers(value: Any) -> list[float]:
+    parts = value.split(",") if isinstance(value, str) else value if isinstance(value, list) else [value]
+    numbers = [float(part) for part in parts if not isinstance(part, bool)]
+    if len(numbers) != len(parts) or not all(map(math.isfinite, numbers)):
+        raise ValueError
+    return numbers
+
+
+def _colour(value: Any) -> tuple[float, ...]:
+    numbers = _numbers(value)
+    if len(numbers) not in (1, 3):
+        raise ValueError
+    return tuple(numbers * (3 // len(numbers)))
+
+
+def _positive_colour(value: Any) -> tuple[float, ...]:
+    if min(numbers := _colour(value)) <= 0:
+        raise ValueError
+    return numbers
+
+
+def _scale(value: Any) -> float:
+    (number,) = _numbers(value)
+    if number <= 0:
+        raise ValueError
+    return number
+
+
+def _layout(value: Any) -> str:
+    if str(value).upper() not in ("NCHW", "NHWC"):
+        raise ValueError
+    return str(value).upper()
+
+
+def _size(value: Any) -> tuple[int, int]:
+    sides = [int(number) for number in _numbers(value) if number == int(number) and number > 0]
+    if len(sides) != len(_numbers(value)) or len(sides) > 2:
+        raise ValueError
+    return sides[0], sides[-1]
+
+
+def _classes(value: Any) -> tuple[str, ...]:
+    names = class_list(Path(value)) if isinstance(value, str) else [str(name) for name in value]
+    if not names:
+        raise ConfigError("lists no class")
+    repeated = next((name for i, name in enumerate(names) if name in names[:i]), None)
+    if repeated is not None:
+        raise ConfigError(f"{repeated!r} stands twice")
+    return tuple(names)
+
+
+_CHECKS = {
+    "mean": _colour,
+    "std": _positive_colour,
+    "scale": _scale,
+    "layout": _layout,
+    "size": _size,
+    "classes": _classes,
+}
+_WANTED = {
+    "mean": "must be one number, or three",
+    "std": "must be one positive number, or three",
+    "scale": "must be a positive number",
+    "layout": "must be NCHW or NHWC",
+    "size": "must be a number of pixels, or height and width",
+    "classes": "must be a file, or a list of class folders",
+}
+
+
+def class_list(path: Path) -> list[str]:
+    """Names of class folders from a file.
+
+    Parameters
+    ----------
+    path : Path
+        One name a line (of ``n01440764 tench`` the first word); a JSON list; or Keras's JSON object
+        ``{"0": ["n01440764", "tench"], ...}``.
+
+    Raises
+    ------
+    ConfigError
+        It cannot be read, or holds something else.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+        return _from_json(text) if text.lstrip().startswith(("[", "{")) else _from_lines(text)
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError, IndexError) as error:
+        raise ConfigError(f"{path} is no list of class folders") from error
+
+
+def _from_json(text: str) -> list[str]:
+    content = json.loads(text)
+    if isinstance(content, dict):
+        content = [content[str(i)] for i in range(len(content))]
+    names = [entry[0] if isinstance(entry, list) else entry for entry in content]
+    if not all(isinstance(name, str) for name in names):
+        raise ValueError
+    return names
+
+
+def _from_lines(text: str) -> list[str]:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    # Only WordNet's identifiers are parted from what follows: other folders may have spaces in their names.
+    return [found[0] if (found := re.match(r"n\d{8}(?=\s)", line)) else line for line in lines]

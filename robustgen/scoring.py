@@ -1,0 +1,156 @@
+"""`robustgen score`: checks that predictions belong together and are whole, and reports on them."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from robustgen.baselines import ALEXNET, Baseline, read_baseline
+from robustgen.datasets import difference, open_dataset
+from robustgen.errors import ArgumentError, ConfigError, SourceError
+from robustgen.plan import CLEAN
+from robustgen.predictions import ABOUT, Predictions, named, open_predictions
+from robustgen.reporting import COMMON, Measure, Report
+from robustgen.results import Scores, read_scores
+
+_IMAGENET_CLASSES: Final = 1000
+# Those whose images AlexNet's numbers were measured on, but for the crop.
+_ALEXNET_EDITIONS: Final = ("imagenet", "imagenet-inception")
+
+
+def score(
+    folders: Sequence[Path],
+    *,
+    baseline: str | None = None,
+    partial: bool = False,
+    difficulty: int = 1,
+    dataset: Path | None = None,
+) -> Report:
+    """Score the predictions in `folders`, one model each, on the same images.
+
+    Parameters
+    ----------
+    folders : sequence of Path
+    baseline : str, optional
+        ``"alexnet"``, ``"none"`` or a file for `read_baseline`; otherwise AlexNet where the predictions are
+        of ImageNet's classes at its size, and none elsewhere.
+    partial : bool
+        Whether to score sets that are not complete.
+    difficulty : int
+        Of the perturbations.
+    dataset : Path, optional
+        The C or P set, to hold the keys of the predictions against.
+
+    Raises
+    ------
+    RobustgenError
+        Something is missing, malformed, or does not belong together; one line says what.
+    """
+    opened = [open_predictions(folder) for folder in folders]
+    _check_mixture(opened)
+    if dataset:
+        _check_keys(opened[0], dataset)
+    notes: list[str] = []
+    chosen = _chosen_baseline(baseline, opened, difficulty, notes)
+    names = _names(folders)
+    models = [read_scores(each, name, difficulty) for each, name in zip(opened, names, strict=True)]
+    for folder, model in zip(folders, models, strict=True):
+        _check_complete(folder, model, partial, notes)
+    report = Report(models, chosen, difficulty, notes)
+    if not any(report.averaged(measure) for measure in _measured(report, baseline)):
+        raise SourceError("the folders share no corruption or perturbation that could be scored")
+    return report
+
+
+def _measured(report: Report, baseline: str | None) -> list[Measure]:
+    try:
+        return report.measures()
+    except ArgumentError as error:
+        raise ConfigError(f"--baseline {baseline or 'alexnet'}: {error}") from error
+
+
+def _names(folders: Sequence[Path]) -> list[str]:
+    """The folders' own names, or their paths where these are not enough."""
+    names = [folder.resolve().name for folder in folders]
+    return names if len(set(names)) == len(names) else [str(folder) for folder in folders]
+
+
+def _check_mixture(opened: Sequence[Predictions]) -> None:
+    first = opened[0]
+    for other in opened[1:]:
+        if other.kind != first.kind:
+            kinds = {"c": "a C set", "p": "a P set"}
+            raise SourceError(
+                f"{first.root} is of {kinds[first.kind]}, {other.root} of {kinds[other.kind]}: "
+                f"score them one after the other"
+            )
+        if other.keys != first.keys:
+            reason = difference(other.keys, first.keys, "keys")
+            raise SourceError(f"{other.root}: not the images of {first.root}: {reason}")
+        own, known = (_about(each).get("source_digest") for each in (other, first))
+        if own and known and own != known:
+            raise SourceError(f"{other.root}: made from other source images than {first.root}")
+
+
+def _check_keys(predictions: Predictions, dataset: Path) -> None:
+    data = open_dataset(dataset)
+    if data.kind != predictions.kind:
+        raise SourceError(f"{predictions.root}: not predictions of {dataset}, which is of the other kind")
+    wanted = tuple(sorted(data.keys(data.arms[0])))
+    if predictions.keys != wanted:
+        reason = difference(predictions.keys, wanted, "keys")
+        raise SourceError(f"{predictions.root}: not the images of {dataset}: {reason}")
+
+
+def _about(predictions: Predictions) -> dict[str, Any]:
+    path = predictions.root / ABOUT
+    if not path.exists():
+        return {}
+    with named(path):
+        about = json.loads(path.read_bytes())
+        return about if isinstance(about, dict) else {}
+
+
+def _chosen_baseline(
+    text: str | None, opened: Sequence[Predictions], difficulty: int, notes: list[str]
+) -> Baseline | None:
+    if text not in (None, "alexnet", "none"):
+        return read_baseline(Path(str(text)))
+    why = _against_alexnet(opened, difficulty)
+    if text == "alexnet" and why:
+        raise ConfigError(f"--baseline alexnet: {why}; give a file, or none")
+    if text is None and why:
+        notes.append(f"not normalised: {why}")
+    return None if text == "none" or why else ALEXNET
+
+
+def _against_alexnet(opened: Sequence[Predictions], difficulty: int) -> str | None:
+    """Why AlexNet's numbers do not fit these predictions, if so."""
+    if opened[0].kind == "p" and difficulty > 1:
+        return "AlexNet's numbers are those of difficulty 1"
+    for each in opened:
+        # Some models have an output for the background.
+        if (each.classes or _IMAGENET_CLASSES) not in (_IMAGENET_CLASSES, _IMAGENET_CLASSES + 1):
+            return f"AlexNet's numbers are for ImageNet's 1000 classes, {each.root} has {each.classes}"
+        edition = _about(each).get("edition")
+        if edition and edition not in _ALEXNET_EDITIONS:
+            return f"AlexNet's numbers are for ImageNet at 224 pixels, {each.root} is of edition {edition}"
+    return None
+
+
+def _check_complete(folder: Path, model: Scores, partial: bool, notes: list[str]) -> None:
+    if model.kind == "c" and model.clean_error is None:
+        notes.append(f"{folder}: no {CLEAN}.npz, so no clean error and no score that needs it")
+    if not model.missing:
+        return
+    missing = _shortened(model)
+    if not partial:
+        raise SourceError(f"{folder}: incomplete, lacks {missing} (--partial scores what is there)")
+    notes.append(f"{folder}: incomplete, lacks {missing}; means are over what is there")
+
+
+def _shortened(model: Scores) -> str:
+    """The missing arms; a corruption that is missing altogether by its name alone."""
+    absent = [name for name in COMMON["c"] if name not in model.severities] if model.kind == "c" else []
+    single = [arm for arm in model.missing if arm.partition("/")[0] not in absent]
+    return ", ".join(absent + single)

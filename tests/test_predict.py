@@ -1,0 +1,614 @@
+"""`robustgen predict` with a classifier of digits: every layout of data sets, going on, and wrong input."""
+
+import fcntl
+import json
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from digits import (
+    PLAIN,
+    expected_logits,
+    logarithm,
+    pictures,
+    put_cifar,
+    put_folder,
+    put_model,
+    put_other_input,
+)
+from helpers import cli, cli_error, pixels_of, tree
+from PIL import Image
+
+from robustgen import models, predicting, preprocessing
+from robustgen.datasets import open_dataset
+from robustgen.predictions import write
+from robustgen.video import read_sequence
+
+IMAGES = 30
+FEW_C = ("--corruptions", "gaussian_noise,fog", "--severities", "3,1", "--jobs", "1")
+FEW_P = ("--perturbations", "gaussian_noise,brightness", "--difficulty", "1,2", "--jobs", "1", "--limit", "6")
+ARMS = ["clean", "fog/1", "fog/3", "gaussian_noise/1", "gaussian_noise/3"]
+
+
+@pytest.fixture(scope="session")
+def model(tmp_path_factory):
+    return put_model(tmp_path_factory.mktemp("model") / "digits.onnx")
+
+
+@pytest.fixture(scope="session")
+def digits(tmp_path_factory):
+    return put_folder(tmp_path_factory.mktemp("digits") / "digits", IMAGES)
+
+
+def made(command, source, output, *flags):
+    cli(command, "--source", source, "--output", output, *flags)
+    return output
+
+
+@pytest.fixture(scope="session")
+def folder_c(digits, tmp_path_factory):
+    flags = ("--edition", "folder", "--scale", "32", "--quality", "95")
+    return made("make-c", digits, tmp_path_factory.mktemp("folder") / "c", *flags, *FEW_C)
+
+
+@pytest.fixture(scope="session")
+def cifar_c(tmp_path_factory):
+    root = tmp_path_factory.mktemp("cifar-c")
+    return made("make-c", put_cifar(root, IMAGES), root / "c", "--dataset", "cifar-10", *FEW_C)
+
+
+@pytest.fixture(scope="session")
+def folder_p(digits, tmp_path_factory):
+    flags = ("--edition", "folder", "--scale", "32")
+    return made("make-p", digits, tmp_path_factory.mktemp("folder") / "p", *flags, *FEW_P)
+
+
+@pytest.fixture(scope="session", params=["mp4", "png", "npy"])
+def set_p(request, digits, folder_p, tmp_path_factory):
+    if request.param == "mp4":
+        return folder_p
+    root = tmp_path_factory.mktemp(f"p-{request.param}")
+    flags = ("--edition", "folder", "--scale", "32", "--format", request.param)
+    return made("make-p", digits, root / "p", *flags, *FEW_P)
+
+
+@pytest.fixture
+def names(tmp_path):
+    """A class list, in an order that is not the sorted one."""
+    path = tmp_path / "names.txt"
+    path.write_text("".join(f"digit {i}\n" for i in range(10)))
+    return path
+
+
+def predict(dataset, model, output, *flags, status=0):
+    return cli("predict", dataset, "--model", model, "--output", output, *PLAIN, *flags, status=status)
+
+
+def held(output, arm):
+    with np.load(output / f"{arm}.npz") as archive:
+        return dict(archive)
+
+
+def files_of(output):
+    return sorted(p.relative_to(output).with_suffix("").as_posix() for p in output.rglob("*.npz"))
+
+
+# --- what is written -----------------------------------------------------------------------------
+
+
+def test_logits_of_a_tree_are_those_of_the_classifier(folder_c, model, tmp_path):
+    predict(folder_c, model, tmp_path / "p", "--batch", "7")
+    assert files_of(tmp_path / "p") == ARMS
+    for arm in ARMS:
+        found = held(tmp_path / "p", arm)
+        assert set(found) == {"logits", "labels", "keys"}
+        assert list(found["keys"]) == sorted(
+            p.relative_to(folder_c / arm).as_posix() for p in (folder_c / arm).rglob("*.JPEG")
+        )
+        assert [f"digit {label}" for label in found["labels"]] == [
+            key.partition("/")[0] for key in found["keys"]
+        ]
+        images = np.stack([pixels_of(folder_c / arm / key) for key in found["keys"]])
+        np.testing.assert_allclose(found["logits"], expected_logits(images), atol=1e-4)
+        assert found["logits"].dtype == np.float32
+
+
+def test_the_classifier_is_good_on_clean_digits(folder_c, model, tmp_path):
+    predict(folder_c, model, tmp_path / "p")
+    clean = held(tmp_path / "p", "clean")
+    assert np.mean(clean["logits"].argmax(1) == clean["labels"]) > 0.85
+
+
+def test_logits_of_arrays_are_those_of_the_classifier(cifar_c, model, tmp_path):
+    predict(cifar_c, model, tmp_path / "p")
+    assert files_of(tmp_path / "p") == ARMS
+    images, labels = pictures(IMAGES)
+    clean = held(tmp_path / "p", "clean")
+    np.testing.assert_allclose(clean["logits"], expected_logits(images), atol=1e-4)
+    np.testing.assert_array_equal(clean["labels"], labels)
+    assert list(clean["keys"][:2]) == ["00000", "00001"]
+    # Severity 3 was asked for first, and so comes first in the array.
+    rows = np.load(cifar_c / "fog.npy")
+    for arm, stretch in (("fog/3", rows[:IMAGES]), ("fog/1", rows[IMAGES:])):
+        np.testing.assert_allclose(held(tmp_path / "p", arm)["logits"], expected_logits(stretch), atol=1e-4)
+
+
+def test_top5_of_sequences_in_every_format(set_p, model, names, tmp_path):
+    arrays = any(set_p.glob("*.npy"))
+    predict(set_p, model, tmp_path / "p", *(() if arrays else ("--classes", names)))
+    assert files_of(tmp_path / "p") == ["brightness", "gaussian_noise", "gaussian_noise_2"]
+    for arm in files_of(tmp_path / "p"):
+        found = held(tmp_path / "p", arm)
+        if arrays:
+            frames = read_sequence(set_p / f"{arm}.npy")
+        else:
+            frames = np.stack([read_sequence(set_p / arm / key) for key in found["keys"]])
+        logits = expected_logits(frames)
+        assert found["top5"].shape == (*frames.shape[:2], 5) and found["classes"] == 10
+        np.testing.assert_array_equal(found["top1"], found["top5"][..., 0])
+        agree = found["top5"] == np.argsort(-logits, axis=-1)[..., :5]
+        assert agree.mean() > 0.995  # float32 may exchange neighbours
+        assert len(found["labels"]) == len(found["keys"]) == 6
+
+
+def test_what_is_saved_can_be_chosen(folder_c, set_p, model, names, tmp_path):
+    predict(folder_c, model, tmp_path / "c", "--save", "top5")
+    assert {"top1", "top5", "labels", "keys"} < set(held(tmp_path / "c", "fog/3"))
+    flags = () if any(set_p.glob("*.npy")) else ("--classes", names)
+    predict(set_p, model, tmp_path / "p", "--save", "logits", *flags)
+    assert held(tmp_path / "p", "brightness")["logits"].shape[0::2] == (6, 10)
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_published_trees_need_no_manifest(folder_c, model, tmp_path, nested):
+    published = Path(
+        shutil.copytree(folder_c, tmp_path / "published", ignore=shutil.ignore_patterns(".robustgen"))
+    )
+    (published / "dataset.json").unlink()
+    if nested:
+        (published / "noise").mkdir()
+        (published / "weather").mkdir()
+        (published / "gaussian_noise").rename(published / "noise" / "gaussian_noise")
+        (published / "fog").rename(published / "weather" / "fog")
+    predict(folder_c, model, tmp_path / "with")
+    predict(published, model, tmp_path / "without")
+    arms = [arm for arm in ARMS if arm != "clean"] if nested else ARMS
+    assert files_of(tmp_path / "without") == arms
+    for arm in arms:
+        np.testing.assert_array_equal(
+            held(tmp_path / "with", arm)["logits"], held(tmp_path / "without", arm)["logits"]
+        )
+
+
+def test_published_arrays_have_five_severities(model, tmp_path):
+    images, labels = pictures(4)
+    root = tmp_path / "CIFAR-10-C"
+    root.mkdir()
+    np.save(root / "fog.npy", np.concatenate([images // divisor for divisor in range(1, 6)]))
+    np.save(root / "labels.npy", np.tile(labels, 5))
+    predict(root, model, tmp_path / "p")
+    assert files_of(tmp_path / "p") == [f"fog/{level}" for level in range(1, 6)]
+    np.testing.assert_allclose(
+        held(tmp_path / "p", "fog/4")["logits"], expected_logits(images // 4), atol=1e-4
+    )
+
+
+def test_published_sequences_may_lack_labels(model, tmp_path):
+    frames = np.stack([pictures(8)[0]] * 3)
+    (tmp_path / "P").mkdir()
+    np.save(tmp_path / "P" / "tilt.npy", frames)
+    predict(tmp_path / "P", model, tmp_path / "p")
+    assert set(held(tmp_path / "p", "tilt")) == {"top1", "top5", "classes", "keys"}
+
+
+# --- models and preprocessing --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"layout": "NHWC"},
+        {"batch": 4},
+        {"batch": 1},
+        {"sides": ("h", "w")},
+        {"dtype": np.float16},
+    ],
+    ids=str,
+)
+def test_other_inputs_give_the_same_predictions(cifar_c, tmp_path, options):
+    predict(cifar_c, put_model(tmp_path / "m.onnx", **options), tmp_path / "p", "--batch", "7")
+    logits = held(tmp_path / "p", "clean")["logits"]
+    assert logits.dtype == options.get("dtype", np.float32)
+    tolerance = 0.05 if logits.dtype == np.float16 else 1e-4
+    np.testing.assert_allclose(logits, expected_logits(pictures(IMAGES)[0]), atol=tolerance)
+
+
+def test_a_yaml_file_does_what_the_flags_do(folder_c, model, tmp_path):
+    (tmp_path / "names.json").write_text(json.dumps([f"digit {i}" for i in range(10)]))
+    (tmp_path / "own.yaml").write_text(
+        "mean: [1, 2, 3]\nstd: 4\nscale: 0.5\nlayout: NCHW\nsize: 32\nclasses: names.json\n"
+    )
+    flags = (
+        "--mean",
+        "1,2,3",
+        "--std",
+        "4",
+        "--scale",
+        "0.5",
+        "--layout",
+        "nchw",
+        "--classes",
+        tmp_path / "names.json",
+    )
+    common = ("predict", folder_c, "--model", model, "--output")
+    cli(*common, tmp_path / "a", "--preprocessing", tmp_path / "own.yaml")
+    cli(*common, tmp_path / "b", *flags, "--size", "32,32")
+    assert tree(tmp_path / "a") == tree(tmp_path / "b")
+    cli(*common, tmp_path / "c")
+    assert not np.allclose(held(tmp_path / "a", "clean")["logits"], held(tmp_path / "c", "clean")["logits"])
+
+
+def test_the_default_is_that_of_the_edition(folder_c, cifar_c, model, tmp_path):
+    for dataset, preset in ((folder_c, "imagenet"), (cifar_c, "cifar-10")):
+        common = ("predict", dataset, "--model", model, "--output")
+        assert f"preprocessing {preset})" in cli(*common, tmp_path / preset / "a").stdout
+        cli(*common, tmp_path / preset / "b", "--preprocessing", preset)
+        assert tree(tmp_path / preset / "a") == tree(tmp_path / preset / "b")
+
+
+def test_presets_normalise_as_everyone_does():
+    images = np.random.default_rng(0).integers(0, 256, (2, 5, 4, 3), np.uint8)
+    preset = preprocessing.PRESETS["imagenet"]
+    got = preset.normalised(images, "NCHW", np.dtype(np.float32))
+    want = (images / 255 - [0.485, 0.456, 0.406]) / [0.229, 0.224, 0.225]
+    np.testing.assert_allclose(got, want.transpose(0, 3, 1, 2), rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(preset.normalised(images, "NHWC", np.dtype(np.float64)), want, atol=1e-12)
+
+
+@pytest.fixture
+def doubled(tmp_path):
+    """A set of ten digits at twice the size."""
+    images, labels = pictures(30)
+    root = tmp_path / "doubled"
+    for arm in ("clean", "fog/1"):
+        for i, (image, label) in enumerate(zip(images, labels, strict=True)):
+            path = root / arm / f"digit {label}" / f"{i:02d}.png"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            Image.fromarray(np.kron(image, np.ones((2, 2, 1), np.uint8))).save(path)
+    return root
+
+
+def test_images_are_resized_on_demand_alone(doubled, model, tmp_path):
+    line = cli_error("predict", doubled, "--model", model, "--output", tmp_path / "p", *PLAIN)
+    assert "takes images of 32 x 32 pixels, these are 64 x 64 (--size resizes them)" in line
+    predict(doubled, model, tmp_path / "p", "--size", "32")
+    found = held(tmp_path / "p", "clean")
+    small = [
+        Image.open(doubled / "clean" / key).resize((32, 32), Image.Resampling.BILINEAR)
+        for key in found["keys"]
+    ]
+    np.testing.assert_allclose(found["logits"], expected_logits(np.stack(small)), atol=1e-4)
+
+
+def test_images_of_several_sizes_want_one(doubled, tmp_path):
+    victim = max((doubled / "fog" / "1").rglob("*.png"))
+    Image.open(victim).resize((40, 32)).save(victim)
+    model = put_model(tmp_path / "any.onnx", sides=("h", "w"))
+    result = cli("predict", doubled, "--model", model, "--output", tmp_path / "p", "--size", "32")
+    result = cli("predict", doubled, "--model", model, "--output", tmp_path / "q", status=2)
+    assert "any.onnx: fails on images" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "".join(f"digit {i}\n" for i in reversed(range(10))),
+        json.dumps([f"digit {i}" for i in reversed(range(10))]),
+        json.dumps({str(9 - i): [f"digit {i}", "description"] for i in range(10)}),
+    ],
+    ids=["lines", "json", "keras"],
+)
+def test_labels_follow_the_class_list(folder_c, model, tmp_path, text):
+    (tmp_path / "names").write_text(text)
+    predict(folder_c, model, tmp_path / "p", "--classes", tmp_path / "names")
+    found = held(tmp_path / "p", "fog/1")
+    assert [f"digit {9 - label}" for label in found["labels"]] == [
+        key.partition("/")[0] for key in found["keys"]
+    ]
+
+
+# --- going on ------------------------------------------------------------------------------------
+
+
+def interrupted(monkeypatch, after):
+    """From now on the model is cut off after that many calls; returns how often it was called."""
+    calls, run = [], models.Model._run
+
+    def counted(self, images):
+        calls.append(len(images))
+        if len(calls) == after:
+            raise KeyboardInterrupt
+        return run(self, images)
+
+    monkeypatch.setattr(models.Model, "_run", counted)
+    return calls
+
+
+@pytest.mark.parametrize("after", [2, 5, 9, 17])
+def test_a_run_goes_on_where_it_was_cut_off(folder_c, model, tmp_path, monkeypatch, after):
+    predict(folder_c, model, tmp_path / "whole", "--batch", "8")
+    with monkeypatch.context() as patch:
+        interrupted(patch, after)
+        predict(folder_c, model, tmp_path / "p", "--batch", "8", status=130)
+    with monkeypatch.context() as patch:
+        calls = interrupted(patch, 0)
+        predict(folder_c, model, tmp_path / "p", "--batch", "8")
+    # One call each finds out the number of classes; the call that was cut off is made again.
+    assert len(calls) - 1 == 5 * 4 - (after - 2)
+    assert tree(tmp_path / "p") == tree(tmp_path / "whole")
+    assert not any((tmp_path / "p" / ".robustgen" / "partial").iterdir())
+
+
+def test_rows_that_a_killed_run_did_not_account_for_are_made_again(folder_c, model, tmp_path, monkeypatch):
+    predict(folder_c, model, tmp_path / "whole", "--batch", "8")
+    monkeypatch.setattr(predicting, "_SECONDS_BETWEEN_SAVES", -1)
+    with monkeypatch.context() as patch:
+        interrupted(patch, 4)
+        predict(folder_c, model, tmp_path / "p", "--batch", "8", status=130)
+    (rows,) = (tmp_path / "p" / ".robustgen" / "partial").rglob("rows")
+    assert rows.stat().st_size == 16 * 10 * 4
+    rows.write_bytes(rows.read_bytes() + b"half a row")
+    predict(folder_c, model, tmp_path / "p", "--batch", "8")
+    assert tree(tmp_path / "p") == tree(tmp_path / "whole")
+
+
+def test_a_run_that_is_at_work_is_left_alone(folder_c, model, tmp_path):
+    predict(folder_c, model, tmp_path / "p")
+    with (tmp_path / "p" / ".robustgen" / "lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        line = cli_error("predict", folder_c, "--model", model, "--output", tmp_path / "p", *PLAIN)
+    assert line.endswith("p: another robustgen predict is at work in it")
+
+
+def test_sequences_of_several_lengths(model, tmp_path):
+    for name, frames in (("a", 3), ("b", 4)):
+        folder = tmp_path / "P" / "tilt" / "digit" / name
+        folder.mkdir(parents=True)
+        for i, picture in enumerate(pictures(frames)[0]):
+            Image.fromarray(picture).save(folder / f"{i}.png")
+    names = tmp_path / "names.json"
+    names.write_text(json.dumps(["digit", *"123456789"]))
+    line = cli_error(
+        "predict", tmp_path / "P", "--model", model, "--output", tmp_path / "p", "--classes", names
+    )
+    assert line == "tilt: its sequences differ in length"
+
+
+def test_a_second_run_predicts_nothing(folder_c, model, tmp_path):
+    assert "150 images predicted" in predict(folder_c, model, tmp_path / "p").stdout
+    before = tree(tmp_path / "p")
+    assert "0 images predicted" in (second := predict(folder_c, model, tmp_path / "p").stdout)
+    assert "150 were there already" in second
+    (tmp_path / "p" / "fog" / "3.npz").unlink()
+    assert "30 images predicted" in predict(folder_c, model, tmp_path / "p").stdout
+    assert tree(tmp_path / "p") == before
+
+
+def test_another_model_or_preprocessing_wants_another_folder(folder_c, model, tmp_path):
+    predict(folder_c, model, tmp_path / "p")
+    other = put_model(tmp_path / "other.onnx", scale=2.0)
+    common = ("predict", folder_c, "--output", tmp_path / "p", "--model")
+    assert "holds predictions of another model; choose" in cli_error(*common, other, *PLAIN)
+    assert "of another preprocessing" in cli_error(*common, model)
+    predict(folder_c, other, tmp_path / "p", "--overwrite")
+    predict(folder_c, other, tmp_path / "fresh")
+    assert tree(tmp_path / "p") == tree(tmp_path / "fresh")
+
+
+# --- other frameworks ----------------------------------------------------------------------------
+
+
+def test_any_program_can_write_the_same_files(folder_c, model, tmp_path):
+    predict(folder_c, model, tmp_path / "onnx")
+    dataset = open_dataset(folder_c)
+    for arm in dataset.arms:
+        logits = np.concatenate([expected_logits(images) for images in dataset.batches(arm, 7)])
+        write(tmp_path / "numpy", arm, dataset.keys(arm), dataset.labels(arm), logits)
+    for arm in ARMS:
+        ours, theirs = held(tmp_path / "onnx", arm), held(tmp_path / "numpy", arm)
+        np.testing.assert_array_equal(ours["keys"], theirs["keys"])
+        np.testing.assert_array_equal(ours["labels"], theirs["labels"])
+        np.testing.assert_allclose(ours["logits"], theirs["logits"], atol=1e-4)
+
+
+def recipe():
+    readme = (Path(__file__).parent.parent / "README.md").read_text()
+    (code,) = re.findall(r"```python\n(import torch\n.*?)```", readme, re.DOTALL)
+    return code
+
+
+def test_the_pytorch_recipe_is_short_and_valid():
+    assert len(recipe().splitlines()) <= 15
+    compile(recipe(), "README.md", "exec")
+
+
+@pytest.mark.parametrize("kind", ["c", "p"])
+def test_the_pytorch_recipe_writes_the_same_files(folder_c, folder_p, names, tmp_path, monkeypatch, kind):
+    torch = pytest.importorskip("torch")
+    from digits import classifier
+
+    network = torch.nn.Sequential(torch.nn.AvgPool2d(4), torch.nn.Flatten(), torch.nn.Linear(192, 10))
+    with torch.no_grad():
+        network[2].weight[:] = torch.from_numpy(np.tile(classifier().coef_, 3) / 3)
+        network[2].bias[:] = torch.from_numpy(classifier().intercept_)
+    monkeypatch.chdir(tmp_path)
+    torch.save(network, "model.pt")
+    shutil.copytree(folder_c if kind == "c" else folder_p, "out/imagenet-c")
+    shutil.copy(names, "wnids.txt")
+    exec(recipe(), {})
+    model = put_model(tmp_path / "m.onnx")
+    flags = ("--classes", names, "--save", "logits")
+    cli("predict", "out/imagenet-c", "--model", model, "--output", "onnx", *flags)
+    assert files_of(Path("preds/mine")) == files_of(Path("onnx"))
+    for arm in files_of(Path("onnx")):
+        ours, theirs = held(Path("onnx"), arm), held(Path("preds/mine"), arm)
+        assert set(ours) == set(theirs)
+        np.testing.assert_array_equal(ours["keys"], theirs["keys"])
+        np.testing.assert_array_equal(ours["labels"], theirs["labels"])
+        np.testing.assert_allclose(ours["logits"], theirs["logits"], atol=1e-4)
+
+
+# --- wrong input ---------------------------------------------------------------------------------
+
+
+def wrong(folder_c, model, tmp_path, *flags):
+    return cli_error("predict", folder_c, "--model", model, "--output", tmp_path / "p", *flags)
+
+
+@pytest.mark.parametrize(
+    ("flags", "says"),
+    [
+        (("--mean", "1,2"), "--mean: "),
+        (("--mean", "1,2", "--std", "1"), "--mean: must be one number, or three, not '1,2'"),
+        (("--mean", "0", "--std", "0"), "--std: must be one positive number"),
+        (("--mean", "nan", "--std", "1"), "--mean: must be"),
+        (("--scale", "1"), "--scale: needs mean and std beside it"),
+        (("--layout", "CHWN"), "--layout: must be NCHW or NHWC, not 'CHWN'"),
+        (("--layout", "NHWC"), "takes NCHW"),
+        (("--size", "0"), "--size: must be a number of pixels"),
+        (("--size", "64"), "takes images of 32 x 32 pixels, these are 64 x 64"),
+        (("--classes", "missing.txt"), "--classes: missing.txt cannot be read"),
+        (("--preprocessing", "imagnet"), "did you mean 'imagenet'?"),
+        (("--preprocessing", "missing.yaml"), "missing.yaml: cannot be read"),
+        (("--provider", "TPU"), "--provider: ONNX Runtime has no TPU here; it has"),
+    ],
+)
+def test_wrong_flags(folder_c, model, tmp_path, flags, says):
+    assert says in wrong(folder_c, model, tmp_path, *flags)
+    assert not (tmp_path / "p").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("means: 1", "own.yaml: unknown key 'means' (did you mean 'mean'?)"),
+        ("mean: [a, b, c]\nstd: 1", "own.yaml: mean: must be one number, or three"),
+        ("classes: []", "own.yaml: classes: lists no class"),
+        ("classes: [a, b, a]", "own.yaml: classes: 'a' stands twice"),
+        ("classes: [a, b]", "the class list has 2 names"),
+        ("classes: 3", "own.yaml: classes: must be a file, or a list of class folders, not 3"),
+        ("mean: [", "own.yaml: line"),
+        ("size: true", "own.yaml: size: must be"),
+    ],
+)
+def test_wrong_yaml(folder_c, model, tmp_path, text, says):
+    (tmp_path / "own.yaml").write_text(text)
+    assert says in wrong(folder_c, model, tmp_path, "--preprocessing", tmp_path / "own.yaml")
+
+
+def test_models_that_are_none(folder_c, tmp_path):
+    assert "--model: there is no file" in wrong(folder_c, tmp_path / "missing.onnx", tmp_path)
+    (tmp_path / "text.onnx").write_text("no model")
+    assert "text.onnx: ONNX Runtime cannot load it: " in wrong(folder_c, tmp_path / "text.onnx", tmp_path)
+    rows = put_other_input(tmp_path / "rows.onnx")
+    assert "rows.onnx: must have one input, images with four axes" in wrong(folder_c, rows, tmp_path)
+
+
+def test_nan_logits(folder_c, tmp_path):
+    model = put_model(tmp_path / "nan.onnx", extra=(logarithm(),))
+    line = wrong(folder_c, model, tmp_path, *PLAIN)
+    assert re.search(r"nan.onnx: gives NaN or infinity for 'digit \d/\d+.JPEG' of clean", line)
+
+
+def test_classes_that_do_not_fit(digits, model, names, tmp_path):
+    few = made(
+        "make-c", digits, tmp_path / "c", "--edition", "folder", "--scale", "32", *FEW_C, "--limit", "5"
+    )
+    assert "class folders" in (line := wrong(few, model, tmp_path)) and "with --classes" in line
+    predict(few, model, tmp_path / "q", "--classes", names)
+    names.write_text("".join(f"number {i}\n" for i in range(10)))
+    assert "class folder 'digit 0' is not in the class list" in wrong(
+        few, model, tmp_path, "--classes", names
+    )
+
+
+def test_labels_out_of_range(cifar_c, model, tmp_path):
+    broken = Path(shutil.copytree(cifar_c, tmp_path / "broken"))
+    np.save(broken / "labels.npy", np.full(2 * IMAGES, 10))
+    assert "labels 10 to 10 are out of range for the 10 classes of" in wrong(broken, model, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("file", "array", "says"),
+    [
+        (
+            "fog.npy",
+            np.zeros((2 * IMAGES, 32, 32), np.uint8),
+            "fog.npy: uint8 (60, 32, 32) is not uint8 (N, H, W, 3)",
+        ),
+        ("fog.npy", np.zeros((2 * IMAGES, 32, 32, 3)), "fog.npy: float64"),
+        ("fog.npy", np.zeros((7, 32, 32, 3), np.uint8), "fog.npy: its 7 rows are not 2 severities"),
+        ("fog.npy", np.zeros((8, 32, 32, 3), np.uint8), "fog.npy: 4 images, where other arrays have 30"),
+        ("labels.npy", np.zeros(7, int), "labels.npy: int64 (7,) is not a class for each of 30 images"),
+        ("labels.npy", np.zeros(60), "labels.npy: float64"),
+    ],
+)
+def test_arrays_of_wrong_shapes(cifar_c, model, tmp_path, file, array, says):
+    broken = Path(shutil.copytree(cifar_c, tmp_path / "broken"))
+    np.save(broken / file, array)
+    assert says in wrong(broken, model, tmp_path)
+
+
+def test_sets_that_are_not_whole(folder_c, model, tmp_path):
+    broken = Path(shutil.copytree(folder_c, tmp_path / "broken"))
+    victim = min((broken / "fog" / "3").rglob("*.JPEG"))
+    victim.unlink()
+    line = wrong(broken, model, tmp_path)
+    assert line.endswith(
+        f"fog/3: 1 of 30 images are missing, for instance '{victim.parent.name}/{victim.name}'"
+    )
+    shutil.rmtree(broken / "fog" / "3")
+    assert "lacks fog/3, which its dataset.json names" in wrong(broken, model, tmp_path)
+    (broken / "dataset.json").unlink()
+    assert "has no dataset.json; the run that makes it has not finished" in wrong(broken, model, tmp_path)
+    (broken / "dataset.json").write_text("{")
+    assert "dataset.json: cannot be read" in wrong(broken, model, tmp_path)
+
+
+def test_no_set_at_all(digits, model, tmp_path):
+    assert "holds no folder or array of a corruption" in wrong(digits, model, tmp_path)
+    assert "not a folder" in wrong(tmp_path / "missing", model, tmp_path)
+
+
+def test_predictions_of_other_keys_are_not_continued(folder_c, model, tmp_path):
+    predict(folder_c, model, tmp_path / "p")
+    found = held(tmp_path / "p", "fog/3")
+    np.savez(
+        tmp_path / "p" / "fog" / "3.npz", **{**found, "keys": np.array([f"x{key}" for key in found["keys"]])}
+    )
+    assert "fog/3.npz: not the images of" in wrong(folder_c, model, tmp_path, *PLAIN)
+
+
+def test_a_folder_of_other_things_is_not_written_into(folder_c, model, tmp_path):
+    (tmp_path / "p").write_text("")
+    assert "p: is a file" in wrong(folder_c, model, tmp_path)
+    (tmp_path / "p").unlink()
+    (tmp_path / "p" / "fog").mkdir(parents=True)
+    np.savez(tmp_path / "p" / "fog" / "1.npz", logits=np.zeros((1, 1)))
+    assert "holds predictions of unknown origin" in wrong(folder_c, model, tmp_path)
+
+
+def test_a_damaged_image_is_named(folder_c, model, tmp_path):
+    broken = Path(shutil.copytree(folder_c, tmp_path / "broken"))
+    victim = min((broken / "fog" / "3").rglob("*.JPEG"))
+    victim.write_bytes(victim.read_bytes()[:200])
+    result = predict(broken, model, tmp_path / "p", status=1)
+    assert result.stderr.count("\n") == 1 and str(victim) in result.stderr
+
+
+def test_without_onnx_runtime_the_remedy_is_named(folder_c, model, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    assert wrong(folder_c, model, tmp_path) == "predict needs ONNX Runtime: pip install 'robustgen[onnx]'"

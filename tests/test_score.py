@@ -1,0 +1,524 @@
+"""`robustgen score`: the papers' numbers from files of predictions, in every format, and wrong input."""
+
+import csv
+import io
+import json
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from digits import PLAIN, expected_logits, put_cifar, put_folder, put_model
+from helpers import cli, cli_error, pixels_of
+
+from robustgen import metrics
+from robustgen.metrics import (
+    ALEXNET_ERROR,
+    ALEXNET_FLIP_PROBABILITY,
+    ALEXNET_TOP5_DISTANCE,
+    COMMON_CORRUPTIONS,
+    COMMON_PERTURBATIONS,
+    NOISE_PERTURBATIONS,
+)
+from robustgen.predictions import write
+
+IMAGES = 1000
+KEYS = [f"n{i % 10:08d}/{i:04d}.JPEG" for i in range(IMAGES)]
+
+
+def put_top5(path, wrong, classes=1000, keys=KEYS):
+    """Top-5 lists for images all of class 0, of which the share `wrong` is wrong."""
+    top5 = np.tile(np.arange(5, dtype=np.int32), (len(keys), 1))
+    top5[: round(wrong * len(keys)), 0] = 9
+    path.parent.mkdir(parents=True, exist_ok=True)
+    known = {"labels": np.zeros(len(keys), int), "keys": np.array(keys), "classes": np.array(classes)}
+    np.savez(path, top1=top5[:, 0], top5=top5, **known)
+
+
+def put_c(root, errors=ALEXNET_ERROR, clean=0.435, **more):
+    """Predictions of a C set with these errors, one number a corruption or one a severity."""
+    for name, error in errors.items():
+        levels = error if isinstance(error, list) else [error] * 5
+        for severity, each in enumerate(levels, 1):
+            put_top5(root / name / f"{severity}.npz", each, **more)
+    if clean is not None:
+        put_top5(root / "clean.npz", clean, **more)
+    return root
+
+
+def put_p(root, names=COMMON_PERTURBATIONS, seed=0, classes=1000, sequences=4):
+    """Logits (sequences, 31, classes) of a P set; returns them too."""
+    rng = np.random.default_rng(seed)
+    keys, labels = [f"cat/{i}.mp4" for i in range(sequences)], np.zeros(sequences, int)
+    logits = {name: rng.normal(size=(sequences, 31, classes)).cumsum(axis=1) for name in names}
+    for name, values in logits.items():
+        write(root, name, keys, labels, values)
+    return logits
+
+
+def scored(*args):
+    """What `score --format json` says, and its notes."""
+    result = cli("score", *args, "--format", "json")
+    return json.loads(result.stdout), result.stderr.splitlines()
+
+
+def means(model):
+    return {key: measure["mean"] for key, measure in model["measures"].items()}
+
+
+@pytest.fixture(scope="session")
+def alexnet(tmp_path_factory):
+    """Predictions exactly as bad as AlexNet's."""
+    return put_c(tmp_path_factory.mktemp("score") / "alexnet")
+
+
+# --- numbers -------------------------------------------------------------------------------------
+
+
+def test_alexnet_is_a_hundred_per_cent_of_itself(alexnet):
+    report, notes = scored(alexnet)
+    (model,) = report["models"]
+    assert report["baseline"] == "AlexNet" and not notes
+    found = means(model)
+    assert found["corruption_error"] == found["relative_corruption_error"] == pytest.approx(1)
+    assert found["error"] == pytest.approx(np.mean([ALEXNET_ERROR[name] for name in COMMON_CORRUPTIONS]))
+    # All nineteen are shown, and the means are over fifteen.
+    assert set(model["measures"]["error"]["values"]) == set(ALEXNET_ERROR)
+    assert model["measures"]["error"]["mean_over"] == list(COMMON_CORRUPTIONS)
+
+
+def test_scores_are_those_of_the_metrics_module(tmp_path):
+    rng = np.random.default_rng(0)
+    errors = {name: sorted(rng.integers(200, 900, 5) / 1000) for name in COMMON_CORRUPTIONS}
+    report, _ = scored(put_c(tmp_path / "model", errors, clean=0.2))
+    want = metrics.summarise_corruptions(errors, 0.2)
+    names = {
+        "corruption_error": "mean_corruption_error",
+        "relative_corruption_error": "relative_mean_corruption_error",
+        "error": "unnormalised_mean_corruption_error",
+        "area_under_distortion_error": "mean_area_under_distortion_error",
+    }
+    assert means(report["models"][0]) == pytest.approx({key: want[name] for key, name in names.items()})
+
+
+@pytest.mark.parametrize("saved", ["logits", "top5"])
+def test_perturbations_are_those_of_the_metrics_module(tmp_path, saved):
+    logits = put_p(tmp_path / "model")
+    if saved == "top5":
+        for name, values in logits.items():
+            known = np.load(tmp_path / "model" / f"{name}.npz")
+            write(tmp_path / "model", name, list(known["keys"]), known["labels"], values, save="top5")
+    report, notes = scored(tmp_path / "model")
+    best = {name: metrics.top_classes(values) for name, values in logits.items()}
+    noise = {name: {"noise": name in NOISE_PERTURBATIONS} for name in best}
+    flips = {name: metrics.flip_probability(b[..., 0], **noise[name]) for name, b in best.items()}
+    distances = {name: metrics.unnormalised_top5_distance(b, **noise[name]) for name, b in best.items()}
+    want = metrics.summarise_perturbations(flips, distances)
+    names = {
+        "flip_rate": "mean_flip_rate",
+        "flip_probability": "mean_flip_probability",
+        "standardised_top5_distance": "mean_top5_distance",
+        "top5_distance": "unnormalised_mean_top5_distance",
+    }
+    assert means(report["models"][0]) == pytest.approx({key: want[name] for key, name in names.items()})
+    assert not notes
+
+
+def test_difficulty_takes_harder_noises_and_frames_further_apart(tmp_path):
+    noises = [f"{name}_2" for name in NOISE_PERTURBATIONS[:2]]
+    logits = put_p(tmp_path / "model", [*COMMON_PERTURBATIONS, *noises])
+    report, notes = scored(tmp_path / "model", "--difficulty", "2")
+    assert notes == ["not normalised: AlexNet's numbers are those of difficulty 1"]
+    found = report["models"][0]["flip_probabilities"]
+    assert list(found) == sorted(COMMON_PERTURBATIONS)
+    for name in ("tilt", "shot_noise"):
+        noise = name in NOISE_PERTURBATIONS
+        values = logits["shot_noise_2" if noise else name].argmax(axis=-1)
+        assert found[name] == metrics.flip_probability(values, noise=noise, difficulty=2)
+    assert "lacks gaussian_noise_3, shot_noise_3 (" in cli_error(
+        "score", tmp_path / "model", "--difficulty", "3"
+    )
+
+
+def test_large_files_are_read_in_pieces(alexnet, tmp_path, monkeypatch):
+    logits = put_p(tmp_path / "model", sequences=5)
+    whole, _ = scored(tmp_path / "model")
+    monkeypatch.setattr("robustgen.predictions._CHUNK_BYTES", logits["tilt"][0].nbytes * 2)
+    assert means(scored(tmp_path / "model")[0]["models"][0]) == pytest.approx(means(whole["models"][0]))
+
+
+# --- baselines -----------------------------------------------------------------------------------
+
+
+def test_the_json_of_a_model_is_a_baseline(alexnet, tmp_path):
+    half = {name: error / 2 for name, error in ALEXNET_ERROR.items()}
+    put_c(tmp_path / "half", half, clean=0.2)
+    (tmp_path / "half.json").write_text(cli("score", tmp_path / "half", "--format", "json").stdout)
+    report, _ = scored(tmp_path / "half", alexnet, "--baseline", tmp_path / "half.json")
+    assert report["baseline"] == "half"
+    first, second = (means(model)["corruption_error"] for model in report["models"])
+    assert first == pytest.approx(1) and second == pytest.approx(2, abs=0.01)
+
+
+def test_a_baseline_can_be_written_by_hand(alexnet, tmp_path):
+    errors = "".join(f"  {name}: 0.5\n" for name in COMMON_CORRUPTIONS)
+    (tmp_path / "own.yaml").write_text(f"model: Own\nerrors:\n{errors}")
+    report, _ = scored(alexnet, "--baseline", tmp_path / "own.yaml")
+    found = means(report["models"][0])
+    assert found["corruption_error"] == pytest.approx(2 * found["error"])
+    # Without its clean error there is nothing relative.
+    assert "relative_corruption_error" not in found
+
+
+def test_without_a_baseline_nothing_is_normalised(alexnet):
+    report, notes = scored(alexnet, "--baseline", "none")
+    assert list(means(report["models"][0])) == ["error", "area_under_distortion_error"]
+    assert report["baseline"] is None and not notes
+
+
+def test_alexnet_is_for_imagenet_alone(tmp_path):
+    put_c(tmp_path / "ten", classes=10)
+    report, (note,) = scored(tmp_path / "ten")
+    assert report["baseline"] is None
+    assert note.startswith("not normalised: AlexNet's numbers are for ImageNet's 1000 classes")
+    assert "has 10; give a file, or none" in cli_error("score", tmp_path / "ten", "--baseline", "alexnet")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("errors: {fog: high}", "own.yaml: errors.fog: must be a number, not 'high'"),
+        ("errors: 3", "own.yaml: errors: must be names with numbers, not 3"),
+        ("errors: {fog: 0.5}", "the baseline has no value for"),
+        ("errors: {" + ", ".join(f"{n}: 50" for n in COMMON_CORRUPTIONS) + "}", "must lie in 0 .. 1"),
+        (
+            "errors: {" + ", ".join(f"{n}: 0" for n in COMMON_CORRUPTIONS) + "}",
+            "nothing can be divided by it",
+        ),
+        ("clean_error: 0.2", "own.yaml: has none of errors, "),
+        ("clean_error: x\nerrors: {fog: 0.5}", "own.yaml: clean_error: must be a number, not 'x'"),
+        ("error: {fog: 1}\nerrors: {fog: 1}", "own.yaml: unknown key 'error'"),
+        ("models: [{}, {}]", "own.yaml: models: a baseline is one model"),
+        ("errors: [", "own.yaml: line"),
+    ],
+)
+def test_wrong_baselines(alexnet, tmp_path, text, says):
+    (tmp_path / "own.yaml").write_text(text)
+    assert says in cli_error("score", alexnet, "--baseline", tmp_path / "own.yaml")
+
+
+def test_a_baseline_that_is_no_file(alexnet):
+    assert "alexnett: cannot be read" in cli_error("score", alexnet, "--baseline", "alexnett")
+
+
+# --- layout --------------------------------------------------------------------------------------
+
+
+def test_the_table_has_the_layout_of_the_paper(alexnet):
+    lines = cli("score", alexnet).stdout.splitlines()
+    assert lines[0] == "Corruption error (CE) in %, normalised by AlexNet"
+    assert re.findall(r"-+ ([A-Z][a-z ]+) -+", lines[1]) == [
+        "Noise",
+        "Blur",
+        "Weather",
+        "Digital",
+        "In no mean",
+    ]
+    heads = (
+        "Model Error mCE Gauss. Shot Impulse Defocus Glass Motion Zoom Snow Frost Fog Bright Contrast Elastic"
+    )
+    assert " ".join(lines[2].split()) == f"{heads} Pixel JPEG Speckle Gauss. blur Spatter Saturate"
+    assert lines[3].split() == ["alexnet", "43.5", *["100.0"] * 20]
+    assert "Top-1 error in %, mean over severities, unnormalised" in lines
+    assert all(len(line) < 200 for line in lines)
+
+
+def test_models_are_rows(alexnet, tmp_path):
+    put_c(tmp_path / "better", {name: error / 2 for name, error in ALEXNET_ERROR.items()}, clean=0.1)
+    lines = cli("score", alexnet, tmp_path / "better").stdout.splitlines()
+    assert lines[3].split()[0] == "alexnet" and lines[4].split()[:3] == ["better", "10.0", "50.0"]
+
+
+def test_models_of_one_name_go_by_their_paths(alexnet, tmp_path):
+    other = put_c(tmp_path / "alexnet")
+    report, _ = scored(alexnet, other)
+    assert [model["model"] for model in report["models"]] == [str(alexnet), str(other)]
+
+
+def test_markdown(alexnet):
+    lines = cli("score", alexnet, "--format", "markdown").stdout.splitlines()
+    assert lines[0] == "**Corruption error (CE) in %, normalised by AlexNet**"
+    assert lines[2].startswith("| Model | Error | mCE | Gauss. |")
+    assert {line.count("|") for line in lines[2:5]} == {23}
+    assert lines[4].startswith("| alexnet | 43.5 | 100.0 |")
+
+
+def test_latex(tmp_path):
+    put_c(tmp_path / "a_b", {name: ALEXNET_ERROR[name] for name in COMMON_CORRUPTIONS})
+    text = cli("score", tmp_path / "a_b", "--format", "latex").stdout
+    assert text.count(r"\begin{tabular}{l" + "r" * 17 + "}") == text.count(r"\end{tabular}") == 4
+    assert r"\multicolumn{2}{c}{} & \multicolumn{3}{c}{Noise} & \multicolumn{4}{c}{Blur}" in text
+    assert r"a\_b & 43.5 & 100.0 &" in text
+    assert {line.count("&") for line in text.splitlines() if line.startswith(("Model", "a"))} == {17}
+
+
+def test_csv_holds_fractions(alexnet):
+    rows = list(csv.DictReader(io.StringIO(cli("score", alexnet, "--format", "csv").stdout)))
+    by_measure = {row["measure"]: row for row in rows}
+    assert by_measure["corruption_error"]["normalised_by"] == "AlexNet"
+    assert by_measure["error"]["normalised_by"] == ""
+    assert float(by_measure["error"]["fog"]) == pytest.approx(0.819)
+    assert float(by_measure["error"]["clean_error"]) == 0.435
+    assert {row["mean_over"] for row in rows} == {"15"}
+
+
+def test_perturbations_in_every_format(tmp_path):
+    put_p(tmp_path / "model", [*COMMON_PERTURBATIONS, "shear"])
+    text = cli("score", tmp_path / "model").stdout
+    for title in (
+        "Flip rate (FR) in %, normalised by AlexNet",
+        "Flip probability (FP) in %, unnormalised",
+        "Top-5 distance (T5D) in %, normalised by AlexNet",
+        "Top-5 distance (uT5D), 0 to 15, unnormalised",
+    ):
+        assert title in text.splitlines()
+    heads = "Model mFR Gauss. Shot Motion Zoom Snow Bright Translate Rotate Tilt Scale Shear"
+    assert text.splitlines()[2].split() == heads.split()
+    for layout in ("markdown", "csv", "latex", "json"):
+        assert "Error" not in cli("score", tmp_path / "model", "--format", layout).stdout
+
+
+def test_alexnets_perturbations_are_the_papers(tmp_path):
+    values = [{"model": "A", "flip_probabilities": dict(ALEXNET_FLIP_PROBABILITY)}]
+    values[0]["top5_distances"] = dict(ALEXNET_TOP5_DISTANCE)
+    (tmp_path / "a.json").write_text(json.dumps({"models": values}))
+    put_p(tmp_path / "model")
+    ours, _ = scored(tmp_path / "model")
+    same, _ = scored(tmp_path / "model", "--baseline", tmp_path / "a.json")
+    assert means(ours["models"][0]) == means(same["models"][0])
+
+
+# --- incomplete ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def incomplete(alexnet, tmp_path):
+    """Without fog, one severity of snow, and the clean images."""
+    root = Path(shutil.copytree(alexnet, tmp_path / "incomplete"))
+    shutil.rmtree(root / "fog")
+    (root / "snow" / "2.npz").unlink()
+    (root / "clean.npz").unlink()
+    return root
+
+
+def test_incomplete_sets_are_refused(incomplete):
+    want = f"{incomplete}: incomplete, lacks fog, snow/2 (--partial scores what is there)"
+    assert cli_error("score", incomplete) == want
+
+
+def test_a_partial_mean_goes_by_another_name(incomplete, alexnet):
+    result = cli("score", incomplete, alexnet, "--partial")
+    lines = result.stdout.splitlines()
+    assert lines[0] == "Corruption error (CE) in %, normalised by AlexNet (incomplete: no mCE)"
+    assert "Mean of 13" in lines[2] and "mCE " not in lines[2]
+    assert lines[3].split()[:3] == ["incomplete", "-", "100.0"] and lines[3].split().count("-") == 3
+    assert result.stderr.splitlines() == [
+        f"{incomplete}: no clean.npz, so no clean error and no score that needs it",
+        f"{incomplete}: incomplete, lacks fog, snow/2; means are over what is there",
+    ]
+    report, _ = scored(incomplete, alexnet, "--partial")
+    names = [name for name in COMMON_CORRUPTIONS if name not in ("fog", "snow")]
+    assert [m["measures"]["error"]["mean_over"] for m in report["models"]] == [names] * 2
+
+
+def test_clean_predictions_may_be_missing(tmp_path):
+    report, (note,) = scored(put_c(tmp_path / "model", clean=None))
+    assert "no clean error" in note
+    assert list(means(report["models"][0])) == ["corruption_error", "error"]
+
+
+def test_incomplete_perturbations(tmp_path):
+    put_p(tmp_path / "model", ["tilt", "snow"])
+    assert "incomplete, lacks gaussian_noise, shot_noise, motion_blur" in cli_error(
+        "score", tmp_path / "model"
+    )
+    text = cli("score", tmp_path / "model", "--partial").stdout
+    assert "Flip rate (FR) in %, normalised by AlexNet (incomplete: no mFR)" in text
+    put_p(tmp_path / "other", ["scale"])
+    line = cli_error("score", tmp_path / "model", tmp_path / "other", "--partial")
+    assert line == "the folders share no corruption or perturbation that could be scored"
+
+
+def test_fewer_than_five_classes_have_no_top5_distance(tmp_path):
+    put_p(tmp_path / "model", classes=3)
+    report, _ = scored(tmp_path / "model")
+    assert list(means(report["models"][0])) == ["flip_probability"]
+
+
+# --- charts --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
+def test_charts_are_the_same_each_time(alexnet, tmp_path, suffix):
+    for name in ("a", "b"):
+        cli("score", alexnet, "--plot", tmp_path / f"{name}{suffix}")
+    data = (tmp_path / f"a{suffix}").read_bytes()
+    assert len(data) > 5000 and data == (tmp_path / f"b{suffix}").read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == [f"a{suffix}", f"b{suffix}"]
+
+
+def test_a_chart_names_models_and_categories(alexnet, tmp_path):
+    put_c(tmp_path / "another")
+    cli("score", alexnet, tmp_path / "another", "--plot", tmp_path / "chart.svg")
+    text = (tmp_path / "chart.svg").read_text()
+    for word in ("alexnet", "another", "Noise", "Blur", "Weather", "Digital", "Severity"):
+        assert f"<!-- {word} -->" in text
+
+
+def test_charts_of_perturbations_and_of_incomplete_sets(incomplete, tmp_path):
+    put_p(tmp_path / "model")
+    cli("score", tmp_path / "model", "--plot", tmp_path / "p.png")
+    cli("score", incomplete, "--partial", "--plot", tmp_path / "c.png")
+    for name in ("p.png", "c.png"):
+        assert pixels_of(tmp_path / name).std() > 10
+
+
+def test_charts_that_cannot_be_drawn(alexnet, tmp_path, monkeypatch):
+    assert "chart.gif: must end in .png, .svg, .pdf" in cli_error("score", alexnet, "--plot", "chart.gif")
+    (tmp_path / "file").write_text("")
+    result = cli("score", alexnet, "--plot", tmp_path / "file" / "chart.png", status=2)
+    assert result.stderr.startswith("Error: --plot ")
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    line = cli_error("score", alexnet, "--plot", "chart.png")
+    assert line == "--plot needs matplotlib: pip install 'robustgen[plot]'"
+
+
+# --- wrong input ---------------------------------------------------------------------------------
+
+LOGITS = np.zeros((IMAGES, 10))
+GOOD = {"logits": LOGITS, "labels": np.zeros(IMAGES, int), "keys": np.array(KEYS)}
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"logits": np.full((IMAGES, 10), np.nan)}, "logits hold NaN or infinity"),
+        ({"logits": LOGITS[:5]}, "1000 keys for 5 predictions"),
+        ({"logits": LOGITS[:, 0]}, "logits have the shape (1000,)"),
+        ({"logits": LOGITS[0, 0]}, "logits have the shape ()"),
+        ({"logits": LOGITS[:, :0]}, "logits have the shape (1000, 0)"),
+        (
+            {"logits": np.zeros((IMAGES, 3, 10))},
+            "predictions of the shape (1000, 3, 10) are not one row an image",
+        ),
+        ({"logits": LOGITS.astype(str)}, "logits must hold numbers"),
+        ({"logits": LOGITS.astype(object)}, "3.npz: "),
+        ({"logits": None}, "has neither logits nor top1 and top5"),
+        ({"labels": np.full(IMAGES, 10)}, "labels must be 0 to 9, not 10 to 10"),
+        ({"labels": np.full(IMAGES, -1)}, "labels must be 0 to 9, not -1 to -1"),
+        ({"labels": np.zeros(IMAGES)}, "has no list of integer labels"),
+        ({"labels": np.zeros(3, int)}, "3 labels for 1000 keys"),
+        ({"labels": None}, "has no list of integer labels"),
+        ({"labels": np.ones(IMAGES, int)}, "other labels than in"),
+        ({"keys": None}, "has no list of keys"),
+        ({"keys": np.array(KEYS[:1] * IMAGES)}, "has a key twice"),
+        ({"keys": np.array(["x", *KEYS[1:]])}, "not the images of"),
+        ({"logits": np.zeros((IMAGES, 11))}, "11 classes, where"),
+        ({"logits": np.asfortranarray(LOGITS)}, "its arrays must be in C order"),
+    ],
+)
+def test_malformed_predictions(tmp_path, changes, says):
+    root = put_c(tmp_path / "model", classes=10)
+    np.savez(root / "fog" / "3.npz", **{k: v for k, v in (GOOD | changes).items() if v is not None})
+    line = cli_error("score", root)
+    assert "fog/3.npz: " in line and says in line
+
+
+def test_files_that_are_no_predictions(tmp_path):
+    root = put_c(tmp_path / "model")
+    victim = root / "fog" / "3.npz"
+    for data in (b"", b"no archive", victim.read_bytes()[:500]):
+        victim.write_bytes(data)
+        assert "fog/3.npz: no whole file of predictions" in cli_error("score", root)
+
+
+def test_predicted_classes_out_of_range(tmp_path):
+    root = put_c(tmp_path / "model", classes=10)
+    known = {"labels": GOOD["labels"], "keys": GOOD["keys"], "classes": np.array(10)}
+    top5 = np.full((IMAGES, 5), 10)
+    np.savez(root / "fog" / "3.npz", top1=top5[:, 0], top5=top5, **known)
+    assert "fog/3.npz: predicted classes 10 to 10 are out of range" in cli_error("score", root)
+    np.savez(root / "fog" / "3.npz", top1=top5[:, 0], top5=top5[:, :3], **known)
+    assert "fog/3.npz: top5 has the shape (1000, 3), not (1000, 5)" in cli_error("score", root)
+
+
+def test_folders_without_predictions(tmp_path):
+    assert "missing: not a folder of predictions" in cli_error("score", tmp_path / "missing")
+    assert "holds no predictions" in cli_error("score", tmp_path)
+    put_top5(tmp_path / "clean.npz", 0)
+    assert "holds no predictions" in cli_error("score", tmp_path)
+    put_top5(tmp_path / "fog" / "6.npz", 0)
+    assert "'fog/6' is no corruption with a severity from 1 to 5" in cli_error("score", tmp_path)
+
+
+def test_mixed_sets(alexnet, tmp_path):
+    put_p(tmp_path / "p")
+    assert "is of a C set" in cli_error("score", alexnet, tmp_path / "p")
+    mixed = Path(shutil.copytree(alexnet, tmp_path / "mixed"))
+    put_p(mixed, ["tilt"])
+    line = cli_error("score", mixed)
+    assert line.startswith(f"{mixed}: mixes predictions of a C set (") and line.endswith(
+        "and of a P set (tilt)"
+    )
+    few = put_c(tmp_path / "few", keys=KEYS[:500])
+    line = cli_error("score", alexnet, few)
+    assert line.startswith(
+        f"{few}: not the images of {alexnet}: 500 of 1000 keys are missing, for instance 'n0"
+    )
+
+
+def test_models_on_sets_from_other_images(alexnet, tmp_path):
+    roots = [Path(shutil.copytree(alexnet, tmp_path / name)) for name in "ab"]
+    for root in roots:
+        (root / "predictions.json").write_text(json.dumps({"source_digest": root.name}))
+    assert "made from other source images than" in cli_error("score", *roots)
+
+
+# --- the whole way -------------------------------------------------------------------------------
+
+
+def test_from_cifar_to_score(tmp_path):
+    model = put_model(tmp_path / "digits.onnx")
+    source = put_cifar(tmp_path, 40)
+    few = ("--source", source, "--dataset", "cifar-10", "--jobs", "1")
+    cli("make-c", *few, "--output", tmp_path / "c")
+    cli("predict", tmp_path / "c", "--model", model, "--output", tmp_path / "preds", *PLAIN)
+    report, (note,) = scored(tmp_path / "preds", "--dataset", tmp_path / "c")
+    assert "1000 classes" in note
+    (row,) = report["models"]
+    assert row["count"] == 40 and row["missing"] == []
+    labels = np.load(tmp_path / "c" / "labels.npy").reshape(5, 40)
+    for name in COMMON_CORRUPTIONS:
+        images = np.load(tmp_path / "c" / f"{name}.npy").reshape(5, 40, 32, 32, 3)
+        wrong = expected_logits(images).argmax(axis=-1) != labels
+        assert row["errors"][name] == pytest.approx(wrong.mean(axis=1), abs=0.026)  # one on the edge
+    assert row["clean_error"] < 0.15 and max(row["errors"]["fog"]) > row["clean_error"]
+    # Its own scores as the baseline: what is divided is one.
+    (tmp_path / "own.json").write_text(json.dumps(report))
+    again, _ = scored(tmp_path / "preds", "--baseline", tmp_path / "own.json", "--partial")
+    values = again["models"][0]["measures"]["corruption_error"]["values"]
+    assert set(values.values()) == {1.0}
+
+
+def test_keys_are_held_against_the_set(tmp_path):
+    source = put_folder(tmp_path / "digits", 30)
+    few = ("--source", source, "--edition", "folder", "--scale", "32", "--jobs", "1", "--corruptions", "fog")
+    for name, limit in (("c", 30), ("smaller", 20)):
+        cli("make-c", *few, "--limit", limit, "--output", tmp_path / name)
+    model = put_model(tmp_path / "digits.onnx")
+    cli("predict", tmp_path / "c", "--model", model, "--output", tmp_path / "preds", *PLAIN)
+    common = ("score", tmp_path / "preds", "--partial", "--dataset")
+    cli(*common, tmp_path / "c")
+    assert "not the images of" in cli_error(*common, tmp_path / "smaller")
