@@ -7,7 +7,7 @@ import numpy as np
 from robustgen.corruptions import CORRUPTIONS
 from robustgen.editions import EDITIONS, check_size, edition_called, prepare
 from robustgen.effects import Rng
-from robustgen.errors import ArgumentTypeError
+from robustgen.errors import ArgumentError, ArgumentTypeError
 from robustgen.image import Rgb, as_rgb
 from robustgen.perturbations import PERTURBATIONS
 from robustgen.registry import look_up
@@ -19,7 +19,9 @@ def as_rng(rng: Any) -> Rng:
     """A generator from an int seed, None (fresh entropy), or a generator, which is passed through."""
     if isinstance(rng, (np.random.Generator, np.random.RandomState)):
         return rng
-    if rng is None or (isinstance(rng, (int, np.integer)) and not isinstance(rng, bool) and rng >= 0):
+    if rng is None or (isinstance(rng, (int, np.integer)) and not isinstance(rng, bool)):
+        if rng is not None and rng < 0:
+            raise ArgumentError(f"rng must not be negative, as {rng} is")
         return np.random.default_rng(rng)
     raise ArgumentTypeError(
         "rng must be a non-negative int, a numpy.random.Generator, a numpy.random.RandomState or None, "

@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from io import BytesIO
@@ -20,12 +21,14 @@ from robustgen.plan import (
     Kind,
     Recipe,
     corruption_arms,
+    every_arm,
     operations,
     perturbation_arms,
 )
 from robustgen.registry import SCALES
 from robustgen.sinks import Arrays, JpegTree, Mp4Tree, PngFrames, Sink
 from robustgen.sources import Source, open_source
+from robustgen.storage import FRAMES, STATE, SUMS
 from robustgen.versions import that_decide_bytes
 
 CITATION = (
@@ -89,10 +92,16 @@ class Plan:
             "images": len(self.keys),
             "arms": [arm.folder for arm in self.arms],
             "arrays": list(self.sink.files) if isinstance(self.sink, Arrays) else [],
-            "config": self.config.model_dump(mode="json", exclude={"output", "jobs"}),
+            "config": self.located_config(),
             "licence": LICENCE,
             "citation": CITATION,
         }
+
+    def located_config(self) -> dict[str, Any]:
+        """The config without what decides no byte, its paths absolute, so that it holds in any folder."""
+        plain = self.config.model_dump(mode="json", exclude={"output", "jobs"})
+        paths = {"source", "labels", "subset", "frost_dir"}
+        return {k: str(Path(v).absolute()) if k in paths and v else v for k, v in plain.items()}
 
     def companions(self) -> dict[str, bytes]:
         """Small files that go with arrays: the labels of the rows, and the source images behind them."""
@@ -134,8 +143,8 @@ def _plain(parameters: Any) -> dict[str, Any]:
     return {name: value for name, value in plain.items() if name not in ("engine", "directory")}
 
 
-def plan(config: Config, kind: Kind) -> Plan:
-    """Turn a config into the plan of a C or a P set.
+def plan(config: Config, kind: Kind, *, anew: bool = False) -> Plan:
+    """Turn a config into the plan of a C or a P set; `anew` if what the output holds does not count.
 
     Raises
     ------
@@ -153,8 +162,40 @@ def plan(config: Config, kind: Kind) -> Plan:
     else:
         arms = perturbation_arms(config.perturbations, config.difficulty)
     _check_ingredients(arms, config)
+    if EDITIONS[recipe.edition].sink == "npy" and not anew:
+        arms = _with_held(arms, output, kind)
     sink = _sink(config, recipe, source, keys, arms)
-    return Plan(recipe, source, keys, source.refused(), arms, sink, output, config.jobs, config)
+    refused = source.refused() | _collisions(source, sink)
+    keys = tuple(key for key in keys if key not in refused)
+    return Plan(recipe, source, keys, refused, arms, sink, output, config.jobs, config)
+
+
+def _collisions(source: Source, sink: Sink) -> dict[str, str]:
+    """The images whose output would be that of an earlier one, with the reason."""
+    first: dict[str, str] = {}
+    refused = {}
+    for key in () if isinstance(sink, Arrays) else source.keys():
+        name = sink.item_name(source.output_name(key))
+        earlier = first.setdefault(name, key)
+        if name.split("/")[0] in (SUMS, FRAMES):
+            refused[key] = "its output would lie where the list of checksums belongs"
+        elif earlier != key:
+            refused[key] = f"its output would be that of {earlier!r}"
+    return refused
+
+
+def _with_held(arms: tuple[Arm, ...], output: Path, kind: Kind) -> tuple[Arm, ...]:
+    """`arms`, and those that the arrays at `output` hold: all arrays share one list of rows and labels."""
+    try:
+        held = json.loads((output / STATE / "settings.json").read_bytes())["parameters"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return arms
+    every = every_arm(kind)
+    wanted = [arm for arm in every if arm in arms or arm.folder in held]
+    if kind == "p":
+        return tuple(wanted)
+    names, levels = {arm.name for arm in wanted}, {arm.level for arm in wanted}
+    return tuple(arm for arm in every if arm.name in names and arm.level in levels)
 
 
 def _source(config: Config) -> Source:
@@ -189,8 +230,11 @@ def _check_output(output: Path, source: Source) -> None:
     inside, root = output.resolve(), source.location.resolve()
     if root.is_dir() and (inside == root or root in inside.parents):
         raise OutputError(f"output {output} lies inside the source {source.location}")
-    if output.exists() and not output.is_dir():
-        raise OutputError(f"output {output} is a file")
+    try:
+        if output.exists() and not output.is_dir():
+            raise OutputError(f"output {output} is a file")
+    except OSError as error:
+        raise OutputError(f"output {output} cannot be used: {error.strerror}") from error
 
 
 def _check_ingredients(arms: tuple[Arm, ...], config: Config) -> None:
@@ -202,11 +246,24 @@ def _check_ingredients(arms: tuple[Arm, ...], config: Config) -> None:
         effects.check_imagemagick()
 
 
+def _try_out(config: Config) -> None:
+    """Make one image with each of the config's own parameters, as they may fit each other no better."""
+    image = np.arange(64 * 64 * 3, dtype=np.uint8).reshape(64, 64, 3)
+    recipe = Recipe("c", "folder", 0, config.scale, config.parameters)
+    for name, levels in config.parameters.items():
+        for level in levels:
+            try:
+                recipe.make(Arm(name, level, f"{name}/{level}"), "trial", image)
+            except Exception as error:
+                raise ConfigError(f"parameters: {name}.{level}: cannot be used: {error}") from error
+
+
 def _overrides(config: Config, kind: Kind) -> dict[str, dict[int, dict[str, Any]]]:
     """The config's own parameters, and its choice of engine and photographs, per operation and level."""
     known = operations(kind)
     overrides: dict[str, dict[int, dict[str, Any]]] = {}
     if kind == "c":
+        _try_out(config)
         overrides = {
             name: {n: dict(v) for n, v in levels.items()} for name, levels in config.parameters.items()
         }

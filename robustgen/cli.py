@@ -30,7 +30,8 @@ class _Group(click.Group):
             click.echo(f"Error: {error}", err=True)
             sys.exit(error.exit_code)
         except KeyboardInterrupt:
-            click.echo("stopped; the same command goes on from here", err=True)
+            goes_on = "; the same command goes on from here" * str(ctx.invoked_subcommand).startswith("make-")
+            click.echo(f"stopped{goes_on}", err=True)
             sys.exit(130)
 
 
@@ -183,7 +184,7 @@ def list_(name: str | None) -> None:
 def _make(kind: "Kind", flags: dict[str, Any]) -> None:
     overwrite, dry_run = flags.pop("overwrite"), flags.pop("dry_run")
     shard, scheduler = _shard(flags.pop("shard")), _scheduler(flags.pop("backend"), flags.pop("scheduler"))
-    planned = _plan(kind, flags)
+    planned = _plan(kind, flags, anew=overwrite)
     if dry_run:
         _show_plan(planned)
         return
@@ -199,6 +200,8 @@ def _make(kind: "Kind", flags: dict[str, Any]) -> None:
 
 
 def _stop(number: int, frame: object) -> None:
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, signal.SIG_IGN)
     # The threads that look after the workers trip over their sudden end; nobody need hear of that.
     threading.excepthook = lambda _: None
     raise KeyboardInterrupt
@@ -220,7 +223,7 @@ def _scheduler(backend: str, address: str | None) -> str | None:
     return address
 
 
-def _plan(kind: "Kind", flags: dict[str, Any]) -> "Plan":
+def _plan(kind: "Kind", flags: dict[str, Any], *, anew: bool) -> "Plan":
     dataset, file = flags.pop("dataset"), flags.pop("config_file")
     if dataset and file:
         raise ConfigError("give --dataset or --config, not both")
@@ -229,7 +232,7 @@ def _plan(kind: "Kind", flags: dict[str, Any]) -> "Plan":
     from robustgen import build, config
 
     path = config.dataset_file(dataset) if dataset else file
-    return build.plan(config.load(path, flags), kind)
+    return build.plan(config.load(path, flags), kind, anew=anew)
 
 
 def _show_plan(plan: "Plan") -> None:
@@ -258,6 +261,8 @@ def _show_summary(summary: "Summary", plan: "Plan") -> None:
         click.echo(f"nothing to do: all {summary.kept} {noun}s are in {_shown(plan.output)}")
     if summary.made and summary.kept:
         click.echo(f"{_count(summary.kept, noun)} there already")
+    for file in summary.withheld:
+        click.echo(f"{file} is withheld: not all of its rows could be made", err=True)
     if not summary.last:
         click.echo(
             "other shards are still at work; the last one, or robustgen verify, completes the manifest"

@@ -27,7 +27,7 @@ from robustgen.corruptions import CORRUPTIONS
 from robustgen.editions import EDITIONS
 from robustgen.errors import ArgumentError, ConfigError, RobustgenError, UnknownNameError
 from robustgen.perturbations import PERTURBATIONS
-from robustgen.plan import Overrides, check_overrides
+from robustgen.plan import Overrides, checked_overrides
 from robustgen.registry import Operation
 from robustgen.sources import KINDS
 
@@ -101,7 +101,10 @@ def _expanded(value: Any) -> Any:
         value = value.replace(f"${{{name}}}", os.environ[name])
     if not value:
         raise ArgumentError("is empty")
-    return str(Path(value).expanduser())
+    try:
+        return str(Path(value).expanduser())
+    except RuntimeError as error:
+        raise ArgumentError(f"{value}: {error}") from error
 
 
 def _all_cores(value: Any) -> Any:
@@ -140,8 +143,7 @@ Count = Annotated[Whole, Field(ge=1)]
 
 
 def _checked_parameters(overrides: Overrides) -> Overrides:
-    check_overrides("c", overrides)
-    return overrides
+    return checked_overrides("c", overrides)
 
 
 class _Strict(BaseModel):
@@ -281,10 +283,21 @@ def load(path: Path | None, flags: Mapping[str, Any] | None = None) -> Config:
     """
     given = {key: value for key, value in (flags or {}).items() if value is not None}
     content = read_yaml(path) if path else {}
+    return checked(content | given, str(path), given)
+
+
+def checked(content: Mapping[str, Any], name: str, flags: Mapping[str, Any] | None = None) -> Config:
+    """The config that `content`, read from the file `name`, holds; keys in `flags` are from the command line.
+
+    Raises
+    ------
+    ConfigError
+        As `load`.
+    """
     try:
-        return Config.model_validate(content | given)
+        return Config.model_validate(content)
     except ValidationError as error:
-        raise ConfigError(_explained(error, str(path), given)) from error
+        raise ConfigError(_explained(error, name, flags or {})) from error
 
 
 def _explained(error: ValidationError, file: str, flags: Mapping[str, Any]) -> str:

@@ -16,6 +16,7 @@ from PIL import Image
 from robustgen import kernels
 from robustgen.errors import ArgumentError, ArgumentTypeError, ImageError
 from robustgen.opencv import cv2
+from robustgen.sources import to_rgb
 
 Rgb = npt.NDArray[np.uint8]
 Floats = npt.NDArray[np.floating[Any]]
@@ -38,9 +39,14 @@ def as_rgb(image: Any) -> Rgb:
         Neither an array of dtype uint8 nor a Pillow image.
     ArgumentError
         An array of another shape, or an empty one.
+    ImageError
+        A Pillow image whose file is damaged.
     """
     if isinstance(image, Image.Image):
-        image = np.asarray(image.convert("RGB"))
+        try:
+            image = to_rgb(image.copy())
+        except OSError as error:
+            raise ImageError(f"image cannot be read: {error}") from error
     if not isinstance(image, np.ndarray):
         raise ArgumentTypeError(f"image must be a NumPy array or a Pillow image, not {type(image).__name__}")
     if image.dtype != np.uint8:

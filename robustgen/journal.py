@@ -11,10 +11,12 @@ import json
 import os
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
+from robustgen.errors import OutputError
 from robustgen.storage import Written
 
 Failure = dict[str, str]
@@ -76,7 +78,9 @@ class Journal:
 
     def close(self) -> None:
         """Let go of the file."""
-        self._file.close()
+        # All is flushed, unless the disk was full, of which the caller knows.
+        with suppress(OSError):
+            self._file.close()
 
     def _append(self, entry: dict[str, Any]) -> None:
         self._file.write(json.dumps(entry) + "\n")
@@ -85,7 +89,9 @@ class Journal:
 
 def read_journals(folder: Path) -> Iterator[Receipt]:
     """The receipts of all journals in `folder` that can be relied on, in the order written."""
-    for path in sorted(folder.glob("journal*.jsonl")):
+    # The one written to last has the last word.
+    paths = sorted(folder.glob("journal*.jsonl"), key=lambda path: (path.stat().st_mtime_ns, path.name))
+    for path in paths:
         yield from _read_journal(path)
 
 
@@ -102,7 +108,7 @@ def _read_journal(path: Path) -> Iterator[Receipt]:
             yield from unsure
             unsure.clear()
         else:
-            unsure.append(_receipt(entry))
+            unsure.append(_receipt(entry, path))
     if boot == _boot():
         yield from unsure
 
@@ -110,13 +116,23 @@ def _read_journal(path: Path) -> Iterator[Receipt]:
 def _entries(path: Path) -> Iterator[dict[str, Any]]:
     with path.open(encoding="utf-8", errors="surrogateescape") as journal:
         for line in journal:
-            if line.endswith("\n"):
-                yield json.loads(line)
+            # After a power cut there may be blocks of zeros.
+            with suppress(ValueError):
+                if line.endswith("\n") and isinstance(entry := json.loads(line), dict):
+                    yield entry
 
 
-def _receipt(entry: dict[str, Any]) -> Receipt:
-    files = {folder: [Written(*written) for written in files] for folder, files in entry["files"].items()}
-    return Receipt(entry["key"], entry["size"], files, tuple(entry.get("failures", ())))
+def _receipt(entry: dict[str, Any], journal: Path) -> Receipt:
+    try:
+        files = {folder: [Written(*written) for written in files] for folder, files in entry["files"].items()}
+        receipt = Receipt(entry["key"], entry["size"], files, tuple(entry.get("failures", ())))
+        paths = [PurePosixPath(p) for p in (*files, *(w.path for ws in files.values() for w in ws))]
+    except (KeyError, TypeError, AttributeError) as error:
+        raise OutputError(f"{journal} is damaged: {error!r}") from error
+    # Whoever made the output may have meant to have files elsewhere removed or listed.
+    if any(path.is_absolute() or ".." in path.parts for path in paths):
+        raise OutputError(f"{journal} is damaged: it names files outside the output")
+    return receipt
 
 
 def _end_of_whole_lines(journal: IO[bytes]) -> int:
@@ -139,9 +155,21 @@ def _boot() -> str:
         return f"{time.time_ns()}"
 
 
+def sync_disk(folder: Path) -> None:
+    """Bring the file system that `folder` is on to the disk."""
+    file = os.open(folder, os.O_RDONLY)
+    try:
+        _sync_file_system(file)
+    finally:
+        os.close(file)
+
+
 def _sync_file_system(file: int) -> None:
     """Bring the file system that `file` is on to the disk."""
     try:
-        ctypes.CDLL(None).syncfs(file)
+        syncfs = ctypes.CDLL(None, use_errno=True).syncfs
     except (OSError, AttributeError):
         os.sync()
+        return
+    if syncfs(file):
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))

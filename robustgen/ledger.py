@@ -49,6 +49,9 @@ class Shard:
         return f"shard-{self.number}-of-{self.count}-{self.plan}.lock"
 
 
+_FINISHING = "finishing"
+
+
 class Ledger:
     """The state of one output folder, locked while it is open.
 
@@ -78,8 +81,12 @@ class Ledger:
         self._state = root / STATE
         self._done: dict[str, tuple[int, frozenset[str]]] = {}
         self._failures: dict[str, tuple[Failure, ...]] = {}
+        # Arrays that `finish` could not complete.
+        self.withheld: list[str] = []
         self._locks: list[IO[str]] = []
         self._journal: Journal | None = None
+        # A shard can only be sure of that at its end.
+        self._exclusive = shard is None
 
     def __enter__(self) -> "Ledger":
         try:
@@ -102,12 +109,12 @@ class Ledger:
     def _open(self) -> None:
         self._state.mkdir(parents=True, exist_ok=True)
         self._lock()
-        if self._overwrite:
-            self._clear()
         if not self.shard:
             shutil.rmtree(temporary_folder(self.root), ignore_errors=True)
         temporary_folder(self.root).mkdir(exist_ok=True)
-        self._agree()
+        # Shards that start together settle one after the other what the output is.
+        with _locked(self._state / "agreement.lock", fcntl.LOCK_EX, self.root, wait=True):
+            self._agree()
         part = f"-{self.shard.number}-of-{self.shard.count}" if self.shard else ""
         self._journal = Journal(self._state / f"journal{part}.jsonl")
         self.sink.start(self.root)
@@ -115,7 +122,8 @@ class Ledger:
     def _close(self) -> None:
         if self._journal:
             self._journal.close()
-            if not self.shard:
+            if self._exclusive:
+                (self._state / _FINISHING).unlink(missing_ok=True)
                 shutil.rmtree(temporary_folder(self.root), ignore_errors=True)
         for lock in self._locks:
             lock.close()
@@ -128,7 +136,7 @@ class Ledger:
             return
         if self._overwrite:
             raise OutputError("--overwrite and --shard exclude each other: shards share one output")
-        self._locks.append(_locked(self._state / "lock", fcntl.LOCK_SH, self.root))
+        self._locks.append(_locked(self._state / "lock", fcntl.LOCK_SH, self.root, wait=self._is_finishing()))
         for path in self._state.glob("shard-*.lock"):
             if not path.name.endswith(f"-of-{self.shard.count}-{self.shard.plan}.lock"):
                 _locked(path, fcntl.LOCK_EX, self.root).close()
@@ -144,9 +152,15 @@ class Ledger:
             self._locks.insert(0, _locked(self._state / "lock", fcntl.LOCK_EX, self.root))
         except OutputError:
             return False
+        (self._state / _FINISHING).touch()
+        self._exclusive = True
         shutil.rmtree(temporary_folder(self.root), ignore_errors=True)
         temporary_folder(self.root).mkdir()
         return True
+
+    def _is_finishing(self) -> bool:
+        """Whether a shard holds the lock only for its last steps, so that waiting is worth it."""
+        return (self._state / _FINISHING).exists()
 
     def _clear(self) -> None:
         """Remove what earlier runs recorded here, and nothing else."""
@@ -170,7 +184,12 @@ class Ledger:
         held = self.held_settings(self.root)
         if not held:
             self._refuse_strangers()
-        if differences := list(_differences(held, json.loads(json.dumps(self.settings)))):
+        differences = list(_differences(held, json.loads(json.dumps(self.settings))))
+        if differences and self._overwrite:
+            self._clear()
+            temporary_folder(self.root).mkdir(exist_ok=True)
+            held = {}
+        elif differences:
             raise OutputError(
                 f"{self.root} was made otherwise: {'; '.join(differences)}. "
                 "Choose another output, or begin anew with --overwrite"
@@ -211,12 +230,21 @@ class Ledger:
         folders = frozenset(arm.folder for arm in arms)
         known: dict[frozenset[str], frozenset[str]] = {}
         for receipt in read_journals(self._state):
-            if sizes.get(receipt.key) == receipt.size:
+            if sizes.get(receipt.key, receipt.size) != receipt.size:
+                self._remove_outdated(receipt)
+            elif receipt.key in sizes:
                 before = self._done.get(receipt.key, (0, frozenset()))[1]
                 there = {f for f in folders & receipt.files.keys() if self._holds(receipt.files[f])}
                 now = frozenset((before - receipt.files.keys()) | there)
                 # Most images have the same set; one object serves them all.
                 self._done[receipt.key] = receipt.size, known.setdefault(now, now)
+
+    def _remove_outdated(self, receipt: Receipt) -> None:
+        """Remove what was made of an image that has changed since, as it may not be made again."""
+        self._done.pop(receipt.key, None)
+        if not self.shard and "npy" not in str(self.settings["output"].get("format")):
+            for written in (w for files in receipt.files.values() for w in files):
+                (self.root / written.path).unlink(missing_ok=True)
 
     def _holds(self, files: list[Written]) -> bool:
         return all(self.sink.holds(self.root, written) for written in files)
@@ -231,6 +259,8 @@ class Ledger:
         assert self._journal is not None
         self._failures[receipt.key] = receipt.failures
         if receipt.files or receipt.failures:
+            # Where there is a manifest it must be that of all receipts, should this run be killed.
+            (self.root / MANIFEST).unlink(missing_ok=True)
             self._journal.append(receipt)
         before = self._done.get(receipt.key, (0, frozenset()))[1]
         self._done[receipt.key] = receipt.size, before.union(receipt.files)
@@ -239,8 +269,11 @@ class Ledger:
         """All failures of this run, by key."""
         return [failure for key in sorted(self._failures) for failure in self._failures[key]]
 
-    def finish(self, keys: Collection[str], arms: tuple[Arm, ...]) -> bool:
-        """Sync, complete the arrays and write `errors.jsonl`; False where other shards are still at work."""
+    def finish(self, keys: Collection[str], arms: tuple[Arm, ...], known: Collection[str]) -> bool:
+        """Sync, complete the arrays and write `errors.jsonl`; False where other shards are still at work.
+
+        What earlier runs recorded of the `known` images of the source that are not among `keys` stays.
+        """
         assert self._journal is not None
         self._journal.sync()
         if not self.alone():
@@ -248,8 +281,8 @@ class Ledger:
         if self.shard:
             self._read_other_shards()
         lacking = {arm.folder for key in keys for arm in self.pending(key, arms)}
-        self.sink.finish(self.root, frozenset(arm.folder for arm in arms) - lacking)
-        self._write_errors(keys)
+        self.withheld = self.sink.finish(self.root, frozenset(arm.folder for arm in arms) - lacking)
+        self._write_errors(set(known) - set(keys))
         return True
 
     def _read_other_shards(self) -> None:
@@ -258,13 +291,27 @@ class Ledger:
             self._done[receipt.key] = receipt.size, before.union(receipt.files)
             self._failures[receipt.key] = receipt.failures
 
-    def _write_errors(self, keys: Collection[str]) -> None:
-        errors = self.root / ERRORS
-        if failures := self.failures():
-            lines = "".join(json.dumps(failure) + "\n" for failure in failures)
-            write_whole(self.root, errors.name, lines.encode("utf-8", "surrogateescape"))
-        else:
-            errors.unlink(missing_ok=True)
+    def _write_errors(self, untouched: Collection[str]) -> None:
+        others = [f for f in _read_errors(self.root / ERRORS) if f["key"] in untouched]
+        write_errors(self.root, [*(f for f in others if f["key"] not in self._failures), *self.failures()])
+
+
+def write_errors(root: Path, failures: list[Failure]) -> None:
+    """Write the `errors.jsonl` of the output at `root`, or remove it where there are no `failures`."""
+    lines = [json.dumps(failure) + "\n" for failure in sorted(failures, key=lambda failure: failure["key"])]
+    if lines:
+        write_whole(root, ERRORS, "".join(lines).encode("utf-8", "surrogateescape"))
+    else:
+        (root / ERRORS).unlink(missing_ok=True)
+
+
+def _read_errors(path: Path) -> list[Failure]:
+    """The entries of an `errors.jsonl`, if there is one."""
+    try:
+        entries = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    except (OSError, ValueError):
+        return []
+    return [entry for entry in entries if isinstance(entry, dict) and "key" in entry]
 
 
 def _remove_emptied(folder: Path, root: Path) -> None:
@@ -297,10 +344,10 @@ def exclusive(root: Path) -> Iterator[None]:
             shutil.rmtree(temporary_folder(root), ignore_errors=True)
 
 
-def _locked(path: Path, how: int, root: Path) -> IO[str]:
+def _locked(path: Path, how: int, root: Path, *, wait: bool = False) -> IO[str]:
     lock = path.open("a")
     try:
-        fcntl.flock(lock, how | fcntl.LOCK_NB)
+        fcntl.flock(lock, how if wait else how | fcntl.LOCK_NB)
     except OSError as error:
         lock.close()
         if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):

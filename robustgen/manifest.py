@@ -11,9 +11,11 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Any
 
-from robustgen.journal import Receipt, read_journals
+from robustgen.errors import OutputError
+from robustgen.journal import Receipt, read_journals, sync_disk
 from robustgen.storage import (
     COMPANIONS,
+    ERRORS,
     FRAMES,
     MANIFEST,
     STATE,
@@ -25,10 +27,14 @@ from robustgen.storage import (
 
 
 def escaped(path: str) -> tuple[str, str]:
-    """Prefix and path as `sha256sum` writes them, which marks lines whose names it had to escape."""
-    if not any(c in path for c in "\\\n\r"):
+    """Prefix and path as `sha256sum` writes them, which marks lines whose names it had to escape.
+
+    Carriage returns stay as they are: releases before coreutils 9 do not know them escaped, and all take
+    them as they are.
+    """
+    if not any(c in path for c in "\\\n"):
         return "", path
-    return "\\", path.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
+    return "\\", path.replace("\\", "\\\\").replace("\n", "\\n")
 
 
 def read_sums(path: Path) -> dict[str, str]:
@@ -66,10 +72,13 @@ def write_papers(root: Path) -> dict[str, Any]:
     -------
     dict
         The manifest; its ``"complete"`` tells whether every image of the plan has all its files.
+
+    Raises
+    ------
+    OutputError
+        What the output knows of itself is damaged.
     """
-    state = root / STATE
-    about = json.loads((state / "about.json").read_bytes())
-    settings = json.loads((state / "settings.json").read_bytes())
+    about, settings = (read_object(root / STATE / name) for name in ("about.json", "settings.json"))
     books = _Books(root, about["arrays"])
     for folder, written in books.by_folder():
         _write_sums(root, folder, written)
@@ -77,13 +86,39 @@ def write_papers(root: Path) -> dict[str, Any]:
     manifest: dict[str, Any] = about | {
         "settings": settings,
         "counts": books.counts,
-        "failures": books.failures(),
+        "failures": _count_failures(root),
         "complete": books.complete(about["images"], frozenset(about["arms"])),
         "digest": dataset_digest(root),
     }
     text = json.dumps(manifest, indent=1, sort_keys=True) + "\n"
+    # Where there is a manifest, a run takes the sums for written; so they must outlive a power cut too.
+    sync_disk(root)
     write_whole(root, MANIFEST, text.encode(), durable=True)
     return manifest
+
+
+def _count_failures(root: Path) -> int:
+    try:
+        return len((root / ERRORS).read_bytes().splitlines())
+    except FileNotFoundError:
+        return 0
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """The JSON object in the file at `path`.
+
+    Raises
+    ------
+    OutputError
+        The file is damaged, or not robustgen's.
+    """
+    try:
+        content = json.loads(path.read_bytes())
+    except ValueError as error:
+        raise OutputError(f"{path} is damaged: {error}") from error
+    if not isinstance(content, dict):
+        raise OutputError(f"{path} is damaged: it holds no object")
+    return content
 
 
 def _write_sums(root: Path, folder: str, written: dict[str, Written]) -> None:
@@ -106,7 +141,6 @@ class _Books:
         self.counts = {"files": 0, "bytes": 0}
         self._root, self._array_names = root, arrays
         self._done: dict[str, frozenset[str]] = {}
-        self._failed: dict[str, int] = {}
 
     def by_folder(self) -> Iterator[tuple[str, dict[str, Written]]]:
         """The files of each folder; spooled to disk on the way, because a full set has millions."""
@@ -125,10 +159,6 @@ class _Books:
         self.counts["files"] += len(written)
         self.counts["bytes"] += sum(each.size for each in written.values())
 
-    def failures(self) -> int:
-        """How many failures the last receipts of all images tell of."""
-        return sum(self._failed.values())
-
     def complete(self, images: int, folders: frozenset[str]) -> bool:
         """Whether `images` images have what all `folders` ask for, and all arrays are finished."""
         finished = all((self._root / name).exists() for name in self._array_names)
@@ -136,10 +166,13 @@ class _Books:
 
     def _receipts(self) -> Iterator[Receipt]:
         known: dict[frozenset[str], frozenset[str]] = {}
+        latest = {receipt.key: receipt.size for receipt in read_journals(self._root / STATE)}
         for receipt in read_journals(self._root / STATE):
+            # What was made of an image before it changed is no longer there.
+            if receipt.size != latest[receipt.key]:
+                continue
             done = self._done.get(receipt.key, frozenset()).union(receipt.files)
             self._done[receipt.key] = known.setdefault(done, done)
-            self._failed[receipt.key] = len(receipt.failures)
             yield receipt
 
     def _spooled(self) -> dict[str, Path]:
@@ -156,17 +189,13 @@ class _Books:
         return {arm: Path(spool.name) for arm, spool in spools.items()}
 
     def _arrays(self) -> dict[str, Written]:
-        """The finished arrays, and the small files that go with them."""
+        """The finished arrays, and the small files that go with them, as they were when they were written."""
         arrays = {}
-        for name in self._array_names:
+        for name in (*self._array_names, *COMPANIONS):
             record = self._root / STATE / "arrays" / f"{name}.json"
-            if record.exists() and (self._root / name).exists():
+            if record.exists():
                 held = json.loads(record.read_bytes())
                 arrays[name] = Written(name, held["size"], held["sha256"])
-        for name in COMPANIONS:
-            if (self._root / name).exists():
-                data = (self._root / name).read_bytes()
-                arrays[name] = Written(name, len(data), hashlib.sha256(data).hexdigest())
         return arrays
 
 

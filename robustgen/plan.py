@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from robustgen.corruptions import CORRUPTIONS
 from robustgen.editions import check_size, edition_called
-from robustgen.errors import ArgumentError, UnknownNameError
+from robustgen.errors import ArgumentError, ImageError, UnknownNameError
 from robustgen.image import Rgb
 from robustgen.perturbations import PERTURBATIONS
 from robustgen.registry import Operation, look_up
@@ -72,6 +72,13 @@ class _Hash(np.random.SeedSequence):
         return np.frombuffer(self._digest, "<u8").astype(dtype)[:n_words]
 
 
+def every_arm(kind: Kind) -> tuple[Arm, ...]:
+    """All arms that a C or a P set can have."""
+    if kind == "c":
+        return corruption_arms(tuple(CORRUPTIONS), (1, 2, 3, 4, 5), clean=True)
+    return perturbation_arms(tuple(PERTURBATIONS), (1, 2, 3))
+
+
 def item_rng(seed: int, kind: Kind, edition: str, name: str, level: int, key: str) -> np.random.Generator:
     """The random stream of one output: a hash of what it is, and of nothing else."""
     identity = "\0".join([str(seed), kind, edition, name, str(level), key])
@@ -102,7 +109,11 @@ class Recipe:
 
     def prepare(self, source: Rgb) -> Rgb:
         """The image that all arms start from: prepared for corruptions, raw for perturbations."""
-        return check_size(edition_called(self.edition).prepared(source) if self.kind == "c" else source)
+        image = edition_called(self.edition).prepared(source) if self.kind == "c" else source
+        try:
+            return check_size(image)
+        except ArgumentError as error:
+            raise ImageError(str(error)) from error
 
     def parameters(self, arm: Arm, scale: int) -> Any:
         """The parameter object of `arm` at `scale`, overrides applied."""
@@ -136,8 +147,15 @@ class Recipe:
 _NOT_CONSTANTS = ("engine", "directory")
 
 
-def check_overrides(kind: Kind, overrides: Overrides) -> None:
-    """Raise an ArgumentError, which names the place, if `overrides` holds what cannot be used."""
+def checked_overrides(kind: Kind, overrides: Overrides) -> Overrides:
+    """`overrides` with whole numbers as int.
+
+    Raises
+    ------
+    ArgumentError
+        An operation, level, parameter or value cannot be used; the message names the place.
+    """
+    checked: dict[str, dict[int, dict[str, Any]]] = {}
     for name, levels in overrides.items():
         operation = look_up("corruption" if kind == "c" else "perturbation", name, operations(kind))
         for level, values in levels.items():
@@ -146,11 +164,14 @@ def check_overrides(kind: Kind, overrides: Overrides) -> None:
             for parameter, value in values.items():
                 if parameter not in known:
                     raise UnknownNameError(f"parameter of {name}", parameter, known)
-                _check_constant(f"{name}.{level}.{parameter}", value, known[parameter] is int)
+                constant = _constant(f"{name}.{level}.{parameter}", value, whole=known[parameter] is int)
+                checked.setdefault(name, {}).setdefault(level, {})[parameter] = constant
+    return checked
 
 
-def _check_constant(place: str, value: Any, whole: bool) -> None:
+def _constant(place: str, value: Any, *, whole: bool) -> float:
     numeric = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not numeric or not math.isfinite(value) or value < 0 or (whole and value != int(value)):
         kind = "a whole number" if whole else "a number"
         raise ArgumentError(f"{place}: must be {kind} of at least 0, not {value!r}")
+    return int(value) if whole else float(value)

@@ -1,6 +1,7 @@
 """Carries a plan out: `run_task` makes a chunk of images, `run` fans the chunks out over the cores."""
 
 import ctypes
+import errno
 import json
 import os
 import signal
@@ -20,11 +21,18 @@ from joblib.externals.loky.process_executor import TerminatedWorkerError
 from tqdm import tqdm
 
 from robustgen.build import Plan
-from robustgen.errors import ArgumentError, ImageError, MissingDependencyError, RobustgenError, WriteError
+from robustgen.errors import (
+    ArgumentError,
+    ImageError,
+    MissingDependencyError,
+    OutputError,
+    RobustgenError,
+    WriteError,
+)
 from robustgen.image import Rgb
 from robustgen.journal import Failure, Receipt
 from robustgen.ledger import Ledger, Shard
-from robustgen.manifest import source_digest, write_papers
+from robustgen.manifest import read_object, source_digest, write_papers
 from robustgen.plan import Arm, Recipe
 from robustgen.sinks import Sink
 from robustgen.sources import Source
@@ -36,6 +44,8 @@ Item = tuple[int, str, tuple[Arm, ...]]
 _MOST_PER_TASK = {"c": 4, "p": 1}
 _MOST_ROWS_PER_TASK = 128
 _MOST_DEATHS = 3
+
+_ERRORS_OF_A_NAME = (errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EEXIST, errno.ENOTEMPTY)
 
 # From glibc's malloc.h.
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
@@ -69,6 +79,8 @@ class Summary:
         The entries of `errors.jsonl`.
     last : bool
         Whether the output is finished; False for a shard while others are at work.
+    withheld : list of str
+        Arrays that some image is lacking in.
     """
 
     made: int
@@ -77,6 +89,7 @@ class Summary:
     seconds: float
     failures: list[Failure]
     last: bool
+    withheld: list[str]
 
 
 @cache
@@ -108,6 +121,10 @@ def run_task(task: Task) -> list[Receipt]:
     return [work.receipt() for work in works]
 
 
+class _UnusableNameError(ImageError):
+    """The name of an image does not do for its output."""
+
+
 class _Work:
     """One source image under way: loaded at once, then given to one arm after another."""
 
@@ -134,6 +151,10 @@ class _Work:
             self._files[arm.folder] = self._write(arm, pixels)
         except (WriteError, MissingDependencyError):
             raise
+        except _UnusableNameError as error:
+            # It would fail in every arm alike.
+            self._image = None
+            self._fail(error)
         except Exception as error:
             self._fail(error, arm)
 
@@ -144,6 +165,8 @@ class _Work:
         except OSError as error:
             if isinstance(error, RobustgenError):
                 raise
+            if error.errno in _ERRORS_OF_A_NAME:
+                raise _UnusableNameError(f"{name} cannot name its output: {error.strerror}") from error
             raise WriteError(f"{task.root}: {error.strerror or error}") from error
 
     def _fail(self, error: Exception, arm: Arm | None = None) -> None:
@@ -196,40 +219,60 @@ def _run(plan: Plan, ledger: Ledger, sizes: dict[str, int], started: float, sche
     items = _pending(plan, ledger)
     for key, reason in plan.refused.items():
         ledger.record(Receipt(key, 0, failures=({"key": key, "reason": reason},)))
+    plan.sink.reopen(plan.output, frozenset(arm.folder for _, _, arms in items for arm in arms))
     made, size = _made(plan, ledger, items, scheduler)
     news = _describe(plan, sizes)
-    last = ledger.finish(plan.keys, plan.arms)
-    if last and (made or news or ledger.failures() or not (plan.output / MANIFEST).exists()):
-        for name, data in plan.companions().items():
-            write_whole(plan.output, name, data)
+    last = ledger.finish(plan.keys, plan.arms, {*plan.source.keys(), *plan.refused})
+    companions = plan.companions()
+    needed = [MANIFEST, *companions]
+    if last and (made or news or ledger.failures() or not all((plan.output / n).exists() for n in needed)):
+        for name, data in companions.items():
+            written = write_whole(plan.output, name, data)
+            record = {"size": written.size, "sha256": written.sha256}
+            write_whole(plan.output, f"{STATE}/arrays/{name}.json", json.dumps(record).encode())
         write_papers(plan.output)
     asked = len(_share(plan, ledger.shard)) * len(plan.arms)
     kept = asked - sum(len(arms) for _, _, arms in items)
-    return Summary(made, kept, size, time.monotonic() - started, ledger.failures(), last)
+    return Summary(made, kept, size, time.monotonic() - started, ledger.failures(), last, ledger.withheld)
+
+
+def _held_description(path: Path) -> dict[str, Any]:
+    # One that a power cut left empty is no loss: it is about to be written anew.
+    with suppress(OSError, OutputError):
+        return read_object(path)
+    return {}
 
 
 def _describe(plan: Plan, sizes: dict[str, int]) -> bool:
     """Leave beside the journal what the manifest says of the plan; return whether that is new."""
     about = plan.about()
     about["source"]["digest"] = source_digest(sizes)
-    text = json.dumps(about, indent=1, sort_keys=True).encode()
     path = plan.output / STATE / "about.json"
-    if path.exists() and path.read_bytes() == text:
+    held = _held_description(path)
+    arms, arrays = ({*held.get(listing, []), *about[listing]} for listing in ("arms", "arrays"))
+    images = max(held.get("images", 0), about["images"])
+    if arms == set(held.get("arms", [])) and images == held["images"] and about["source"] == held["source"]:
+        # A run for a part of what is there leaves the description of the whole.
         return False
-    write_whole(plan.output, f"{STATE}/about.json", text)
+    about |= {"arms": sorted(arms), "arrays": sorted(arrays), "images": images}
+    # A manifest must never be older than this.
+    (plan.output / MANIFEST).unlink(missing_ok=True)
+    write_whole(plan.output, f"{STATE}/about.json", json.dumps(about, indent=1, sort_keys=True).encode())
     return True
 
 
 def _made(plan: Plan, ledger: Ledger, items: list[Item], scheduler: str | None) -> tuple[int, int]:
     """Make all `items`; return the number of outputs and of bytes written."""
     made = size = 0
-    todo = sum(len(arms) for _, _, arms in items)
-    with tqdm(total=todo, unit="file", disable=None, smoothing=0.05) as bar:
+    arms = {key: len(lacking) for _, key, lacking in items}
+    with tqdm(total=sum(arms.values()), unit="file", disable=None, smoothing=0.05) as bar:
         for receipt in _carried_out(plan, items, scheduler):
             ledger.record(receipt)
             made += len(receipt.files)
             size += sum(plan.sink.bytes_of(w) for files in receipt.files.values() for w in files)
-            bar.update(len(receipt.files) + len(receipt.failures))
+            # An image that could not be read has failed in all its arms.
+            unread = receipt.failures and not receipt.files and "arm" not in receipt.failures[0]
+            bar.update(arms[receipt.key] if unread else len(receipt.files) + len(receipt.failures))
     return made, size
 
 
@@ -311,7 +354,7 @@ def _start_worker(parent: int) -> None:
 
     def watch() -> None:
         while os.getppid() == parent:
-            time.sleep(1)
+            time.sleep(0.2)
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
@@ -335,7 +378,7 @@ def _on_cluster(tasks: Iterable[Task], scheduler: str) -> Iterator[list[Receipt]
         raise MissingDependencyError("--scheduler needs Dask: pip install 'robustgen[dask]'") from error
     try:
         client = Client(scheduler, timeout="10s")
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise ArgumentError(f"no Dask scheduler answers at {scheduler}") from error
     with client, parallel_config(backend="dask"):
         parallel = Parallel(n_jobs=-1, return_as="generator_unordered", pre_dispatch="3*n_jobs")
@@ -355,25 +398,28 @@ class Estimate:
 
 
 def estimate(plan: Plan) -> Estimate:
-    """Judge the cost of `plan` by its first image, made in a temporary folder.
+    """Judge the cost of `plan` by the first image that can be made, in a temporary folder.
 
     Raises
     ------
     ImageError
-        The first image cannot be made.
+        No image can be made.
     """
-    outputs = len(plan.keys) * len(plan.arms)
     with TemporaryDirectory() as folder:
         root = Path(folder)
         temporary_folder(root).mkdir(parents=True)
         plan.sink.start(root)
-        task = Task(plan.recipe, plan.source, plan.sink, root, ((0, plan.keys[0], plan.arms),))
-        # The first time compiles the loops and builds the tables.
-        run_task(task)
-        started = time.perf_counter()
-        (receipt,) = run_task(task)
-        seconds = time.perf_counter() - started
-        if receipt.failures:
-            raise ImageError(f"{plan.keys[0]}: {receipt.failures[0]['reason']}")
+        for key in plan.keys:
+            task = Task(plan.recipe, plan.source, plan.sink, root, ((0, key, plan.arms),))
+            # The first time compiles the loops and builds the tables.
+            run_task(task)
+            started = time.perf_counter()
+            (receipt,) = run_task(task)
+            seconds = time.perf_counter() - started
+            if not receipt.failures:
+                break
+        else:
+            raise ImageError(f"{plan.source.location}: none of the images can be made")
         size = sum(plan.sink.bytes_of(w) for files in receipt.files.values() for w in files)
-    return Estimate(outputs, size * len(plan.keys), seconds * len(plan.keys) / _jobs(plan))
+    images = len(plan.keys)
+    return Estimate(images * len(plan.arms), size * images, seconds * images / _jobs(plan))

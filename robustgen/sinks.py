@@ -18,7 +18,7 @@ import numpy as np
 from PIL import Image
 
 from robustgen import video
-from robustgen.errors import ImageError
+from robustgen.errors import ArgumentError, ImageError
 from robustgen.image import Rgb, encode_jpeg
 from robustgen.plan import Arm
 from robustgen.storage import STATE, Written, file_digest, rename, temporary_folder, write_whole
@@ -36,6 +36,10 @@ class Sink(ABC):
         list of Written
             The files that are now whole; an array is so only after `finish`.
         """
+
+    def item_name(self, name: str) -> str:
+        """What tells the output of one source image from another's, given its output name."""
+        return name
 
     @abstractmethod
     def settings(self) -> dict[str, Any]:
@@ -58,8 +62,18 @@ class Sink(ABC):
         """How many bytes were written."""
         return written.size
 
-    def finish(self, root: Path, complete: frozenset[str]) -> None:  # noqa: B027
-        """Bring to an end what was written for the arms whose folders are `complete`."""
+    def reopen(self, root: Path, folders: frozenset[str]) -> None:  # noqa: B027
+        """Make what is finished writable again, for the arms whose `folders` lack images after all."""
+
+    def finish(self, root: Path, complete: frozenset[str]) -> list[str]:
+        """Bring to an end what was written for the arms whose folders are `complete`.
+
+        Returns
+        -------
+        list of str
+            Files that are withheld, because some of their images are lacking.
+        """
+        return []
 
 
 @dataclass(frozen=True)
@@ -97,9 +111,16 @@ class Mp4Tree(Sink):
     noise_encoding: video.Encoding = field(default_factory=lambda: video.Encoding(crf=None, tune="grain"))
     noises: frozenset[str] = frozenset()
 
+    def item_name(self, name: str) -> str:
+        """`name` without its suffix."""
+        return without_suffix(name)
+
     def write(self, root: Path, arm: Arm, index: int, name: str, pixels: Rgb) -> list[Written]:
         """Encode one sequence, decode it again to count its frames, and take their digest."""
-        data = video.encode(pixels, self.noise_encoding if arm.name in self.noises else self.encoding)
+        try:
+            data = video.encode(pixels, self.noise_encoding if arm.name in self.noises else self.encoding)
+        except ArgumentError as error:
+            raise ImageError(str(error)) from error
         frames = video.read_frames(data)
         if len(frames) != len(pixels):
             raise ImageError(f"the encoder kept {len(frames)} of {len(pixels)} frames")
@@ -118,6 +139,10 @@ class Mp4Tree(Sink):
 @dataclass(frozen=True)
 class PngFrames(Sink):
     """`<perturbation>/<class>/<stem>/<frame>.png`, frames counted from 0."""
+
+    def item_name(self, name: str) -> str:
+        """`name` without its suffix."""
+        return without_suffix(name)
 
     def write(self, root: Path, arm: Arm, index: int, name: str, pixels: Rgb) -> list[Written]:
         """Write one file per frame."""
@@ -215,6 +240,14 @@ class Arrays(Sink):
             fcntl.flock(lock, fcntl.LOCK_EX)
             for file in self._files:
                 self._tags[file] = self._held_tag(root, file) or self._lay_out(root, file)
+                self._remove_other_layouts(partial, file)
+
+    def _remove_other_layouts(self, partial: Path, file: str) -> None:
+        """Remove what was begun for another list of images or levels; nothing will complete it."""
+        stem = file.removesuffix(".npy")
+        for begun in partial.glob(f"{glob.escape(stem)}-*.npy"):
+            if begun.stem != f"{stem}-{self._tags[file]}":
+                begun.unlink()
 
     def _held_tag(self, root: Path, file: str) -> str | None:
         """The tag of the array `file` of this layout that is finished or begun, if there is one."""
@@ -261,11 +294,21 @@ class Arrays(Sink):
         """Whether the row is in an array of this layout."""
         return self._tags.get(written.path) == written.sha256
 
-    def finish(self, root: Path, complete: frozenset[str]) -> None:
-        """Give the arrays whose folders are all `complete` their final names."""
+    def reopen(self, root: Path, folders: frozenset[str]) -> None:
+        """Take back the finished arrays that `folders` belong to."""
+        for file, own in self._files.items():
+            if folders.intersection(own) and self._finished(root, file):
+                (root / self._record(file)).unlink()
+                (root / file).replace(self._partial(root, file))
+
+    def finish(self, root: Path, complete: frozenset[str]) -> list[str]:
+        """Give the arrays whose folders are all `complete` their final names; return the others."""
+        withheld = []
         for file, folders in self._files.items():
             partial = self._partial(root, file)
-            if complete.issuperset(folders) and partial.exists():
+            if not complete.issuperset(folders):
+                withheld.append(file)
+            elif partial.exists():
                 record = {
                     "tag": self._tags[file],
                     "size": partial.stat().st_size,
@@ -273,6 +316,7 @@ class Arrays(Sink):
                 }
                 rename(partial, root / file)
                 write_whole(root, self._record(file), json.dumps(record).encode(), durable=True)
+        return withheld
 
     def _partial(self, root: Path, file: str) -> Path:
         return root / STATE / "partial" / f"{file.removesuffix('.npy')}-{self._tags[file]}.npy"

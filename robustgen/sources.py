@@ -59,7 +59,7 @@ def decode(file: Location | BinaryIO, name: str | None = None) -> Rgb:
     """
     try:
         with _opened(file) as stream, _identified(stream) as image:
-            return _rgb(image)
+            return to_rgb(image)
     except UnidentifiedImageError:
         raise ImageError(f"{name or str(file)!r}: in none of the formats {', '.join(FORMATS)}") from None
     # On hostile bytes Pillow's decoders let nearly any exception escape, MemoryError among them.
@@ -77,7 +77,14 @@ def _identified(stream: BinaryIO) -> Image.Image:
         return Image.open(stream, formats=FORMATS)
 
 
-def _rgb(image: Image.Image) -> Rgb:
+def to_rgb(image: Image.Image) -> Rgb:
+    """Pixels of a Pillow image of any mode, uint8 (H, W, 3); an animated one gives its current frame.
+
+    Raises
+    ------
+    OSError
+        The image is damaged.
+    """
     # EXIF orientation is ignored, as the scripts that made the published datasets ignored it.
     image.load()
     if image.mode.startswith("I"):

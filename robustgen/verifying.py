@@ -1,22 +1,23 @@
 """Checks an output: against its own sums, against the source, against another output."""
 
-import json
+import errno
 import os
 import random
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
-from robustgen.config import Config
-from robustgen.errors import ArgumentError, OutputError
-from robustgen.journal import read_journals
-from robustgen.ledger import exclusive
-from robustgen.manifest import dataset_digest, read_sums, sums_files, write_papers
+from robustgen.config import checked
+from robustgen.errors import ArgumentError, ImageError, OutputError, WriteError
+from robustgen.journal import Failure, read_journals
+from robustgen.ledger import exclusive, write_errors
+from robustgen.manifest import dataset_digest, read_object, read_sums, sums_files, write_papers
+from robustgen.plan import every_arm
 from robustgen.storage import COMPANIONS, ERRORS, FRAMES, MANIFEST, STATE, SUMS, file_digest, temporary_folder
 
 
@@ -68,20 +69,19 @@ def verify(
         There is no output of robustgen at `root`.
     ArgumentError
         `deep` or `against` cannot be used.
+    WriteError
+        The disk is full.
     """
     if not root.is_dir():
         raise OutputError(f"{root}: no such folder")
     if (root / STATE / "about.json").exists():
-        with exclusive(root):
-            write_papers(root)
-    if not (root / MANIFEST).exists():
-        raise OutputError(f"{root} holds no {MANIFEST}; it is not a finished output of robustgen")
-    wanted = _listed(root)
-    problems = [*_unfinished(root), *_compared(root, wanted, jobs or os.cpu_count() or 1)]
+        _complete_papers(root)
+    manifest = _manifest(root)
+    wanted, digest = _listed(root), dataset_digest(root)
+    problems = [*_unfinished(manifest, digest), *_compared(root, wanted, jobs or os.cpu_count() or 1)]
     problems += _extra(root, wanted)
     if deep:
-        problems += _made_anew(root, wanted, deep)
-    digest = dataset_digest(root)
+        problems += _made_anew(root, manifest, wanted, deep)
     if against:
         problems += _against(root, wanted, digest, against)
     return Findings(sorted(problems), len(wanted), digest)
@@ -97,15 +97,48 @@ def _listed(root: Path) -> dict[str, str]:
     return listed
 
 
-def _unfinished(root: Path) -> Iterator[Finding]:
-    manifest = json.loads((root / MANIFEST).read_bytes())
+def _is_complete(root: Path) -> bool:
+    """Whether the papers speak of a complete output: then they are evidence, not to be touched."""
+    return (root / MANIFEST).exists() and bool(read_object(root / MANIFEST).get("complete"))
+
+
+def _complete_papers(root: Path) -> None:
+    """Write the papers of merged shards, unless all one may do here is read."""
+    try:
+        with exclusive(root):
+            for name in ("about.json", "settings.json"):
+                read_object(root / STATE / name)
+            if not _is_complete(root):
+                write_errors(root, _failures(root))
+                write_papers(root)
+    except OSError as error:
+        if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
+            raise WriteError(f"{root}: {error.strerror or error}") from error
+
+
+def _failures(root: Path) -> list[Failure]:
+    """What the last receipts of all images tell of failures."""
+    latest = {receipt.key: receipt.failures for receipt in read_journals(root / STATE)}
+    return [failure for failures in latest.values() for failure in failures]
+
+
+def _manifest(root: Path) -> dict[str, Any]:
+    if not (root / MANIFEST).exists():
+        raise OutputError(f"{root} holds no {MANIFEST}; it is not a finished output of robustgen")
+    manifest = read_object(root / MANIFEST)
+    if missing := {"complete", "config", "digest", "images", "kind", "source"} - manifest.keys():
+        raise OutputError(f"{root / MANIFEST} is none of robustgen's: it has no {min(missing)!r}")
+    return manifest
+
+
+def _unfinished(manifest: dict[str, Any], digest: str) -> Iterator[Finding]:
     if not manifest["complete"]:
         yield Finding("unfinished", MANIFEST, f": not all of the {manifest['images']} images have all files")
+    if manifest["digest"] != digest:
+        yield Finding("changed", MANIFEST, f": the sums give the digest {digest}, not {manifest['digest']}")
 
 
-def _compared(root: Path, wanted: dict[str, str], jobs: int) -> Iterator[Finding]:
-    sizes = _sizes(root)
-
+def _compared(root: Path, wanted: dict[str, str], jobs: int) -> list[Finding]:
     def check(path: str) -> Finding | None:
         try:
             if file_digest(root / path) == wanted[path]:
@@ -114,29 +147,27 @@ def _compared(root: Path, wanted: dict[str, str], jobs: int) -> Iterator[Finding
             return Finding("missing", path)
         except OSError as error:
             return Finding("changed", path, f": cannot be read: {error.strerror}")
-        short = (root / path).stat().st_size < sizes.get(path, 0)
-        return Finding("truncated" if short else "changed", path)
+        return Finding("changed", path)
 
     with ThreadPoolExecutor(jobs) as pool:
-        yield from filter(None, pool.map(check, wanted, chunksize=64))
+        findings = [finding for finding in pool.map(check, wanted, chunksize=64) if finding]
+    sizes = _sizes(root, {finding.path for finding in findings if finding.kind == "changed"})
+    return [_truncated(root, finding, sizes.get(finding.path)) for finding in findings]
 
 
-def _sizes(root: Path) -> dict[str, int]:
-    """The sizes that the journals recorded, of the files that are not there with that size."""
-    return {
-        written.path: written.size
-        for receipt in read_journals(root / STATE)
-        for files in receipt.files.values()
-        for written in files
-        if not _has_size(root / written.path, written.size)
-    }
+def _truncated(root: Path, finding: Finding, size: int | None) -> Finding:
+    """`finding`, called truncated where the file is shorter than the `size` that was written."""
+    if size is None or not (root / finding.path).is_file() or (root / finding.path).stat().st_size >= size:
+        return finding
+    return Finding("truncated", finding.path)
 
 
-def _has_size(path: Path, size: int) -> bool:
-    try:
-        return path.stat().st_size == size
-    except OSError:
-        return False
+def _sizes(root: Path, paths: set[str]) -> dict[str, int]:
+    """The sizes that the journals recorded of the files at `paths`."""
+    if not paths:
+        return {}
+    every = (w for receipt in read_journals(root / STATE) for files in receipt.files.values() for w in files)
+    return {written.path: written.size for written in every if written.path in paths}
 
 
 def _extra(root: Path, wanted: dict[str, str]) -> Iterator[Finding]:
@@ -154,13 +185,17 @@ def _extra(root: Path, wanted: dict[str, str]) -> Iterator[Finding]:
 # --- against the source --------------------------------------------------------------------------
 
 
-def _made_anew(root: Path, wanted: dict[str, str], deep: str) -> Iterator[Finding]:
+def _made_anew(root: Path, manifest: dict[str, Any], wanted: dict[str, str], deep: str) -> Iterator[Finding]:
     """Make a random sample of images, or all, once more from the source and compare."""
     from robustgen import build, runner
 
-    manifest = json.loads((root / MANIFEST).read_bytes())
-    config = Config.model_validate(manifest["config"] | {"output": str(root)})
+    given = manifest["config"].get("source")
+    # What was given may have been relative to a folder that is not the current one.
+    source = given if given is None or Path(given).is_absolute() else manifest["source"]["location"]
+    config = checked(manifest["config"] | {"output": str(root), "source": source}, str(root / MANIFEST))
     plan = build.plan(config, "c" if manifest["kind"] == "ImageNet-C" else "p")
+    arms = tuple(arm for arm in every_arm(plan.recipe.kind) if arm.folder in manifest.get("arms", ()))
+    plan = replace(plan, arms=arms or plan.arms)
     numbered = list(enumerate(plan.keys))
     with TemporaryDirectory() as folder:
         temporary_folder(Path(folder)).mkdir(parents=True)
@@ -187,11 +222,18 @@ def _sample(numbered: list[tuple[int, str]], deep: str) -> list[tuple[int, str]]
 
 
 def _rows_anew(root: Path, plan: Any, index: int, key: str) -> Iterator[Finding]:
-    image = plan.recipe.prepare(plan.source.load(key))
+    try:
+        image = plan.recipe.prepare(plan.source.load(key))
+    except ImageError as error:
+        yield Finding("differs", key, f": {error}")
+        return
     for arm in plan.arms:
         file, row = plan.sink.place(arm, index)
-        rows = np.load(root / file, mmap_mode="r")
-        if not np.array_equal(rows[row], plan.recipe.make(arm, key, image)):
+        try:
+            rows = np.load(root / file, mmap_mode="r")
+        except (OSError, ValueError):
+            continue  # the sums have told of that
+        if row >= len(rows) or not np.array_equal(rows[row], plan.recipe.make(arm, key, image)):
             yield Finding(
                 "differs", file, f": row {row} ({key}, {arm.folder}) from what the source gives now"
             )
@@ -200,11 +242,24 @@ def _rows_anew(root: Path, plan: Any, index: int, key: str) -> Iterator[Finding]
 # --- against another output ----------------------------------------------------------------------
 
 
+def _digests(root: Path) -> dict[str, str]:
+    """Every file below `root`, POSIX path, with its digest; hidden ones and papers left out."""
+    files = (path for path in sorted(root.rglob("*")) if path.is_file())
+    named = {path.relative_to(root).as_posix(): path for path in files}
+    papers = {MANIFEST, ERRORS, "keys.txt"}
+    return {
+        name: file_digest(path)
+        for name, path in named.items()
+        if name not in papers and not any(part.startswith(".") for part in Path(name).parts)
+    }
+
+
 def _against(root: Path, wanted: dict[str, str], digest: str, other: str) -> Iterable[Finding]:
     if Path(other).is_dir():
-        theirs = _listed(Path(other))
-        if not theirs:
-            raise ArgumentError(f"--against: {other} holds no {SUMS}")
+        # A published set has no sums; its files speak for themselves.
+        theirs = _listed(Path(other)) or _digests(Path(other))
+        if not wanted.keys() & theirs.keys():
+            raise ArgumentError(f"--against: {other} holds no {SUMS} and none of these files")
         return [
             *(Finding("missing", path, f": is in {other}") for path in theirs.keys() - wanted.keys()),
             *(Finding("extra", path, f": is not in {other}") for path in wanted.keys() - theirs.keys()),

@@ -70,9 +70,9 @@ def _moves(reach: int, visits: int, rng: Rng) -> npt.NDArray[np.integer[Any]]:
     """Where each visited pixel is taken from, coded as `kernels.glass_shuffle` reads it."""
     if isinstance(rng, np.random.Generator):
         moves = 4 * reach * reach
-        if moves & (moves - 1) == 0:
+        if moves <= 256 and moves & (moves - 1) == 0:
             return random_bits(rng, visits, "<u1") & np.uint8(moves - 1)
-        return rng.integers(0, moves, visits, dtype=np.uint8)
+        return rng.integers(0, moves, visits, dtype=np.uint8 if moves <= 256 else np.uint32)
     pairs = rng.randint(-reach, reach, (visits, 2)) + reach
     return np.asarray(pairs[:, 0] * 2 * reach + pairs[:, 1])
 
