@@ -62,7 +62,8 @@ def _span(what: str, highest: int) -> PlainValidator:
 
 
 def _flat(spans: tuple[range, ...]) -> tuple[int, ...]:
-    return tuple(level for span in spans for level in span)
+    # Rows of arrays are severity-major from 1 up, whatever the order in which they were asked for.
+    return tuple(sorted(level for span in spans for level in span))
 
 
 def _grouped(known: Mapping[str, Operation]) -> AfterValidator:

@@ -130,9 +130,9 @@ def test_logits_of_arrays_are_those_of_the_classifier(cifar_c, model, tmp_path):
     np.testing.assert_allclose(clean["logits"], expected_logits(images), atol=1e-4)
     np.testing.assert_array_equal(clean["labels"], labels)
     assert list(clean["keys"][:2]) == ["00000", "00001"]
-    # Severity 3 was asked for first, and so comes first in the array.
+    # Severity 3 was asked for first, but arrays begin with the lowest.
     rows = np.load(cifar_c / "fog.npy")
-    for arm, stretch in (("fog/3", rows[:IMAGES]), ("fog/1", rows[IMAGES:])):
+    for arm, stretch in (("fog/1", rows[:IMAGES]), ("fog/3", rows[IMAGES:])):
         np.testing.assert_allclose(held(tmp_path / "p", arm)["logits"], expected_logits(stretch), atol=1e-4)
 
 
