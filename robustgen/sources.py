@@ -442,13 +442,16 @@ def _look_into(folder: _Folder, top: str) -> Iterator[tuple[str, _Folder | str |
     """List one folder: folders to enter, and images with the reason for refusing them or None."""
     try:
         with os.scandir(folder.real) as listed:
-            entries = [entry for entry in listed if not entry.name.startswith(".")]
+            entries = [entry for entry in listed if entry.name.startswith("..") or entry.name[0] != "."]
     except OSError as error:
         yield folder.prefix.rstrip("/"), f"folder cannot be listed: {_reason(error)}"
         return
     for entry in entries:
         key = folder.prefix + entry.name
-        if entry.is_symlink():
+        if entry.name.startswith(".."):
+            # Neither hidden by anyone's habit nor a name to put below another folder.
+            yield key, "its name begins with two dots"
+        elif entry.is_symlink():
             yield from ((key, found) for found in _follow(entry, folder, top))
         elif entry.is_dir():
             yield key, _Folder(key + "/", entry.path, folder.trail)
