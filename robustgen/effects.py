@@ -426,14 +426,23 @@ _MUD = np.array([63 / 255, 42 / 255, 20 / 255], np.float32)
 _EMBOSS = np.array([[-2, -1, 0], [-1, 1, 1], [0, 1, 2]], np.float32)
 
 
+def drops(
+    shape: tuple[int, int], loc: float, scale: float, sigma: float, threshold: float, rng: Rng
+) -> Floats:
+    """Smoothed noise, cut off under `threshold`: where drops lie, float64 of `shape` (H, W)."""
+    layer = gaussian(rng.normal(size=shape, loc=loc, scale=scale), sigma)
+    layer[layer < threshold] = 0
+    return layer
+
+
 def wet(image: Floats, layer: Floats, strength: float) -> Floats:
     """Let drops of a cut-off `layer` (H, W) catch the light on a float32 unit `image` (H, W, 3)."""
-    drops = (layer * 255).astype(np.uint8)
-    distance = cv2.distanceTransform(255 - cv2.Canny(drops, 50, 150), cv2.DIST_L2, 5)
+    grey = (layer * 255).astype(np.uint8)
+    distance = cv2.distanceTransform(255 - cv2.Canny(grey, 50, 150), cv2.DIST_L2, 5)
     _, distance = cv2.threshold(distance, 20, 20, cv2.THRESH_TRUNC)
     relief = cv2.equalizeHist(cv2.blur(distance, (3, 3)).astype(np.uint8))
     relief = cv2.blur(cv2.filter2D(relief, cv2.CV_8U, _EMBOSS), (3, 3)).astype(np.float32)
-    light = drops * relief
+    light = grey * relief
     brightest = light.max()
     # The scripts divided 0 by 0 where no drop was left; here that means no water.
     if brightest == 0:

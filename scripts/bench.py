@@ -125,7 +125,7 @@ def make_c(folder: Path, count: int) -> dict[str, float]:
         wholes.append(timed(plan))
         shares.append(codec_share(folder, plan))
         ratios.append(wholes[-1] / shares[-1])
-    two = timed(planned("c", **choices | {"jobs": 2, "limit": 2}, output=str(folder / "warm2")))
+    timed(planned("c", **choices | {"jobs": 2, "limit": 2}, output=str(folder / "warm2")))
     one, two = [], []
     for i in range(3):
         one.append(timed(planned("c", **choices, output=str(folder / f"one{i}"))))

@@ -6,7 +6,7 @@ import numpy as np
 
 from robustgen import effects
 from robustgen.effects import MotionEngine, Rng
-from robustgen.image import Rgb, gaussian, to_uint8, unit
+from robustgen.image import Rgb, to_uint8, unit
 from robustgen.registry import corruption
 
 
@@ -186,8 +186,7 @@ def spatter(image: Rgb, parameters: Spatter, rng: Rng) -> Rgb:
     """Splash water or mud on the lens."""
     p = parameters
     x = unit(image, np.float32)
-    layer = gaussian(rng.normal(size=image.shape[:2], loc=p.loc, scale=p.scale), p.sigma)
-    layer[layer < p.threshold] = 0
+    layer = effects.drops(image.shape[:2], p.loc, p.scale, p.sigma, p.threshold, rng)
     if p.mud:
         return to_uint8(effects.muddy(x, layer > p.threshold, p.strength))
     return to_uint8(effects.wet(x, layer, p.strength))

@@ -6,7 +6,7 @@ import numpy as np
 
 from robustgen import effects
 from robustgen.effects import MotionEngine, Rng
-from robustgen.image import Floats, Rgb, gaussian, to_uint8, unit
+from robustgen.image import Floats, Rgb, to_uint8, unit
 from robustgen.registry import perturbation
 
 FRAMES = 31
@@ -91,8 +91,7 @@ _SLOW, _FAST = (0.05, 0.1, 0.15, 0.7), (0.2, 0.8)
 def spatter(image: Rgb, parameters: Spatter, rng: Rng) -> Rgb:
     """Let drops of water run down the lens."""
     p, x = parameters, unit(image, np.float32)
-    layer = gaussian(rng.normal(size=image.shape[:2], loc=p.loc, scale=p.scale), p.sigma)
-    layer[layer < p.threshold] = 0
+    layer = effects.drops(image.shape[:2], p.loc, p.scale, p.sigma, p.threshold, rng)
     frames = []
     for _ in range(FRAMES):
         frames.append(to_uint8(effects.wet(x, layer, p.strength)))
