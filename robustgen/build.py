@@ -1,4 +1,7 @@
-"""A `Config` to the `Plan` of a run: which images, which arms, into what, with which settings."""
+"""Choices to the `Plan` of a run: which images, which arms, into what, with which settings.
+
+`assemble` serves every kind of set; `plan` makes that of a C or a P set from its `Config`.
+"""
 
 import dataclasses
 import hashlib
@@ -12,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from robustgen import effects, metrics, video
-from robustgen.config import Config, Video
+from robustgen.config import Choices, Config, Video
 from robustgen.editions import EDITIONS
 from robustgen.errors import ConfigError, ImageError, OutputError, SourceError
 from robustgen.plan import (
-    CLEAN,
     Arm,
+    BenchmarkRecipe,
     Kind,
     Recipe,
     corruption_arms,
@@ -25,7 +28,6 @@ from robustgen.plan import (
     operations,
     perturbation_arms,
 )
-from robustgen.registry import SCALES
 from robustgen.sinks import Arrays, JpegTree, Mp4Tree, PngFrames, Sink
 from robustgen.sources import Source, open_source
 from robustgen.storage import FRAMES, STATE, SUMS
@@ -58,8 +60,12 @@ class Plan:
     output : Path
     jobs : int or None
         Worker processes; None for one a core.
-    config : Config
-        What it was made from.
+    dataset : str
+        Name of the data set.
+    choices : dict
+        What it was made from, as JSON takes it, paths absolute; ``verify --deep`` plans anew from it.
+    citation, licence : str
+        Of what is made.
     """
 
     recipe: Recipe
@@ -70,7 +76,10 @@ class Plan:
     sink: Sink
     output: Path
     jobs: int | None
-    config: Config
+    dataset: str
+    choices: dict[str, Any]
+    citation: str = CITATION
+    licence: str = LICENCE
 
     @property
     def in_arrays(self) -> bool:
@@ -85,30 +94,25 @@ class Plan:
     def about(self) -> dict[str, Any]:
         """What `dataset.json` says beside settings and counts."""
         return {
-            "dataset": self.config.dataset,
-            "kind": "ImageNet-C" if self.recipe.kind == "c" else "ImageNet-P",
-            "edition": self.recipe.edition,
+            "dataset": self.dataset,
+            "kind": self.recipe.title,
+            "edition": self.choices.get("edition"),
             "source": {"location": str(self.source.location.resolve()), "images": len(self.source.keys())},
             "images": len(self.keys),
             "arms": [arm.folder for arm in self.arms],
             "arrays": list(self.sink.files) if isinstance(self.sink, Arrays) else [],
-            "config": self.located_config(),
-            "licence": LICENCE,
-            "citation": CITATION,
+            "config": self.choices,
+            "licence": self.licence,
+            "citation": self.citation,
         }
-
-    def located_config(self) -> dict[str, Any]:
-        """The config without what decides no byte, its paths absolute, so that it holds in any folder."""
-        plain = self.config.model_dump(mode="json", exclude={"output", "jobs"})
-        paths = {"source", "labels", "subset", "frost_dir"}
-        return {k: str(Path(v).absolute()) if k in paths and v else v for k, v in plain.items()}
 
     def companions(self) -> dict[str, bytes]:
         """Small files that go with arrays: the labels of the rows, and the source images behind them."""
         if not isinstance(self.sink, Arrays):
             return {}
         labels = np.array([self.source.label(key) for key in self.keys])
-        repeats = len({arm.level for arm in self.arms if arm.level}) if self.recipe.kind == "c" else 1
+        # Of a C set all severities of a corruption share an array.
+        repeats = max(len(folders) for folders in self.sink.folders.values())
         dtype = np.uint8 if labels.max(initial=0) < 256 else np.int64
         buffer = BytesIO()
         np.save(buffer, np.tile(labels, repeats).astype(dtype))
@@ -117,30 +121,17 @@ class Plan:
 
     def settings(self) -> dict[str, Any]:
         """All that decides the bytes of the output, but for the source images."""
-        recipe = self.recipe
-        return {
-            "kind": recipe.kind,
-            "edition": recipe.edition,
-            "seed": recipe.seed,
-            "scale": recipe.scale or EDITIONS[recipe.edition].scale or "nearest",
+        return self.recipe.settings(self.arms) | {
             "output": self.sink.settings(),
             "versions": that_decide_bytes(with_video=isinstance(self.sink, Mp4Tree)),
-            "parameters": {arm.folder: self._parameters(arm) for arm in self.arms},
         }
 
-    def _parameters(self, arm: Arm) -> dict[str, Any]:
-        if arm.name == CLEAN:
-            return {}
-        scale = self.recipe.scale or EDITIONS[self.recipe.edition].scale
-        if scale:
-            return _plain(self.recipe.parameters(arm, scale))
-        return {str(each): _plain(self.recipe.parameters(arm, each)) for each in SCALES}
 
-
-def _plain(parameters: Any) -> dict[str, Any]:
-    # Neither the engine nor the folder of the photographs changes a pixel.
-    plain = dataclasses.asdict(parameters)
-    return {name: value for name, value in plain.items() if name not in ("engine", "directory")}
+def located(choices: Choices) -> dict[str, Any]:
+    """`choices` without what decides no byte, their paths absolute, so that they hold in any folder."""
+    plain = choices.model_dump(mode="json", exclude={"output", "jobs"})
+    paths = {"source", "labels", "subset", "frost_dir"}
+    return {k: str(Path(v).absolute()) if k in paths and v else v for k, v in plain.items()}
 
 
 def plan(config: Config, kind: Kind, *, anew: bool = False) -> Plan:
@@ -151,12 +142,11 @@ def plan(config: Config, kind: Kind, *, anew: bool = False) -> Plan:
     ConfigError, SourceError, OutputError
         What was asked for cannot be done; the message names the key.
     """
-    source = _source(config)
-    keys = _chosen(source, config)
-    recipe = Recipe(kind, config.edition, config.seed, config.scale, _overrides(config, kind))
+    source = opened(config)
+    keys = chosen(source, config)
+    recipe = BenchmarkRecipe(kind, config.edition, config.seed, config.scale, _overrides(config, kind))
     # Absolute, because workers outlive a change of the current folder.
     output = Path(config.output.replace("{dataset}", config.dataset).replace("{kind}", kind)).absolute()
-    _check_output(output, source)
     if kind == "c":
         arms = corruption_arms(config.corruptions, config.severities, config.clean)
     else:
@@ -165,9 +155,47 @@ def plan(config: Config, kind: Kind, *, anew: bool = False) -> Plan:
     if EDITIONS[recipe.edition].sink == "npy" and not anew:
         arms = _with_held(arms, output, kind)
     sink = _sink(config, recipe, source, keys, arms)
+    return assemble(recipe, source, keys, arms, sink, output, config)
+
+
+def assemble(
+    recipe: Recipe,
+    source: Source,
+    keys: tuple[str, ...],
+    arms: tuple[Arm, ...],
+    sink: Sink,
+    output: Path,
+    choices: Choices,
+    *,
+    citation: str = CITATION,
+    licence: str = LICENCE,
+) -> Plan:
+    """The plan of making `arms` of the images `keys` of `source`, without those that must not be taken.
+
+    Raises
+    ------
+    OutputError
+        The output lies where it must not.
+    """
+    _check_output(output, source)
     refused = source.refused() | _collisions(source, sink)
     keys = tuple(key for key in keys if key not in refused)
-    return Plan(recipe, source, keys, refused, arms, sink, output, config.jobs, config)
+    dataset, jobs = choices.dataset, choices.jobs
+    made_from = located(choices)
+    return Plan(
+        recipe,
+        source,
+        keys,
+        refused,
+        arms,
+        sink,
+        output.absolute(),
+        jobs,
+        dataset,
+        made_from,
+        citation,
+        licence,
+    )
 
 
 def _collisions(source: Source, sink: Sink) -> dict[str, str]:
@@ -198,14 +226,28 @@ def _with_held(arms: tuple[Arm, ...], output: Path, kind: Kind) -> tuple[Arm, ..
     return tuple(arm for arm in every if arm.name in names and arm.level in levels)
 
 
-def _source(config: Config) -> Source:
+def opened(config: Choices) -> Source:
+    """The source that `config` names.
+
+    Raises
+    ------
+    SourceError
+        It names none, or one that cannot be used.
+    """
     if config.source is None and config.source_kind != "demo":
         raise SourceError("no source: name the folder of images with --source or `source:`")
     located, labels = (path and Path(path).absolute() for path in (config.source, config.labels))
     return open_source(located, config.source_kind, labels)
 
 
-def _chosen(source: Source, config: Config) -> tuple[str, ...]:
+def chosen(source: Source, config: Choices) -> tuple[str, ...]:
+    """The keys of the images that `config` asks for: its subset, or the first few, or all.
+
+    Raises
+    ------
+    ConfigError
+        The subset names what is not there.
+    """
     keys = source.keys()
     if config.subset:
         keys = _listed(Path(config.subset), keys)
@@ -249,7 +291,7 @@ def _check_ingredients(arms: tuple[Arm, ...], config: Config) -> None:
 def _try_out(config: Config) -> None:
     """Make one image with each of the config's own parameters, as they may fit each other no better."""
     image = np.arange(64 * 64 * 3, dtype=np.uint8).reshape(64, 64, 3)
-    recipe = Recipe("c", "folder", 0, config.scale, config.parameters)
+    recipe = BenchmarkRecipe("c", "folder", 0, config.scale, config.parameters)
     for name, levels in config.parameters.items():
         for level in levels:
             try:
@@ -281,7 +323,7 @@ def _overrides(config: Config, kind: Kind) -> dict[str, dict[int, dict[str, Any]
 
 
 def _sink(
-    config: Config, recipe: Recipe, source: Source, keys: tuple[str, ...], arms: tuple[Arm, ...]
+    config: Config, recipe: BenchmarkRecipe, source: Source, keys: tuple[str, ...], arms: tuple[Arm, ...]
 ) -> Sink:
     arrays = EDITIONS[recipe.edition].sink == "npy"
     if recipe.kind == "c":

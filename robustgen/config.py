@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Hashable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar, overload
 
 import yaml
 from pydantic import (
@@ -165,28 +165,33 @@ class Video(_Strict):
     playable: StrictBool = Field(False, description="yuv420p, which browsers play")
 
 
-class Config(_Strict):
-    """One run's choices; the field descriptions are the reference."""
+class Choices(_Strict):
+    """What every kind of run has to choose; the field descriptions are the reference."""
 
     dataset: str = Field("custom", description="name of the data set, used in the default output")
-    edition: EditionName = Field("folder", description="preparation and constants")
     source: Location | None = Field(None, description="folder or archive of the source images")
     source_kind: SourceKind = Field("auto", description="how the source is laid out")
     labels: Location | None = Field(None, description="labels file of a flat folder")
     output: Location = Field("out/{dataset}-{kind}", description="where to write; {kind} is c or p")
-    corruptions: Corruptions = Field("common", validate_default=True, description="names or a group")
-    severities: Severities = Field("1-5", validate_default=True, description="1 to 5")
-    perturbations: Perturbations = Field("common", validate_default=True, description="names or a group")
-    difficulty: Difficulties = Field((1,), description="1 to 3, or all: strengths of the noise sequences")
     seed: Annotated[Whole, Field(ge=0)] = Field(0, description="non-negative whole number")
     jobs: Annotated[Count | None, BeforeValidator(_all_cores)] = Field(
         None, description="worker processes; all: one a core"
     )
+    limit: Count | None = Field(None, description="only the first N images")
+    subset: Location | None = Field(None, description="text file: the keys of the only images to take")
+
+
+class Config(Choices):
+    """The choices of a run of make-c or make-p."""
+
+    edition: EditionName = Field("folder", description="preparation and constants")
+    corruptions: Corruptions = Field("common", validate_default=True, description="names or a group")
+    severities: Severities = Field("1-5", validate_default=True, description="1 to 5")
+    perturbations: Perturbations = Field("common", validate_default=True, description="names or a group")
+    difficulty: Difficulties = Field((1,), description="1 to 3, or all: strengths of the noise sequences")
     quality: Annotated[Whole, Field(ge=1, le=95)] = Field(
         85, description="JPEG quality of the files of make-c"
     )
-    limit: Count | None = Field(None, description="only the first N images")
-    subset: Location | None = Field(None, description="text file: the keys of the only images to take")
     clean: StrictBool = Field(True, description="whether make-c writes the uncorrupted images too")
     format: Literal["mp4", "npy", "png"] | None = Field(None, description="what make-p writes")
     video: Video = Field(Video(), description="settings of the encoder of make-p")
@@ -274,8 +279,17 @@ def _yaml_reason(error: Exception) -> str:
     return f"{where}{getattr(error, 'problem', None) or error}".replace("\n", " ")
 
 
-def load(path: Path | None, flags: Mapping[str, Any] | None = None) -> Config:
+AnyChoices = TypeVar("AnyChoices", bound=Choices)
+
+
+@overload
+def load(path: Path | None, flags: Mapping[str, Any] | None = None) -> Config: ...
+@overload
+def load(path: Path | None, flags: Mapping[str, Any] | None, model: type[AnyChoices]) -> AnyChoices: ...
+def load(path: Path | None, flags: Mapping[str, Any] | None = None, model: type[Choices] = Config) -> Choices:
     """Read and check the config at `path` (None: defaults only), with the command line's `flags` over it.
+
+    `model` tells which keys there are.
 
     Raises
     ------
@@ -284,10 +298,21 @@ def load(path: Path | None, flags: Mapping[str, Any] | None = None) -> Config:
     """
     given = {key: value for key, value in (flags or {}).items() if value is not None}
     content = read_yaml(path) if path else {}
-    return checked(content | given, str(path), given)
+    return checked(content | given, str(path), given, model)
 
 
-def checked(content: Mapping[str, Any], name: str, flags: Mapping[str, Any] | None = None) -> Config:
+@overload
+def checked(content: Mapping[str, Any], name: str, flags: Mapping[str, Any] | None = None) -> Config: ...
+@overload
+def checked(
+    content: Mapping[str, Any], name: str, flags: Mapping[str, Any] | None, model: type[AnyChoices]
+) -> AnyChoices: ...
+def checked(
+    content: Mapping[str, Any],
+    name: str,
+    flags: Mapping[str, Any] | None = None,
+    model: type[Choices] = Config,
+) -> Choices:
     """The config that `content`, read from the file `name`, holds; keys in `flags` are from the command line.
 
     Raises
@@ -296,18 +321,18 @@ def checked(content: Mapping[str, Any], name: str, flags: Mapping[str, Any] | No
         As `load`.
     """
     try:
-        return Config.model_validate(content)
+        return model.model_validate(content)
     except ValidationError as error:
-        raise ConfigError(_explained(error, name, flags or {})) from error
+        raise ConfigError(_explained(error, name, flags or {}, model)) from error
 
 
-def _explained(error: ValidationError, file: str, flags: Mapping[str, Any]) -> str:
+def _explained(error: ValidationError, file: str, flags: Mapping[str, Any], model: type[Choices]) -> str:
     first = error.errors()[0]
     location, cause = first["loc"], first.get("ctx", {}).get("error")
     key = str(location[0]) if location else ""
     where = f"--{key.replace('_', '-')}" if key in flags else f"{file}: {_dotted(location)}"
     if first["type"] == "extra_forbidden":
-        fields = Video.model_fields if len(location) > 1 else Config.model_fields
+        fields = Video.model_fields if len(location) > 1 else model.model_fields
         within = f"{_dotted(location[:-1])}: " if len(location) > 1 else ""
         return f"{file}: {within}{UnknownNameError('key', str(location[-1]), fields)}"
     if isinstance(cause, RobustgenError):

@@ -212,7 +212,11 @@ class Ledger:
         return held
 
     def _refuse_strangers(self) -> None:
-        names = {folder.split("/")[0] for folder in self.settings["parameters"]}
+        folders = self.settings["parameters"]
+        names = {folder.split("/")[0] for folder in folders}
+        if "" in folders:
+            # Files go to the output itself, under any name.
+            names = {entry.name for entry in self.root.iterdir() if entry.name != STATE}
         taken = sorted(path for n in names for path in (n, f"{n}.npy") if (self.root / path).exists())
         if taken and not self._overwrite:
             raise OutputError(

@@ -3,6 +3,7 @@
 import dataclasses
 import hashlib
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -11,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from robustgen.corruptions import CORRUPTIONS
-from robustgen.editions import check_size, edition_called
+from robustgen.editions import EDITIONS, check_size, edition_called
 from robustgen.errors import ArgumentError, ImageError, UnknownNameError
 from robustgen.image import Rgb
 from robustgen.perturbations import PERTURBATIONS
-from robustgen.registry import Operation, look_up
+from robustgen.registry import SCALES, Operation, look_up
 
 Kind = Literal["c", "p"]
 Overrides = Mapping[str, Mapping[int, Mapping[str, Any]]]
@@ -34,12 +35,17 @@ class Arm:
     level : int
         Severity or difficulty; 0 for the clean arm.
     folder : str
-        Where its files go below the output, for instance ``"fog/3"`` or ``"shot_noise_2"``.
+        Where its files go below the output, for instance ``"fog/3"`` or ``"shot_noise_2"``; empty
+        where they go to the output itself.
     """
 
     name: str
     level: int
     folder: str
+
+    def path(self, name: str) -> str:
+        """Where the file called `name` goes, POSIX, below the output."""
+        return f"{self.folder}/{name}" if self.folder else name
 
 
 def operations(kind: Kind) -> Mapping[str, Operation]:
@@ -85,9 +91,52 @@ def item_rng(seed: int, kind: Kind, edition: str, name: str, level: int, key: st
     return np.random.Generator(np.random.PCG64(_Hash(identity)))
 
 
+class Recipe(ABC):
+    """All that decides the pixels of an output, but for the source image. Picklable.
+
+    Attributes
+    ----------
+    title : str
+        What ``dataset.json`` calls the kind of set.
+    noun : str
+        What one output is called: an image, a sequence.
+    images_per_task : int
+        How many images a worker takes at once.
+    """
+
+    title: str
+    noun: str = "image"
+    images_per_task: int = 4
+
+    def prepare(self, source: Rgb) -> Rgb:
+        """The image that all arms start from.
+
+        Raises
+        ------
+        ImageError
+            The image cannot be used.
+        """
+        return source
+
+    @abstractmethod
+    def make(self, arm: Arm, key: str, image: Rgb, shared: dict[str, Any] | None = None) -> Rgb:
+        """Make one output from a prepared image: uint8 (H, W, 3), or frames (T, H, W, 3).
+
+        `shared` keeps what the arms of one image have in common.
+        """
+
+    @abstractmethod
+    def settings(self, arms: tuple[Arm, ...]) -> dict[str, Any]:
+        """What decides the pixels of `arms`, as JSON takes it; ``"parameters"`` per folder of an arm."""
+
+    def all_arms(self) -> tuple[Arm, ...]:
+        """All arms that a set of this kind can have."""
+        return ()
+
+
 @dataclass(frozen=True)
-class Recipe:
-    """All that decides the pixels of an output, but for the source image.
+class BenchmarkRecipe(Recipe):
+    """Of ImageNet-C (kind ``"c"``) and ImageNet-P (``"p"``).
 
     Attributes
     ----------
@@ -107,6 +156,25 @@ class Recipe:
     overrides: Overrides = field(default_factory=dict)
     _resolved: dict[tuple[Arm, int], Any] = field(default_factory=dict, repr=False, compare=False)
 
+    @property
+    def title(self) -> str:  # type: ignore[override]
+        """Name of the benchmark."""
+        return "ImageNet-C" if self.kind == "c" else "ImageNet-P"
+
+    @property
+    def noun(self) -> str:  # type: ignore[override]
+        """Of a P set, an output is a sequence."""
+        return "image" if self.kind == "c" else "sequence"
+
+    @property
+    def images_per_task(self) -> int:  # type: ignore[override]
+        """A sequence takes long enough by itself."""
+        return 4 if self.kind == "c" else 1
+
+    def all_arms(self) -> tuple[Arm, ...]:
+        """Every corruption at every severity, or every perturbation at every difficulty."""
+        return every_arm(self.kind)
+
     def prepare(self, source: Rgb) -> Rgb:
         """The image that all arms start from: prepared for corruptions, raw for perturbations."""
         image = edition_called(self.edition).prepared(source) if self.kind == "c" else source
@@ -124,10 +192,7 @@ class Recipe:
         return self._resolved[arm, scale]
 
     def make(self, arm: Arm, key: str, image: Rgb, shared: dict[str, Any] | None = None) -> Rgb:
-        """Make one output from a prepared (c) or raw (p) image: (H, W, 3), or frames (T, H, W, 3).
-
-        `shared` keeps what the arms of one image have in common.
-        """
+        """Make one output from a prepared (c) or raw (p) image: (H, W, 3), or frames (T, H, W, 3)."""
         if arm.name == CLEAN:
             return image
         operation = operations(self.kind)[arm.name]
@@ -142,9 +207,32 @@ class Recipe:
         stage = operation.stage[scale]  # type: ignore[attr-defined]
         return edition.finish(operation.apply(edition.at_stage(image, stage), parameters, rng), stage)
 
+    def settings(self, arms: tuple[Arm, ...]) -> dict[str, Any]:
+        """Edition, seed, scale and the constants of every arm."""
+        return {
+            "kind": self.kind,
+            "edition": self.edition,
+            "seed": self.seed,
+            "scale": self.scale or EDITIONS[self.edition].scale or "nearest",
+            "parameters": {arm.folder: self._constants(arm) for arm in arms},
+        }
+
+    def _constants(self, arm: Arm) -> dict[str, Any]:
+        if arm.name == CLEAN:
+            return {}
+        scale = self.scale or EDITIONS[self.edition].scale
+        if scale:
+            return _plain(self.parameters(arm, scale))
+        return {str(each): _plain(self.parameters(arm, each)) for each in SCALES}
+
 
 # Chosen by keys of their own, because they change no pixel.
 _NOT_CONSTANTS = ("engine", "directory")
+
+
+def _plain(parameters: Any) -> dict[str, Any]:
+    plain = dataclasses.asdict(parameters)
+    return {name: value for name, value in plain.items() if name not in _NOT_CONSTANTS}
 
 
 def checked_overrides(kind: Kind, overrides: Overrides) -> Overrides:

@@ -41,7 +41,6 @@ from robustgen.storage import MANIFEST, STATE, Written, temporary_folder, write_
 Item = tuple[int, str, tuple[Arm, ...]]
 
 # A task long enough to hide its dispatch, short enough that Ctrl-C and a lost worker cost little.
-_MOST_PER_TASK = {"c": 4, "p": 1}
 _MOST_ROWS_PER_TASK = 128
 _MOST_DEATHS = 3
 
@@ -321,7 +320,7 @@ def _jobs(plan: Plan) -> int:
 
 
 def _tasks(plan: Plan, items: list[Item]) -> Iterator[Task]:
-    most = _MOST_ROWS_PER_TASK if plan.in_arrays else _MOST_PER_TASK[plan.recipe.kind]
+    most = _MOST_ROWS_PER_TASK if plan.in_arrays else plan.recipe.images_per_task
     step = max(1, min(most, len(items) // (4 * _jobs(plan))))
     for start in range(0, len(items), step):
         chunk = tuple(items[start : start + step])

@@ -1,4 +1,4 @@
-"""Where pixels become files: JPEG trees, MP4 trees, PNG frames, NumPy arrays."""
+"""Where pixels become files: JPEG trees, MP4 trees, PNG files, NumPy arrays."""
 
 import fcntl
 import glob
@@ -91,7 +91,7 @@ class JpegTree(Sink):
 
     def write(self, root: Path, arm: Arm, index: int, name: str, pixels: Rgb) -> list[Written]:
         """Write one JPEG file."""
-        return [write_whole(root, f"{arm.folder}/{name}", self.encode(pixels))]
+        return [write_whole(root, arm.path(name), self.encode(pixels))]
 
     def settings(self) -> dict[str, Any]:
         """Format and quality."""
@@ -124,7 +124,7 @@ class Mp4Tree(Sink):
         frames = video.read_frames(data)
         if len(frames) != len(pixels):
             raise ImageError(f"the encoder kept {len(frames)} of {len(pixels)} frames")
-        written = write_whole(root, f"{arm.folder}/{without_suffix(name)}.mp4", data)
+        written = write_whole(root, arm.path(f"{without_suffix(name)}.mp4"), data)
         return [written._replace(frames=video.frames_digest(frames))]
 
     def settings(self) -> dict[str, Any]:
@@ -146,8 +146,21 @@ class PngFrames(Sink):
 
     def write(self, root: Path, arm: Arm, index: int, name: str, pixels: Rgb) -> list[Written]:
         """Write one file per frame."""
-        folder = f"{arm.folder}/{without_suffix(name)}"
+        folder = arm.path(without_suffix(name))
         return [write_whole(root, f"{folder}/{i}.png", _png(frame)) for i, frame in enumerate(pixels)]
+
+    def settings(self) -> dict[str, Any]:
+        """Format."""
+        return {"format": "png"}
+
+
+@dataclass(frozen=True)
+class PngTree(Sink):
+    """`<arm>/<class>/<name>`, PNG."""
+
+    def write(self, root: Path, arm: Arm, index: int, name: str, pixels: Rgb) -> list[Written]:
+        """Write one PNG file."""
+        return [write_whole(root, arm.path(name), _png(pixels))]
 
     def settings(self) -> dict[str, Any]:
         """Format."""
@@ -227,6 +240,11 @@ class Arrays(Sink):
     def files(self) -> tuple[str, ...]:
         """The names of the arrays."""
         return tuple(self._files)
+
+    @property
+    def folders(self) -> Mapping[str, list[str]]:
+        """Of each array, the folders of the arms that fill it."""
+        return self._files
 
     def settings(self) -> dict[str, Any]:
         """Format."""

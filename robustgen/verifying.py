@@ -17,7 +17,7 @@ from robustgen.errors import ArgumentError, ImageError, OutputError, WriteError
 from robustgen.journal import Failure, read_journals
 from robustgen.ledger import exclusive, write_errors
 from robustgen.manifest import dataset_digest, read_object, read_sums, sums_files, write_papers
-from robustgen.plan import every_arm
+from robustgen.plan import Kind
 from robustgen.storage import COMPANIONS, ERRORS, FRAMES, MANIFEST, STATE, SUMS, file_digest, temporary_folder
 
 
@@ -187,14 +187,14 @@ def _extra(root: Path, wanted: dict[str, str]) -> Iterator[Finding]:
 
 def _made_anew(root: Path, manifest: dict[str, Any], wanted: dict[str, str], deep: str) -> Iterator[Finding]:
     """Make a random sample of images, or all, once more from the source and compare."""
-    from robustgen import build, runner
+    from robustgen import runner
 
     given = manifest["config"].get("source")
     # What was given may have been relative to a folder that is not the current one.
     source = given if given is None or Path(given).is_absolute() else manifest["source"]["location"]
-    config = checked(manifest["config"] | {"output": str(root), "source": source}, str(root / MANIFEST))
-    plan = build.plan(config, "c" if manifest["kind"] == "ImageNet-C" else "p")
-    arms = tuple(arm for arm in every_arm(plan.recipe.kind) if arm.folder in manifest.get("arms", ()))
+    content = manifest["config"] | {"output": str(root), "source": source}
+    plan = _planned_anew(manifest["kind"], content, str(root / MANIFEST))
+    arms = tuple(arm for arm in plan.recipe.all_arms() if arm.folder in manifest.get("arms", ()))
     plan = replace(plan, arms=arms or plan.arms)
     numbered = list(enumerate(plan.keys))
     with TemporaryDirectory() as folder:
@@ -210,6 +210,16 @@ def _made_anew(root: Path, manifest: dict[str, Any], wanted: dict[str, str], dee
                     if wanted.get(written.path) != written.sha256:
                         yield Finding("differs", written.path, ": from what the source gives now")
                 yield from (Finding("differs", key, f": {f['reason']}") for f in receipt.failures)
+
+
+def _planned_anew(title: str, content: dict[str, Any], name: str) -> Any:
+    """The plan of a set of the kind called `title`, made from the choices that the file `name` holds."""
+    from robustgen import build
+
+    kinds: dict[str, Kind] = {"ImageNet-C": "c", "ImageNet-P": "p"}
+    if title in kinds:
+        return build.plan(checked(content, name), kinds[title])
+    raise OutputError(f"{name}: kind: sets of the kind {title!r} cannot be made anew")
 
 
 def _sample(numbered: list[tuple[int, str]], deep: str) -> list[tuple[int, str]]:

@@ -47,7 +47,7 @@ WRONG = {
     "corruption: fog": "unknown key 'corruption' (did you mean 'corruptions'?)",
     "severity: 3": "unknown key 'severity' (did you mean 'severities'?)",
     "video: {presett: fast}": "video: unknown key 'presett' (did you mean 'preset'?)",
-    "qqq: 1": "unknown key 'qqq' (known: dataset, edition, ",
+    "qqq: 1": "unknown key 'qqq' (known: dataset, source, ",
     # types
     "seed: '3'": "seed: input should be a valid integer, not '3'",
     "seed: 1.0": "seed: input should be a valid integer, not 1.0",

@@ -14,12 +14,21 @@ from robustgen.registry import SCALES
 
 PACKAGE = Path(robustgen.__file__).parent
 
+
+def module_name(path):
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
+
+
+MODULES = {module_name(path): ast.parse(path.read_text()) for path in PACKAGE.rglob("*.py")}
+
+
 # Lowest first. A module imports from lower layers only; "corruptions" alone is the package's __init__.
 LAYERS = [
     {"__init__", "errors", "kernels"},
     {"opencv", "metrics", "sources", "storage"},
     {"image", "video", "journal"},
-    {"effects", "outcomes", "registry", "versions"},
+    {"effects", "outcomes", "registry", "versions", "pages"},
     {"editions", "corruptions.noise", "corruptions.blur", "corruptions.weather", "corruptions.digital"},
     {"corruptions", "perturbations.noise", "perturbations.blur"},
     {"perturbations.weather", "perturbations.digital"},
@@ -33,6 +42,8 @@ LAYERS = [
     {"predicting", "results"},
     {"reporting"},
     {"scoring", "plotting"},
+    {"cli.group"},
+    {"cli.making", "cli.scoring", "cli.checking"},
     {"cli"},
     {"__main__"},
 ]
@@ -44,7 +55,8 @@ OWNERS = {
     "joblib": {"runner"},
     "tqdm": {"runner", "predicting"},
     "distributed": {"runner"},
-    "click": {"cli"},
+    "click": {name for name in MODULES if name.startswith("cli.")},
+    "jinja2": {"pages"},
     "yaml": {"config"},
     "pydantic": {"config"},
     "av": {"video"},
@@ -53,14 +65,6 @@ OWNERS = {
     "skimage": set(),
     "imagecorruptions": set(),
 }
-
-
-def module_name(path):
-    parts = path.relative_to(PACKAGE).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
-
-
-MODULES = {module_name(path): ast.parse(path.read_text()) for path in PACKAGE.rglob("*.py")}
 
 
 def imports(name):

@@ -1,0 +1,9 @@
+"""The command line: each command reads its flags, calls one function, and prints what came of it.
+
+Commands import what they use inside: ``robustgen --help`` is not to wait for OpenCV and numba.
+"""
+
+from robustgen.cli import checking, making, scoring
+from robustgen.cli.group import main
+
+__all__ = ["checking", "main", "making", "scoring"]

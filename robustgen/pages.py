@@ -1,0 +1,42 @@
+"""Self-contained HTML pages: templates filled in, pictures inside, nothing fetched from elsewhere."""
+
+import base64
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+from markupsafe import Markup
+
+from robustgen.image import Rgb, encode_jpeg
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FunctionLoader(_template),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["picture"] = picture
+    return environment
+
+
+def _template(name: str) -> str:
+    return (files("robustgen") / "templates" / name).read_text(encoding="utf-8")
+
+
+def render(template: str, /, **values: Any) -> bytes:
+    """The HTML page, UTF-8, that `template` of ``robustgen/templates`` gives with `values`, all escaped.
+
+    Bytes that are in no encoding, as file names can hold, are shown as question marks.
+    """
+    return _environment().get_template(template).render(values).encode("utf-8", "replace")
+
+
+def picture(image: Rgb, quality: int = 80) -> Markup:
+    """The data URI of `image`, uint8 (H, W, 3), as a JPEG file: what goes into ``src`` of an ``img``."""
+    data = base64.b64encode(encode_jpeg(image, quality, optimise=True)).decode("ascii")
+    return Markup(f"data:image/jpeg;base64,{data}")
