@@ -14,7 +14,7 @@ import scipy.fft
 
 from robustgen import kernels
 from robustgen.errors import MissingDependencyError
-from robustgen.image import Floats, Rgb, gaussian, gaussian_weights, to_uint8, unit
+from robustgen.image import UNITS, Floats, Rgb, gaussian, gaussian_weights, to_uint8
 from robustgen.opencv import cv2
 
 Rng = np.random.Generator | np.random.RandomState
@@ -139,7 +139,7 @@ def _zoom_columns(
     return flat.astype(np.uint32), np.repeat(axis.parts, channels)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def zoom_crop(shape: tuple[int, ...], factor: float) -> tuple[slice, slice]:
     """The rows and columns of an image of `shape` that `zoom` enlarges."""
     rows, columns = _zoom_axis(shape[0], factor), _zoom_axis(shape[1], factor)
@@ -147,16 +147,6 @@ def zoom_crop(shape: tuple[int, ...], factor: float) -> tuple[slice, slice]:
         slice(rows.start, rows.start + rows.length),
         slice(columns.start, columns.start + columns.length),
     )
-
-
-ZoomGeometry = tuple[int, int, int, int]
-
-
-@lru_cache(maxsize=4096)
-def zoom_geometry(shape: tuple[int, ...], factor: float) -> ZoomGeometry:
-    """All that a zoom depends on: the sides of the crop and of the enlarged crop."""
-    crops = [math.ceil(side / factor) for side in shape[:2]]
-    return crops[0], crops[1], round(crops[0] * factor), round(crops[1] * factor)
 
 
 def zoom(image: Floats, factor: float) -> Floats:
@@ -174,24 +164,43 @@ def zoom(image: Floats, factor: float) -> Floats:
     -------
     ndarray of the shape and dtype of `image`
     """
-    return enlarge(image[zoom_crop(image.shape, factor)], image.shape, factor)
+    total = np.zeros_like(image)
+    add_zoom(image, factor, total)
+    return total
 
 
 def enlarge(crop: Floats, shape: tuple[int, ...], factor: float) -> Floats:
     """The second half of `zoom`: what `zoom_crop` cut from an image of `shape`, enlarged to `shape`."""
     total = np.zeros(shape, crop.dtype)
-    add_zoom(crop, factor, total)
+    _add_enlarged(crop, (0, 0), factor, total)
     return total
 
 
-def add_zoom(crop: Floats, factor: float, total: Floats) -> None:
-    """Add to `total` in place what `enlarge` would give for its shape."""
+def add_zoom(image: Floats, factor: float, total: Floats) -> None:
+    """Add what `zoom` gives to `total`, of the shape and dtype of `image`, in place."""
+    if factor == 1:
+        total += image
+        return
+    rows, columns = zoom_crop(image.shape, factor)
+    _add_enlarged(image, (rows.start, columns.start), factor, total)
+
+
+def _add_enlarged(image: Floats, corner: tuple[int, int], factor: float, total: Floats) -> None:
     height, width = total.shape[:2]
     channels = math.prod(total.shape[2:])
     rows = _zoom_axis(height, factor)
     columns, parts = _zoom_columns(width, factor, channels)
-    flat = crop.reshape(len(crop), -1)
-    kernels.add_zoomed(flat, rows.places, rows.parts, columns, parts, total.reshape(height, -1))
+    flat = image.reshape(len(image), -1)
+    top, left, last = corner[0], corner[1] * channels, rows.length - 1
+    target = total.reshape(height, -1)
+    kernels.add_zoomed(flat, top, left, last, rows.places, rows.parts, columns, parts, target)
+
+
+def average(image: Floats, total: Floats, count: int) -> Rgb:
+    """(`image` + `total`) / `count` of float32 unit images, truncated to uint8."""
+    out = np.empty(image.shape, np.uint8)
+    kernels.average(image.reshape(-1), total.reshape(-1), np.float32(count), out.reshape(-1))
+    return out
 
 
 # --- plasma --------------------------------------------------------------------------------------
@@ -224,7 +233,8 @@ def veil(image: Rgb, haze: Floats, strength: float) -> Rgb:
     out = np.empty_like(image)
     flat = np.ascontiguousarray(haze).reshape(-1)
     brightest = image.max() / 255.0
-    kernels.veil(unit(image).reshape(-1, 3), flat, float(strength), brightest, out.reshape(-1, 3))
+    pixels = image.reshape(-1, 3)
+    kernels.veil(pixels, UNITS, flat, float(strength), brightest, out.reshape(-1, 3))
     return out
 
 
@@ -395,12 +405,19 @@ def snow_layer(
     return to_uint8(flakes)
 
 
-def snowfall(image: Floats, mix: float, layer: Rgb) -> Rgb:
+def grey(image: Floats) -> npt.NDArray[np.float32]:
+    """Luma, float32 (H, W), of a unit `image` (H, W, 3), as OpenCV weighs the colours."""
+    return np.asarray(cv2.cvtColor(image.astype(np.float32, copy=False), cv2.COLOR_RGB2GRAY))
+
+
+def snowfall(image: Floats, luma: npt.NDArray[np.float32], mix: float, layer: Rgb) -> Rgb:
     """Whiten a unit `image` and let `layer`, and its copy turned by 180 degrees, fall on it.
 
     Parameters
     ----------
     image : float32 or float64 ndarray of shape (H, W, 3)
+    luma : float32 ndarray of shape (H, W)
+        What `grey` gives for it.
     mix : float
         Weight of the image; the rest is the lighter of image and brightened grey.
     layer : uint8 ndarray of shape (H, W)
@@ -409,11 +426,10 @@ def snowfall(image: Floats, mix: float, layer: Rgb) -> Rgb:
     -------
     uint8 ndarray of shape (H, W, 3)
     """
-    grey = np.asarray(cv2.cvtColor(image.astype(np.float32, copy=False), cv2.COLOR_RGB2GRAY))
     out = np.empty(image.shape, np.uint8)
     own = image.dtype.type
     kernels.snowfall(
-        image.reshape(-1, 3), grey.reshape(-1), own(mix), own(1 - mix), layer.reshape(-1), out.reshape(-1, 3)
+        image.reshape(-1, 3), luma.reshape(-1), own(mix), own(1 - mix), layer.reshape(-1), out.reshape(-1, 3)
     )
     return out
 
@@ -466,16 +482,16 @@ def change_hsv(
     image: Rgb, saturation_gain: float = 1.0, saturation_offset: float = 0.0, value_offset: float = 0.0
 ) -> Rgb:
     """Change HSV saturation (times gain plus offset) and value (plus offset), each clipped to [0, 1]."""
-    x = unit(image).reshape(-1, 3)
-    out = np.empty_like(x)
-    kernels.change_hsv(x, float(saturation_gain), float(saturation_offset), float(value_offset), out)
-    return to_uint8(out.reshape(image.shape))
+    out = np.empty_like(image)
+    changes = float(saturation_gain), float(saturation_offset), float(value_offset)
+    kernels.change_hsv(image.reshape(-1, 3), UNITS, *changes, out.reshape(-1, 3))
+    return out
 
 
 def channel_means(image: Rgb) -> npt.NDArray[np.float64]:
     """Mean of each channel of `image` in [0, 1], float64 (3,): ``np.mean`` to the last bit."""
     sums = np.empty(3)
-    kernels.channel_sums(unit(image).reshape(-1, 3), sums)
+    kernels.channel_sums(image.reshape(-1, 3), UNITS, sums)
     return sums / (image.size // 3)
 
 
@@ -529,8 +545,8 @@ def _transfer(side: int, packed_weights: bytes) -> npt.NDArray[np.float64]:
     return np.asarray(weights[0] + 2 * phases @ weights[1:])
 
 
-def displace(image: Floats, dx: npt.NDArray[np.float32], dy: npt.NDArray[np.float32]) -> Floats:
-    """Sample `image` (H, W, C) bilinearly at (row + dy, column + dx), borders reflected."""
-    out = np.empty_like(image)
+def displace(image: Floats, dx: npt.NDArray[np.float32], dy: npt.NDArray[np.float32]) -> Rgb:
+    """Sample a unit `image` (H, W, 3) bilinearly at (row + dy, column + dx), borders reflected, as uint8."""
+    out = np.empty(image.shape, np.uint8)
     kernels.displace(image, dx, dy, out)
     return out

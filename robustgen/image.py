@@ -58,10 +58,17 @@ def as_rgb(image: Any) -> Rgb:
     return np.ascontiguousarray(image)
 
 
+# The 256 values of a unit image.
+UNITS = np.arange(256) / 255.0
+
+
 def unit(image: Rgb, dtype: npt.DTypeLike = np.float64) -> Floats:
     """`image` divided by 255, as float64 or float32."""
-    scale = np.dtype(dtype).type(255)
-    divided: Floats = np.divide(image, scale, dtype=dtype)
+    if np.dtype(dtype) == np.float64:
+        out = np.empty(image.shape)
+        kernels.widen(np.ascontiguousarray(image).reshape(-1), UNITS, out.reshape(-1))
+        return out
+    divided: Floats = np.divide(image, np.float32(255), dtype=np.float32)
     return divided
 
 

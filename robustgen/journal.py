@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import IO, Any
 
 from robustgen.errors import OutputError
@@ -126,11 +126,12 @@ def _receipt(entry: dict[str, Any], journal: Path) -> Receipt:
     try:
         files = {folder: [Written(*written) for written in files] for folder, files in entry["files"].items()}
         receipt = Receipt(entry["key"], entry["size"], files, tuple(entry.get("failures", ())))
-        paths = [PurePosixPath(p) for p in (*files, *(w.path for ws in files.values() for w in ws))]
+        paths = {*files, *(written.path for each in files.values() for written in each)}
+        outside = any(path.startswith("/") or ".." in path.split("/") for path in paths)
     except (KeyError, TypeError, AttributeError) as error:
         raise OutputError(f"{journal} is damaged: {error!r}") from error
     # Whoever made the output may have meant to have files elsewhere removed or listed.
-    if any(path.is_absolute() or ".." in path.parts for path in paths):
+    if outside:
         raise OutputError(f"{journal} is damaged: it names files outside the output")
     return receipt
 

@@ -21,6 +21,13 @@ def quantise(values, out):
 
 
 @compiled
+def widen(values, units, out):
+    """Write the entry in `units` (float64, 256) of each of `values` (uint8, flat) into `out` (float64)."""
+    for i in range(values.size):
+        out[i] = units[values[i]]
+
+
+@compiled
 def alias_rows(filling, table):
     """Walker's method for each row of `filling` (N, 256), chances times 256, which is used up.
 
@@ -77,11 +84,18 @@ def blur_rows(image, weights, source, out):
         centre = image[source[row + radius]]
         for m in range(line.size):
             line[m] = centre[m] * weights[0]
-        for j in range(radius, 0, -1):
+        for j in range(radius, 1, -2):
+            # Two at a time, so that `line` goes to and from memory less often; the order of sums stays.
             above, below = image[source[row + radius - j]], image[source[row + radius + j]]
-            weight = weights[j]
+            upper, lower = image[source[row + radius - j + 1]], image[source[row + radius + j - 1]]
+            weight, larger = weights[j], weights[j - 1]
             for m in range(line.size):
-                line[m] += (np.float64(above[m]) + np.float64(below[m])) * weight
+                total = line[m] + (np.float64(above[m]) + np.float64(below[m])) * weight
+                line[m] = total + (np.float64(upper[m]) + np.float64(lower[m])) * larger
+        if radius % 2:
+            above, below = image[source[row + radius - 1]], image[source[row + radius + 1]]
+            for m in range(line.size):
+                line[m] += (np.float64(above[m]) + np.float64(below[m])) * weights[1]
         out[row] = line
 
 
@@ -102,11 +116,16 @@ def blur_columns(image, channels, weights, source, out):
         centre = extended[margin : margin + width]
         for m in range(width):
             line[m] = centre[m] * weights[0]
-        for j in range(radius, 0, -1):
+        for j in range(radius, 1, -2):
             left, right = extended[margin - j * channels :], extended[margin + j * channels :]
-            weight = weights[j]
+            west, east = extended[margin - (j - 1) * channels :], extended[margin + (j - 1) * channels :]
+            weight, larger = weights[j], weights[j - 1]
             for m in range(width):
-                line[m] += (left[m] + right[m]) * weight
+                line[m] = line[m] + (left[m] + right[m]) * weight + (west[m] + east[m]) * larger
+        if radius % 2:
+            left, right = extended[margin - channels :], extended[margin + channels :]
+            for m in range(width):
+                line[m] += (left[m] + right[m]) * weights[1]
         out[row] = line
 
 
@@ -226,12 +245,12 @@ def mix_columns(row, columns, parts, out):
 
 
 @compiled
-def add_zoomed(image, rows, row_parts, columns, column_parts, total):
-    """Add bilinear samples of `image` (H, W), each rounded to its precision, to `total` (H', W').
+def add_zoomed(image, top, left, last, rows, row_parts, columns, column_parts, total):
+    """Add bilinear samples of a part of `image` (H, W), each rounded to its precision, to `total` (H', W').
 
-    Row y is sampled at rows[y] + row_parts[y]; channels lie side by side in `columns` (2, W').
+    The part begins at row `top` and flat column `left`, and its last row is `last`. Row y is sampled at
+    rows[y] + row_parts[y] within it; channels lie side by side in `columns` (2, W').
     """
-    last = image.shape[0] - 1
     above, below = np.empty(columns.shape[1]), np.empty(columns.shape[1])
     at = -2
     for y in range(rows.size):
@@ -239,12 +258,20 @@ def add_zoomed(image, rows, row_parts, columns, column_parts, total):
             if rows[y] == at + 1:
                 above, below = below, above
             else:
-                mix_columns(image[rows[y]], columns, column_parts, above)
+                mix_columns(image[top + rows[y], left:], columns, column_parts, above)
             at = rows[y]
-            mix_columns(image[min(at + 1, last)], columns, column_parts, below)
+            mix_columns(image[top + min(at + 1, last), left:], columns, column_parts, below)
         target, part = total[y], row_parts[y]
         for m in range(target.size):
             target[m] += image.dtype.type(above[m] * (1.0 - part) + below[m] * part)
+
+
+@compiled
+def average(image, total, count, out):
+    """(image + total) / count (float32, flat) clipped to [0, 1], times 255, truncated, into `out` (uint8)."""
+    zero, one, top = np.float32(0), np.float32(1), np.float32(255)
+    for i in range(image.size):
+        out[i] = np.uint8(np.int32(min(max((image[i] + total[i]) / count, zero), one) * top))
 
 
 @compiled
@@ -258,7 +285,11 @@ def reflected(index, size):
 
 @compiled
 def displace(image, dx, dy, out):
-    """Bilinear samples of `image` (H, W, 3) at (row + dy, column + dx), borders reflected, into `out`."""
+    """Bilinear samples of unit `image` (H, W, 3) at (row + dy, column + dx) into `out` (uint8), truncated.
+
+    Borders are reflected; samples are rounded to the precision of `image`, then clipped to [0, 1].
+    """
+    own = image.dtype.type
     height, width, _ = image.shape
     for y in range(height):
         for x in range(width):
@@ -273,12 +304,13 @@ def displace(image, dx, dy, out):
             a, b = (1.0 - part_y) * (1.0 - part_x), (1.0 - part_y) * part_x
             c, d = part_y * (1.0 - part_x), part_y * part_x
             for k in range(3):
-                out[y, x, k] = (
+                value = own(
                     image[np.uint64(top), np.uint64(left), k] * a
                     + image[np.uint64(top), np.uint64(right), k] * b
                     + image[np.uint64(bottom), np.uint64(left), k] * c
                     + image[np.uint64(bottom), np.uint64(right), k] * d
                 )
+                out[y, x, k] = np.uint8(np.int32(min(max(value, own(0)), own(1)) * own(255)))
 
 
 @compiled
@@ -290,13 +322,16 @@ def blend(image, weight, other, other_weight, out):
 
 
 @compiled
-def veil(image, haze, strength, brightest, out):
-    """(x + strength * haze) * brightest / (brightest + strength) of unit `image` (N, 3), `haze` (N)."""
+def veil(image, units, haze, strength, brightest, out):
+    """(x + strength * haze) * brightest / (brightest + strength) of `image` (uint8, (N, 3)), `haze` (N).
+
+    x is the entry in `units` (256) of each value.
+    """
     whole = brightest + strength
     for i in range(haze.size):
         added = strength * haze[i]
         for c in range(3):
-            x = (image[i, c] + added) * brightest / whole
+            x = (units[image[i, c]] + added) * brightest / whole
             out[i, c] = np.uint8(np.int32(min(max(x, 0.0), 1.0) * 255.0))
 
 
@@ -318,13 +353,13 @@ def snowfall(image, grey, mix, rest, layer, out):
 
 
 @compiled
-def channel_sums(image, sums):
-    """Add up the rows of `image` (N, 3), one after the other as NumPy does, into `sums` (3)."""
+def channel_sums(image, units, sums):
+    """Add up the `units` (256) of `image` (uint8, (N, 3)), row by row as NumPy does, into `sums` (3)."""
     r, g, b = 0.0, 0.0, 0.0
     for i in range(image.shape[0]):
-        r += image[i, 0]
-        g += image[i, 1]
-        b += image[i, 2]
+        r += units[image[i, 0]]
+        g += units[image[i, 1]]
+        b += units[image[i, 2]]
     sums[0], sums[1], sums[2] = r, g, b
 
 
@@ -369,40 +404,101 @@ def plasma(uniforms, wobble, decay, field):
 
 
 @compiled
-def change_hsv(image, saturation_gain, saturation_offset, value_offset, out):
-    """RGB `image` (N, 3) in [0, 1] with HSV saturation and value changed and clipped, into `out` (N, 3).
+def change_hsv(image, units, saturation_gain, saturation_offset, value_offset, out):
+    """Change HSV saturation and value of `image` (uint8, (N, 3)), clipped and truncated, into `out` (uint8).
 
-    Hue, saturation and value as in scikit-image's rgb2hsv and hsv2rgb, in the same order of operations.
+    `units` (256) holds the values in [0, 1]. Hue, saturation and value as in scikit-image's rgb2hsv and
+    hsv2rgb, in the same order of operations; chosen without branches, which no processor could predict.
     """
+    # Which of v, t, p, q the three channels are in each sector of the hue; the seventh is the first again.
+    sectors = np.array([0, 1, 2, 3, 0, 2, 2, 0, 1, 2, 3, 0, 1, 2, 0, 0, 2, 3, 0, 1, 2])
+    levels = np.empty(4, np.uint8)
     for i in range(image.shape[0]):
-        r, g, b = image[i, 0], image[i, 1], image[i, 2]
+        r, g, b = units[image[i, 0]], units[image[i, 1]], units[image[i, 2]]
         v = max(r, g, b)
         delta = v - min(r, g, b)
-        s, h = 0.0, 0.0
-        if delta != 0.0:
-            s = delta / v
-            if b == v:
-                h = 4.0 + (r - g) / delta
-            elif g == v:
-                h = 2.0 + (b - r) / delta
-            else:
-                h = (g - b) / delta
-            h = (h / 6.0) % 1.0
+        difference = r - g if b == v else (b - r if g == v else g - b)
+        offset = 4.0 if b == v else (2.0 if g == v else 0.0)
+        s = delta / v if delta != 0.0 else 0.0
+        h = (offset + difference / delta) / 6.0 if delta != 0.0 else 0.0
+        h = h + 1.0 if h < 0.0 else h
         s = min(max(s * saturation_gain + saturation_offset, 0.0), 1.0)
         v = min(max(v + value_offset, 0.0), 1.0)
         sector = np.floor(h * 6.0)
         f = h * 6.0 - sector
-        p, q, t = v * (1.0 - s), v * (1.0 - f * s), v * (1.0 - (1.0 - f) * s)
-        turn = np.int64(sector) % 6
-        if turn == 0:
-            out[i, 0], out[i, 1], out[i, 2] = v, t, p
-        elif turn == 1:
-            out[i, 0], out[i, 1], out[i, 2] = q, v, p
-        elif turn == 2:
-            out[i, 0], out[i, 1], out[i, 2] = p, v, t
-        elif turn == 3:
-            out[i, 0], out[i, 1], out[i, 2] = p, q, v
-        elif turn == 4:
-            out[i, 0], out[i, 1], out[i, 2] = t, p, v
-        else:
-            out[i, 0], out[i, 1], out[i, 2] = v, p, q
+        # All four lie in [0, 1].
+        levels[0] = np.uint8(np.int32(v * 255.0))
+        levels[1] = np.uint8(np.int32(v * (1.0 - (1.0 - f) * s) * 255.0))
+        levels[2] = np.uint8(np.int32(v * (1.0 - s) * 255.0))
+        levels[3] = np.uint8(np.int32(v * (1.0 - f * s) * 255.0))
+        at = 3 * np.int64(sector)
+        out[i, 0], out[i, 1], out[i, 2] = (
+            levels[sectors[at]],
+            levels[sectors[at + 1]],
+            levels[sectors[at + 2]],
+        )
+
+
+@compiled
+def sample_affine(image, matrix, out):
+    """Bilinear samples of `image` (H, W, 3), where `matrix` takes the centre of each pixel, into `out`.
+
+    (x, y) goes to (a x + b y + c, d x + e y + f). Black beyond the border, truncated: Pillow's arithmetic.
+    """
+    height, width, _ = image.shape
+    a, b, c, d, e, f = matrix
+    flat = image.reshape(-1)
+    line_size = 3 * out.shape[1]
+    # Gathered first, so that the arithmetic runs over whole lines at once.
+    upper_left, upper_right = np.empty(line_size, np.uint8), np.empty(line_size, np.uint8)
+    lower_left, lower_right = np.empty(line_size, np.uint8), np.empty(line_size, np.uint8)
+    across, down = np.zeros(line_size), np.zeros(line_size)
+    for row in range(out.shape[0]):
+        for column in range(out.shape[1]):
+            x = a * (column + 0.5) + b * (row + 0.5) + c
+            y = d * (column + 0.5) + e * (row + 0.5) + f
+            to = 3 * column
+            if not (0.0 <= x < width and 0.0 <= y < height):
+                for k in range(to, to + 3):
+                    upper_left[k], upper_right[k], lower_left[k], lower_right[k] = 0, 0, 0, 0
+                continue
+            left, top = np.int64(np.floor(x - 0.5)), np.int64(np.floor(y - 0.5))
+            part_x, part_y = x - 0.5 - left, y - 0.5 - top
+            first, second = 3 * max(left, 0), 3 * min(left + 1, width - 1)
+            above, below = 3 * width * max(top, 0), 3 * width * min(top + 1, height - 1)
+            for k in range(3):
+                upper_left[to + k] = flat[np.uint64(above + first + k)]
+                upper_right[to + k] = flat[np.uint64(above + second + k)]
+                lower_left[to + k] = flat[np.uint64(below + first + k)]
+                lower_right[to + k] = flat[np.uint64(below + second + k)]
+                across[to + k], down[to + k] = part_x, part_y
+        target = out[row].reshape(-1)
+        for m in range(line_size):
+            start, end = np.int32(upper_left[m]), np.int32(lower_left[m])
+            upper = start + np.float64(np.int32(upper_right[m]) - start) * across[m]
+            lower = end + np.float64(np.int32(lower_right[m]) - end) * across[m]
+            target[m] = np.uint8(np.int32(upper + (lower - upper) * down[m]))
+
+
+@compiled
+def count_values(image, counts):
+    """Add to `counts` (256, 3) how often each value is in each channel of `image` (uint8, (N, 3))."""
+    for i in range(image.shape[0]):
+        for c in range(3):
+            counts[image[i, c], c] += 1
+
+
+@compiled
+def weighted_mean(images, weights, out):
+    """Sum of `images` (uint8, (M, N)) times `weights` (float32), rounded half up, into `out` (uint8, N)."""
+    half, top = np.float32(0.5), np.float32(255)
+    line = np.empty(2048, np.float32)
+    for start in range(0, out.size, line.size):
+        target = out[start : start + line.size]
+        line[:] = half
+        for m in range(weights.size):
+            part, weight = images[m, start:], weights[m]
+            for i in range(target.size):
+                line[i] += weight * np.float32(part[i])
+        for i in range(target.size):
+            target[i] = np.uint8(np.int32(min(line[i], top)))

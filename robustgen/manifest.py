@@ -140,13 +140,16 @@ class _Books:
     def __init__(self, root: Path, arrays: list[str]) -> None:
         self.counts = {"files": 0, "bytes": 0}
         self._root, self._array_names = root, arrays
-        self._done: dict[str, frozenset[str]] = {}
+        # Most images have the same arms; one object serves them all.
+        self._known: dict[frozenset[str], frozenset[str]] = {}
+        # Of each image, its size and the folders of the arms that are done.
+        self._done: dict[str, tuple[int, frozenset[str]]] = {}
 
     def by_folder(self) -> Iterator[tuple[str, dict[str, Written]]]:
         """The files of each folder; spooled to disk on the way, because a full set has millions."""
         if self._array_names:
-            for _ in self._receipts():
-                pass
+            for receipt in read_journals(self._root / STATE):
+                self._take_note(receipt)
             yield "", self._arrays()
             return
         for folder, spool in self._spooled().items():
@@ -162,18 +165,21 @@ class _Books:
     def complete(self, images: int, folders: frozenset[str]) -> bool:
         """Whether `images` images have what all `folders` ask for, and all arrays are finished."""
         finished = all((self._root / name).exists() for name in self._array_names)
-        return finished and sum(done >= folders for done in self._done.values()) >= images
+        return finished and sum(done >= folders for _, done in self._done.values()) >= images
+
+    def _take_note(self, receipt: Receipt) -> None:
+        size, before = self._done.get(receipt.key, (receipt.size, frozenset()))
+        # What was made of an image before it changed is no longer there.
+        done = (before if size == receipt.size else frozenset()).union(receipt.files)
+        self._done[receipt.key] = receipt.size, self._known.setdefault(done, done)
 
     def _receipts(self) -> Iterator[Receipt]:
-        known: dict[frozenset[str], frozenset[str]] = {}
+        """The receipts whose files are still there."""
         latest = {receipt.key: receipt.size for receipt in read_journals(self._root / STATE)}
         for receipt in read_journals(self._root / STATE):
-            # What was made of an image before it changed is no longer there.
-            if receipt.size != latest[receipt.key]:
-                continue
-            done = self._done.get(receipt.key, frozenset()).union(receipt.files)
-            self._done[receipt.key] = known.setdefault(done, done)
-            yield receipt
+            self._take_note(receipt)
+            if receipt.size == latest[receipt.key]:
+                yield receipt
 
     def _spooled(self) -> dict[str, Path]:
         folder = temporary_folder(self._root) / "sums"

@@ -59,11 +59,15 @@ class Operation:
         return tuple(range(1, len(self.table[224]) + 1))
 
     def apply(self, image: Any, parameters: Any, rng: Any, shared: dict[str, Any] | None = None) -> Any:
-        """Call `function`; `shared` keeps, from call to call on the same image, what its levels share."""
+        """Call `function`; `shared` keeps, from call to call on the same image, what its levels share.
+
+        Only what the latest operation shares is kept: its levels come one after the other.
+        """
         if self.shares is None:
             return self.function(image, parameters, rng)
         shared = {} if shared is None else shared
         if self.name not in shared:
+            shared.clear()
             shared[self.name] = self.shares(image)
         return self.function(image, parameters, rng, shared[self.name])
 

@@ -173,27 +173,46 @@ def _png(frame: Rgb) -> bytes:
     return buffer.getvalue()
 
 
+_MOST_PENDING = 1 << 18
+
+
 class _RowWriter:
     """Writes rows of a `.npy` in place, so that the array need never be in memory.
 
-    Not through a memory map: where the disk is full, that ends the process without a word.
+    Not through a memory map: where the disk is full, that ends the process without a word. A task fills the
+    rows one after the other, so that collecting them spares most of the system calls.
     """
 
     def __init__(self, path: Path) -> None:
         rows = np.lib.format.open_memmap(path, "r")
         self._start, self._step, self._shape = rows.offset, rows.strides[0], rows.shape[1:]
         self._file = os.open(path, os.O_WRONLY)
+        self._first, self._pending = 0, bytearray()
 
     def write(self, row: int, values: Rgb) -> None:
         if values.shape != self._shape:
             raise ImageError(f"of shape {values.shape}, where the array has rows of {self._shape}")
-        view, at = memoryview(np.ascontiguousarray(values).data).cast("B"), self._start + row * self._step
+        if self._first * self._step + len(self._pending) != row * self._step:
+            self._flush()
+            self._first = row
+        self._pending += np.ascontiguousarray(values).data
+        if len(self._pending) >= _MOST_PENDING:
+            self._flush()
+            self._first = row + 1
+
+    def _flush(self) -> None:
+        at = self._start + self._first * self._step
+        view = memoryview(self._pending)
         while view:
             done = os.pwrite(self._file, view, at)
             view, at = view[done:], at + done
+        self._pending = bytearray()
 
     def close(self) -> None:
-        os.close(self._file)
+        try:
+            self._flush()
+        finally:
+            os.close(self._file)
 
 
 class Arrays(Sink):
@@ -304,9 +323,8 @@ class Arrays(Sink):
 
     def flush(self) -> None:
         """Close the files."""
-        for rows in self._open.values():
-            rows.close()
-        self._open.clear()
+        while self._open:
+            self._open.popitem()[1].close()
 
     def holds(self, root: Path, written: Written) -> bool:
         """Whether the row is in an array of this layout."""

@@ -55,13 +55,14 @@ class GlassBlur:
         64: ((0.1, 1, 1), (0.5, 1, 1), (0.6, 1, 2), (0.7, 2, 1), (0.9, 2, 2)),
         32: ((0.05, 1, 1), (0.25, 1, 1), (0.4, 1, 1), (0.25, 1, 2), (0.4, 1, 2)),
     },
+    shares=unit,
 )
-def glass_blur(image: Rgb, parameters: GlassBlur, rng: Rng) -> Rgb:
+def glass_blur(image: Rgb, parameters: GlassBlur, rng: Rng, x: Floats) -> Rgb:
     """Look through frosted glass: pixels are taken from their neighbours at random."""
     reach, iterations = parameters.max_delta, parameters.iterations
     visits = (image.shape[0] - 2 * reach) * (image.shape[1] - 2 * reach) * iterations
     moves = _moves(reach, visits, rng)
-    shuffled = to_uint8(gaussian(unit(image), parameters.sigma))
+    shuffled = to_uint8(gaussian(x, parameters.sigma))
     kernels.glass_shuffle(shuffled, moves, reach, iterations)
     return to_uint8(gaussian(unit(shuffled), parameters.sigma))
 
@@ -103,25 +104,21 @@ def motion_blur(image: Rgb, parameters: MotionBlur, rng: Rng) -> Rgb:
 
 
 class Zooms:
-    """The zooms of one image; the severities have most of them in common."""
-
-    # Above this, two dozen kept zooms would fill the memory.
-    _MOST_VALUES_KEPT = 1 << 20
+    """Sums of the zooms of one image: a severity goes on where another of the same step ended."""
 
     def __init__(self, image: Rgb) -> None:
         self.image = unit(image, np.float32)
-        self._kept: dict[effects.ZoomGeometry, Floats] = {}
+        self._sums: dict[float, tuple[int, Floats]] = {}
 
-    def add(self, factor: float, total: Floats) -> None:
-        """Add the image, zoomed by `factor`, to `total` in place."""
-        crop = self.image[effects.zoom_crop(total.shape, factor)]
-        if self.image.size > self._MOST_VALUES_KEPT:
-            effects.add_zoom(crop, factor, total)
-            return
-        geometry = effects.zoom_geometry(total.shape, factor)
-        if geometry not in self._kept:
-            self._kept[geometry] = effects.enlarge(crop, total.shape, factor)
-        total += self._kept[geometry]
+    def sum(self, factors: npt.NDArray[np.float64], step: float) -> Floats:
+        """The sum of the image zoomed by each of `factors`, which lie `step` apart, in their order."""
+        count, total = self._sums.get(step, (0, np.zeros_like(self.image)))
+        if count > len(factors):
+            count, total = 0, np.zeros_like(self.image)
+        for factor in factors[count:]:
+            effects.add_zoom(self.image, float(factor), total)
+        self._sums[step] = len(factors), total
+        return total
 
 
 @dataclass(frozen=True)
@@ -148,10 +145,8 @@ def zoom_blur(image: Rgb, parameters: ZoomBlur, rng: Rng, zooms: Zooms) -> Rgb:
     """Move the camera towards the scene: the mean of the image and its zooms."""
     # Floating point adds the stop itself to some of these ranges; the data was made with it.
     factors = np.arange(1, parameters.stop, parameters.step)
-    total = np.zeros_like(zooms.image)
-    for factor in factors:
-        zooms.add(factor, total)
-    return to_uint8((zooms.image + total) / np.float32(len(factors) + 1))
+    total = zooms.sum(factors, parameters.step)
+    return effects.average(zooms.image, total, len(factors) + 1)
 
 
 @dataclass(frozen=True)
@@ -172,7 +167,8 @@ class GaussianBlur:
     },
     common=False,
     random=False,
+    shares=unit,
 )
-def gaussian_blur(image: Rgb, parameters: GaussianBlur, rng: Rng) -> Rgb:
+def gaussian_blur(image: Rgb, parameters: GaussianBlur, rng: Rng, x: Floats) -> Rgb:
     """Filter with a Gaussian."""
-    return to_uint8(gaussian(unit(image), parameters.sigma))
+    return to_uint8(gaussian(x, parameters.sigma))

@@ -3,11 +3,12 @@
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 from PIL import Image
 
 from robustgen import effects
 from robustgen.effects import Rng
-from robustgen.image import Rgb, decode_jpeg, encode_jpeg, to_uint8, unit
+from robustgen.image import UNITS, Rgb, decode_jpeg, encode_jpeg, to_uint8, unit
 from robustgen.registry import corruption
 
 
@@ -23,12 +24,11 @@ class Contrast:
     Contrast,
     {224: (0.4, 0.3, 0.2, 0.1, 0.05), 299: 224, 64: 224, 32: (0.75, 0.5, 0.4, 0.3, 0.15)},
     random=False,
+    shares=effects.channel_means,
 )
-def contrast(image: Rgb, parameters: Contrast, rng: Rng) -> Rgb:
+def contrast(image: Rgb, parameters: Contrast, rng: Rng, means: npt.NDArray[np.float64]) -> Rgb:
     """Draw every value towards the mean of its channel."""
-    means = effects.channel_means(image)
-    levels = np.arange(256)[:, None] / 255.0
-    return effects.look_up(image, to_uint8((levels - means) * parameters.factor + means))
+    return effects.look_up(image, to_uint8((UNITS[:, None] - means) * parameters.factor + means))
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def elastic_transform(image: Rgb, parameters: ElasticTransform, rng: Rng) -> Rgb
     x = effects.jittered_affine(unit(image, np.float32), p.jitter, rng)
     dx = effects.smooth_field(image.shape[:2], p.alpha, p.sigma, rng)
     dy = effects.smooth_field(image.shape[:2], p.alpha, p.sigma, rng)
-    return to_uint8(effects.displace(x, dx, dy))
+    return effects.displace(x, dx, dy)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import numpy as np
 
 from robustgen import effects
 from robustgen.effects import MotionEngine, Rng
-from robustgen.image import Rgb, to_uint8, unit
+from robustgen.image import Floats, Rgb, to_uint8, unit
 from robustgen.registry import corruption
 
 
@@ -25,6 +25,11 @@ class Snow:
     sigma: float
     mix: float
     engine: MotionEngine = "exact"
+
+
+def _with_grey(image: Rgb) -> tuple[Floats, Floats]:
+    x = unit(image, np.float32)
+    return x, effects.grey(x)
 
 
 @corruption(
@@ -54,13 +59,14 @@ class Snow:
             (0.3, 0.3, 1.25, 0.65, 14, 12, 0.8),
         ),
     },
+    shares=_with_grey,
 )
-def snow(image: Rgb, parameters: Snow, rng: Rng) -> Rgb:
+def snow(image: Rgb, parameters: Snow, rng: Rng, pictures: tuple[Floats, Floats]) -> Rgb:
     """Let wind-blown snow fall on a whitened image."""
     p = parameters
     flakes = effects.snow_layer(image.shape[:2], p.loc, p.scale, p.zoom, p.threshold, rng)
     blown = effects.motion_blur(flakes, p.radius, p.sigma, rng.uniform(-135, -45), p.engine)
-    return effects.snowfall(unit(image, np.float32), p.mix, blown)
+    return effects.snowfall(*pictures, p.mix, blown)
 
 
 @dataclass(frozen=True)

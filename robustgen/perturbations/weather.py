@@ -39,11 +39,12 @@ class Snow:
 def snow(image: Rgb, parameters: Snow, rng: Rng) -> Rgb:
     """Turn the wind in which the same flakes fall."""
     p, x = parameters, unit(image)
+    luma = effects.grey(x)
     flakes = effects.snow_layer(image.shape[:2], p.loc, p.scale, p.zoom, p.threshold, rng)
 
     def frame(angle: float) -> Rgb:
         blown = effects.motion_blur(flakes, p.radius, p.sigma, angle, p.engine)
-        return effects.snowfall(x, p.mix, blown)
+        return effects.snowfall(x, luma, p.mix, blown)
 
     return np.stack([frame(4 * i - 150) for i in range(FRAMES)])
 
