@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import fcntl
+import gc
 import hashlib
 import json
 import os
@@ -1113,6 +1114,8 @@ def test_a_scheduler_that_does_not_answer(photos, tmp_path, dask, monkeypatch, a
     address = address.format(free_port())
     flags = ("--source", photos, "--output", tmp_path / "out", *FEW, "--backend", "dask")
     assert f"no Dask scheduler answers at {address}" in cli_error("make-c", *flags, "--scheduler", address)
+    # Were a client that never came up collected in the thread of the next one, Dask would wait for itself.
+    gc.collect()
 
 
 def test_a_cluster_needs_both_flags(photos):

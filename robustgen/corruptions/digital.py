@@ -91,12 +91,13 @@ class Pixelate:
         32: (0.95, 0.9, 0.85, 0.75, 0.65),
     },
     random=False,
+    shares=Image.fromarray,
 )
-def pixelate(image: Rgb, parameters: Pixelate, rng: Rng) -> Rgb:
+def pixelate(image: Rgb, parameters: Pixelate, rng: Rng, picture: Image.Image) -> Rgb:
     """Shrink and enlarge again, without smoothing."""
     height, width = image.shape[:2]
     fraction, box = parameters.fraction, Image.Resampling.BOX
-    small = Image.fromarray(image).resize((int(width * fraction), int(height * fraction)), box)
+    small = picture.resize((int(width * fraction), int(height * fraction)), box)
     return np.array(small.resize((width, height), box))
 
 
