@@ -33,6 +33,10 @@ OPERATIONS: dict[Kind, frozenset[str]] = {
     "c": frozenset(metrics.COMMON_CORRUPTIONS + metrics.EXTRA_CORRUPTIONS),
     "p": frozenset(metrics.COMMON_PERTURBATIONS + metrics.EXTRA_PERTURBATIONS),
 }
+KINDS: dict[str, Kind] = {"ImageNet-C": "c", "ImageNet-P": "p"}
+"""What `dataset.json` calls the two kinds of set."""
+EQUALISED = "CLAHE"
+"""What it calls a set that `robustgen preprocess clahe` made of another."""
 _LEVELS = tuple(str(level) for level in range(1, metrics.SEVERITIES + 1))
 
 
@@ -387,8 +391,8 @@ def open_dataset(root: str | Path, classes: Sequence[str] | None = None) -> Data
     root = Path(root)
     if not root.is_dir():
         raise SourceError(f"{root}: not a folder")
-    about = _about(root)
-    kind, folders = _from_manifest(root, about) if about else _from_layout(root)
+    about = about_of(root)
+    kind, folders = _from_manifest(root, about) if about.get("kind") in KINDS else _from_layout(root)
     arms = tuple(arm_called(folder, kind) for folder in _in_order(folders, kind))
     if about.get("arrays") or (not about and (root / next(iter(folders.values()))).suffix == ".npy"):
         if classes:
@@ -397,7 +401,16 @@ def open_dataset(root: str | Path, classes: Sequence[str] | None = None) -> Data
     return Tree(root, kind, arms, about, {arm: root / folders[arm.folder] for arm in arms}, classes)
 
 
-def _about(root: Path) -> dict[str, Any]:
+def about_of(root: Path) -> dict[str, Any]:
+    """What the manifest at `root` says, or nothing if there is none.
+
+    Of a set that went through CLAHE the kind is that of the original, and ``"CLAHE"`` are the parameters.
+
+    Raises
+    ------
+    SourceError
+        The set is not finished, or the manifest cannot be read.
+    """
     path = root / MANIFEST
     if not path.exists():
         if (root / STATE / "settings.json").exists():
@@ -407,6 +420,8 @@ def _about(root: Path) -> dict[str, Any]:
         about = json.loads(path.read_bytes())
         if not about["complete"] and not about["failures"]:
             raise SourceError(f"{root}: is not complete; give its make command again")
+        if about.get("kind") == EQUALISED:
+            about |= {"kind": about["config"].get("benchmark"), EQUALISED: about["settings"]["clahe"]}
     except (OSError, ValueError, KeyError, TypeError) as error:
         if isinstance(error, SourceError):
             raise
@@ -415,7 +430,7 @@ def _about(root: Path) -> dict[str, Any]:
 
 
 def _from_manifest(root: Path, about: Mapping[str, Any]) -> tuple[Kind, dict[str, str]]:
-    kind: Kind = "c" if about.get("kind") == "ImageNet-C" else "p"
+    kind = KINDS[about["kind"]]
     arms = about.get("arms") or []
     files = {arm: f"{arm.partition('/')[0]}.npy" if about.get("arrays") else arm for arm in arms}
     missing = [arm for arm, file in files.items() if not (root / file).exists()]

@@ -21,7 +21,7 @@ from tqdm import tqdm
 
 from robustgen import predictions
 from robustgen import preprocessing as presets
-from robustgen.datasets import Dataset, Tree, difference, noun, open_dataset
+from robustgen.datasets import EQUALISED, Dataset, Tree, difference, noun, open_dataset
 from robustgen.errors import (
     ConfigError,
     OutputError,
@@ -203,7 +203,7 @@ class Run:
     def _logits(self, arm: Arm, start: int) -> Iterator[NDArray[Any]]:
         """Logits (n, K) or (n, T, K) of the images or sequences of `arm` from `start` on."""
         size = self.batch if self.dataset.kind == "c" else 1
-        for pixels in self.dataset.batches(arm, size, start, self.classifier.preprocessing.resized):
+        for pixels in self.dataset.batches(arm, size, start, self.classifier.preprocessing.prepared):
             images = pixels.reshape(-1, *pixels.shape[-3:])
             parts = [images[at : at + self.batch] for at in range(0, len(images), self.batch)]
             logits = np.concatenate([self.classifier(part) for part in parts])
@@ -282,6 +282,8 @@ def predict(
     chosen = presets.load(preprocessing, flags or {}, default)
     if chosen.classes:
         data = open_dataset(dataset, chosen.classes)
+    if chosen.clahe and EQUALISED in data.about:
+        raise ConfigError(f"{dataset}: has been through CLAHE already; --no-clahe takes it as it is")
     classifier = Classifier(Model(model, threads, provider), chosen)
     classes = classifier.classes(data)
     run = Run(data, classifier, classes, output, _saved(save, data, classes), batch)

@@ -6,13 +6,14 @@ scale: 0.00392156862745098      # 1/255, unless given
 layout: NCHW                    # or NHWC; unless given, what the model says
 size: 224                       # or [height, width]; images of another size are resized to it
 classes: wnids.txt              # class folders in the order of the model's outputs, or a list of them
+clahe: true                     # equalise the lightness first; or {clip_limit: 2.0, tiles: 8}
 """
 
 import json
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -20,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from robustgen.clahe import MOST_TILES, Clahe, clahe
 from robustgen.config import read_yaml
 from robustgen.errors import ConfigError, UnknownNameError
 
@@ -43,6 +45,8 @@ class Preprocessing:
         Height and width to which other images are resized (bilinear); None: they have to fit.
     classes : tuple of str, optional
         Class folders in the order of the model's outputs.
+    clahe : Clahe, optional
+        Equalisation of the images as they are in the set, before they are resized.
     """
 
     mean: Colour
@@ -51,6 +55,7 @@ class Preprocessing:
     layout: Layout | None = None
     size: tuple[int, int] | None = None
     classes: tuple[str, ...] | None = None
+    clahe: Clahe | None = None
 
     def normalised(self, pixels: Pixels, layout: Layout, dtype: np.dtype[Any]) -> NDArray[Any]:
         """Uint8 (n, H, W, 3) as the model takes it: (n, 3, H, W) or (n, H, W, 3) of `dtype`."""
@@ -77,9 +82,23 @@ class Preprocessing:
         image = Image.fromarray(pixels).resize(self.size[::-1], Image.Resampling.BILINEAR)
         return np.asarray(image)
 
+    def prepared(self, pixels: Pixels) -> Pixels:
+        """An image (H, W, 3) or frames (T, H, W, 3), equalised and at `size`, as far as asked for."""
+        return self.resized(self.equalised(pixels))
+
+    def equalised(self, pixels: Pixels) -> Pixels:
+        """An image (H, W, 3) or frames (T, H, W, 3) after CLAHE, if asked for."""
+        if self.clahe is None:
+            return pixels
+        if pixels.ndim == 4:
+            return np.stack([clahe(frame, self.clahe) for frame in pixels])
+        return clahe(pixels, self.clahe)
+
     def settings(self) -> dict[str, Any]:
         """What decides the predictions, as plain values."""
-        return json.loads(json.dumps(vars(self)))  # type: ignore[no-any-return]
+        plain = json.loads(json.dumps(asdict(self)))
+        # Predictions made before there was CLAHE say nothing of it.
+        return {key: value for key, value in plain.items() if key != "clahe" or value is not None}
 
 
 PRESETS: Final[Mapping[str, Preprocessing]] = {
@@ -202,6 +221,21 @@ def _classes(value: Any) -> tuple[str, ...]:
     return tuple(names)
 
 
+def _clahe(value: Any) -> Clahe | None:
+    if str(value).lower() in ("true", "false"):
+        return Clahe() if str(value).lower() == "true" else None
+    known = [each.name for each in fields(Clahe)]
+    for key in value.keys() - known if isinstance(value, dict) else ():
+        raise ConfigError(str(UnknownNameError("key", str(key), known)))
+    if not isinstance(value, dict):
+        raise ValueError
+    checked = Clahe(**value)
+    (clip_limit,), (tiles,) = _numbers(checked.clip_limit), _numbers(checked.tiles)
+    if clip_limit <= 0 or tiles != int(tiles) or not 1 <= tiles <= MOST_TILES:
+        raise ValueError
+    return Clahe(clip_limit, int(tiles))
+
+
 _CHECKS = {
     "mean": _colour,
     "std": _positive_colour,
@@ -209,6 +243,7 @@ _CHECKS = {
     "layout": _layout,
     "size": _size,
     "classes": _classes,
+    "clahe": _clahe,
 }
 _WANTED = {
     "mean": "must be one number, or three",
@@ -217,6 +252,7 @@ _WANTED = {
     "layout": "must be NCHW or NHWC",
     "size": "must be a number of pixels, or height and width",
     "classes": "must be a file, or a list of class folders",
+    "clahe": f"must be true, false, or a positive clip_limit and tiles from 1 to {MOST_TILES}",
 }
 
 

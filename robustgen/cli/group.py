@@ -20,7 +20,8 @@ class _Group(click.Group):
             click.echo(f"Error: {error}", err=True)
             sys.exit(error.exit_code)
         except KeyboardInterrupt:
-            goes_on = "; the same command goes on from here" * str(ctx.invoked_subcommand).startswith("make-")
+            resumable = str(ctx.invoked_subcommand).startswith(("make-", "filter-", "preprocess"))
+            goes_on = "; the same command goes on from here" * resumable
             click.echo(f"stopped{goes_on}", err=True)
             sys.exit(130)
 

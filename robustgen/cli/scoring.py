@@ -19,6 +19,7 @@ from robustgen.cli.group import in_time, main, shown
 @click.option("--layout", metavar="AXES", help="NCHW or NHWC; default what the model says.")
 @click.option("--size", metavar="N", help="Resize the images to N x N, or to H,W.")
 @click.option("--classes", metavar="FILE", help="Class folders in the order of the model's outputs.")
+@click.option("--clahe/--no-clahe", default=None, help="Equalise the lightness of the images first.")
 @click.option(
     "--save", type=click.Choice(["logits", "top5"]), help="Default logits of C sets, top5 of P sets."
 )
@@ -30,7 +31,7 @@ def predict(dataset: Path, model: Path, output: Path, **flags: Any) -> None:
     """Run an ONNX model over DATASET, an output of make-c or make-p, and keep what it predicts."""
     from robustgen import models, predicting
 
-    own = {name: flags.pop(name) for name in ("mean", "std", "scale", "layout", "size", "classes")}
+    own = {name: flags.pop(name) for name in ("mean", "std", "scale", "layout", "size", "classes", "clahe")}
     flags |= {"threads": flags["threads"] or 0, "provider": flags["provider"] or models.CPU}
     done = predicting.predict(dataset, model, output, flags=own, **flags)
     click.echo(

@@ -1,0 +1,378 @@
+"""Seen and unseen subtypes of 25 broad types: who belongs where, and the lists of their images.
+
+A subtype is whatever lies below a broad type in WordNet. It is *seen* if it is one of ImageNet-1K's classes,
+and *unseen* if ImageNet-22K alone has it (ICLR 2019 paper, appendix G). The broad type itself is no subtype.
+"""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from tqdm import tqdm
+
+from robustgen.config import read_yaml
+from robustgen.errors import OutputError, RobustgenError, SourceError, WriteError
+from robustgen.ledger import exclusive
+from robustgen.sources import EXTENSIONS
+from robustgen.storage import STATE, rename, temporary_folder, write_whole
+from robustgen.subtypes.wordnet import WordNet, open_wordnet
+
+SEEN, UNSEEN = "seen", "unseen"
+SPLITS: Final = (SEEN, UNSEEN)
+ABOUT, NAMES = "subtypes.json", "types.txt"
+CITATION = (
+    "Dan Hendrycks and Thomas Dietterich: Benchmarking Neural Network Robustness to Common Corruptions "
+    "and Perturbations. International Conference on Learning Representations, 2019. Appendix G."
+)
+_HERE = Path(__file__).parent
+
+
+# --- who belongs where ---------------------------------------------------------------------------
+
+
+class BroadType(NamedTuple):
+    """One of the 25 classes: the name of its folder, its WordNet 3.0 id, and WordNet's word for that."""
+
+    name: str
+    wnid: str
+    word: str
+
+
+class Place(NamedTuple):
+    """Where a subtype belongs: the number of its broad type, and ``"seen"`` or ``"unseen"``."""
+
+    type: int
+    split: str
+
+
+@cache
+def broad_types() -> tuple[BroadType, ...]:
+    """The 25 broad types of the paper, in the order of their names, which numbers them from 0."""
+    return tuple(BroadType(name, **entry) for name, entry in read_yaml(_HERE / "types.yaml").items())
+
+
+def imagenet_1k() -> tuple[str, ...]:
+    """The WordNet 3.0 ids of ImageNet-1K's thousand classes."""
+    return tuple((_HERE / "imagenet_1k.txt").read_text(encoding="ascii").split())
+
+
+def assigned(types: Iterable[BroadType], seen: Iterable[str], wordnet: WordNet) -> dict[str, Place]:
+    """The place of everything below `types`, by WordNet id.
+
+    Parameters
+    ----------
+    types : iterable of BroadType
+    seen : iterable of str
+        Ids of the classes that models were trained on.
+    wordnet : WordNet
+
+    Raises
+    ------
+    SourceError
+        An id is missing or stands for something else, or something belongs to two types: then this is
+        not WordNet 3.0, where there is no such case.
+    """
+    types, known = tuple(types), frozenset(seen)
+    wordnet.check_has(sorted(known))
+    places: dict[str, Place] = {}
+    for number, each in enumerate(types):
+        if each.word not in wordnet.words.get(each.wnid, ()):
+            raise SourceError(f"{wordnet.path}: is not WordNet 3.0: {each.wnid} is no {each.word}")
+        for wnid in wordnet.below(each.wnid):
+            place = Place(number, SEEN if wnid in known else UNSEEN)
+            _check_single(wordnet, wnid, types[places.setdefault(wnid, place).type], each)
+    for each in types:
+        if each.wnid in places:
+            _check_single(wordnet, each.wnid, types[places[each.wnid].type], each)
+    return places
+
+
+def _check_single(wordnet: WordNet, wnid: str, one: BroadType, other: BroadType) -> None:
+    if one != other:
+        word = wordnet.words[wnid][0]
+        raise SourceError(
+            f"{wordnet.path}: {wnid} ({word}) belongs to two types, {one.name} and {other.name}"
+        )
+
+
+# --- what there is of them -----------------------------------------------------------------------
+
+
+@dataclass
+class Share:
+    """The subtypes of one broad type in one split.
+
+    Attributes
+    ----------
+    images : dict of str to int
+        How many images there are of each subtype that has some.
+    empty, missing : list of str
+        Subtypes whose folders hold no image, and those without a folder.
+    """
+
+    images: dict[str, int] = field(default_factory=dict)
+    empty: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+
+    @property
+    def total(self) -> int:
+        """Number of images."""
+        return sum(self.images.values())
+
+    def described(self) -> dict[str, Any]:
+        """As the manifest has it."""
+        return {
+            "subtypes": len(self.images),
+            "images": self.total,
+            "wnids": self.images,
+            "empty": self.empty,
+            "missing": self.missing,
+        }
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What was found and written.
+
+    Attributes
+    ----------
+    types : tuple of BroadType
+    shares : dict of str to list of Share
+        For each split, one for each type.
+    refused : dict of str to str
+        Files and folders that could not be listed, and why.
+    unknown : list of str
+        Folders named like WordNet ids that are none.
+    others : int
+        Folders of nouns that belong to no broad type.
+    """
+
+    types: tuple[BroadType, ...]
+    shares: dict[str, list[Share]]
+    refused: dict[str, str]
+    unknown: list[str]
+    others: int
+
+    def without_images(self, split: str) -> list[str]:
+        """Names of the types of which `split` has no image."""
+        pairs = zip(self.types, self.shares[split], strict=True)
+        return [each.name for each, share in pairs if not share.total]
+
+    def missing(self, split: str) -> list[str]:
+        """Subtypes of `split` without an image, by id."""
+        return sorted(wnid for share in self.shares[split] for wnid in (*share.empty, *share.missing))
+
+    def described(self) -> dict[str, Any]:
+        """As the manifest has it."""
+        types = [
+            {"index": number, **each._asdict()} | {s: self.shares[s][number].described() for s in SPLITS}
+            for number, each in enumerate(self.types)
+        ]
+        return {
+            "types": types,
+            "refused": self.refused,
+            "unknown_folders": self.unknown,
+            "folders_of_other_nouns": self.others,
+        }
+
+
+def make(source: Path, wordnet: Path, output: Path, *, links: bool = False) -> Summary:
+    """Write the lists of seen and unseen images, and a manifest.
+
+    Parameters
+    ----------
+    source : Path
+        Folder with a folder ``n01503061`` for each noun, images directly inside; it may lack many.
+    wordnet : Path
+        Folder with WordNet 3.0's ``data.noun``.
+    output : Path
+        Gets ``seen.txt``, ``unseen.txt``, ``types.txt`` and ``subtypes.json``.
+    links : bool
+        Also make ``<split>/<type>/<id>``, links to the folders of `source`.
+
+    Raises
+    ------
+    SourceError
+        `source` or `wordnet` is not what it should be.
+    OutputError
+        `output` holds something else, or cannot be written.
+    WriteError
+        The disk is full.
+    """
+    source, output = source.absolute(), output.absolute()
+    folders = _folders(source)
+    hierarchy, types = open_wordnet(wordnet), broad_types()
+    places = assigned(types, imagenet_1k(), hierarchy)
+    own, strangers = folders & places.keys(), folders - hierarchy.words.keys()
+    if not own:
+        raise SourceError(f"{source}: none of its {len(folders)} folders is a subtype of the 25 broad types")
+    shares = {split: [Share() for _ in types] for split in SPLITS}
+    summary = Summary(types, shares, {}, sorted(strangers), len(folders) - len(own) - len(strangers))
+    with _claimed(output, source):
+        run = _Run(source, output, folders, places, summary)
+        run.write(links, {"release": hierarchy.release, "sha256": hierarchy.sha256})
+    return summary
+
+
+def _folders(source: Path) -> frozenset[str]:
+    """Names of the folders in `source` that look like WordNet ids."""
+    try:
+        entries = [entry for entry in os.scandir(source) if re.fullmatch(r"n\d{8}(\.tar)?", entry.name)]
+    except OSError as error:
+        raise SourceError(f"{source}: cannot be listed: {error.strerror}") from error
+    folders = frozenset(entry.name for entry in entries if entry.is_dir())
+    if not folders:
+        hint = "; unpack each n########.tar into a folder of its name" if entries else ""
+        raise SourceError(f"{source}: has no folder named by a WordNet id, like n01503061{hint}")
+    return folders
+
+
+@dataclass(frozen=True)
+class _Run:
+    """Writes what `make` promises, and notes in `summary` what it finds."""
+
+    source: Path
+    output: Path
+    folders: frozenset[str]
+    places: Mapping[str, Place]
+    summary: Summary
+
+    def write(self, links: bool, wordnet: dict[str, str]) -> None:
+        """Write the lists, the trees and last the manifest, whose presence says that all is whole."""
+        digests = {f"{split}.txt": self._list(split) for split in SPLITS}
+        names = _lines(each.name for each in self.summary.types)
+        digests[NAMES] = write_whole(self.output, NAMES, names).sha256
+        for split in SPLITS:
+            self._replace_tree(split, links)
+        about = {
+            "kind": "subtypes",
+            "source": str(self.source),
+            "wordnet": wordnet,
+            "sha256": digests,
+            "links": links,
+            "citation": CITATION,
+        }
+        text = json.dumps(about | self.summary.described(), indent=1) + "\n"
+        write_whole(self.output, ABOUT, text.encode(), durable=True)
+
+    def _list(self, split: str) -> str:
+        """Write the list of one split and return its SHA-256."""
+        wanted = sorted((place.type, wnid) for wnid, place in self.places.items() if place.split == split)
+        temporary = temporary_folder(self.output) / f"{split}.txt"
+        digest = hashlib.sha256()
+        with temporary.open("wb") as file:
+            for number, wnid in tqdm(wanted, desc=split, unit="folder", disable=None):
+                data = _lines(f"{wnid}/{name} {number}" for name in self._found(split, number, wnid))
+                digest.update(data)
+                file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        rename(temporary, self.output / f"{split}.txt")
+        return digest.hexdigest()
+
+    def _found(self, split: str, number: int, wnid: str) -> list[str]:
+        """Names of the images of a subtype."""
+        share = self.summary.shares[split][number]
+        if wnid not in self.folders:
+            share.missing.append(wnid)
+            return []
+        names = _images(self.source, wnid, self.summary.refused)
+        if names:
+            share.images[wnid] = len(names)
+        else:
+            share.empty.append(wnid)
+        return names
+
+    def _replace_tree(self, split: str, links: bool) -> None:
+        """Put a fresh tree of links, or none, into the place of what an earlier run left."""
+        tree, old = self.output / split, temporary_folder(self.output) / f"old-{split}"
+        fresh = temporary_folder(self.output) / split
+        if links:
+            self._link(split, fresh)
+        if tree.exists():
+            tree.rename(old)
+            shutil.rmtree(old)
+        if links:
+            fresh.rename(tree)
+
+    def _link(self, split: str, tree: Path) -> None:
+        source = self.source.resolve()
+        for each, share in zip(self.summary.types, self.summary.shares[split], strict=True):
+            # Made even if empty: a loader that numbers the folders is to count 25, or to complain.
+            (tree / each.name).mkdir(parents=True)
+            for wnid in share.images:
+                (tree / each.name / wnid).symlink_to(source / wnid, target_is_directory=True)
+
+
+def _lines(lines: Iterable[str]) -> bytes:
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def _images(source: Path, wnid: str, refused: dict[str, str]) -> list[str]:
+    """Names of the images directly in one folder, sorted; those that no list can hold go to `refused`."""
+    try:
+        found = [entry.name for entry in os.scandir(source / wnid) if _is_image(entry)]
+    except OSError as error:
+        refused[wnid] = f"folder cannot be listed: {error.strerror}"
+        return []
+    for name in found:
+        if not _fits_a_line(name):
+            printable = name.encode(errors="surrogateescape").decode(errors="backslashreplace")
+            refused[f"{wnid}/{printable}"] = "its name is not UTF-8, or has a line break"
+    return sorted(filter(_fits_a_line, found))
+
+
+def _is_image(entry: os.DirEntry[str]) -> bool:
+    return entry.name[0] != "." and entry.name.lower().endswith(EXTENSIONS) and entry.is_file()
+
+
+def _fits_a_line(name: str) -> bool:
+    # Readers part lines where str.splitlines() does; what is no UTF-8 has surrogates.
+    return len(name.splitlines()) == 1 and not any("\ud800" <= letter <= "\udfff" for letter in name)
+
+
+# --- the output ----------------------------------------------------------------------------------
+
+
+@contextmanager
+def _claimed(output: Path, source: Path) -> Iterator[None]:
+    """Hold `output` against others, without the manifest of an earlier run, and tell what the disk says."""
+    if output.resolve().is_relative_to(source.resolve()):
+        raise OutputError(f"{output}: lies inside the source {source}")
+    try:
+        _check_own(output)
+        (output / STATE).mkdir(parents=True, exist_ok=True)
+        (output / ABOUT).unlink(missing_ok=True)
+    except OSError as error:
+        raise _unless_own(error, OutputError(f"{output}: cannot be written: {error.strerror}")) from error
+    try:
+        with exclusive(output):
+            yield
+    except OSError as error:
+        raise _unless_own(error, WriteError(f"{output}: {error.strerror or error}")) from error
+
+
+def _unless_own(error: OSError, instead: RobustgenError) -> BaseException:
+    return error if isinstance(error, RobustgenError) else instead
+
+
+def _check_own(output: Path) -> None:
+    """Raise an OutputError if `output` holds anything that is not of an earlier run."""
+    if output.exists() and not output.is_dir():
+        raise OutputError(f"{output}: is a file")
+    own = {*(f"{split}.txt" for split in SPLITS), *SPLITS, ABOUT, NAMES, STATE}
+    held = {path.name for path in output.iterdir()} if output.is_dir() else set()
+    if strangers := sorted(held - own if STATE in held else held):
+        raise OutputError(f"{output}: holds {strangers[0]}, which no such run made; choose another output")
+    for folder, _, files in (found for split in SPLITS for found in os.walk(output / split)):
+        real = [name for name in files if not (Path(folder) / name).is_symlink()]
+        if real:
+            raise OutputError(f"{Path(folder) / real[0]}: is no link of an earlier run; remove it first")
