@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from robustgen.api import CORRUPTIONS as CORRUPTIONS
     from robustgen.api import EDITIONS as EDITIONS
     from robustgen.api import PERTURBATIONS as PERTURBATIONS
+    from robustgen.api import augmix as augmix
     from robustgen.api import corrupt as corrupt
     from robustgen.api import perturb as perturb
     from robustgen.api import prepare as prepare
@@ -17,6 +18,7 @@ _PUBLIC = {
     "CORRUPTIONS": "robustgen.api",
     "EDITIONS": "robustgen.api",
     "PERTURBATIONS": "robustgen.api",
+    "augmix": "robustgen.api",
     "corrupt": "robustgen.api",
     "perturb": "robustgen.api",
     "prepare": "robustgen.api",

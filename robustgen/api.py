@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from robustgen.augmentations import augmix as mixing
 from robustgen.corruptions import CORRUPTIONS
 from robustgen.editions import EDITIONS, check_size, edition_called, prepare
 from robustgen.effects import Rng
@@ -12,7 +13,7 @@ from robustgen.image import Rgb, as_rgb
 from robustgen.perturbations import PERTURBATIONS
 from robustgen.registry import look_up
 
-__all__ = ["CORRUPTIONS", "EDITIONS", "PERTURBATIONS", "corrupt", "perturb", "prepare"]
+__all__ = ["CORRUPTIONS", "EDITIONS", "PERTURBATIONS", "augmix", "corrupt", "perturb", "prepare"]
 
 
 def as_rng(rng: Any) -> Rng:
@@ -114,3 +115,49 @@ def perturb(
     parameters, stage = operation.parameters(difficulty, used_scale), operation.stage[used_scale]
     frames: Rgb = operation.apply(row.at_stage(pixels, stage), parameters, as_rng(rng))
     return row.finish(frames, stage)
+
+
+def augmix(
+    image: Any,
+    *,
+    severity: float = 3,
+    width: int = 3,
+    depth: int = -1,
+    alpha: float = 1.0,
+    operations: str = "augmix",
+    rng: Any = None,
+) -> Rgb:
+    """Mix chains of random operations with each other and with the image: AugMix, for training.
+
+    Source: Hendrycks et al., "AugMix" (ICLR 2020), section 3 and appendix C.
+
+    Parameters
+    ----------
+    image : uint8 ndarray of shape (H, W, 3) or (H, W), or a Pillow image
+        Any size. It is not modified.
+    severity : float
+        0.1 to 10: how strong an operation gets at most.
+    width : int
+        Number of chains, 1 to 100.
+    depth : int
+        Operations in each chain, 1 to 100; -1 draws 1, 2 or 3 for each.
+    alpha : float
+        0.01 to 1000: of the Dirichlet and Beta distributions of the weights; 1 is uniform.
+    operations : {"augmix", "all"}
+        ``"all"`` adds color, contrast, brightness and sharpness, which a model that is to be scored on
+        ImageNet-C must not have seen.
+    rng : int, numpy.random.Generator, numpy.random.RandomState or None
+        A RandomState gives its draws in the order of the published code.
+
+    Returns
+    -------
+    uint8 ndarray of shape (H, W, 3)
+        The mix, rounded to the nearest value.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        A ValueError or TypeError that says what is wrong, and the nearest name.
+    """
+    parameters = mixing.AugMix(severity, width, depth, alpha, operations)
+    return mixing.augmix(as_rgb(image), parameters, as_rng(rng))

@@ -464,7 +464,7 @@ def sample_affine(image, matrix, out):
                 continue
             left, top = np.int64(np.floor(x - 0.5)), np.int64(np.floor(y - 0.5))
             part_x, part_y = x - 0.5 - left, y - 0.5 - top
-            first, second = 3 * max(left, 0), 3 * min(left + 1, width - 1)
+            first, second = max(3 * left, 0), min(3 * left + 3, 3 * width - 3)
             above, below = 3 * width * max(top, 0), 3 * width * min(top + 1, height - 1)
             for k in range(3):
                 upper_left[to + k] = flat[np.uint64(above + first + k)]

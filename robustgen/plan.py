@@ -85,7 +85,7 @@ def every_arm(kind: Kind) -> tuple[Arm, ...]:
     return perturbation_arms(tuple(PERTURBATIONS), (1, 2, 3))
 
 
-def item_rng(seed: int, kind: Kind, edition: str, name: str, level: int, key: str) -> np.random.Generator:
+def item_rng(seed: int, kind: str, edition: str, name: str, level: int, key: str) -> np.random.Generator:
     """The random stream of one output: a hash of what it is, and of nothing else."""
     identity = "\0".join([str(seed), kind, edition, name, str(level), key])
     return np.random.Generator(np.random.PCG64(_Hash(identity)))
