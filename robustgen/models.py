@@ -78,12 +78,18 @@ class Model:
             raise ConfigError(f"{self.path}: takes {own} ({self._input.shape}), not {wanted}")
         return own or wanted or "NCHW"
 
+    def sides(self, layout: Layout) -> tuple[int | None, int | None]:
+        """Height and width of the images that the model takes; None where it takes any."""
+        axes = self._input.shape[2:4] if layout == "NCHW" else self._input.shape[1:3]
+        height, width = (axis if isinstance(axis, int) else None for axis in axes)
+        return height, width
+
     def check_size(self, height: int, width: int, layout: Layout) -> None:
         """Raise a ConfigError if the model does not take images of this size."""
-        axes = self._input.shape[2:4] if layout == "NCHW" else self._input.shape[1:3]
+        axes = self.sides(layout)
         for side, wanted in zip((height, width), axes, strict=True):
-            if isinstance(wanted, int) and side != wanted:
-                sides = " x ".join(str(axis) if isinstance(axis, int) else "any" for axis in axes)
+            if wanted and side != wanted:
+                sides = " x ".join(str(axis) if axis else "any" for axis in axes)
                 raise ConfigError(
                     f"{self.path}: takes images of {sides} pixels, these are {height} x {width} "
                     f"(--size resizes them)"
@@ -125,6 +131,13 @@ def _session(path: Path, threads: int, provider: str) -> Any:
         return onnxruntime.InferenceSession(path, options, providers=[provider])
     except Exception as error:
         raise ConfigError(f"{path}: ONNX Runtime cannot load it: {_first_line(error)}") from error
+
+
+def runtime_version() -> str:
+    """The version of ONNX Runtime, on which the last digits of predictions depend."""
+    import onnxruntime
+
+    return str(onnxruntime.__version__)
 
 
 def _first_line(error: Exception) -> str:

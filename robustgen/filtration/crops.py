@@ -1,0 +1,62 @@
+"""What a model sees of a photograph of any shape: its centre, or ten crops; as torchvision cuts them."""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from robustgen.image import Rgb, centre_crop, resize_shorter
+
+SHARE: Final = 0.875
+"""Side of the crop by the shorter side of the resized image: 224 / 256, as ImageNet models are tested."""
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """How an image is resized and cropped.
+
+    Attributes
+    ----------
+    height, width : int
+        Of a crop, in pixels.
+    shorter : int
+        Shorter side of the image that is cropped.
+    """
+
+    height: int
+    width: int
+    shorter: int
+
+    def resized(self, image: Rgb) -> Rgb:
+        """`image`, uint8 (H, W, 3), with the shorter side that is cropped; bilinear.
+
+        Raises
+        ------
+        ImageError
+            It is too elongated.
+        """
+        return resize_shorter(image, self.shorter)
+
+    def centre(self, image: Rgb) -> Rgb:
+        """The centre of the resized `image`: uint8 (1, height, width, 3)."""
+        return centre_crop(self.resized(image), self.width, self.height)[None]
+
+    def ten(self, image: Rgb) -> Rgb:
+        """Four corners and the centre, then those of the mirrored image: uint8 (10, height, width, 3).
+
+        Krizhevsky et al., 2012, section 4.1.
+        """
+        resized = self.resized(image)
+        return np.concatenate([self._five(resized), self._five(resized[:, ::-1])])
+
+    def _five(self, image: Rgb) -> Rgb:
+        """Top left, top right, bottom left, bottom right, centre."""
+        height, width = self.height, self.width
+        rows, columns = (slice(height), slice(-height, None)), (slice(width), slice(-width, None))
+        corners = [image[row, column] for row in rows for column in columns]
+        return np.stack([*corners, centre_crop(image, width, height)])
+
+
+def geometry(height: int, width: int, shorter: int | None = None) -> Geometry:
+    """The geometry of crops of that size; unless `shorter` is given, of an image larger by 1 / 0.875."""
+    return Geometry(height, width, shorter or round(max(height, width) / SHARE))

@@ -1,0 +1,421 @@
+"""`robustgen filter-a` and `filter-o`: from folders of candidates to a shortlist and its review page.
+
+shortlist.jsonl   what a human is to look at: key, class, prediction, what each model says, why
+dropped.jsonl     all other candidates, each with the step and the reason
+review.html       the shortlist to look at; with more than a thousand images also review-2.html, ...
+funnel.json       settings, and how many images were left after each step, in all and of each class
+errors.jsonl      images that cannot be read, if there are any
+"""
+
+import json
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tqdm import tqdm
+
+from robustgen.errors import ImageError, OutputError, RobustgenError, SourceError, WriteError
+from robustgen.filtration import reviewing
+from robustgen.filtration.funnel import Opinions, left_after
+from robustgen.filtration.panel import Choices, Crops, Panel, open_panel
+from robustgen.filtration.remembering import FILE, Memory
+from robustgen.filtration.rules import Case, Rule, folder_of
+from robustgen.ledger import exclusive
+from robustgen.manifest import read_object
+from robustgen.models import runtime_version
+from robustgen.sources import ImageFolder
+from robustgen.storage import ERRORS, STATE, file_digest, rename, temporary_folder, write_whole
+
+SHORTLIST, DROPPED, FUNNEL, ACCEPTED = "shortlist.jsonl", "dropped.jsonl", "funnel.json", "accepted"
+_SETTINGS = f"{STATE}/filter.json"
+_REMEDY = "choose another --output, or --overwrite"
+# What differs, by the key of the settings.
+_KINDS = {
+    "set": "another kind",
+    "models": "other models or preprocessing",
+    "classes": "other classes",
+    "versions": "other releases of its libraries",
+    "thresholds": "other thresholds",
+}
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a run did.
+
+    Attributes
+    ----------
+    steps : tuple of (str, int)
+        What is left at first and after each step, and how many images.
+    passed_over : int
+        Images of classes that --only leaves out.
+    made, kept : int
+        Images that the models were asked about now, and earlier.
+    failures : dict of str to str
+        Key to reason, of images that cannot be used.
+    pages : tuple of Path
+    seconds : float
+    """
+
+    steps: tuple[tuple[str, int], ...]
+    passed_over: int
+    made: int
+    kept: int
+    failures: dict[str, str]
+    pages: tuple[Path, ...]
+    seconds: float
+
+
+class Candidates(ImageFolder):
+    """A folder of images whose files are copied as they are: none gets in the way of another."""
+
+    def output_name(self, key: str) -> str:
+        """The key itself."""
+        return key
+
+
+def filter_images(
+    rule: Rule,
+    candidates: Path,
+    choices: Choices,
+    output: Path,
+    *,
+    batch: int = 8,
+    limit: int | None = None,
+    names: Path | None = None,
+    overwrite: bool = False,
+) -> Summary:
+    """Choose the candidates that fool the models, and write the shortlist.
+
+    Parameters
+    ----------
+    rule : Rule
+    candidates, output : Path
+        Class folders of images, and where to write.
+    choices : Choices
+        The models and how they are used.
+    batch : int
+        Images that a model sees at once.
+    limit : int, optional
+        Only the first few candidates.
+    names : Path, optional
+        File with words for class folders, for the review page.
+    overwrite : bool
+        Replace a shortlist with other settings; what the models said is kept where it still holds.
+
+    Raises
+    ------
+    RobustgenError
+        Models, candidates and output do not fit each other.
+    """
+    started = time.monotonic()
+    source = Candidates(candidates)
+    panel = open_panel(choices, source.classes if rule.ten else (), ten=rule.ten)
+    words = reviewing.words([*map(Path, choices.classes), *([names] if names else [])])
+    keys = rule.wanted(candidates, source.keys(), panel, choices.only is not None)
+    if not keys:
+        raise SourceError(f"{candidates}: no image is of a class that {choices.only} names")
+    passed_over = len(source.keys()) - len(keys)
+    with _claimed(output, candidates, _settings(rule, panel), overwrite):
+        run = _Run(rule, source, panel, output, batch, _usable(source, keys[:limit]))
+        run.ask()
+        pages = run.write(words, passed_over)
+    steps = tuple(zip(rule.labels(), run.left(), strict=True))
+    seconds = time.monotonic() - started
+    return Summary(steps, passed_over, run.made, run.remembered, run.failures, pages, seconds)
+
+
+def _usable(source: Candidates, keys: Iterable[str]) -> tuple[dict[str, int], dict[str, str]]:
+    """Bytes of the files that can be candidates, by key; and key and reason of the others."""
+    sizes, failures = {}, source.refused()
+    for key in keys:
+        if "\n" in key or "\r" in key:
+            failures[key] = "its name has a line break, and lists have one key a line"
+            continue
+        try:
+            sizes[key] = source.size(key)
+        except ImageError as error:
+            failures[key] = _reason(error, key)
+    return sizes, failures
+
+
+def _reason(error: ImageError, key: str) -> str:
+    return str(error).removeprefix(f"{key!r}: ")
+
+
+def _settings(rule: Rule, panel: Panel) -> dict[str, Any]:
+    return {
+        "set": rule.title,
+        "models": [member.settings() for member in panel.members],
+        "classes": [*panel.classes],
+        "versions": {
+            "onnxruntime": runtime_version(),
+            "pillow": version("pillow"),
+            "numpy": version("numpy"),
+        },
+        "thresholds": rule.settings(),
+    }
+
+
+# --- the output ----------------------------------------------------------------------------------
+
+
+@contextmanager
+def _claimed(output: Path, candidates: Path, settings: dict[str, Any], overwrite: bool) -> Iterator[None]:
+    """Hold `output`, which says in its state folder what it holds, against others."""
+    with claimed(output, candidates):
+        held = _held(output)
+        other = [name for name in _KINDS if held and held.get(name) != settings[name]]
+        if other and not overwrite:
+            raise OutputError(f"{output}: holds a shortlist of {_KINDS[other[0]]}; {_REMEDY}")
+        if set(other) - {"thresholds"}:
+            (output / STATE / FILE).unlink(missing_ok=True)
+        if other:
+            # The others are only worth something beside it.
+            (output / FUNNEL).unlink(missing_ok=True)
+        write_json(output, _SETTINGS, settings)
+        yield
+
+
+@contextmanager
+def claimed(output: Path, candidates: Path) -> Iterator[None]:
+    """Hold the folder `output` against other runs; what the system has against writing becomes a WriteError.
+
+    Raises
+    ------
+    OutputError
+        It cannot be written, or lies among the candidates.
+    """
+    inside, root = output.resolve(), candidates.resolve()
+    if inside == root or root in inside.parents:
+        raise OutputError(f"{output}: lies inside the candidates {candidates}")
+    if output.exists() and not output.is_dir():
+        raise OutputError(f"{output}: is a file")
+    _check_foreign(output)
+    try:
+        (output / STATE).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{output}: cannot be written: {error.strerror}") from error
+    try:
+        with exclusive(output):
+            yield
+    except OSError as error:
+        if isinstance(error, RobustgenError):
+            raise
+        raise WriteError(f"{output}: {error.strerror or error}") from error
+
+
+def _check_foreign(output: Path) -> None:
+    names = (SHORTLIST, DROPPED, FUNNEL, ACCEPTED, f"{STATE}/settings.json", f"{STATE}/predictions.json")
+    foreign = [name for name in names if (output / name).exists()]
+    if foreign and not (output / _SETTINGS).exists():
+        raise OutputError(f"{output}: holds a {foreign[0]} that is not of filter-a or filter-o")
+
+
+def _held(output: Path) -> dict[str, Any]:
+    path = output / _SETTINGS
+    return read_object(path) if path.exists() else {}
+
+
+def write_json(output: Path, name: str, content: dict[str, Any]) -> None:
+    """Write `content` as the file `name` below `output`."""
+    write_whole(output, name, (json.dumps(content, indent=1) + "\n").encode())
+
+
+def _write_lines(output: Path, name: str, entries: Iterable[dict[str, Any]]) -> None:
+    """Write a JSON object a line; there may be millions of them."""
+    temporary = temporary_folder(output) / name
+    with temporary.open("w", encoding="utf-8") as file:
+        file.writelines(json.dumps(entry) + "\n" for entry in entries)
+    rename(temporary, output / name)
+
+
+# --- a run ---------------------------------------------------------------------------------------
+
+# Key, and what the models are to see or why they cannot.
+_Read = tuple[str, Crops | str]
+
+
+class _Run:
+    """One run over all candidates: first the models are asked, then it is written what came of it."""
+
+    def __init__(
+        self,
+        rule: Rule,
+        source: Candidates,
+        panel: Panel,
+        output: Path,
+        batch: int,
+        usable: tuple[dict[str, int], dict[str, str]],
+    ) -> None:
+        self._rule, self._source, self._panel, self._output, self._batch = rule, source, panel, output, batch
+        self._sizes, self.failures = usable
+        self._places = {key: place for place, key in enumerate(self._sizes)}
+        self._memory = Memory(output / STATE / FILE)
+        self._said, self._known = self._memory.recall(self._sizes, len(panel.members), len(panel.classes))
+        self.remembered, self.made = len(self._known), 0
+        self._judged: Case | None = None
+
+    def ask(self) -> None:
+        """Ask the models about all images that they were not asked about yet."""
+        pending = [*filter(None, map(self._pending, self._batches()))]
+        total = sum(map(len, pending))
+        with tqdm(total=total, unit=" images", disable=None, smoothing=0.05) as bar:
+            try:
+                for read in _ahead(self._read, pending):
+                    self._ask(read)
+                    bar.update(len(read))
+            finally:
+                self._memory.close()
+
+    def _batches(self) -> Iterator[list[str]]:
+        # Batches begin at the same images whatever is known already: others may differ in the last digit.
+        keys = [key for key in self._sizes if self._rule.asks(self._panel, key)]
+        yield from (keys[start : start + self._batch] for start in range(0, len(keys), self._batch))
+
+    def _pending(self, keys: list[str]) -> list[str]:
+        return [key for key in keys if key not in self._known]
+
+    def _read(self, keys: list[str]) -> list[_Read]:
+        return [(key, self._seen(key)) for key in keys]
+
+    def _seen(self, key: str) -> Crops | str:
+        try:
+            return self._panel.crops(self._source.load(key))
+        except ImageError as error:
+            return _reason(error, key)
+
+    def _ask(self, read: list[_Read]) -> None:
+        self.failures |= {key: seen for key, seen in read if isinstance(seen, str)}
+        good = {key: seen for key, seen in read if not isinstance(seen, str)}
+        if not good:
+            return
+        keys = [*good]
+        said = self._panel.opinions(keys, [*good.values()], self._rule.true(self._panel, keys))
+        self._memory.append(keys, [self._sizes[key] for key in keys], said)
+        self._take(keys, said)
+
+    def _take(self, keys: list[str], said: Opinions) -> None:
+        for index, key in enumerate(keys):
+            self._said.put(self._places[key], said, index)
+        self.made += len(keys)
+
+    # --- what came of it ---
+
+    def _case(self) -> Case:
+        if self._judged is None:
+            keys = [key for key in self._sizes if key not in self.failures]
+            said = self._said.chosen(np.array([self._places[key] for key in keys], np.intp))
+            self._judged = self._rule.judged(self._panel, keys, said)
+        return self._judged
+
+    def left(self) -> list[int]:
+        """How many images there were, and are after each step."""
+        return left_after(self._case().steps, self._rule.order)
+
+    def write(self, words: dict[str, str], passed_over: int) -> tuple[Path, ...]:
+        """Write all files; return the review pages."""
+        case = self._case()
+        ranked = self._rule.ranked(case)
+        _write_lines(self._output, SHORTLIST, (self._shortlisted(case, index) for index in ranked))
+        kept = set(ranked)
+        dropped = (index for index in range(len(case.keys)) if index not in kept)
+        _write_lines(self._output, DROPPED, (self._dropped(case, index) for index in dropped))
+        self._write_errors()
+        digest = file_digest(self._output / SHORTLIST)
+        items = [self._item(case, index) for index in ranked]
+        pages = reviewing.write(self._output, self._rule.title, digest, items, self._source.load, words)
+        write_json(self._output, FUNNEL, self._funnel(case, passed_over, digest))
+        return pages
+
+    def _write_errors(self) -> None:
+        (self._output / ERRORS).unlink(missing_ok=True)
+        if self.failures:
+            entries = ({"key": key, "reason": reason} for key, reason in sorted(self.failures.items()))
+            _write_lines(self._output, ERRORS, entries)
+
+    def _shortlisted(self, case: Case, index: int) -> dict[str, Any]:
+        path = self._source.location / case.keys[index]
+        return self._entry(case, index) | {"sha256": file_digest(path)}
+
+    def _dropped(self, case: Case, index: int) -> dict[str, Any]:
+        return {"step": case.step(index)} | self._entry(case, index)
+
+    def _entry(self, case: Case, index: int) -> dict[str, Any]:
+        key, said, names = case.keys[index], case.said, self._panel.classes
+        about: dict[str, Any] = {
+            "key": key,
+            "class": folder_of(key),
+            "reason": self._rule.reason(case, index),
+        }
+        if not self._rule.asks(self._panel, key):
+            return about
+        truths = self._rule.ten
+        return about | {
+            "predicted": names[said.predicted[index]],
+            "confidence": _rounded(said.confidence[index]),
+            **({"true_confidence": _rounded(said.truth[:, index].max())} if truths else {}),
+            "models": [self._model_entry(case, index, place) for place in range(len(self._panel.members))],
+        }
+
+    def _model_entry(self, case: Case, index: int, place: int) -> dict[str, Any]:
+        said = case.said
+        own = {
+            "model": self._panel.members[place].label,
+            "predicted": self._panel.classes[said.own[place, index]],
+            "confidence": _rounded(said.sure[place, index]),
+        }
+        if not self._rule.ten:
+            return own
+        right, truth = int(said.right[place, index]), _rounded(said.truth[place, index])
+        return own | {"right_crops": right, "true_confidence": truth}
+
+    def _item(self, case: Case, index: int) -> reviewing.Item:
+        said = case.said
+        return reviewing.Item(
+            case.keys[index],
+            folder_of(case.keys[index]),
+            self._panel.classes[said.predicted[index]],
+            float(said.confidence[index]),
+            float(said.truth[:, index].max()) if self._rule.ten else None,
+        )
+
+    def _funnel(self, case: Case, passed_over: int, digest: str) -> dict[str, Any]:
+        settings = _settings(self._rule, self._panel)
+        folders = np.array([folder_of(key) for key in case.keys])
+        counts = {
+            str(folder): left_after(case.steps[folders == folder], self._rule.order)
+            for folder in np.unique(folders)
+        }
+        return {
+            "settings": settings,
+            "steps": self._rule.labels(),
+            "images": self.left(),
+            "classes": counts,
+            "passed_over": passed_over,
+            "failures": len(self.failures),
+            "shortlist_sha256": digest,
+        }
+
+
+def _rounded(value: Any) -> float:
+    """Six digits that count: the last ones of single precision depend on the machine."""
+    return float(f"{value:.6g}")
+
+
+def _ahead(read: Any, batches: Sequence[list[str]]) -> Iterator[list[_Read]]:
+    """`read` of each batch in order, the next of them while this one is worked on."""
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(read, batches[0]) if batches else None
+        for batch in [*batches[1:], None]:
+            if waiting is None:
+                return
+            done = waiting.result()
+            waiting = pool.submit(read, batch) if batch else None
+            yield done

@@ -1,0 +1,317 @@
+"""The models that have to be fooled, brought to one list of classes: from crops to opinions."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustgen import preprocessing as presets
+from robustgen.clahe import Clahe
+from robustgen.errors import ConfigError, UnknownNameError
+from robustgen.filtration.crops import Geometry, geometry
+from robustgen.filtration.funnel import Floats, Opinions, Whole, opinions
+from robustgen.image import Rgb
+from robustgen.metrics import softmax
+from robustgen.models import CPU, Classifier, Model
+from robustgen.predictions import digest_of
+from robustgen.preprocessing import Preprocessing
+from robustgen.storage import file_digest
+
+Outputs = Literal["logits", "probabilities"]
+# What decides what a model sees: how an image is cut, and how it is equalised before.
+View = tuple[Geometry, Clahe | None]
+Crops = dict[View, Rgb]
+
+USUAL_SIDE: Final = 224
+
+
+@dataclass(frozen=True)
+class Choices:
+    """How the models are to be used, as the command line gives it.
+
+    Attributes
+    ----------
+    models : sequence of Path
+        ONNX files.
+    preprocessing, classes : sequence of str
+        Presets or YAML files, and files of class folders: none, one for all models, or one for each.
+    flags : mapping
+        Other fields of `Preprocessing`, as text, for all models.
+    only : Path, optional
+        File of the class folders that matter; the other outputs do not enter the softmax.
+    outputs : {"logits", "probabilities"}, optional
+        What the models give; None finds out.
+    shorter : int, optional
+        Shorter side of the images that are cropped.
+    threads : int
+    provider : str
+    """
+
+    models: Sequence[Path]
+    preprocessing: Sequence[str] = ()
+    classes: Sequence[str] = ()
+    flags: Mapping[str, Any] | None = None
+    only: Path | None = None
+    outputs: Outputs | None = None
+    shorter: int | None = None
+    threads: int = 0
+    provider: str = CPU
+
+
+@dataclass(frozen=True)
+class Member:
+    """One model of the panel.
+
+    Attributes
+    ----------
+    label : str
+        File name, unlike that of the others.
+    classifier : Classifier
+    geometry : Geometry
+    names : tuple of str
+        Class folders in the order of the outputs.
+    outputs : {"logits", "probabilities"}
+    """
+
+    label: str
+    classifier: Classifier
+    geometry: Geometry
+    names: tuple[str, ...]
+    outputs: Outputs
+
+    @property
+    def view(self) -> View:
+        """What decides what the model sees."""
+        return self.geometry, self.classifier.preprocessing.clahe
+
+    def crops(self, image: Rgb, ten: bool) -> Rgb:
+        """What the model sees of `image`: uint8 (10 or 1, height, width, 3)."""
+        equalised = self.classifier.preprocessing.equalised(image)
+        return self.geometry.ten(equalised) if ten else self.geometry.centre(equalised)
+
+    def probabilities(self, images: Rgb, classes: Sequence[str]) -> Floats:
+        """Probabilities (n, classes) among `classes` alone of crops, uint8 (n, H, W, 3).
+
+        Not finite where the model's outputs are not.
+        """
+        places = {name: place for place, name in enumerate(self.names)}
+        values = self.classifier(images).astype(np.float64)[:, [places[name] for name in classes]]
+        if self.outputs == "probabilities":
+            # So that what is left of them sums to 1 again, as it does with logits.
+            values = np.log(np.maximum(values, np.finfo(np.float64).tiny))
+        broken = ~np.isfinite(values.max(axis=1))
+        values[broken] = 0
+        result = softmax(values)
+        result[broken] = np.nan
+        return result
+
+    def settings(self) -> dict[str, Any]:
+        """What decides its opinions."""
+        path = self.classifier.model.path
+        own = self.classifier.preprocessing.settings()
+        del own["classes"]
+        return {
+            "file": path.name,
+            "sha256": file_digest(path),
+            "preprocessing": own,
+            "outputs": self.outputs,
+            "classes_sha256": digest_of(self.names),
+            "geometry": vars(self.geometry),
+        }
+
+
+@dataclass(frozen=True)
+class Panel:
+    """All models, and the classes that they are asked to choose from.
+
+    Attributes
+    ----------
+    members : tuple of Member
+    classes : tuple of str
+    ten : bool
+        Whether they see ten crops of an image, or only its centre.
+    """
+
+    members: tuple[Member, ...]
+    classes: tuple[str, ...]
+    ten: bool
+
+    @cached_property
+    def known(self) -> frozenset[str]:
+        """All classes that any model knows, whether they are asked for or not."""
+        return frozenset(name for member in self.members for name in member.names)
+
+    def crops(self, image: Rgb) -> Crops:
+        """What the models see of `image`, uint8 (H, W, 3).
+
+        Raises
+        ------
+        ImageError
+            It is too elongated.
+        """
+        viewers = {member.view: member for member in self.members}
+        return {view: member.crops(image, self.ten) for view, member in viewers.items()}
+
+    def opinions(self, keys: Sequence[str], seen: Sequence[Crops], true: Whole | None) -> Opinions:
+        """Opinions on the images called `keys`.
+
+        Parameters
+        ----------
+        keys : sequence of str
+        seen : sequence of Crops
+        true : (images,), integer, optional
+            Their places in `classes`.
+
+        Raises
+        ------
+        ConfigError
+            A model gives NaN or infinity; names the image.
+        """
+        return opinions(np.stack([self._asked(member, keys, seen) for member in self.members]), true)
+
+    def _asked(self, member: Member, keys: Sequence[str], seen: Sequence[Crops]) -> Floats:
+        images = np.concatenate([crops[member.view] for crops in seen])
+        values = member.probabilities(images, self.classes).reshape(len(keys), -1, len(self.classes))
+        broken = np.isnan(values).any(axis=(1, 2))
+        if broken.any():
+            key = keys[int(broken.argmax())]
+            raise ConfigError(f"{member.classifier.model.path}: gives NaN or infinity for {key!r}")
+        return values
+
+
+# --- opening -------------------------------------------------------------------------------------
+
+
+def open_panel(choices: Choices, folders: Sequence[str], *, ten: bool) -> Panel:
+    """Load the models.
+
+    Parameters
+    ----------
+    choices : Choices
+    folders : sequence of str
+        What the outputs mean where no class list is given.
+    ten : bool
+        As for `Panel`.
+
+    Raises
+    ------
+    ConfigError
+        A model cannot be used, or it does not know the classes that matter.
+    """
+    members = _members(choices, tuple(folders))
+    wanted = chosen_classes(choices.only) if choices.only else members[0].names
+    for member in members:
+        strangers = [name for name in wanted if name not in set(member.names)]
+        if strangers and choices.only:
+            problem = unknown_class(strangers[0], member.names)
+            raise ConfigError(f"{choices.only}: {problem} of {member.classifier.model.path}")
+        if strangers or (not choices.only and len(member.names) > len(wanted)):
+            pair = f"{members[0].classifier.model.path} and {member.classifier.model.path}"
+            raise ConfigError(f"{pair} know different classes: name those that matter with --only")
+    return Panel(members, wanted, ten)
+
+
+def unknown_class(name: str, known: Iterable[str]) -> UnknownNameError:
+    """The complaint that `name` is no class: it names the nearest, or a few of the thousand."""
+    names = tuple(known)
+    few = names if len(names) <= 10 else (*names[:10], "...")
+    return UnknownNameError("class", name, get_close_matches(name, names, n=1) or few)
+
+
+def chosen_classes(path: Path) -> tuple[str, ...]:
+    """The class folders that a file names, each once.
+
+    Raises
+    ------
+    ConfigError
+        The file cannot be read, names fewer than two, or one twice.
+    """
+    names = presets.class_list(path)
+    if len(names) < 2:
+        raise ConfigError(f"{path}: names fewer than two classes")
+    repeated = next((name for name, count in _counted(names).items() if count > 1), None)
+    if repeated is not None:
+        raise ConfigError(f"{path}: {repeated!r} stands twice")
+    return tuple(names)
+
+
+def _counted(names: Iterable[str]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for name in names:
+        counts[name] = counts.get(name, 0) + 1
+    return counts
+
+
+def _members(choices: Choices, folders: tuple[str, ...]) -> tuple[Member, ...]:
+    count = len(choices.models)
+    named = _for_each("--preprocessing", choices.preprocessing, count)
+    listed = _for_each("--classes", choices.classes, count)
+    labels = _labels(choices.models)
+    return tuple(
+        _member(choices, path, label, _loaded(choices, *own), folders)
+        for path, label, own in zip(choices.models, labels, zip(named, listed, strict=True), strict=True)
+    )
+
+
+def _for_each(flag: str, values: Sequence[str], count: int) -> Sequence[str | None]:
+    if len(values) not in (0, 1, count):
+        raise ConfigError(f"{flag}: given {len(values)} times for {count} models; give one, or one for each")
+    return values if len(values) == count else [*values, None][:1] * count
+
+
+def _labels(paths: Sequence[Path]) -> list[str]:
+    """File names, numbered where they are the same."""
+    times = _counted(path.name for path in paths)
+    return [
+        path.name if times[path.name] == 1 else f"{path.name} ({number})"
+        for number, path in enumerate(paths, 1)
+    ]
+
+
+def _loaded(choices: Choices, name: str | None, classes: str | None) -> Preprocessing:
+    return presets.load(name, {**(choices.flags or {}), "classes": classes}, "imagenet")
+
+
+def _member(choices: Choices, path: Path, label: str, own: Preprocessing, folders: tuple[str, ...]) -> Member:
+    classifier = Classifier(Model(path, choices.threads, choices.provider), own)
+    shape = _geometry(classifier, choices.shorter)
+    probe = _probe(classifier, shape)
+    names = own.classes or folders
+    if len(names) != probe.shape[1]:
+        held = f"the class list has {len(names)} names" if own.classes else f"there are {len(names)} folders"
+        remedy = "" if own.classes else ": list what its outputs mean with --classes"
+        raise ConfigError(
+            f"{path} has {probe.shape[1]} classes, {held if names else 'no list of them'}{remedy}"
+        )
+    return Member(label, classifier, shape, names, choices.outputs or _kind_of(probe))
+
+
+def _geometry(classifier: Classifier, shorter: int | None) -> Geometry:
+    model, own = classifier.model, classifier.preprocessing
+    layout = model.layout(own.layout)
+    height, width = own.size or model.sides(layout)
+    side = height or width or USUAL_SIDE
+    shape = geometry(height or side, width or side, shorter)
+    model.check_size(shape.height, shape.width, layout)
+    longer = max(shape.height, shape.width)
+    if shape.shorter < longer:
+        raise ConfigError(f"--resize: {shape.shorter} pixels are less than the {longer} of a crop")
+    return shape
+
+
+def _probe(classifier: Classifier, shape: Geometry) -> NDArray[Any]:
+    """What the model gives for a black and a white image."""
+    black = np.zeros((1, shape.height, shape.width, 3), np.uint8)
+    return np.concatenate([classifier(black), classifier(~black)]).astype(np.float64)
+
+
+def _kind_of(values: NDArray[Any]) -> Outputs:
+    """Logits that are positive and sum to 1, twice, are not to be expected."""
+    # Wide enough for float16.
+    sums = np.abs(values.sum(axis=1) - 1).max() < 0.01
+    return "probabilities" if sums and values.min() >= 0 else "logits"

@@ -1,0 +1,143 @@
+"""The page on which a human keeps or drops each image of a shortlist; whole in itself, and offline."""
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from robustgen import pages
+from robustgen.errors import ConfigError
+from robustgen.image import Rgb, resize
+from robustgen.storage import write_whole
+
+PER_PAGE: Final = 1000
+"""Images of a page: some 15 MB."""
+SIDE: Final = 256
+"""Longer side of a picture, in pixels."""
+
+
+@dataclass(frozen=True)
+class Item:
+    """One image to look at.
+
+    Attributes
+    ----------
+    key, folder, predicted : str
+        The image, its class and what it is taken for.
+    confidence : float
+    true_confidence : float, optional
+        Of the model that is surest of the true class; None where no class is true.
+    """
+
+    key: str
+    folder: str
+    predicted: str
+    confidence: float
+    true_confidence: float | None
+
+
+def page_name(number: int) -> str:
+    """File name of the page `number`, from 1."""
+    return "review.html" if number == 1 else f"review-{number}.html"
+
+
+def write(
+    output: Path,
+    title: str,
+    digest: str,
+    items: Sequence[Item],
+    load: Callable[[str], Rgb],
+    words: Mapping[str, str],
+) -> tuple[Path, ...]:
+    """Write the review pages, one for every thousand images; remove those that an earlier run wrote.
+
+    Parameters
+    ----------
+    output : Path
+    title : str
+        Of the set.
+    digest : str
+        Of the shortlist: a browser keeps what was decided under it.
+    items : sequence of Item
+    load : callable
+        The pixels, uint8 (H, W, 3), of a key.
+    words : mapping of str to str
+        Class folder to what it means.
+
+    Raises
+    ------
+    ImageError
+        An image can no longer be read.
+    """
+    count = max(1, -(-len(items) // PER_PAGE))
+    for number in range(1, count + 1):
+        first = (number - 1) * PER_PAGE
+        page = pages.render(
+            "review.html",
+            title=title,
+            digest=digest,
+            items=items[first : first + PER_PAGE],
+            first=first,
+            total=len(items),
+            number=number,
+            names=[page_name(each) for each in range(1, count + 1)],
+            thumbnail=lambda item: pages.picture(thumbnail(load(item.key))),
+            words=words,
+        )
+        write_whole(output, page_name(number), page)
+    wanted = [output / page_name(number) for number in range(1, count + 1)]
+    for path in [output / "review.html", *output.glob("review-*.html")]:
+        if path not in wanted and re.fullmatch(r"review-\d+\.html", path.name):
+            path.unlink()
+    return tuple(wanted)
+
+
+def thumbnail(image: Rgb) -> Rgb:
+    """`image`, uint8 (H, W, 3), with its longer side at most `SIDE`."""
+    height, width = image.shape[:2]
+    share = min(1, SIDE / max(height, width))
+    return resize(image, max(1, round(width * share)), max(1, round(height * share)))
+
+
+def words(paths: Sequence[Path]) -> dict[str, str]:
+    """What class folders mean, as far as the files say.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+        Lines ``n01440764 tench``, or Keras's JSON object ``{"0": ["n01440764", "tench"], ...}``; of other
+        files nothing is known. Later ones win.
+
+    Raises
+    ------
+    ConfigError
+        One cannot be read.
+    """
+    found: dict[str, str] = {}
+    for path in paths:
+        found |= _words(path)
+    return found
+
+
+def _words(path: Path) -> dict[str, str]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path} is not UTF-8") from error
+    if text.lstrip().startswith("{"):
+        return _words_of_keras(text)
+    return dict(re.findall(r"^(n\d{8})[ \t]+(\S.*?)[ \t\r]*$", text, re.MULTILINE))
+
+
+def _words_of_keras(text: str) -> dict[str, str]:
+    try:
+        entries = json.loads(text).values()
+        pairs = [entry for entry in entries if isinstance(entry, list) and len(entry) > 1]
+        return {str(name): str(word).replace("_", " ") for name, word, *_ in pairs}
+    except ValueError:
+        # Whoever takes the file for a list of classes says what is wrong with it.
+        return {}

@@ -1,0 +1,264 @@
+"""What makes a candidate one for ImageNet-A or for ImageNet-O, and how that is told to people."""
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustgen.errors import SourceError
+from robustgen.filtration.funnel import (
+    MAX_CONFIDENCE,
+    MIN_CONFIDENCE,
+    PER_CONFUSION,
+    Opinions,
+    Step,
+    Whole,
+    adversarial,
+    confusion_ranks,
+    outlying,
+)
+from robustgen.filtration.panel import Panel, unknown_class
+
+
+def folder_of(key: str) -> str:
+    """First folder of `key`: the class of the image, "" for one in no folder."""
+    return key.partition("/")[0] if "/" in key else ""
+
+
+@dataclass(frozen=True)
+class Case:
+    """Images that were looked at, and where each leaves the funnel.
+
+    Attributes
+    ----------
+    panel : Panel
+    keys : sequence of str
+    said : Opinions
+    steps : (images,), integer
+        `Step` of each.
+    places, crowds : (images,), integer
+        Place in its confusion and how many that has; 0 where they do not matter.
+    """
+
+    panel: Panel
+    keys: Sequence[str]
+    said: Opinions
+    steps: Whole
+    places: Whole
+    crowds: Whole
+
+    def kept(self) -> NDArray[np.intp]:
+        """The images of the shortlist."""
+        return np.flatnonzero(self.steps == Step.KEPT)
+
+    def step(self, index: int) -> str:
+        """What the step is called at which the image left."""
+        return Step(self.steps[index]).name.lower()
+
+
+class Rule(ABC):
+    """One of the two ways to choose.
+
+    Attributes
+    ----------
+    title : str
+    command : str
+    ten : bool
+        Whether the models see ten crops.
+    order : tuple of Step
+        In which images are dropped.
+    """
+
+    title: ClassVar[str]
+    command: ClassVar[str]
+    ten: ClassVar[bool]
+    order: ClassVar[tuple[Step, ...]]
+
+    def settings(self) -> dict[str, Any]:
+        """The thresholds."""
+        return asdict(self)  # type: ignore[call-overload, no-any-return]
+
+    @abstractmethod
+    def wanted(self, root: object, keys: Sequence[str], panel: Panel, restricted: bool) -> list[str]:
+        """Those of `keys` that are candidates; `restricted` where --only is given.
+
+        Raises
+        ------
+        SourceError
+            The models do not know a class folder below `root` that they have to know.
+        """
+
+    @abstractmethod
+    def asks(self, panel: Panel, key: str) -> bool:
+        """Whether the models have to be asked about the image."""
+
+    @abstractmethod
+    def true(self, panel: Panel, keys: Sequence[str]) -> Whole | None:
+        """Places of the true classes in `panel.classes`; None where there are none."""
+
+    @abstractmethod
+    def judged(self, panel: Panel, keys: Sequence[str], said: Opinions) -> Case:
+        """Decide."""
+
+    @abstractmethod
+    def labels(self) -> list[str]:
+        """What is left at first and after each step of `order`."""
+
+    @abstractmethod
+    def reason(self, case: Case, index: int) -> str:
+        """Why the image was kept or dropped."""
+
+    @abstractmethod
+    def ranked(self, case: Case) -> list[int]:
+        """The images of the shortlist in the order in which they are listed."""
+
+
+@dataclass(frozen=True)
+class Adversarial(Rule):
+    """ImageNet-A: images of known classes that no model recognises.
+
+    Attributes
+    ----------
+    max_confidence : float
+        Most that a model may give the true class.
+    per_confusion : int
+        Most images of one true and one predicted class.
+    """
+
+    max_confidence: float = MAX_CONFIDENCE
+    per_confusion: int = PER_CONFUSION
+
+    title = "ImageNet-A"
+    command = "filter-a"
+    ten = True
+    order = (Step.CORRECT, Step.CONFIDENT, Step.CROWDED)
+
+    def wanted(self, root: object, keys: Sequence[str], panel: Panel, restricted: bool) -> list[str]:
+        """As `Rule.wanted`; under --only other folders are passed over."""
+        known = set(panel.classes)
+        strangers = sorted({folder_of(key) for key in keys} - known)
+        if strangers and not restricted:
+            if not strangers[0]:
+                raise SourceError(f"{root}: some images lie in no class folder")
+            raise SourceError(f"{root}: class folder: {unknown_class(strangers[0], panel.classes)}")
+        return [key for key in keys if folder_of(key) in known]
+
+    def asks(self, panel: Panel, key: str) -> bool:
+        """As `Rule.asks`."""
+        return True
+
+    def true(self, panel: Panel, keys: Sequence[str]) -> Whole:
+        """As `Rule.true`."""
+        places = {name: place for place, name in enumerate(panel.classes)}
+        return np.array([places[folder_of(key)] for key in keys], np.int64)
+
+    def judged(self, panel: Panel, keys: Sequence[str], said: Opinions) -> Case:
+        """As `Rule.judged`."""
+        true = self.true(panel, keys)
+        steps = adversarial(said, true, keys, **self.settings())
+        left = np.flatnonzero((steps == Step.KEPT) | (steps == Step.CROWDED))
+        places, crowds = np.zeros_like(true), np.zeros_like(true)
+        places[left] = confusion_ranks(
+            said.chosen(left), true[left], [keys[index] for index in left.tolist()]
+        )
+        confusions = [*zip(true[left].tolist(), said.predicted[left].tolist(), strict=True)]
+        sizes = Counter(confusions)
+        crowds[left] = [sizes[confusion] for confusion in confusions]
+        return Case(panel, keys, said, steps, places, crowds)
+
+    def labels(self) -> list[str]:
+        """As `Rule.labels`."""
+        confident = f"true class at most {self.max_confidence:.6g}"
+        return ["candidates", "wrong in every crop", confident, f"at most {self.per_confusion} a confusion"]
+
+    def reason(self, case: Case, index: int) -> str:
+        """As `Rule.reason`."""
+        said, place = case.said, f"place {case.places[index]} of {case.crowds[index]} in its confusion"
+        surest = f"true class at most {said.truth[:, index].max():.6g}"
+        return {
+            Step.KEPT: f"wrong in every crop; {surest}; {place}",
+            Step.CORRECT: _of_each(case, said.right[:, index], "right in {} of 10 crops", 0),
+            Step.CONFIDENT: _of_each(
+                case,
+                said.truth[:, index],
+                f"true class {{:.6g}}, over {self.max_confidence:.6g}",
+                self.max_confidence,
+            ),
+            Step.CROWDED: f"{place}, of which {self.per_confusion} stay",
+        }[Step(case.steps[index])]
+
+    def ranked(self, case: Case) -> list[int]:
+        """As `Rule.ranked`: by class, then by prediction, then by place."""
+        rows = case.kept().tolist()
+        return sorted(
+            rows,
+            key=lambda i: (
+                folder_of(case.keys[i]),
+                case.panel.classes[case.said.predicted[i]],
+                case.places[i],
+            ),
+        )
+
+
+def _of_each(case: Case, values: NDArray[Any], text: str, limit: float) -> str:
+    """`text` for each model whose value is over `limit`."""
+    pairs = zip(case.panel.members, values.tolist(), strict=True)
+    return "; ".join(f"{member.label}: {text.format(value)}" for member, value in pairs if value > limit)
+
+
+@dataclass(frozen=True)
+class Outlying(Rule):
+    """ImageNet-O: images of unknown classes that every model is sure to know.
+
+    Attributes
+    ----------
+    min_confidence : float
+        Least that each model must give its prediction.
+    """
+
+    min_confidence: float = MIN_CONFIDENCE
+
+    title = "ImageNet-O"
+    command = "filter-o"
+    ten = False
+    order = (Step.KNOWN, Step.UNSURE)
+
+    def wanted(self, root: object, keys: Sequence[str], panel: Panel, restricted: bool) -> list[str]:
+        """As `Rule.wanted`: all."""
+        return [*keys]
+
+    def asks(self, panel: Panel, key: str) -> bool:
+        """As `Rule.asks`: not about classes that any model knows."""
+        return folder_of(key) not in panel.known
+
+    def true(self, panel: Panel, keys: Sequence[str]) -> None:
+        """As `Rule.true`."""
+
+    def judged(self, panel: Panel, keys: Sequence[str], said: Opinions) -> Case:
+        """As `Rule.judged`."""
+        flags = np.array([not self.asks(panel, key) for key in keys], bool)
+        steps = outlying(said, flags, **self.settings())
+        return Case(panel, keys, said, steps, np.zeros_like(steps), np.zeros_like(steps))
+
+    def labels(self) -> list[str]:
+        """As `Rule.labels`."""
+        return ["candidates", "of unknown classes", f"predicted with at least {self.min_confidence:.6g}"]
+
+    def reason(self, case: Case, index: int) -> str:
+        """As `Rule.reason`."""
+        sure = case.said.sure[:, index]
+        least = case.panel.members[int(sure.argmin())].label
+        return {
+            Step.KEPT: f"predicted with at least {sure.min():.6g}",
+            Step.KNOWN: "its class is known",
+            Step.UNSURE: f"{least}: predicted with {sure.min():.6g}, under {self.min_confidence:.6g}",
+        }[Step(case.steps[index])]
+
+    def ranked(self, case: Case) -> list[int]:
+        """As `Rule.ranked`: the surest first."""
+        rows = case.kept().tolist()
+        return sorted(rows, key=lambda i: (-case.said.sure[:, i].min(), case.keys[i]))

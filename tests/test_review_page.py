@@ -1,0 +1,303 @@
+"""The page of `filter-a` and `filter-o`: what is in it, and what it does in a browser."""
+
+import base64
+import io
+import json
+import os
+import re
+import select
+import shutil
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+from helpers import photo
+from PIL import Image
+
+from robustgen.filtration import reviewing
+from robustgen.filtration.reviewing import Item
+
+HOSTILE = [
+    "a/plain.png",
+    """b/it's "quoted".png""",
+    "c/<b>&amp;<script>alert(1)</script>.png",
+    "d/żółw 海龜 🐢.png",
+    "e/ space \ttab, and \u202eback.png",
+    "f/${1}`\\n{{ 7 * 7 }}.png",
+]
+
+
+def write(root, keys, *, true_confidence=0.031, words=None):
+    """The review pages of `keys`; each picture has its own size."""
+    (root / ".robustgen" / "tmp").mkdir(parents=True, exist_ok=True)
+    items = [Item(key, key.partition("/")[0], "n2", 0.876, true_confidence) for key in keys]
+    sizes = {key: (300 + 10 * place, 700) for place, key in enumerate(keys)}
+    load = lambda key: photo(*sizes[key])  # noqa: E731
+    return reviewing.write(root, "ImageNet-A", "abc123", items, load, words or {})
+
+
+class Reader(HTMLParser):
+    """All start tags with their attributes, and the text outside of scripts and styles."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.tags, self.text, self._silent = [], "", False
+        self.feed(page.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        self._silent = tag in ("script", "style")
+
+    def handle_endtag(self, tag):
+        self._silent = False
+
+    def handle_data(self, data):
+        self.text += "" if self._silent else data
+
+    def attributes(self, tag, name):
+        return [attrs[name] for each, attrs in self.tags if each == tag and name in attrs]
+
+
+# --- what is in it -------------------------------------------------------------------------------
+
+
+def test_nothing_is_fetched_from_elsewhere(tmp_path):
+    (page,) = write(tmp_path, HOSTILE)
+    reader = Reader(page)
+    urls = [
+        v for _, attrs in reader.tags for k, v in attrs.items() if k in ("src", "href", "action", "srcset")
+    ]
+    assert len(urls) > len(HOSTILE) and all(url.startswith("data:") for url in urls)
+    style = re.search(r"<style>(.*)</style>", page.read_text(), re.DOTALL)[1]
+    assert "url(" not in style and "@import" not in style
+    (policy,) = reader.attributes("meta", "content")[1:]
+    assert policy.startswith("default-src 'none'; img-src data:")
+    assert len(reader.attributes("script", "src")) == 0
+
+
+def test_all_keys_are_there_and_escaped(tmp_path):
+    (page,) = write(tmp_path, HOSTILE)
+    reader = Reader(page)
+    assert reader.attributes("li", "data-key") == HOSTILE
+    assert sum(tag == "script" for tag, _ in reader.tags) == 1
+    assert sum(tag == "b" for tag, _ in reader.tags) == 0
+    for key in HOSTILE[:4]:
+        assert key in reader.text
+    # What cannot be seen is shown as an escape.
+    assert "e/ space \\ttab, and \\u202eback.png" in reader.text
+
+
+def test_pictures_are_small_jpegs_of_the_whole_image(tmp_path):
+    (page,) = write(tmp_path, HOSTILE[:2])
+    sources = Reader(page).attributes("img", "src")
+    sizes = []
+    for source in sources:
+        with Image.open(
+            io.BytesIO(base64.b64decode(source.removeprefix("data:image/jpeg;base64,")))
+        ) as image:
+            assert image.format == "JPEG"
+            sizes.append(image.size)
+    assert sizes == [(256, round(256 * 300 / 700)), (256, round(256 * 310 / 700))]
+    assert reviewing.thumbnail(np.zeros((10, 20, 3), np.uint8)).shape == (10, 20, 3)
+    assert reviewing.thumbnail(np.zeros((9000, 2, 3), np.uint8)).shape == (256, 1, 3)
+
+
+def test_words_and_confidences_are_shown(tmp_path):
+    (page,) = write(tmp_path, ["n1/x.png"], words={"n1": "tench & co", "n2": "goldfish"})
+    text = " ".join(Reader(page).text.split())
+    assert "tench & co 3.1 % goldfish 87.6 %" in text and "Images 1 to 1 of 1" in text
+    (page,) = write(tmp_path, ["n1/x.png"], true_confidence=None)
+    assert "n1 n2 87.6 %" in " ".join(Reader(page).text.split())
+
+
+def test_long_shortlists_have_several_pages(tmp_path, monkeypatch):
+    monkeypatch.setattr(reviewing, "PER_PAGE", 2)
+    keys = [f"a/{i}.png" for i in range(5)]
+    pages = write(tmp_path, keys)
+    assert [page.name for page in pages] == ["review.html", "review-2.html", "review-3.html"]
+    assert [Reader(page).attributes("li", "data-key") for page in pages] == [keys[:2], keys[2:4], keys[4:]]
+    assert Reader(pages[1]).attributes("a", "href") == ["review.html", "review-3.html"]
+    # Each keeps its own decisions and saves its own list.
+    places = {re.search(r"robustgen-review abc123 \d", page.read_text())[0] for page in pages}
+    assert len(places) == 3 and 'accepted-2.txt"' in pages[1].read_text()
+    assert [page.name for page in write(tmp_path, keys[:3])] == ["review.html", "review-2.html"]
+    assert sorted(path.name for path in tmp_path.glob("*.html")) == ["review-2.html", "review.html"]
+
+
+# --- what it does --------------------------------------------------------------------------------
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+    "--remote-debugging-pipe",
+)
+
+
+class Browser:
+    """Chromium, spoken to through the pipes of its DevTools: JSON, with a zero byte after each message."""
+
+    def __init__(self, home):
+        ours_in, theirs_out = os.pipe()
+        theirs_in, ours_out = os.pipe()
+
+        def as_3_and_4():
+            # By way of numbers that are neither.
+            copies = [os.dup2(theirs_in, 98), os.dup2(theirs_out, 99)]
+            for number, copy in zip((3, 4), copies, strict=True):
+                os.dup2(copy, number, inheritable=True)
+
+        self._process = subprocess.Popen(
+            [CHROMIUM, *FLAGS, f"--user-data-dir={home}"],
+            preexec_fn=as_3_and_4,
+            close_fds=False,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        for end in (theirs_in, theirs_out):
+            os.close(end)
+        self._in, self._out = os.fdopen(ours_in, "rb", 0), os.fdopen(ours_out, "wb", 0)
+        self._number, self._rest, self._session, self._events = 0, b"", None, []
+
+    def call(self, method, **params):
+        """Send a command and wait for its result."""
+        self._number += 1
+        message = {"id": self._number, "method": method, "params": params}
+        self._out.write(json.dumps(message | (self._session or {})).encode() + b"\0")
+        while (answer := self._next()).get("id") != self._number:
+            self._events.append(answer)
+        assert "error" not in answer, answer
+        return answer["result"]
+
+    def wait_for(self, event):
+        """Wait for the next event of that name; return its parameters."""
+        while not (found := [each for each in self._events if each["method"] == event]):
+            self._events.append(self._next())
+        self._events.remove(found[0])
+        return found[0]["params"]
+
+    def errors(self):
+        """What went wrong in the page without anyone noticing."""
+        return [each for each in self._events if each["method"] == "Runtime.exceptionThrown"]
+
+    def _next(self):
+        while b"\0" not in self._rest:
+            assert select.select([self._in], [], [], 60)[0], "the browser is silent"
+            block = self._in.read(1 << 16)
+            assert block, "the browser has ended"
+            self._rest += block
+        message, _, self._rest = self._rest.partition(b"\0")
+        return json.loads(message)
+
+    def open(self, page):
+        """Show `page` in the one tab there is."""
+        if self._session is None:
+            target = self.call("Target.createTarget", url="about:blank")["targetId"]
+            session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+            self._session = {"sessionId": session}
+            for domain in ("Page", "Runtime"):
+                self.call(f"{domain}.enable")
+        self.call("Page.navigate", url=page.as_uri())
+        self.wait_for("Page.loadEventFired")
+
+    def run(self, expression):
+        """The value of an expression in the page."""
+        result = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        assert "exceptionDetails" not in result, result
+        return result["result"].get("value")
+
+    def press(self, *keys):
+        """Press keys one after another, letters or names."""
+        for key in keys:
+            letter = {"text": key} if len(key) == 1 else {}
+            self.call("Input.dispatchKeyEvent", type="keyDown", key=key, **letter)
+            self.call("Input.dispatchKeyEvent", type="keyUp", key=key)
+
+    def saved(self, folder):
+        """Click "Save list" and return the bytes of the file."""
+        self.call(
+            "Browser.setDownloadBehavior", behavior="allow", downloadPath=str(folder), eventsEnabled=True
+        )
+        self.run("document.getElementById('save').click()")
+        name = self.wait_for("Browser.downloadWillBegin")["suggestedFilename"]
+        while self.wait_for("Browser.downloadProgress")["state"] != "completed":
+            pass
+        return (Path(folder) / name).read_bytes()
+
+    def close(self):
+        """End the browser, which lives no longer than its pipes."""
+        self._in.close()
+        self._out.close()
+        self._process.wait(30)
+
+
+@pytest.fixture
+def browser(tmp_path):
+    started = Browser(tmp_path / "home")
+    yield started
+    started.close()
+    assert not started.errors()
+
+
+def counts(browser):
+    return browser.run("document.getElementById('counts').textContent")
+
+
+def load(browser, text):
+    """Give `text` to "Load list" as a file."""
+    browser.run(
+        "(() => { const files = new DataTransfer(); "
+        f"files.items.add(new File([{json.dumps(text)}], 'list.txt')); "
+        "const input = document.getElementById('load'); input.files = files.files; "
+        "input.dispatchEvent(new Event('change')); return new Promise((done) => setTimeout(done, 200)); })()"
+    )
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium")
+def test_in_a_browser(browser, tmp_path):
+    (page,) = write(tmp_path, HOSTILE)
+    browser.open(page)
+    assert counts(browser) == "0 kept, 0 dropped, 6 undecided"
+
+    # Keep 0, drop 1, keep 2, take that back, keep it again, go back to 1, keep that after all; keep 3 and 4.
+    browser.press("k", "d", "k", "u", "k", "ArrowLeft", "ArrowLeft", "k", "ArrowRight", "k", "k")
+    assert counts(browser) == "5 kept, 0 dropped, 1 undecided"
+    browser.press("d")
+    assert browser.saved(tmp_path) == "".join(f"{key}\n" for key in HOSTILE[:5]).encode()
+
+    # A button does the same as a key.
+    browser.run("document.querySelectorAll('.drop')[0].click()")
+    assert counts(browser) == "4 kept, 2 dropped, 0 undecided"
+
+    # What was decided is still there after the page is opened again, but for what could be taken back.
+    browser.open(page)
+    assert counts(browser) == "4 kept, 2 dropped, 0 undecided"
+    browser.press("u")
+    assert counts(browser) == "4 kept, 2 dropped, 0 undecided"
+
+    # A list that comes back replaces what was kept; what it does not name is undecided, or still dropped.
+    load(browser, "\ufeff" + "\r\n".join([HOSTILE[5], HOSTILE[2], "strange.png", ""]))
+    assert counts(browser) == "2 kept, 1 dropped, 3 undecided"
+    said = browser.run("document.getElementById('said').textContent")
+    assert said == "2 keys loaded. Not on this page: 1, for instance strange.png."
+    assert browser.saved(tmp_path).decode().splitlines() == [HOSTILE[2], HOSTILE[5]]
+    browser.press("u")
+    assert counts(browser) == "4 kept, 2 dropped, 0 undecided"
+
+    # Only some can be shown; arrows pass over the others.
+    browser.run(
+        "(() => { const s = document.getElementById('show'); s.value = 'd'; "
+        "s.dispatchEvent(new Event('change')); })()"
+    )
+    assert browser.run("document.querySelectorAll('.card:not([hidden])').length") == 2
+    browser.press("k")
+    assert browser.run("document.querySelectorAll('.card:not([hidden])').length") == 1
+    assert counts(browser) == "5 kept, 1 dropped, 0 undecided"
