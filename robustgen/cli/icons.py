@@ -1,0 +1,84 @@
+"""make-icons."""
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from robustgen.cli.group import counted, in_bytes, in_time, main, shown
+from robustgen.cli.making import carry_out, run_options, taken_execution
+from robustgen.errors import ConfigError
+
+if TYPE_CHECKING:
+    from robustgen.icons.making import IconPlan
+
+_FOREIGN = (
+    *("--dataset", "--config", "--source", "--labels", "--edition", "--seed", "--limit", "--subset"),
+    *("--scale", "--frost-dir", "--motion-blur", "--shard", "--backend", "--scheduler"),
+)
+
+
+@main.command("make-icons")
+@click.option("--style", multiple=True, required=True, metavar="NAME=DIR", help="A style's pictures; repeat.")
+@click.option("--licence", multiple=True, metavar="NAME=TEXT", help="The licence of a style's pictures.")
+@click.option("--size", type=int, help="Width and height in pixels; default 64.")
+@click.option("--background", metavar="COLOUR", help="white (default), black or #rrggbb.")
+@click.option("--classes", metavar="FILE", help="Your own YAML file of classes.")
+@click.option("--per-class", metavar="N", help="At most N emoji of a class, or all; default 40.")
+@click.option("--skin-tones/--no-skin-tones", default=None, help="Whether to take variants of skin tone.")
+@run_options(without=_FOREIGN)
+def make_icons(**flags: Any) -> None:
+    """Write icons of several styles, by class, in the manner of Icons-50."""
+    execution = taken_execution(flags)
+    flags |= {name: _pairs(name, flags[name]) for name in ("style", "licence")}
+    from robustgen import config
+    from robustgen.icons import making
+
+    planned = making.plan_icons(config.load(None, flags, making.IconChoices))
+    if execution["dry_run"]:
+        _show_styles(planned)
+        _show_classes(planned)
+        return
+    try:
+        carry_out(planned, **execution)
+    except SystemExit:  # how a run ends that came to its end
+        _show_styles(planned)
+        raise
+
+
+def _pairs(flag: str, texts: tuple[str, ...]) -> dict[str, str] | None:
+    pairs: dict[str, str] = {}
+    for text in texts:
+        name, sign, value = text.partition("=")
+        if not (name and sign and value):
+            raise ConfigError(f"--{flag}: must be NAME={'DIR' if flag == 'style' else 'TEXT'}, not {text!r}")
+        if pairs.setdefault(name, value) != value or texts.count(text) > 1:
+            raise ConfigError(f"--{flag}: {name!r} is given twice")
+    return pairs or None
+
+
+def _show_styles(plan: "IconPlan") -> None:
+    made = Counter(plan.style_of().values())
+    duplicates = Counter(plan.style(key) for key in plan.duplicates())
+    for style in plan.styles:
+        package = f"{style.package} {style.version or ''}".strip() if style.package else shown(style.root)
+        parts = [
+            counted(made[style.name], "icon"),
+            counted(duplicates[style.name], "duplicate"),
+            f"{len(plan.choice.lacking[style.name])} emoji lacking",
+        ]
+        click.echo(f"{style.name:10} {package} ({style.licence}): {', '.join(parts)}")
+
+
+def _show_classes(plan: "IconPlan") -> None:
+    from robustgen.runner import estimate
+
+    names = [style.name for style in plan.styles]
+    width = max(map(len, plan.counts()))
+    click.echo("  ".join([" " * width, *names]))
+    for name, counts in plan.counts().items():
+        columns = [f"{counts.get(style, 0):{len(style)}}" for style in names]
+        click.echo("  ".join([f"{name:{width}}", *columns]))
+    cost = estimate(plan)
+    click.echo(f"output {shown(plan.output)}: {cost.outputs} icons, {len(plan.refused)} refused")
+    click.echo(f"about  {in_bytes(cost.size)}, {in_time(cost.seconds)} (judged by one icon)")

@@ -1,0 +1,251 @@
+"""Which emoji make a set: classes, skin tones, the limit per class, duplicates, and the splits by style."""
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from robustgen.config import read_yaml
+from robustgen.errors import ConfigError, ImageError
+from robustgen.icons.packages import Style, emoji_called, order, toneless
+from robustgen.storage import SUMS
+
+Classes = Mapping[str, tuple[str, ...]]
+
+SPLITS, PARTS = "splits", ("test", "train")
+
+
+def key_of(name: str, style: str, emoji: str) -> str:
+    """The key of one icon, ``<class>/<style>_<code points>.png``."""
+    return f"{name}/{style}_{emoji}.png"
+
+
+# --- classes -------------------------------------------------------------------------------------
+
+
+def own_classes() -> Path:
+    """The file of the fifty classes."""
+    return Path(__file__).parent / "classes.yaml"
+
+
+def read_classes(path: Path) -> dict[str, tuple[str, ...]]:
+    """Class to its emoji, both sorted, from a YAML file of lists of code points.
+
+    Raises
+    ------
+    ConfigError
+        The file cannot be used; names the class and the entry.
+    """
+    content = read_yaml(path)
+    if not content:
+        raise ConfigError(f"{path}: holds no class")
+    owners: dict[str, str] = {}
+    classes = {}
+    for name, entries in sorted(content.items(), key=lambda item: str(item[0])):
+        emoji = _members(f"{path}: {name}", name, entries)
+        for each in emoji:
+            if owners.setdefault(each, name) != name:
+                raise ConfigError(f"{path}: {name}: {each} belongs to {owners[each]} already")
+        classes[name] = emoji
+    return classes
+
+
+def _members(where: str, name: Any, entries: Any) -> tuple[str, ...]:
+    if not isinstance(name, str) or not re.fullmatch(r"\w[\w -]*", name) or name in (SPLITS, SUMS):
+        raise ConfigError(f"{where}: cannot be the name of a class: letters, digits, _, - and spaces can")
+    if not isinstance(entries, list) or not entries:
+        raise ConfigError(f"{where}: must be a list of code points")
+    emoji = [_member(where, entry) for entry in entries]
+    repeated = [each for each, count in Counter(emoji).items() if count > 1]
+    if repeated:
+        raise ConfigError(f"{where}: {repeated[0]} stands twice")
+    return tuple(sorted(emoji, key=order))
+
+
+def _member(where: str, entry: Any) -> str:
+    emoji = emoji_called(entry) if isinstance(entry, str) else None
+    if emoji is None:
+        raise ConfigError(
+            f'{where}: must be code points in quotes, such as "1f468-200d-1f527", not {entry!r}'
+        )
+    if toneless(emoji) != emoji:
+        raise ConfigError(f"{where}: {emoji} has a skin tone; name the emoji without it")
+    return emoji
+
+
+# --- choice --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a set is to hold.
+
+    Attributes
+    ----------
+    members : mapping
+        Class to its emoji, the same in every style.
+    left_out : mapping
+        Class to the emoji that are beyond the limit per class.
+    lacking : mapping
+        Style to the emoji among `members` that it has no picture of.
+    pictures : mapping
+        Key to style and file.
+    """
+
+    members: Mapping[str, tuple[str, ...]]
+    left_out: Mapping[str, tuple[str, ...]]
+    lacking: Mapping[str, tuple[str, ...]]
+    pictures: Mapping[str, tuple[str, Path]]
+
+
+def choose(classes: Classes, styles: Sequence[Style], *, skin_tones: bool, per_class: int | None) -> Choice:
+    """Find the emoji of `classes` in `styles`.
+
+    Parameters
+    ----------
+    classes : mapping
+        Class to its emoji.
+    styles : sequence of Style
+    skin_tones : bool
+        Whether variants count whose persons have all the same skin tone.
+    per_class : int or None
+        At most so many emoji of a class: first those that most styles have, of these first those without
+        skin tone.
+    """
+    having = Counter(emoji for style in styles for emoji in style.files)
+    wanted = _with_skin_tones(classes, having) if skin_tones else classes
+    ranked = {name: _ranked(wanted[name], having) for name in sorted(wanted)}
+    members = {name: _ordered(emoji[:per_class]) for name, emoji in ranked.items()}
+    beyond = {name: _ordered(emoji[len(members[name]) :]) for name, emoji in ranked.items()}
+    every = _ordered(emoji for each in members.values() for emoji in each)
+    return Choice(
+        members,
+        {name: emoji for name, emoji in beyond.items() if emoji},
+        {style.name: tuple(emoji for emoji in every if emoji not in style.files) for style in styles},
+        _pictures(members, styles),
+    )
+
+
+def _with_skin_tones(classes: Classes, found: Iterable[str]) -> Classes:
+    """`classes`, and the variants of their emoji among those `found`."""
+    owners = {emoji: name for name, members in classes.items() for emoji in members}
+    wanted = {name: set(members) for name, members in classes.items()}
+    for emoji in found:
+        if owner := owners.get(toneless(emoji) or ""):
+            wanted[owner].add(emoji)
+    return {name: tuple(emoji) for name, emoji in wanted.items()}
+
+
+def _ranked(emoji: Iterable[str], having: Mapping[str, int]) -> list[str]:
+    """Sort by what is to stay first; `having` tells how many styles have an emoji."""
+
+    def rank(each: str) -> tuple[int, bool, bytes]:
+        # Neighbours among code points look alike; the order of their hashes mixes them.
+        return -having.get(each, 0), toneless(each) != each, hashlib.sha256(each.encode()).digest()
+
+    return sorted(emoji, key=rank)
+
+
+def _ordered(emoji: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(emoji, key=order))
+
+
+def _pictures(members: Classes, styles: Sequence[Style]) -> dict[str, tuple[str, Path]]:
+    return {
+        key_of(name, style.name, each): (style.name, style.files[each])
+        for name, emoji in members.items()
+        for style in styles
+        for each in emoji
+        if each in style.files
+    }
+
+
+# --- duplicates ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Sifted:
+    """The pictures of a `Choice` after a look at their pixels.
+
+    Attributes
+    ----------
+    keys : tuple of str
+        Of those to take, sorted.
+    duplicates : mapping
+        Key of a duplicate to that of the picture it repeats.
+    unreadable : mapping
+        Key to the reason.
+    """
+
+    keys: tuple[str, ...]
+    duplicates: Mapping[str, str]
+    unreadable: Mapping[str, str]
+
+
+def without_duplicates(pictures: Mapping[str, tuple[str, Path]], pixels_of: Callable[[str], bytes]) -> Sifted:
+    """Of pictures with the same pixels in a class and style, keep the first in the order of `pictures`.
+
+    Parameters
+    ----------
+    pictures : mapping
+        Key to style and file; those of a class and style in the order of code points.
+    pixels_of : function
+        Key to the pixels of the finished icon; raises ImageError where the picture cannot be read.
+    """
+    first: dict[tuple[str, str, bytes], str] = {}
+    duplicates, unreadable = {}, {}
+    for key, (style, _) in pictures.items():
+        try:
+            digest = hashlib.sha256(pixels_of(key)).digest()
+        except ImageError as error:
+            unreadable[key] = str(error)
+            continue
+        earlier = first.setdefault((key.partition("/")[0], style, digest), key)
+        if earlier != key:
+            duplicates[key] = earlier
+    return Sifted(tuple(sorted(first.values())), duplicates, unreadable)
+
+
+# --- splits --------------------------------------------------------------------------------------
+
+
+def split_of(style: str) -> str:
+    """The folder of the split that holds `style` out."""
+    return f"hold_out_{style}"
+
+
+def split_files(style_of: Mapping[str, str]) -> dict[str, bytes]:
+    """The lists that hold one style out each, and their checksums.
+
+    Parameters
+    ----------
+    style_of : mapping
+        Key to its style.
+
+    Returns
+    -------
+    dict
+        Path below the output to content: ``splits/hold_out_<style>/train.txt``, ``.../test.txt``, one key
+        a line, and ``splits/SHA256SUMS``.
+    """
+    lists: dict[str, list[str]] = {}
+    styles = sorted(set(style_of.values()))
+    for held_out in styles:
+        for part in PARTS:
+            keys = [key for key, style in sorted(style_of.items()) if (style == held_out) == (part == "test")]
+            lists[f"{split_of(held_out)}/{part}.txt"] = keys
+    contents = {path: "".join(f"{key}\n" for key in keys).encode() for path, keys in lists.items()}
+    sums = "".join(f"{hashlib.sha256(data).hexdigest()}  {path}\n" for path, data in contents.items())
+    return {f"{SPLITS}/{path}": data for path, data in {**contents, SUMS: sums.encode()}.items()}
+
+
+def counts_of(keys: Iterable[str], style_of: Mapping[str, str]) -> dict[str, dict[str, int]]:
+    """How many of `keys` each class has of each style."""
+    counts: dict[str, dict[str, int]] = {}
+    for key in sorted(keys):
+        of_class = counts.setdefault(key.partition("/")[0], dict.fromkeys(sorted(set(style_of.values())), 0))
+        of_class[style_of[key]] += 1
+    return counts

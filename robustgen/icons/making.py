@@ -1,0 +1,402 @@
+"""A set of icons: the pictures of several styles on one background, at one size, sorted into classes."""
+
+import dataclasses
+import hashlib
+import json
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+from PIL import Image, features
+from pydantic import AfterValidator, BeforeValidator, Field, StrictBool
+
+from robustgen.build import Plan, assemble
+from robustgen.config import Choices, Count, Location, Whole
+from robustgen.errors import (
+    ArgumentError,
+    ConfigError,
+    ImageError,
+    OutputError,
+    SourceError,
+    UnknownNameError,
+)
+from robustgen.icons import TITLE
+from robustgen.icons.choosing import (
+    PARTS,
+    SPLITS,
+    Choice,
+    Sifted,
+    choose,
+    counts_of,
+    own_classes,
+    read_classes,
+    split_files,
+    split_of,
+    without_duplicates,
+)
+from robustgen.icons.packages import Style, read_picture, read_style
+from robustgen.image import Rgb
+from robustgen.manifest import read_sums
+from robustgen.plan import Arm, Recipe
+from robustgen.sinks import PngTree
+from robustgen.sources import Source
+from robustgen.storage import SUMS
+
+CITATION = (
+    "Dan Hendrycks and Thomas G. Dietterich: Benchmarks for Neural Network Robustness to Common Distortions "
+    "and Styles. 2018."
+)
+ARM = Arm("icons", 0, "")
+
+_NAMED_COLOURS = {"white": (255, 255, 255), "black": (0, 0, 0)}
+
+
+# --- choices -------------------------------------------------------------------------------------
+
+
+def colour(text: str) -> tuple[int, int, int]:
+    """Red, green and blue from ``"white"``, ``"black"`` or ``"#rrggbb"``.
+
+    Raises
+    ------
+    ArgumentError
+        It is none of them.
+    """
+    if re.fullmatch("#[0-9a-fA-F]{6}", text):
+        red, green, blue = bytes.fromhex(text[1:])
+        return red, green, blue
+    if text not in _NAMED_COLOURS:
+        raise ArgumentError(f"must be white, black or #rrggbb, not {text!r}")
+    return _NAMED_COLOURS[text]
+
+
+def _checked_colour(text: str) -> str:
+    red, green, blue = colour(text)
+    return f"#{red:02x}{green:02x}{blue:02x}"
+
+
+def _checked_styles(styles: dict[str, str]) -> dict[str, str]:
+    for name in styles:
+        if not re.fullmatch(r"\w[\w.-]*", name):
+            raise ArgumentError(f"{name!r} cannot name a style: letters, digits, _, - and . can")
+    if len(styles) < 2:
+        raise ArgumentError("at least two styles are needed, as each split holds one out")
+    return {name: str(Path(folder).absolute()) for name, folder in sorted(styles.items())}
+
+
+def _number_or_all(value: Any) -> Any:
+    if isinstance(value, str) and value.isdecimal():
+        return int(value)
+    return None if value == "all" else value
+
+
+def _absolute(path: str | None) -> str | None:
+    return path and str(Path(path).absolute())
+
+
+class IconChoices(Choices):
+    """The choices of a run of make-icons."""
+
+    dataset: str = Field("icons", description="name of the data set")
+    output: Location = Field("out/icons", description="where to write")
+    style: Annotated[dict[str, Location], AfterValidator(_checked_styles)] = Field(
+        description="name of a style to the folder of its pictures"
+    )
+    licence: dict[str, str] = Field({}, description="style to the licence of its pictures")
+    size: Annotated[Whole, Field(ge=16, le=1024)] = Field(64, description="width and height in pixels")
+    background: Annotated[str, AfterValidator(_checked_colour)] = Field(
+        "#ffffff", description="white, black or #rrggbb"
+    )
+    classes: Annotated[Location | None, AfterValidator(_absolute)] = Field(
+        None, description="YAML file of other classes: {class: [code points]}"
+    )
+    per_class: Annotated[Count | None, BeforeValidator(_number_or_all)] = Field(
+        40, description="at most so many emoji of a class in each style"
+    )
+    skin_tones: StrictBool = Field(True, description="whether variants of one skin tone are taken")
+
+
+# --- pictures to icons ---------------------------------------------------------------------------
+
+
+def composed(picture: Image.Image, background: tuple[int, int, int]) -> Rgb:
+    """`picture` in the middle of the smallest square that holds it, on `background`.
+
+    Parameters
+    ----------
+    picture : Pillow image of mode RGBA
+    background : tuple of int
+        Red, green and blue.
+
+    Returns
+    -------
+    uint8 ndarray of shape (side, side, 3)
+    """
+    side = max(picture.size)
+    square = Image.new("RGBA", (side, side), (*background, 255))
+    place = (side - picture.width) // 2, (side - picture.height) // 2
+    square.alpha_composite(picture, place)
+    return np.array(square.convert("RGB"))
+
+
+def resized(square: Rgb, size: int) -> Rgb:
+    """A composed square at `size` by `size` pixels, by Lanczos's filter.
+
+    What is composed has no transparent pixels any more whose hidden colours could fringe the edges.
+    """
+    if square.shape[:2] == (size, size):
+        return square
+    return np.array(Image.fromarray(square).resize((size, size), Image.Resampling.LANCZOS))
+
+
+class EmojiPackages(Source):
+    """The chosen pictures of several styles, composed on a background.
+
+    Keys are the names of the icons, ``<class>/<style>_<code points>.png``.
+
+    Parameters
+    ----------
+    styles : sequence of Style
+    choice : Choice
+    background : tuple of int
+        Red, green and blue.
+    size : int
+        Of the icons; those that are equal at that size are duplicates.
+    """
+
+    def __init__(
+        self, styles: Sequence[Style], choice: Choice, background: tuple[int, int, int], size: int
+    ) -> None:
+        super().__init__(styles[0].root)
+        self.background, self._icon_size = background, size
+        self._roots = {style.name: style.root for style in styles}
+        self._pictures = dict(choice.pictures)
+
+    @cached_property
+    def sifted(self) -> Sifted:
+        """Which pictures are taken, and why the others are not."""
+        return without_duplicates(
+            self._pictures, lambda key: resized(self.load(key), self._icon_size).tobytes()
+        )
+
+    def keys(self) -> tuple[str, ...]:
+        """The names of all icons, sorted."""
+        if not self.sifted.keys:
+            raise SourceError(f"{self.location}: none of the pictures can be read")
+        return self.sifted.keys
+
+    def refused(self) -> dict[str, str]:
+        """The pictures that cannot be read."""
+        return dict(self.sifted.unreadable)
+
+    def load(self, key: str) -> Rgb:
+        """One picture at its own size on the background, uint8 (side, side, 3)."""
+        style, path = self._picture(key)
+        return composed(read_picture(path, self._roots[style]), self.background)
+
+    def size(self, key: str) -> int:
+        """Bytes of the picture's file."""
+        path = self._picture(key)[1]
+        try:
+            return path.stat().st_size
+        except OSError as error:
+            raise ImageError(f"{key!r}: {error.strerror}") from error
+
+    def _picture(self, key: str) -> tuple[str, Path]:
+        try:
+            return self._pictures[key]
+        except KeyError:
+            raise ImageError(f"{key!r}: no such icon") from None
+
+    def style(self, key: str) -> str:
+        """The style of one icon."""
+        return self._picture(key)[0]
+
+    @cached_property
+    def classes(self) -> tuple[str, ...]:
+        """Names of the classes that have icons."""
+        return tuple(sorted({key.partition("/")[0] for key in self.keys()}))
+
+    def label(self, key: str) -> int:
+        """Index of the class."""
+        self._picture(key)
+        return self.classes.index(key.partition("/")[0])
+
+    def output_name(self, key: str) -> str:
+        """The key itself."""
+        return key
+
+
+@dataclass(frozen=True)
+class IconRecipe(Recipe):
+    """How a composed picture becomes an icon.
+
+    Attributes
+    ----------
+    size : int
+        Width and height in pixels.
+    chosen : dict
+        What else decides the set, for its settings.
+    """
+
+    size: int
+    chosen: dict[str, Any] = field(default_factory=dict)
+
+    title = TITLE
+    noun = "icon"
+    # An icon takes milliseconds, and each task carries the list of all pictures.
+    images_per_task = 16
+
+    def make(self, arm: Arm, key: str, image: Rgb, shared: dict[str, Any] | None = None) -> Rgb:
+        """The icon, uint8 (size, size, 3)."""
+        return resized(image, self.size)
+
+    def settings(self, arms: tuple[Arm, ...]) -> dict[str, Any]:
+        """Size, background, styles and classes."""
+        return {
+            "kind": "icons",
+            "size": self.size,
+            "libwebp": str(features.version("webp")),
+            "parameters": {arm.folder: {} for arm in arms},
+        } | self.chosen
+
+
+@dataclass(frozen=True)
+class IconTree(PngTree):
+    """`<class>/<style>_<code points>.png`, and the split files of `styles`."""
+
+    styles: tuple[str, ...]
+
+    def start(self, root: Path) -> None:
+        """Remove the splits of styles that an earlier set had here and this one has not."""
+        splits = root / SPLITS
+        recorded = read_sums(splits / SUMS) if (splits / SUMS).exists() else {}
+        own = {split_of(style) for style in self.styles}
+        for folder in splits.glob(split_of("*")):
+            if folder.name not in own and f"{folder.name}/test.txt" in recorded:
+                for part in PARTS:
+                    (folder / f"{part}.txt").unlink(missing_ok=True)
+                # Whatever else the user keeps there stays.
+                with suppress(OSError):
+                    folder.rmdir()
+
+
+# --- the plan ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class IconPlan(Plan):
+    """The plan of a set of icons.
+
+    Attributes
+    ----------
+    styles : tuple of Style
+    choice : Choice
+    """
+
+    source: EmojiPackages
+    styles: tuple[Style, ...] = field(kw_only=True)
+    choice: Choice = field(kw_only=True)
+
+    def style_of(self) -> dict[str, str]:
+        """Key to style of the icons that are made."""
+        return {key: self.style(key) for key in self.keys}
+
+    def duplicates(self) -> dict[str, str]:
+        """Key of each picture that is not taken to that of the icon it repeats."""
+        return dict(self.source.sifted.duplicates)
+
+    def style(self, key: str) -> str:
+        """The style of one icon, taken or not."""
+        return self.source.style(key)
+
+    def counts(self) -> dict[str, dict[str, int]]:
+        """How many icons each class has of each style."""
+        return counts_of(self.keys, self.style_of())
+
+    def about(self) -> dict[str, Any]:
+        """What `dataset.json` says beside settings and counts."""
+        return super().about() | {
+            "styles": {style.name: style.about() for style in self.styles},
+            "icons": self.counts(),
+            "lacking": {style: list(emoji) for style, emoji in self.choice.lacking.items()},
+            "left_out": {name: list(emoji) for name, emoji in self.choice.left_out.items()},
+            "duplicates": self.duplicates(),
+        }
+
+    def companions(self) -> dict[str, bytes]:
+        """The split files."""
+        return split_files(self.style_of())
+
+
+def plan_icons(choices: IconChoices) -> IconPlan:
+    """Turn choices into the plan of a set of icons.
+
+    Raises
+    ------
+    ConfigError, SourceError, OutputError
+        What was asked for cannot be done; names the flag or the folder.
+    """
+    for name in choices.licence.keys() - choices.style.keys():
+        raise ConfigError(f"--licence: {UnknownNameError('style', name, choices.style)}")
+    classes = read_classes(Path(choices.classes) if choices.classes else own_classes())
+    styles = tuple(_style(name, Path(folder), choices) for name, folder in choices.style.items())
+    choice = choose(classes, styles, skin_tones=choices.skin_tones, per_class=choices.per_class)
+    _check_styles(styles, choice, Path(choices.output).absolute())
+    source = EmojiPackages(styles, choice, colour(choices.background), choices.size)
+    recipe = IconRecipe(choices.size, _settings(choices, classes, styles, choice))
+    sink, output, terms = IconTree(tuple(choices.style)), Path(choices.output), _terms(styles)
+    keys = source.keys()
+    general = assemble(recipe, source, keys, (ARM,), sink, output, choices, citation=CITATION, licence=terms)
+    own = {each.name: getattr(general, each.name) for each in dataclasses.fields(general)}
+    return IconPlan(**own, styles=styles, choice=choice)
+
+
+def _terms(styles: Sequence[Style]) -> str:
+    each = "; ".join(f"{style.name}: {style.licence}" for style in styles)
+    return f"The icons remain under the licences of their pictures: {each}"
+
+
+def _style(name: str, folder: Path, choices: IconChoices) -> Style:
+    try:
+        return read_style(name, folder, choices.licence.get(name))
+    except SourceError as error:
+        raise SourceError(f"--style {name}: {error}") from error
+
+
+def _check_styles(styles: Sequence[Style], choice: Choice, output: Path) -> None:
+    owners: dict[Path, str] = {}
+    having = {style for style, _ in choice.pictures.values()}
+    for style in styles:
+        root = style.root.resolve()
+        if owners.setdefault(root, style.name) != style.name:
+            raise SourceError(f"--style {style.name}: the same folder as {owners[root]}")
+        if style.name not in having:
+            raise SourceError(f"--style {style.name}: {style.root} has none of the chosen emoji")
+        if output.resolve().is_relative_to(root):
+            raise OutputError(f"output {output} lies inside the source {style.root}")
+
+
+def _settings(
+    choices: IconChoices, classes: dict[str, tuple[str, ...]], styles: Sequence[Style], choice: Choice
+) -> dict[str, Any]:
+    versions = [
+        f"{style.name}: {style.package or 'a folder'} {style.version or ''}".strip() for style in styles
+    ]
+    return {
+        "background": choices.background,
+        "per_class": choices.per_class,
+        "skin_tones": choices.skin_tones,
+        "styles": versions,
+        "classes": f"{len(classes)} with the digest {_digest(classes)}",
+        "emoji": f"{len(choice.pictures)} with the digest {_digest(list(choice.pictures))}",
+    }
+
+
+def _digest(content: Any) -> str:
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:8]

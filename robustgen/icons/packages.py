@@ -1,0 +1,246 @@
+"""Unpacked packages of emoji pictures: their layouts, licences and file names.
+
+Known are the layouts of npm's ``emoji-datasource-<style>`` (``img/<style>/64/<code point>.png``), of
+``@lobehub/fluent-emoji-3d`` (``assets/<code point>.webp``), and plain folders of ``<code point>.png``.
+"""
+
+import json
+import re
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from PIL import Image, UnidentifiedImageError
+
+from robustgen.errors import ImageError, SourceError
+
+SUFFIXES = (".png", ".webp")
+AS_SUPPLIED = "as supplied"
+# What the README of emoji-datasource says of the pictures; its package.json speaks of the data alone.
+PICTURES: Final[Mapping[str, str]] = {
+    "emoji-datasource-google": "Apache-2.0",
+    "emoji-datasource-twitter": "CC-BY-4.0",
+    "emoji-datasource-apple": "Apple Inc.; not licensed for commercial use",
+    "emoji-datasource-facebook": "Facebook, Inc.; no clear licence",
+}
+_LAYOUTS = (
+    "img/<style>/64/<code point>.png, assets/<code point>.webp, or <code point>.png in the folder itself"
+)
+_SELECTOR = "fe0f"
+_TONES = frozenset({"1f3fb", "1f3fc", "1f3fd", "1f3fe", "1f3ff"})
+_LAST_TAG = "e007f"
+
+
+# --- code points ---------------------------------------------------------------------------------
+
+
+def emoji_called(name: str) -> str | None:
+    """The emoji that `name` stands for: lower-case code points joined by ``-``, without fe0f.
+
+    Parameters
+    ----------
+    name : str
+        Such as ``"2708-fe0f"``, ``"1F468_200D_1F527"`` or ``"emoji_u1f600"``.
+
+    Returns
+    -------
+    str or None
+        None where `name` holds no code points.
+    """
+    points = re.split("[-_]", name.lower().removeprefix("emoji_u"))
+    if not all(re.fullmatch("[0-9a-f]{2,6}", point) for point in points):
+        return None
+    points = [f"{int(point, 16):04x}" for point in points]
+    # Some packages leave out the tag that ends the flag of a region.
+    if points[-1].startswith("e00") and points[-1] != _LAST_TAG:
+        points.append(_LAST_TAG)
+    usable = all(int(point, 16) <= 0x10FFFF for point in points)
+    return "-".join(point for point in points if point != _SELECTOR) or None if usable else None
+
+
+def order(emoji: str) -> tuple[int, ...]:
+    """Its code points as numbers, by which emoji are sorted."""
+    return tuple(int(point, 16) for point in emoji.split("-"))
+
+
+def toneless(emoji: str) -> str | None:
+    """`emoji` without its skin tones; None if persons in it have different ones."""
+    points = emoji.split("-")
+    if len(_TONES.intersection(points)) > 1:
+        return None
+    return "-".join(point for point in points if point not in _TONES) or None
+
+
+# --- packages ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Style:
+    """The pictures of one style.
+
+    Attributes
+    ----------
+    name : str
+    root : Path
+        The folder that the user named.
+    files : mapping
+        Emoji to its picture; of several, that whose name comes first in the order of code points.
+    repeated : tuple of str
+        File names of further pictures of the same emoji, which are passed over.
+    ignored : int
+        How many pictures are not named after code points.
+    package, version : str or None
+        From ``package.json``.
+    declared : str or None
+        Licence in ``package.json``.
+    licence : str
+        Of the pictures.
+    """
+
+    name: str
+    root: Path
+    files: Mapping[str, Path]
+    repeated: tuple[str, ...]
+    ignored: int
+    package: str | None
+    version: str | None
+    declared: str | None
+    licence: str
+
+    def about(self) -> dict[str, Any]:
+        """What the manifest says of it."""
+        return {
+            "location": str(self.root.resolve()),
+            "package": self.package,
+            "version": self.version,
+            "declared_licence": self.declared,
+            "licence": self.licence,
+            "pictures": len(self.files),
+            "repeated": list(self.repeated),
+            "ignored": self.ignored,
+        }
+
+
+def read_style(name: str, root: Path, licence: str | None = None) -> Style:
+    """List the pictures below `root`.
+
+    Parameters
+    ----------
+    name : str
+        What the style is to be called.
+    root : Path
+        An unpacked package, or a folder of pictures.
+    licence : str, optional
+        Of the pictures, instead of what the package says.
+
+    Raises
+    ------
+    SourceError
+        There is no such folder, or it has none of the known layouts.
+    """
+    try:
+        folder, found = _pictures(name, root)
+    except OSError as error:
+        raise SourceError(f"{root}: {error.strerror}") from error
+    if not found:
+        hint = f"; is it {root / 'package'}?" if (root / "package").is_dir() else ""
+        raise SourceError(f"{root} holds no emoji images of a layout we know: {_LAYOUTS}{hint}")
+    files: dict[str, Path] = {}
+    repeated = []
+    for file in sorted(found, key=_place):
+        if files.setdefault(found[file], folder / file) != folder / file:
+            repeated.append(file)
+    package = _package(root)
+    ignored = sum(Path(each).suffix.lower() in SUFFIXES for each in _entries(folder)) - len(found)
+    about = (package.get("name"), package.get("version"), package.get("license"))
+    own = PICTURES.get(about[0] or "", about[2] or AS_SUPPLIED)
+    return Style(name, root, files, tuple(repeated), ignored, *about, licence or own)
+
+
+def _place(file: str) -> tuple[tuple[int, ...], str]:
+    """Where a picture's file name stands among the others: as its code points do, fe0f counted."""
+    return tuple(int(point, 16) for point in re.findall("[0-9a-f]{2,6}", _stem(file))), file
+
+
+def _stem(file: str) -> str:
+    return Path(file).stem.lower().removeprefix("emoji_u")
+
+
+def _entries(folder: Path) -> list[str]:
+    return [entry.name for entry in folder.iterdir()]
+
+
+def _pictures(name: str, root: Path) -> tuple[Path, dict[str, str]]:
+    """The folder that holds the pictures, and their file names with the emoji they show."""
+    for folder in (_datasource(name, root), root / "assets", root):
+        if folder and folder.is_dir() and (found := _named_after_emoji(folder)):
+            return folder, found
+    return root, {} if root.is_dir() else _named_after_emoji(root)
+
+
+def _datasource(name: str, root: Path) -> Path | None:
+    """The pictures of 64 pixels in an emoji-datasource, which may hold several styles."""
+    sizes = sorted(root.glob("img/*/64"))
+    own = [folder for folder in sizes if folder.parent.name == name]
+    if len(sizes) > 1 and not own:
+        among = ", ".join(folder.parent.name for folder in sizes)
+        raise SourceError(f"{root} holds several styles ({among}), none of them called {name!r}")
+    return next(iter(own or sizes), None)
+
+
+def _named_after_emoji(folder: Path) -> dict[str, str]:
+    stems = {file: Path(file) for file in _entries(folder) if not file.startswith(".")}
+    pictures = {file: path.stem for file, path in stems.items() if path.suffix.lower() in SUFFIXES}
+    emoji = {file: emoji_called(stem) for file, stem in pictures.items()}
+    return {file: each for file, each in emoji.items() if each}
+
+
+def _package(root: Path) -> dict[str, Any]:
+    path = root / "package.json"
+    try:
+        content = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, RecursionError) as error:
+        raise SourceError(f"{path} cannot be read: {error}") from error
+    if not isinstance(content, dict):
+        raise SourceError(f"{path} holds no object")
+    return {key: value for key, value in content.items() if isinstance(value, str)}
+
+
+# --- pictures ------------------------------------------------------------------------------------
+
+
+def read_picture(path: Path, root: Path) -> Image.Image:
+    """Decode a picture, of an animated one the first frame.
+
+    Parameters
+    ----------
+    path : Path
+    root : Path
+        The folder that `path`, should it be a link, must not lead out of.
+
+    Returns
+    -------
+    Pillow image of mode RGBA
+
+    Raises
+    ------
+    ImageError
+        It cannot be read; names the file.
+    """
+    try:
+        if not path.resolve().is_relative_to(root.resolve()):
+            raise ImageError("a link that leads out of its package")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", Image.DecompressionBombWarning)
+            with Image.open(path, formats=("PNG", "WEBP")) as image:
+                return image.convert("RGBA")
+    except UnidentifiedImageError:
+        raise ImageError(f"'{path}': neither PNG nor WebP") from None
+    # On hostile bytes Pillow's decoders let nearly any exception escape, MemoryError among them.
+    except Exception as error:
+        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        raise ImageError(f"'{path}': {reason}") from error
