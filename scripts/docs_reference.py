@@ -1,0 +1,218 @@
+"""Writes docs/config.md from the schema of the configs and the flags of the command line.
+
+Usage: .venv/bin/python scripts/docs_reference.py [--check]
+"""
+
+import dataclasses
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+from pydantic import BaseModel
+from pydantic.json_schema import GenerateJsonSchema
+
+from robustgen import video
+from robustgen.cli import main
+from robustgen.config import GROUPS, Config, Video, dataset_file, dataset_names
+from robustgen.corruptions import CORRUPTIONS
+from robustgen.editions import EDITIONS
+from robustgen.sources import KINDS
+
+PAGE = Path(__file__).parent.parent / "docs" / "config.md"
+# What a validator checks, and the schema therefore cannot tell.
+VALUES: Mapping[str, Iterable[str]] = {
+    "edition": EDITIONS,
+    "source_kind": KINDS,
+    "corruptions": [*GROUPS, "or names"],
+    "perturbations": [*GROUPS, "or names"],
+    "severities": ["3", "1-5", "1,3,5", "all"],
+    "difficulty": ["1", "1-3", "1,3", "all"],
+    "preset": video.PRESETS,
+    "pixel_format": video.CODECS,
+    "jobs": ["whole number", "all"],
+    "parameters": ["see below"],
+    "video": ["see below"],
+}
+DEFAULTS = {
+    "jobs": "all",
+    "difficulty": "1",
+    "video": "as published",
+    "parameters": "as published",
+    "format": "mp4, of CIFAR npy",
+    "scale": "the edition's",
+    "frost_dir": "the installed one",
+    "crf": "as published",
+}
+TYPES = {"string": "text", "integer": "whole number", "number": "number", "boolean": "true, false"}
+
+INTRO = """\
+# Configs
+
+<!-- Written by scripts/docs_reference.py from robustgen/config.py; change that, and run it again. -->
+
+A config is a YAML file of choices for `make-c` and `make-p`. It is checked before anything is made.
+
+```yaml
+# street.yaml
+dataset: street
+edition: imagenet
+source: ${STREET_PHOTOS}/day
+corruptions: [fog, snow, frost]
+severities: 1-3
+seed: 7
+```
+
+```console
+$ robustgen make-c --config street.yaml
+$ robustgen make-c --config street.yaml --seed 8      # flags win over the file
+$ robustgen make-c --dataset imagenet                 # a config that comes with robustgen
+```
+
+- In paths, `${NAME}` stands for an environment variable and a leading `~` for your home folder.
+- Lists are YAML lists or texts with commas: `[fog, snow]` or `fog,snow`.
+- A key that does not exist, stands twice or has a wrong value ends the command with status 2 and one line:
+  `street.yaml: corruptions[2]: unknown corruption 'forst' (did you mean 'frost'?)`.
+- YAML aliases are refused.
+
+## Keys
+"""
+VIDEO = """\
+## `video`
+
+For instance `video: {preset: medium, playable: true}`. As published, the noise sequences are made with x264's
+tune `grain` and its default rate factor, all others with rate factor 20.
+"""
+PARAMETERS = """\
+## `parameters`
+
+Your own constants for `make-c`, in place of the published ones, for single severities:
+
+```yaml
+parameters:
+  fog:
+    3: {strength: 2.0}
+```
+
+What is not named keeps its published value; `robustgen list fog` shows these. Such a set is no longer the
+benchmark; `dataset.json` holds all constants that were used. The values are tried out on a small image before
+the run begins.
+"""
+FILES = """\
+## Configs that come with robustgen
+
+They are in `configs/`, and inside the installed package; `--dataset NAME` reads them.
+"""
+FLAGS = """\
+## Flags that no key stands for
+"""
+
+
+class _Schema(GenerateJsonSchema):
+    """Leaves out what old releases of pydantic refuse to describe: types that a function alone checks."""
+
+    def handle_invalid_for_json_schema(self, schema: Any, error_info: str) -> dict[str, Any]:
+        return {}
+
+
+def page() -> str:
+    """The whole reference."""
+    flags = _flags()
+    del flags["dataset"]  # names a config, where the key names a set
+    keys = [(key, *_described(key, field), flags.pop(key, "")) for key, field in _fields(Config)]
+    parts = [
+        INTRO,
+        _table(("key", "values", "default", "meaning", "flag"), keys),
+        VIDEO,
+        _table(("key", "values", "default", "meaning"), [(k, *_described(k, f)) for k, f in _fields(Video)]),
+        PARAMETERS,
+        _table(("corruption", "parameters", "meaning"), map(_parameters, CORRUPTIONS)),
+        FILES,
+        _table(("name", "of"), [(f"`{name}`", _first_comment(name)) for name in dataset_names()]),
+        FLAGS,
+        _table(("flag", "meaning"), _other_flags()),
+    ]
+    return "\n".join(parts)
+
+
+def _fields(model: type[BaseModel]) -> Iterable[tuple[str, dict[str, Any]]]:
+    return model.model_json_schema(schema_generator=_Schema)["properties"].items()
+
+
+def _described(key: str, field: dict[str, Any]) -> tuple[str, str, str]:
+    values = ", ".join(map(_code, VALUES[key])) if key in VALUES else _values(field)
+    default = DEFAULTS.get(key, field.get("default"))
+    return values, "" if default in (None, "") else _code(_plain(default)), field["description"]
+
+
+def _values(field: dict[str, Any]) -> str:
+    """What the schema allows: single values, or a type and its limits."""
+    kinds = [kind for kind in field.get("anyOf", [field]) if kind.get("type") != "null"]
+    kind = kinds[0]
+    if "enum" in kind:
+        return ", ".join(_code(value) for value in kind["enum"])
+    low, high = kind.get("minimum"), kind.get("maximum")
+    limits = "" if low is None else f" from {low:g}" + (f" to {high:g}" if high is not None else "")
+    return TYPES.get(kind.get("type", ""), "") + limits
+
+
+def _plain(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _code(value: Any) -> str:
+    text = str(value)
+    return text if " " in text else f"`{text}`"
+
+
+def _table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [" | ".join(heads), "|".join("---" for _ in heads)]
+    keyed = heads[0] == "key"
+    lines += [" | ".join((_code(row[0]) if keyed else row[0], *row[1:])) for row in rows]
+    return "".join(f"| {line} |\n" if "---" not in line else f"|{line}|\n" for line in lines)
+
+
+def _parameters(name: str) -> tuple[str, str, str]:
+    kind = type(CORRUPTIONS[name].parameters(1, 224))
+    names = [f.name for f in dataclasses.fields(kind) if f.name not in ("engine", "directory")]
+    meaning = " ".join((kind.__doc__ or "").split("\n\n")[0].split())
+    return f"`{name}`", ", ".join(map(_code, names)), meaning
+
+
+def _first_comment(name: str) -> str:
+    return dataset_file(name).read_text(encoding="utf-8").splitlines()[0].removeprefix("# ")
+
+
+def _options() -> dict[str, tuple[click.Option, set[str]]]:
+    """The options of both commands by their keys, with the commands that have them."""
+    found: dict[str, tuple[click.Option, set[str]]] = {}
+    for name in ("make-c", "make-p"):
+        for option in main.commands[name].params:
+            if isinstance(option, click.Option) and option.name:
+                found.setdefault(option.name, (option, set()))[1].add(name)
+    return found
+
+
+def _flags() -> dict[str, str]:
+    return {key: f"`{'/'.join([*o.opts, *o.secondary_opts])}`" for key, (o, _) in _options().items()}
+
+
+def _other_flags() -> Iterable[tuple[str, str]]:
+    keys = {key for key, _ in _fields(Config)} - {"dataset"}
+    for key, (option, _) in _options().items():
+        if key not in keys:
+            yield f"`{option.opts[0]}{_metavar(option)}`", option.help or ""
+
+
+def _metavar(option: click.Option) -> str:
+    if option.is_flag:
+        return ""
+    choices = getattr(option.type, "choices", None)
+    return " " + ("\\|".join(choices) if choices else option.metavar or "FILE")
+
+
+if __name__ == "__main__":
+    if "--check" in sys.argv:
+        sys.exit(0 if PAGE.read_text(encoding="utf-8") == page() else f"{PAGE} is not current")
+    PAGE.write_text(page(), encoding="utf-8")
