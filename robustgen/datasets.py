@@ -432,6 +432,8 @@ def about_of(root: Path) -> dict[str, Any]:
 def _from_manifest(root: Path, about: Mapping[str, Any]) -> tuple[Kind, dict[str, str]]:
     kind = KINDS[about["kind"]]
     arms = about.get("arms") or []
+    if not isinstance(arms, list) or not all(isinstance(arm, str) for arm in arms):
+        raise SourceError(f"{root / MANIFEST}: arms must be a list of names")
     files = {arm: f"{arm.partition('/')[0]}.npy" if about.get("arrays") else arm for arm in arms}
     missing = [arm for arm, file in files.items() if not (root / file).exists()]
     if missing or not arms:

@@ -217,6 +217,10 @@ def affine(
     yx, yy = z / d * -math.sin(a), z / d * math.cos(a)
     to_x, to_y = -centre_x - shift[0], -centre_y - shift[1]
     coefficients = (xx, xy, xx * to_x + xy * to_y + centre_x, yx, yy, yx * to_x + yy * to_y + centre_y)
+    if filter is Image.Resampling.BILINEAR:
+        out = np.empty_like(image)
+        kernels.sample_affine(image, coefficients, out)
+        return out
     transformed = Image.fromarray(image).transform(
         (width, height), Image.Transform.AFFINE, coefficients, resample=filter
     )

@@ -572,6 +572,10 @@ def test_sets_that_are_not_whole(folder_c, model, tmp_path):
     )
     shutil.rmtree(broken / "fog" / "3")
     assert "lacks fog/3, which its dataset.json names" in wrong(broken, model, tmp_path)
+    manifest = json.loads((broken / "dataset.json").read_text())
+    for arms in ([1], "fog/1"):
+        (broken / "dataset.json").write_text(json.dumps(manifest | {"arms": arms}))
+        assert "dataset.json: arms must be a list of names" in wrong(broken, model, tmp_path)
     (broken / "dataset.json").unlink()
     assert "has no dataset.json; the run that makes it has not finished" in wrong(broken, model, tmp_path)
     (broken / "dataset.json").write_text("{")

@@ -58,8 +58,9 @@ def zoom_blur(image: Rgb, parameters: ZoomBlur, rng: Rng) -> Rgb:
     total = unit(image, np.float32)
     frames = [image]
     for i in range(1, FRAMES):
-        total = total + unit(affine(image, scale=1 + parameters.step * i), np.float32)
-        frames.append(to_uint8(total / np.float32(i + 1)))
+        zoomed = unit(affine(image, scale=1 + parameters.step * i), np.float32)
+        frames.append(effects.average(zoomed, total, i + 1))
+        total += zoomed
     return np.stack(frames)
 
 
