@@ -1,17 +1,20 @@
-"""The chart of `robustgen score --plot`: errors against severity, or flip probabilities."""
+"""The charts of `robustgen score --plot` (errors, flip probabilities) and `robustgen calibrate --plot`."""
 
 import io
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from statistics import fmean
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from robustgen.errors import ConfigError, MissingDependencyError, OutputError
 from robustgen.reporting import CATEGORIES, COMMON, Report
 from robustgen.results import Scores
+
+if TYPE_CHECKING:
+    from robustgen.viewing.calibrating import Calibration
 
 FORMATS: Final = (".png", ".svg", ".pdf")
 # Okabe and Ito's colours, which most colour-blind people can tell apart.
@@ -51,11 +54,27 @@ def plot(report: Report, path: Path) -> None:
     OutputError
         The file cannot be written.
     """
+    draw = _draw_errors if report.kind == "c" else _draw_flips
+    _save(path, lambda figure: draw(figure, report))
+
+
+def plot_strengths(calibration: "Calibration", path: Path) -> None:
+    """Draw MS-SSIM against severity, a panel for each category, into a PNG, SVG or PDF file.
+
+    Raises
+    ------
+    OutputError
+        The file cannot be written.
+    """
+    _save(path, lambda figure: _draw_strengths(figure, calibration))
+
+
+def _save(path: Path, draw: Callable[[Any], None]) -> None:
     matplotlib = _matplotlib()
     # Without a salt of ours every SVG would have other names in it.
     with matplotlib.rc_context({"svg.hashsalt": "robustgen", "font.size": 10}):
         figure = matplotlib.figure.Figure(figsize=(12, 3.8), layout="constrained")
-        (_draw_errors if report.kind == "c" else _draw_flips)(figure, report)
+        draw(figure)
         kind, buffer = path.suffix.lower(), io.BytesIO()
         figure.savefig(buffer, format=kind[1:], dpi=150, metadata=_METADATA[kind])
     _write(path, buffer.getvalue())
@@ -115,6 +134,24 @@ def _draw_flips(figure: Any, report: Report) -> None:
     axes.grid(alpha=0.3, axis="y")
     axes.set_axisbelow(True)
     axes.legend(frameon=False)
+
+
+def _draw_strengths(figure: Any, calibration: "Calibration") -> None:
+    panels = figure.subplots(1, len(CATEGORIES["c"]), sharey=True)
+    for axes, category in zip(panels, CATEGORIES["c"], strict=True):
+        members = [each for each in calibration.strengths if each.category == category.lower()]
+        for i, name in enumerate(dict.fromkeys(each.arm.name for each in members)):
+            points = [(each.arm.level, each.mean) for each in members if each.arm.name == name]
+            label = name.replace("_", " ")
+            axes.plot(*zip(*points, strict=True), color=_COLOURS[i], marker="o", markersize=4, label=label)
+        # What the 2018 draft wants at severity 1, and for most at severity 5.
+        for level, wanted in ((1, 0.9), (5, 0.5)):
+            axes.plot(level, wanted, "x", color="grey", markersize=9)
+        axes.set(title=category, xlabel="Severity", ylim=(0, 1.02), xticks=range(1, 6))
+        axes.grid(alpha=0.3)
+        if axes.get_legend_handles_labels()[1]:
+            axes.legend(frameon=False, fontsize=8, loc="lower left")
+    panels[0].set_ylabel("MS-SSIM to the clean image")
 
 
 def _write(path: Path, data: bytes) -> None:

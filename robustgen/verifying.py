@@ -12,8 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from robustgen.augmentations import TITLE as AUGMIX
 from robustgen.config import checked
+from robustgen.datasets import EQUALISED
 from robustgen.errors import ArgumentError, ImageError, OutputError, WriteError
+from robustgen.icons import TITLE as ICONS
 from robustgen.journal import Failure, read_journals
 from robustgen.ledger import exclusive, write_errors
 from robustgen.manifest import dataset_digest, read_object, read_sums, sums_files, write_papers
@@ -219,6 +222,18 @@ def _planned_anew(title: str, content: dict[str, Any], name: str) -> Any:
     kinds: dict[str, Kind] = {"ImageNet-C": "c", "ImageNet-P": "p"}
     if title in kinds:
         return build.plan(checked(content, name), kinds[title])
+    if title == EQUALISED:
+        from robustgen import equalising
+
+        return equalising.plan(checked(content, name, None, equalising.Choices))
+    if title == ICONS:
+        from robustgen.icons import making
+
+        return making.plan_icons(checked(content, name, None, making.IconChoices))
+    if title == AUGMIX:
+        from robustgen.augmentations import making as mixing
+
+        return mixing.plan(checked(content, name, None, mixing.AugMixChoices))
     raise OutputError(f"{name}: kind: sets of the kind {title!r} cannot be made anew")
 
 

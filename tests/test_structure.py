@@ -25,25 +25,31 @@ MODULES = {module_name(path): ast.parse(path.read_text()) for path in PACKAGE.rg
 
 # Lowest first. A module imports from lower layers only; "corruptions" alone is the package's __init__.
 LAYERS = [
-    {"__init__", "errors", "kernels"},
-    {"opencv", "metrics", "sources", "storage"},
-    {"image", "video", "journal"},
-    {"effects", "outcomes", "registry", "versions", "pages"},
-    {"editions", "corruptions.noise", "corruptions.blur", "corruptions.weather", "corruptions.digital"},
+    {"__init__", "errors", "kernels", "viewing"},
+    {"opencv", "metrics", "sources", "storage", "viewing.equivalence"},
+    {"image", "video", "journal", "icons", "icons.packages"},
+    {"effects", "outcomes", "registry", "versions", "pages", "viewing.sheets", "viewing.similarity", "clahe"},
+    {"editions", "corruptions.noise", "viewing.terminal", "corruptions.blur", "corruptions.weather", "corruptions.digital"},
+    {"augmentations", "augmentations.augmix"},
     {"corruptions", "perturbations.noise", "perturbations.blur"},
     {"perturbations.weather", "perturbations.digital"},
     {"perturbations"},
-    {"api", "plan"},
-    {"config", "sinks"},
-    {"listing", "build", "ledger", "manifest"},
-    {"runner"},
-    {"verifying", "datasets", "preprocessing", "baselines", "tables"},
-    {"predictions", "models"},
-    {"predicting", "results"},
+    {"api", "plan", "training"},
+    {"config", "sinks", "datasets"},
+    {"listing", "build", "ledger", "manifest", "viewing.pairing", "viewing.families", "icons.choosing"},
+    {"runner", "viewing.previewing", "viewing.comparing", "viewing.calibrating", "augmentations.making", "icons.making", "equalising", "subtypes.wordnet"},
+    {"verifying", "viewing.comparison_report", "viewing.matching", "preprocessing", "baselines", "tables"},
+    {"predictions", "models", "viewing.calibration_report", "viewing.sampling", "subtypes", "subtypes.splitting"},
+    {"predicting", "results", "viewing.summary", "filtration", "filtration.crops", "filtration.funnel", "filtration.reviewing"},
+    {"filtration.panel", "filtration.remembering"},
+    {"filtration.rules"},
+    {"filtration.filtering"},
+    {"filtration.accepting"},
     {"reporting"},
     {"scoring", "plotting"},
     {"cli.group"},
-    {"cli.making", "cli.scoring", "cli.checking"},
+    {"cli.making", "cli.preview", "cli.comparing", "cli.reporting", "cli.scoring", "cli.subtypes", "cli.checking", "cli.filtering"},
+    {"cli.augmenting", "cli.icons", "cli.preprocess"},
     {"cli"},
     {"__main__"},
 ]
@@ -53,12 +59,12 @@ OWNERS = {
     "numba": {"kernels"},
     "wand": {"effects"},
     "joblib": {"runner"},
-    "tqdm": {"runner", "predicting"},
+    "tqdm": {"runner", "predicting", "viewing.comparing", "viewing.calibrating", "subtypes.splitting", "filtration.filtering"},
     "distributed": {"runner"},
     "click": {name for name in MODULES if name.startswith("cli.")},
     "jinja2": {"pages"},
     "yaml": {"config"},
-    "pydantic": {"config"},
+    "pydantic": {"augmentations.making", "config", "equalising", "icons.making"},
     "av": {"video"},
     "onnxruntime": {"models"},
     "matplotlib": {"plotting"},
@@ -118,7 +124,7 @@ def loaded_by(code):
     return set(done.stdout.splitlines())
 
 
-COMMANDS = ("", "make-c", "make-p", "predict", "score", "list")
+COMMANDS = ("", "make-c", "make-p", "make-augmix", "preview", "make-subtypes", "preprocess", "predict", "score", "report", "compare", "calibrate", "list")
 HELP = "from robustgen.cli import main; main([{}'--help'], standalone_mode=False)"
 
 

@@ -3,7 +3,32 @@
 Commands import what they use inside: ``robustgen --help`` is not to wait for OpenCV and numba.
 """
 
-from robustgen.cli import checking, making, scoring
+from robustgen.cli import (
+    augmenting,
+    checking,
+    comparing,
+    filtering,
+    icons,
+    making,
+    preprocess,
+    preview,
+    reporting,
+    scoring,
+    subtypes,
+)
 from robustgen.cli.group import main
 
-__all__ = ["checking", "main", "making", "scoring"]
+__all__ = [
+    "augmenting",
+    "checking",
+    "comparing",
+    "filtering",
+    "icons",
+    "main",
+    "making",
+    "preprocess",
+    "preview",
+    "reporting",
+    "scoring",
+    "subtypes",
+]

@@ -1,0 +1,132 @@
+"""A `Calibration` or `Proposal` as text, JSON, CSV, and the YAML that make-c takes."""
+
+import csv
+import io
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from robustgen import pages
+from robustgen.viewing.calibrating import Calibration, Strength
+from robustgen.viewing.matching import TOLERANCE, Match, Proposal
+
+_RULE = "the 2018 draft's rule: about 0.9 at severity 1, for most corruptions about 0.5 at severity 5"
+
+
+def as_text(calibration: Calibration) -> str:
+    """A line for each corruption, a column for each severity."""
+    by_name: dict[str, list[Strength]] = {}
+    for each in calibration.strengths:
+        by_name.setdefault(each.arm.name, []).append(each)
+    levels = sorted({each.arm.level for each in calibration.strengths})
+    width = max(map(len, by_name))
+    lines = [f"MS-SSIM, mean over {calibration.images} images ({pages.plain(calibration.about)})", ""]
+    lines.append(" " * width + "".join(f"{level:8d}" for level in levels))
+    lines += [f"{name:{width}s}" + "".join(f"{s.mean:8.3f}" for s in row) for name, row in by_name.items()]
+    return "\n".join([*lines, "", f"({_RULE})"])
+
+
+def as_json(calibration: Calibration) -> str:
+    """All there is."""
+    content = {
+        "about": calibration.about,
+        "images": calibration.images,
+        "failures": calibration.failures,
+        "strengths": [_strength(each) for each in calibration.strengths],
+    }
+    return json.dumps(content, indent=1)
+
+
+def _strength(strength: Strength) -> dict[str, Any]:
+    arm = strength.arm
+    return {"corruption": arm.name, "severity": arm.level, "ms_ssim": strength.mean, "std": strength.std}
+
+
+def as_csv(calibration: Calibration) -> str:
+    """A line for each corruption and severity."""
+    return _csv(_strength(each) for each in calibration.strengths)
+
+
+def _csv(rows: Iterable[dict[str, Any]]) -> str:
+    buffer, listed = io.StringIO(), [*rows]
+    writer = csv.DictWriter(buffer, listed[0].keys(), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(listed)
+    return buffer.getvalue().removesuffix("\n")
+
+
+# --- a proposal ----------------------------------------------------------------------------------
+
+
+def proposal_as_text(proposal: Proposal) -> str:
+    """A line for each corruption and severity."""
+    return "\n".join([*_about(proposal), "", *_matches(proposal.matches)])
+
+
+def _about(proposal: Proposal) -> list[str]:
+    missed = [each.arm.folder for each in proposal.matches if not each.gap.closed]
+    counted = f"{len(proposal.matches) - len(missed)} of {len(proposal.matches)} targets reached"
+    return [
+        f"Constants for images of {proposal.size} x {proposal.size} pixels.",
+        f"MS-SSIM ({proposal.scales} scales), mean over {proposal.images} images of "
+        f"{pages.plain(proposal.dataset)}, seed {proposal.seed}:",
+        "target at 224 pixels with the published constants, and what these reach at the new size.",
+        f"{counted}, to within {TOLERANCE} or, where images are corrupted at random, one standard error.",
+        *([f"Not reached: {', '.join(missed)}."] * bool(missed)),
+        *([f"{proposal.enlarged} of the images are smaller and were enlarged."] * bool(proposal.enlarged)),
+    ]
+
+
+def _matches(matches: Iterable[Match]) -> list[str]:
+    lines = [f"{'':22s} target reached  within  how"]
+    for each in matches:
+        end = "" if each.gap.closed else ", NOT REACHED"
+        figures = f"{each.target:6.3f}  {each.reached:6.3f}  {each.gap.slack:6.3f}"
+        lines.append(f"{each.arm.folder:22s} {figures}  {each.way}{end}")
+    return lines
+
+
+def _match(match: Match) -> dict[str, Any]:
+    return {
+        "corruption": match.arm.name,
+        "severity": match.arm.level,
+        "target": match.target,
+        "reached": match.reached,
+        "within": match.gap.slack,
+        "closed": match.gap.closed,
+        "way": match.way,
+    }
+
+
+def proposal_as_json(proposal: Proposal) -> str:
+    """All there is."""
+    content = {
+        name: getattr(proposal, name)
+        for name in ("dataset", "size", "scales", "images", "enlarged", "seed", "failures")
+    }
+    matches = [_match(each) | {"parameters": each.constants} for each in proposal.matches]
+    return json.dumps(content | {"matches": matches}, indent=1)
+
+
+def proposal_as_csv(proposal: Proposal) -> str:
+    """A line for each corruption and severity."""
+    return _csv(_match(each) for each in proposal.matches)
+
+
+def proposal_as_yaml(proposal: Proposal) -> bytes:
+    """A config for make-c: the constants under `parameters`, and how they came about as comments."""
+    lines = [*_about(proposal), "", *_matches(proposal.matches), ""]
+    lines += ["robustgen make-c --config THIS --source FOLDER takes the images as they are (edition folder)."]
+    written = [f"# {line}".rstrip() for line in lines] + ["edition: folder", "parameters:"]
+    name = ""
+    for match in proposal.matches:
+        written += [f"  {match.arm.name}:"] * (match.arm.name != name)
+        name = match.arm.name
+        values = ", ".join(f"{key}: {_number(value)}" for key, value in match.constants.items())
+        written.append(f"    {match.arm.level}: {{{values}}}")
+    return ("\n".join(written) + "\n").encode("utf-8", "backslashreplace")
+
+
+def _number(value: float) -> str:
+    """`value` without an exponent, which YAML would take for text."""
+    return str(value) if isinstance(value, int) else f"{value:.10f}".rstrip("0") + "0" * (value == int(value))

@@ -1,0 +1,129 @@
+"""The constants of a corruption as functions of one number, made from nothing but the published tables.
+
+One family moves all constants together as the authors moved them from one published image size to the next;
+another moves them towards the neighbouring severities. `matching` looks for the number that fits.
+"""
+
+import dataclasses
+import math
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from robustgen.corruptions import CORRUPTIONS
+from robustgen.editions import nearest_scale
+from robustgen.registry import SCALES, Operation
+
+PUBLISHED_SIZE: Final = 224
+# How far to look beyond the guess, in multiples of the way from the published size to it.
+_OUTWARDS: Final = (2, -1, 4, -3, 8, -7)
+_SEVERITIES_AWAY: Final = (0.0, 0.25, -0.25, 0.5, -0.5, 1.0, -1.0, 1.5, -1.5, 2.0, -2.0)
+
+Constants = dict[str, float]
+
+
+@dataclass(frozen=True)
+class Family:
+    """Constants that depend on one number.
+
+    Attributes
+    ----------
+    way : str
+        What the number stands for.
+    at : callable
+        Number to constants.
+    places : tuple of float
+        The numbers to try, the most likely first.
+    """
+
+    way: str
+    at: Callable[[float], Constants]
+    places: tuple[float, ...]
+
+
+def numeric(parameters: Any) -> Constants:
+    """The constants among the fields of a parameter object: its numbers."""
+    fields = dataclasses.asdict(parameters).items()
+    return {name: value for name, value in fields if isinstance(value, (int, float))}
+
+
+def families(name: str, level: int, size: int) -> list[Family]:
+    """The ways to change the constants of one corruption and severity for images of `size` pixels."""
+    operation = CORRUPTIONS[name]
+    found = (_by_size(operation, level, size), _by_severity(operation, level, size))
+    return [each for each in found if each]
+
+
+def _by_size(operation: Operation, level: int, size: int) -> Family | None:
+    """As from one published size to the next; None where these have the same constants."""
+    low, high = _neighbours(size)
+    first, last = (operation.parameters(level, scale) for scale in (low, high))
+    if first == last:
+        return None
+    guess = math.log(size / low) / math.log(high / low)
+    # From 224 pixels on, the published constants come first: they may match as they are.
+    start = (0.0, guess) if low == PUBLISHED_SIZE else (guess, 0.0, 1.0)
+    places = start + tuple(factor * guess for factor in _OUTWARDS)
+    return Family(f"sizes {low} to {high}", lambda place: between(first, last, place), places)
+
+
+def _by_severity(operation: Operation, level: int, size: int) -> Family | None:
+    """Towards the neighbouring severities; None where these are of another sort."""
+    scale = min(nearest_scale(size), PUBLISHED_SIZE)
+    rows = [operation.parameters(each, scale) for each in operation.levels]
+    first, last = _alike(rows, level)
+    if first == last:
+        return None
+    places = tuple(level + away for away in _SEVERITIES_AWAY)
+    kin = rows[first - 1 : last]
+    return Family("severities", lambda place: _on_the_way(kin, place - first), places)
+
+
+def _neighbours(size: int) -> tuple[int, int]:
+    """The published sizes on both sides of `size`, or the two nearest; from 224 on always the two largest."""
+    ordered = sorted(SCALES)
+    place = min(max(bisect_right(ordered, size) - 1, 0), len(ordered) - 2)
+    return ordered[place], ordered[place + 1]
+
+
+def _alike(rows: Sequence[Any], level: int) -> tuple[int, int]:
+    """The first and last severity of those around `level` that have their zeros in the same places.
+
+    A constant that is zero switches something off, as mud in spatter: there is nothing in between.
+    """
+
+    def zeros(each: int) -> list[str]:
+        return [name for name, value in numeric(rows[each - 1]).items() if not value]
+
+    first = last = level
+    while first > 1 and zeros(first - 1) == zeros(level):
+        first -= 1
+    while last < len(rows) and zeros(last + 1) == zeros(level):
+        last += 1
+    return first, last
+
+
+def _on_the_way(rows: Sequence[Any], place: float) -> Constants:
+    """The constants at `place`, counted from 0, of a row of parameter objects, or beyond its ends."""
+    first = min(max(math.floor(place), 0), len(rows) - 2)
+    return between(rows[first], rows[first + 1], place - first)
+
+
+def between(low: Any, high: Any, place: float) -> Constants:
+    """Constants on the way from the parameter object `low` (place 0) to `high` (place 1), and beyond.
+
+    Positive numbers move by equal factors, others by equal steps; floats keep four digits, whole numbers are
+    rounded and stay at least 1 if they were.
+    """
+    whole = {field.name for field in dataclasses.fields(low) if field.type is int}
+    ends = numeric(low), numeric(high)
+    return {name: _moved(ends[0][name], ends[1][name], place, whole=name in whole) for name in ends[0]}
+
+
+def _moved(low: float, high: float, place: float, *, whole: bool) -> float:
+    positive = low > 0 and high > 0
+    value = low * (high / low) ** place if positive else max(0.0, low + (high - low) * place)
+    if whole:
+        return max(round(value), int(min(low, high) >= 1))
+    return float(f"{value:.4g}")
