@@ -1,19 +1,14 @@
 """Self-contained HTML pages: templates filled in, pictures inside, nothing fetched from elsewhere."""
 
 import base64
-import secrets
-from contextlib import suppress
 from functools import cache
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-from robustgen.errors import OutputError
 from robustgen.image import Rgb, encode_jpeg
-from robustgen.storage import rename
 
 
 @cache
@@ -51,23 +46,3 @@ def picture(image: Rgb, quality: int = 80) -> Markup:
 def plain(text: object) -> str:
     """`text` with all that cannot be seen, line breaks and marks that turn text around too, as escapes."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in str(text))
-
-
-def write_page(path: Path, page: bytes) -> None:
-    """Write `page` to `path` by way of a temporary name beside it.
-
-    Raises
-    ------
-    OutputError
-        It cannot be written.
-    """
-    temporary = path.with_name(f".{secrets.token_hex(8)}.tmp")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_bytes(page)
-        rename(temporary, path)
-    except OSError as error:
-        raise OutputError(f"{path}: {error.strerror or error}") from error
-    finally:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)

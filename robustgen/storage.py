@@ -8,8 +8,11 @@ import hashlib
 import itertools
 import os
 import secrets
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
+
+from robustgen.errors import OutputError
 
 STATE = ".robustgen"
 SUMS, FRAMES, MANIFEST, ERRORS = "SHA256SUMS", "FRAMES.SHA256", "dataset.json", "errors.jsonl"
@@ -72,6 +75,26 @@ def write_whole(root: Path, path: str, data: bytes, *, durable: bool = False) ->
         Path(temporary).unlink(missing_ok=True)
         raise
     return Written(path, len(data), hashlib.sha256(data).hexdigest())
+
+
+def save(path: Path, data: bytes, called: str = "") -> None:
+    """Write a file of the user's choosing, whole or not at all; messages say what it is `called`.
+
+    Raises
+    ------
+    OutputError
+        It cannot be written.
+    """
+    temporary = path.with_name(f".{_OWN}-{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_bytes(data)
+        temporary.replace(path)
+    except OSError as error:
+        raise OutputError(f"{called or path}: {error.strerror or error}") from error
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
 
 
 def rename(temporary: str | Path, target: str | Path) -> None:

@@ -14,7 +14,6 @@ import json
 import os
 import pickle
 import platform
-import resource
 import subprocess
 import sys
 import tempfile
@@ -163,12 +162,23 @@ def make_p(folder: Path) -> dict[str, object]:
     return {"ratio_to_x264": float(totals[0] / totals[1]), "ratios_to_x264": ratios}
 
 
+# ru_maxrss of a child begins with what its parent held when it was started; this does not.
+MEASURED = """
+import atexit, re
+from robustgen.cli import main
+status = lambda: open("/proc/self/status").read()
+atexit.register(lambda: print("peak", re.search(r"VmHWM:\\s+(\\d+)", status())[1]))
+main()
+"""
+
+
 def peak_memory() -> dict[str, float]:
     """Peak resident megabytes of a whole make-c process with one worker."""
-    command = [sys.executable, "-m", "robustgen", "make-c", "--dataset", "demo", "--jobs", "1"]
     with tempfile.TemporaryDirectory() as folder:
-        subprocess.run([*command, "--limit", "4", "--output", folder + "/m"], check=True, capture_output=True)
-    return {"peak_memory_mb": resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1000}
+        arguments = ["make-c", "--dataset", "demo", "--jobs", "1", "--output", f"{folder}/m"]
+        command = [sys.executable, "-c", MEASURED, *arguments]
+        said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return {"peak_memory_mb": int(said.split()[-1]) / 1000}
 
 
 def start_up() -> dict[str, float]:

@@ -11,10 +11,10 @@ from digits import PLAIN, put_folder, put_model
 from helpers import cifar_folder, cli, cli_error, errors_of, photo, pixels_of, put_photo, tree
 from PIL import Image
 
-from robustgen import preprocessing
 from robustgen.clahe import Clahe, clahe
 from robustgen.datasets import open_dataset
 from robustgen.errors import ArgumentTypeError, ConfigError
+from robustgen.evaluation import preprocessing
 from robustgen.image import encode_jpeg
 
 IMAGES = 30

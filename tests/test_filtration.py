@@ -12,8 +12,8 @@ from helpers import cli, cli_error, errors_of, tree
 from onnx import TensorProto, helper, numpy_helper
 from PIL import Image
 
-from robustgen import models
 from robustgen.errors import ArgumentError, ImageError
+from robustgen.evaluation import models
 from robustgen.filtration import crops, funnel, reviewing
 from robustgen.filtration.funnel import Opinions, Step
 

@@ -22,8 +22,8 @@ from digits import (
 from helpers import cli, cli_error, pixels_of, tree
 from PIL import Image
 
-from robustgen import models, predicting, preprocessing
 from robustgen.datasets import open_dataset
+from robustgen.evaluation import models, predicting, preprocessing
 from robustgen.predictions import write
 from robustgen.video import read_sequence
 

@@ -23,51 +23,66 @@ def module_name(path):
 MODULES = {module_name(path): ast.parse(path.read_text()) for path in PACKAGE.rglob("*.py")}
 
 
-# Lowest first. A module imports from lower layers only; "corruptions" alone is the package's __init__.
+# The core, lowest first: a module imports from lower layers only. "corruptions" alone is its __init__.
 LAYERS = [
-    {"__init__", "errors", "kernels", "viewing"},
-    {"opencv", "metrics", "sources", "storage", "viewing.equivalence"},
-    {"image", "video", "journal", "icons", "icons.packages"},
-    {"effects", "outcomes", "registry", "versions", "pages", "viewing.sheets", "viewing.similarity", "clahe"},
-    {"editions", "corruptions.noise", "viewing.terminal", "corruptions.blur", "corruptions.weather", "corruptions.digital"},
+    {"__init__", "errors", "kernels"},
+    {"opencv", "metrics", "sources", "storage"},
+    {"image", "video", "journal", "charts"},
+    {"effects", "outcomes", "registry", "versions", "pages", "clahe"},
+    {"editions", "corruptions.noise", "corruptions.blur", "corruptions.weather", "corruptions.digital"},
     {"augmentations", "augmentations.augmix"},
     {"corruptions", "perturbations.noise", "perturbations.blur"},
     {"perturbations.weather", "perturbations.digital"},
     {"perturbations"},
     {"api", "plan", "training"},
     {"config", "sinks", "datasets"},
-    {"listing", "build", "ledger", "manifest", "viewing.pairing", "viewing.families", "icons.choosing"},
-    {"runner", "viewing.previewing", "viewing.comparing", "viewing.calibrating", "augmentations.making", "icons.making", "equalising", "subtypes.wordnet"},
-    {"verifying", "viewing.comparison_report", "viewing.matching", "preprocessing", "baselines", "tables"},
-    {"predictions", "models", "viewing.calibration_report", "viewing.sampling", "subtypes", "subtypes.splitting"},
-    {"predicting", "results", "viewing.summary", "filtration", "filtration.crops", "filtration.funnel", "filtration.reviewing"},
-    {"filtration.panel", "filtration.remembering"},
-    {"filtration.rules"},
-    {"filtration.filtering"},
-    {"filtration.accepting"},
-    {"reporting"},
-    {"scoring", "plotting"},
-    {"cli.group"},
-    {"cli.making", "cli.preview", "cli.comparing", "cli.reporting", "cli.scoring", "cli.subtypes", "cli.checking", "cli.filtering"},
-    {"cli.augmenting", "cli.icons", "cli.preprocess"},
-    {"cli"},
-    {"__main__"},
+    {"listing", "build", "ledger", "manifest", "predictions"},
+    {"runner"},
 ]
+# What stands upon the core, each with what else it may import.
+FEATURES = {
+    "augmentations.making": set(),
+    "equalising": set(),
+    "evaluation": set(),
+    "filtration": {"evaluation"},
+    "icons": set(),
+    "subtypes": set(),
+    "viewing": set(),
+    "verifying": {"augmentations.making", "equalising", "icons"},
+    "cli": {
+        "augmentations.making",
+        "equalising",
+        "evaluation",
+        "filtration",
+        "icons",
+        "subtypes",
+        "viewing",
+        "verifying",
+    },
+    "__main__": {"cli"},
+}
 # The one module that may import a library.
 OWNERS = {
     "cv2": {"opencv"},
     "numba": {"kernels"},
     "wand": {"effects"},
     "joblib": {"runner"},
-    "tqdm": {"runner", "predicting", "viewing.comparing", "viewing.calibrating", "subtypes.splitting", "filtration.filtering"},
+    "tqdm": {
+        "runner",
+        "evaluation.predicting",
+        "filtration.filtering",
+        "subtypes.splitting",
+        "viewing.calibrating",
+        "viewing.comparing",
+    },
     "distributed": {"runner"},
     "click": {name for name in MODULES if name.startswith("cli.")},
     "jinja2": {"pages"},
     "yaml": {"config"},
     "pydantic": {"augmentations.making", "config", "equalising", "icons.making"},
     "av": {"video"},
-    "onnxruntime": {"models"},
-    "matplotlib": {"plotting"},
+    "onnxruntime": {"evaluation.models"},
+    "matplotlib": {"charts"},
     "skimage": set(),
     "imagecorruptions": set(),
 }
@@ -92,23 +107,45 @@ def own_imports(name):
             yield next((c for c in candidates if c in MODULES), "__init__")
 
 
+def feature(name):
+    """The feature that a module belongs to, or None for one of the core."""
+    return next((each for each in FEATURES if f"{name}.".startswith(f"{each}.")), None)
+
+
 def layer(name):
     found = [level for level, names in enumerate(LAYERS) if name in names]
-    assert len(found) == 1, f"robustgen.{name} must have one place in LAYERS (tests/test_structure.py)"
+    assert len(found) == 1, f"robustgen.{name} must have one place in LAYERS or FEATURES"
     return found[0]
 
 
-def test_layers_name_only_modules_that_there_are():
-    assert {name for names in LAYERS for name in names} <= set(MODULES)
+CORE = [name for name in MODULES if not feature(name)]
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_modules_import_from_lower_layers_only(name):
+def test_the_lists_name_only_what_there_is():
+    assert {name for names in LAYERS for name in names} == set(CORE)
+    assert {feature(name) for name in MODULES} - {None} == set(FEATURES)
+
+
+@pytest.mark.parametrize("name", CORE)
+def test_the_core_imports_from_lower_layers_only(name):
     if name == "__init__":
         assert set(own_imports(name)) == {"api", "video"}  # for type checkers; loaded on first use
         return
-    upwards = {(name, other) for other in own_imports(name) if layer(other) >= layer(name)}
-    assert not upwards
+    assert not {(name, other) for other in own_imports(name) if feature(other) or layer(other) >= layer(name)}
+
+
+@pytest.mark.parametrize("name", sorted(set(MODULES) - set(CORE)))
+def test_features_import_the_core_and_what_they_are_allowed(name):
+    allowed = {None, feature(name)} | FEATURES[feature(name)]
+    assert not {(name, other) for other in own_imports(name) if feature(other) not in allowed}
+
+
+def test_there_is_no_circle_of_imports():
+    graph = {name: set(own_imports(name)) - {"__init__"} for name in MODULES}
+    while leaves := [name for name, others in graph.items() if not others & graph.keys()]:
+        for name in leaves:
+            del graph[name]
+    assert not graph
 
 
 @pytest.mark.parametrize("library", OWNERS)
@@ -124,7 +161,21 @@ def loaded_by(code):
     return set(done.stdout.splitlines())
 
 
-COMMANDS = ("", "make-c", "make-p", "make-augmix", "preview", "make-subtypes", "preprocess", "predict", "score", "report", "compare", "calibrate", "list")
+COMMANDS = (
+    "",
+    "make-c",
+    "make-p",
+    "make-augmix",
+    "preview",
+    "make-subtypes",
+    "preprocess",
+    "predict",
+    "score",
+    "report",
+    "compare",
+    "calibrate",
+    "list",
+)
 HELP = "from robustgen.cli import main; main([{}'--help'], standalone_mode=False)"
 
 

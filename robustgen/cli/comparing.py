@@ -53,7 +53,7 @@ def compare(a: Path, b: Path, layout: str, report: Path | None, **flags: Any) ->
 
     Exits with 0 if nothing differs and nothing is missing, with 1 otherwise.
     """
-    from robustgen import config, pages
+    from robustgen import config, storage
     from robustgen.viewing import comparing, comparison_report
 
     _check_file("--report", report)
@@ -70,7 +70,7 @@ def compare(a: Path, b: Path, layout: str, report: Path | None, **flags: Any) ->
     }
     click.echo(layouts[layout](found))
     if report:
-        pages.write_page(report, comparison_report.as_page(found))
+        storage.save(report, comparison_report.as_page(found), f"--report {report}")
         click.echo(shown(report), err=True)
     sys.exit(0 if found.equivalent else 1)
 
@@ -106,11 +106,11 @@ def calibrate(
     Without --dataset, --config or --source on photographs that are carried along.
     """
     _check_calibration(flags, plot, for_size, output)
-    from robustgen import plotting
+    from robustgen import charts
     from robustgen.viewing import calibrating
 
     if plot:
-        plotting.check(plot)
+        charts.check(plot)
     config = _config(flags)
     if for_size is not None:
         _propose(config, for_size, sample, layout, output)
@@ -121,7 +121,7 @@ def calibrate(
     layouts = {"table": report.as_text, "json": report.as_json, "csv": report.as_csv}
     click.echo(layouts[layout](measured))
     if plot:
-        plotting.plot_strengths(measured, plot)
+        report.plot(measured, plot)
         click.echo(shown(plot), err=True)
     _end(measured.failures)
 
@@ -150,7 +150,7 @@ def _config(flags: dict[str, Any]) -> "Config":
 
 
 def _propose(config: "Config", size: int, sample: int, layout: str, output: Path | None) -> None:
-    from robustgen import pages
+    from robustgen import storage
     from robustgen.viewing import calibration_report as report
     from robustgen.viewing import matching
 
@@ -162,7 +162,7 @@ def _propose(config: "Config", size: int, sample: int, layout: str, output: Path
     }
     click.echo(layouts[layout](proposal))
     if output:
-        pages.write_page(output, report.proposal_as_yaml(proposal))
+        storage.save(output, report.proposal_as_yaml(proposal), f"--output {output}")
         click.echo(shown(output), err=True)
     _end(proposal.failures)
 

@@ -74,17 +74,18 @@ def _write(
     severity: int | None,
 ) -> "Rgb":
     """Draw, write, and return what was drawn; of an animation its first frame."""
+    from robustgen.storage import save
     from robustgen.viewing import previewing, sheets
 
     suffix = output.suffix.lower()
     if animate:
         moving = previewing.animation(subject, cell)
-        previewing.save(output, previewing.animated(moving, suffix, quality))
+        save(output, previewing.animated(moving, suffix, quality), f"--output {output}")
         first: Rgb = moving[0]
         return first
     frames, cell = frames or previewing.FRAMES, cell or sheets.CELL
     sheet = previewing.drawn(subject, grid=grid, frames=frames, cell=cell)
-    previewing.save(output, sheets.encoded(sheet, suffix, quality))
+    save(output, sheets.encoded(sheet, suffix, quality), f"--output {output}")
     return sheet
 
 

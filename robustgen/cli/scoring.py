@@ -29,7 +29,7 @@ from robustgen.cli.group import in_time, main, shown
 @click.option("--overwrite", is_flag=True, help="Remove other predictions from the output.")
 def predict(dataset: Path, model: Path, output: Path, **flags: Any) -> None:
     """Run an ONNX model over DATASET, an output of make-c or make-p, and keep what it predicts."""
-    from robustgen import models, predicting
+    from robustgen.evaluation import models, predicting
 
     own = {name: flags.pop(name) for name in ("mean", "std", "scale", "layout", "size", "classes", "clahe")}
     flags |= {"threads": flags["threads"] or 0, "provider": flags["provider"] or models.CPU}
@@ -58,10 +58,11 @@ def predict(dataset: Path, model: Path, output: Path, **flags: Any) -> None:
 )
 def score(predictions: tuple[Path, ...], layout: str, plot: Path | None, **flags: Any) -> None:
     """Print the papers' tables for PREDICTIONS, a folder for each model."""
-    from robustgen import plotting, scoring
+    from robustgen import charts
+    from robustgen.evaluation import plotting, scoring
 
     if plot:
-        plotting.check(plot)
+        charts.check(plot)
     report = scoring.score(predictions, **flags)
     click.echo(report.rendered(layout))
     for note in report.notes:

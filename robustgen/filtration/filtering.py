@@ -21,6 +21,7 @@ import numpy as np
 from tqdm import tqdm
 
 from robustgen.errors import ImageError, OutputError, RobustgenError, SourceError, WriteError
+from robustgen.evaluation.models import runtime_version
 from robustgen.filtration import reviewing
 from robustgen.filtration.funnel import Opinions, left_after
 from robustgen.filtration.panel import Choices, Crops, Panel, open_panel
@@ -28,7 +29,6 @@ from robustgen.filtration.remembering import FILE, Memory
 from robustgen.filtration.rules import Case, Rule, folder_of
 from robustgen.ledger import exclusive
 from robustgen.manifest import read_object
-from robustgen.models import runtime_version
 from robustgen.sources import ImageFolder
 from robustgen.storage import ERRORS, STATE, file_digest, rename, temporary_folder, write_whole
 

@@ -1,12 +1,15 @@
-"""A `Calibration` or `Proposal` as text, JSON, CSV, and the YAML that make-c takes."""
+"""A `Calibration` or `Proposal` as text, JSON, CSV, a chart, and the YAML that make-c takes."""
 
 import csv
 import io
 import json
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from robustgen import pages
+from robustgen.charts import COLOURS, chart
+from robustgen.registry import CATEGORIES
 from robustgen.viewing.calibrating import Calibration, Strength
 from robustgen.viewing.matching import TOLERANCE, Match, Proposal
 
@@ -53,6 +56,35 @@ def _csv(rows: Iterable[dict[str, Any]]) -> str:
     writer.writeheader()
     writer.writerows(listed)
     return buffer.getvalue().removesuffix("\n")
+
+
+def plot(calibration: Calibration, path: Path) -> None:
+    """Draw MS-SSIM against severity, a panel for each category, into a PNG, SVG or PDF file.
+
+    Raises
+    ------
+    OutputError
+        The file cannot be written.
+    """
+    chart(path, lambda figure: _draw_strengths(figure, calibration))
+
+
+def _draw_strengths(figure: Any, calibration: Calibration) -> None:
+    panels = figure.subplots(1, len(CATEGORIES), sharey=True)
+    for axes, category in zip(panels, CATEGORIES, strict=True):
+        members = [each for each in calibration.strengths if each.category == category]
+        for i, name in enumerate(dict.fromkeys(each.arm.name for each in members)):
+            points = [(each.arm.level, each.mean) for each in members if each.arm.name == name]
+            label = name.replace("_", " ")
+            axes.plot(*zip(*points, strict=True), color=COLOURS[i], marker="o", markersize=4, label=label)
+        # What the 2018 draft wants at severity 1, and for most at severity 5.
+        for level, wanted in ((1, 0.9), (5, 0.5)):
+            axes.plot(level, wanted, "x", color="grey", markersize=9)
+        axes.set(title=category.capitalize(), xlabel="Severity", ylim=(0, 1.02), xticks=range(1, 6))
+        axes.grid(alpha=0.3)
+        if axes.get_legend_handles_labels()[1]:
+            axes.legend(frameon=False, fontsize=8, loc="lower left")
+    panels[0].set_ylabel("MS-SSIM to the clean image")
 
 
 # --- a proposal ----------------------------------------------------------------------------------

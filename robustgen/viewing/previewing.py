@@ -1,7 +1,6 @@
 """What `robustgen preview` shows: one image, and the very pixels that make-c or make-p would make of it."""
 
 import math
-import os
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -275,23 +274,3 @@ def check_output(path: Path, animate: bool) -> None:
         raise OutputError(f"--output {path}: must end in {', '.join(known)}{hint}")
     if path.is_dir():
         raise OutputError(f"--output {path}: is a folder")
-
-
-def save(path: Path, data: bytes) -> None:
-    """Write `data` to `path`, whole or not at all.
-
-    Raises
-    ------
-    OutputError
-        It cannot be written.
-    """
-    temporary = path.with_name(f".preview-{os.getpid()}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_bytes(data)
-        temporary.replace(path)
-    except OSError as error:
-        raise OutputError(f"--output {path}: {error.strerror}") from error
-    finally:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)

@@ -14,10 +14,10 @@ from robustgen import metrics
 from robustgen.datasets import Dataset, open_dataset
 from robustgen.errors import OutputError, SourceError
 from robustgen.image import Rgb
-from robustgen.pages import render, write_page
+from robustgen.pages import render
 from robustgen.plan import CLEAN, Arm, Kind, operations
 from robustgen.registry import CATEGORIES
-from robustgen.storage import ERRORS, MANIFEST
+from robustgen.storage import ERRORS, MANIFEST, save
 from robustgen.viewing.sampling import FRAMES, Sample, View, look_at
 
 TITLES: Final[Mapping[Kind, str]] = {"c": "ImageNet-C", "p": "ImageNet-P"}
@@ -199,7 +199,7 @@ def report(root: Path, output: Path | None = None, images: int = 3) -> tuple[Pat
     if path.is_dir():
         raise OutputError(f"{path}: is a folder")
     page = render("report.html", summary=summarise(root, images))
-    write_page(path, page)
+    save(path, page)
     return path, len(page)
 
 

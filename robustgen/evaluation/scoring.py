@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from robustgen.baselines import ALEXNET, Baseline, read_baseline
 from robustgen.datasets import difference, open_dataset
 from robustgen.errors import ArgumentError, ConfigError, SourceError
+from robustgen.evaluation.baselines import ALEXNET, Baseline, read_baseline
+from robustgen.evaluation.reporting import COMMON, Measure, Report
+from robustgen.evaluation.results import Scores, read_scores
 from robustgen.plan import CLEAN
 from robustgen.predictions import ABOUT, Predictions, named, open_predictions
-from robustgen.reporting import COMMON, Measure, Report
-from robustgen.results import Scores, read_scores
 
 _IMAGENET_CLASSES: Final = 1000
 # Those whose images AlexNet's numbers were measured on, but for the crop.

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from robustgen.datasets import Dataset
 from robustgen.errors import ConfigError, MissingDependencyError
-from robustgen.preprocessing import Layout, Pixels, Preprocessing
+from robustgen.evaluation.preprocessing import Layout, Pixels, Preprocessing
 
 CPU: Final = "CPUExecutionProvider"
 _DTYPES: Final = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(double)": np.float64}

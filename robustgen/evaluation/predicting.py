@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from robustgen import predictions
-from robustgen import preprocessing as presets
 from robustgen.datasets import EQUALISED, Dataset, Tree, difference, noun, open_dataset
 from robustgen.errors import (
     ConfigError,
@@ -29,8 +28,9 @@ from robustgen.errors import (
     SourceError,
     WriteError,
 )
+from robustgen.evaluation import preprocessing as presets
+from robustgen.evaluation.models import CPU, Classifier, Model
 from robustgen.metrics import top_classes
-from robustgen.models import CPU, Classifier, Model
 from robustgen.plan import Arm
 from robustgen.predictions import ABOUT, PredictionFile, Saved
 from robustgen.storage import STATE, file_digest, temporary_folder, write_whole
