@@ -425,14 +425,14 @@ def test_any_program_can_write_the_same_files(folder_c, model, tmp_path):
 
 
 def recipe():
-    readme = (Path(__file__).parent.parent / "README.md").read_text()
+    readme = (Path(__file__).parent.parent / "docs" / "scoring.md").read_text()
     (code,) = re.findall(r"```python\n(import torch\n.*?)```", readme, re.DOTALL)
     return code
 
 
 def test_the_pytorch_recipe_is_short_and_valid():
     assert len(recipe().splitlines()) <= 15
-    compile(recipe(), "README.md", "exec")
+    compile(recipe(), "scoring.md", "exec")
 
 
 @pytest.mark.parametrize("kind", ["c", "p"])

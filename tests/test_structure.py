@@ -2,6 +2,7 @@
 
 import ast
 import dataclasses
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 import robustgen
 from robustgen import CORRUPTIONS, PERTURBATIONS
+from robustgen.cli import main
 from robustgen.registry import SCALES
 
 PACKAGE = Path(robustgen.__file__).parent
@@ -177,6 +179,14 @@ COMMANDS = (
     "list",
 )
 HELP = "from robustgen.cli import main; main([{}'--help'], standalone_mode=False)"
+
+
+def test_the_help_lists_every_command():
+    done = subprocess.run(
+        [sys.executable, "-m", "robustgen", "--help"], capture_output=True, text=True, check=True
+    )
+    listed = re.findall(r"^  ([a-z-]+)  +\S", done.stdout, re.MULTILINE)
+    assert sorted(listed) == sorted(main.commands)
 
 
 @pytest.mark.parametrize(

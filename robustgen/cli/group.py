@@ -10,8 +10,42 @@ from robustgen import __version__
 from robustgen.errors import RobustgenError
 
 
+# What `robustgen --help` lists, and in which order.
+_SECTIONS = {
+    "Make and check": {
+        "make-c": "Write ImageNet-C: corrupted copies of every image.",
+        "make-p": "Write ImageNet-P: perturbation sequences.",
+        "verify": "Check every file of an output.",
+        "list": "List corruptions, perturbations, editions, data sets.",
+    },
+    "See": {
+        "preview": "Draw an image with all its corruptions on one sheet.",
+        "report": "Write an HTML page about a finished set.",
+        "compare": "Tell whether two sets are equivalent.",
+        "calibrate": "Measure how strong every corruption is.",
+    },
+    "Score": {
+        "predict": "Run an ONNX model over a set.",
+        "score": "Print the papers' tables for predictions.",
+    },
+    "The rest of the family": {
+        "make-augmix": "Write AugMix copies of training images.",
+        "filter-a": "Find images in the manner of ImageNet-A.",
+        "filter-o": "Find images in the manner of ImageNet-O.",
+        "make-icons": "Write icons of several styles, as Icons-50.",
+        "make-subtypes": "List seen and unseen subtypes of broad types.",
+        "preprocess": "Put a whole set through CLAHE.",
+    },
+}
+
+
 class _Group(click.Group):
     """Turns robustgen's own errors into one line and their exit status."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for title, commands in _SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([*commands.items()], col_spacing=4)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
