@@ -185,7 +185,7 @@ def test_the_help_lists_every_command():
     done = subprocess.run(
         [sys.executable, "-m", "robustgen", "--help"], capture_output=True, text=True, check=True
     )
-    listed = re.findall(r"^  ([a-z-]+)  +\S", done.stdout, re.MULTILINE)
+    listed = re.findall(r"^  ([a-z][a-z-]*)  +\S", done.stdout, re.MULTILINE)
     assert sorted(listed) == sorted(main.commands)
 
 

@@ -9,7 +9,6 @@ import click
 from robustgen import __version__
 from robustgen.errors import RobustgenError
 
-
 # What `robustgen --help` lists, and in which order.
 _SECTIONS = {
     "Make and check": {
