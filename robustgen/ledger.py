@@ -233,22 +233,27 @@ class Ledger:
         """
         folders = frozenset(arm.folder for arm in arms)
         known: dict[frozenset[str], frozenset[str]] = {}
+        outdated: dict[str, set[str]] = {}
         for receipt in read_journals(self._state):
+            paths = {written.path for files in receipt.files.values() for written in files}
             if sizes.get(receipt.key, receipt.size) != receipt.size:
-                self._remove_outdated(receipt)
+                self._done.pop(receipt.key, None)
+                outdated.setdefault(receipt.key, set()).update(paths)
             elif receipt.key in sizes:
+                # What was made anew since then lies in the same places.
+                outdated.get(receipt.key, set()).difference_update(paths)
                 before = self._done.get(receipt.key, (0, frozenset()))[1]
                 there = {f for f in folders & receipt.files.keys() if self._holds(receipt.files[f])}
                 now = frozenset((before - receipt.files.keys()) | there)
                 # Most images have the same set; one object serves them all.
                 self._done[receipt.key] = receipt.size, known.setdefault(now, now)
+        self._remove_outdated(outdated.values())
 
-    def _remove_outdated(self, receipt: Receipt) -> None:
-        """Remove what was made of an image that has changed since, as it may not be made again."""
-        self._done.pop(receipt.key, None)
+    def _remove_outdated(self, outdated: Iterable[set[str]]) -> None:
+        """Remove what was made of images that have changed since, as it may not be made again."""
         if not self.shard and "npy" not in str(self.settings["output"].get("format")):
-            for written in (w for files in receipt.files.values() for w in files):
-                (self.root / written.path).unlink(missing_ok=True)
+            for path in (path for paths in outdated for path in paths):
+                (self.root / path).unlink(missing_ok=True)
 
     def _holds(self, files: list[Written]) -> bool:
         return all(self.sink.holds(self.root, written) for written in files)

@@ -247,6 +247,22 @@ def test_a_changed_source_image_is_made_again(copied, tmp_path, undisturbed):
     assert made["fog/1/cat/a.JPEG"] != undisturbed["fog/1/cat/a.JPEG"]
 
 
+def test_a_changed_source_image_is_made_again_once(copied, tmp_path):
+    def images():
+        return {name: data for name, data in tree(tmp_path / "out").items() if name.endswith(".JPEG")}
+
+    before = (copied / "cat/a.JPEG").read_bytes()
+    make_c(copied, tmp_path / "out", *FEW)
+    first = images()
+    put_photo(copied / "cat/a.JPEG", height=48, seed=9)
+    make_c(copied, tmp_path / "out", *FEW)
+    assert "nothing to do" in make_c(copied, tmp_path / "out", *FEW).stdout
+    (copied / "cat/a.JPEG").write_bytes(before)
+    assert make_c(copied, tmp_path / "out", *FEW).stdout.startswith("7 images in ")
+    assert "nothing to do" in make_c(copied, tmp_path / "out", *FEW).stdout
+    assert images() == first
+
+
 # --- killed in the middle ------------------------------------------------------------------------
 
 
