@@ -142,7 +142,7 @@ def augmix(
     depth : int
         Operations in each chain, 1 to 100; -1 draws 1, 2 or 3 for each.
     alpha : float
-        0.01 to 1000: of the Dirichlet and Beta distributions of the weights; 1 is uniform.
+        0.1 to 1000: of the Dirichlet and Beta distributions of the weights; 1 is uniform.
     operations : {"augmix", "all"}
         ``"all"`` adds color, contrast, brightness and sharpness, which a model that is to be scored on
         ImageNet-C must not have seen.

@@ -3,6 +3,7 @@
 Hendrycks et al., "AugMix" (ICLR 2020), section 3. PyTorch is imported by the loss alone, when it is called.
 """
 
+import operator
 from collections.abc import Callable, Sequence
 from ctypes import c_uint64
 from multiprocessing.context import get_spawning_popen
@@ -89,7 +90,7 @@ class AugMixDataset:
         return len(self.dataset)
 
     def __getitem__(self, index: int) -> tuple[Views, Any]:
-        place = range(len(self))[index]
+        place = range(len(self))[operator.index(index)]
         image, label = _pair(self.dataset[place], place)
         pixels = as_rgb(image)
         rng = np.random.default_rng((self.seed, self.epoch, place))

@@ -45,11 +45,12 @@ Contender = Callable[[Image.Image, Any], object]
 def timm_module(folder: Path | None) -> ModuleType:
     """timm's auto_augment, without importing the package around it."""
     if folder is None:
-        spec = importlib.util.find_spec("timm")
-        if spec is None or not spec.submodule_search_locations:
-            raise SystemExit("timm is not installed: pip install --no-deps timm, or give --timm FOLDER")
-        folder = Path(spec.submodule_search_locations[0])
-    spec = importlib.util.spec_from_file_location("auto_augment", folder / "data" / "auto_augment.py")
+        package = importlib.util.find_spec("timm")
+        folder = Path(package.origin).parent if package and package.origin else Path("timm")
+    file = folder / "data" / "auto_augment.py"
+    if not file.is_file():
+        raise SystemExit(f"there is no {file}: pip install --no-deps timm, or give its folder by --timm")
+    spec = importlib.util.spec_from_file_location("auto_augment", file)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

@@ -282,7 +282,9 @@ def test_images_may_be_pictures_grey_strided_or_read_only():
     np.testing.assert_array_equal(robustgen.augmix(grey, rng=3), expected)
 
 
-@pytest.mark.parametrize("choices", [{"severity": 0.1}, {"severity": 10}, {"alpha": 0.01}, {"alpha": 1000}])
+@pytest.mark.parametrize(
+    "choices", [{"severity": 0.1}, {"severity": 10}, {"alpha": 0.1, "width": 1}, {"alpha": 1000}]
+)
 @pytest.mark.parametrize("kind", [np.random.default_rng, np.random.RandomState])
 def test_the_ends_of_the_ranges_work(choices, kind):
     parameters, rng = AugMix(operations="all", **choices), kind(0)
@@ -297,9 +299,11 @@ def test_the_ends_of_the_ranges_work(choices, kind):
         ({"severity": 0}, ArgumentError, "severity must be from 0.1 to 10, not 0"),
         ({"severity": 11}, ArgumentError, "severity must be from 0.1 to 10, not 11"),
         ({"severity": float("nan")}, ArgumentError, "severity must be from 0.1 to 10, not nan"),
+        ({"severity": 10**400}, ArgumentError, f"severity must be from 0.1 to 10, not 1{'0' * 400}"),
         ({"severity": "3"}, ArgumentTypeError, "severity must be a number, not str"),
         ({"severity": True}, ArgumentTypeError, "severity must be a number, not bool"),
-        ({"alpha": 0}, ArgumentError, "alpha must be from 0.01 to 1000, not 0"),
+        ({"alpha": 0}, ArgumentError, "alpha must be from 0.1 to 1000, not 0"),
+        ({"alpha": 0.09}, ArgumentError, "alpha must be from 0.1 to 1000, not 0.09"),
         ({"alpha": None}, ArgumentTypeError, "alpha must be a number, not NoneType"),
         ({"width": 0}, ArgumentError, "width must be 1 to 100, not 0"),
         ({"width": 10**9}, ArgumentError, "width must be 1 to 100, not 1000000000"),
@@ -443,7 +447,7 @@ def test_choices_come_from_a_file_too(photos, tmp_path):
         (["--severity", "nan"], "--severity: input should be a finite number, not nan"),
         (["--width", 101], "--width: input should be less than or equal to 100, not 101"),
         (["--depth", 0], "--depth: must be -1 or 1 to 100, not 0"),
-        (["--alpha", 0], "--alpha: input should be greater than or equal to 0.01, not 0.0"),
+        (["--alpha", 0], "--alpha: input should be greater than or equal to 0.1, not 0.0"),
         (["--operations", "every"], "--operations: input should be 'augmix' or 'all', not 'every'"),
         (["--edition", "cifar"], "--edition: unknown edition 'cifar' (did you mean 'cifar-10'?)"),
         (["--config", "x.yaml", "--dataset", "demo"], "give --dataset or --config, not both"),

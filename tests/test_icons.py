@@ -2,11 +2,11 @@
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 import unicodedata
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -230,12 +230,15 @@ def test_of_an_emoji_with_and_without_selector_the_first_in_code_point_order_sta
     assert style.repeated == ("2708-fe0f.png",)
 
 
-def test_a_source_of_several_styles_gives_the_one_of_that_name(tmp_path):
+def test_of_a_source_of_several_styles_one_is_to_be_named(tmp_path):
     datasource(tmp_path, "apple", ["2708"], 1)
     datasource(tmp_path, "google", ["1f600"], 2)
-    assert set(read_style("google", tmp_path).files) == {"1f600"}
-    with pytest.raises(SourceError, match=r"several styles \(apple, google\), none of them called 'other'"):
-        read_style("other", tmp_path)
+    one = tmp_path / "img/apple/64"
+    with pytest.raises(SourceError, match=rf"several styles \(apple, google\); name .* such as {one}"):
+        read_style("google", tmp_path)
+    style = read_style("google", tmp_path / "img/google/64")
+    # What the package says of its licence may be said of another style.
+    assert set(style.files) == {"1f600"} and style.licence == "as supplied"
 
 
 def test_a_folder_of_no_known_layout_is_told_so(tmp_path):
@@ -274,6 +277,12 @@ def test_an_unreadable_picture_is_named(tmp_path, content):
     file = tmp_path / "1f600.png"
     file.write_bytes(content)
     with pytest.raises(ImageError, match=re.escape(str(file))):
+        read_picture(file, tmp_path)
+
+
+def test_a_picture_whose_square_would_fill_the_memory_is_named(tmp_path):
+    file = put(tmp_path / "1f600.png", Image.new("L", (1, 60_000)))
+    with pytest.raises(ImageError, match=r"1f600\.png': too large for a square: 1 x 60000 pixels"):
         read_picture(file, tmp_path)
 
 
@@ -384,13 +393,14 @@ def test_the_limit_keeps_what_most_styles_have(tmp_path):
 # --- duplicates and splits -----------------------------------------------------------------------
 
 
-def test_of_equal_pixels_in_a_class_and_style_the_first_stays():
+def test_of_equal_pixels_the_first_stays():
     pixels = {
         "cat/a_0001.png": b"x",
         "cat/a_0002.png": b"x",
         "cat/a_0003.png": b"y",
         "cat/b_0001.png": b"x",
-        "dog/a_0001.png": b"x",
+        "cat/b_0002.png": b"z",
+        "dog/a_0001.png": b"y",
         "dog/a_0002.png": None,
     }
 
@@ -399,9 +409,13 @@ def test_of_equal_pixels_in_a_class_and_style_the_first_stays():
             raise ImageError("broken")
         return pixels[key]
 
-    sifted = without_duplicates({key: (key[4], Path(key)) for key in pixels}, pixels_of_key)
-    assert sifted.keys == ("cat/a_0001.png", "cat/a_0003.png", "cat/b_0001.png", "dog/a_0001.png")
-    assert sifted.duplicates == {"cat/a_0002.png": "cat/a_0001.png"}
+    sifted = without_duplicates(pixels, pixels_of_key)
+    assert sifted.keys == ("cat/a_0001.png", "cat/a_0003.png", "cat/b_0002.png")
+    assert sifted.duplicates == {
+        "cat/a_0002.png": "cat/a_0001.png",
+        "cat/b_0001.png": "cat/a_0001.png",
+        "dog/a_0001.png": "cat/a_0003.png",
+    }
     assert sifted.unreadable == {"dog/a_0002.png": "broken"}
 
 
@@ -448,7 +462,7 @@ def test_the_manifest_tells_packages_licences_counts_and_gaps(tmp_path, packages
     about = manifest(out)
     assert about["kind"] == "icons in the manner of Icons-50"
     assert about["complete"] and len(about["digest"]) == 64
-    google, three = about["styles"]["google"], about["styles"]["fluent"]
+    google, three = (about["source"]["styles"][name] for name in ("google", "fluent"))
     assert (google["package"], google["version"]) == ("emoji-datasource-google", "16.0.0")
     assert (google["licence"], google["declared_licence"]) == ("Apache-2.0", "MIT")
     assert three["licence"] == "MIT, says who?"
@@ -534,13 +548,25 @@ def test_other_settings_are_refused_unless_overwritten(tmp_path, packages):
     cli("verify", out)
 
 
-def test_a_package_that_lost_a_picture_makes_another_set(tmp_path, packages):
-    out = tmp_path / "out"
+@pytest.mark.parametrize("change", ["lost", "repeated"])
+def test_a_package_that_has_fewer_icons_makes_another_set(tmp_path, packages, change):
+    out, folder = tmp_path / "out", tmp_path / "g/img/google/64"
     cli("make-icons", *packages, "--output", out)
-    (tmp_path / "g/img/google/64/1f431.png").unlink()
-    assert "emoji is '13 with the digest" in cli_error("make-icons", *packages, "--output", out)
+    (folder / "1f431.png").unlink()
+    if change == "repeated":
+        shutil.copy(folder / "1f408.png", folder / "1f431.png")
+    assert "icons is '13 with the digest" in cli_error("make-icons", *packages, "--output", out)
     cli("make-icons", *packages, "--output", out, "--overwrite")
     assert "cat/google_1f431.png" not in pictures(out)
+    cli("verify", out, "--deep", "all")
+
+
+def test_a_licence_that_is_told_later_is_recorded(tmp_path, packages):
+    out = tmp_path / "out"
+    cli("make-icons", *packages, "--output", out)
+    cli("make-icons", *packages, "--output", out, "--licence", "google=mine")
+    assert manifest(out)["source"]["styles"]["google"]["licence"] == "mine"
+    assert "google: mine" in manifest(out)["licence"]
     cli("verify", out)
 
 
@@ -591,6 +617,8 @@ def test_a_dry_run_counts_and_writes_nothing(tmp_path, packages):
         (("--licence", "MIT"), "--licence: must be NAME=TEXT, not 'MIT'"),
         (("--background", "blue"), "--background: must be white, black or #rrggbb, not 'blue'"),
         (("--size", 0), "--size: input should be greater than or equal to 16, not 0"),
+        (("--per-class", "-3"), "--per-class: input should be greater than or equal to 1, not -3"),
+        (("--style", "own={copy}"), "--style own: all of its icons are those of another style"),
         (("--per-class", "few"), "--per-class: input should be a valid integer, not 'few'"),
         (("--classes", "{missing}"), "{missing}: cannot be read"),
         (("--output", "{g}/img"), "lies inside the source {g}"),
@@ -598,10 +626,11 @@ def test_a_dry_run_counts_and_writes_nothing(tmp_path, packages):
     ],
 )
 def test_wrong_flags_are_answered_in_one_line(tmp_path, packages, flags, message):
-    places = {name: str(tmp_path / name) for name in ("g", "f", "p", "missing", "empty", "other")}
+    places = {name: str(tmp_path / name) for name in ("g", "f", "p", "missing", "empty", "other", "copy")}
     plain(tmp_path / "p", NAMES)
     plain(tmp_path / "other", ["1f9e6"])
     (tmp_path / "empty").mkdir()
+    shutil.copytree(tmp_path / "g", tmp_path / "copy")
     flags = [str(flag).format(**places) for flag in flags]
     output = () if "--output" in flags else ("--output", tmp_path / "out")
     assert message.format(**places) in cli_error("make-icons", *packages, *output, *flags)

@@ -101,6 +101,12 @@ def test_an_index_too_large_ends_the_iteration():
         AugMixDataset(ARRAYS)[4]
 
 
+@pytest.mark.parametrize("index", [slice(2), 1.0, None])
+def test_what_is_no_index_is_refused(index):
+    with pytest.raises(TypeError, match="cannot be interpreted as an integer"):
+        AugMixDataset(ARRAYS)[index]
+
+
 def test_copies_have_an_epoch_of_their_own():
     dataset = AugMixDataset(ARRAYS)
     dataset.set_epoch(7)

@@ -8,7 +8,7 @@ those of the published code, the operations' pixels those of Pillow, which it us
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Integral
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -28,7 +28,8 @@ Matrix = tuple[float, float, float, float, float, float]
 TOP_LEVEL = 10
 LOWEST_LEVEL = 0.1
 MOST = 100
-ALPHAS = (0.01, 1000.0)
+# Below, a RandomState would now and then draw weights that are 0 / 0.
+ALPHAS = (0.1, 1000.0)
 
 _RAMP = np.arange(256)
 
@@ -224,9 +225,9 @@ class AugMix:
 
 
 def _check_number(name: str, value: Any, low: float, high: float) -> None:
-    if not isinstance(value, Real) or isinstance(value, bool):
+    if not isinstance(value, int | float | np.integer | np.floating) or isinstance(value, bool):
         raise ArgumentTypeError(f"{name} must be a number, not {type(value).__name__}")
-    if not low <= float(value) <= high:
+    if not low <= value <= high:
         raise ArgumentError(f"{name} must be from {low:g} to {high:g}, not {value}")
 
 

@@ -185,25 +185,25 @@ class Sifted:
     unreadable: Mapping[str, str]
 
 
-def without_duplicates(pictures: Mapping[str, tuple[str, Path]], pixels_of: Callable[[str], bytes]) -> Sifted:
-    """Of pictures with the same pixels in a class and style, keep the first in the order of `pictures`.
+def without_duplicates(keys: Iterable[str], pixels_of: Callable[[str], bytes]) -> Sifted:
+    """Of icons with the same pixels keep the first: no style that is held out has an icon of another one.
 
     Parameters
     ----------
-    pictures : mapping
-        Key to style and file; those of a class and style in the order of code points.
+    keys : iterable of str
+        Of the icons.
     pixels_of : function
         Key to the pixels of the finished icon; raises ImageError where the picture cannot be read.
     """
-    first: dict[tuple[str, str, bytes], str] = {}
+    first: dict[bytes, str] = {}
     duplicates, unreadable = {}, {}
-    for key, (style, _) in pictures.items():
+    for key in keys:
         try:
             digest = hashlib.sha256(pixels_of(key)).digest()
         except ImageError as error:
             unreadable[key] = str(error)
             continue
-        earlier = first.setdefault((key.partition("/")[0], style, digest), key)
+        earlier = first.setdefault(digest, key)
         if earlier != key:
             duplicates[key] = earlier
     return Sifted(tuple(sorted(first.values())), duplicates, unreadable)

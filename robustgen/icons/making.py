@@ -90,7 +90,7 @@ def _checked_styles(styles: dict[str, str]) -> dict[str, str]:
 
 
 def _number_or_all(value: Any) -> Any:
-    if isinstance(value, str) and value.isdecimal():
+    if isinstance(value, str) and re.fullmatch(r"-?\d{1,9}", value):
         return int(value)
     return None if value == "all" else value
 
@@ -321,8 +321,10 @@ class IconPlan(Plan):
 
     def about(self) -> dict[str, Any]:
         """What `dataset.json` says beside settings and counts."""
-        return super().about() | {
-            "styles": {style.name: style.about() for style in self.styles},
+        about = super().about()
+        # A run whose source is another one, be it in its licence alone, describes the set anew.
+        about["source"] |= {"styles": {style.name: style.about() for style in self.styles}}
+        return about | {
             "icons": self.counts(),
             "lacking": {style: list(emoji) for style, emoji in self.choice.lacking.items()},
             "left_out": {name: list(emoji) for name, emoji in self.choice.left_out.items()},
@@ -349,7 +351,8 @@ def plan_icons(choices: IconChoices) -> IconPlan:
     choice = choose(classes, styles, skin_tones=choices.skin_tones, per_class=choices.per_class)
     _check_styles(styles, choice, Path(choices.output).absolute())
     source = EmojiPackages(styles, choice, colour(choices.background), choices.size)
-    recipe = IconRecipe(choices.size, _settings(choices, classes, styles, choice))
+    _check_left(styles, source)
+    recipe = IconRecipe(choices.size, _settings(choices, classes, source, styles))
     sink, output, terms = IconTree(tuple(choices.style)), Path(choices.output), _terms(styles)
     keys = source.keys()
     general = assemble(recipe, source, keys, (ARM,), sink, output, choices, citation=CITATION, licence=terms)
@@ -382,9 +385,21 @@ def _check_styles(styles: Sequence[Style], choice: Choice, output: Path) -> None
             raise OutputError(f"output {output} lies inside the source {style.root}")
 
 
+def _check_left(styles: Sequence[Style], source: EmojiPackages) -> None:
+    left = {source.style(key) for key in (*source.sifted.keys, *source.sifted.unreadable)}
+    for style in styles:
+        if style.name not in left:
+            raise SourceError(f"--style {style.name}: all of its icons are those of another style")
+
+
 def _settings(
-    choices: IconChoices, classes: dict[str, tuple[str, ...]], styles: Sequence[Style], choice: Choice
+    choices: IconChoices,
+    classes: dict[str, tuple[str, ...]],
+    source: EmojiPackages,
+    styles: Sequence[Style],
 ) -> dict[str, Any]:
+    # One that cannot be read counts: it may be mended.
+    icons = sorted((*source.sifted.keys, *source.sifted.unreadable))
     versions = [
         f"{style.name}: {style.package or 'a folder'} {style.version or ''}".strip() for style in styles
     ]
@@ -394,7 +409,7 @@ def _settings(
         "skin_tones": choices.skin_tones,
         "styles": versions,
         "classes": f"{len(classes)} with the digest {_digest(classes)}",
-        "emoji": f"{len(choice.pictures)} with the digest {_digest(list(choice.pictures))}",
+        "icons": f"{len(icons)} with the digest {_digest(icons)}",
     }
 
 

@@ -15,6 +15,7 @@ from typing import Any, Final
 from PIL import Image, UnidentifiedImageError
 
 from robustgen.errors import ImageError, SourceError
+from robustgen.image import MOST_PIXELS
 
 SUFFIXES = (".png", ".webp")
 AS_SUPPLIED = "as supplied"
@@ -141,7 +142,7 @@ def read_style(name: str, root: Path, licence: str | None = None) -> Style:
         There is no such folder, or it has none of the known layouts.
     """
     try:
-        folder, found = _pictures(name, root)
+        folder, found = _pictures(root)
     except OSError as error:
         raise SourceError(f"{root}: {error.strerror}") from error
     if not found:
@@ -172,22 +173,23 @@ def _entries(folder: Path) -> list[str]:
     return [entry.name for entry in folder.iterdir()]
 
 
-def _pictures(name: str, root: Path) -> tuple[Path, dict[str, str]]:
+def _pictures(root: Path) -> tuple[Path, dict[str, str]]:
     """The folder that holds the pictures, and their file names with the emoji they show."""
-    for folder in (_datasource(name, root), root / "assets", root):
+    for folder in (_datasource(root), root / "assets", root):
         if folder and folder.is_dir() and (found := _named_after_emoji(folder)):
             return folder, found
     return root, {} if root.is_dir() else _named_after_emoji(root)
 
 
-def _datasource(name: str, root: Path) -> Path | None:
-    """The pictures of 64 pixels in an emoji-datasource, which may hold several styles."""
+def _datasource(root: Path) -> Path | None:
+    """The pictures of 64 pixels in an emoji-datasource."""
     sizes = sorted(root.glob("img/*/64"))
-    own = [folder for folder in sizes if folder.parent.name == name]
-    if len(sizes) > 1 and not own:
+    if len(sizes) > 1:
         among = ", ".join(folder.parent.name for folder in sizes)
-        raise SourceError(f"{root} holds several styles ({among}), none of them called {name!r}")
-    return next(iter(own or sizes), None)
+        raise SourceError(
+            f"{root} holds several styles ({among}); name the folder of one, such as {sizes[0]}"
+        )
+    return next(iter(sizes), None)
 
 
 def _named_after_emoji(folder: Path) -> dict[str, str]:
@@ -237,6 +239,8 @@ def read_picture(path: Path, root: Path) -> Image.Image:
         with warnings.catch_warnings():
             warnings.simplefilter("error", Image.DecompressionBombWarning)
             with Image.open(path, formats=("PNG", "WEBP")) as image:
+                if max(image.size) ** 2 > MOST_PIXELS:
+                    raise ImageError(f"too large for a square: {image.width} x {image.height} pixels")
                 return image.convert("RGBA")
     except UnidentifiedImageError:
         raise ImageError(f"'{path}': neither PNG nor WebP") from None
