@@ -3,11 +3,13 @@
 import base64
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
+from robustgen.errors import OutputError
 from robustgen.image import Rgb, encode_jpeg
 
 
@@ -37,10 +39,29 @@ def render(template: str, /, **values: Any) -> bytes:
     return _environment().get_template(template).render(values).encode("utf-8", "replace")
 
 
+def check_place(page: Path, *sets: Path) -> None:
+    """Find out before the work whether `page` can lie where it is to lie.
+
+    Raises
+    ------
+    OutputError
+        It is a folder, or lies inside one of the `sets`.
+    """
+    if page.is_dir():
+        raise OutputError(f"{page}: is a folder")
+    if any(page.resolve().is_relative_to(root.resolve()) for root in sets):
+        raise OutputError(f"{page}: lies inside the set, where robustgen verify would call it extra")
+
+
 def picture(image: Rgb, quality: int = 80) -> Markup:
     """The data URI of `image`, uint8 (H, W, 3), as a JPEG file: what goes into ``src`` of an ``img``."""
     data = base64.b64encode(encode_jpeg(image, quality, optimise=True)).decode("ascii")
     return Markup(f"data:image/jpeg;base64,{data}")
+
+
+def counted(number: int, noun: str) -> str:
+    """``"1 image"``, ``"50,000 images"``."""
+    return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 def plain(text: object) -> str:

@@ -91,7 +91,7 @@ def test_unreadable_images_are_named(source, tmp_path):
     (tmp_path / "photos/bad.jpg").write_bytes(b"none")
     flags = ("--source", tmp_path / "photos", "--corruptions", "contrast")
     result = cli("calibrate", *flags, status=1)
-    assert "'bad.jpg'" in result.stderr and "mean over 1 images" in result.stdout
+    assert "'bad.jpg'" in result.stderr and "mean over 1 image (" in result.stdout
     (tmp_path / "photos/good.jpg").unlink()
     assert "none of its images can be used" in cli_error("calibrate", *flags)
 

@@ -10,10 +10,12 @@ import pytest
 from helpers import FIXED_CORRUPTIONS, cli, cli_error, photo, put_photo
 from PIL import Image
 
+from robustgen.datasets import open_dataset
 from robustgen.metrics import COMMON_CORRUPTIONS
 from robustgen.viewing import equivalence
 from robustgen.viewing.comparing import Choice, compare, shortened
 from robustgen.viewing.equivalence import METRICS, effect, holm
+from robustgen.viewing.pairing import Side
 
 IMAGES = 14
 
@@ -164,6 +166,20 @@ def test_sequences_are_compared_with_their_first_frames(make):
     assert verdicts(changed) == {"gaussian_noise": "differs"}
 
 
+def test_file_sizes_of_videos_and_of_frames_are_not_compared(make):
+    flags = ("--perturbations", "brightness", "--limit", 5)
+    a, b = (make(*flags, *form, command="make-p") for form in ((), ("--format", "png")))
+    found = compare(a, b)
+    assert {each.metric.key for each in found.operations[0].arms[0].effects} == {
+        "level",
+        "psnr",
+        "ssim",
+        "ms_ssim",
+    }
+    assert any("file sizes are not compared" in note for note in found.notes)
+    assert not any("file sizes" in note for note in compare(a, a).notes)
+
+
 def test_arrays_are_compared(tmp_path):
     for seed, name in enumerate("ab"):
         root = tmp_path / name
@@ -239,7 +255,9 @@ def test_infinite_and_unknown_values_are_left_out():
 
 
 def test_names_of_arms_are_shortened():
-    assert shortened(["fog/1", "fog/2", "fog/5", "snow/3", "tilt"]) == "fog/1-5, snow/3, tilt"
+    folders = ["fog/1", "fog/2", "fog/5", "snow/3", "tilt", "shot_noise", "shot_noise_2"]
+    assert shortened(folders) == "fog/1-2, fog/5, snow/3, tilt, shot_noise, shot_noise_2"
+    assert shortened(["fog/2", "fog/4"]) == "fog/2, fog/4"
 
 
 # --- what is missing or unusable -----------------------------------------------------------------
@@ -256,7 +274,8 @@ def test_missing_and_unreadable_files_are_named_and_counted(make, own_copy):
     result = cli("compare", a, b, status=1)
     assert f"B lacks {paths[0].relative_to(b / 'fog/3').as_posix()!r} of fog/3\n" in result.stdout
     assert f"and {IMAGES - 3} more of glass_blur/5\n" in result.stdout
-    assert "in none of the formats" in result.stdout
+    name = paths[1].relative_to(b / "fog/3").as_posix()
+    assert f"B: fog/3/{name!r}: in none of the formats" in result.stdout
     assert f"{IMAGES + 1} images missing from B" in result.stdout
     assert "1 image unusable in B" in result.stdout
     content = as_json(a, b, status=1)
@@ -298,6 +317,11 @@ def test_clean_images_can_be_named(make, own_copy):
     assert "64 x 64 pixels cannot be compared with 72 x 80 pixels" in result.stdout
 
 
+def test_arms_of_the_same_images_share_their_names(make):
+    side = Side(open_dataset(make(*FEW)))
+    assert side.keys("fog/1") is side.keys("glass_blur/5")
+
+
 def test_the_sample_is_the_same_images_in_all_arms_and_decided_by_the_seed(make):
     a = make(*FEW)
     keys = {}
@@ -322,6 +346,7 @@ def test_what_cannot_be_compared_is_refused(make, tmp_path):
     assert "--severities: severity 7" in cli_error("compare", a, a, "--severities", "7")
     assert "--sample: must be a number" in cli_error("compare", a, a, "--sample", "0")
     assert "is a folder" in cli_error("compare", a, a, "--report", tmp_path)
+    assert "lies inside the set" in cli_error("compare", a, a, "--report", a / "page.html")
     assert "--clean" in cli_error("compare", a, a, "--clean", tmp_path / "none")
     assert "in common" in cli_error("compare", a, make("--corruptions", "snow", "--severities", "1"))
     sequences = ("--perturbations", "brightness,gaussian_noise", "--limit", 6, "--format", "png", "--seed", 0)
@@ -345,6 +370,7 @@ def test_the_page_is_self_contained_and_shows_what_differs(make, tmp_path):
     result = cli("compare", a, b, "--report", page, status=1)
     assert "page.html" in result.stderr
     text = page.read_text()
+    assert "file size (kB)" in text
     assert "is not equivalent" in text and "<svg" in text and "nan" not in text.lower().split("base64")[0]
     assert text.count("data:image/jpeg;base64,") >= 2 * 3 * 5
     outside = [part for part in ("http:", "https:", 'src="/', "url(") if part in text]

@@ -73,9 +73,16 @@ def copied(c_set, tmp_path):
 # --- what is on it ---------------------------------------------------------------------------------
 
 
+def test_a_set_without_a_name_of_its_own_is_called_like_its_folder(copied):
+    assert summarise(copied).title == "set"
+    manifest = copied / "dataset.json"
+    manifest.write_text(manifest.read_text().replace('"dataset": "custom"', '"dataset": "street"'))
+    assert summarise(copied).title == "street"
+
+
 def test_a_page_shows_every_corruption_and_severity(c_set):
     page = report(c_set, "--images", "2")
-    for word in ("custom", "gaussian noise", "contrast", "fog", "Noise", "Weather", "Digital", "complete"):
+    for word in ("gaussian noise", "contrast", "fog", "Noise", "Weather", "Digital", "complete"):
         assert word in page.text
     shown = [alt for alt in page.values("img", "alt") if alt.startswith("fog")]
     assert shown == ["fog 1", "fog 4"] * 2

@@ -53,10 +53,11 @@ def compare(a: Path, b: Path, layout: str, report: Path | None, **flags: Any) ->
 
     Exits with 0 if nothing differs and nothing is missing, with 1 otherwise.
     """
-    from robustgen import config, storage
+    from robustgen import config, pages, storage
     from robustgen.viewing import comparing, comparison_report
 
-    _check_file("--report", report)
+    if report:
+        pages.check_place(report, a, b)
     severities = (
         config.load(None, {"severities": flags["severities"]}).severities if flags["severities"] else ()
     )
@@ -73,11 +74,6 @@ def compare(a: Path, b: Path, layout: str, report: Path | None, **flags: Any) ->
         storage.save(report, comparison_report.as_page(found), f"--report {report}")
         click.echo(shown(report), err=True)
     sys.exit(0 if found.equivalent else 1)
-
-
-def _check_file(flag: str, path: Path | None) -> None:
-    if path and path.is_dir():
-        raise OutputError(f"{flag} {path}: is a folder")
 
 
 @main.command()
@@ -135,9 +131,16 @@ def _check_calibration(
         raise ConfigError("--for-size and --output go together")
     _check_file("--output", output)
     _check_file("--plot", plot)
-    for name in ("plot", "edition", "scale"):
-        if size is not None and (plot if name == "plot" else flags[name]):
+    if size is not None and plot:
+        raise ConfigError("--plot does not go with --for-size: it draws the strengths of an edition")
+    for name in ("edition", "scale"):
+        if size is not None and flags[name]:
             raise ConfigError(f"--{name} does not go with --for-size, which matches the edition imagenet")
+
+
+def _check_file(flag: str, path: Path | None) -> None:
+    if path and path.is_dir():
+        raise OutputError(f"{flag} {path}: is a folder")
 
 
 def _config(flags: dict[str, Any]) -> "Config":

@@ -55,7 +55,7 @@ def preview(image: Path | None, **flags: Any) -> None:
     from robustgen.viewing import previewing, sheets
 
     previewing.check_output(output, look["animate"])
-    sheets.check_cell(look["cell"] or sheets.CELL)
+    sheets.check_cell(sheets.CELL if look["cell"] is None else look["cell"])
     picture = _write(_subject(image, kind, flags, output), output, **look)
     click.echo(shown(output.absolute()))
     if show is not False:

@@ -23,7 +23,8 @@ def as_text(calibration: Calibration) -> str:
         by_name.setdefault(each.arm.name, []).append(each)
     levels = sorted({each.arm.level for each in calibration.strengths})
     width = max(map(len, by_name))
-    lines = [f"MS-SSIM, mean over {calibration.images} images ({pages.plain(calibration.about)})", ""]
+    images = pages.counted(calibration.images, "image")
+    lines = [f"MS-SSIM, mean over {images} ({pages.plain(calibration.about)})", ""]
     lines.append(" " * width + "".join(f"{level:8d}" for level in levels))
     lines += [f"{name:{width}s}" + "".join(f"{s.mean:8.3f}" for s in row) for name, row in by_name.items()]
     return "\n".join([*lines, "", f"({_RULE})"])
@@ -75,8 +76,8 @@ def _draw_strengths(figure: Any, calibration: Calibration) -> None:
         members = [each for each in calibration.strengths if each.category == category]
         for i, name in enumerate(dict.fromkeys(each.arm.name for each in members)):
             points = [(each.arm.level, each.mean) for each in members if each.arm.name == name]
-            label = name.replace("_", " ")
-            axes.plot(*zip(*points, strict=True), color=COLOURS[i], marker="o", markersize=4, label=label)
+            look = {"color": COLOURS[i % len(COLOURS)], "marker": "o", "markersize": 4}
+            axes.plot(*zip(*points, strict=True), label=name.replace("_", " "), **look)
         # What the 2018 draft wants at severity 1, and for most at severity 5.
         for level, wanted in ((1, 0.9), (5, 0.5)):
             axes.plot(level, wanted, "x", color="grey", markersize=9)
@@ -100,12 +101,12 @@ def _about(proposal: Proposal) -> list[str]:
     counted = f"{len(proposal.matches) - len(missed)} of {len(proposal.matches)} targets reached"
     return [
         f"Constants for images of {proposal.size} x {proposal.size} pixels.",
-        f"MS-SSIM ({proposal.scales} scales), mean over {proposal.images} images of "
+        f"MS-SSIM ({proposal.scales} scales), mean over {pages.counted(proposal.images, 'image')} of "
         f"{pages.plain(proposal.dataset)}, seed {proposal.seed}:",
         "target at 224 pixels with the published constants, and what these reach at the new size.",
         f"{counted}, to within {TOLERANCE} or, where images are corrupted at random, one standard error.",
         *([f"Not reached: {', '.join(missed)}."] * bool(missed)),
-        *([f"{proposal.enlarged} of the images are smaller and were enlarged."] * bool(proposal.enlarged)),
+        *([f"Enlarged, because they were smaller: {proposal.enlarged}."] * bool(proposal.enlarged)),
     ]
 
 

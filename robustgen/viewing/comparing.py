@@ -20,6 +20,7 @@ from tqdm import tqdm
 
 from robustgen.datasets import noun, open_dataset
 from robustgen.errors import SourceError, UnknownNameError
+from robustgen.pages import counted
 from robustgen.plan import CLEAN, Arm, Kind
 from robustgen.viewing.equivalence import FEWEST, METRICS, Effect, corrected, effect, quantiles
 from robustgen.viewing.pairing import Name, Pair, Problem, Side, Sides, clean_side
@@ -185,11 +186,11 @@ class Comparison:
         answer = (
             "is equivalent to A, as far as this sample shows" if self.equivalent else "is not equivalent to A"
         )
-        parts = [f"{verdict}: {', '.join(named[verdict])}" for verdict in _FROM_BEST[:1:-1] if named[verdict]]
+        parts = [f"{_COUNTED.get(v, v)}: {', '.join(named[v])}" for v in _FROM_BEST[:1:-1] if named[v]]
         return "; ".join([f"B {answer} ({', '.join(counts)})", *parts, *self._lacking()]) + "."
 
     def _lacking(self) -> list[str]:
-        what = noun(self.kind)
+        what = noun(self.kind).removesuffix("s")
         parts = [f"only in {side}: {shortened(folders)}" for side, folders in self.only.items() if folders]
         for side in SIDES:
             missing = self.missing(side)
@@ -199,20 +200,19 @@ class Comparison:
         return parts
 
 
-def counted(number: int, noun: str) -> str:
-    """`number` and `noun`, which is given in the plural."""
-    return f"{number} {noun[:-1] if number == 1 else noun}"
-
-
 def shortened(folders: Iterable[str]) -> str:
-    """Folders of arms, those of one corruption put together: ``fog/1-5, snow/3``."""
-    levels: dict[str, list[str]] = {}
+    """Folders of arms, severities that follow each other put together: ``fog/1-3, fog/5, tilt``."""
+    runs: list[tuple[str, str, str]] = []
     for folder in folders:
         name, _, level = folder.partition("/")
-        levels.setdefault(name, []).append(level)
+        before, first, last = runs[-1] if runs else ("", "", "")
+        if level and name == before and int(level) == int(last) + 1:
+            runs[-1] = name, first, level
+        else:
+            runs.append((name, level, level))
     return ", ".join(
-        f"{name}/{each[0]}-{each[-1]}" if len(each) > 1 else f"{name}/{each[0]}".rstrip("/")
-        for name, each in levels.items()
+        f"{name}/{first}-{last}" if first != last else f"{name}/{first}".rstrip("/")
+        for name, first, last in runs
     )
 
 
@@ -285,10 +285,12 @@ def compare(
     sides = Sides(first, second, _clean_sides(first, second, clean, kind, notes))
     missing = _missing(sides, folders)
     plan = _sampled(sides, folders, choice)
+    if any(sides.unlike_files(folder, key) for key, arms in plan.items() for folder in arms):
+        notes.append("one has videos, the other frames: their file sizes are not compared")
     found = _measured(sides, plan, folders, jobs or os.cpu_count() or 1)
     operations = _judged([_arm_result(first.arms[f], found[f], missing[f]) for f in folders])
     if choice.sample is not None and len(plan) < choice.sample:
-        notes.append(f"there are only {counted(len(plan), noun(kind))} to compare")
+        notes.append(f"there are only {counted(len(plan), noun(kind).removesuffix('s'))} to compare")
     if any(arm.verdict == "not compared" and arm.pairs for operation in operations for arm in operation.arms):
         notes.append(f"the tests need at least {FEWEST} {noun(kind)} that are in both sets")
     return Comparison(first, second, kind, operations, only, tuple(notes), choice)

@@ -223,7 +223,7 @@ class Chart:
     marks : list of (float, str)
         Place and label of the levels.
     series : list of dict
-        Of A and B: `band` and `line`, as points of SVG, and `dots`.
+        Of A and B: `band` and `line`, as SVG has them, and `points`: x and the y of three quantiles.
     """
 
     title: str
@@ -252,14 +252,16 @@ def _chart(operation: OperationResult, place: int) -> Chart | None:
     xs = [round(x, 1) for x in np.linspace(_LEFT + 14, _RIGHT - 14, max(len(operation.arms), 2))]
     xs = xs if len(operation.arms) > 1 else [(_LEFT + _RIGHT) / 2]
     metric = METRICS[place]
-    unit = f" ({'bytes' if metric.relative else metric.unit})" if metric.unit else ""
-    ticks = [
-        (height(v), f"{v:.3g}" if abs(v) < 1000 else f"{v:.0f}")
-        for v in np.linspace(low + margin, high - margin, 3)
-    ]
+    unit = f" ({'kB' if metric.relative else metric.unit})" if metric.unit else ""
+    ticks = [(height(v), _tick(v, metric)) for v in np.linspace(low + margin, high - margin, 3)]
     marks = [(x, str(arm.arm.level or "")) for x, arm in zip(xs, operation.arms, strict=True)]
     series = [_series(side, xs, height, 3 * i - 1.5) for i, side in enumerate(rows)]
     return Chart(f"{metric.title}{unit}", ticks, marks, series)
+
+
+def _tick(value: float, metric: Metric) -> str:
+    value = value / 1000 if metric.relative else value
+    return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
 
 
 def _series(

@@ -22,6 +22,7 @@ Name = Literal["A", "B", "clean"]
 _FRAMES_MEASURED: Final = 8
 _CLEAN: Final = Arm(CLEAN, 0, CLEAN)
 
+_Places = Mapping[str, int]
 _Alike = tuple[float, float, float]
 _UNKNOWN: Final[_Alike] = (np.nan, np.nan, np.nan)
 
@@ -37,37 +38,40 @@ class Side:
     def __init__(self, dataset: Dataset) -> None:
         self.dataset, self.root = dataset, dataset.root
         self.arms = {arm.folder: arm for arm in dataset.arms}
-        self._opened: dict[str, tuple[Dataset, dict[str, int]]] = {}
+        self._opened: dict[str, tuple[Dataset, _Places]] = {}
+        self._shared: dict[tuple[str, ...], tuple[tuple[str, ...], _Places]] = {}
 
     def keys(self, folder: str) -> Mapping[str, int]:
         """The images or sequences of the arm in `folder`, without ``.mp4``, and their places in it."""
         if folder not in self._opened:
-            alone = self._alone(self.arms[folder])
+            arm = self.arms[folder]
             try:
-                keys = alone.keys(self.arms[folder])
+                keys = self._alone(arm, {}).keys(arm)
             except SourceError:  # An empty folder: all of its images are missing.
                 keys = ()
-            self._opened[folder] = alone, {key.removesuffix(".mp4"): i for i, key in enumerate(keys)}
+            # Arms share their names where they can: 50 000 in each of 75 would take a gigabyte.
+            if keys not in self._shared:
+                self._shared[keys] = keys, {key.removesuffix(".mp4"): i for i, key in enumerate(keys)}
+            keys, places = self._shared[keys]
+            self._opened[folder] = self._alone(arm, {arm: keys}), places
         return self._opened[folder][1]
 
-    def _alone(self, arm: Arm) -> Dataset:
+    def _alone(self, arm: Arm, listed: dict[Arm, tuple[str, ...]]) -> Dataset:
         """The set with no other arm, so that its keys are those that are there."""
         data = self.dataset
-        return replace(data, arms=(arm,), _listed={}) if isinstance(data, Tree) else data
+        return replace(data, arms=(arm,), _listed=listed) if isinstance(data, Tree) else data
 
     def load(self, folder: str, key: str) -> Pixels:
         """An image (H, W, 3), or frames (T, H, W, 3)."""
         index = self.keys(folder)[key]
         return self._opened[folder][0].load(self.arms[folder], index)
 
-    def size(self, folder: str, key: str) -> float:
-        """Bytes of the file, or of all files of a sequence; NaN in an array."""
+    def path(self, folder: str, key: str) -> Path | None:
+        """The file, or the folder of the frames; None in an array."""
         if not isinstance(self.dataset, Tree):
-            return float("nan")
+            return None
         path = self.dataset.folders[self.arms[folder]] / key
-        path = path if path.exists() else path.with_name(f"{path.name}.mp4")
-        files = [*path.glob("*.png")] if path.is_dir() else [path]
-        return float(sum(file.stat().st_size for file in files))
+        return path if path.exists() else path.with_name(f"{path.name}.mp4")
 
 
 def clean_side(root: Path) -> Side:
@@ -133,7 +137,9 @@ class Sides:
             try:
                 pixels.append(side.load(folder, key))
             except (RobustgenError, OSError) as error:
-                return Problem(name, folder, key, str(error))
+                # Folder and key stand beside it; the path would say them again.
+                reason = str(error).removeprefix(f"{str(side.path(folder, key))!r}: ")
+                return Problem(name, folder, key, reason)
         a, b = pixels
         if a.shape != b.shape:
             return Problem("B", folder, key, f"{_size(b)}, but {_size(a)} in A")
@@ -143,8 +149,19 @@ class Sides:
             alike = (_UNKNOWN, _UNKNOWN) if folder == CLEAN else references.alike(a, b, equal)
         except RobustgenError as error:
             return Problem("clean", folder, key, str(error))
-        sizes = self.a.size(folder, key), self.b.size(folder, key)
-        return _measured(key, (a, b), equal, alike, sizes)
+        return _measured(key, (a, b), equal, alike, self._sizes(folder, key))
+
+    def unlike_files(self, folder: str, key: str) -> bool:
+        """Whether one side has a video where the other has a folder of frames."""
+        a, b = self.a.path(folder, key), self.b.path(folder, key)
+        return a is not None and b is not None and a.is_dir() != b.is_dir()
+
+    def _sizes(self, folder: str, key: str) -> tuple[float, float]:
+        """Bytes in A and in B; NaN in an array, and where the files cannot be compared."""
+        a, b = self.a.path(folder, key), self.b.path(folder, key)
+        if a is None or b is None or self.unlike_files(folder, key):
+            return np.nan, np.nan
+        return _bytes(a), _bytes(b)
 
     def _named(self) -> tuple[tuple[Name, Side], tuple[Name, Side]]:
         return ("A", self.a), ("B", self.b)
@@ -181,6 +198,11 @@ def _alike(reference: Reference | None, pixels: Pixels) -> _Alike:
     images = [pixels[i] for i in dict.fromkeys(places)] if pixels.ndim == 4 else [pixels]
     found = [reference.similarity(image) for image in images]
     return fmean(s.psnr for s in found), fmean(s.ssim for s in found), fmean(s.ms_ssim for s in found)
+
+
+def _bytes(path: Path) -> float:
+    files = path.glob("*.png") if path.is_dir() else [path]
+    return float(sum(file.stat().st_size for file in files))
 
 
 def _measured(

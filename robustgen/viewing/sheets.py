@@ -275,7 +275,8 @@ class _Layout:
 
     def _box(self, number: int, top: int) -> _Box:
         heights = [p.shape[0] for p in self.rows[number].pictures if p is not None]
-        captions = self.line + self.gap if any(self.captions[number]) else 0
+        # More room below a caption than above it shows to which row it belongs.
+        captions = self.line + 3 * self.gap if any(self.captions[number]) else 0
         return _Box(top, max([*heights, self.line if self.labels[number] else 0]), captions)
 
     @cached_property

@@ -12,9 +12,9 @@ from typing import Any, Final, NamedTuple
 
 from robustgen import metrics
 from robustgen.datasets import Dataset, open_dataset
-from robustgen.errors import OutputError, SourceError
+from robustgen.errors import SourceError
 from robustgen.image import Rgb
-from robustgen.pages import render
+from robustgen.pages import check_place, counted, render
 from robustgen.plan import CLEAN, Arm, Kind, operations
 from robustgen.registry import CATEGORIES
 from robustgen.storage import ERRORS, MANIFEST, save
@@ -29,6 +29,8 @@ BIBTEX: Final = """\
   year      = {2019}
 }"""
 _FAILURES_SHOWN: Final = 50
+# What `dataset.json` says of a set to which no config gave a name.
+_UNNAMED: Final = (None, "", "custom", "folder")
 
 
 class Picture(NamedTuple):
@@ -146,12 +148,12 @@ class Summary:
     def lead(self) -> str:
         """What the set is, in one line."""
         names = {row.name for category in self.categories for row in category.rows}
-        images = _counted(self.sample.total, "image")
+        images = counted(self.sample.total, "image")
         if self.kind == "p":
-            return f"{TITLES['p']}, {_counted(len(names), 'sequence')} of each of {images}"
+            return f"{TITLES['p']}, {counted(len(names), 'sequence')} of each of {images}"
         levels = len({head for category in self.categories for head in category.heads})
         severities = f"{levels} severit{'y' if levels == 1 else 'ies'}"
-        return f"{TITLES['c']}, {_counted(len(names), 'corruption')} at {severities} of {images}"
+        return f"{TITLES['c']}, {counted(len(names), 'corruption')} at {severities} of {images}"
 
     @property
     def columns(self) -> int:
@@ -194,10 +196,7 @@ def report(root: Path, output: Path | None = None, images: int = 3) -> tuple[Pat
         There is no finished set, or the page cannot be written.
     """
     path = output or root.resolve().parent / f"{root.resolve().name or 'dataset'}-report.html"
-    if path.resolve().is_relative_to(root.resolve()):
-        raise OutputError(f"{path}: lies inside the set, where robustgen verify would call it extra")
-    if path.is_dir():
-        raise OutputError(f"{path}: is a folder")
+    check_place(path, root)
     page = render("report.html", summary=summarise(root, images))
     save(path, page)
     return path, len(page)
@@ -220,7 +219,7 @@ def summarise(root: Path, images: int = 3) -> Summary:
     failures, failed = _failures(root / ERRORS)
     return Summary(
         name=name,
-        title=str(about.get("dataset") or name),
+        title=name if about.get("dataset") in _UNNAMED else str(about["dataset"]),
         kind=dataset.kind,
         known=bool(about),
         complete=bool(about.get("complete")),
@@ -239,10 +238,6 @@ def summarise(root: Path, images: int = 3) -> Summary:
         licence=str(about.get("licence", "")),
         bibtex=BIBTEX,
     )
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 def _part(content: Mapping[str, Any], *keys: str) -> Mapping[str, Any]:
