@@ -10,9 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from robustgen.errors import ArgumentError
 from robustgen.image import Rgb, as_rgb
 from robustgen.opencv import cv2
 
+# A level cannot hold more than all of its 256 shares; OpenCV overflows far above, and then clips most.
+MOST_CLIP = 256.0
 # Each tile has a table of 256 levels; more of them than this would only fill memory.
 MOST_TILES = 64
 
@@ -24,14 +27,28 @@ class Clahe:
     Attributes
     ----------
     clip_limit : float
-        How many times its even share a level of lightness may have in a tile's histogram; positive. The
-        rest is spread over all levels, which limits the contrast.
+        How many times its even share a level of lightness may have in a tile's histogram; positive, at
+        most `MOST_CLIP`, which allows all. The rest is spread over all levels, which limits the contrast.
     tiles : int
         Number of tiles along each side, from 1 to `MOST_TILES`.
+
+    Raises
+    ------
+    ArgumentError
+        One is out of its range.
     """
 
     clip_limit: float = 2.0
     tiles: int = 8
+
+    def __post_init__(self) -> None:
+        """Check both: OpenCV ends the process for 0 tiles."""
+        if not 0 < self.clip_limit <= MOST_CLIP:
+            raise ArgumentError(
+                f"clip_limit must be positive and at most {MOST_CLIP:g}, not {self.clip_limit!r}"
+            )
+        if self.tiles not in range(1, MOST_TILES + 1):
+            raise ArgumentError(f"tiles must be a whole number from 1 to {MOST_TILES}, not {self.tiles!r}")
 
 
 def clahe(image: Any, parameters: Clahe = Clahe(), rng: None = None) -> Rgb:

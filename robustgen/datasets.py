@@ -404,7 +404,8 @@ def open_dataset(root: str | Path, classes: Sequence[str] | None = None) -> Data
 def about_of(root: Path) -> dict[str, Any]:
     """What the manifest at `root` says, or nothing if there is none.
 
-    Of a set that went through CLAHE the kind is that of the original, and ``"CLAHE"`` are the parameters.
+    Of a set that went through CLAHE, kind and digest of the source are those of the original, so that the two
+    can be scored together, and ``"CLAHE"`` are the parameters.
 
     Raises
     ------
@@ -421,8 +422,13 @@ def about_of(root: Path) -> dict[str, Any]:
         if not about["complete"] and not about["failures"]:
             raise SourceError(f"{root}: is not complete; give its make command again")
         if about.get("kind") == EQUALISED:
-            about |= {"kind": about["config"].get("benchmark"), EQUALISED: about["settings"]["clahe"]}
-    except (OSError, ValueError, KeyError, TypeError) as error:
+            config = about["config"]
+            about |= {
+                "kind": config.get("benchmark"),
+                "source": about["source"] | {"digest": config.get("origin")},
+                EQUALISED: about["settings"]["clahe"],
+            }
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         if isinstance(error, SourceError):
             raise
         raise SourceError(f"{path}: cannot be read ({error})") from error
@@ -460,7 +466,9 @@ def _operation(path: Path) -> bool:
 def _laid_out(root: Path, found: Mapping[str, Path]) -> tuple[Kind, dict[str, str]]:
     arrays = {name: path for name, path in found.items() if path.suffix == ".npy"}
     chosen = arrays or found
-    sample = next(path for name, path in chosen.items() if name.removesuffix(".npy") != CLEAN)
+    samples = [path for name, path in chosen.items() if name.removesuffix(".npy") != CLEAN]
+    # Of an empty folder nothing can be told.
+    sample = next((path for path in samples if arrays or any(path.iterdir())), samples[0])
     kind: Kind = "c" if (_array(sample).ndim == 4 if arrays else _has_severities(sample)) else "p"
     folders: dict[str, str] = {}
     for name, path in chosen.items():

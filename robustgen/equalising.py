@@ -14,7 +14,7 @@ from PIL import Image
 from pydantic import Field
 
 from robustgen import build, config, datasets, sources
-from robustgen.clahe import MOST_TILES, Clahe, clahe
+from robustgen.clahe import MOST_CLIP, MOST_TILES, Clahe, clahe
 from robustgen.datasets import EQUALISED, Dataset, Tree
 from robustgen.errors import ImageError, SourceError
 from robustgen.image import Rgb, encode_jpeg
@@ -29,13 +29,16 @@ LICENCE = "The images derive from the source images and remain under their terms
 class Choices(config.Choices):
     """The choices of a run of `preprocess clahe`."""
 
-    clip_limit: float = Field(Clahe.clip_limit, gt=0, allow_inf_nan=False, description="of the contrast")
+    clip_limit: float = Field(
+        Clahe.clip_limit, gt=0, le=MOST_CLIP, allow_inf_nan=False, description="of the contrast"
+    )
     tiles: Annotated[config.Whole, Field(ge=1, le=MOST_TILES)] = Field(
         Clahe.tiles, description="along each side"
     )
     quality: Annotated[config.Whole, Field(ge=1, le=95)] = Field(95, description="of JPEG files")
     edition: str | None = Field(None, description="of the source, as its manifest says")
     benchmark: str | None = Field(None, description="the kind of the source, as its manifest says")
+    origin: str | None = Field(None, description="digest of the images that the source was made from")
 
 
 # --- what the images are made of and become ------------------------------------------------------
@@ -194,7 +197,9 @@ def plan(choices: Choices) -> build.Plan:
     recipe = Equalisation(Clahe(choices.clip_limit, choices.tiles), digest)
     output = Path(choices.output).absolute()
     known = {key: about.get(key) for key in ("dataset", "edition") if about.get(key)}
-    named = choices.model_copy(update=known | {"benchmark": about.get("kind") if dataset else None})
+    if dataset:
+        known |= {"benchmark": about.get("kind"), "origin": about.get("source", {}).get("digest")}
+    named = choices.model_copy(update=known)
     return build.assemble(recipe, source, keys, arms, sink, output, named, licence=LICENCE)
 
 

@@ -11,14 +11,14 @@ import errno
 import fcntl
 import json
 import shutil
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
-from robustgen.errors import OutputError
+from robustgen.errors import OutputError, RobustgenError, WriteError
 from robustgen.journal import Failure, Journal, Receipt, read_journals
 from robustgen.plan import Arm
 from robustgen.sinks import Sink
@@ -346,11 +346,44 @@ def exclusive(root: Path) -> Iterator[None]:
         A run is writing there.
     """
     with _locked(root / STATE / "lock", fcntl.LOCK_EX, root):
-        temporary_folder(root).mkdir(exist_ok=True)
+        # What a killed run left there is of no use.
+        shutil.rmtree(temporary_folder(root), ignore_errors=True)
+        temporary_folder(root).mkdir()
         try:
             yield
         finally:
             shutil.rmtree(temporary_folder(root), ignore_errors=True)
+
+
+@contextmanager
+def claimed(output: Path, source: Path, check: Callable[[Path], None]) -> Iterator[None]:
+    """As `exclusive`, of a folder that may not be there yet; what the disk refuses becomes a WriteError.
+
+    `check` is called with `output` before anything is made, to refuse what is not of an earlier run.
+
+    Raises
+    ------
+    OutputError
+        `output` cannot be written, lies inside `source`, or is held by another run.
+    """
+    if output.resolve().is_relative_to(source.resolve()):
+        raise OutputError(f"{output}: lies inside the source {source}")
+    if output.exists() and not output.is_dir():
+        raise OutputError(f"{output}: is a file")
+    try:
+        check(output)
+        (output / STATE).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        if isinstance(error, RobustgenError):
+            raise
+        raise OutputError(f"{output}: cannot be written: {error.strerror}") from error
+    try:
+        with exclusive(output):
+            yield
+    except OSError as error:
+        if isinstance(error, RobustgenError):
+            raise
+        raise WriteError(f"{output}: {error.strerror or error}") from error
 
 
 def _locked(path: Path, how: int, root: Path, *, wait: bool = False) -> IO[str]:

@@ -171,6 +171,8 @@ class _Work:
     def _fail(self, error: Exception, arm: Arm | None = None) -> None:
         # What is not an ImageError is told with its type, as it may be our fault.
         reason = str(error) if isinstance(error, ImageError) else f"{type(error).__name__}: {error}"
+        # The entry names the key already.
+        reason = reason.removeprefix(f"{self._key!r}: ")
         entry = {"key": self._key, "arm": arm.folder} if arm else {"key": self._key}
         self._failures.append(entry | {"reason": reason})
 

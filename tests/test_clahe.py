@@ -13,7 +13,7 @@ from PIL import Image
 
 from robustgen.clahe import Clahe, clahe
 from robustgen.datasets import open_dataset
-from robustgen.errors import ArgumentTypeError, ConfigError
+from robustgen.errors import ArgumentError, ArgumentTypeError, ConfigError
 from robustgen.evaluation import preprocessing
 from robustgen.image import encode_jpeg
 
@@ -38,7 +38,7 @@ def test_low_contrast_is_raised_and_hues_stay():
 
 def test_one_tile_without_a_limit_is_plain_equalisation():
     grey = np.repeat(np.repeat(np.arange(0, 64, dtype=np.uint8)[None, :], 64, 0)[..., None], 3, 2)
-    result = lightness(clahe(grey, Clahe(clip_limit=1000.0, tiles=1)))[0]
+    result = lightness(clahe(grey, Clahe(clip_limit=256.0, tiles=1)))[0]
     levels = lightness(grey)[0]
     # Of a histogram, the share of pixels that are not lighter.
     expected = [255 * (levels <= level).mean() for level in levels]
@@ -74,6 +74,19 @@ def test_other_than_images_are_refused():
         clahe(np.zeros((8, 8, 3)))
     grey = photo(16, 16)[..., 0]
     np.testing.assert_array_equal(clahe(grey), clahe(np.stack([grey] * 3, -1)))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        *({"clip_limit": value} for value in (0, -1.0, np.nan, np.inf, 257)),
+        *({"tiles": value} for value in (0, -1, 2.5, 65)),
+    ],
+)
+def test_parameters_out_of_range_are_refused(wrong):
+    (name,) = wrong
+    with pytest.raises(ArgumentError, match=f"{name} must be"):
+        Clahe(**wrong)
 
 
 # --- predicting ----------------------------------------------------------------------------------
@@ -158,6 +171,7 @@ def test_a_flag_wins_over_the_file(tmp_path):
         ("clahe: {tiles: 2.5}", "clahe: must be true, false"),
         ("clahe: {tiles: 65}", "tiles from 1 to 64"),
         ("clahe: {clip_limit: -1}", "clahe: must be true, false"),
+        ("clahe: {clip_limit: 1000}", "a positive clip_limit up to 256 and tiles"),
         ("clahe: {clip_limit: [1, 2]}", "clahe: must be true, false"),
         ("clahe: {clip_limt: 1}", "clahe: unknown key 'clip_limt' (did you mean 'clip_limit'?)"),
     ],
@@ -188,6 +202,17 @@ def test_a_c_set_keeps_layout_names_and_kind(set_c, model, tmp_path):
             assert (tmp_path / "c" / arm.folder / key).read_bytes() == expected
     assert after.about["edition"] == "folder" and after.about["dataset"] == before.about["dataset"]
     assert len(predict(tmp_path / "c", model, tmp_path / "p")["keys"]) == IMAGES
+
+
+def test_predictions_before_and_after_are_scored_together(model, tmp_path):
+    source = put_folder(tmp_path / "digits", IMAGES)
+    flags = ("--edition", "folder", "--scale", "32", "--corruptions", "fog", "--jobs", "1")
+    cli("make-c", "--source", source, "--output", tmp_path / "c", *flags)
+    preprocess(tmp_path / "c", tmp_path / "d")
+    predict(tmp_path / "c", model, tmp_path / "plain")
+    predict(tmp_path / "d", model, tmp_path / "equalised")
+    table = cli("score", "--partial", tmp_path / "plain", tmp_path / "equalised").stdout
+    assert "plain" in table and "equalised" in table
 
 
 def test_the_same_bytes_for_any_number_of_jobs_and_after_an_interruption(set_c, tmp_path):
@@ -317,6 +342,7 @@ def test_wrong_input_is_answered_with_one_line(set_c, tmp_path):
     assert "--tiles: " in error(set_c, "--tiles", "0")
     assert "--clip-limit: " in error(set_c, "--clip-limit", "0")
     assert "--clip-limit: " in error(set_c, "--clip-limit", "nan")
+    assert "--clip-limit: " in error(set_c, "--clip-limit", "257")
     assert "--quality: " in error(set_c, "--quality", "101")
     np.save(tmp_path / "empty" / "fog.npy", np.zeros((5, 4), np.uint8))
     assert "fog.npy: uint8 (5, 4) is not uint8" in error(tmp_path / "empty")

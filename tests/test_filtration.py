@@ -14,6 +14,7 @@ from PIL import Image
 
 from robustgen.errors import ArgumentError, ImageError
 from robustgen.evaluation import models
+from robustgen.evaluation.preprocessing import class_list
 from robustgen.filtration import crops, funnel, reviewing
 from robustgen.filtration.funnel import Opinions, Step
 
@@ -620,9 +621,23 @@ def test_accepting_from_a_damaged_output(candidates, reviewed, tmp_path, name):
     (reviewed / name).write_bytes((reviewed / name).read_bytes()[:-20])
     line = cli_error("filter-a", candidates, "--output", reviewed, "--accept", tmp_path / "list.txt")
     assert name in line
-    (reviewed / "funnel.json").write_text("{}")
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"settings": []}, ": look at settings"),
+        ({"settings": {}}, ""),
+        ({"images": [1]}, ""),
+        ({"steps": None}, ": look at steps"),
+        ({"classes": {"red": 3}}, ": look at classes"),
+    ],
+)
+def test_accepting_from_a_funnel_of_another_shape(candidates, reviewed, tmp_path, change, says):
+    path = reviewed / "funnel.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
     line = cli_error("filter-a", candidates, "--output", reviewed, "--accept", tmp_path / "list.txt")
-    assert "funnel.json is damaged: it lacks classes" in line
+    assert line == f"{path} is damaged{says}"
 
 
 # --- wrong input ---------------------------------------------------------------------------------
@@ -722,19 +737,39 @@ def test_wrong_classes(candidates, model, classes, tmp_path, text, says):
 @pytest.mark.parametrize(
     ("flags", "says"),
     [
-        (("--classes", "CLASSES", "--classes", "CLASSES"), "--classes: given 2 times for 1 models"),
+        (
+            ("--classes", "CLASSES", "--classes", "CLASSES"),
+            "--classes: given 2 times; give it once, or once for each",
+        ),
         (("--classes", "CLASSES", "--resize", "15"), "--resize: 15 pixels are less than the 16 of a crop"),
         (("--classes", "CLASSES", "--size", "20"), "takes images of 16 x 16 pixels, these are 20 x 20"),
         (("--classes", "CLASSES", "--layout", "NHWC"), "takes NCHW"),
         (("--classes", "CLASSES", "--names", "missing.txt"), "missing.txt cannot be read"),
         (("--classes", "missing.txt"), "--classes: missing.txt cannot be read"),
         (("--provider", "TPU"), "ONNX Runtime has no TPU"),
+        (("--classes", "DEEP"), "is no list of class folders"),
     ],
 )
 def test_wrong_flags(candidates, model, classes, tmp_path, flags, says):
-    flags = [classes if flag == "CLASSES" else flag for flag in flags]
+    (tmp_path / "deep.json").write_text("[" * 100_000)
+    files = {"CLASSES": classes, "DEEP": tmp_path / "deep.json"}
+    flags = [files.get(flag, flag) for flag in flags]
     assert says in refused("filter-a", candidates, model, tmp_path / "a", *flags)
     assert not (tmp_path / "a").exists()
+
+
+@pytest.mark.parametrize(("command", "flag"), [("filter-a", "--max"), ("filter-o", "--min")])
+def test_confidences_that_are_no_numbers(candidates, model, classes, tmp_path, command, flag):
+    flags = ("--model", model, "--classes", classes, "--output", tmp_path / "a")
+    result = cli(command, candidates, *flags, f"{flag}-confidence", "nan", status=2)
+    assert result.stderr.endswith(f"'{flag}-confidence': 'nan' is no number from 0 to 1.\n")
+
+
+def test_logits_that_are_said_to_be_probabilities(candidates, classes, tmp_path):
+    model = put_model(tmp_path / "minus.onnx", scale=-1.0)
+    flags = ("--classes", classes, "--outputs", "probabilities")
+    line = refused("filter-a", candidates, model, tmp_path / "a", *flags)
+    assert line == f"--outputs: {model} gives -1, which is no probability"
 
 
 def test_numbers_that_are_none(candidates, tmp_path):
@@ -746,7 +781,7 @@ def test_numbers_that_are_none(candidates, tmp_path):
 def test_outputs_that_are_not_ours(candidates, model, classes, tmp_path):
     flags = ("--classes", classes)
     inside = refused("filter-a", candidates, model, candidates / "out", *flags)
-    assert f"lies inside the candidates {candidates}" in inside
+    assert f"lies inside the source {candidates}" in inside
     (tmp_path / "file").write_text("")
     assert "file: is a file" in refused("filter-a", candidates, model, tmp_path / "file", *flags)
     (tmp_path / "other").mkdir()
@@ -766,3 +801,7 @@ def test_words_for_classes(tmp_path):
     assert reviewing.words([tmp_path / "a", tmp_path / "b"])["n00000001"] == "a fish"
     (tmp_path / "c").write_text("{")
     assert reviewing.words([tmp_path / "c"]) == {}
+    # As Windows' editors write it.
+    (tmp_path / "d").write_text("n00000001 tench\n", encoding="utf-8-sig")
+    assert reviewing.words([tmp_path / "d"]) == {"n00000001": "tench"}
+    assert class_list(tmp_path / "d") == ["n00000001"]

@@ -615,4 +615,4 @@ def test_a_damaged_image_is_named(folder_c, model, tmp_path):
 
 def test_without_onnx_runtime_the_remedy_is_named(folder_c, model, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    assert wrong(folder_c, model, tmp_path) == "predict needs ONNX Runtime: pip install 'robustgen[onnx]'"
+    assert wrong(folder_c, model, tmp_path) == "ONNX models need ONNX Runtime: pip install 'robustgen[onnx]'"

@@ -273,6 +273,13 @@ def test_in_a_browser(browser, tmp_path):
     browser.press("d")
     assert browser.saved(tmp_path) == "".join(f"{key}\n" for key in HOSTILE[:5]).encode()
 
+    # A key that is held down decides once.
+    browser.press("ArrowLeft", "ArrowLeft", "ArrowLeft")
+    for again in (False, True, True):
+        browser.call("Input.dispatchKeyEvent", type="keyDown", key="d", text="d", autoRepeat=again)
+    assert counts(browser) == "4 kept, 2 dropped, 0 undecided"
+    browser.press("u", "ArrowRight", "ArrowRight", "ArrowRight")
+
     # A button does the same as a key.
     browser.run("document.querySelectorAll('.drop')[0].click()")
     assert counts(browser) == "4 kept, 2 dropped, 0 undecided"

@@ -81,7 +81,7 @@ OWNERS = {
     "click": {name for name in MODULES if name.startswith("cli.")},
     "jinja2": {"pages"},
     "yaml": {"config"},
-    "pydantic": {"augmentations.making", "config", "equalising", "icons.making"},
+    "pydantic": {"augmentations.making", "config", "equalising", "filtration.accepting", "icons.making"},
     "av": {"video"},
     "onnxruntime": {"evaluation.models"},
     "matplotlib": {"charts"},

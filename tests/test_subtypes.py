@@ -323,6 +323,16 @@ def test_a_run_that_was_cut_off_leaves_no_manifest_and_can_be_repeated(
     assert tree(output) == before
 
 
+@pytest.mark.parametrize("left", ["seen", "old-seen"])
+def test_what_a_killed_run_left_is_in_nobodys_way(imagenet, wordnet, tmp_path, left):
+    output = tmp_path / "out"
+    make(imagenet, wordnet, output, "--links")
+    before = tree(output)
+    (output / ".robustgen" / "tmp" / left / "bird" / "x").mkdir(parents=True)
+    make(imagenet, wordnet, output, "--links")
+    assert tree(output) == before
+
+
 def test_wrong_input_is_answered_with_one_line(imagenet, wordnet, tmp_path):
     def error(source, output=tmp_path / "out", folder=wordnet):
         return cli_error("make-subtypes", source, "--wordnet", folder, "--output", output)

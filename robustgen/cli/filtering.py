@@ -1,5 +1,6 @@
 """filter-a and filter-o."""
 
+import math
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +18,19 @@ if TYPE_CHECKING:
 _FILE = click.Path(path_type=Path)
 _PREPROCESSING = ("mean", "std", "scale", "layout", "size", "clahe")
 _MOST_NAMED = 10
+
+
+class _Probability(click.FloatRange):
+    """A number from 0 to 1. NaN, which click lets through, is none."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        number = super().convert(value, param, ctx)
+        if math.isnan(number):
+            self.fail(f"{value!r} is no number from 0 to 1.", param, ctx)
+        return number
+
+
+_PROBABILITY = _Probability(0, 1)
 
 
 def _options(command: Callable[..., None]) -> Callable[..., None]:
@@ -78,9 +92,7 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
 
 @main.command("filter-a")
 @_options
-@click.option(
-    "--max-confidence", type=click.FloatRange(0, 1), metavar="P", help="In the true class; default 0.15."
-)
+@click.option("--max-confidence", type=_PROBABILITY, metavar="P", help="In the true class; default 0.15.")
 @click.option(
     "--per-confusion", type=click.IntRange(1), metavar="N", help="Images of true x as y; default 15."
 )
@@ -97,9 +109,7 @@ def filter_a(max_confidence: float | None, per_confusion: int | None, **flags: A
 
 @main.command("filter-o")
 @_options
-@click.option(
-    "--min-confidence", type=click.FloatRange(0, 1), metavar="P", help="In the prediction; default 0.9."
-)
+@click.option("--min-confidence", type=_PROBABILITY, metavar="P", help="In the prediction; default 0.9.")
 def filter_o(min_confidence: float | None, **flags: Any) -> None:
     """Find images in the manner of ImageNet-O: of unknown classes, and taken for known ones.
 

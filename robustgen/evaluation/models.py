@@ -118,7 +118,8 @@ def _session(path: Path, threads: int, provider: str) -> Any:
     try:
         import onnxruntime
     except ImportError as error:
-        raise MissingDependencyError("predict needs ONNX Runtime: pip install 'robustgen[onnx]'") from error
+        message = "ONNX models need ONNX Runtime: pip install 'robustgen[onnx]'"
+        raise MissingDependencyError(message) from error
     if not path.is_file():
         raise ConfigError(f"--model: there is no file {path}")
     known = onnxruntime.get_available_providers()

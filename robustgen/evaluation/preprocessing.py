@@ -12,6 +12,7 @@ clahe: true                     # equalise the lightness first; or {clip_limit: 
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
@@ -21,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from robustgen.clahe import MOST_TILES, Clahe, clahe
+from robustgen.clahe import MOST_CLIP, MOST_TILES, Clahe, clahe
 from robustgen.config import read_yaml
 from robustgen.errors import ConfigError, UnknownNameError
 
@@ -215,7 +216,7 @@ def _classes(value: Any) -> tuple[str, ...]:
     names = class_list(Path(value)) if isinstance(value, str) else [str(name) for name in value]
     if not names:
         raise ConfigError("lists no class")
-    repeated = next((name for i, name in enumerate(names) if name in names[:i]), None)
+    repeated = next((name for name, count in Counter(names).items() if count > 1), None)
     if repeated is not None:
         raise ConfigError(f"{repeated!r} stands twice")
     return tuple(names)
@@ -229,9 +230,9 @@ def _clahe(value: Any) -> Clahe | None:
         raise ConfigError(str(UnknownNameError("key", str(key), known)))
     if not isinstance(value, dict):
         raise ValueError
-    checked = Clahe(**value)
-    (clip_limit,), (tiles,) = _numbers(checked.clip_limit), _numbers(checked.tiles)
-    if clip_limit <= 0 or tiles != int(tiles) or not 1 <= tiles <= MOST_TILES:
+    settings = asdict(Clahe()) | value
+    (clip_limit,), (tiles,) = _numbers(settings["clip_limit"]), _numbers(settings["tiles"])
+    if tiles != int(tiles):
         raise ValueError
     return Clahe(clip_limit, int(tiles))
 
@@ -252,7 +253,9 @@ _WANTED = {
     "layout": "must be NCHW or NHWC",
     "size": "must be a number of pixels, or height and width",
     "classes": "must be a file, or a list of class folders",
-    "clahe": f"must be true, false, or a positive clip_limit and tiles from 1 to {MOST_TILES}",
+    "clahe": (
+        f"must be true, false, or a positive clip_limit up to {MOST_CLIP:g} and tiles from 1 to {MOST_TILES}"
+    ),
 }
 
 
@@ -271,11 +274,11 @@ def class_list(path: Path) -> list[str]:
         It cannot be read, or holds something else.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
         return _from_json(text) if text.lstrip().startswith(("[", "{")) else _from_lines(text)
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
-    except (ValueError, KeyError, TypeError, IndexError) as error:
+    except (ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
         raise ConfigError(f"{path} is no list of class folders") from error
 
 

@@ -10,14 +10,32 @@ from difflib import get_close_matches
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from pydantic import BaseModel, ValidationError, model_validator
+
 from robustgen.errors import ConfigError, ImageError, OutputError
-from robustgen.filtration.filtering import ACCEPTED, FUNNEL, SHORTLIST, claimed
+from robustgen.filtration.filtering import ACCEPTED, FUNNEL, SHORTLIST, check_foreign
 from robustgen.filtration.rules import Rule
+from robustgen.ledger import claimed
 from robustgen.manifest import read_object
 from robustgen.storage import file_digest, temporary_folder
 
 MANIFEST = "manifest.json"
-_FUNNEL_KEYS = {"settings", "steps", "images", "classes", "shortlist_sha256"}
+
+
+class _Funnel(BaseModel):
+    """What is needed of `funnel.json`."""
+
+    settings: dict[str, Any]
+    steps: list[str]
+    images: list[int]
+    classes: dict[str, list[int]]
+    shortlist_sha256: str
+
+    @model_validator(mode="after")
+    def _fits(self) -> "_Funnel":
+        if "set" not in self.settings or len(self.steps) != len(self.images):
+            raise ValueError
+        return self
 
 
 @dataclass(frozen=True)
@@ -62,9 +80,9 @@ def accept(rule: Rule, candidates: Path, output: Path, lists: Sequence[Path], ov
     """
     # Before the output is made, where there is none.
     _funnel(rule, output)
-    with claimed(output, candidates):
+    with claimed(output, candidates, check_foreign):
         funnel = _funnel(rule, output)
-        shortlist = _shortlist(output, funnel["shortlist_sha256"])
+        shortlist = _shortlist(output, funnel.shortlist_sha256)
         keys = _accepted(lists, shortlist)
         entries = [shortlist[key] for key in shortlist if key in keys]
         manifest = _manifest(rule, funnel, entries, lists)
@@ -75,15 +93,17 @@ def accept(rule: Rule, candidates: Path, output: Path, lists: Sequence[Path], ov
     return Accepted(len(entries), len(manifest["classes"]), output / ACCEPTED, made)
 
 
-def _funnel(rule: Rule, output: Path) -> dict[str, Any]:
+def _funnel(rule: Rule, output: Path) -> _Funnel:
     path = output / FUNNEL
     if not path.exists():
         raise OutputError(f"{output}: holds no finished shortlist; give the command without --accept first")
-    funnel = read_object(path)
-    if not funnel.keys() >= _FUNNEL_KEYS:
-        raise OutputError(f"{path} is damaged: it lacks {min(_FUNNEL_KEYS - funnel.keys())}")
-    if funnel["settings"]["set"] != rule.title:
-        raise OutputError(f"{output}: holds a shortlist for {funnel['settings']['set']}, not {rule.title}")
+    try:
+        funnel = _Funnel.model_validate(read_object(path))
+    except ValidationError as error:
+        key = error.errors()[0]["loc"]
+        raise OutputError(f"{path} is damaged{f': look at {key[0]}' if key else ''}") from error
+    if funnel.settings["set"] != rule.title:
+        raise OutputError(f"{output}: holds a shortlist for {funnel.settings['set']}, not {rule.title}")
     return funnel
 
 
@@ -142,18 +162,18 @@ def _complaint(path: Path, strangers: list[tuple[int, str]], shortlist: dict[str
 
 
 def _manifest(
-    rule: Rule, funnel: dict[str, Any], entries: list[dict[str, Any]], lists: Sequence[Path]
+    rule: Rule, funnel: _Funnel, entries: list[dict[str, Any]], lists: Sequence[Path]
 ) -> dict[str, Any]:
     counts = Counter(entry["class"] for entry in entries)
-    steps = zip([*funnel["steps"], "accepted"], [*funnel["images"], len(entries)], strict=True)
+    steps = zip([*funnel.steps, "accepted"], [*funnel.images, len(entries)], strict=True)
     return {
         "set": rule.title,
-        "settings": funnel["settings"],
+        "settings": funnel.settings,
         "funnel": [{"step": step, "images": images} for step, images in steps],
         "classes": {
-            name: [*numbers, counts[name]] for name, numbers in funnel["classes"].items() if counts[name]
+            name: [*numbers, counts[name]] for name, numbers in funnel.classes.items() if counts[name]
         },
-        "shortlist_sha256": funnel["shortlist_sha256"],
+        "shortlist_sha256": funnel.shortlist_sha256,
         "lists": [{"file": path.name, "sha256": file_digest(path)} for path in lists],
         "files": entries,
     }
@@ -176,8 +196,6 @@ def _check_free(root: Path, overwrite: bool) -> None:
 def _make(candidates: Path, output: Path, manifest: dict[str, Any]) -> None:
     """Make the whole tree under another name, and then exchange it for what is there."""
     new, old = temporary_folder(output) / "new", temporary_folder(output) / "old"
-    for left_behind in (new, old):
-        shutil.rmtree(left_behind, ignore_errors=True)
     for entry in manifest["files"]:
         data = _candidate(candidates, entry)
         path = new / entry["key"]

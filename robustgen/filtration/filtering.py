@@ -9,6 +9,7 @@ errors.jsonl      images that cannot be read, if there are any
 
 import json
 import time
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -20,14 +21,14 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from robustgen.errors import ImageError, OutputError, RobustgenError, SourceError, WriteError
+from robustgen.errors import ImageError, OutputError, SourceError
 from robustgen.evaluation.models import runtime_version
 from robustgen.filtration import reviewing
 from robustgen.filtration.funnel import Opinions, left_after
 from robustgen.filtration.panel import Choices, Crops, Panel, open_panel
 from robustgen.filtration.remembering import FILE, Memory
 from robustgen.filtration.rules import Case, Rule, folder_of
-from robustgen.ledger import exclusive
+from robustgen.ledger import claimed
 from robustgen.manifest import read_object
 from robustgen.sources import ImageFolder
 from robustgen.storage import ERRORS, STATE, file_digest, rename, temporary_folder, write_whole
@@ -169,7 +170,7 @@ def _settings(rule: Rule, panel: Panel) -> dict[str, Any]:
 @contextmanager
 def _claimed(output: Path, candidates: Path, settings: dict[str, Any], overwrite: bool) -> Iterator[None]:
     """Hold `output`, which says in its state folder what it holds, against others."""
-    with claimed(output, candidates):
+    with claimed(output, candidates, check_foreign):
         held = _held(output)
         other = [name for name in _KINDS if held and held.get(name) != settings[name]]
         if other and not overwrite:
@@ -183,35 +184,8 @@ def _claimed(output: Path, candidates: Path, settings: dict[str, Any], overwrite
         yield
 
 
-@contextmanager
-def claimed(output: Path, candidates: Path) -> Iterator[None]:
-    """Hold the folder `output` against other runs; what the system has against writing becomes a WriteError.
-
-    Raises
-    ------
-    OutputError
-        It cannot be written, or lies among the candidates.
-    """
-    inside, root = output.resolve(), candidates.resolve()
-    if inside == root or root in inside.parents:
-        raise OutputError(f"{output}: lies inside the candidates {candidates}")
-    if output.exists() and not output.is_dir():
-        raise OutputError(f"{output}: is a file")
-    _check_foreign(output)
-    try:
-        (output / STATE).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(f"{output}: cannot be written: {error.strerror}") from error
-    try:
-        with exclusive(output):
-            yield
-    except OSError as error:
-        if isinstance(error, RobustgenError):
-            raise
-        raise WriteError(f"{output}: {error.strerror or error}") from error
-
-
-def _check_foreign(output: Path) -> None:
+def check_foreign(output: Path) -> None:
+    """Raise an OutputError if `output` holds what no such run wrote."""
     names = (SHORTLIST, DROPPED, FUNNEL, ACCEPTED, f"{STATE}/settings.json", f"{STATE}/predictions.json")
     foreign = [name for name in names if (output / name).exists()]
     if foreign and not (output / _SETTINGS).exists():
@@ -388,10 +362,11 @@ class _Run:
 
     def _funnel(self, case: Case, passed_over: int, digest: str) -> dict[str, Any]:
         settings = _settings(self._rule, self._panel)
-        folders = np.array([folder_of(key) for key in case.keys])
+        folders = defaultdict(list)
+        for key, step in zip(case.keys, case.steps.tolist(), strict=True):
+            folders[folder_of(key)].append(step)
         counts = {
-            str(folder): left_after(case.steps[folders == folder], self._rule.order)
-            for folder in np.unique(folders)
+            folder: left_after(np.array(steps), self._rule.order) for folder, steps in sorted(folders.items())
         }
         return {
             "settings": settings,

@@ -1,5 +1,6 @@
 """The models that have to be fooled, brought to one list of classes: from crops to opinions."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -234,17 +235,10 @@ def chosen_classes(path: Path) -> tuple[str, ...]:
     names = presets.class_list(path)
     if len(names) < 2:
         raise ConfigError(f"{path}: names fewer than two classes")
-    repeated = next((name for name, count in _counted(names).items() if count > 1), None)
+    repeated = next((name for name, count in Counter(names).items() if count > 1), None)
     if repeated is not None:
         raise ConfigError(f"{path}: {repeated!r} stands twice")
     return tuple(names)
-
-
-def _counted(names: Iterable[str]) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for name in names:
-        counts[name] = counts.get(name, 0) + 1
-    return counts
 
 
 def _members(choices: Choices, folders: tuple[str, ...]) -> tuple[Member, ...]:
@@ -260,13 +254,13 @@ def _members(choices: Choices, folders: tuple[str, ...]) -> tuple[Member, ...]:
 
 def _for_each(flag: str, values: Sequence[str], count: int) -> Sequence[str | None]:
     if len(values) not in (0, 1, count):
-        raise ConfigError(f"{flag}: given {len(values)} times for {count} models; give one, or one for each")
+        raise ConfigError(f"{flag}: given {len(values)} times; give it once, or once for each --model")
     return values if len(values) == count else [*values, None][:1] * count
 
 
 def _labels(paths: Sequence[Path]) -> list[str]:
     """File names, numbered where they are the same."""
-    times = _counted(path.name for path in paths)
+    times = Counter(path.name for path in paths)
     return [
         path.name if times[path.name] == 1 else f"{path.name} ({number})"
         for number, path in enumerate(paths, 1)
@@ -288,6 +282,8 @@ def _member(choices: Choices, path: Path, label: str, own: Preprocessing, folder
         raise ConfigError(
             f"{path} has {probe.shape[1]} classes, {held if names else 'no list of them'}{remedy}"
         )
+    if choices.outputs == "probabilities" and probe.min() < 0:
+        raise ConfigError(f"--outputs: {path} gives {probe.min():.3g}, which is no probability")
     return Member(label, classifier, shape, names, choices.outputs or _kind_of(probe))
 
 

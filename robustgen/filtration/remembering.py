@@ -84,7 +84,7 @@ def _read(line: bytes, models: int, classes: int) -> tuple[list[str], list[int],
     """The batch in `line`; None if a crash left something else there."""
     try:
         entry: dict[str, Any] = json.loads(line)
-        keys, sizes = entry["keys"], entry["sizes"]
+        keys, sizes = [*entry["keys"]], [*entry["sizes"]]
         said = Opinions(*(_array(entry[name]) for name in _FIELDS))
     except (ValueError, KeyError, TypeError):
         return None

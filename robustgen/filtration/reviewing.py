@@ -123,7 +123,7 @@ def words(paths: Sequence[Path]) -> dict[str, str]:
 
 def _words(path: Path) -> dict[str, str]:
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
@@ -138,6 +138,6 @@ def _words_of_keras(text: str) -> dict[str, str]:
         entries = json.loads(text).values()
         pairs = [entry for entry in entries if isinstance(entry, list) and len(entry) > 1]
         return {str(name): str(word).replace("_", " ") for name, word, *_ in pairs}
-    except ValueError:
+    except (ValueError, RecursionError):
         # Whoever takes the file for a list of classes says what is wrong with it.
         return {}

@@ -9,8 +9,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -19,8 +18,8 @@ from typing import Any, Final, NamedTuple
 from tqdm import tqdm
 
 from robustgen.config import read_yaml
-from robustgen.errors import OutputError, RobustgenError, SourceError, WriteError
-from robustgen.ledger import exclusive
+from robustgen.errors import OutputError, SourceError
+from robustgen.ledger import claimed
 from robustgen.sources import EXTENSIONS
 from robustgen.storage import STATE, rename, temporary_folder, write_whole
 from robustgen.subtypes.wordnet import WordNet, open_wordnet
@@ -216,7 +215,9 @@ def make(source: Path, wordnet: Path, output: Path, *, links: bool = False) -> S
         raise SourceError(f"{source}: none of its {len(folders)} folders is a subtype of the 25 broad types")
     shares = {split: [Share() for _ in types] for split in SPLITS}
     summary = Summary(types, shares, {}, sorted(strangers), len(folders) - len(own) - len(strangers))
-    with _claimed(output, source):
+    with claimed(output, source, _check_own):
+        # While it is there, all that it tells of is whole.
+        (output / ABOUT).unlink(missing_ok=True)
         run = _Run(source, output, folders, places, summary)
         run.write(links, {"release": hierarchy.release, "sha256": hierarchy.sha256})
     return summary
@@ -342,32 +343,8 @@ def _fits_a_line(name: str) -> bool:
 # --- the output ----------------------------------------------------------------------------------
 
 
-@contextmanager
-def _claimed(output: Path, source: Path) -> Iterator[None]:
-    """Hold `output` against others, without the manifest of an earlier run, and tell what the disk says."""
-    if output.resolve().is_relative_to(source.resolve()):
-        raise OutputError(f"{output}: lies inside the source {source}")
-    try:
-        _check_own(output)
-        (output / STATE).mkdir(parents=True, exist_ok=True)
-        (output / ABOUT).unlink(missing_ok=True)
-    except OSError as error:
-        raise _unless_own(error, OutputError(f"{output}: cannot be written: {error.strerror}")) from error
-    try:
-        with exclusive(output):
-            yield
-    except OSError as error:
-        raise _unless_own(error, WriteError(f"{output}: {error.strerror or error}")) from error
-
-
-def _unless_own(error: OSError, instead: RobustgenError) -> BaseException:
-    return error if isinstance(error, RobustgenError) else instead
-
-
 def _check_own(output: Path) -> None:
     """Raise an OutputError if `output` holds anything that is not of an earlier run."""
-    if output.exists() and not output.is_dir():
-        raise OutputError(f"{output}: is a file")
     own = {*(f"{split}.txt" for split in SPLITS), *SPLITS, ABOUT, NAMES, STATE}
     held = {path.name for path in output.iterdir()} if output.is_dir() else set()
     if strangers := sorted(held - own if STATE in held else held):

@@ -11,7 +11,7 @@ from statistics import fmean
 from typing import Any, Final, NamedTuple
 
 from robustgen import metrics
-from robustgen.datasets import Dataset, open_dataset
+from robustgen.datasets import EQUALISED, Dataset, open_dataset
 from robustgen.errors import SourceError
 from robustgen.image import Rgb
 from robustgen.pages import check_place, counted, render
@@ -257,12 +257,19 @@ def _facts(dataset: Dataset, sample: Sample) -> Iterator[tuple[str, str]]:
     if not about:
         yield "Images" if dataset.kind == "c" else "Sequences", f"{sample.total:,}"
         return
-    yield "Edition", f"{about.get('edition')}, constants of {_scale(settings.get('scale'))}"
+    if clahe := _part(about, EQUALISED):
+        yield (
+            "Preprocessing",
+            f"CLAHE, clip limit {clahe.get('clip_limit')}, {clahe.get('tiles')} tiles a side",
+        )
+    if "scale" in settings:
+        yield "Edition", f"{about.get('edition')}, constants of {_scale(settings['scale'])}"
     yield "Images", _images(about)
     yield "Source", str(_part(about, "source").get("location", "not recorded"))
     yield "Files", _files(_part(about, "counts"))
     yield "Format", _format(_part(settings, "output"))
-    yield "Seed", str(settings.get("seed", "not recorded"))
+    if "seed" in settings:
+        yield "Seed", str(settings["seed"])
     if own := sorted(_part(about, "config", "parameters")):
         yield "Own constants", ", ".join(own)
     yield "Made by", f"robustgen {_part(settings, 'versions').get('robustgen', '')}"
