@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from robustgen import metrics, sources, video
 from robustgen.errors import ConfigError, ImageError, SourceError
 from robustgen.plan import CLEAN, Arm, Kind
+from robustgen.sources import class_of
 from robustgen.storage import COMPANIONS, MANIFEST, STATE
 
 Pixels = NDArray[np.uint8]
@@ -206,7 +207,7 @@ class Tree(Dataset):
 
     @cached_property
     def _index(self) -> dict[str, int]:
-        names = self.names or sorted({_class_of(key) for key in self.keys(self.arms[0])})
+        names = self.names or sorted({class_of(key) for key in self.keys(self.arms[0])})
         return {name: i for i, name in enumerate(names)}
 
     @property
@@ -217,10 +218,10 @@ class Tree(Dataset):
     def labels(self, arm: Arm) -> Labels:
         """As `Dataset.labels`."""
         index, keys = self._index, self.keys(arm)
-        strangers = {_class_of(key) for key in keys} - index.keys()
+        strangers = {class_of(key) for key in keys} - index.keys()
         if strangers:
             raise SourceError(f"{self.root}: class folder {min(strangers)!r} is not in the class list")
-        return np.array([index[_class_of(key)] for key in keys], np.int64)
+        return np.array([index[class_of(key)] for key in keys], np.int64)
 
     def load(self, arm: Arm, index: int) -> Pixels:
         """As `Dataset.load`."""
@@ -231,10 +232,6 @@ class Tree(Dataset):
 def noun(kind: Kind) -> str:
     """What a set of this kind holds."""
     return "images" if kind == "c" else "sequences"
-
-
-def _class_of(key: str) -> str:
-    return key.partition("/")[0] if "/" in key else ""
 
 
 def difference(own: Sequence[str], others: Sequence[str], what: str) -> str:

@@ -256,7 +256,7 @@ class _Files(Source):
 
     @cached_property
     def _indices(self) -> dict[str, int]:
-        return {name: i for i, name in enumerate(sorted({_class_of(key) for key in self.keys()}))}
+        return {name: i for i, name in enumerate(sorted({class_of(key) for key in self.keys()}))}
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -264,12 +264,12 @@ class _Files(Source):
 
     def label(self, key: str) -> int:
         try:
-            return self._indices[_class_of(key)]
+            return self._indices[class_of(key)]
         except KeyError:
             raise ImageError(f"{key!r}: of no class that {self.location} has") from None
 
 
-def _class_of(key: str) -> str:
+def class_of(key: str) -> str:
     """First folder of `key`; "" for an image directly in the root."""
     return key.partition("/")[0] if "/" in key else ""
 

@@ -27,10 +27,10 @@ from robustgen.filtration import reviewing
 from robustgen.filtration.funnel import Opinions, left_after
 from robustgen.filtration.panel import Choices, Crops, Panel, open_panel
 from robustgen.filtration.remembering import FILE, Memory
-from robustgen.filtration.rules import Case, Rule, folder_of
+from robustgen.filtration.rules import Case, Rule
 from robustgen.ledger import claimed
 from robustgen.manifest import read_object
-from robustgen.sources import ImageFolder
+from robustgen.sources import ImageFolder, class_of
 from robustgen.storage import ERRORS, STATE, file_digest, rename, temporary_folder, write_whole
 
 SHORTLIST, DROPPED, FUNNEL, ACCEPTED = "shortlist.jsonl", "dropped.jsonl", "funnel.json", "accepted"
@@ -325,7 +325,7 @@ class _Run:
         key, said, names = case.keys[index], case.said, self._panel.classes
         about: dict[str, Any] = {
             "key": key,
-            "class": folder_of(key),
+            "class": class_of(key),
             "reason": self._rule.reason(case, index),
         }
         if not self._rule.asks(self._panel, key):
@@ -354,7 +354,7 @@ class _Run:
         said = case.said
         return reviewing.Item(
             case.keys[index],
-            folder_of(case.keys[index]),
+            class_of(case.keys[index]),
             self._panel.classes[said.predicted[index]],
             float(said.confidence[index]),
             float(said.truth[:, index].max()) if self._rule.ten else None,
@@ -364,7 +364,7 @@ class _Run:
         settings = _settings(self._rule, self._panel)
         folders = defaultdict(list)
         for key, step in zip(case.keys, case.steps.tolist(), strict=True):
-            folders[folder_of(key)].append(step)
+            folders[class_of(key)].append(step)
         counts = {
             folder: left_after(np.array(steps), self._rule.order) for folder, steps in sorted(folders.items())
         }

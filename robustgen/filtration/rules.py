@@ -22,11 +22,7 @@ from robustgen.filtration.funnel import (
     outlying,
 )
 from robustgen.filtration.panel import Panel, unknown_class
-
-
-def folder_of(key: str) -> str:
-    """First folder of `key`: the class of the image, "" for one in no folder."""
-    return key.partition("/")[0] if "/" in key else ""
+from robustgen.sources import class_of
 
 
 @dataclass(frozen=True)
@@ -140,12 +136,12 @@ class Adversarial(Rule):
     def wanted(self, root: object, keys: Sequence[str], panel: Panel, restricted: bool) -> list[str]:
         """As `Rule.wanted`; under --only other folders are passed over."""
         known = set(panel.classes)
-        strangers = sorted({folder_of(key) for key in keys} - known)
+        strangers = sorted({class_of(key) for key in keys} - known)
         if strangers and not restricted:
             if not strangers[0]:
                 raise SourceError(f"{root}: some images lie in no class folder")
             raise SourceError(f"{root}: class folder: {unknown_class(strangers[0], panel.classes)}")
-        return [key for key in keys if folder_of(key) in known]
+        return [key for key in keys if class_of(key) in known]
 
     def asks(self, panel: Panel, key: str) -> bool:
         """As `Rule.asks`."""
@@ -154,7 +150,7 @@ class Adversarial(Rule):
     def true(self, panel: Panel, keys: Sequence[str]) -> Whole:
         """As `Rule.true`."""
         places = {name: place for place, name in enumerate(panel.classes)}
-        return np.array([places[folder_of(key)] for key in keys], np.int64)
+        return np.array([places[class_of(key)] for key in keys], np.int64)
 
     def judged(self, panel: Panel, keys: Sequence[str], said: Opinions) -> Case:
         """As `Rule.judged`."""
@@ -197,7 +193,7 @@ class Adversarial(Rule):
         return sorted(
             rows,
             key=lambda i: (
-                folder_of(case.keys[i]),
+                class_of(case.keys[i]),
                 case.panel.classes[case.said.predicted[i]],
                 case.places[i],
             ),
@@ -233,7 +229,7 @@ class Outlying(Rule):
 
     def asks(self, panel: Panel, key: str) -> bool:
         """As `Rule.asks`: not about classes that any model knows."""
-        return folder_of(key) not in panel.known
+        return class_of(key) not in panel.known
 
     def true(self, panel: Panel, keys: Sequence[str]) -> None:
         """As `Rule.true`."""
