@@ -51,9 +51,9 @@ def read_sums(path: Path) -> dict[str, str]:
     return sums
 
 
-def sums_files(root: Path) -> list[Path]:
-    """All the `SHA256SUMS` of an output, in order."""
-    return sorted(path for depth in ("", "*/", "*/*/") for path in root.glob(f"{depth}{SUMS}"))
+def sums_files(root: Path, name: str = SUMS) -> list[Path]:
+    """All the `SHA256SUMS` of an output, in order; or the files of another `name` beside them."""
+    return sorted(path for depth in ("", "*/", "*/*/") for path in root.glob(f"{depth}{name}"))
 
 
 def dataset_digest(root: Path) -> str:

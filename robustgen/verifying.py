@@ -90,10 +90,10 @@ def verify(
     return Findings(sorted(problems), len(wanted), digest)
 
 
-def _listed(root: Path) -> dict[str, str]:
-    """Every file that the sums list, POSIX path below `root`, with its digest."""
+def _listed(root: Path, name: str = SUMS) -> dict[str, str]:
+    """Every file that the sums list, POSIX path below `root`, with its digest; `name` as in `sums_files`."""
     listed = {}
-    for sums in sums_files(root):
+    for sums in sums_files(root, name):
         folder = sums.parent.relative_to(root).as_posix()
         prefix = "" if folder == "." else f"{folder}/"
         listed.update({prefix + name: digest for name, digest in read_sums(sums).items()})
@@ -279,6 +279,14 @@ def _digests(root: Path) -> dict[str, str]:
     }
 
 
+def _different(root: Path, other: Path, paths: Iterable[str]) -> Iterator[Finding]:
+    """Findings for the `paths` at which two outputs differ: of videos, whether their frames do."""
+    ours, theirs = _listed(root, FRAMES), _listed(other, FRAMES)
+    for path in paths:
+        same = ", with the same frames" * (path in ours and ours[path] == theirs.get(path))
+        yield Finding("differs", path, f": from {other}{same}")
+
+
 def _against(root: Path, wanted: dict[str, str], digest: str, other: str) -> Iterable[Finding]:
     if Path(other).is_dir():
         # A published set has no sums; its files speak for themselves.
@@ -288,11 +296,7 @@ def _against(root: Path, wanted: dict[str, str], digest: str, other: str) -> Ite
         return [
             *(Finding("missing", path, f": is in {other}") for path in theirs.keys() - wanted.keys()),
             *(Finding("extra", path, f": is not in {other}") for path in wanted.keys() - theirs.keys()),
-            *(
-                Finding("differs", p, f": from {other}")
-                for p in wanted.keys() & theirs
-                if wanted[p] != theirs[p]
-            ),
+            *_different(root, Path(other), [p for p in wanted.keys() & theirs if wanted[p] != theirs[p]]),
         ]
     if len(other) != 64 or set(other) - set("0123456789abcdef"):
         raise ArgumentError(f"--against: {other!r} is neither a folder nor a dataset digest")

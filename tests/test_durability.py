@@ -369,6 +369,23 @@ def test_against_another_output(output, photos, tmp_path):
     assert len(lines) == 25
 
 
+def test_against_videos_that_another_release_encoded(photos, tmp_path):
+    """The lists are changed as another release of x264 would: other files, and only one with other frames."""
+    for name in ("one", "two"):
+        flags = ("--perturbations", "translate", "--limit", "2", "--jobs", "1")
+        cli("make-p", "--source", photos, "--output", tmp_path / name, *flags)
+    folder = tmp_path / "two" / "translate"
+    (folder / "SHA256SUMS").write_text(
+        "".join(f"{'0' * 64}  {name}\n" for name in read_sums(folder / "SHA256SUMS"))
+    )
+    first, second = sorted(read_sums(folder / "FRAMES.SHA256").items())
+    (folder / "FRAMES.SHA256").write_text(f"{first[1]}  {first[0]}\n{'1' * 64}  {second[0]}\n")
+    assert findings(tmp_path / "one", "--against", tmp_path / "two") == [
+        f"differs translate/{first[0]}: from {tmp_path / 'two'}, with the same frames",
+        f"differs translate/{second[0]}: from {tmp_path / 'two'}",
+    ]
+
+
 def test_against_a_digest(output):
     digest = manifest(output)["digest"]
     assert findings(output, "--against", digest, status=0) == []
