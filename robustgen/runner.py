@@ -5,7 +5,6 @@ import errno
 import json
 import os
 import signal
-import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator
@@ -18,8 +17,8 @@ from typing import Any
 
 from joblib import Parallel, cpu_count, delayed, parallel_config
 from joblib.externals.loky.process_executor import TerminatedWorkerError
-from tqdm import tqdm
 
+from robustgen import progress
 from robustgen.build import Plan
 from robustgen.errors import (
     ArgumentError,
@@ -266,7 +265,7 @@ def _made(plan: Plan, ledger: Ledger, items: list[Item], scheduler: str | None) 
     """Make all `items`; return the number of outputs and of bytes written."""
     made = size = 0
     arms = {key: len(lacking) for _, key, lacking in items}
-    with tqdm(total=sum(arms.values()), unit="file", disable=None, smoothing=0.05) as bar:
+    with progress.bar(sum(arms.values()), "files") as bar:
         for receipt in _carried_out(plan, items, scheduler):
             ledger.record(receipt)
             made += len(receipt.files)
@@ -308,7 +307,7 @@ def _carried_out(plan: Plan, items: list[Item], scheduler: str | None) -> Iterat
                 yield from receipts
         except TerminatedWorkerError:
             deaths = 0 if finished else deaths + 1
-            tqdm.write("a worker died (killed, or out of memory); doing its work again", file=sys.stderr)
+            progress.say("a worker died (killed, or out of memory); doing its work again")
             if deaths >= _MOST_DEATHS:
                 raise WriteError(
                     f"workers keep dying; memory may be short: try fewer --jobs (now {_jobs(plan)})"

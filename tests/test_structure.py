@@ -27,7 +27,7 @@ MODULES = {module_name(path): ast.parse(path.read_text()) for path in PACKAGE.rg
 
 # The core, lowest first: a module imports from lower layers only. "corruptions" alone is its __init__.
 LAYERS = [
-    {"__init__", "errors", "kernels"},
+    {"__init__", "errors", "kernels", "progress"},
     {"opencv", "metrics", "sources", "storage"},
     {"image", "video", "journal", "charts"},
     {"effects", "outcomes", "registry", "versions", "pages", "clahe"},
@@ -69,14 +69,7 @@ OWNERS = {
     "numba": {"kernels"},
     "wand": {"effects"},
     "joblib": {"runner"},
-    "tqdm": {
-        "runner",
-        "evaluation.predicting",
-        "filtration.filtering",
-        "subtypes.splitting",
-        "viewing.calibrating",
-        "viewing.comparing",
-    },
+    "tqdm": {"progress"},
     "distributed": {"runner"},
     "click": {name for name in MODULES if name.startswith("cli.")},
     "jinja2": {"pages"},

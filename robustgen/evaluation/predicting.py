@@ -17,9 +17,8 @@ from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from tqdm import tqdm
 
-from robustgen import predictions
+from robustgen import predictions, progress
 from robustgen.datasets import EQUALISED, Dataset, Tree, difference, noun, open_dataset
 from robustgen.errors import (
     ConfigError,
@@ -313,9 +312,7 @@ def _carry_out(run: Run) -> tuple[int, int]:
     waiting = [arm for arm in arms if not run.has(arm)]
     images = len(run.dataset.keys(arms[0]))
     made = 0
-    with tqdm(
-        total=len(waiting) * images, unit=f" {noun(run.dataset.kind)}", disable=None, smoothing=0.05
-    ) as bar:
+    with progress.bar(len(waiting) * images, noun(run.dataset.kind)) as bar:
         for arm in waiting:
             bar.set_description(arm.folder)
             made += run.predict(arm, bar)

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tqdm import tqdm
 
+from robustgen import progress
 from robustgen.errors import ImageError, OutputError, SourceError
 from robustgen.evaluation.models import runtime_version
 from robustgen.filtration import reviewing
@@ -240,7 +240,7 @@ class _Run:
         """Ask the models about all images that they were not asked about yet."""
         pending = [*filter(None, map(self._pending, self._batches()))]
         total = sum(map(len, pending))
-        with tqdm(total=total, unit=" images", disable=None, smoothing=0.05) as bar:
+        with progress.bar(total, "images") as bar:
             try:
                 for read in _ahead(self._read, pending):
                     self._ask(read)

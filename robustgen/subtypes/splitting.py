@@ -15,8 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from tqdm import tqdm
-
+from robustgen import progress
 from robustgen.config import read_yaml
 from robustgen.errors import OutputError, SourceError
 from robustgen.ledger import claimed
@@ -270,7 +269,7 @@ class _Run:
         temporary = temporary_folder(self.output) / f"{split}.txt"
         digest = hashlib.sha256()
         with temporary.open("wb") as file:
-            for number, wnid in tqdm(wanted, desc=split, unit="folder", disable=None):
+            for number, wnid in progress.shown(wanted, len(wanted), f"{split} folders"):
                 data = _lines(f"{wnid}/{name} {number}" for name in self._found(split, number, wnid))
                 digest.update(data)
                 file.write(data)

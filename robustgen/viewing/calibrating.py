@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tqdm import tqdm
 
-from robustgen import build
+from robustgen import build, progress
 from robustgen.config import Config
 from robustgen.corruptions import CORRUPTIONS
 from robustgen.errors import ImageError, SourceError
@@ -78,7 +77,7 @@ def calibrate(config: Config, sample: int = 20) -> Calibration:
             return error
 
     keys = chosen(plan.keys, config.seed, sample)
-    found = dict(zip(keys, in_threads(measured, keys, config.jobs, "image"), strict=True))
+    found = dict(zip(keys, in_threads(measured, keys, config.jobs, "images"), strict=True))
     failures = {key: str(each) for key, each in found.items() if isinstance(each, ImageError)}
     values = [each for each in found.values() if isinstance(each, list)]
     check_any(values, plan, failures)
@@ -123,6 +122,6 @@ def in_threads(work: Callable[[Any], Any], items: Sequence[Any], jobs: int | Non
     """`work` of all `items`, in their order, with a bar where there is a terminal."""
     pool = ThreadPoolExecutor(jobs or os.cpu_count() or 1)
     try:
-        return list(tqdm(pool.map(work, items), total=len(items), unit=f" {unit}", disable=None))
+        return list(progress.shown(pool.map(work, items), len(items), unit))
     finally:
         pool.shutdown(cancel_futures=True)

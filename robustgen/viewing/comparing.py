@@ -16,8 +16,8 @@ from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from tqdm import tqdm
 
+from robustgen import progress
 from robustgen.datasets import noun, open_dataset
 from robustgen.errors import SourceError, UnknownNameError
 from robustgen.pages import counted
@@ -383,7 +383,7 @@ def _measured(
     pool = ThreadPoolExecutor(jobs)
     try:
         done = pool.map(lambda each: sides.measure(*each), plan.items())
-        with tqdm(total=sum(map(len, plan.values())), unit="pair", disable=None, smoothing=0.05) as bar:
+        with progress.bar(sum(map(len, plan.values())), "pairs") as bar:
             for image in done:
                 bar.update(len(image))
                 for folder, result in image:
