@@ -30,7 +30,7 @@ from robustgen.plan import (
 )
 from robustgen.sinks import Arrays, JpegTree, Mp4Tree, PngFrames, Sink
 from robustgen.sources import Source, open_source
-from robustgen.storage import FRAMES, STATE, SUMS
+from robustgen.storage import ERRORS, FRAMES, MANIFEST, STATE, SUMS
 from robustgen.versions import that_decide_bytes
 
 CITATION = (
@@ -87,8 +87,8 @@ class Plan:
         return isinstance(self.sink, Arrays)
 
     def digest(self) -> str:
-        """What tells this plan's images and arms from another's: eight hexadecimal digits."""
-        listing = [*self.keys, "", *(arm.folder for arm in self.arms)]
+        """What tells this plan's images and arms from another's, in any order: eight hexadecimal digits."""
+        listing = [*self.keys, "", *sorted(arm.folder for arm in self.arms)]
         return hashlib.sha256("\0".join(listing).encode("utf-8", "surrogateescape")).hexdigest()[:8]
 
     def about(self) -> dict[str, Any]:
@@ -178,7 +178,7 @@ def assemble(
         The output lies where it must not.
     """
     _check_output(output, source)
-    refused = source.refused() | _collisions(source, sink)
+    refused = source.refused() | _collisions(source, sink, arms)
     keys = tuple(key for key in keys if key not in refused)
     dataset, jobs = choices.dataset, choices.jobs
     made_from = located(choices)
@@ -198,15 +198,18 @@ def assemble(
     )
 
 
-def _collisions(source: Source, sink: Sink) -> dict[str, str]:
-    """The images whose output would be that of an earlier one, with the reason."""
+def _collisions(source: Source, sink: Sink, arms: tuple[Arm, ...]) -> dict[str, str]:
+    """The images whose output would be that of an earlier one or a paper of the set, with the reason."""
+    papers = {SUMS, FRAMES}
+    if any(not arm.folder for arm in arms):
+        papers |= {MANIFEST, ERRORS}
     first: dict[str, str] = {}
     refused = {}
     for key in () if isinstance(sink, Arrays) else source.keys():
         name = sink.item_name(source.output_name(key))
         earlier = first.setdefault(name, key)
-        if name.split("/")[0] in (SUMS, FRAMES):
-            refused[key] = "its output would lie where the list of checksums belongs"
+        if (paper := name.split("/")[0]) in papers:
+            refused[key] = f"its output would lie where the set's own {paper} belongs"
         elif earlier != key:
             refused[key] = f"its output would be that of {earlier!r}"
     return refused
@@ -236,6 +239,8 @@ def opened(config: Choices) -> Source:
     """
     if config.source is None and config.source_kind != "demo":
         raise SourceError("no source: name the folder of images with --source or `source:`")
+    if config.source is not None and config.source_kind == "demo":
+        raise SourceError(f"{config.source}: the demo has photographs of its own; name another --dataset")
     located, labels = (path and Path(path).absolute() for path in (config.source, config.labels))
     return open_source(located, config.source_kind, labels)
 

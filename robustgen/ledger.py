@@ -296,8 +296,10 @@ class Ledger:
 
     def _read_other_shards(self) -> None:
         for receipt in read_journals(self._state):
-            before = self._done.get(receipt.key, (0, frozenset()))[1]
-            self._done[receipt.key] = receipt.size, before.union(receipt.files)
+            size, before = self._done.get(receipt.key, (receipt.size, frozenset()))
+            # What was made of an image before it changed does not count.
+            done = (before if size == receipt.size else frozenset()).union(receipt.files)
+            self._done[receipt.key] = receipt.size, done
             self._failures[receipt.key] = receipt.failures
 
     def _write_errors(self, untouched: Collection[str]) -> None:

@@ -53,7 +53,9 @@ def read_sums(path: Path) -> dict[str, str]:
 
 def sums_files(root: Path, name: str = SUMS) -> list[Path]:
     """All the `SHA256SUMS` of an output, in order; or the files of another `name` beside them."""
-    return sorted(path for depth in ("", "*/", "*/*/") for path in root.glob(f"{depth}{name}"))
+    found = (path for depth in ("", "*/", "*/*/") for path in root.glob(f"{depth}{name}"))
+    # The frames of an image that is called so lie in a folder.
+    return sorted(path for path in found if path.is_file())
 
 
 def dataset_digest(root: Path) -> str:

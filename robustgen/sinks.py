@@ -9,6 +9,7 @@ import os
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path, PurePosixPath
@@ -322,9 +323,10 @@ class Arrays(Sink):
         return math.prod(self._shapes[self._files[written.path][0]])
 
     def flush(self) -> None:
-        """Close the files."""
-        while self._open:
-            self._open.popitem()[1].close()
+        """Close the files, all of them even if the disk is full."""
+        with ExitStack() as closing:
+            while self._open:
+                closing.callback(self._open.popitem()[1].close)
 
     def holds(self, root: Path, written: Written) -> bool:
         """Whether the row is in an array of this layout."""

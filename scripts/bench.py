@@ -100,7 +100,7 @@ def _least(call, repeats: int = 7) -> float:
     return 1000 * min(took)
 
 
-def codec_share(folder: Path, plan: build.Plan) -> float:
+def codec_share(plan: build.Plan) -> float:
     """Seconds to decode and prepare each source once and to encode all that `plan` wrote for it."""
     outputs = [
         [np.asarray(Image.open(plan.output / arm.folder / plan.source.output_name(key))) for arm in plan.arms]
@@ -122,7 +122,7 @@ def make_c(folder: Path, count: int) -> dict[str, float]:
     for i in range(3):
         plan = planned("c", **choices, output=str(folder / f"c{i}"))
         wholes.append(timed(plan))
-        shares.append(codec_share(folder, plan))
+        shares.append(codec_share(plan))
         ratios.append(wholes[-1] / shares[-1])
     timed(planned("c", **choices | {"jobs": 2, "limit": 2}, output=str(folder / "warm2")))
     one, two = [], []
@@ -197,7 +197,9 @@ def start_up() -> dict[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", help="time this corruption and nothing else")
+    parser.add_argument(
+        "--only", metavar="NAME", choices=robustgen.CORRUPTIONS, help="time this corruption and nothing else"
+    )
     parser.add_argument("--quick", action="store_true", help="fewer images")
     parser.add_argument("--json", type=Path, help="write the figures to this file too")
     arguments = parser.parse_args()
@@ -207,7 +209,8 @@ def main() -> None:
     }
     print(f"{'ms at severity':20s}      1      2      3      4      5 |    sum  published")
     for name, row in figures["milliseconds"].items():
-        print(f"{name:20s}", " ".join(f"{t:6.2f}" for t in row), f"| {sum(row):6.1f} {PUBLISHED[name]:10.1f}")
+        published = PUBLISHED.get(name, float("nan"))
+        print(f"{name:20s}", " ".join(f"{t:6.2f}" for t in row), f"| {sum(row):6.1f} {published:10.1f}")
     if not arguments.only:
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)

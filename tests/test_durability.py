@@ -22,8 +22,9 @@ import numpy as np
 import pytest
 from helpers import cli, cli_error, errors_of, pictures, put_photo, spawn
 
-from robustgen import build, journal
+from robustgen import build, config, journal, runner
 from robustgen.manifest import escaped, read_sums
+from robustgen.storage import temporary_folder
 
 FEW = ("--corruptions", "contrast,gaussian_noise", "--severities", "1,4", "--jobs", "1")
 FEW_ARMS = ("clean", "contrast/1", "contrast/4", "gaussian_noise/1", "gaussian_noise/4")
@@ -501,6 +502,16 @@ def test_shards_of_arrays_on_one_disk(cifar, cifar_output, tmp_path, order):
     assert not litter(tmp_path / "out")
 
 
+def test_shards_of_arrays_agree_on_the_plan_whichever_starts_first(cifar, tmp_path):
+    """The first takes the arms in the order asked for, later ones as the output has them."""
+    choices = {"edition": "cifar-10", "source": str(cifar[0]), "jobs": 1, "output": str(tmp_path / "out")}
+    wanted = config.load(None, choices | {"corruptions": "fog,contrast,gaussian_noise", "limit": 2})
+    first = build.plan(wanted, "c")
+    runner.run(first, shard=(1, 2))
+    second = build.plan(wanted, "c")
+    assert second.arms != first.arms and second.digest() == first.digest()
+
+
 def merged(source, folder, *flags, failing=()):
     """Three shards, each written to a disk of its own, and copied into one folder."""
     for number in (1, 2, 3):
@@ -557,6 +568,17 @@ def test_an_image_changed_between_a_run_and_its_shards(photos, tmp_path):
     for number in (1, 2):
         make_c(source, tmp_path / "out", *FEW, "--shard", f"{number}/2")
     assert findings(tmp_path / "out", status=0) == []
+
+
+def test_shards_withhold_an_array_that_an_image_changed_and_now_unreadable_lacks(photos, tmp_path):
+    source, output = Path(shutil.copytree(photos / "cat", tmp_path / "src")), tmp_path / "out"
+    flags = ("--format", "npy", "--perturbations", "translate", "--jobs", "1")
+    cli("make-p", "--source", source, "--output", output, *flags)
+    (source / "a.JPEG").write_bytes((source / "a.JPEG").read_bytes()[:500])
+    for number in (1, 2):
+        shard = ("--shard", f"{number}/2")
+        cli("make-p", "--source", source, "--output", output, *flags, *shard, status=1)
+    assert not (output / "translate.npy").exists()
 
 
 @pytest.mark.parametrize(
@@ -736,6 +758,19 @@ def run_on_full_disk(room, source, root, *flags):
 
 def litter_of_a_stopped_run(root):
     return [*(root / ".robustgen").glob("tmp/**/*"), *root.rglob("*.tmp")]
+
+
+def test_a_full_disk_leaves_no_array_open(cifar, tmp_path, monkeypatch):
+    choices = {"edition": "cifar-10", "source": str(cifar[0]), "output": str(tmp_path / "out")}
+    planned = build.plan(config.load(None, choices | {"corruptions": "fog,snow", "severities": "1"}), "c")
+    temporary_folder(planned.output).mkdir(parents=True)
+    planned.sink.start(planned.output)
+    for arm in planned.arms:
+        planned.sink.write(planned.output, arm, 0, "", np.zeros((32, 32, 3), np.uint8))
+    Disk(monkeypatch, room=0)
+    with pytest.raises(OSError, match="No space left"):
+        planned.sink.flush()
+    planned.sink.flush()
 
 
 def test_a_full_disk_is_told_in_one_line_and_costs_nothing_later(photos, output, tmp_path):

@@ -9,9 +9,11 @@ import pytest
 import reference
 import scipy.ndimage as ndi
 from helpers import photo
+from PIL import Image
 from skimage.color import hsv2rgb, rgb2hsv
 
-from robustgen import CORRUPTIONS, corrupt, effects
+from robustgen import CORRUPTIONS, corrupt, effects, kernels
+from robustgen.corruptions.blur import ZoomBlur
 from robustgen.errors import MissingDependencyError
 from robustgen.image import gaussian, to_uint8, unit
 
@@ -334,3 +336,59 @@ def test_the_disk_is_symmetric_and_sums_to_about_one(radius, softness):
     assert np.allclose(disk, disk.T, atol=1e-8) and np.allclose(disk, disk[::-1, ::-1], atol=1e-8)
     assert disk.sum() == pytest.approx(1, abs=0.02)
     assert len(disk) == (17 if radius <= 8 else 2 * radius + 1)
+
+
+# --- what severities share -----------------------------------------------------------------------
+
+
+def zoom_blurs():
+    return [ZoomBlur(stop, step) for step in (0.02, 0.01) for stop in (1.21, 1.06, 3.0, 1.11, 1.26, 1)]
+
+
+@pytest.mark.parametrize("kind", ["wide", "tall"])
+def test_zoom_blur_gives_the_same_after_any_other_severity(kind):
+    image, shared = IMAGES[kind], {}
+    for parameters in (*zoom_blurs(), *reversed(zoom_blurs())):
+        alone = CORRUPTIONS["zoom_blur"].apply(image, parameters, None)
+        assert np.array_equal(CORRUPTIONS["zoom_blur"].apply(image, parameters, None, shared), alone)
+
+
+def test_zoom_blur_gives_the_same_after_a_severity_that_failed_halfway(monkeypatch):
+    image, shared, parameters, seen = IMAGES["wide"], {}, ZoomBlur(1.11, 0.01), []
+    zoom_blur = CORRUPTIONS["zoom_blur"]
+    zoom_blur.apply(image, ZoomBlur(1.05, 0.01), None, shared)
+
+    def out_of_memory(*arguments, real=effects.add_zoom):
+        seen.append(real(*arguments))
+        if len(seen) == 3:
+            raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(effects, "add_zoom", out_of_memory)
+        with pytest.raises(MemoryError):
+            zoom_blur.apply(image, parameters, None, shared)
+    again = zoom_blur.apply(image, parameters, None, shared)
+    assert np.array_equal(again, zoom_blur.apply(image, parameters, None))
+
+
+# --- affine maps ---------------------------------------------------------------------------------
+
+
+def matrices(height, width):
+    rng = np.random.default_rng(6)
+    yield 1.0, 0.0, 0.0, 0.0, 1.0, 0.0
+    for shift in (0.5, -0.5, 1.0, 1 / 3, float(-width), float(height)):
+        yield 1.0, 0.0, shift, 0.0, 1.0, -shift
+    for spread in (0.1, 1, 100):
+        for _ in range(20):
+            yield tuple(map(float, rng.normal(0, spread, 6) * (1, 1, width, 1, 1, height)))
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 7), (9, 1), (31, 31), (40, 33)], ids=str)
+def test_sample_affine_equals_pillow(shape):
+    image = np.random.default_rng(7).integers(0, 256, (*shape, 3), dtype=np.uint8)
+    got = np.empty_like(image)
+    for matrix in matrices(*shape):
+        kernels.sample_affine(image, matrix, got)
+        size, affine, bilinear = shape[::-1], Image.Transform.AFFINE, Image.Resampling.BILINEAR
+        assert np.array_equal(got, Image.fromarray(image).transform(size, affine, matrix, bilinear)), matrix

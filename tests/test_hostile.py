@@ -255,11 +255,32 @@ def test_a_class_folder_named_like_a_paper(tmp_path, name):
     assert set(small_run(tmp_path / "src", "make-p", *flags)) == {f"{name}/x.png"}
 
 
+def test_a_sequence_named_like_a_paper(tmp_path):
+    put_photo(tmp_path / "src" / "cat" / "SHA256SUMS.png")
+    flags = ("--perturbations", "translate", "--format", "png")
+    cli("make-p", "--source", tmp_path / "src", "--output", tmp_path / "out", *flags)
+    cli("verify", tmp_path / "out")
+
+
+def test_a_class_folder_named_like_a_paper_of_a_set_without_arms(tmp_path):
+    for folder in ("errors.jsonl", "cat"):
+        put_photo(tmp_path / "src" / folder / "x.png")
+    cli("preprocess", "clahe", tmp_path / "src", tmp_path / "out", status=1)
+    assert [entry["key"] for entry in errors_of(tmp_path / "out")] == ["errors.jsonl/x.png"]
+    assert pictures(tmp_path / "out") == {"cat/x.png"}
+    cli("verify", tmp_path / "out")
+
+
 def test_a_name_that_is_too_long_for_its_result(tmp_path):
     put_photo(tmp_path / "src" / "cat" / f"{'x' * 251}.png")
     put_photo(tmp_path / "src" / "cat" / "y.png")
     assert set(small_run(tmp_path / "src")) == {f"cat/{'x' * 251}.png"}
     assert "clean/cat/y.JPEG" in pictures(tmp_path / "out")
+
+
+@pytest.mark.parametrize("command", ["verify", "report", "score", "preview"])
+def test_a_path_that_is_too_long(tmp_path, command):
+    assert cli_error(command, tmp_path / ("n" * 300)).endswith(": File name too long")
 
 
 @pytest.mark.parametrize("label", ["..", ".", "../../x", "/etc", "a\\b", ".git"])

@@ -671,6 +671,12 @@ def test_a_dry_run_over_an_output_leaves_it_alone(photos, tmp_path, undisturbed)
     assert tree(tmp_path / "out") == undisturbed
 
 
+def test_the_demo_does_not_pass_its_photographs_for_one_s_own(photos, tmp_path):
+    message = cli_error("make-c", "--dataset", "demo", "--source", photos, "--output", tmp_path / "out")
+    assert message == f"{photos}: the demo has photographs of its own; name another --dataset"
+    assert not (tmp_path / "out").exists()
+
+
 def test_the_demo_needs_no_images_of_one_s_own(tmp_path):
     flags = ("--dataset", "smoke", "--output", tmp_path / "out", "--jobs", "1")
     cli("make-c", *flags, "--corruptions", "contrast", "--severities", "1", "--no-clean")

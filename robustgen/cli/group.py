@@ -52,6 +52,12 @@ class _Group(click.Group):
         except RobustgenError as error:
             click.echo(f"Error: {error}", err=True)
             sys.exit(error.exit_code)
+        except OSError as error:
+            # Of a path that cannot even be asked about: too long, or in a folder that is closed to us.
+            if error.filename is None:
+                raise
+            click.echo(f"Error: {error.filename}: {error.strerror}", err=True)
+            sys.exit(2)
         except KeyboardInterrupt:
             resumable = str(ctx.invoked_subcommand).startswith(("make-", "filter-", "preprocess"))
             goes_on = "; the same command goes on from here" * resumable

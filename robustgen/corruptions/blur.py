@@ -112,7 +112,8 @@ class Zooms:
 
     def sum(self, factors: npt.NDArray[np.float64], step: float) -> Floats:
         """The sum of the image zoomed by each of `factors`, which lie `step` apart, in their order."""
-        count, total = self._sums.get(step, (0, np.zeros_like(self.image)))
+        # Taken out, as a sum that was cut off halfway is of no use.
+        count, total = self._sums.pop(step, (0, np.zeros_like(self.image)))
         if count > len(factors):
             count, total = 0, np.zeros_like(self.image)
         for factor in factors[count:]:

@@ -290,7 +290,7 @@ def compare(
     found = _measured(sides, plan, folders, jobs or os.cpu_count() or 1)
     operations = _judged([_arm_result(first.arms[f], found[f], missing[f]) for f in folders])
     if choice.sample is not None and len(plan) < choice.sample:
-        notes.append(f"there are only {counted(len(plan), noun(kind).removesuffix('s'))} to compare")
+        notes.append(f"no more than {counted(len(plan), noun(kind).removesuffix('s'))} to compare")
     if any(arm.verdict == "not compared" and arm.pairs for operation in operations for arm in operation.arms):
         notes.append(f"the tests need at least {FEWEST} {noun(kind)} that are in both sets")
     return Comparison(first, second, kind, operations, only, tuple(notes), choice)

@@ -44,8 +44,9 @@ def _origin(side: Side) -> str:
 
 def _images(comparison: Comparison) -> str:
     counts = [len(arm.pairs) for arm in comparison.arms]
-    span = f"{min(counts)}" if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
-    return f"{span} {noun(comparison.kind)} of each arm, chosen with seed {comparison.choice.seed}"
+    images = pages.counted(max(counts), noun(comparison.kind).removesuffix("s"))
+    span = images if min(counts) == max(counts) else f"{min(counts)} to {images}"
+    return f"{span} of each arm, chosen with seed {comparison.choice.seed}"
 
 
 def _tests(comparison: Comparison) -> int:
