@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from robustgen import metrics, sources, video
 from robustgen.errors import ConfigError, ImageError, SourceError
-from robustgen.plan import CLEAN, Arm, Kind
+from robustgen.plan import CLEAN, TITLES, Arm, Kind
 from robustgen.sources import class_of
 from robustgen.storage import COMPANIONS, MANIFEST, STATE
 
@@ -34,8 +34,7 @@ OPERATIONS: dict[Kind, frozenset[str]] = {
     "c": frozenset(metrics.COMMON_CORRUPTIONS + metrics.EXTRA_CORRUPTIONS),
     "p": frozenset(metrics.COMMON_PERTURBATIONS + metrics.EXTRA_PERTURBATIONS),
 }
-KINDS: dict[str, Kind] = {"ImageNet-C": "c", "ImageNet-P": "p"}
-"""What `dataset.json` calls the two kinds of set."""
+KINDS: dict[str, Kind] = {title: kind for kind, title in TITLES.items()}
 EQUALISED = "CLAHE"
 """What it calls a set that `robustgen preprocess clahe` made of another."""
 _LEVELS = tuple(str(level) for level in range(1, metrics.SEVERITIES + 1))

@@ -141,7 +141,7 @@ def _zoom_columns(
 
 @lru_cache(maxsize=1024)
 def zoom_crop(shape: tuple[int, ...], factor: float) -> tuple[slice, slice]:
-    """The rows and columns of an image of `shape` that `zoom` enlarges."""
+    """The central ceil(side / factor) rows and columns of an image of `shape`, which a zoom enlarges."""
     rows, columns = _zoom_axis(shape[0], factor), _zoom_axis(shape[1], factor)
     return (
         slice(rows.start, rows.start + rows.length),
@@ -149,8 +149,15 @@ def zoom_crop(shape: tuple[int, ...], factor: float) -> tuple[slice, slice]:
     )
 
 
-def zoom(image: Floats, factor: float) -> Floats:
-    """Enlarge the centre of `image` to the full size, linearly interpolated.
+def enlarge(crop: Floats, shape: tuple[int, ...], factor: float) -> Floats:
+    """What `zoom_crop` cut from an image of `shape`, enlarged to `shape`, linearly interpolated."""
+    total = np.zeros(shape, crop.dtype)
+    _add_enlarged(crop, (0, 0), factor, total)
+    return total
+
+
+def add_zoom(image: Floats, factor: float, total: Floats) -> None:
+    """Add `image` with its centre enlarged to the full size, linearly interpolated, to `total` in place.
 
     Crops the central ceil(side / factor) of each axis, enlarges by `factor` (``scipy.ndimage.zoom``,
     order 1) and trims to the centre again.
@@ -159,25 +166,8 @@ def zoom(image: Floats, factor: float) -> Floats:
     ----------
     image : float ndarray of shape (H, W) or (H, W, C)
     factor : float, at least 1
-
-    Returns
-    -------
-    ndarray of the shape and dtype of `image`
+    total : ndarray of the shape and dtype of `image`
     """
-    total = np.zeros_like(image)
-    add_zoom(image, factor, total)
-    return total
-
-
-def enlarge(crop: Floats, shape: tuple[int, ...], factor: float) -> Floats:
-    """The second half of `zoom`: what `zoom_crop` cut from an image of `shape`, enlarged to `shape`."""
-    total = np.zeros(shape, crop.dtype)
-    _add_enlarged(crop, (0, 0), factor, total)
-    return total
-
-
-def add_zoom(image: Floats, factor: float, total: Floats) -> None:
-    """Add what `zoom` gives to `total`, of the shape and dtype of `image`, in place."""
     if factor == 1:
         total += image
         return

@@ -6,22 +6,19 @@ file by file. What comes out is read by `robustgen predict` as the set it was ma
 
 from dataclasses import asdict, dataclass
 from functools import lru_cache, partial
-from io import BytesIO
-from pathlib import Path, PurePosixPath
-from typing import Annotated, Any, Final
+from pathlib import Path
+from typing import Annotated, Any
 
-from PIL import Image
 from pydantic import Field
 
 from robustgen import build, config, datasets, sources
 from robustgen.clahe import MOST_CLIP, MOST_TILES, Clahe, clahe
 from robustgen.datasets import EQUALISED, Dataset, Tree
 from robustgen.errors import ImageError, SourceError
-from robustgen.image import Rgb, encode_jpeg
+from robustgen.image import Rgb
 from robustgen.plan import Arm, Recipe
-from robustgen.sinks import Arrays, Sink
+from robustgen.sinks import Arrays, SameFormat, Sink
 from robustgen.sources import ImageFolder, Source
-from robustgen.storage import Written, write_whole
 
 LICENCE = "The images derive from the source images and remain under their terms."
 
@@ -131,44 +128,6 @@ def _read(root: Path, key: str, arm: Arm) -> Rgb:
     if isinstance(dataset, Tree):
         return sources.decode(dataset.folders[arm] / key, f"{arm.folder}/{key}")
     return dataset.load(arm, _rows(root)[key])
-
-
-@dataclass(frozen=True)
-class SameFormat(Sink):
-    """Files of the names and formats of the source: JPEG of `quality`, the others without loss."""
-
-    quality: int
-
-    def write(self, root: Path, arm: Arm, index: int, name: str, pixels: Rgb) -> list[Written]:
-        """Write one file."""
-        suffix = PurePosixPath(name).suffix.lower()
-        if suffix in _LOSSLESS:
-            data = _encoded(pixels, *_LOSSLESS[suffix])
-        elif suffix in (".jpg", ".jpeg"):
-            data = encode_jpeg(pixels, self.quality, optimise=True)
-        else:
-            raise ImageError(f"{suffix[1:].upper()} files cannot hold the result; convert them to PNG first")
-        return [write_whole(root, arm.path(name), data)]
-
-    def settings(self) -> dict[str, Any]:
-        """Format and quality."""
-        return {"format": "as in the source", "quality": self.quality}
-
-
-_LOSSLESS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
-    ".png": ("PNG", {}),
-    ".bmp": ("BMP", {}),
-    ".ppm": ("PPM", {}),
-    ".tif": ("TIFF", {"compression": "tiff_lzw"}),
-    ".tiff": ("TIFF", {"compression": "tiff_lzw"}),
-    ".webp": ("WEBP", {"lossless": True}),
-}
-
-
-def _encoded(pixels: Rgb, format: str, options: dict[str, Any]) -> bytes:
-    buffer = BytesIO()
-    Image.fromarray(pixels).save(buffer, format, **options)
-    return buffer.getvalue()
 
 
 # --- the plan ------------------------------------------------------------------------------------

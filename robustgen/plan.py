@@ -22,6 +22,8 @@ Kind = Literal["c", "p"]
 Overrides = Mapping[str, Mapping[int, Mapping[str, Any]]]
 
 CLEAN = "clean"
+TITLES: Mapping[Kind, str] = {"c": "ImageNet-C", "p": "ImageNet-P"}
+"""What `dataset.json` calls the two kinds of set."""
 
 
 @dataclass(frozen=True, order=True)
@@ -134,6 +136,11 @@ class Recipe(ABC):
         return ()
 
 
+def rank(seed: int, key: str) -> bytes:
+    """Sorted by this, images stand in an order that the seed and their names alone decide."""
+    return hashlib.sha256(f"{seed}\0{key}".encode("utf-8", "surrogateescape")).digest()
+
+
 @dataclass(frozen=True)
 class BenchmarkRecipe(Recipe):
     """Of ImageNet-C (kind ``"c"``) and ImageNet-P (``"p"``).
@@ -159,7 +166,7 @@ class BenchmarkRecipe(Recipe):
     @property
     def title(self) -> str:  # type: ignore[override]
         """Name of the benchmark."""
-        return "ImageNet-C" if self.kind == "c" else "ImageNet-P"
+        return TITLES[self.kind]
 
     @property
     def noun(self) -> str:  # type: ignore[override]

@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from PIL import Image
@@ -168,10 +168,46 @@ class PngTree(Sink):
         return {"format": "png"}
 
 
-def _png(frame: Rgb) -> bytes:
+_LOSSLESS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
+    ".png": ("PNG", {}),
+    ".bmp": ("BMP", {}),
+    ".ppm": ("PPM", {}),
+    ".tif": ("TIFF", {"compression": "tiff_lzw"}),
+    ".tiff": ("TIFF", {"compression": "tiff_lzw"}),
+    ".webp": ("WEBP", {"lossless": True}),
+}
+
+
+@dataclass(frozen=True)
+class SameFormat(Sink):
+    """Files of the names and formats of the source: JPEG of `quality`, the others without loss."""
+
+    quality: int
+
+    def write(self, root: Path, arm: Arm, index: int, name: str, pixels: Rgb) -> list[Written]:
+        """Write one file."""
+        suffix = PurePosixPath(name).suffix.lower()
+        if suffix in _LOSSLESS:
+            data = _encoded(pixels, *_LOSSLESS[suffix])
+        elif suffix in (".jpg", ".jpeg"):
+            data = encode_jpeg(pixels, self.quality, optimise=True)
+        else:
+            raise ImageError(f"{suffix[1:].upper()} files cannot hold the result; convert them to PNG first")
+        return [write_whole(root, arm.path(name), data)]
+
+    def settings(self) -> dict[str, Any]:
+        """Format and quality."""
+        return {"format": "as in the source", "quality": self.quality}
+
+
+def _encoded(pixels: Rgb, format: str, options: Mapping[str, Any]) -> bytes:
     buffer = BytesIO()
-    Image.fromarray(frame).save(buffer, "PNG")
+    Image.fromarray(pixels).save(buffer, format, **options)
     return buffer.getvalue()
+
+
+def _png(pixels: Rgb) -> bytes:
+    return _encoded(pixels, *_LOSSLESS[".png"])
 
 
 _MOST_PENDING = 1 << 18

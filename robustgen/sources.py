@@ -64,7 +64,7 @@ def decode(file: Location | BinaryIO, name: str | None = None) -> Rgb:
         raise ImageError(f"{name or str(file)!r}: in none of the formats {', '.join(FORMATS)}") from None
     # On hostile bytes Pillow's decoders let nearly any exception escape, MemoryError among them.
     except Exception as error:
-        raise ImageError(f"{name or str(file)!r}: {_reason(error)}") from error
+        raise ImageError(f"{name or str(file)!r}: {reason_of(error)}") from error
 
 
 def _opened(file: Location | BinaryIO) -> AbstractContextManager[BinaryIO]:
@@ -103,7 +103,8 @@ def _eight_bits(image: Image.Image) -> Image.Image:
     return Image.fromarray(np.clip(values, 0, 255).astype(np.uint8))
 
 
-def _reason(error: Exception) -> str:
+def reason_of(error: Exception) -> str:
+    """What the system or a decoder says is wrong, or at least the type of `error`."""
     return getattr(error, "strerror", None) or str(error) or type(error).__name__
 
 
@@ -202,7 +203,7 @@ def _malformed(where: object) -> Iterator[None]:
     except SourceError:
         raise
     except Exception as error:
-        raise SourceError(f"{where}: {_reason(error)}") from error
+        raise SourceError(f"{where}: {reason_of(error)}") from error
 
 
 # --- folders -------------------------------------------------------------------------------------
@@ -252,7 +253,7 @@ class _Files(Source):
         try:
             return self._path(key).stat().st_size
         except (OSError, ValueError) as error:
-            raise ImageError(f"{key!r}: {_reason(error)}") from error
+            raise ImageError(f"{key!r}: {reason_of(error)}") from error
 
     @cached_property
     def _indices(self) -> dict[str, int]:
@@ -444,7 +445,7 @@ def _look_into(folder: _Folder, top: str) -> Iterator[tuple[str, _Folder | str |
         with os.scandir(folder.real) as listed:
             entries = [entry for entry in listed if entry.name.startswith("..") or entry.name[0] != "."]
     except OSError as error:
-        yield folder.prefix.rstrip("/"), f"folder cannot be listed: {_reason(error)}"
+        yield folder.prefix.rstrip("/"), f"folder cannot be listed: {reason_of(error)}"
         return
     for entry in entries:
         key = folder.prefix + entry.name
@@ -467,7 +468,7 @@ def _follow(entry: os.DirEntry[str], folder: _Folder, top: str) -> Iterator[_Fol
     except OSError as error:
         # A name without extension may be that of a class folder.
         if _is_image(entry.name) or "." not in entry.name:
-            yield f"symlink that cannot be followed: {_reason(error)}"
+            yield f"symlink that cannot be followed: {reason_of(error)}"
         return
     trail = (*folder.trail, folder.real)
     if not is_folder and not _is_image(entry.name):

@@ -14,13 +14,12 @@ import numpy as np
 
 from robustgen.augmentations import TITLE as AUGMIX
 from robustgen.config import checked
-from robustgen.datasets import EQUALISED
+from robustgen.datasets import EQUALISED, KINDS
 from robustgen.errors import ArgumentError, ImageError, OutputError, WriteError
 from robustgen.icons import TITLE as ICONS
 from robustgen.journal import Failure, read_journals
 from robustgen.ledger import exclusive, write_errors
 from robustgen.manifest import dataset_digest, read_object, read_sums, sums_files, write_papers
-from robustgen.plan import Kind
 from robustgen.storage import COMPANIONS, ERRORS, FRAMES, MANIFEST, STATE, SUMS, file_digest, temporary_folder
 
 
@@ -219,9 +218,8 @@ def _planned_anew(title: str, content: dict[str, Any], name: str) -> Any:
     """The plan of a set of the kind called `title`, made from the choices that the file `name` holds."""
     from robustgen import build
 
-    kinds: dict[str, Kind] = {"ImageNet-C": "c", "ImageNet-P": "p"}
-    if title in kinds:
-        return build.plan(checked(content, name), kinds[title])
+    if title in KINDS:
+        return build.plan(checked(content, name), KINDS[title])
     if title == EQUALISED:
         from robustgen import equalising
 

@@ -100,7 +100,8 @@ FACTORS = (1, 1.01, 1.06, 1.11, 1.25, 1.31, 1.75, 2, 2.25, 2.5, 3, 4, 4.5)
 
 
 def assert_zoomed_alike(values, factor, mode):
-    got, want = effects.zoom(values, factor), reference.zoomed(values, factor, mode)
+    got, want = np.zeros_like(values), reference.zoomed(values, factor, mode)
+    effects.add_zoom(values, factor, got)
     assert got.dtype == want.dtype
     assert got.shape == want.shape
     assert np.abs(got - want).max() <= 4 * np.finfo(values.dtype).eps

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from PIL import Image, ImageEnhance
 
 from robustgen import kernels
-from robustgen.effects import Rng, integers
+from robustgen.effects import Rng, integers, look_up
 from robustgen.errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from robustgen.image import Rgb
 
@@ -37,13 +37,6 @@ _RAMP = np.arange(256)
 # --- tone ----------------------------------------------------------------------------------------
 
 
-def _look_up(image: Rgb, table: Table) -> Rgb:
-    """`image` with each value of channel c replaced by its entry in column c of `table` (256, 3)."""
-    out = np.empty_like(image)
-    kernels.look_up(image.reshape(-1, 3), table, out.reshape(-1, 3))
-    return out
-
-
 def autocontrast(image: Rgb, level: float) -> Rgb:
     """Stretch each channel to the full range."""
     rows = image.reshape(len(image), -1)
@@ -54,7 +47,7 @@ def autocontrast(image: Rgb, level: float) -> Rgb:
         return image
     scale = 255.0 / np.where(even, 255.0, brightest - darkest)
     stretched = _RAMP[:, None] * scale - np.where(even, 0.0, darkest) * scale
-    return _look_up(image, np.clip(stretched, 0, 255).astype(np.uint8))
+    return look_up(image, np.clip(stretched, 0, 255).astype(np.uint8))
 
 
 def equalize(image: Rgb, level: float) -> Rgb:
@@ -65,7 +58,7 @@ def equalize(image: Rgb, level: float) -> Rgb:
     brightest = 255 - (counts[::-1] > 0).argmax(axis=0)
     step = before[brightest, [0, 1, 2]] // 255
     flat = np.minimum((before + step // 2) // np.maximum(step, 1), 255)
-    return _look_up(image, np.where(step > 0, flat, _RAMP[:, None]).astype(np.uint8))
+    return look_up(image, np.where(step > 0, flat, _RAMP[:, None]).astype(np.uint8))
 
 
 def posterize(image: Rgb, level: float) -> Rgb:
@@ -82,13 +75,13 @@ def solarize(image: Rgb, level: float) -> Rgb:
 
 def brightness(image: Rgb, level: float) -> Rgb:
     """Blend with black, or away from it."""
-    return _look_up(image, _blended_with(0, _factor(level)))
+    return look_up(image, _blended_with(0, _factor(level)))
 
 
 def contrast(image: Rgb, level: float) -> Rgb:
     """Blend with the mean grey, or away from it."""
     grey = np.asarray(Image.fromarray(image).convert("L"))
-    return _look_up(image, _blended_with(int(grey.mean() + 0.5), _factor(level)))
+    return look_up(image, _blended_with(int(grey.mean() + 0.5), _factor(level)))
 
 
 def color(image: Rgb, level: float) -> Rgb:

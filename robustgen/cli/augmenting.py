@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from robustgen.cli.group import main
+from robustgen.cli.group import main, named_config
 from robustgen.cli.making import carry_out, run_options, taken_execution
 from robustgen.errors import ConfigError
 
@@ -21,14 +21,12 @@ from robustgen.errors import ConfigError
 def make_augmix(**flags: Any) -> None:
     """Write a training set: AugMix copies of every image."""
     execution = taken_execution(flags)
-    dataset, file = flags.pop("dataset"), flags.pop("config_file")
-    if dataset and file:
-        raise ConfigError("give --dataset or --config, not both")
-    if not (dataset or file or flags["source"]):
+    dataset = flags.pop("dataset")
+    path = named_config(dataset, flags.pop("config_file"))
+    if not (path or flags["source"]):
         raise ConfigError("nothing to work on: give --source, --config or --dataset demo")
-    from robustgen import config
     from robustgen.augmentations import making
 
-    choices = making.load(config.dataset_file(dataset) if dataset else file, flags)
+    choices = making.load(path, flags)
     making.check_named(dataset, choices, flags["source"])
     carry_out(making.plan(choices), **execution)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from robustgen.cli.group import main, shown
+from robustgen.cli.group import main, named_config, shown
 from robustgen.errors import ConfigError, OutputError
 
 if TYPE_CHECKING:
@@ -101,17 +101,20 @@ def calibrate(
 
     Without --dataset, --config or --source on photographs that are carried along.
     """
+    path = named_config(flags.pop("dataset"), flags.pop("config_file"))
     _check_calibration(flags, plot, for_size, output)
-    from robustgen import charts
+    from robustgen import charts, config
     from robustgen.viewing import calibrating
 
     if plot:
         charts.check(plot)
-    config = _config(flags)
+    if not (path or flags["source"]):
+        path = config.dataset_file("demo")
+    chosen = config.load(path, flags)
     if for_size is not None:
-        _propose(config, for_size, sample, layout, output)
+        _propose(chosen, for_size, sample, layout, output)
         return
-    measured = calibrating.calibrate(config, sample)
+    measured = calibrating.calibrate(chosen, sample)
     from robustgen.viewing import calibration_report as report
 
     layouts = {"table": report.as_text, "json": report.as_json, "csv": report.as_csv}
@@ -125,8 +128,6 @@ def calibrate(
 def _check_calibration(
     flags: dict[str, Any], plot: Path | None, size: int | None, output: Path | None
 ) -> None:
-    if flags["dataset"] and flags["config_file"]:
-        raise ConfigError("give --dataset or --config, not both")
     if (size is None) != (output is None):
         raise ConfigError("--for-size and --output go together")
     _check_file("--output", output)
@@ -141,15 +142,6 @@ def _check_calibration(
 def _check_file(flag: str, path: Path | None) -> None:
     if path and path.is_dir():
         raise OutputError(f"{flag} {path}: is a folder")
-
-
-def _config(flags: dict[str, Any]) -> "Config":
-    from robustgen import config
-
-    dataset, file = flags.pop("dataset"), flags.pop("config_file")
-    if not (dataset or file or flags["source"]):
-        dataset = "demo"
-    return config.load(config.dataset_file(dataset) if dataset else file, flags)
 
 
 def _propose(config: "Config", size: int, sample: int, layout: str, output: Path | None) -> None:

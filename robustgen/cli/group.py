@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from robustgen import __version__
-from robustgen.errors import RobustgenError
+from robustgen.errors import ConfigError, RobustgenError
 
 # What `robustgen --help` lists, and in which order.
 _SECTIONS = {
@@ -69,6 +69,21 @@ class _Group(click.Group):
 @click.version_option(__version__, prog_name="robustgen")
 def main() -> None:
     """Regenerate ImageNet-C and ImageNet-P from your own images."""
+
+
+def named_config(dataset: str | None, file: Path | None) -> Path | None:
+    """The YAML file that --dataset or --config names, if one of them is given.
+
+    Raises
+    ------
+    ConfigError, UnknownNameError
+        Both are given, or there is no such data set.
+    """
+    if dataset and file:
+        raise ConfigError("give --dataset or --config, not both")
+    from robustgen import config
+
+    return config.dataset_file(dataset) if dataset else file
 
 
 def counted(number: int, noun: str) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from robustgen.cli.group import counted, in_bytes, in_time, main, shown
+from robustgen.cli.group import counted, in_bytes, in_time, main, named_config, shown
 from robustgen.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -147,14 +147,11 @@ def _scheduler(backend: str, address: str | None) -> str | None:
 
 
 def _plan(kind: "Kind", flags: dict[str, Any], *, anew: bool) -> "Plan":
-    dataset, file = flags.pop("dataset"), flags.pop("config_file")
-    if dataset and file:
-        raise ConfigError("give --dataset or --config, not both")
-    if not (dataset or file or flags["source"]):
+    path = named_config(flags.pop("dataset"), flags.pop("config_file"))
+    if not (path or flags["source"]):
         raise ConfigError("nothing to work on: give --dataset, --config or --source")
     from robustgen import build, config
 
-    path = config.dataset_file(dataset) if dataset else file
     return build.plan(config.load(path, flags), kind, anew=anew)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from robustgen.cli.group import main, shown
+from robustgen.cli.group import main, named_config, shown
 from robustgen.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -109,8 +109,7 @@ def _kind(flags: dict[str, Any]) -> "Kind":
 def _subject(image: Path | None, kind: "Kind", flags: dict[str, Any], output: Path) -> "Subject":
     """The image that the command names, with the config it names."""
     dataset, file, index = (flags.pop(name) for name in ("dataset", "config_file", "index"))
-    if dataset and file:
-        raise ConfigError("give --dataset or --config, not both")
+    path = named_config(dataset, file)
     if image and (flags["source"] or flags["labels"] or index is not None):
         raise ConfigError("give IMAGE, or --source (with --labels, --index), not both")
     from robustgen import config
@@ -119,10 +118,10 @@ def _subject(image: Path | None, kind: "Kind", flags: dict[str, Any], output: Pa
     if image:
         # Of a config only its settings count, so where its own images lie need not be known.
         flags |= {"source": ".", "source_kind": "folder"}
-        flags["edition"] = flags["edition"] or (None if dataset or file else "imagenet")
-    elif not (dataset or file or flags["source"]):
-        dataset = "demo"
-    chosen = config.load(config.dataset_file(dataset) if dataset else file, flags)
+        flags["edition"] = flags["edition"] or (None if path else "imagenet")
+    elif not (path or flags["source"]):
+        path = config.dataset_file("demo")
+    chosen = config.load(path, flags)
     if image:
         return previewing.from_file(image, chosen, kind, output)
     return previewing.from_source(chosen, kind, index or 0, output)

@@ -30,7 +30,7 @@ from robustgen.errors import (
 from robustgen.evaluation import preprocessing as presets
 from robustgen.evaluation.models import CPU, Classifier, Model
 from robustgen.metrics import top_classes
-from robustgen.plan import Arm
+from robustgen.plan import TITLES, Arm
 from robustgen.predictions import ABOUT, PredictionFile, Saved
 from robustgen.storage import STATE, file_digest, temporary_folder, write_whole
 
@@ -169,7 +169,7 @@ class Run:
         """What decides the predictions."""
         about, model = self.dataset.about, self.classifier.model.path
         return {
-            "kind": "ImageNet-C" if self.dataset.kind == "c" else "ImageNet-P",
+            "kind": TITLES[self.dataset.kind],
             "dataset": about.get("dataset"),
             "edition": about.get("edition"),
             "digest": about.get("digest"),

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import IO, Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from robustgen.filtration.funnel import Opinions
 
 FILE = "opinions.jsonl"
-_FIELDS = ("right", "truth", "own", "sure", "predicted", "confidence")
+_FIELDS = tuple(field.name for field in fields(Opinions))
 
 
 class Memory:

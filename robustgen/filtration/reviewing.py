@@ -88,7 +88,7 @@ def write(
         )
         write_whole(output, page_name(number), page)
     wanted = [output / page_name(number) for number in range(1, count + 1)]
-    for path in [output / "review.html", *output.glob("review-*.html")]:
+    for path in output.glob("review-*.html"):
         if path not in wanted and re.fullmatch(r"review-\d+\.html", path.name):
             path.unlink()
     return tuple(wanted)

@@ -62,7 +62,6 @@ class Rule(ABC):
     Attributes
     ----------
     title : str
-    command : str
     ten : bool
         Whether the models see ten crops.
     order : tuple of Step
@@ -70,7 +69,6 @@ class Rule(ABC):
     """
 
     title: ClassVar[str]
-    command: ClassVar[str]
     ten: ClassVar[bool]
     order: ClassVar[tuple[Step, ...]]
 
@@ -129,7 +127,6 @@ class Adversarial(Rule):
     per_confusion: int = PER_CONFUSION
 
     title = "ImageNet-A"
-    command = "filter-a"
     ten = True
     order = (Step.CORRECT, Step.CONFIDENT, Step.CROWDED)
 
@@ -219,7 +216,6 @@ class Outlying(Rule):
     min_confidence: float = MIN_CONFIDENCE
 
     title = "ImageNet-O"
-    command = "filter-o"
     ten = False
     order = (Step.KNOWN, Step.UNSURE)
 

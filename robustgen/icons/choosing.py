@@ -245,7 +245,8 @@ def split_files(style_of: Mapping[str, str]) -> dict[str, bytes]:
 def counts_of(keys: Iterable[str], style_of: Mapping[str, str]) -> dict[str, dict[str, int]]:
     """How many of `keys` each class has of each style."""
     counts: dict[str, dict[str, int]] = {}
+    none_yet = dict.fromkeys(sorted(set(style_of.values())), 0)
     for key in sorted(keys):
-        of_class = counts.setdefault(key.partition("/")[0], dict.fromkeys(sorted(set(style_of.values())), 0))
+        of_class = counts.setdefault(key.partition("/")[0], none_yet.copy())
         of_class[style_of[key]] += 1
     return counts

@@ -16,6 +16,7 @@ from PIL import Image, UnidentifiedImageError
 
 from robustgen.errors import ImageError, SourceError
 from robustgen.image import MOST_PIXELS
+from robustgen.sources import reason_of
 
 SUFFIXES = (".png", ".webp")
 AS_SUPPLIED = "as supplied"
@@ -246,5 +247,4 @@ def read_picture(path: Path, root: Path) -> Image.Image:
         raise ImageError(f"'{path}': neither PNG nor WebP") from None
     # On hostile bytes Pillow's decoders let nearly any exception escape, MemoryError among them.
     except Exception as error:
-        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        raise ImageError(f"'{path}': {reason}") from error
+        raise ImageError(f"'{path}': {reason_of(error)}") from error

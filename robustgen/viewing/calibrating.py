@@ -4,7 +4,6 @@ Strength is told by MS-SSIM between the prepared image and the corrupted one. Th
 by it: about 0.9 at severity 1, and for most corruptions about 0.5 at severity 5 (section 3.2).
 """
 
-import hashlib
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +17,7 @@ from robustgen import build, progress
 from robustgen.config import Config
 from robustgen.corruptions import CORRUPTIONS
 from robustgen.errors import ImageError, SourceError
-from robustgen.plan import Arm
+from robustgen.plan import Arm, rank
 from robustgen.viewing.similarity import Reference
 
 
@@ -104,11 +103,7 @@ def planned(config: Config) -> build.Plan:
 
 def chosen(keys: Sequence[str], seed: int, sample: int) -> list[str]:
     """The images to measure, decided by the seed and their names alone."""
-
-    def rank(key: str) -> bytes:
-        return hashlib.sha256(f"{seed}\0{key}".encode("utf-8", "surrogateescape")).digest()
-
-    return sorted(sorted(keys, key=rank)[:sample])
+    return sorted(sorted(keys, key=lambda key: rank(seed, key))[:sample])
 
 
 def check_any(found: Sequence[Any], plan: build.Plan, failures: dict[str, str]) -> None:

@@ -5,7 +5,6 @@ PSNR, SSIM and MS-SSIM against the clean image (of a sequence, against its first
 (`pairing`); `equivalence` says which differences chance explains.
 """
 
-import hashlib
 import os
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +20,7 @@ from robustgen import progress
 from robustgen.datasets import noun, open_dataset
 from robustgen.errors import SourceError, UnknownNameError
 from robustgen.pages import counted
-from robustgen.plan import CLEAN, Arm, Kind
+from robustgen.plan import CLEAN, Arm, Kind, rank
 from robustgen.viewing.equivalence import FEWEST, METRICS, Effect, corrected, effect, quantiles
 from robustgen.viewing.pairing import Name, Pair, Problem, Side, Sides, clean_side
 
@@ -369,7 +368,7 @@ def _sampled(sides: Sides, folders: Iterable[str], choice: Choice) -> dict[str, 
     for folder in folders:
         common = sides.a.keys(folder).keys() & sides.b.keys(folder).keys()
         for key in common - ranks.keys():
-            ranks[key] = hashlib.sha256(f"{choice.seed}\0{key}".encode("utf-8", "surrogateescape")).digest()
+            ranks[key] = rank(choice.seed, key)
         for key in sorted(common, key=ranks.__getitem__)[: choice.sample]:
             plan.setdefault(key, []).append(folder)
     return plan

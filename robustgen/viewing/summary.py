@@ -15,12 +15,11 @@ from robustgen.datasets import EQUALISED, Dataset, open_dataset
 from robustgen.errors import SourceError
 from robustgen.image import Rgb
 from robustgen.pages import check_place, counted, render
-from robustgen.plan import CLEAN, Arm, Kind, operations
+from robustgen.plan import CLEAN, TITLES, Arm, Kind, operations
 from robustgen.registry import CATEGORIES
 from robustgen.storage import ERRORS, MANIFEST, save
 from robustgen.viewing.sampling import FRAMES, Sample, View, look_at
 
-TITLES: Final[Mapping[Kind, str]] = {"c": "ImageNet-C", "p": "ImageNet-P"}
 BIBTEX: Final = """\
 @inproceedings{hendrycks2019robustness,
   title     = {Benchmarking Neural Network Robustness to Common Corruptions and Perturbations},
