@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from robustgen.api import corrupt as corrupt
     from robustgen.api import perturb as perturb
     from robustgen.api import prepare as prepare
-    from robustgen.video import read_sequence as read_sequence
+    from robustgen.imaging.video import read_sequence as read_sequence
 
 _PUBLIC = {
     "CORRUPTIONS": "robustgen.api",
@@ -22,7 +22,7 @@ _PUBLIC = {
     "corrupt": "robustgen.api",
     "perturb": "robustgen.api",
     "prepare": "robustgen.api",
-    "read_sequence": "robustgen.video",
+    "read_sequence": "robustgen.imaging.video",
 }
 
 __all__ = ["__version__", *_PUBLIC]

@@ -4,12 +4,13 @@ from typing import Any
 
 import numpy as np
 
-from robustgen.augmentations import augmix as mixing
+from robustgen.augmentation import augmix as mixing
 from robustgen.corruptions import CORRUPTIONS
 from robustgen.editions import EDITIONS, check_size, edition_called, prepare
-from robustgen.effects import Rng
 from robustgen.errors import ArgumentError, ArgumentTypeError
-from robustgen.image import Rgb, as_rgb
+from robustgen.imaging.decode import as_rgb
+from robustgen.imaging.effects import Rng
+from robustgen.imaging.pixels import Rgb
 from robustgen.perturbations import PERTURBATIONS
 from robustgen.registry import look_up
 

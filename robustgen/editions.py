@@ -14,7 +14,9 @@ from typing import Any, Literal
 import numpy as np
 
 from robustgen.errors import ArgumentError, ArgumentTypeError, ImageError, UnknownNameError
-from robustgen.image import SMALLEST_SIDE, Rgb, as_rgb, centre_crop, resize, resize_shorter
+from robustgen.imaging.arrays import SMALLEST_SIDE, centre_crop, resize, resize_shorter
+from robustgen.imaging.decode import as_rgb
+from robustgen.imaging.pixels import Rgb
 from robustgen.registry import SCALES, Stage
 
 Sink = Literal["jpeg", "npy"]

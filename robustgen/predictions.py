@@ -23,11 +23,11 @@ from typing import IO, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from robustgen.benchmark import CLEAN, Arm, Kind
 from robustgen.datasets import arm_called, difference
 from robustgen.errors import ArgumentError, SourceError
 from robustgen.metrics import top_classes
-from robustgen.plan import CLEAN, Arm, Kind
-from robustgen.storage import rename, temporary_folder
+from robustgen.output.files import rename, temporary_folder
 
 Saved = Literal["logits", "top5"]
 ABOUT = "predictions.json"

@@ -15,9 +15,10 @@ from typing import Any, Protocol
 import numpy as np
 from PIL import Image
 
-from robustgen.augmentations.augmix import AugMix, augmix
+from robustgen.augmentation.augmix import AugMix, augmix
 from robustgen.errors import ArgumentError, ArgumentTypeError, MissingDependencyError
-from robustgen.image import Rgb, as_rgb
+from robustgen.imaging.decode import as_rgb
+from robustgen.imaging.pixels import Rgb
 
 # The mean prediction is kept away from 0 before its logarithm is taken, as published.
 LEAST_PROBABILITY = 1e-7

@@ -25,8 +25,10 @@ import numpy as np
 from PIL import Image
 
 import robustgen
-from robustgen import build, config, runner, video
-from robustgen.image import resize
+from robustgen.generation import config, runner
+from robustgen.generation import plan as build
+from robustgen.imaging import video
+from robustgen.imaging.arrays import resize
 from robustgen.sources import Photographs
 
 # Milliseconds for the five severities together at 224 x 224, by the published functions.

@@ -13,11 +13,11 @@ import click
 from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema
 
-from robustgen import video
 from robustgen.cli import main
-from robustgen.config import GROUPS, Config, Video, dataset_file, dataset_names
 from robustgen.corruptions import CORRUPTIONS
 from robustgen.editions import EDITIONS
+from robustgen.generation.config import GROUPS, Config, Video, dataset_file, dataset_names
+from robustgen.imaging import video
 from robustgen.sources import KINDS
 
 PAGE = Path(__file__).parent.parent / "docs" / "config.md"

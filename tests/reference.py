@@ -14,7 +14,7 @@ import scipy.ndimage as ndi
 from PIL import Image
 from skimage.color import hsv2rgb, rgb2hsv
 
-from robustgen import effects
+from robustgen.imaging import effects
 
 
 def truncated(x):

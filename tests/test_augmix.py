@@ -10,10 +10,10 @@ from PIL import Image, ImageEnhance, ImageOps
 from scipy import stats
 
 import robustgen
-from robustgen.augmentations.augmix import OPERATION_SETS, OPERATIONS, AugMix, Mixture, Step, draw, mix
+from robustgen.augmentation.augmix import OPERATION_SETS, OPERATIONS, AugMix, Mixture, Step, draw, mix
 from robustgen.errors import ArgumentError, ArgumentTypeError, UnknownNameError
-from robustgen.image import encode_jpeg
-from robustgen.plan import item_rng
+from robustgen.generation.recipes import item_rng
+from robustgen.imaging.arrays import encode_jpeg
 
 # --- as published, written down plainly -----------------------------------------------------------
 

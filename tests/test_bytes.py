@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from robustgen import outcomes
-from robustgen.image import decode_jpeg, encode_jpeg
-from robustgen.plan import item_rng
+from robustgen.generation.recipes import item_rng
+from robustgen.imaging import alias_sampling
+from robustgen.imaging.arrays import decode_jpeg, encode_jpeg
 
 RNG = np.random.default_rng(0)
 NOISE = RNG.integers(0, 256, (61, 83, 3), dtype=np.uint8)
@@ -69,7 +69,7 @@ def test_every_part_of_the_identity_makes_another_stream(other):
 
 
 def test_random_bits_are_uniform_in_every_position():
-    bits = outcomes.random_bits(np.random.default_rng(0), 100_000, "<u4")
+    bits = alias_sampling.random_bits(np.random.default_rng(0), 100_000, "<u4")
     ones = np.unpackbits(bits.view(np.uint8)).reshape(-1, 32).mean(axis=0)
     assert bits.dtype == np.uint32 and len(bits) == 100_000
     assert np.all(np.abs(ones - 0.5) < 5 * 0.5 / np.sqrt(100_000))

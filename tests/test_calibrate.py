@@ -11,14 +11,15 @@ import yaml
 from helpers import cli, cli_error, pixels_of, put_photo
 
 import robustgen
-from robustgen import config
+from robustgen.benchmark import Arm
+from robustgen.calibrate import matching
+from robustgen.calibrate.families import between, families, numeric
+from robustgen.calibrate.matching import Gap, propose, search
+from robustgen.calibrate.strengths import calibrate, chosen
 from robustgen.corruptions import CORRUPTIONS
-from robustgen.plan import Arm, checked_overrides
-from robustgen.viewing import matching
-from robustgen.viewing.calibrating import calibrate, chosen
-from robustgen.viewing.families import between, families, numeric
-from robustgen.viewing.matching import Gap, propose, search
-from robustgen.viewing.similarity import similarity
+from robustgen.generation import config
+from robustgen.generation.recipes import checked_overrides
+from robustgen.imaging.similarity import similarity
 
 
 @pytest.fixture(scope="module")

@@ -11,11 +11,11 @@ from digits import PLAIN, put_folder, put_model
 from helpers import cifar_folder, cli, cli_error, errors_of, photo, pixels_of, put_photo, tree
 from PIL import Image
 
-from robustgen.clahe import Clahe, clahe
 from robustgen.datasets import open_dataset
 from robustgen.errors import ArgumentError, ArgumentTypeError, ConfigError
 from robustgen.evaluation import preprocessing
-from robustgen.image import encode_jpeg
+from robustgen.imaging.arrays import encode_jpeg
+from robustgen.imaging.clahe import Clahe, clahe
 
 IMAGES = 30
 FEW = ("--corruptions", "gaussian_noise,fog", "--severities", "1,3", "--jobs", "1")

@@ -10,12 +10,12 @@ import pytest
 from helpers import FIXED_CORRUPTIONS, cli, cli_error, photo, put_photo
 from PIL import Image
 
+from robustgen.compare import equivalence
+from robustgen.compare.comparison import Choice, compare, shortened
+from robustgen.compare.equivalence import METRICS, effect, holm
+from robustgen.compare.pairing import Side
 from robustgen.datasets import open_dataset
 from robustgen.metrics import COMMON_CORRUPTIONS
-from robustgen.viewing import equivalence
-from robustgen.viewing.comparing import Choice, compare, shortened
-from robustgen.viewing.equivalence import METRICS, effect, holm
-from robustgen.viewing.pairing import Side
 
 IMAGES = 14
 

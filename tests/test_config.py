@@ -7,8 +7,8 @@ import yaml
 from helpers import cli, cli_error, pictures, put_photo
 
 from robustgen import CORRUPTIONS, EDITIONS, PERTURBATIONS
-from robustgen.config import config_folder, dataset_file, dataset_names, load
 from robustgen.errors import ConfigError, UnknownNameError
+from robustgen.generation.config import config_folder, dataset_file, dataset_names, load
 
 
 @pytest.fixture(autouse=True)

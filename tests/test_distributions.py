@@ -8,7 +8,7 @@ from scipy.stats import chisquare, ks_2samp, norm, poisson
 
 from robustgen import CORRUPTIONS, PERTURBATIONS, corrupt, perturb
 from robustgen.corruptions.noise import gaussian_outcomes, impulse_outcomes, shot_outcomes, speckle_outcomes
-from robustgen.outcomes import alias_table
+from robustgen.imaging.alias_sampling import alias_table
 
 SIDE = 512
 VALUES = (0, 1, 40, 128, 200, 254, 255)

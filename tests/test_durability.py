@@ -22,9 +22,10 @@ import numpy as np
 import pytest
 from helpers import cli, cli_error, errors_of, pictures, put_photo, spawn
 
-from robustgen import build, config, journal, runner
-from robustgen.manifest import escaped, read_sums
-from robustgen.storage import temporary_folder
+from robustgen.generation import config, plan, runner
+from robustgen.output import journal
+from robustgen.output.files import temporary_folder
+from robustgen.output.manifest import escaped, read_sums
 
 FEW = ("--corruptions", "contrast,gaussian_noise", "--severities", "1,4", "--jobs", "1")
 FEW_ARMS = ("clean", "contrast/1", "contrast/4", "gaussian_noise/1", "gaussian_noise/4")
@@ -291,7 +292,7 @@ def forge(root, path):
 
 
 def forge_manifest(root):
-    from robustgen.manifest import dataset_digest
+    from robustgen.output.manifest import dataset_digest
 
     (root / "dataset.json").write_text(json.dumps(manifest(root) | {"digest": dataset_digest(root)}))
 
@@ -307,10 +308,8 @@ def test_deep_finds_a_file_altered_with_its_sum(output, tmp_path, deep):
 
 def test_deep_takes_a_sample(output, photos, tmp_path, monkeypatch):
     taken = []
-    load = build.open_source(photos).load
-    monkeypatch.setattr(
-        type(build.open_source(photos)), "load", lambda _, key: taken.append(key) or load(key)
-    )
+    load = plan.open_source(photos).load
+    monkeypatch.setattr(type(plan.open_source(photos)), "load", lambda _, key: taken.append(key) or load(key))
     assert findings(output, "--deep", "2", status=0) == []
     assert len(set(taken)) == len(taken) == 2
 
@@ -506,9 +505,9 @@ def test_shards_of_arrays_agree_on_the_plan_whichever_starts_first(cifar, tmp_pa
     """The first takes the arms in the order asked for, later ones as the output has them."""
     choices = {"edition": "cifar-10", "source": str(cifar[0]), "jobs": 1, "output": str(tmp_path / "out")}
     wanted = config.load(None, choices | {"corruptions": "fog,contrast,gaussian_noise", "limit": 2})
-    first = build.plan(wanted, "c")
+    first = plan.plan(wanted, "c")
     runner.run(first, shard=(1, 2))
-    second = build.plan(wanted, "c")
+    second = plan.plan(wanted, "c")
     assert second.arms != first.arms and second.digest() == first.digest()
 
 
@@ -672,8 +671,8 @@ def test_another_constant_is_refused_with_the_difference(photos, output, tmp_pat
 
 
 def test_another_version_of_a_library_is_refused_with_the_difference(photos, output, monkeypatch):
-    versions = build.that_decide_bytes(with_video=False)
-    monkeypatch.setattr(build, "that_decide_bytes", lambda **_: versions | {"scipy": "9.9"})
+    versions = plan.that_decide_bytes(with_video=False)
+    monkeypatch.setattr(plan, "that_decide_bytes", lambda **_: versions | {"scipy": "9.9"})
     assert f"versions.scipy is '{versions['scipy']}' there and '9.9' here" in refused(photos, output)
 
 
@@ -762,7 +761,7 @@ def litter_of_a_stopped_run(root):
 
 def test_a_full_disk_leaves_no_array_open(cifar, tmp_path, monkeypatch):
     choices = {"edition": "cifar-10", "source": str(cifar[0]), "output": str(tmp_path / "out")}
-    planned = build.plan(config.load(None, choices | {"corruptions": "fog,snow", "severities": "1"}), "c")
+    planned = plan.plan(config.load(None, choices | {"corruptions": "fog,snow", "severities": "1"}), "c")
     temporary_folder(planned.output).mkdir(parents=True)
     planned.sink.start(planned.output)
     for arm in planned.arms:

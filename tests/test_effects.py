@@ -12,10 +12,11 @@ from helpers import photo
 from PIL import Image
 from skimage.color import hsv2rgb, rgb2hsv
 
-from robustgen import CORRUPTIONS, corrupt, effects, kernels
+from robustgen import CORRUPTIONS, corrupt
 from robustgen.corruptions.blur import ZoomBlur
 from robustgen.errors import MissingDependencyError
-from robustgen.image import gaussian, to_uint8, unit
+from robustgen.imaging import effects, kernels
+from robustgen.imaging.arrays import gaussian, to_uint8, unit
 
 # --- whole corruptions against their slow transcription ------------------------------------------
 

@@ -16,7 +16,7 @@ import pytest
 from helpers import cli, cli_error, errors_of, photo, pictures, pixels_of, put_photo
 from PIL import Image
 
-from robustgen.verifying import verify
+from robustgen.verify import verify
 
 PHOTO = photo(48, 48, seed=3)
 ODD_NAMES = (

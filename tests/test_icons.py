@@ -14,13 +14,7 @@ from helpers import cli, cli_error, errors_of, pictures, pixels_of, tree
 from PIL import Image
 
 from robustgen.errors import ConfigError, ImageError, SourceError
-from robustgen.icons.choosing import (
-    choose,
-    own_classes,
-    read_classes,
-    split_files,
-    without_duplicates,
-)
+from robustgen.icons.choosing import choose, own_classes, read_classes, split_files, without_duplicates
 from robustgen.icons.making import composed, resized
 from robustgen.icons.packages import emoji_called, order, read_picture, read_style, toneless
 

@@ -24,8 +24,8 @@ from PIL import Image
 
 from robustgen.datasets import open_dataset
 from robustgen.evaluation import models, predicting, preprocessing
+from robustgen.imaging.video import read_sequence
 from robustgen.predictions import write
-from robustgen.video import read_sequence
 
 IMAGES = 30
 FEW_C = ("--corruptions", "gaussian_noise,fog", "--severities", "3,1", "--jobs", "1")

@@ -13,11 +13,13 @@ import pytest
 from helpers import cifar_folder, cli, cli_error, photo, pixels_of, put_photo
 from PIL import Image
 
-from robustgen import config, video
+from robustgen.display import sheets, terminal
+from robustgen.display.sheets import Row
 from robustgen.errors import ArgumentError
-from robustgen.sinks import JpegTree
-from robustgen.viewing import previewing, sheets, terminal
-from robustgen.viewing.sheets import Row
+from robustgen.generation import config
+from robustgen.imaging import video
+from robustgen.output.writers import JpegTree
+from robustgen.preview import previews
 
 RED = (250, 10, 20)
 
@@ -132,7 +134,7 @@ def photos(tmp_path):
 
 def subject_of(source, kind, index, tmp_path, **flags):
     chosen = config.load(None, {"source": str(source), "seed": 5, **flags})
-    return previewing.from_source(chosen, kind, index, tmp_path / "out" / "x.png")
+    return previews.from_source(chosen, kind, index, tmp_path / "out" / "x.png")
 
 
 @pytest.mark.parametrize("edition", ["folder", "imagenet-64"])
@@ -172,7 +174,7 @@ def test_it_shows_the_rows_of_arrays(tmp_path):
 def test_a_lone_file_has_the_key_it_has_in_a_set(photos, tmp_path, monkeypatch):
     of_set = subject_of(photos, "c", 1, tmp_path, corruptions="fog")
     monkeypatch.chdir(photos / "cats")
-    alone = previewing.from_file(
+    alone = previews.from_file(
         Path("b b.jpg"),
         config.load(None, {"seed": 5, "corruptions": "fog"}),
         "c",
@@ -348,23 +350,23 @@ def test_mp4_is_what_browsers_play(photos, tmp_path):
     args = ["--source", photos, "--animate", "--perturbations", "tilt", "--cell", 65]
     path = drawn(tmp_path, *args, name="moving.mp4")
     subject = subject_of(photos, "p", 0, tmp_path, perturbations="tilt")
-    assert path.read_bytes() == previewing.animated(subject.make(subject.arms[0]), ".mp4")
+    assert path.read_bytes() == previews.animated(subject.make(subject.arms[0]), ".mp4")
     assert video.read_sequence(path).shape == (31, 60, 70, 3)
     # yuv420p knows no odd sides.
     odd = np.stack([photo(33, 41, seed) for seed in range(3)])
-    assert video.read_frames(previewing.animated(odd, ".mp4")).shape == (3, 34, 42, 3)
+    assert video.read_frames(previews.animated(odd, ".mp4")).shape == (3, 34, 42, 3)
 
 
 def test_frames_too_large_for_a_format_are_refused():
     with pytest.raises(ArgumentError, match=r"20000 x 1 pixels do not go into \.webp"):
-        previewing.animated(np.stack([plain(1, 20000), plain(1, 20000, (0, 0, 0))]), ".webp")
+        previews.animated(np.stack([plain(1, 20000), plain(1, 20000, (0, 0, 0))]), ".webp")
 
 
 def test_several_sequences_move_side_by_side_and_the_shorter_wait(tmp_path):
     folder, *_ = cifar_folder(tmp_path, images=2)
     names = "tilt,motion_blur"
     subject = subject_of(folder, "p", 0, tmp_path, edition="cifar-10", perturbations=names)
-    moving = previewing.animation(subject, cell=32)
+    moving = previews.animation(subject, cell=32)
     blur, tilt = (subject.make(arm) for arm in subject.arms)
     assert len(moving) == 31
     for number in (0, 20, 30):

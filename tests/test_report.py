@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from helpers import cli, cli_error, pixels_of, put_photo
 
-from robustgen.viewing import sampling
-from robustgen.viewing.sampling import evenly
-from robustgen.viewing.similarity import similarity
-from robustgen.viewing.summary import summarise
+from robustgen.imaging.similarity import similarity
+from robustgen.report import sampling
+from robustgen.report.page import summarise
+from robustgen.report.sampling import evenly
 
 FEW = ("--corruptions", "gaussian_noise,contrast,fog", "--severities", "1,4", "--jobs", "1")
 VOID = {"meta", "link", "img", "input", "line", "circle", "polygon", "polyline", "br"}

@@ -24,8 +24,8 @@ from helpers import (
 from PIL import Image, JpegImagePlugin
 
 from robustgen import CORRUPTIONS, PERTURBATIONS, corrupt, perturb, prepare
-from robustgen.plan import item_rng
-from robustgen.video import read_sequence
+from robustgen.generation.recipes import item_rng
+from robustgen.imaging.video import read_sequence
 
 NAMES = {
     "cat/a.JPEG": "cat/a.JPEG",

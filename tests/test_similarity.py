@@ -6,7 +6,7 @@ from helpers import photo
 from skimage.metrics import peak_signal_noise_ratio, structural_similarity
 
 from robustgen.errors import ArgumentError
-from robustgen.viewing.similarity import Reference, psnr, scales_for, similarity, weights_of
+from robustgen.imaging.similarity import Reference, psnr, scales_for, similarity, weights_of
 
 
 def noisy(image, sigma, seed=1):

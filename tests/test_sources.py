@@ -16,6 +16,7 @@ from PIL import Image
 
 from robustgen import sources
 from robustgen.errors import ImageError, SourceError, UnknownNameError
+from robustgen.imaging.decode import decode
 from robustgen.sources import (
     Cifar,
     ImageFolder,
@@ -23,7 +24,6 @@ from robustgen.sources import (
     Photographs,
     Source,
     TinyImageNet,
-    decode,
     open_source,
 )
 

@@ -25,59 +25,61 @@ def module_name(path):
 MODULES = {module_name(path): ast.parse(path.read_text()) for path in PACKAGE.rglob("*.py")}
 
 
-# The core, lowest first: a module imports from lower layers only. "corruptions" alone is its __init__.
-LAYERS = [
-    {"__init__", "errors", "kernels", "progress"},
-    {"opencv", "metrics", "sources", "storage"},
-    {"image", "video", "journal", "charts"},
-    {"effects", "outcomes", "registry", "versions", "pages", "clahe"},
-    {"editions", "corruptions.noise", "corruptions.blur", "corruptions.weather", "corruptions.digital"},
-    {"augmentations", "augmentations.augmix"},
-    {"corruptions", "perturbations.noise", "perturbations.blur"},
-    {"perturbations.weather", "perturbations.digital"},
-    {"perturbations"},
-    {"api", "plan", "training"},
-    {"config", "sinks", "datasets"},
-    {"listing", "build", "ledger", "manifest", "predictions"},
-    {"runner"},
-]
-# What stands upon the core, each with what else it may import.
-FEATURES = {
-    "augmentations.making": set(),
-    "equalising": set(),
-    "evaluation": set(),
-    "filtration": {"evaluation"},
-    "icons": set(),
-    "subtypes": set(),
-    "viewing": set(),
-    "verifying": {"augmentations.making", "equalising", "icons"},
-    "cli": {
-        "augmentations.making",
-        "equalising",
-        "evaluation",
-        "filtration",
-        "icons",
-        "subtypes",
-        "viewing",
-        "verifying",
-    },
-    "__main__": {"cli"},
-}
+# The rooms of the house, highest first: a module imports from its own room and from lower ones only.
+ROOMS = (
+    "__main__",
+    "cli",
+    "verify",
+    "preprocess",
+    "filtration",
+    "evaluation",
+    "icons",
+    "subtypes",
+    "augmentation.generating",
+    "calibrate",
+    "compare",
+    "preview",
+    "report",
+    "generation",
+    "predictions",
+    "datasets",
+    "metrics",
+    "display",
+    "output",
+    "sources",
+    "training",
+    "api",
+    "augmentation",
+    "benchmark",
+    "perturbations",
+    "corruptions",
+    "editions",
+    "registry",
+    "imaging",
+    "errors",
+    "__init__",
+)
 # The one module that may import a library.
 OWNERS = {
-    "cv2": {"opencv"},
-    "numba": {"kernels"},
-    "wand": {"effects"},
-    "joblib": {"runner"},
-    "tqdm": {"progress"},
-    "distributed": {"runner"},
-    "click": {name for name in MODULES if name.startswith("cli.")},
-    "jinja2": {"pages"},
-    "yaml": {"config"},
-    "pydantic": {"augmentations.making", "config", "equalising", "filtration.accepting", "icons.making"},
-    "av": {"video"},
+    "cv2": {"imaging.opencv"},
+    "numba": {"imaging.kernels"},
+    "wand": {"imaging.effects"},
+    "joblib": {"generation.runner"},
+    "tqdm": {"display.progress"},
+    "distributed": {"generation.runner"},
+    "click": {name for name in MODULES if name.startswith("cli.") and name != "cli.listing"},
+    "jinja2": {"display.html"},
+    "yaml": {"generation.config"},
+    "pydantic": {
+        "augmentation.generating",
+        "generation.config",
+        "preprocess",
+        "filtration.accepting",
+        "icons.making",
+    },
+    "av": {"imaging.video"},
     "onnxruntime": {"evaluation.models"},
-    "matplotlib": {"charts"},
+    "matplotlib": {"display.charts"},
     "skimage": set(),
     "imagecorruptions": set(),
 }
@@ -102,37 +104,23 @@ def own_imports(name):
             yield next((c for c in candidates if c in MODULES), "__init__")
 
 
-def feature(name):
-    """The feature that a module belongs to, or None for one of the core."""
-    return next((each for each in FEATURES if f"{name}.".startswith(f"{each}.")), None)
+def room(name):
+    """The room of a module: the longest of ROOMS that it lies in."""
+    return max((each for each in ROOMS if f"{name}.".startswith(f"{each}.")), key=len)
 
 
-def layer(name):
-    found = [level for level, names in enumerate(LAYERS) if name in names]
-    assert len(found) == 1, f"robustgen.{name} must have one place in LAYERS or FEATURES"
-    return found[0]
+def test_every_room_is_there():
+    assert {room(name) for name in MODULES} == set(ROOMS)
 
 
-CORE = [name for name in MODULES if not feature(name)]
+@pytest.mark.parametrize("name", sorted(set(MODULES) - {"__init__"}))
+def test_imports_point_down(name):
+    above = ROOMS[: ROOMS.index(room(name))]
+    assert not {other for other in own_imports(name) if room(other) in above}
 
 
-def test_the_lists_name_only_what_there_is():
-    assert {name for names in LAYERS for name in names} == set(CORE)
-    assert {feature(name) for name in MODULES} - {None} == set(FEATURES)
-
-
-@pytest.mark.parametrize("name", CORE)
-def test_the_core_imports_from_lower_layers_only(name):
-    if name == "__init__":
-        assert set(own_imports(name)) == {"api", "video"}  # for type checkers; loaded on first use
-        return
-    assert not {(name, other) for other in own_imports(name) if feature(other) or layer(other) >= layer(name)}
-
-
-@pytest.mark.parametrize("name", sorted(set(MODULES) - set(CORE)))
-def test_features_import_the_core_and_what_they_are_allowed(name):
-    allowed = {None, feature(name)} | FEATURES[feature(name)]
-    assert not {(name, other) for other in own_imports(name) if feature(other) not in allowed}
+def test_the_front_door_loads_nothing_before_it_is_asked():
+    assert set(own_imports("__init__")) == {"api", "imaging.video"}  # for type checkers
 
 
 def test_there_is_no_circle_of_imports():

@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from robustgen import video
 from robustgen.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -22,7 +21,8 @@ from robustgen.errors import (
     MissingDependencyError,
     UnknownNameError,
 )
-from robustgen.video import Encoding, build, count_frames, encode, frames_digest, read_sequence
+from robustgen.imaging import video
+from robustgen.imaging.video import Encoding, build, count_frames, encode, frames_digest, read_sequence
 
 FAST = Encoding(preset="ultrafast")
 

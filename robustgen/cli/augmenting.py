@@ -25,8 +25,8 @@ def make_augmix(**flags: Any) -> None:
     path = named_config(dataset, flags.pop("config_file"))
     if not (path or flags["source"]):
         raise ConfigError("nothing to work on: give --source, --config or --dataset demo")
-    from robustgen.augmentations import making
+    from robustgen.augmentation import generating
 
-    choices = making.load(path, flags)
-    making.check_named(dataset, choices, flags["source"])
-    carry_out(making.plan(choices), **execution)
+    choices = generating.load(path, flags)
+    generating.check_named(dataset, choices, flags["source"])
+    carry_out(generating.plan(choices), **execution)

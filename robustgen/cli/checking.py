@@ -17,7 +17,7 @@ from robustgen.cli.group import main
 @click.option("--against", metavar="OTHER", help="Compare with another output, or with a dataset digest.")
 def verify(directory: Path, jobs: int | None, deep: str | None, against: str | None) -> None:
     """Check every file of an output against its SHA256SUMS; complete the manifest of merged shards."""
-    from robustgen import verifying
+    from robustgen import verify as verifying
 
     findings = verifying.verify(directory, jobs=jobs, deep=deep, against=against)
     for finding in findings.problems:
@@ -32,6 +32,6 @@ def verify(directory: Path, jobs: int | None, deep: str | None, against: str | N
 @click.argument("name", required=False)
 def list_(name: str | None) -> None:
     """List corruptions, perturbations, editions and data sets, or the parameters of one NAME."""
-    from robustgen import listing
+    from robustgen.cli import listing
 
     click.echo(listing.parameters(name) if name else listing.overview())

@@ -10,7 +10,7 @@ from robustgen.cli.group import main, named_config, shown
 from robustgen.errors import ConfigError, OutputError
 
 if TYPE_CHECKING:
-    from robustgen.config import Config
+    from robustgen.generation.config import Config
 
 _FORMATS = click.Choice(["table", "json", "csv"])
 
@@ -53,25 +53,27 @@ def compare(a: Path, b: Path, layout: str, report: Path | None, **flags: Any) ->
 
     Exits with 0 if nothing differs and nothing is missing, with 1 otherwise.
     """
-    from robustgen import config, pages, storage
-    from robustgen.viewing import comparing, comparison_report
+    from robustgen.compare import comparison, page
+    from robustgen.display import html
+    from robustgen.generation import config
+    from robustgen.output import files
 
     if report:
-        pages.check_place(report, a, b)
+        html.check_place(report, a, b)
     severities = (
         config.load(None, {"severities": flags["severities"]}).severities if flags["severities"] else ()
     )
     names = tuple(name.strip() for name in (flags["only"] or "").split(",") if name.strip())
-    choice = comparing.Choice(names, severities, flags["sample"], flags["seed"], flags["partial"])
-    found = comparing.compare(a, b, choice=choice, clean=flags["clean"], jobs=flags["jobs"])
+    choice = comparison.Choice(names, severities, flags["sample"], flags["seed"], flags["partial"])
+    found = comparison.compare(a, b, choice=choice, clean=flags["clean"], jobs=flags["jobs"])
     layouts = {
-        "table": comparison_report.as_text,
-        "json": comparison_report.as_json,
-        "csv": comparison_report.as_csv,
+        "table": page.as_text,
+        "json": page.as_json,
+        "csv": page.as_csv,
     }
     click.echo(layouts[layout](found))
     if report:
-        storage.save(report, comparison_report.as_page(found), f"--report {report}")
+        files.save(report, page.as_page(found), f"--report {report}")
         click.echo(shown(report), err=True)
     sys.exit(0 if found.equivalent else 1)
 
@@ -103,8 +105,9 @@ def calibrate(
     """
     path = named_config(flags.pop("dataset"), flags.pop("config_file"))
     _check_calibration(flags, plot, for_size, output)
-    from robustgen import charts, config
-    from robustgen.viewing import calibrating
+    from robustgen.calibrate import strengths
+    from robustgen.display import charts
+    from robustgen.generation import config
 
     if plot:
         charts.check(plot)
@@ -114,8 +117,8 @@ def calibrate(
     if for_size is not None:
         _propose(chosen, for_size, sample, layout, output)
         return
-    measured = calibrating.calibrate(chosen, sample)
-    from robustgen.viewing import calibration_report as report
+    measured = strengths.calibrate(chosen, sample)
+    from robustgen.calibrate import page as report
 
     layouts = {"table": report.as_text, "json": report.as_json, "csv": report.as_csv}
     click.echo(layouts[layout](measured))
@@ -145,9 +148,9 @@ def _check_file(flag: str, path: Path | None) -> None:
 
 
 def _propose(config: "Config", size: int, sample: int, layout: str, output: Path | None) -> None:
-    from robustgen import storage
-    from robustgen.viewing import calibration_report as report
-    from robustgen.viewing import matching
+    from robustgen.calibrate import matching
+    from robustgen.calibrate import page as report
+    from robustgen.output import files
 
     proposal = matching.propose(config, size, sample)
     layouts = {
@@ -157,7 +160,7 @@ def _propose(config: "Config", size: int, sample: int, layout: str, output: Path
     }
     click.echo(layouts[layout](proposal))
     if output:
-        storage.save(output, report.proposal_as_yaml(proposal), f"--output {output}")
+        files.save(output, report.proposal_as_yaml(proposal), f"--output {output}")
         click.echo(shown(output), err=True)
     _end(proposal.failures)
 

@@ -81,7 +81,7 @@ def named_config(dataset: str | None, file: Path | None) -> Path | None:
     """
     if dataset and file:
         raise ConfigError("give --dataset or --config, not both")
-    from robustgen import config
+    from robustgen.generation import config
 
     return config.dataset_file(dataset) if dataset else file
 

@@ -31,7 +31,7 @@ def make_icons(**flags: Any) -> None:
     """Write icons of several styles, by class, in the manner of Icons-50."""
     execution = taken_execution(flags)
     flags |= {name: _pairs(name, flags[name]) for name in ("style", "licence")}
-    from robustgen import config
+    from robustgen.generation import config
     from robustgen.icons import making
 
     planned = making.plan_icons(config.load(None, flags, making.IconChoices))
@@ -71,7 +71,7 @@ def _show_styles(plan: "IconPlan") -> None:
 
 
 def _show_classes(plan: "IconPlan") -> None:
-    from robustgen.runner import estimate
+    from robustgen.generation.runner import estimate
 
     names = [style.name for style in plan.styles]
     width = max(map(len, plan.counts()))

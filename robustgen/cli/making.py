@@ -13,9 +13,9 @@ from robustgen.cli.group import counted, in_bytes, in_time, main, named_config, 
 from robustgen.errors import ConfigError
 
 if TYPE_CHECKING:
-    from robustgen.build import Plan
-    from robustgen.plan import Kind
-    from robustgen.runner import Summary
+    from robustgen.benchmark import Kind
+    from robustgen.generation.plan import Plan
+    from robustgen.generation.runner import Summary
 
 
 Command = TypeVar("Command", bound=Callable[..., None])
@@ -111,7 +111,7 @@ def carry_out(
     if dry_run:
         _show_plan(planned)
         return
-    from robustgen.runner import run
+    from robustgen.generation.runner import run
 
     # Batch systems end a job with SIGTERM; it deserves the same orderly stop as Ctrl-C.
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -150,13 +150,14 @@ def _plan(kind: "Kind", flags: dict[str, Any], *, anew: bool) -> "Plan":
     path = named_config(flags.pop("dataset"), flags.pop("config_file"))
     if not (path or flags["source"]):
         raise ConfigError("nothing to work on: give --dataset, --config or --source")
-    from robustgen import build, config
+    from robustgen.generation import config
+    from robustgen.generation import plan as build
 
     return build.plan(config.load(path, flags), kind, anew=anew)
 
 
 def _show_plan(plan: "Plan") -> None:
-    from robustgen.runner import estimate
+    from robustgen.generation.runner import estimate
 
     cost = estimate(plan)
     click.echo(f"source   {plan.source.location}: {len(plan.keys)} images, {len(plan.refused)} refused")

@@ -28,7 +28,8 @@ def preprocess() -> None:
 @click.option("--quality", type=int, help="Of JPEG files; default 95.")
 def clahe(source: Path, destination: Path, **flags: Any) -> None:
     """Equalise all images of SRC (CLAHE) into DST, under the same names."""
-    from robustgen import config, equalising
+    from robustgen import preprocess as equalising
+    from robustgen.generation import config
 
     execution = taken_execution(flags)
     given = flags | {"source": str(source), "output": str(destination)}

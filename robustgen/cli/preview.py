@@ -11,9 +11,9 @@ from robustgen.cli.group import main, named_config, shown
 from robustgen.errors import ConfigError
 
 if TYPE_CHECKING:
-    from robustgen.image import Rgb
-    from robustgen.plan import Kind
-    from robustgen.viewing.previewing import Subject
+    from robustgen.benchmark import Kind
+    from robustgen.imaging.pixels import Rgb
+    from robustgen.preview.previews import Subject
 
 _OF_CORRUPTIONS = ("corruptions", "severities", "grid", "severity")
 _OF_SEQUENCES = ("perturbations", "difficulty", "frames", "animate")
@@ -52,9 +52,10 @@ def preview(image: Path | None, **flags: Any) -> None:
     output = output or Path("out/preview.gif" if look["animate"] else "out/preview.png")
     if look["grid"]:
         flags["severities"] = look["severity"] or 3
-    from robustgen.viewing import previewing, sheets
+    from robustgen.display import sheets
+    from robustgen.preview import previews
 
-    previewing.check_output(output, look["animate"])
+    previews.check_output(output, look["animate"])
     sheets.check_cell(sheets.CELL if look["cell"] is None else look["cell"])
     picture = _write(_subject(image, kind, flags, output), output, **look)
     click.echo(shown(output.absolute()))
@@ -74,17 +75,18 @@ def _write(
     severity: int | None,
 ) -> "Rgb":
     """Draw, write, and return what was drawn; of an animation its first frame."""
-    from robustgen.storage import save
-    from robustgen.viewing import previewing, sheets
+    from robustgen.display import sheets
+    from robustgen.output.files import save
+    from robustgen.preview import previews
 
     suffix = output.suffix.lower()
     if animate:
-        moving = previewing.animation(subject, cell)
-        save(output, previewing.animated(moving, suffix, quality), f"--output {output}")
+        moving = previews.animation(subject, cell)
+        save(output, previews.animated(moving, suffix, quality), f"--output {output}")
         first: Rgb = moving[0]
         return first
-    frames, cell = frames or previewing.FRAMES, cell or sheets.CELL
-    sheet = previewing.drawn(subject, grid=grid, frames=frames, cell=cell)
+    frames, cell = frames or previews.FRAMES, cell or sheets.CELL
+    sheet = previews.drawn(subject, grid=grid, frames=frames, cell=cell)
     save(output, sheets.encoded(sheet, suffix, quality), f"--output {output}")
     return sheet
 
@@ -112,8 +114,8 @@ def _subject(image: Path | None, kind: "Kind", flags: dict[str, Any], output: Pa
     path = named_config(dataset, file)
     if image and (flags["source"] or flags["labels"] or index is not None):
         raise ConfigError("give IMAGE, or --source (with --labels, --index), not both")
-    from robustgen import config
-    from robustgen.viewing import previewing
+    from robustgen.generation import config
+    from robustgen.preview import previews
 
     if image:
         # Of a config only its settings count, so where its own images lie need not be known.
@@ -123,12 +125,12 @@ def _subject(image: Path | None, kind: "Kind", flags: dict[str, Any], output: Pa
         path = config.dataset_file("demo")
     chosen = config.load(path, flags)
     if image:
-        return previewing.from_file(image, chosen, kind, output)
-    return previewing.from_source(chosen, kind, index or 0, output)
+        return previews.from_file(image, chosen, kind, output)
+    return previews.from_source(chosen, kind, index or 0, output)
 
 
 def _show(picture: "Rgb", *, insist: bool) -> None:
-    from robustgen.viewing import terminal
+    from robustgen.display import terminal
 
     sys.stdout.flush()
     if not terminal.show(picture, sys.stdout.buffer, os.environ) and insist:

@@ -58,7 +58,7 @@ def predict(dataset: Path, model: Path, output: Path, **flags: Any) -> None:
 )
 def score(predictions: tuple[Path, ...], layout: str, plot: Path | None, **flags: Any) -> None:
     """Print the papers' tables for PREDICTIONS, a folder for each model."""
-    from robustgen import charts
+    from robustgen.display import charts
     from robustgen.evaluation import plotting, scoring
 
     if plot:

@@ -6,10 +6,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from robustgen import effects, kernels
-from robustgen.effects import MotionEngine, Rng
-from robustgen.image import Floats, Rgb, gaussian, to_uint8, unit
-from robustgen.outcomes import random_bits
+from robustgen.imaging import effects, kernels
+from robustgen.imaging.alias_sampling import random_bits
+from robustgen.imaging.arrays import gaussian, to_uint8, unit
+from robustgen.imaging.effects import MotionEngine, Rng
+from robustgen.imaging.pixels import Floats, Rgb
 from robustgen.registry import corruption
 
 

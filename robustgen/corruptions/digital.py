@@ -6,9 +6,10 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from robustgen import effects
-from robustgen.effects import Rng
-from robustgen.image import UNITS, Rgb, decode_jpeg, encode_jpeg, to_uint8, unit
+from robustgen.imaging import effects
+from robustgen.imaging.arrays import UNITS, decode_jpeg, encode_jpeg, to_uint8, unit
+from robustgen.imaging.effects import Rng
+from robustgen.imaging.pixels import Rgb
 from robustgen.registry import corruption
 
 

@@ -2,7 +2,7 @@
 
 From a `RandomState` the deviates are drawn as the published scripts draw them.
 From a `Generator` each value is drawn from its exact distribution over the 256
-results instead (see `robustgen.outcomes`), which is an order faster.
+results instead (see `robustgen.imaging.alias_sampling`), which is an order faster.
 """
 
 from dataclasses import dataclass
@@ -11,9 +11,10 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import ndtr, pdtr
 
-from robustgen.effects import Rng
-from robustgen.image import Rgb, to_uint8, unit
-from robustgen.outcomes import AliasTable, alias_table, from_cumulative, resample
+from robustgen.imaging.alias_sampling import AliasTable, alias_table, from_cumulative, resample
+from robustgen.imaging.arrays import to_uint8, unit
+from robustgen.imaging.effects import Rng
+from robustgen.imaging.pixels import Rgb
 from robustgen.registry import corruption
 
 _VALUES = np.arange(256)[:, None] / 255.0

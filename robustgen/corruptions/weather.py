@@ -4,9 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from robustgen import effects
-from robustgen.effects import MotionEngine, Rng
-from robustgen.image import Floats, Rgb, to_uint8, unit
+from robustgen.imaging import effects
+from robustgen.imaging.arrays import to_uint8, unit
+from robustgen.imaging.effects import MotionEngine, Rng
+from robustgen.imaging.pixels import Floats, Rgb
 from robustgen.registry import corruption
 
 

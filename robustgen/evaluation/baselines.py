@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from robustgen import metrics
-from robustgen.config import read_yaml
 from robustgen.errors import ConfigError, UnknownNameError
+from robustgen.generation.config import read_yaml
 
 
 @dataclass(frozen=True)

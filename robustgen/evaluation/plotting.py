@@ -6,7 +6,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from robustgen.charts import COLOURS, chart
+from robustgen.display.charts import COLOURS, chart
 from robustgen.evaluation.reporting import CATEGORIES, COMMON, Report
 from robustgen.evaluation.results import Scores
 

@@ -18,21 +18,16 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from robustgen import predictions, progress
+from robustgen import predictions
+from robustgen.benchmark import TITLES, Arm
 from robustgen.datasets import EQUALISED, Dataset, Tree, difference, noun, open_dataset
-from robustgen.errors import (
-    ConfigError,
-    OutputError,
-    RobustgenError,
-    SourceError,
-    WriteError,
-)
+from robustgen.display import progress
+from robustgen.errors import ConfigError, OutputError, RobustgenError, SourceError, WriteError
 from robustgen.evaluation import preprocessing as presets
 from robustgen.evaluation.models import CPU, Classifier, Model
 from robustgen.metrics import top_classes
-from robustgen.plan import TITLES, Arm
+from robustgen.output.files import STATE, file_digest, temporary_folder, write_whole
 from robustgen.predictions import ABOUT, PredictionFile, Saved
-from robustgen.storage import STATE, file_digest, temporary_folder, write_whole
 
 _SECONDS_BETWEEN_SAVES = 10.0
 

@@ -22,9 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from robustgen.clahe import MOST_CLIP, MOST_TILES, Clahe, clahe
-from robustgen.config import read_yaml
 from robustgen.errors import ConfigError, UnknownNameError
+from robustgen.generation.config import read_yaml
+from robustgen.imaging.clahe import MOST_CLIP, MOST_TILES, Clahe, clahe
 
 Pixels = NDArray[np.uint8]
 Layout = Literal["NCHW", "NHWC"]

@@ -11,10 +11,10 @@ from statistics import fmean
 from typing import Any, Final
 
 from robustgen import metrics
+from robustgen.benchmark import Kind
 from robustgen.evaluation.baselines import Baseline
 from robustgen.evaluation.results import Scores
 from robustgen.evaluation.tables import LAYOUTS, Cell, Table, as_csv
-from robustgen.plan import Kind
 
 # Heads as the papers print them, and the categories above.
 _HEADS: Final = {

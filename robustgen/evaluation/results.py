@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from robustgen import metrics
+from robustgen.benchmark import CLEAN, Kind
 from robustgen.metrics import RunningMean
-from robustgen.plan import CLEAN, Kind
 from robustgen.predictions import PredictionFile, Predictions, named
 
 

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from robustgen.benchmark import CLEAN
 from robustgen.datasets import difference, open_dataset
 from robustgen.errors import ArgumentError, ConfigError, SourceError
 from robustgen.evaluation.baselines import ALEXNET, Baseline, read_baseline
 from robustgen.evaluation.reporting import COMMON, Measure, Report
 from robustgen.evaluation.results import Scores, read_scores
-from robustgen.plan import CLEAN
 from robustgen.predictions import ABOUT, Predictions, named, open_predictions
 
 _IMAGENET_CLASSES: Final = 1000

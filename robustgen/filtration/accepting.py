@@ -15,9 +15,9 @@ from pydantic import BaseModel, ValidationError, model_validator
 from robustgen.errors import ConfigError, ImageError, OutputError
 from robustgen.filtration.filtering import ACCEPTED, FUNNEL, SHORTLIST, check_foreign
 from robustgen.filtration.rules import Rule
-from robustgen.ledger import claimed
-from robustgen.manifest import read_object
-from robustgen.storage import file_digest, temporary_folder
+from robustgen.output.files import file_digest, temporary_folder
+from robustgen.output.manifest import read_object
+from robustgen.output.state import claimed
 
 MANIFEST = "manifest.json"
 

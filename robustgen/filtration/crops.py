@@ -5,7 +5,8 @@ from typing import Final
 
 import numpy as np
 
-from robustgen.image import Rgb, centre_crop, resize_shorter
+from robustgen.imaging.arrays import centre_crop, resize_shorter
+from robustgen.imaging.pixels import Rgb
 
 SHARE: Final = 0.875
 """Side of the crop by the shorter side of the resized image: 224 / 256, as ImageNet models are tested."""

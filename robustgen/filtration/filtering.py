@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from robustgen import progress
+from robustgen.display import progress
 from robustgen.errors import ImageError, OutputError, SourceError
 from robustgen.evaluation.models import runtime_version
 from robustgen.filtration import reviewing
@@ -28,10 +28,10 @@ from robustgen.filtration.funnel import Opinions, left_after
 from robustgen.filtration.panel import Choices, Crops, Panel, open_panel
 from robustgen.filtration.remembering import FILE, Memory
 from robustgen.filtration.rules import Case, Rule
-from robustgen.ledger import claimed
-from robustgen.manifest import read_object
+from robustgen.output.files import ERRORS, STATE, file_digest, rename, temporary_folder, write_whole
+from robustgen.output.manifest import read_object
+from robustgen.output.state import claimed
 from robustgen.sources import ImageFolder, class_of
-from robustgen.storage import ERRORS, STATE, file_digest, rename, temporary_folder, write_whole
 
 SHORTLIST, DROPPED, FUNNEL, ACCEPTED = "shortlist.jsonl", "dropped.jsonl", "funnel.json", "accepted"
 _SETTINGS = f"{STATE}/filter.json"

@@ -11,17 +11,17 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from robustgen.clahe import Clahe
 from robustgen.errors import ConfigError, UnknownNameError
 from robustgen.evaluation import preprocessing as presets
 from robustgen.evaluation.models import CPU, Classifier, Model
 from robustgen.evaluation.preprocessing import Preprocessing
 from robustgen.filtration.crops import Geometry, geometry
 from robustgen.filtration.funnel import Floats, Opinions, Whole, opinions
-from robustgen.image import Rgb
+from robustgen.imaging.clahe import Clahe
+from robustgen.imaging.pixels import Rgb
 from robustgen.metrics import softmax
+from robustgen.output.files import file_digest
 from robustgen.predictions import digest_of
-from robustgen.storage import file_digest
 
 Outputs = Literal["logits", "probabilities"]
 # What decides what a model sees: how an image is cut, and how it is equalised before.

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from robustgen import pages
+from robustgen.display import html
 from robustgen.errors import ConfigError
-from robustgen.image import Rgb, resize
-from robustgen.storage import write_whole
+from robustgen.imaging.arrays import resize
+from robustgen.imaging.pixels import Rgb
+from robustgen.output.files import write_whole
 
 PER_PAGE: Final = 1000
 """Images of a page: some 15 MB."""
@@ -74,7 +75,7 @@ def write(
     count = max(1, -(-len(items) // PER_PAGE))
     for number in range(1, count + 1):
         first = (number - 1) * PER_PAGE
-        page = pages.render(
+        page = html.render(
             "review.html",
             title=title,
             digest=digest,
@@ -83,7 +84,7 @@ def write(
             total=len(items),
             number=number,
             names=[page_name(each) for each in range(1, count + 1)],
-            thumbnail=lambda item: pages.picture(thumbnail(load(item.key))),
+            thumbnail=lambda item: html.picture(thumbnail(load(item.key))),
             words=words,
         )
         write_whole(output, page_name(number), page)

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from robustgen.config import read_yaml
 from robustgen.errors import ConfigError, ImageError
+from robustgen.generation.config import read_yaml
 from robustgen.icons.packages import Style, emoji_called, order, toneless
-from robustgen.storage import SUMS
+from robustgen.output.files import SUMS
 
 Classes = Mapping[str, tuple[str, ...]]
 

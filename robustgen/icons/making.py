@@ -15,8 +15,7 @@ import numpy as np
 from PIL import Image, features
 from pydantic import AfterValidator, BeforeValidator, Field, StrictBool
 
-from robustgen.build import Plan, assemble
-from robustgen.config import Choices, Count, Location, Whole
+from robustgen.benchmark import Arm
 from robustgen.errors import (
     ArgumentError,
     ConfigError,
@@ -25,6 +24,9 @@ from robustgen.errors import (
     SourceError,
     UnknownNameError,
 )
+from robustgen.generation.config import Choices, Count, Location, Whole
+from robustgen.generation.plan import Plan, assemble
+from robustgen.generation.recipes import Recipe
 from robustgen.icons import TITLE
 from robustgen.icons.choosing import (
     PARTS,
@@ -40,12 +42,11 @@ from robustgen.icons.choosing import (
     without_duplicates,
 )
 from robustgen.icons.packages import Style, read_picture, read_style
-from robustgen.image import Rgb
-from robustgen.manifest import read_sums
-from robustgen.plan import Arm, Recipe
-from robustgen.sinks import PngTree
+from robustgen.imaging.pixels import Rgb
+from robustgen.output.files import SUMS
+from robustgen.output.manifest import read_sums
+from robustgen.output.writers import PngTree
 from robustgen.sources import Source
-from robustgen.storage import SUMS
 
 CITATION = (
     "Dan Hendrycks and Thomas G. Dietterich: Benchmarks for Neural Network Robustness to Common Distortions "

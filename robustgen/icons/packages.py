@@ -15,8 +15,8 @@ from typing import Any, Final
 from PIL import Image, UnidentifiedImageError
 
 from robustgen.errors import ImageError, SourceError
-from robustgen.image import MOST_PIXELS
-from robustgen.sources import reason_of
+from robustgen.imaging.arrays import MOST_PIXELS
+from robustgen.imaging.decode import reason_of
 
 SUFFIXES = (".png", ".webp")
 AS_SUPPLIED = "as supplied"

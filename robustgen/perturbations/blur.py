@@ -4,9 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from robustgen import effects
-from robustgen.effects import MotionEngine, Rng
-from robustgen.image import Rgb, affine, gaussian, to_uint8, unit
+from robustgen.imaging import effects
+from robustgen.imaging.arrays import affine, gaussian, to_uint8, unit
+from robustgen.imaging.effects import MotionEngine, Rng
+from robustgen.imaging.pixels import Rgb
 from robustgen.registry import perturbation
 
 FRAMES = 31

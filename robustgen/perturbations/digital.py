@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from robustgen.effects import Rng
-from robustgen.image import Rgb, affine, perspective
+from robustgen.imaging.arrays import affine, perspective
+from robustgen.imaging.effects import Rng
+from robustgen.imaging.pixels import Rgb
 from robustgen.registry import Stage, perturbation
 
 FRAMES = 31

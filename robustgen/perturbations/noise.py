@@ -5,9 +5,10 @@ from collections.abc import Callable
 import numpy as np
 
 from robustgen.corruptions.noise import Noise, ShotNoise, gaussian_outcomes, shot_outcomes, speckle_outcomes
-from robustgen.effects import Rng
-from robustgen.image import Rgb, to_uint8, unit
-from robustgen.outcomes import AliasTable, resample
+from robustgen.imaging.alias_sampling import AliasTable, resample
+from robustgen.imaging.arrays import to_uint8, unit
+from robustgen.imaging.effects import Rng
+from robustgen.imaging.pixels import Rgb
 from robustgen.registry import perturbation
 
 FRAMES = 31

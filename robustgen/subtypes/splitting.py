@@ -15,12 +15,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from robustgen import progress
-from robustgen.config import read_yaml
+from robustgen.display import progress
 from robustgen.errors import OutputError, SourceError
-from robustgen.ledger import claimed
-from robustgen.sources import EXTENSIONS
-from robustgen.storage import STATE, rename, temporary_folder, write_whole
+from robustgen.generation.config import read_yaml
+from robustgen.imaging.decode import EXTENSIONS
+from robustgen.output.files import STATE, rename, temporary_folder, write_whole
+from robustgen.output.state import claimed
 from robustgen.subtypes.wordnet import WordNet, open_wordnet
 
 SEEN, UNSEEN = "seen", "unseen"

@@ -1,0 +1,171 @@
+"""`robustgen make-augmix`: several AugMix copies of every training image."""
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field
+
+from robustgen.augmentation import TITLE
+from robustgen.augmentation.augmix import ALPHAS, LOWEST_LEVEL, MOST, TOP_LEVEL, AugMix, augmix
+from robustgen.benchmark import Arm
+from robustgen.editions import edition_called
+from robustgen.errors import ArgumentError, ConfigError, SourceError
+from robustgen.generation import config
+from robustgen.generation import plan as build
+from robustgen.generation.config import Whole
+from robustgen.generation.recipes import Recipe, item_rng
+from robustgen.imaging.pixels import Rgb
+from robustgen.output.writers import JpegTree
+from robustgen.sources import Cifar, Source, TinyImageNet
+
+MOST_COPIES = 1000
+CITATION = (
+    "Dan Hendrycks, Norman Mu, Ekin D. Cubuk, Barret Zoph, Justin Gilmer and Balaji Lakshminarayanan: "
+    "AugMix: A Simple Data Processing Method to Improve Robustness and Uncertainty. International "
+    "Conference on Learning Representations, 2020."
+)
+LICENCE = "The images derive from the source images and remain under their terms."
+
+
+# --- choices -------------------------------------------------------------------------------------
+
+
+def _checked_depth(depth: int) -> int:
+    if depth != -1 and not 1 <= depth <= MOST:
+        raise ArgumentError(f"must be -1 or 1 to {MOST}, not {depth}")
+    return depth
+
+
+class AugMixChoices(config.Choices):
+    """The choices of a run of `make-augmix`."""
+
+    edition: config.EditionName = Field("folder", description="preparation of the images")
+    quality: Annotated[Whole, Field(ge=1, le=95)] = Field(85, description="of the JPEG files")
+    copies: Annotated[Whole, Field(ge=1, le=MOST_COPIES)] = Field(2, description="of every image")
+    severity: float = Field(
+        3.0, ge=LOWEST_LEVEL, le=TOP_LEVEL, allow_inf_nan=False, description="of the operations at most"
+    )
+    width: Annotated[Whole, Field(ge=1, le=MOST)] = Field(3, description="number of chains")
+    depth: Annotated[Whole, AfterValidator(_checked_depth)] = Field(
+        -1, description="operations in each chain; -1: 1 to 3"
+    )
+    alpha: float = Field(
+        1.0,
+        ge=ALPHAS[0],
+        le=ALPHAS[1],
+        allow_inf_nan=False,
+        description="of the distributions of the weights",
+    )
+    operations: Literal["augmix", "all"] = Field("augmix", description="all: also those near to ImageNet-C")
+
+
+class _File(config.Config, AugMixChoices):
+    """What a YAML file may hold: the keys of `make-c` and `make-p` too, which are passed over."""
+
+
+def load(path: Path | None, flags: dict[str, Any]) -> AugMixChoices:
+    """Read and check the config at `path`, with the command line's `flags` over it.
+
+    Raises
+    ------
+    ConfigError
+        One line that names the file or the flag, the key and what is wrong.
+    """
+    everything = config.load(path, flags, _File)
+    return AugMixChoices(**everything.model_dump(include=set(AugMixChoices.model_fields)))
+
+
+# --- the recipe and the plan ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class AugMixRecipe(Recipe):
+    """Copies whose random streams differ.
+
+    Attributes
+    ----------
+    parameters : AugMix
+    edition : str
+        Whose preparation the images get first.
+    seed : int
+    """
+
+    parameters: AugMix
+    edition: str = "folder"
+    seed: int = 0
+
+    title = TITLE
+
+    def prepare(self, source: Rgb) -> Rgb:
+        """The image as the edition prepares it."""
+        return edition_called(self.edition).prepared(source)
+
+    def make(self, arm: Arm, key: str, image: Rgb, shared: dict[str, Any] | None = None) -> Rgb:
+        """Make one copy, uint8 (H, W, 3)."""
+        rng = item_rng(self.seed, "augmix", self.edition, arm.name, arm.level, key)
+        return augmix(image, self.parameters, rng)
+
+    def settings(self, arms: tuple[Arm, ...]) -> dict[str, Any]:
+        """Edition, seed and the parameters, which are the same for all copies."""
+        parameters = asdict(self.parameters)
+        return {
+            "kind": "augmix",
+            "edition": self.edition,
+            "seed": self.seed,
+            "parameters": {arm.folder: parameters for arm in arms},
+        }
+
+    def all_arms(self) -> tuple[Arm, ...]:
+        """As many copies as there can be."""
+        return copies(MOST_COPIES)
+
+
+def copies(count: int) -> tuple[Arm, ...]:
+    """One arm for each copy, counted from 1."""
+    return tuple(Arm("augmix", copy, f"augmix/{copy}") for copy in range(1, count + 1))
+
+
+def plan(choices: AugMixChoices) -> build.Plan:
+    """Turn choices into the plan of an augmented training set.
+
+    Raises
+    ------
+    ConfigError, SourceError, OutputError
+        What was asked for cannot be done; the message names the key.
+    """
+    source = build.opened(choices)
+    _check_training(source)
+    parameters = AugMix(choices.severity, choices.width, choices.depth, choices.alpha, choices.operations)
+    recipe = AugMixRecipe(parameters, choices.edition, choices.seed)
+    keys, arms, sink = build.chosen(source, choices), copies(choices.copies), JpegTree(choices.quality)
+    output = Path(choices.output.replace("{dataset}", choices.dataset).replace("{kind}", "augmix"))
+    return build.assemble(
+        recipe, source, keys, arms, sink, output.absolute(), choices, citation=CITATION, licence=LICENCE
+    )
+
+
+def check_named(dataset: str | None, choices: AugMixChoices, source: str | None) -> None:
+    """Refuse the source that a built-in config names: it is what a model is scored on.
+
+    Raises
+    ------
+    ConfigError
+    """
+    if dataset and source is None and choices.source is not None:
+        raise ConfigError(
+            f"--dataset {dataset} names images to score on; give the training images with --source"
+        )
+
+
+def _check_training(source: Source) -> None:
+    # Both read the split that a model is scored on, which nobody must train on by accident.
+    if isinstance(source, Cifar):
+        raise SourceError(
+            f"{source.location}: of CIFAR the test images are read; augment the training images as they are "
+            "loaded, with robustgen.training.AugMixDataset"
+        )
+    if isinstance(source, TinyImageNet):
+        raise SourceError(
+            f"{source.location}: of Tiny ImageNet the validation images are read; name its folder train"
+        )

@@ -1,0 +1,1 @@
+"""`robustgen calibrate`: how strong corruptions are, and constants for other sizes."""

@@ -1,0 +1,272 @@
+"""`robustgen calibrate --for-size`: constants for image sizes that have no published ones.
+
+They are sought until they give the MS-SSIM that the published constants give at 224 pixels. What is sought is
+one number. First it moves all constants of a corruption together as the authors moved them from one published
+size to the next; where they moved nothing, or that does not lead there, towards the neighbouring severities.
+No corruption needs code of its own.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustgen.benchmark import Arm
+from robustgen.calibrate.families import PUBLISHED_SIZE, Constants, families, numeric
+from robustgen.calibrate.strengths import check_any, chosen, in_threads, planned
+from robustgen.corruptions import CORRUPTIONS
+from robustgen.editions import prepare
+from robustgen.errors import ConfigError, ImageError
+from robustgen.generation import plan as build
+from robustgen.generation.config import Config
+from robustgen.generation.recipes import BenchmarkRecipe
+from robustgen.imaging.arrays import SMALLEST_SIDE, centre_crop, resize_shorter
+from robustgen.imaging.pixels import Rgb
+from robustgen.imaging.similarity import Reference, scales_for
+from robustgen.registry import SCALES
+
+TOLERANCE: Final = 0.005
+LARGEST_SIZE: Final = 1024
+_STEPS: Final = 8
+
+
+class Gap(NamedTuple):
+    """By how much the mean MS-SSIM misses the target, and what is within chance; NaN where it has none."""
+
+    miss: float
+    slack: float
+
+    @property
+    def closed(self) -> bool:
+        """Whether the target is reached."""
+        return abs(self.miss) <= self.slack
+
+    @property
+    def size(self) -> float:
+        """Of the miss, infinite where there is no value."""
+        return abs(self.miss) if self.miss == self.miss else float("inf")
+
+
+@dataclass(frozen=True)
+class Match:
+    """Constants for another size.
+
+    Attributes
+    ----------
+    arm : Arm
+    constants : dict
+    target : float
+        Mean MS-SSIM at 224 pixels with the published constants.
+    gap : Gap
+        By how much it is missed at the other size with these.
+    way : str
+        How they were found.
+    """
+
+    arm: Arm
+    constants: Constants
+    target: float
+    gap: Gap
+    way: str
+
+    @property
+    def reached(self) -> float:
+        """Mean MS-SSIM at the other size."""
+        return self.target + self.gap.miss
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """Constants for images of `size` x `size` pixels, and what they were found with.
+
+    `enlarged` of the `images` were too small for the size.
+    """
+
+    dataset: str
+    size: int
+    images: int
+    enlarged: int
+    seed: int
+    matches: tuple[Match, ...]
+    failures: dict[str, str]
+
+    @property
+    def scales(self) -> int:
+        """Of MS-SSIM: as many as fit into both sizes."""
+        return scales_for(min(self.size, PUBLISHED_SIZE))
+
+
+def search(gap: Callable[[float], Gap], places: Sequence[float]) -> tuple[float, Gap]:
+    """The place at which the gap is closed, or else nearly so, and the gap there.
+
+    The places are tried until one will do, or two neighbours lie on both sides of the target; between these
+    it is bisected.
+    """
+    known: dict[float, Gap] = {}
+    for place in places:
+        known[place] = gap(place)
+        if known[place].closed:
+            return place, known[place]
+        if span := _bracket(known):
+            _bisect(gap, known, *span)
+            break
+    return _settled([*known.items()])
+
+
+def _settled(found: Sequence[tuple[Any, Gap]]) -> tuple[Any, Gap]:
+    """The best, where one that was tried later has to be better by more than the tolerance."""
+    best = found[0]
+    for each in found[1:]:
+        if each[1].closed or each[1].size < best[1].size - TOLERANCE:
+            best = each
+    return best
+
+
+def _bracket(known: dict[float, Gap]) -> tuple[float, float] | None:
+    """Two neighbouring places with the target between them."""
+    pairs = pairwise(sorted(known))
+    return next(((a, b) for a, b in pairs if known[a].miss * known[b].miss < 0), None)
+
+
+def _bisect(gap: Callable[[float], Gap], known: dict[float, Gap], low: float, high: float) -> None:
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        known[middle] = gap(middle)
+        if known[middle].closed:
+            return
+        low, high = (middle, high) if known[middle].miss * known[low].miss > 0 else (low, middle)
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Images at both sizes, on which constants are tried.
+
+    Attributes
+    ----------
+    keys : tuple of str
+    small, large : tuple of Reference
+        The images at 224 pixels and at the other size.
+    size : int
+    enlarged : int
+        How many of the images were too small for it.
+    seed : int
+    overrides : mapping
+        Of the config; of these the engine and the photographs are kept.
+    """
+
+    keys: tuple[str, ...]
+    small: tuple[Reference, ...]
+    large: tuple[Reference, ...]
+    size: int
+    enlarged: int
+    seed: int
+    overrides: Any
+
+    def match(self, arm: Arm) -> Match:
+        """The constants that come nearest to what the published ones reach at 224 pixels."""
+        target = self._values("imagenet", arm, {}, self.small)
+        found: list[tuple[Match, Gap]] = []
+        for family in families(arm.name, arm.level, self.size):
+
+            def gap(place: float, at: Callable[[float], Constants] = family.at) -> Gap:
+                return self._gap(arm, at(place), target)
+
+            place, reached = search(gap, family.places)
+            constants = family.at(place)
+            way = "as published" if _published(arm, constants) else family.way
+            found.append((Match(arm, constants, float(target.mean()), reached, way), reached))
+            if reached.closed:
+                break
+        match: Match = _settled(found)[0]
+        return match
+
+    def _gap(self, arm: Arm, constants: Constants, target: NDArray[np.float64]) -> Gap:
+        try:
+            misses = self._values("folder", arm, constants, self.large) - target
+        except (ArithmeticError, ValueError):  # The corruption cannot use them.
+            return Gap(float("nan"), TOLERANCE)
+        # Other sizes mean other draws: what these alone may do is no reason to change constants.
+        chance = (
+            misses.std(ddof=1) / np.sqrt(len(misses))
+            if len(misses) > 1 and CORRUPTIONS[arm.name].random
+            else 0
+        )
+        return Gap(float(misses.mean()), max(TOLERANCE, float(chance)))
+
+    def _values(
+        self, edition: str, arm: Arm, constants: Constants, references: Sequence[Reference]
+    ) -> NDArray[np.float64]:
+        """MS-SSIM of each image with `constants`, or where there are none with the published ones."""
+        own = self.overrides.get(arm.name, {}).get(arm.level, {})
+        kept = {name: value for name, value in own.items() if not isinstance(value, (int, float))}
+        recipe = BenchmarkRecipe("c", edition, self.seed, None, {arm.name: {arm.level: kept | constants}})
+        pairs = zip(self.keys, references, strict=True)
+        return np.array([each.similarity(recipe.make(arm, key, each.image)).ms_ssim for key, each in pairs])
+
+
+def _published(arm: Arm, constants: Constants) -> bool:
+    return constants == numeric(CORRUPTIONS[arm.name].parameters(arm.level, PUBLISHED_SIZE))
+
+
+def propose(config: Config, size: int, sample: int = 20) -> Proposal:
+    """Constants for images of `size` x `size` pixels that are as strong as the published ones at 224.
+
+    Parameters
+    ----------
+    config : Config
+        Names the images, the corruptions, the severities and the seed.
+    size : int
+    sample : int
+        Images to measure.
+
+    Raises
+    ------
+    RobustgenError
+        As `calibrate`; or the size is out of range, or has published constants.
+    """
+    if size in SCALES or not SMALLEST_SIDE <= size <= LARGEST_SIZE:
+        known = ", ".join(map(str, sorted(SCALES)))
+        raise ConfigError(
+            f"--for-size {size}: must lie between {SMALLEST_SIDE} and {LARGEST_SIZE}; "
+            f"{known} have published constants"
+        )
+    plan = planned(config)
+    bench, failures = _bench(plan, config.seed, size, sample)
+    check_any(bench.keys, plan, failures)
+    matches = in_threads(bench.match, plan.arms, config.jobs, "severity")
+    counts = len(bench.keys), bench.enlarged
+    return Proposal(config.dataset, size, *counts, config.seed, tuple(matches), failures)
+
+
+def _bench(plan: build.Plan, seed: int, size: int, sample: int) -> tuple[Bench, dict[str, str]]:
+    """The sampled images at both sizes, and why some cannot be used."""
+    found, failures = dict[str, tuple[Reference, Reference]](), dict[str, str]()
+    enlarged = 0
+    scales = scales_for(min(size, PUBLISHED_SIZE))
+    for key in chosen(plan.keys, seed, sample):
+        try:
+            source = plan.source.load(key)
+            found[key] = (
+                Reference(prepare(source, "imagenet"), scales),
+                Reference(_squared(source, size), scales),
+            )
+            enlarged += min(source.shape[:2]) < _resized(size)
+        except ImageError as error:
+            failures[key] = str(error)
+    small, large = (tuple(each[i] for each in found.values()) for i in (0, 1))
+    recipe = plan.recipe
+    assert isinstance(recipe, BenchmarkRecipe)
+    return Bench(tuple(found), small, large, size, enlarged, seed, recipe.overrides), failures
+
+
+def _squared(source: Rgb, size: int) -> Rgb:
+    """The middle of `source`, `size` x `size` pixels, cut as the edition imagenet cuts its 224 out of 256."""
+    return centre_crop(resize_shorter(source, _resized(size)), size, size)
+
+
+def _resized(size: int) -> int:
+    """The shorter side before the crop."""
+    return round(size * 256 / PUBLISHED_SIZE)

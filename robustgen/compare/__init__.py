@@ -1,0 +1,1 @@
+"""`robustgen compare`: whether two sets of the same images are equivalent."""

@@ -1,0 +1,226 @@
+"""Two sets of the same images, read side by side and measured."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from statistics import fmean
+from typing import Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustgen.benchmark import CLEAN, Arm
+from robustgen.datasets import Dataset, Pixels, Tree, open_dataset
+from robustgen.errors import RobustgenError, SourceError
+from robustgen.imaging.opencv import cv2
+from robustgen.imaging.similarity import Reference
+
+Name = Literal["A", "B", "clean"]
+
+# Enough to see what a sequence does; to measure all 31 would take four times as long.
+_FRAMES_MEASURED: Final = 8
+_CLEAN: Final = Arm(CLEAN, 0, CLEAN)
+
+_Places = Mapping[str, int]
+_Alike = tuple[float, float, float]
+_UNKNOWN: Final[_Alike] = (np.nan, np.nan, np.nan)
+
+
+class Side:
+    """A set as it lies there: each arm by itself, as some may lack images.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    """
+
+    def __init__(self, dataset: Dataset) -> None:
+        self.dataset, self.root = dataset, dataset.root
+        self.arms = {arm.folder: arm for arm in dataset.arms}
+        self._opened: dict[str, tuple[Dataset, _Places]] = {}
+        self._shared: dict[tuple[str, ...], tuple[tuple[str, ...], _Places]] = {}
+
+    def keys(self, folder: str) -> Mapping[str, int]:
+        """The images or sequences of the arm in `folder`, without ``.mp4``, and their places in it."""
+        if folder not in self._opened:
+            arm = self.arms[folder]
+            try:
+                keys = self._alone(arm, {}).keys(arm)
+            except SourceError:  # An empty folder: all of its images are missing.
+                keys = ()
+            # Arms share their names where they can: 50 000 in each of 75 would take a gigabyte.
+            if keys not in self._shared:
+                self._shared[keys] = keys, {key.removesuffix(".mp4"): i for i, key in enumerate(keys)}
+            keys, places = self._shared[keys]
+            self._opened[folder] = self._alone(arm, {arm: keys}), places
+        return self._opened[folder][1]
+
+    def _alone(self, arm: Arm, listed: dict[Arm, tuple[str, ...]]) -> Dataset:
+        """The set with no other arm, so that its keys are those that are there."""
+        data = self.dataset
+        return replace(data, arms=(arm,), _listed=listed) if isinstance(data, Tree) else data
+
+    def load(self, folder: str, key: str) -> Pixels:
+        """An image (H, W, 3), or frames (T, H, W, 3)."""
+        index = self.keys(folder)[key]
+        return self._opened[folder][0].load(self.arms[folder], index)
+
+    def path(self, folder: str, key: str) -> Path | None:
+        """The file, or the folder of the frames; None in an array."""
+        if not isinstance(self.dataset, Tree):
+            return None
+        path = self.dataset.folders[self.arms[folder]] / key
+        return path if path.exists() else path.with_name(f"{path.name}.mp4")
+
+
+def clean_side(root: Path) -> Side:
+    """The clean images at `root`: an output of make-c that has them, or a folder of prepared images."""
+    if (root / CLEAN).is_dir() or (root / f"{CLEAN}.npy").exists():
+        return Side(open_dataset(root))
+    if not root.is_dir():
+        raise SourceError(f"--clean {root}: not a folder")
+    side = Side(Tree(root, "c", (_CLEAN,), {}, {_CLEAN: root}))
+    if not side.keys(CLEAN):
+        raise SourceError(f"--clean {root}: holds no images")
+    return side
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One image or sequence in both sets.
+
+    Attributes
+    ----------
+    key : str
+    values : ndarray, (2, metrics)
+        What was measured in A and in B; NaN where it could not be.
+    offset, spread : float
+        Mean and standard deviation over the pixels of B - A, in grey levels.
+    equal : bool
+        Whether all pixels are.
+    """
+
+    key: str
+    values: NDArray[np.float64]
+    offset: float
+    spread: float
+    equal: bool
+
+
+@dataclass(frozen=True)
+class Problem:
+    """An image that is missing from a side, or cannot be used there."""
+
+    side: Name
+    folder: str
+    key: str
+    reason: str = "missing"
+
+
+@dataclass(frozen=True)
+class Sides:
+    """The two sets, and where the clean images of each are, if anywhere."""
+
+    a: Side
+    b: Side
+    clean: tuple[Side | None, Side | None]
+
+    def measure(self, key: str, folders: Iterable[str]) -> list[tuple[str, Pair | Problem]]:
+        """Read and measure the image `key` in each of the arms."""
+        references = _References(self.clean, key)
+        return [(folder, self._pair(key, folder, references)) for folder in folders]
+
+    def _pair(self, key: str, folder: str, references: "_References") -> Pair | Problem:
+        pixels = []
+        for name, side in self._named():
+            try:
+                pixels.append(side.load(folder, key))
+            except (RobustgenError, OSError) as error:
+                # Folder and key stand beside it; the path would say them again.
+                reason = str(error).removeprefix(f"{str(side.path(folder, key))!r}: ")
+                return Problem(name, folder, key, reason)
+        a, b = pixels
+        if a.shape != b.shape:
+            return Problem("B", folder, key, f"{_size(b)}, but {_size(a)} in A")
+        equal = np.array_equal(a, b)
+        try:
+            # A clean image against itself would say nothing.
+            alike = (_UNKNOWN, _UNKNOWN) if folder == CLEAN else references.alike(a, b, equal)
+        except RobustgenError as error:
+            return Problem("clean", folder, key, str(error))
+        return _measured(key, (a, b), equal, alike, self._sizes(folder, key))
+
+    def unlike_files(self, folder: str, key: str) -> bool:
+        """Whether one side has a video where the other has a folder of frames."""
+        a, b = self.a.path(folder, key), self.b.path(folder, key)
+        return a is not None and b is not None and a.is_dir() != b.is_dir()
+
+    def _sizes(self, folder: str, key: str) -> tuple[float, float]:
+        """Bytes in A and in B; NaN in an array, and where the files cannot be compared."""
+        a, b = self.a.path(folder, key), self.b.path(folder, key)
+        if a is None or b is None or self.unlike_files(folder, key):
+            return np.nan, np.nan
+        return _bytes(a), _bytes(b)
+
+    def _named(self) -> tuple[tuple[Name, Side], tuple[Name, Side]]:
+        return ("A", self.a), ("B", self.b)
+
+
+class _References:
+    """The clean image of one key for both sides; one and the same where the pixels are."""
+
+    def __init__(self, sides: tuple[Side | None, Side | None], key: str) -> None:
+        self._sides, self._key = sides, key
+
+    @cached_property
+    def _both(self) -> tuple[Reference | None, Reference | None]:
+        a, b = (self._loaded(side) for side in self._sides)
+        first = None if a is None else Reference(a)
+        if a is not None and b is not None and np.array_equal(a, b):
+            return first, first
+        return first, None if b is None else Reference(b)
+
+    def _loaded(self, side: Side | None) -> Pixels | None:
+        return side.load(CLEAN, self._key) if side and self._key in side.keys(CLEAN) else None
+
+    def alike(self, a: Pixels, b: Pixels, equal: bool) -> tuple[_Alike, _Alike]:
+        """PSNR, SSIM and MS-SSIM of `a` and of `b` against the clean image; of frames against the first."""
+        first, second = (Reference(a[0]), Reference(b[0])) if a.ndim == 4 else self._both
+        alike = _alike(first, a)
+        return alike, alike if equal and (a.ndim == 4 or first is second) else _alike(second, b)
+
+
+def _alike(reference: Reference | None, pixels: Pixels) -> _Alike:
+    if reference is None:
+        return _UNKNOWN
+    places = np.linspace(1, len(pixels) - 1, _FRAMES_MEASURED).round().astype(int).tolist()
+    images = [pixels[i] for i in dict.fromkeys(places)] if pixels.ndim == 4 else [pixels]
+    found = [reference.similarity(image) for image in images]
+    return fmean(s.psnr for s in found), fmean(s.ssim for s in found), fmean(s.ms_ssim for s in found)
+
+
+def _bytes(path: Path) -> float:
+    files = path.glob("*.png") if path.is_dir() else [path]
+    return float(sum(file.stat().st_size for file in files))
+
+
+def _measured(
+    key: str,
+    pixels: tuple[Pixels, Pixels],
+    equal: bool,
+    alike: tuple[_Alike, _Alike],
+    sizes: tuple[float, float],
+) -> Pair:
+    # Frames below each other: OpenCV knows nothing of four axes.
+    a, b = (each.reshape(-1, *each.shape[-2:]) for each in pixels)
+    levels = [float(np.mean(cv2.mean(each)[:3])) for each in (a, b)]
+    values = np.array([[level, *like, size] for level, like, size in zip(levels, alike, sizes, strict=True)])
+    offset = levels[1] - levels[0]
+    square = cv2.norm(a, b, cv2.NORM_L2SQR) / a.size
+    return Pair(key, values, offset, float(np.sqrt(max(square - offset**2, 0))), equal)
+
+
+def _size(pixels: Pixels) -> str:
+    frames = f"{len(pixels)} frames of " if pixels.ndim == 4 else ""
+    return f"{frames}{pixels.shape[-2]} x {pixels.shape[-3]} pixels"

@@ -1,0 +1,70 @@
+"""Self-contained HTML pages: templates filled in, pictures inside, nothing fetched from elsewhere."""
+
+import base64
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+from markupsafe import Markup
+
+from robustgen.errors import OutputError
+from robustgen.imaging.arrays import encode_jpeg
+from robustgen.imaging.pixels import Rgb
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FunctionLoader(_template),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["picture"] = picture
+    environment.filters["plain"] = plain
+    return environment
+
+
+def _template(name: str) -> str:
+    return (files("robustgen.display") / "templates" / name).read_text(encoding="utf-8")
+
+
+def render(template: str, /, **values: Any) -> bytes:
+    """The HTML page, UTF-8, that `template` of ``display/templates`` gives with `values`, all escaped.
+
+    Bytes that are in no encoding, as file names can hold, are shown as question marks.
+    """
+    return _environment().get_template(template).render(values).encode("utf-8", "replace")
+
+
+def check_place(page: Path, *sets: Path) -> None:
+    """Find out before the work whether `page` can lie where it is to lie.
+
+    Raises
+    ------
+    OutputError
+        It is a folder, or lies inside one of the `sets`.
+    """
+    if page.is_dir():
+        raise OutputError(f"{page}: is a folder")
+    if any(page.resolve().is_relative_to(root.resolve()) for root in sets):
+        raise OutputError(f"{page}: lies inside the set, where robustgen verify would call it extra")
+
+
+def picture(image: Rgb, quality: int = 80) -> Markup:
+    """The data URI of `image`, uint8 (H, W, 3), as a JPEG file: what goes into ``src`` of an ``img``."""
+    data = base64.b64encode(encode_jpeg(image, quality, optimise=True)).decode("ascii")
+    return Markup(f"data:image/jpeg;base64,{data}")
+
+
+def counted(number: int, noun: str) -> str:
+    """``"1 image"``, ``"50,000 images"``."""
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
+def plain(text: object) -> str:
+    """`text` with all that cannot be seen, line breaks and marks that turn text around too, as escapes."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in str(text))

@@ -1,0 +1,350 @@
+"""Labelled contact sheets: rows and columns of pictures become one picture. Arrays in, an array out.
+
+`sheet` has labels at the left and above, `grid` a name under each picture; `encoded` gives a file's bytes.
+"""
+
+import math
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from io import BytesIO
+from itertools import groupby
+from typing import NamedTuple
+
+import numpy as np
+from PIL import Image, ImageDraw, ImageFont
+
+from robustgen.errors import ArgumentError
+from robustgen.imaging.pixels import Rgb
+
+CELL = 112
+SMALLEST_CELL, LARGEST_CELL = 16, 1024
+SUFFIXES = (".png", ".jpg", ".jpeg", ".webp")
+
+Colour = tuple[int, int, int]
+PAPER, INK, SOFT, RULE, HAIR = ((grey, grey, grey) for grey in (255, 30, 105, 190, 222))
+# An elongated picture keeps the area of a square cell, but gets no longer than so many cells.
+_LONGEST = 3
+# Letters are drawn so many times larger than they appear.
+_FINE = 4
+
+
+class Row(NamedTuple):
+    """One row of a sheet.
+
+    Attributes
+    ----------
+    label : str
+        What stands at its left; "" for nothing.
+    pictures : sequence of uint8 ndarray of shape (H, W, 3), or None
+        One per column, drawn as they are (see `fitted`); None leaves a place empty.
+    captions : sequence of str
+        What stands under each picture; none at all by default.
+    group : str
+        Consecutive rows of one group stand closer together, with the group's name along them.
+    """
+
+    label: str
+    pictures: Sequence[Rgb | None]
+    captions: Sequence[str] = ()
+    group: str = ""
+
+
+def sheet(rows: Sequence[Row], columns: Sequence[str] = (), *, cell: int = CELL, note: str = "") -> Rgb:
+    """Draw `rows` below each other on white.
+
+    Parameters
+    ----------
+    rows : sequence of Row
+    columns : sequence of str
+        What stands above the columns; none at all by default.
+    cell : int
+        What the pictures were `fitted` to, 16 to 1024 pixels; letters and gaps are in proportion.
+    note : str
+        A line at the bottom; where it is too long, dots take the place of its beginning.
+
+    Returns
+    -------
+    uint8 ndarray of shape (H, W, 3)
+
+    Raises
+    ------
+    ArgumentError
+        There is no picture, or `cell` is out of range.
+    """
+    check_cell(cell)
+    if not any(picture is not None for row in rows for picture in row.pictures):
+        raise ArgumentError("a sheet needs at least one picture")
+    return np.asarray(_Layout(tuple(rows), tuple(columns), cell, note).drawn())
+
+
+def check_cell(cell: int) -> None:
+    """Raise an ArgumentError unless `cell` is a size that a sheet can have."""
+    if not SMALLEST_CELL <= cell <= LARGEST_CELL:
+        raise ArgumentError(f"cell must lie in {SMALLEST_CELL} to {LARGEST_CELL} pixels, not {cell}")
+
+
+def grid(pictures: Iterable[tuple[str, Rgb]], *, across: int = 5, cell: int = CELL, note: str = "") -> Rgb:
+    """Draw `pictures`, pairs of name and uint8 (H, W, 3), `across` in a row, each over its name."""
+    named = list(pictures)
+    rows = [named[start : start + across] for start in range(0, len(named), across)]
+    return sheet([Row("", [p for _, p in row], [n for n, _ in row]) for row in rows], cell=cell, note=note)
+
+
+def fitted(picture: Rgb, cell: int) -> Rgb:
+    """`picture` at about the area of `cell` x `cell` pixels.
+
+    A large one is reduced (Lanczos); a small one is enlarged by the nearest whole multiple, pixel for pixel.
+    """
+    height, width = picture.shape[:2]
+    factor = min(cell / math.sqrt(width * height), _LONGEST * cell / max(width, height))
+    if factor < 1:
+        size = max(1, round(width * factor)), max(1, round(height * factor))
+        return np.asarray(Image.fromarray(picture).resize(size, Image.Resampling.LANCZOS))
+    times = int(factor + 0.5)
+    return picture.repeat(times, axis=0).repeat(times, axis=1)
+
+
+def encoded(picture: Rgb, suffix: str, quality: int = 90) -> bytes:
+    """The file of `picture`: PNG, or JPEG or WebP of `quality` without loss of colour resolution.
+
+    Raises
+    ------
+    ArgumentError
+        `suffix` is none of `SUFFIXES`, or the picture is too large for the format.
+    """
+    options: dict[str, dict[str, object]] = {
+        ".png": {"format": "PNG"},
+        ".jpg": {
+            "format": "JPEG",
+            "quality": quality,
+            "subsampling": 0,
+            "optimize": True,
+            "progressive": True,
+        },
+        ".webp": {"format": "WEBP", "quality": quality},
+    }
+    options[".jpeg"] = options[".jpg"]
+    if suffix not in options:
+        raise ArgumentError(f"must end in {', '.join(SUFFIXES)}, not {suffix!r}")
+    buffer = BytesIO()
+    try:
+        Image.fromarray(picture).save(buffer, **options[suffix])  # type: ignore[arg-type]
+    except (OSError, ValueError) as error:
+        height, width = picture.shape[:2]
+        raise ArgumentError(f"{width} x {height} pixels cannot be stored as {suffix}: {error}") from error
+    return buffer.getvalue()
+
+
+# --- text ----------------------------------------------------------------------------------------
+
+
+@cache
+def _font(size: int) -> ImageFont.FreeTypeFont:
+    font = ImageFont.load_default(size)
+    if not isinstance(font, ImageFont.FreeTypeFont):
+        raise ArgumentError("Pillow was built without FreeType, which draws the labels")
+    return font
+
+
+@cache
+def _width(text: str, size: int) -> int:
+    return math.ceil(_font(_FINE * size).getlength(text) / _FINE)
+
+
+def _mask(text: str, size: int) -> Image.Image:
+    """The letters of `text`, white on black: drawn large and reduced, which keeps small ones well spaced."""
+    font = _font(_FINE * size)
+    height = math.ceil(sum(font.getmetrics()) / _FINE)
+    large = Image.new("L", (_FINE * _width(text, size), _FINE * height))
+    ImageDraw.Draw(large).text((0, 0), text, fill=255, font=font)
+    return large.reduce(_FINE)
+
+
+@cache
+def _drawable(character: str) -> bool:
+    """Whether the font, which has few letters but those of English, has this one."""
+    missing = bytes(_font(16).getmask("\uffff"))
+    return character.isprintable() and (character == " " or bytes(_font(16).getmask(character)) != missing)
+
+
+def printable(text: str) -> str:
+    """`text` with the letters that the font lacks without their accents, or as question marks."""
+    plain = "".join(c if _drawable(c) else unicodedata.normalize("NFKD", c) for c in text)
+    return "".join(c if _drawable(c) else "?" for c in plain if not unicodedata.combining(c))
+
+
+def _shortened(text: str, size: int, room: int) -> str:
+    """`text`, beginning with dots if it is wider than `room`."""
+    if _width(text, size) <= room:
+        return text
+    return next((cut for n in range(1, len(text)) if _width(cut := f"…{text[n:]}", size) <= room), "")
+
+
+# --- layout --------------------------------------------------------------------------------------
+
+
+class _Box(NamedTuple):
+    """A row on the sheet: where its pictures begin, and how high they and their captions are."""
+
+    top: int
+    pictures: int
+    captions: int
+
+    @property
+    def bottom(self) -> int:
+        return self.top + self.pictures + self.captions
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """Where everything lies, in pixels, and the drawing of it."""
+
+    rows: tuple[Row, ...]
+    columns: tuple[str, ...]
+    cell: int
+    note: str
+
+    @property
+    def text(self) -> int:
+        """Size of the letters."""
+        return min(max(round(self.cell / 8), 11), 16)
+
+    @property
+    def line(self) -> int:
+        """Height of a line of text."""
+        return round(1.5 * self.text)
+
+    @property
+    def gap(self) -> int:
+        """Between pictures."""
+        return max(2, round(self.cell / 28))
+
+    @property
+    def margin(self) -> int:
+        return self.text
+
+    @cached_property
+    def labels(self) -> list[str]:
+        return [printable(row.label) for row in self.rows]
+
+    @cached_property
+    def heads(self) -> list[str]:
+        return [printable(head) for head in self.columns]
+
+    @cached_property
+    def captions(self) -> list[list[str]]:
+        return [[printable(caption) for caption in row.captions] for row in self.rows]
+
+    @cached_property
+    def column(self) -> int:
+        """Width of all columns: of the widest picture, head or caption."""
+        pictures: list[int] = [p.shape[1] for row in self.rows for p in row.pictures if p is not None]
+        texts = [*self.heads, *(caption for row in self.captions for caption in row)]
+        return max([*pictures, *(_width(text, self.text) + self.text // 2 for text in texts)])
+
+    @cached_property
+    def across(self) -> int:
+        return max(len(self.columns), max(len(row.pictures) for row in self.rows))
+
+    @cached_property
+    def left(self) -> int:
+        """Where the pictures begin."""
+        labels = max(_width(label, self.text) for label in self.labels)
+        return self.margin + self.groups_width + (labels + self.text if labels else 0)
+
+    @property
+    def groups_width(self) -> int:
+        return self.line + self.text // 2 if any(row.group for row in self.rows) else 0
+
+    @cached_property
+    def boxes(self) -> list[_Box]:
+        """The rows, from top to bottom."""
+        boxes: list[_Box] = []
+        top = self.margin + (self.line if self.heads else 0)
+        numbers = iter(range(len(self.rows)))
+        for group, members in groupby(self.rows, key=lambda row: row.group):
+            start = top
+            for _ in members:
+                boxes.append(self._box(next(numbers), top))
+                top = boxes[-1].bottom + self.gap
+            # The name of a group of few and low rows needs room as well.
+            top = max(top, start + _width(printable(group), self.text)) + (2 * self.gap if group else 0)
+        return boxes
+
+    def _box(self, number: int, top: int) -> _Box:
+        heights = [p.shape[0] for p in self.rows[number].pictures if p is not None]
+        # More room below a caption than above it shows to which row it belongs.
+        captions = self.line + 3 * self.gap if any(self.captions[number]) else 0
+        return _Box(top, max([*heights, self.line if self.labels[number] else 0]), captions)
+
+    @cached_property
+    def groups(self) -> list[tuple[str, int, int]]:
+        """Each group's name, top and bottom."""
+        found = []
+        for group, members in groupby(
+            zip(self.rows, self.boxes, strict=True), key=lambda pair: pair[0].group
+        ):
+            boxes = [box for _, box in members]
+            low = boxes[0].top + _width(printable(group), self.text)
+            found.append((printable(group), boxes[0].top, max(boxes[-1].bottom, low)))
+        return found
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height of the sheet."""
+        width = self.left + self.across * (self.column + self.gap) - self.gap + self.margin
+        bottom = max(self.boxes[-1].bottom, self.groups[-1][2] if self.groups_width else 0)
+        return width, bottom + (self.line if self.note else 0) + self.margin
+
+    def middle(self, column: int) -> int:
+        """The x of the middle of a column."""
+        return self.left + column * (self.column + self.gap) + self.column // 2
+
+    def drawn(self) -> Image.Image:
+        canvas = Image.new("RGB", self.size, PAPER)
+        draw = ImageDraw.Draw(canvas)
+        for x, y, picture in self._placed():
+            canvas.paste(Image.fromarray(picture), (x, y))
+            height, width = picture.shape[:2]
+            # A hair line keeps snow apart from the paper.
+            draw.rectangle((x - 1, y - 1, x + width, y + height), outline=HAIR)
+        for x, y, text, place, colour in self._texts():
+            self._write(canvas, x, y, text, place, colour)
+        for name, top, bottom in self.groups:
+            if name:
+                self._draw_group(canvas, name, top, bottom)
+        return canvas
+
+    def _placed(self) -> Iterator[tuple[int, int, Rgb]]:
+        for box, row in zip(self.boxes, self.rows, strict=True):
+            for i, picture in enumerate(row.pictures):
+                if picture is not None:
+                    height, width = picture.shape[:2]
+                    yield self.middle(i) - width // 2, box.top + (box.pictures - height) // 2, picture
+
+    def _texts(self) -> Iterator[tuple[int, int, str, float, Colour]]:
+        """Each text with the place of its middle; across, of its beginning (0), middle (0.5) or end (1)."""
+        half = self.line // 2
+        for i, head in enumerate(self.heads):
+            yield self.middle(i), self.boxes[0].top - half, head, 0.5, INK
+        for box, label, captions in zip(self.boxes, self.labels, self.captions, strict=True):
+            yield self.left - self.text, box.top + box.pictures // 2, label, 1, INK
+            for i, caption in enumerate(captions):
+                yield self.middle(i), box.top + box.pictures + round(0.7 * self.text), caption, 0.5, INK
+        width, height = self.size
+        note = _shortened(printable(self.note), self.text, width - 2 * self.margin)
+        yield self.margin, height - self.margin // 2 - half, note, 0, SOFT
+
+    def _write(self, canvas: Image.Image, x: int, y: int, text: str, place: float, colour: Colour) -> None:
+        if text:
+            mask = _mask(text, self.text)
+            canvas.paste(colour, (x - round(place * mask.width), y - mask.height // 2), mask)
+
+    def _draw_group(self, canvas: Image.Image, name: str, top: int, bottom: int) -> None:
+        """Write `name` upwards along a rule."""
+        mask = _mask(name, self.text).transpose(Image.Transpose.ROTATE_90)
+        x = self.margin + self.line
+        canvas.paste(SOFT, (x - self.text // 3 - mask.width, (top + bottom - mask.height) // 2), mask)
+        ImageDraw.Draw(canvas).line([(x, top), (x, bottom - 1)], fill=RULE)

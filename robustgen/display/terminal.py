@@ -1,0 +1,118 @@
+"""Pictures in the terminal, by kitty's graphics protocol or as sixels.
+
+What the terminal can is told by its environment variables alone. Nothing is asked of it: one that does not
+answer would leave us waiting, and one that does would type its answer into the next command.
+"""
+
+import base64
+import fcntl
+import re
+import struct
+import termios
+from collections.abc import Iterator, Mapping
+from typing import BinaryIO, Literal
+
+import numpy as np
+from PIL import Image
+
+from robustgen.display.sheets import encoded
+from robustgen.imaging.pixels import Rgb
+
+Protocol = Literal["kitty", "sixel"]
+
+_KITTY_TERMS = ("xterm-kitty", "xterm-ghostty")
+_SIXEL_TERMS = ("foot", "mlterm", "yaft", "contour", "xterm-sixel")
+_PROGRAMS: dict[str, Protocol] = {
+    "kitty": "kitty",
+    "ghostty": "kitty",
+    "WezTerm": "kitty",
+    "iTerm.app": "sixel",
+    "mintty": "sixel",
+    "contour": "sixel",
+}
+# Longer pieces are against kitty's protocol.
+_PIECE = 4096
+_COLOURS = 128
+_PIXELS_PER_COLUMN = 8
+
+
+def protocol(environment: Mapping[str, str]) -> Protocol | None:
+    """How the terminal with these environment variables takes pictures; None if it is not known to.
+
+    tmux and screen pass no pictures on, whatever stands around them.
+    """
+    term, program = environment.get("TERM", ""), environment.get("TERM_PROGRAM", "")
+    if term.startswith(("tmux", "screen", "dumb")) or environment.keys() & {"TMUX", "STY"}:
+        return None
+    if program in _PROGRAMS:
+        return _PROGRAMS[program]
+    # Another terminal, started from within kitty, inherits its number but names itself.
+    if term in _KITTY_TERMS or ("KITTY_WINDOW_ID" in environment and not program):
+        return "kitty"
+    return "sixel" if term.startswith(_SIXEL_TERMS) else None
+
+
+def show(picture: Rgb, stream: BinaryIO, environment: Mapping[str, str]) -> bool:
+    """Show `picture`, uint8 (H, W, 3), in the terminal behind `stream`, no wider than its window.
+
+    Returns
+    -------
+    bool
+        Whether it was shown: `stream` has to be a terminal that takes pictures.
+    """
+    how = protocol(environment) if stream.isatty() else None
+    if how is None:
+        return False
+    small = _no_wider(picture, _window_width(stream))
+    stream.write((kitty if how == "kitty" else sixel)(small) + b"\n")
+    stream.flush()
+    return True
+
+
+def _window_width(stream: BinaryIO) -> int:
+    """Width of the window in pixels, as the system knows it."""
+    try:
+        told = fcntl.ioctl(stream.fileno(), termios.TIOCGWINSZ, bytes(8))
+    except OSError:
+        told = bytes(8)
+    _, columns, width, _ = struct.unpack("4H", told)
+    return width or (columns or 80) * _PIXELS_PER_COLUMN
+
+
+def _no_wider(picture: Rgb, width: int) -> Rgb:
+    height, own = picture.shape[:2]
+    if own <= width:
+        return picture
+    size = width, max(1, round(height * width / own))
+    return np.asarray(Image.fromarray(picture).resize(size, Image.Resampling.LANCZOS))
+
+
+def kitty(picture: Rgb) -> bytes:
+    """`picture` in kitty's graphics protocol: a PNG file in pieces; the terminal is told not to answer."""
+    data = base64.standard_b64encode(encoded(picture, ".png"))
+    pieces = [data[start : start + _PIECE] for start in range(0, len(data), _PIECE)]
+    heads = [b"a=T,f=100,q=2,m=1"] + [b"m=1"] * (len(pieces) - 1)
+    heads[-1] = heads[-1].replace(b"m=1", b"m=0")
+    return b"".join(b"\x1b_G%s;%s\x1b\\" % pair for pair in zip(heads, pieces, strict=True))
+
+
+def sixel(picture: Rgb) -> bytes:
+    """`picture` as sixels of at most 128 colours."""
+    height, width = picture.shape[:2]
+    reduced = Image.fromarray(picture).quantize(_COLOURS, dither=Image.Dither.NONE)
+    numbers, palette = np.asarray(reduced), np.reshape(reduced.getpalette() or [], (-1, 3))
+    colours = b"".join(b"#%d;2;%d;%d;%d" % (i, *colour) for i, colour in enumerate(palette * 100 // 255))
+    bands = b"-".join(b"$".join(_band(numbers[top : top + 6])) for top in range(0, height, 6))
+    return b'\x1bP0;1q"1;1;%d;%d%s%s\x1b\\' % (width, height, colours, bands)
+
+
+def _band(rows: Rgb) -> Iterator[bytes]:
+    """Up to six rows of colour numbers: for each colour, a character a column tells where it is."""
+    bits = (1 << np.arange(len(rows)))[:, None]
+    for colour in np.unique(rows):
+        columns = ((rows == colour) * bits).sum(axis=0) + ord("?")
+        yield b"#%d%s" % (colour, _shortened(columns.astype(np.uint8).tobytes().rstrip(b"?")))
+
+
+def _shortened(text: bytes) -> bytes:
+    return re.sub(rb"(.)\1{3,}", lambda run: b"!%d%s" % (len(run[0]), run[1]), text, flags=re.DOTALL)

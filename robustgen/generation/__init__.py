@@ -1,0 +1,1 @@
+"""From a config to finished files: config, recipes, plan, runner, library versions."""

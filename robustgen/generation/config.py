@@ -1,0 +1,346 @@
+"""YAML and flags to a typed `Config`, and a `Config` to the `Plan` of a run.
+
+A config holds choices, never the published constants; those stand beside their
+functions. Flags of the command line win over the file.
+"""
+
+import os
+import re
+from collections.abc import Hashable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar, overload
+
+import yaml
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    StrictBool,
+    ValidationError,
+)
+
+from robustgen.corruptions import CORRUPTIONS
+from robustgen.editions import EDITIONS
+from robustgen.errors import ArgumentError, ConfigError, RobustgenError, UnknownNameError
+from robustgen.generation.recipes import Overrides, checked_overrides
+from robustgen.imaging import video
+from robustgen.perturbations import PERTURBATIONS
+from robustgen.registry import Operation
+from robustgen.sources import KINDS
+
+# --- fields --------------------------------------------------------------------------------------
+
+GROUPS = ("common", "extra", "all")
+
+
+def _parts(value: Any) -> Any:
+    """A comma-separated string as a list; anything else as it is."""
+    return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+
+def _level_parts(value: Any) -> Any:
+    return [value] if isinstance(value, int) else _parts(value)
+
+
+def _span(what: str, highest: int) -> PlainValidator:
+    """``3``, ``"3"``, ``"1-5"`` or ``"all"`` as a range of levels."""
+
+    def check(part: Any) -> range:
+        text = "" if isinstance(part, bool) else f"1-{highest}" if part == "all" else str(part)
+        ends = re.fullmatch(r"(-?\d{1,9})(?:-(\d{1,9}))?", text)
+        if not ends:
+            raise ArgumentError(f"must be a number or a range such as 1-{highest}, not {part!r}")
+        span = range(int(ends[1]), int(ends[2] or ends[1]) + 1)
+        if wrong := [end for end in (span.start, span.stop - 1) if not 1 <= end <= highest]:
+            raise ArgumentError(f"{what} {wrong[0]} does not exist (1 to {highest})")
+        return span
+
+    return PlainValidator(check)
+
+
+def _flat(spans: tuple[range, ...]) -> tuple[int, ...]:
+    # Rows of arrays are severity-major from 1 up, whatever the order in which they were asked for.
+    return tuple(sorted(level for span in spans for level in span))
+
+
+def _grouped(known: Mapping[str, Operation]) -> AfterValidator:
+    """Replaces the groups among the names (`common`, `extra`, `all`) by what they stand for."""
+
+    def members(part: str) -> list[str]:
+        if part not in GROUPS:
+            return [part]
+        return [name for name, o in known.items() if part == "all" or o.common == (part == "common")]
+
+    return AfterValidator(lambda parts: tuple(name for part in parts for name in members(part)))
+
+
+def _once(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    if not values:
+        raise ArgumentError("at least one is needed")
+    return tuple(dict.fromkeys(values))
+
+
+def _known(kind: str, names: Any) -> AfterValidator:
+    def check(value: str) -> str:
+        if value not in names():
+            raise UnknownNameError(kind, value, names())
+        return value
+
+    return AfterValidator(check)
+
+
+def _expanded(value: Any) -> Any:
+    """`value` with ``${NAME}`` and a leading ``~`` replaced."""
+    if not isinstance(value, str):
+        return value
+    for name in re.findall(r"\$\{(\w+)\}", value):
+        if name not in os.environ:
+            raise ArgumentError(f"environment variable {name} is not set")
+        value = value.replace(f"${{{name}}}", os.environ[name])
+    if not value:
+        raise ArgumentError("is empty")
+    try:
+        return str(Path(value).expanduser())
+    except RuntimeError as error:
+        raise ArgumentError(f"{value}: {error}") from error
+
+
+def _all_cores(value: Any) -> Any:
+    return None if value == "all" else value
+
+
+Whole = Annotated[int, Field(strict=True)]
+Severities = Annotated[
+    tuple[Annotated[Any, _span("severity", 5)], ...],
+    BeforeValidator(_level_parts),
+    AfterValidator(_flat),
+    AfterValidator(_once),
+]
+Difficulties = Annotated[
+    tuple[Annotated[Any, _span("difficulty", 3)], ...],
+    BeforeValidator(_level_parts),
+    AfterValidator(_flat),
+    AfterValidator(_once),
+]
+Corruptions = Annotated[
+    tuple[Annotated[str, _known("corruption", lambda: [*CORRUPTIONS, *GROUPS])], ...],
+    BeforeValidator(_parts),
+    _grouped(CORRUPTIONS),
+    AfterValidator(_once),
+]
+Perturbations = Annotated[
+    tuple[Annotated[str, _known("perturbation", lambda: [*PERTURBATIONS, *GROUPS])], ...],
+    BeforeValidator(_parts),
+    _grouped(PERTURBATIONS),
+    AfterValidator(_once),
+]
+EditionName = Annotated[str, _known("edition", lambda: EDITIONS)]
+SourceKind = Annotated[str, _known("kind of source", lambda: KINDS)]
+Location = Annotated[str, BeforeValidator(_expanded)]
+Count = Annotated[Whole, Field(ge=1)]
+
+
+def _checked_parameters(overrides: Overrides) -> Overrides:
+    return checked_overrides("c", overrides)
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Video(_Strict):
+    """How `make-p` compresses; what is not given is as published."""
+
+    preset: Annotated[str, _known("preset", lambda: video.PRESETS)] = Field(
+        "veryslow", description="x264's trade of time for size"
+    )
+    crf: float | None = Field(None, ge=0, le=51, description="constant rate factor of all sequences")
+    pixel_format: Annotated[str, _known("pixel format", lambda: video.CODECS)] = Field(
+        "yuv444p", description="yuv444p (published), yuv420p, or rgb24 (exact colours)"
+    )
+    lossless: StrictBool = Field(False, description="rate factor 0")
+    playable: StrictBool = Field(False, description="yuv420p, which browsers play")
+
+
+class Choices(_Strict):
+    """What every kind of run has to choose; the field descriptions are the reference."""
+
+    dataset: str = Field("custom", description="name of the data set, used in the default output")
+    source: Location | None = Field(None, description="folder or archive of the source images")
+    source_kind: SourceKind = Field("auto", description="how the source is laid out")
+    labels: Location | None = Field(None, description="labels file of a flat folder")
+    output: Location = Field("out/{dataset}-{kind}", description="where to write; {kind} is c or p")
+    seed: Annotated[Whole, Field(ge=0)] = Field(0, description="non-negative whole number")
+    jobs: Annotated[Count | None, BeforeValidator(_all_cores)] = Field(
+        None, description="worker processes; all: one a core"
+    )
+    limit: Count | None = Field(None, description="only the first N images")
+    subset: Location | None = Field(None, description="text file: the keys of the only images to take")
+
+
+class Config(Choices):
+    """The choices of a run of make-c or make-p."""
+
+    edition: EditionName = Field("folder", description="preparation and constants")
+    corruptions: Corruptions = Field("common", validate_default=True, description="names or a group")
+    severities: Severities = Field("1-5", validate_default=True, description="1 to 5")
+    perturbations: Perturbations = Field("common", validate_default=True, description="names or a group")
+    difficulty: Difficulties = Field((1,), description="1 to 3, or all: strengths of the noise sequences")
+    quality: Annotated[Whole, Field(ge=1, le=95)] = Field(
+        85, description="JPEG quality of the files of make-c"
+    )
+    clean: StrictBool = Field(True, description="whether make-c writes the uncorrupted images too")
+    format: Literal["mp4", "npy", "png"] | None = Field(None, description="what make-p writes")
+    video: Video = Field(Video(), description="settings of the encoder of make-p")
+    scale: Literal[224, 299, 64, 32] | None = Field(None, description="constants instead of the edition's")
+    motion_blur: Literal["exact", "imagemagick"] = Field("exact", description="our loop, or the library")
+    frost_dir: Location | None = Field(None, description="another copy of the frost photographs")
+    parameters: Annotated[dict[str, dict[int, dict[str, Any]]], AfterValidator(_checked_parameters)] = Field(
+        {},
+        description="make-c: {corruption: {severity: {parameter: value}}}, not the published constants",
+    )
+
+
+# --- files ---------------------------------------------------------------------------------------
+
+
+class _Loader(yaml.SafeLoader):
+    """Safe YAML that refuses what a config never needs: repeated keys, and aliases, which can explode."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.AliasEvent):
+            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
+            raise yaml.MarkedYAMLError(None, None, "aliases are not allowed", mark)
+        return super().compose_node(parent, index)
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        seen: set[Any] = set()
+        for key_node, _ in node.value:
+            if not isinstance(key_node, yaml.ScalarNode):
+                raise yaml.MarkedYAMLError(None, None, "a key must be a word", key_node.start_mark)
+            key = key_node.value
+            if key in seen:
+                raise yaml.MarkedYAMLError(None, None, f"{key!r} stands twice", key_node.start_mark)
+            seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+def config_folder() -> Path:
+    """Where the configs of the editions are: inside the installed package, or beside it in a checkout."""
+    package = Path(__file__).parents[1]
+    installed = package / "configs"
+    return installed if installed.is_dir() else package.parent / "configs"
+
+
+def dataset_names() -> list[str]:
+    """The data sets that `--dataset` knows."""
+    return sorted(path.stem for path in config_folder().glob("*.yaml"))
+
+
+def dataset_file(name: str) -> Path:
+    """The config of the data set `name`.
+
+    Raises
+    ------
+    UnknownNameError
+    """
+    if name not in dataset_names():
+        raise UnknownNameError("dataset", name, dataset_names())
+    return config_folder() / f"{name}.yaml"
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """The mapping in a YAML file.
+
+    Raises
+    ------
+    ConfigError
+        The file cannot be read, is not YAML, or holds no mapping.
+    """
+    try:
+        content = yaml.load(path.read_text(encoding="utf-8"), _Loader)  # derives from SafeLoader
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
+    except (yaml.YAMLError, UnicodeDecodeError, ValueError, RecursionError) as error:
+        raise ConfigError(f"{path}: {_yaml_reason(error)}") from error
+    if content is None:
+        return {}
+    if not isinstance(content, dict):
+        raise ConfigError(f"{path}: must hold keys and values, not a {type(content).__name__}")
+    return content
+
+
+def _yaml_reason(error: Exception) -> str:
+    mark = getattr(error, "problem_mark", None)
+    where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+    return f"{where}{getattr(error, 'problem', None) or error}".replace("\n", " ")
+
+
+AnyChoices = TypeVar("AnyChoices", bound=Choices)
+
+
+@overload
+def load(path: Path | None, flags: Mapping[str, Any] | None = None) -> Config: ...
+@overload
+def load(path: Path | None, flags: Mapping[str, Any] | None, model: type[AnyChoices]) -> AnyChoices: ...
+def load(path: Path | None, flags: Mapping[str, Any] | None = None, model: type[Choices] = Config) -> Choices:
+    """Read and check the config at `path` (None: defaults only), with the command line's `flags` over it.
+
+    `model` tells which keys there are.
+
+    Raises
+    ------
+    ConfigError
+        One line that names the file (or the flag), the key and what is wrong.
+    """
+    given = {key: value for key, value in (flags or {}).items() if value is not None}
+    content = read_yaml(path) if path else {}
+    return checked(content | given, str(path), given, model)
+
+
+@overload
+def checked(content: Mapping[str, Any], name: str, flags: Mapping[str, Any] | None = None) -> Config: ...
+@overload
+def checked(
+    content: Mapping[str, Any], name: str, flags: Mapping[str, Any] | None, model: type[AnyChoices]
+) -> AnyChoices: ...
+def checked(
+    content: Mapping[str, Any],
+    name: str,
+    flags: Mapping[str, Any] | None = None,
+    model: type[Choices] = Config,
+) -> Choices:
+    """The config that `content`, read from the file `name`, holds; keys in `flags` are from the command line.
+
+    Raises
+    ------
+    ConfigError
+        As `load`.
+    """
+    try:
+        return model.model_validate(content)
+    except ValidationError as error:
+        raise ConfigError(_explained(error, name, flags or {}, model)) from error
+
+
+def _explained(error: ValidationError, file: str, flags: Mapping[str, Any], model: type[Choices]) -> str:
+    first = error.errors()[0]
+    location, cause = first["loc"], first.get("ctx", {}).get("error")
+    key = str(location[0]) if location else ""
+    where = f"--{key.replace('_', '-')}" if key in flags else f"{file}: {_dotted(location)}"
+    if first["type"] == "extra_forbidden":
+        fields = Video.model_fields if len(location) > 1 else model.model_fields
+        within = f"{_dotted(location[:-1])}: " if len(location) > 1 else ""
+        return f"{file}: {within}{UnknownNameError('key', str(location[-1]), fields)}"
+    if isinstance(cause, RobustgenError):
+        hint = "; name the images with --source" if key == "source" and key not in flags else ""
+        return f"{where}: {cause}{hint}"
+    return f"{where}: {first['msg'][0].lower()}{first['msg'][1:]}, not {first['input']!r}"
+
+
+def _dotted(location: tuple[int | str, ...]) -> str:
+    path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)
+    return path.removeprefix(".")

@@ -1,0 +1,366 @@
+"""Choices to the `Plan` of a run: which images, which arms, into what, with which settings.
+
+`assemble` serves every kind of set; `plan` makes that of a C or a P set from its `Config`.
+"""
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from robustgen import metrics
+from robustgen.benchmark import Arm, Kind, corruption_arms, every_arm, operations, perturbation_arms
+from robustgen.editions import EDITIONS
+from robustgen.errors import ConfigError, ImageError, OutputError, SourceError
+from robustgen.generation.config import Choices, Config, Video
+from robustgen.generation.recipes import BenchmarkRecipe, Recipe
+from robustgen.generation.versions import that_decide_bytes
+from robustgen.imaging import effects, video
+from robustgen.output.files import ERRORS, FRAMES, MANIFEST, STATE, SUMS
+from robustgen.output.writers import Arrays, JpegTree, Mp4Tree, PngFrames, Sink
+from robustgen.sources import Source, open_source
+
+CITATION = (
+    "Dan Hendrycks and Thomas Dietterich: Benchmarking Neural Network Robustness to Common Corruptions "
+    "and Perturbations. International Conference on Learning Representations, 2019."
+)
+LICENCE = (
+    "The images derive from the source images and remain under their terms; windows of frost derive "
+    "from the photographs in the package imagecorruptions."
+)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All that a run needs to know.
+
+    Attributes
+    ----------
+    recipe : Recipe
+    source : Source
+    keys : tuple of str
+        The source images, in the order of the source.
+    refused : dict
+        Images of the source that must not be taken, with the reasons.
+    arms : tuple of Arm
+    sink : Sink
+    output : Path
+    jobs : int or None
+        Worker processes; None for one a core.
+    dataset : str
+        Name of the data set.
+    choices : dict
+        What it was made from, as JSON takes it, paths absolute; ``verify --deep`` plans anew from it.
+    citation, licence : str
+        Of what is made.
+    """
+
+    recipe: Recipe
+    source: Source
+    keys: tuple[str, ...]
+    refused: dict[str, str]
+    arms: tuple[Arm, ...]
+    sink: Sink
+    output: Path
+    jobs: int | None
+    dataset: str
+    choices: dict[str, Any]
+    citation: str = CITATION
+    licence: str = LICENCE
+
+    @property
+    def in_arrays(self) -> bool:
+        """Whether the images become rows of arrays."""
+        return isinstance(self.sink, Arrays)
+
+    def digest(self) -> str:
+        """What tells this plan's images and arms from another's, in any order: eight hexadecimal digits."""
+        listing = [*self.keys, "", *sorted(arm.folder for arm in self.arms)]
+        return hashlib.sha256("\0".join(listing).encode("utf-8", "surrogateescape")).hexdigest()[:8]
+
+    def about(self) -> dict[str, Any]:
+        """What `dataset.json` says beside settings and counts."""
+        return {
+            "dataset": self.dataset,
+            "kind": self.recipe.title,
+            "edition": self.choices.get("edition"),
+            "source": {"location": str(self.source.location.resolve()), "images": len(self.source.keys())},
+            "images": len(self.keys),
+            "arms": [arm.folder for arm in self.arms],
+            "arrays": list(self.sink.files) if isinstance(self.sink, Arrays) else [],
+            "config": self.choices,
+            "licence": self.licence,
+            "citation": self.citation,
+        }
+
+    def companions(self) -> dict[str, bytes]:
+        """Small files that go with arrays: the labels of the rows, and the source images behind them."""
+        if not isinstance(self.sink, Arrays):
+            return {}
+        labels = np.array([self.source.label(key) for key in self.keys])
+        # Of a C set all severities of a corruption share an array.
+        repeats = max(len(folders) for folders in self.sink.folders.values())
+        dtype = np.uint8 if labels.max(initial=0) < 256 else np.int64
+        buffer = BytesIO()
+        np.save(buffer, np.tile(labels, repeats).astype(dtype))
+        listing = "".join(f"{key}\n" for key in self.keys)
+        return {"labels.npy": buffer.getvalue(), "keys.txt": listing.encode("utf-8", "surrogateescape")}
+
+    def settings(self) -> dict[str, Any]:
+        """All that decides the bytes of the output, but for the source images."""
+        return self.recipe.settings(self.arms) | {
+            "output": self.sink.settings(),
+            "versions": that_decide_bytes(with_video=isinstance(self.sink, Mp4Tree)),
+        }
+
+
+def located(choices: Choices) -> dict[str, Any]:
+    """`choices` without what decides no byte, their paths absolute, so that they hold in any folder."""
+    plain = choices.model_dump(mode="json", exclude={"output", "jobs"})
+    paths = {"source", "labels", "subset", "frost_dir"}
+    return {k: str(Path(v).absolute()) if k in paths and v else v for k, v in plain.items()}
+
+
+def plan(config: Config, kind: Kind, *, anew: bool = False) -> Plan:
+    """Turn a config into the plan of a C or a P set; `anew` if what the output holds does not count.
+
+    Raises
+    ------
+    ConfigError, SourceError, OutputError
+        What was asked for cannot be done; the message names the key.
+    """
+    source = opened(config)
+    keys = chosen(source, config)
+    recipe = BenchmarkRecipe(kind, config.edition, config.seed, config.scale, _overrides(config, kind))
+    # Absolute, because workers outlive a change of the current folder.
+    output = Path(config.output.replace("{dataset}", config.dataset).replace("{kind}", kind)).absolute()
+    if kind == "c":
+        arms = corruption_arms(config.corruptions, config.severities, config.clean)
+    else:
+        arms = perturbation_arms(config.perturbations, config.difficulty)
+    _check_ingredients(arms, config)
+    if EDITIONS[recipe.edition].sink == "npy" and not anew:
+        arms = _with_held(arms, output, kind)
+    sink = _sink(config, recipe, source, keys, arms)
+    return assemble(recipe, source, keys, arms, sink, output, config)
+
+
+def assemble(
+    recipe: Recipe,
+    source: Source,
+    keys: tuple[str, ...],
+    arms: tuple[Arm, ...],
+    sink: Sink,
+    output: Path,
+    choices: Choices,
+    *,
+    citation: str = CITATION,
+    licence: str = LICENCE,
+) -> Plan:
+    """The plan of making `arms` of the images `keys` of `source`, without those that must not be taken.
+
+    Raises
+    ------
+    OutputError
+        The output lies where it must not.
+    """
+    _check_output(output, source)
+    refused = source.refused() | _collisions(source, sink, arms)
+    keys = tuple(key for key in keys if key not in refused)
+    dataset, jobs = choices.dataset, choices.jobs
+    made_from = located(choices)
+    return Plan(
+        recipe,
+        source,
+        keys,
+        refused,
+        arms,
+        sink,
+        output.absolute(),
+        jobs,
+        dataset,
+        made_from,
+        citation,
+        licence,
+    )
+
+
+def _collisions(source: Source, sink: Sink, arms: tuple[Arm, ...]) -> dict[str, str]:
+    """The images whose output would be that of an earlier one or a paper of the set, with the reason."""
+    papers = {SUMS, FRAMES}
+    if any(not arm.folder for arm in arms):
+        papers |= {MANIFEST, ERRORS}
+    first: dict[str, str] = {}
+    refused = {}
+    for key in () if isinstance(sink, Arrays) else source.keys():
+        name = sink.item_name(source.output_name(key))
+        earlier = first.setdefault(name, key)
+        if (paper := name.split("/")[0]) in papers:
+            refused[key] = f"its output would lie where the set's own {paper} belongs"
+        elif earlier != key:
+            refused[key] = f"its output would be that of {earlier!r}"
+    return refused
+
+
+def _with_held(arms: tuple[Arm, ...], output: Path, kind: Kind) -> tuple[Arm, ...]:
+    """`arms`, and those that the arrays at `output` hold: all arrays share one list of rows and labels."""
+    try:
+        held = json.loads((output / STATE / "settings.json").read_bytes())["parameters"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return arms
+    every = every_arm(kind)
+    wanted = [arm for arm in every if arm in arms or arm.folder in held]
+    if kind == "p":
+        return tuple(wanted)
+    names, levels = {arm.name for arm in wanted}, {arm.level for arm in wanted}
+    return tuple(arm for arm in every if arm.name in names and arm.level in levels)
+
+
+def opened(config: Choices) -> Source:
+    """The source that `config` names.
+
+    Raises
+    ------
+    SourceError
+        It names none, or one that cannot be used.
+    """
+    if config.source is None and config.source_kind != "demo":
+        raise SourceError("no source: name the folder of images with --source or `source:`")
+    if config.source is not None and config.source_kind == "demo":
+        raise SourceError(f"{config.source}: the demo has photographs of its own; name another --dataset")
+    located, labels = (path and Path(path).absolute() for path in (config.source, config.labels))
+    return open_source(located, config.source_kind, labels)
+
+
+def chosen(source: Source, config: Choices) -> tuple[str, ...]:
+    """The keys of the images that `config` asks for: its subset, or the first few, or all.
+
+    Raises
+    ------
+    ConfigError
+        The subset names what is not there.
+    """
+    keys = source.keys()
+    if config.subset:
+        keys = _listed(Path(config.subset), keys)
+    return keys[: config.limit]
+
+
+def _listed(path: Path, keys: tuple[str, ...]) -> tuple[str, ...]:
+    """The keys that the file at `path` lists, one a line, in the source's own order."""
+    try:
+        lines = path.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+    except OSError as error:
+        raise ConfigError(f"subset {path}: cannot be read: {error.strerror}") from error
+    wanted = {line.strip(): i for i, line in enumerate(lines, 1) if line.strip() and not line.startswith("#")}
+    for key in wanted.keys() - set(keys):
+        raise ConfigError(f"{path}, line {wanted[key]}: the source has no image {key!r}")
+    if not wanted:
+        raise ConfigError(f"{path}: lists no image")
+    return tuple(key for key in keys if key in wanted)
+
+
+def _check_output(output: Path, source: Source) -> None:
+    inside, root = output.resolve(), source.location.resolve()
+    if root.is_dir() and (inside == root or root in inside.parents):
+        raise OutputError(f"output {output} lies inside the source {source.location}")
+    try:
+        if output.exists() and not output.is_dir():
+            raise OutputError(f"output {output} is a file")
+    except OSError as error:
+        raise OutputError(f"output {output} cannot be used: {error.strerror}") from error
+
+
+def _check_ingredients(arms: tuple[Arm, ...], config: Config) -> None:
+    """Find out now, not at the first image, whether what is not our own is there."""
+    names = {arm.name for arm in arms}
+    if "frost" in names:
+        effects.check_frost(config.frost_dir)
+    if config.motion_blur == "imagemagick" and names & {"motion_blur", "snow"}:
+        effects.check_imagemagick()
+
+
+def _try_out(config: Config) -> None:
+    """Make one image with each of the config's own parameters, as they may fit each other no better."""
+    image = np.arange(64 * 64 * 3, dtype=np.uint8).reshape(64, 64, 3)
+    recipe = BenchmarkRecipe("c", "folder", 0, config.scale, config.parameters)
+    for name, levels in config.parameters.items():
+        for level in levels:
+            try:
+                recipe.make(Arm(name, level, f"{name}/{level}"), "trial", image)
+            except Exception as error:
+                raise ConfigError(f"parameters: {name}.{level}: cannot be used: {error}") from error
+
+
+def _overrides(config: Config, kind: Kind) -> dict[str, dict[int, dict[str, Any]]]:
+    """The config's own parameters, and its choice of engine and photographs, per operation and level."""
+    known = operations(kind)
+    overrides: dict[str, dict[int, dict[str, Any]]] = {}
+    if kind == "c":
+        _try_out(config)
+        overrides = {
+            name: {n: dict(v) for n, v in levels.items()} for name, levels in config.parameters.items()
+        }
+    everywhere: dict[str, Any] = {}
+    if config.motion_blur != "exact":
+        everywhere["engine"] = config.motion_blur
+    if config.frost_dir:
+        everywhere["directory"] = config.frost_dir
+    for name, operation in known.items():
+        names = {field.name for field in dataclasses.fields(operation.parameters(1, 224))}
+        for parameter in everywhere.keys() & names:
+            for level in operation.levels:
+                overrides.setdefault(name, {}).setdefault(level, {})[parameter] = everywhere[parameter]
+    return overrides
+
+
+def _sink(
+    config: Config, recipe: BenchmarkRecipe, source: Source, keys: tuple[str, ...], arms: tuple[Arm, ...]
+) -> Sink:
+    arrays = EDITIONS[recipe.edition].sink == "npy"
+    if recipe.kind == "c":
+        if arrays:
+            return Arrays(arms, keys, dict.fromkeys([arm.folder for arm in arms], (32, 32, 3)), per_name=True)
+        return JpegTree(config.quality)
+    written = config.format or ("npy" if arrays else "mp4")
+    if written == "npy":
+        return Arrays(arms, keys, _sequence_shapes(recipe, source, keys, arms), per_name=False)
+    return PngFrames() if written == "png" else _video_sink(config)
+
+
+def _video_sink(config: Config) -> Mp4Tree:
+    choice = config.video
+    scale = config.scale or EDITIONS[config.edition].scale or 0
+    if scale % 2 and (choice.playable or choice.pixel_format == "yuv420p"):
+        raise ConfigError(f"video: yuv420p halves the colour, which {scale} x {scale} pixels do not allow")
+    smooth = video.Encoding(preset=choice.preset, pixel_format=choice.pixel_format)
+    noise = video.Encoding(preset=choice.preset, pixel_format=choice.pixel_format, crf=None, tune="grain")
+    return Mp4Tree(
+        _as_chosen(smooth, choice), _as_chosen(noise, choice), frozenset(metrics.NOISE_PERTURBATIONS)
+    )
+
+
+def _as_chosen(encoding: video.Encoding, choice: Video) -> video.Encoding:
+    if choice.crf is not None:
+        encoding = dataclasses.replace(encoding, crf=choice.crf)
+    encoding = encoding.lossless() if choice.lossless else encoding
+    return encoding.playable() if choice.playable else encoding
+
+
+def _sequence_shapes(
+    recipe: Recipe, source: Source, keys: tuple[str, ...], arms: tuple[Arm, ...]
+) -> Mapping[str, tuple[int, ...]]:
+    """The shape of one sequence of each arm, taken from the first image that can be read."""
+    for key in keys:
+        try:
+            image = recipe.prepare(source.load(key))
+            return {arm.folder: np.shape(recipe.make(arm, key, image)) for arm in arms}
+        except ImageError:
+            continue
+    raise SourceError(f"{source.location}: no image of it can be read")

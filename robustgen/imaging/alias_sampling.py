@@ -1,0 +1,47 @@
+"""Noise as a draw from 256 outcomes.
+
+Independent noise turns a pixel value v into a random value w whose distribution
+depends on v alone. So instead of drawing a normal or Poisson deviate per value
+and rounding it off, the chance of every w is written down once per v, and one
+32-bit draw picks among them: Walker's alias method, exact to 2**-32 per outcome.
+"""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from robustgen.imaging import kernels
+from robustgen.imaging.pixels import Rgb
+
+Chances = npt.NDArray[np.float64]
+AliasTable = npt.NDArray[np.uint32]
+
+
+def from_cumulative(cumulative: npt.NDArray[np.float64]) -> Chances:
+    """Chances (256, 256) of the truncated values from P(255 x < w) at w = 1 .. 255, shape (256, 255)."""
+    edges = np.concatenate([np.zeros((256, 1)), cumulative, np.ones((256, 1))], axis=1)
+    return np.maximum(np.diff(edges, axis=1), 0.0)
+
+
+def alias_table(chances: Chances) -> AliasTable:
+    """Walker's alias table of each row of `chances` (256, 256), packed as `kernels.resample` reads it."""
+    filling = chances / chances.sum(axis=1, keepdims=True) * chances.shape[1]
+    table = np.empty(chances.shape, np.uint32)
+    kernels.alias_rows(filling, table)
+    return table
+
+
+def random_bits(rng: np.random.Generator, count: int, dtype: str) -> npt.NDArray[np.unsignedinteger[Any]]:
+    """`count` uniform words of the little-endian unsigned `dtype`, cut from whole 64-bit draws."""
+    size = np.dtype(dtype).itemsize
+    draws = rng.bit_generator.random_raw((count * size + 7) // 8)
+    return draws.astype("<u8", copy=False).view(dtype)[:count]
+
+
+def resample(image: Rgb, table: AliasTable, rng: np.random.Generator) -> Rgb:
+    """Draw a new value for each value of `image`, uint8 of any shape, from `table`."""
+    bits = random_bits(rng, image.size, "<u4")
+    out = np.empty(image.shape, np.uint8)
+    kernels.resample(image.reshape(-1), table, bits, out.reshape(-1))
+    return out

@@ -1,0 +1,121 @@
+"""Image files and Pillow images to pixels."""
+
+import os
+import warnings
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from PIL import Image, UnidentifiedImageError
+
+from robustgen.errors import ArgumentError, ArgumentTypeError, ImageError
+from robustgen.imaging.pixels import Rgb
+
+Location = str | os.PathLike[str]
+EXTENSIONS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp", ".gif")
+# Pillow's other formats are kept out: a PostScript file named .jpg would start Ghostscript.
+FORMATS = ("JPEG", "PNG", "PPM", "BMP", "TIFF", "WEBP", "GIF")
+
+
+def decode(file: Location | BinaryIO, name: str | None = None) -> Rgb:
+    """Decode an image file to RGB.
+
+    Of an animation the first frame is taken; transparency is dropped; 16-bit greys lose their low byte.
+
+    Parameters
+    ----------
+    file : path or binary file object
+    name : str, optional
+        What error messages call it; the path if left out.
+
+    Returns
+    -------
+    uint8 ndarray of shape (H, W, 3), C-contiguous and writable
+
+    Raises
+    ------
+    ImageError
+        Whatever is wrong with the file or with what it holds.
+    """
+    try:
+        with _opened(file) as stream, _identified(stream) as image:
+            return to_rgb(image)
+    except UnidentifiedImageError:
+        raise ImageError(f"{name or str(file)!r}: in none of the formats {', '.join(FORMATS)}") from None
+    # On hostile bytes Pillow's decoders let nearly any exception escape, MemoryError among them.
+    except Exception as error:
+        raise ImageError(f"{name or str(file)!r}: {reason_of(error)}") from error
+
+
+def _opened(file: Location | BinaryIO) -> AbstractContextManager[BinaryIO]:
+    return Path(file).open("rb") if isinstance(file, str | os.PathLike) else nullcontext(file)
+
+
+def _identified(stream: BinaryIO) -> Image.Image:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", Image.DecompressionBombWarning)
+        return Image.open(stream, formats=FORMATS)
+
+
+def to_rgb(image: Image.Image) -> Rgb:
+    """Pixels of a Pillow image of any mode, uint8 (H, W, 3); an animated one gives its current frame.
+
+    Raises
+    ------
+    OSError
+        The image is damaged.
+    """
+    # EXIF orientation is ignored, as the scripts that made the published datasets ignored it.
+    image.load()
+    if image.mode.startswith("I"):
+        image = _eight_bits(image)
+    # Dropped with the alpha channels; left in, convert() warns of it.
+    image.info.pop("transparency", None)
+    return np.array(image.convert("RGB"))
+
+
+def _eight_bits(image: Image.Image) -> Image.Image:
+    """Bring a grey image of mode I or I;16* to mode L."""
+    values = np.asarray(image)
+    # convert() would clip instead: nearly all of a 16-bit image would turn white.
+    if image.mode != "I" or values.max() > 255:
+        values = values >> 8
+    return Image.fromarray(np.clip(values, 0, 255).astype(np.uint8))
+
+
+def reason_of(error: Exception) -> str:
+    """What the system or a decoder says is wrong, or at least the type of `error`."""
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__
+
+
+def as_rgb(image: Any) -> Rgb:
+    """Return `image` as a C-contiguous uint8 array of shape (H, W, 3), RGB.
+
+    Parameters
+    ----------
+    image : uint8 ndarray of shape (H, W, 3) or (H, W), or a Pillow image
+
+    Raises
+    ------
+    ArgumentTypeError
+        Neither an array of dtype uint8 nor a Pillow image.
+    ArgumentError
+        An array of another shape, or an empty one.
+    ImageError
+        A Pillow image whose file is damaged.
+    """
+    if isinstance(image, Image.Image):
+        try:
+            image = to_rgb(image.copy())
+        except OSError as error:
+            raise ImageError(f"image cannot be read: {error}") from error
+    if not isinstance(image, np.ndarray):
+        raise ArgumentTypeError(f"image must be a NumPy array or a Pillow image, not {type(image).__name__}")
+    if image.dtype != np.uint8:
+        raise ArgumentTypeError(f"image must have dtype uint8, not {image.dtype}")
+    if image.ndim == 2:
+        image = np.repeat(image[:, :, None], 3, axis=2)
+    if image.ndim != 3 or image.shape[2] != 3 or not image.size:
+        raise ArgumentError(f"image must have shape (H, W, 3) or (H, W), not {image.shape}")
+    return np.ascontiguousarray(image)

@@ -1,0 +1,12 @@
+"""The types of pixels that everything agrees on."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Rgb = npt.NDArray[np.uint8]
+"""An image: uint8, shape (H, W, 3), RGB; or frames of shape (T, H, W, 3)."""
+
+Floats = npt.NDArray[np.floating[Any]]
+"""float32 or float64; a *unit* image is one of shape (H, W, 3) with values in [0, 1]."""

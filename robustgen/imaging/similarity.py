@@ -1,0 +1,166 @@
+"""How alike two images are: PSNR, SSIM and multi-scale SSIM.
+
+SSIM has the settings of Wang et al. 2004 (Gaussian window of 11 pixels, sigma 1.5, K1 0.01, K2 0.03,
+population covariance, no border) and equals scikit-image's with the same settings; MS-SSIM is built on it as
+in Wang, Simoncelli and Bovik 2003. Both are computed for each colour channel and averaged over the three.
+scikit-image has no MS-SSIM, and its SSIM alone takes several times as long.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from robustgen.errors import ArgumentError
+from robustgen.imaging.opencv import cv2
+from robustgen.imaging.pixels import Rgb
+
+WINDOW: Final = 11
+WEIGHTS: Final = (0.0448, 0.2856, 0.3001, 0.2363, 0.1333)
+# Of equal images it would be infinite, which has no mean.
+HIGHEST_PSNR: Final = 100.0
+
+_BORDER = WINDOW // 2
+_KERNEL = cv2.getGaussianKernel(WINDOW, 1.5)
+_C1, _C2 = np.float32((0.01 * 255) ** 2), np.float32((0.03 * 255) ** 2)
+
+_Plane = npt.NDArray[Any]
+_PerChannel = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Similarity:
+    """PSNR in decibels, of at most 100; SSIM and MS-SSIM, 1 for equal images."""
+
+    psnr: float
+    ssim: float
+    ms_ssim: float
+
+
+def scales_for(side: int) -> int:
+    """How many scales of MS-SSIM a shorter side of `side` pixels allows: 5 from 176 on, 3 at 64, 2 at 32.
+
+    Each is half as large as the one before, and the last must still hold the window.
+
+    Raises
+    ------
+    ArgumentError
+        The image is smaller than the window.
+    """
+    if side < WINDOW:
+        raise ArgumentError(f"a side of {side} pixels is less than the {WINDOW} of the window of SSIM")
+    return sum(side >> scale >= WINDOW for scale in range(len(WEIGHTS)))
+
+
+def weights_of(scales: int) -> _PerChannel:
+    """The first `scales` of the published five exponents, divided by their sum."""
+    chosen = WEIGHTS[:scales]
+    return np.array(chosen) / np.float64(sum(chosen))
+
+
+class Reference:
+    """An image that others are compared with; what the comparisons share is computed once.
+
+    Parameters
+    ----------
+    image : uint8 ndarray of shape (H, W, 3)
+    scales : int, optional
+        Of MS-SSIM; otherwise as many as fit.
+
+    Raises
+    ------
+    ArgumentError
+        The image is too small.
+    """
+
+    def __init__(self, image: Rgb, scales: int | None = None) -> None:
+        most = scales_for(min(image.shape[:2]))
+        if scales is not None and not 1 <= scales <= most:
+            raise ArgumentError(f"{scales} scales of MS-SSIM do not fit into {_size(image)} (at most {most})")
+        self.image = image
+        self._scales = scales or most
+
+    @cached_property
+    def _levels(self) -> list["_Level"]:
+        return [_Level(plane) for plane in _pyramid(self.image, self._scales)]
+
+    def similarity(self, image: Rgb) -> Similarity:
+        """How alike `image` is to the reference.
+
+        Raises
+        ------
+        ArgumentError
+            It has another shape.
+        """
+        if image.shape != self.image.shape:
+            raise ArgumentError(f"{_size(image)} cannot be compared with {_size(self.image)}")
+        pairs = zip(self._levels, _pyramid(image, self._scales), strict=True)
+        measured = [level.compared(other) for level, other in pairs]
+        # A negative mean has no real power; two images that differ so much have nothing in common.
+        factors = np.maximum([*(cs for _, cs in measured[:-1]), measured[-1][0]], 0)
+        products = np.prod(factors ** weights_of(self._scales)[:, None], axis=0)
+        return Similarity(psnr(self.image, image), float(measured[0][0].mean()), float(products.mean()))
+
+
+class _Level:
+    """One scale of a reference: the image there, (H, W, 3), its local means and variances."""
+
+    def __init__(self, image: _Plane) -> None:
+        self._image = image
+        self._mean = _local(image)
+        self._square = self._mean * self._mean
+        self._variance = _local(image * image) - self._square
+
+    def compared(self, other: _Plane) -> tuple[_PerChannel, _PerChannel]:
+        """Means over the image, per channel, of SSIM and of its factor for contrast and structure."""
+        mean = _local(other)
+        product, square = self._mean * mean, mean * mean
+        covariance = _local(self._image * other) - product
+        variance = _local(other * other) - square
+        structure = (2 * covariance + _C2) / (self._variance + variance + _C2)
+        luminance = (2 * product + _C1) / (self._square + square + _C1)
+        return _mean(luminance * structure), _mean(structure)
+
+
+def _local(plane: _Plane) -> _Plane:
+    """Means of `plane` in the Gaussian window, wherever all of the window lies inside."""
+    inside = slice(_BORDER, -_BORDER)
+    filtered: _Plane = cv2.sepFilter2D(plane, cv2.CV_32F, _KERNEL, _KERNEL)[inside, inside]
+    return filtered
+
+
+def _mean(plane: _Plane) -> _PerChannel:
+    return np.array(cv2.mean(plane)[:3])
+
+
+def _pyramid(image: Rgb, scales: int) -> list[_Plane]:
+    """The image as float32, and its halves; a last odd row or column is dropped."""
+    planes: list[_Plane] = [image.astype(np.float32)]
+    while len(planes) < scales:
+        height, width = (side // 2 for side in planes[-1].shape[:2])
+        even = planes[-1][: 2 * height, : 2 * width]
+        planes.append(cv2.resize(even, (width, height), interpolation=cv2.INTER_AREA))
+    return planes
+
+
+def psnr(reference: Rgb, image: Rgb) -> float:
+    """Peak signal-to-noise ratio in decibels of two uint8 images of one shape; 100 at most."""
+    squares = cv2.norm(reference, image, cv2.NORM_L2SQR) / image.size
+    return HIGHEST_PSNR if squares <= 0 else min(HIGHEST_PSNR, 10 * float(np.log10(255.0**2 / squares)))
+
+
+def similarity(reference: Rgb, image: Rgb) -> Similarity:
+    """How alike two uint8 images of one shape, (H, W, 3), are.
+
+    Raises
+    ------
+    ArgumentError
+        They differ in shape, or are smaller than 11 pixels.
+    """
+    return Reference(reference).similarity(image)
+
+
+def _size(image: npt.NDArray[Any]) -> str:
+    return f"{image.shape[1]} x {image.shape[0]} pixels"

@@ -1,0 +1,312 @@
+"""The H.264 videos of ImageNet-P: frames to the bytes of an MP4 file and back, in process.
+
+The same frames give the same bytes on each run and in each process: x264 decides
+differently on another number of threads, so it has one, and its AVX-512 code reads
+uninitialised memory, so it has none. Other releases of x264 and other kinds of processor
+may write other bytes; `frames_digest` compares what the videos show.
+"""
+
+import io
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from hashlib import sha256
+from numbers import Integral, Real
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import av
+import numpy as np
+from av.codec.codec import UnknownCodecError
+from numpy.typing import NDArray
+from PIL import Image
+
+from robustgen.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    ImageError,
+    MissingDependencyError,
+    UnknownNameError,
+)
+from robustgen.imaging.opencv import cv2
+
+__all__ = ["Encoding", "build", "count_frames", "encode", "frames_digest", "read_sequence"]
+
+Frames = NDArray[np.uint8]
+
+PRESETS = (
+    *("ultrafast", "superfast", "veryfast", "faster", "fast"),
+    *("medium", "slow", "slower", "veryslow", "placebo"),
+)
+TUNES = ("film", "animation", "grain", "stillimage", "psnr", "ssim", "fastdecode", "zerolatency")
+CODECS = {"yuv444p": "libx264", "yuv420p": "libx264", "rgb24": "libx264rgb"}
+
+# OpenCV's number for AVX2, to which its Python module gives no name.
+CPU_AVX2 = 11
+
+# FFmpeg's command line converts so; PyAV's own default rounds the colours of yuv420p otherwise.
+CONVERSION = "BICUBIC"
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """How a sequence is compressed; as it stands, the way of ImageNet-P's temporal perturbations.
+
+    Parameters
+    ----------
+    preset : str
+        x264's trade of time for size, one of `PRESETS`.
+    crf : float or None
+        The constant rate factor, 0 (nothing lost) to 51; None leaves x264's default, 23.
+    tune : str or None
+        What x264 is tuned to, one of `TUNES`. ImageNet-P's noises are ``crf=None, tune="grain"``.
+    pixel_format : str
+        ``"yuv444p"``; ``"yuv420p"``, which browsers play; or ``"rgb24"``, which keeps RGB (as gbrp).
+    fps : int
+        Frames per second, 1 to 1000.
+
+    Raises
+    ------
+    UnknownNameError
+        If `preset`, `tune` or `pixel_format` is none of the above.
+    ArgumentError
+        If `crf` or `fps` is out of range.
+    ArgumentTypeError
+        If `crf` or `fps` is not a number.
+    """
+
+    preset: str = "veryslow"
+    crf: float | None = 20
+    tune: str | None = None
+    pixel_format: str = "yuv444p"
+    fps: int = 1
+
+    def __post_init__(self) -> None:
+        """Check every field, so that an encoder never meets a value it would ignore."""
+        _check_name("preset", self.preset, PRESETS)
+        _check_name("pixel format", self.pixel_format, CODECS)
+        if self.tune is not None:
+            _check_name("tune", self.tune, TUNES)
+        if self.crf is not None:
+            _check_number("crf", self.crf, Real, 0, 51)
+        _check_number("fps", self.fps, Integral, 1, 1000)
+
+    def lossless(self) -> "Encoding":
+        """Return this encoding at rate factor 0, which loses nothing of the stored pixels.
+
+        Rounding RGB to yuv444p moves a value by at most 2; only the pixel format ``"rgb24"`` is exact.
+        """
+        return replace(self, crf=0)
+
+    def playable(self) -> "Encoding":
+        """Return this encoding in yuv420p, which browsers play unless `crf` is 0."""
+        return replace(self, pixel_format="yuv420p")
+
+
+def encode(frames: Frames, encoding: Encoding) -> bytes:
+    """Return the bytes of an MP4 file that shows `frames` as H.264.
+
+    Parameters
+    ----------
+    frames : ndarray of uint8, shape (T, H, W, 3)
+        RGB frames, none of the axes empty; for yuv420p, H and W even.
+    encoding : Encoding
+        How to compress them.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If `frames` is not an array of uint8.
+    ArgumentError
+        If the shape of `frames` is none that can be encoded.
+    ImageError
+        If the encoder fails.
+    MissingDependencyError
+        If PyAV was built without x264.
+    """
+    _check_frames(frames, encoding.pixel_format)
+    file = io.BytesIO()
+    try:
+        _write(file, frames, encoding)
+    except UnknownCodecError as error:
+        raise MissingDependencyError(
+            "PyAV carries no libx264: pip install --force-reinstall --only-binary av av"
+        ) from error
+    except av.FFmpegError as error:
+        raise ImageError(f"the H.264 encoder failed on {frames.shape} frames: {error.strerror}") from error
+    return file.getvalue()
+
+
+def count_frames(video: bytes | str | PathLike[str]) -> int:
+    """Return how many frames an MP4 file, given as its bytes or its path, decodes to.
+
+    Raises
+    ------
+    ImageError
+        If it is missing, damaged or not an MP4 file.
+    """
+    data, name = (video, "video") if isinstance(video, bytes) else (_read_bytes(Path(video)), str(video))
+    return sum(1 for _ in _decode(data, name))
+
+
+def read_sequence(path: str | PathLike[str]) -> Frames:
+    """Read one sequence, or all the sequences of a CIFAR edition.
+
+    Parameters
+    ----------
+    path : path
+        An MP4 file, a folder of frames ``<number>.png``, or an ``.npy`` array of sequences.
+
+    Returns
+    -------
+    ndarray of uint8, shape (T, H, W, 3)
+        RGB frames in order; of an ``.npy`` the array in it, (N, T, H, W, 3), mapped rather than read.
+
+    Raises
+    ------
+    ImageError
+        If the file is missing, damaged or of another kind; the message names it.
+    """
+    path = Path(path)
+    if path.is_dir():
+        return _stack(map(_read_image, sorted(path.glob("*.png"), key=_number)), path)
+    if path.suffix == ".npy":
+        return _map_array(path)
+    return read_frames(_read_bytes(path), str(path))
+
+
+def read_frames(data: bytes, name: str = "video") -> Frames:
+    """Return the frames, uint8 (T, H, W, 3) RGB, of an MP4 file given as its bytes.
+
+    Raises
+    ------
+    ImageError
+        If it is damaged or not an MP4 file; the message calls it `name`.
+    """
+    frames = _decode(data, name)
+    return _stack((frame.to_ndarray(format="rgb24", interpolation=CONVERSION) for frame in frames), name)
+
+
+def frames_digest(frames: NDArray[Any]) -> str:
+    """Return the SHA-256, in hexadecimal, of an array's type, shape and values."""
+    digest = sha256(f"{frames.dtype.str} {frames.shape}".encode())
+    digest.update(np.ascontiguousarray(frames).data)
+    return digest.hexdigest()
+
+
+@cache
+def build() -> str:
+    """Return the versions that the bytes of a video depend on, as x264 itself writes them into each."""
+    video = encode(np.zeros((1, 16, 16, 3), np.uint8), Encoding(preset="ultrafast"))
+    x264 = re.search(rb"x264 - ([\w ]+) - ", video)
+    return f"PyAV {av.__version__}, x264 {x264[1].decode() if x264 else 'unknown'}"
+
+
+def _check_name(kind: str, name: str, known: Iterable[str]) -> None:
+    if name not in tuple(known):
+        raise UnknownNameError(kind, name, known)
+
+
+def _check_number(name: str, value: float, kind: type, low: int, high: int) -> None:
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise ArgumentTypeError(f"{name} must be a number, not {value!r}")
+    if not low <= value <= high:
+        raise ArgumentError(f"{name} must lie in {low} to {high}, not {value!r}")
+
+
+def _check_frames(frames: Frames, pixel_format: str) -> None:
+    if not isinstance(frames, np.ndarray) or frames.dtype != np.uint8:
+        raise ArgumentTypeError(
+            f"frames must be an array of uint8, not {getattr(frames, 'dtype', type(frames).__name__)}"
+        )
+    if frames.ndim != 4 or frames.shape[3] != 3 or not frames.size:
+        raise ArgumentError(f"frames must have the shape (T, H, W, 3), none of it empty, not {frames.shape}")
+    height, width = frames.shape[1:3]
+    if pixel_format == "yuv420p" and (height % 2 or width % 2):
+        raise ArgumentError(
+            f"yuv420p has one colour for 2 x 2 pixels and so needs even sides, not {height} x {width}"
+        )
+
+
+def _write(file: io.BytesIO, frames: Frames, encoding: Encoding) -> None:
+    # Bit-exact: the container, too, names no version of the library that wrote it.
+    with av.open(file, "w", format="mp4", options={"fflags": "+bitexact"}) as container:
+        codec = CODECS[encoding.pixel_format]
+        stream = container.add_stream(codec, rate=encoding.fps, options=_options(encoding))
+        stream.height, stream.width = frames.shape[1:3]
+        stream.pix_fmt = encoding.pixel_format
+        # Older PyAV asks for a rate of its own, which would take the place of x264's default factor.
+        stream.bit_rate = 0
+        for number, frame in enumerate(frames):
+            picture = av.VideoFrame.from_ndarray(frame, format="rgb24")
+            picture = picture.reformat(format=encoding.pixel_format, interpolation=CONVERSION)
+            picture.pts = number
+            container.mux(stream.encode(picture))
+        container.mux(stream.encode(None))
+
+
+def _options(encoding: Encoding) -> dict[str, str]:
+    named = {"preset": encoding.preset, "tune": encoding.tune, "crf": encoding.crf}
+    options = {name: str(value) for name, value in named.items() if value is not None}
+    # x264 takes the instructions it is told to unchecked, so only a processor that has AVX2 is told.
+    processor = ":asm=AVX2" if cv2.checkHardwareSupport(CPU_AVX2) else ""
+    return options | {"x264-params": "threads=1" + processor}
+
+
+def _read_bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ImageError(f"{path}: {error.strerror}") from error
+
+
+def _decode(data: bytes, name: str) -> Iterator[Any]:
+    """Yield the frames (av.VideoFrame) of an MP4 file; an ImageError ends them where it is damaged."""
+    try:
+        with av.open(io.BytesIO(data), format="mp4") as container:
+            if not container.streams.video:
+                raise ImageError(f"{name}: holds no video")
+            stream = container.streams.video[0]
+            # Without this the decoder conceals damage by inventing pixels.
+            stream.codec_context.options = {"err_detect": "explode"}
+            count = 0
+            for frame in container.decode(stream):
+                count += 1
+                yield frame
+            if count < stream.frames:
+                raise ImageError(f"{name}: has {count} of its {stream.frames} frames")
+    except av.FFmpegError as error:
+        raise ImageError(f"{name}: not a whole MP4 video ({error.strerror})") from error
+
+
+def _number(file: Path) -> int:
+    if not file.stem.isdecimal():
+        raise ImageError(f"{file}: a frame must be named <number>.png")
+    return int(file.stem)
+
+
+def _read_image(file: Path) -> Frames:
+    try:
+        with Image.open(file) as image:
+            return np.asarray(image.convert("RGB"))
+    except (OSError, SyntaxError, ValueError) as error:
+        raise ImageError(f"{file}: {error}") from error
+
+
+def _stack(frames: Iterable[Frames], path: str | Path) -> Frames:
+    frames = list(frames)
+    if len({frame.shape for frame in frames}) != 1:
+        raise ImageError(f"{path}: " + ("frames differ in size" if frames else "holds no frames"))
+    return np.stack(frames)
+
+
+def _map_array(path: Path) -> Frames:
+    try:
+        array: Frames = np.lib.format.open_memmap(path, mode="r")
+    except (OSError, ValueError) as error:
+        raise ImageError(f"{path}: {error}") from error
+    if array.dtype != np.uint8 or array.ndim != 5 or array.shape[4] != 3:
+        raise ImageError(f"{path}: {array.dtype} {array.shape} is not uint8 (N, T, H, W, 3)")
+    return array

@@ -1,0 +1,216 @@
+"""`robustgen preprocess clahe`: a set of images, put through CLAHE, in the layout it has.
+
+A C set, whose images have a file or a row in each arm, is taken image by image; any other folder of images
+file by file. What comes out is read by `robustgen predict` as the set it was made from.
+"""
+
+from dataclasses import asdict, dataclass
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from robustgen import datasets
+from robustgen.benchmark import Arm
+from robustgen.datasets import EQUALISED, Dataset, Tree
+from robustgen.errors import ImageError, SourceError
+from robustgen.generation import config
+from robustgen.generation import plan as build
+from robustgen.generation.recipes import Recipe
+from robustgen.imaging import decode
+from robustgen.imaging.clahe import MOST_CLIP, MOST_TILES, Clahe, clahe
+from robustgen.imaging.pixels import Rgb
+from robustgen.output.writers import Arrays, SameFormat, Sink
+from robustgen.sources import ImageFolder, Source
+
+LICENCE = "The images derive from the source images and remain under their terms."
+
+
+class Choices(config.Choices):
+    """The choices of a run of `preprocess clahe`."""
+
+    clip_limit: float = Field(
+        Clahe.clip_limit, gt=0, le=MOST_CLIP, allow_inf_nan=False, description="of the contrast"
+    )
+    tiles: Annotated[config.Whole, Field(ge=1, le=MOST_TILES)] = Field(
+        Clahe.tiles, description="along each side"
+    )
+    quality: Annotated[config.Whole, Field(ge=1, le=95)] = Field(95, description="of JPEG files")
+    edition: str | None = Field(None, description="of the source, as its manifest says")
+    benchmark: str | None = Field(None, description="the kind of the source, as its manifest says")
+    origin: str | None = Field(None, description="digest of the images that the source was made from")
+
+
+# --- what the images are made of and become ------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Equalisation(Recipe):
+    """CLAHE of every file.
+
+    Attributes
+    ----------
+    parameters : Clahe
+    digest : str, optional
+        Of the source, where nothing else tells whether it has changed.
+    """
+
+    parameters: Clahe
+    digest: str | None = None
+
+    title = EQUALISED
+
+    def make(self, arm: Arm, key: str, image: Any, shared: dict[str, Any] | None = None) -> Rgb:
+        """Equalise the image, or the file that `arm` has of it."""
+        return clahe(image(arm) if callable(image) else image, self.parameters)
+
+    def settings(self, arms: tuple[Arm, ...]) -> dict[str, Any]:
+        """The parameters, which are the same for all arms."""
+        return {
+            "kind": "clahe",
+            "clahe": asdict(self.parameters),
+            "source_digest": self.digest,
+            "parameters": {arm.folder: {} for arm in arms},
+        }
+
+
+class _Folder(ImageFolder):
+    """Any folder of images, whose results have the same names."""
+
+    def output_name(self, key: str) -> str:
+        return key
+
+
+class _SetFiles(Source):
+    """The images of a C set, each with a file or a row in every arm."""
+
+    def keys(self) -> tuple[str, ...]:
+        dataset = _opened(self.location)
+        return dataset.keys(dataset.arms[0])
+
+    def load(self, key: str) -> Any:
+        """A function from arm to pixels: an image that cannot be read in one arm is there in others."""
+        return partial(_read, self.location, key)
+
+    def size(self, key: str) -> int:
+        dataset = _opened(self.location)
+        if not isinstance(dataset, Tree):
+            return 0
+        try:
+            return sum((folder / key).stat().st_size for folder in dataset.folders.values())
+        except OSError as error:
+            raise ImageError(f"{key!r}: {error.strerror}") from error
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        return ()
+
+    def label(self, key: str) -> int:
+        dataset = _opened(self.location)
+        labels = dataset.labels(dataset.arms[0])
+        return -1 if labels is None else int(labels[_rows(self.location)[key]])
+
+    def output_name(self, key: str) -> str:
+        return key
+
+
+# Workers get the source anew with every few images; the set is opened once.
+@lru_cache(maxsize=2)
+def _opened(root: Path) -> Dataset:
+    return datasets.open_dataset(root)
+
+
+@lru_cache(maxsize=2)
+def _rows(root: Path) -> dict[str, int]:
+    dataset = _opened(root)
+    return {key: row for row, key in enumerate(dataset.keys(dataset.arms[0]))}
+
+
+def _read(root: Path, key: str, arm: Arm) -> Rgb:
+    dataset = _opened(root)
+    if isinstance(dataset, Tree):
+        return decode.decode(dataset.folders[arm] / key, f"{arm.folder}/{key}")
+    return dataset.load(arm, _rows(root)[key])
+
+
+# --- the plan ------------------------------------------------------------------------------------
+
+
+def plan(choices: Choices) -> build.Plan:
+    """The plan of equalising all that lies at the source.
+
+    Raises
+    ------
+    ConfigError, SourceError, OutputError
+        What was asked for cannot be done.
+    """
+    for cached in (_opened, _rows):
+        cached.cache_clear()
+    root = Path(choices.source or "").absolute()
+    about = _about(root)
+    dataset = _c_set(root, about)
+    source: Source = _SetFiles(root) if dataset else _Folder(root)
+    keys = build.chosen(source, choices)
+    arms = dataset.arms if dataset else (Arm("clahe", 0, ""),)
+    arrays = _arrays(dataset, keys)
+    sink: Sink = arrays or SameFormat(choices.quality)
+    # Of files the sizes tell when they change; of rows nothing does.
+    digest = about.get("digest") if arrays else None
+    recipe = Equalisation(Clahe(choices.clip_limit, choices.tiles), digest)
+    output = Path(choices.output).absolute()
+    known = {key: about.get(key) for key in ("dataset", "edition") if about.get(key)}
+    if dataset:
+        known |= {"benchmark": about.get("kind"), "origin": about.get("source", {}).get("digest")}
+    named = choices.model_copy(update=known)
+    return build.assemble(recipe, source, keys, arms, sink, output, named, licence=LICENCE)
+
+
+def _about(root: Path) -> dict[str, Any]:
+    """What the manifest of the source says, if it has one."""
+    if not root.is_dir():
+        raise SourceError(f"{root}: not a folder")
+    about = datasets.about_of(root)
+    if EQUALISED in about:
+        raise SourceError(f"{root}: has been through CLAHE already")
+    return about
+
+
+def _c_set(root: Path, about: dict[str, Any]) -> Dataset | None:
+    """The C set at `root`, if its arms are folders or arrays directly in it; None for other images.
+
+    Raises
+    ------
+    SourceError
+        It says that it is a set, and is none that can be read; or it holds sequences.
+    """
+    try:
+        dataset = _opened(root)
+        for arm in dataset.arms:
+            dataset.keys(arm)
+    except SourceError:
+        if about.get("kind") in datasets.KINDS or any(root.glob("*.npy")):
+            raise
+        return None
+    if dataset.kind == "p":
+        _check_single_images(dataset)
+        return None
+    in_place = not isinstance(dataset, Tree) or all(f == root / a.folder for a, f in dataset.folders.items())
+    return dataset if in_place else None
+
+
+def _check_single_images(dataset: Dataset) -> None:
+    videos = isinstance(dataset, Tree) and dataset.keys(dataset.arms[0])[0].endswith(".mp4")
+    if videos or not isinstance(dataset, Tree):
+        what = "videos" if videos else "arrays of sequences"
+        raise SourceError(
+            f"{dataset.root}: holds {what}; robustgen predict --clahe equalises them on their way"
+        )
+
+
+def _arrays(dataset: Dataset | None, keys: tuple[str, ...]) -> Arrays | None:
+    """The arrays to fill, if the set is one of arrays."""
+    if dataset is None or isinstance(dataset, Tree):
+        return None
+    shapes = {arm.folder: dataset.load(arm, 0).shape for arm in dataset.arms}
+    return Arrays(dataset.arms, keys, shapes, per_name=True)

@@ -1,0 +1,1 @@
+"""`robustgen preview`: what make-c and make-p make of one image."""

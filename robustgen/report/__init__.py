@@ -1,0 +1,1 @@
+"""`robustgen report`: one page about a finished set."""

@@ -1,0 +1,240 @@
+"""Looks at a few images of a C or P set: small pictures to show, and how similar they are to the clean ones.
+
+The images stand at even distances in the list of all, and the list comes from `SHA256SUMS` where there is
+one. So the same set gives the same sample, and 50 000 images take no longer than fifty.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import PurePosixPath
+from typing import Final, NamedTuple
+
+from robustgen import metrics
+from robustgen.benchmark import CLEAN, Arm
+from robustgen.datasets import Dataset, Tree
+from robustgen.display.sheets import fitted
+from robustgen.errors import ImageError, SourceError
+from robustgen.imaging import decode, video
+from robustgen.imaging.arrays import centre_crop
+from robustgen.imaging.pixels import Rgb
+from robustgen.imaging.similarity import WINDOW, Reference
+from robustgen.output.files import SUMS
+from robustgen.output.manifest import read_sums
+
+# Of the published lengths 16, 21, 31 and 41 so many frames are equally far apart.
+FRAMES: Final = 6
+_MOST_SAMPLED: Final = {"c": 16, "p": 6}
+# Large images are sampled less, because reading them is what takes long.
+_SAMPLED_PIXELS: Final = {"c": 4_000_000, "p": 10_000_000}
+# All pictures of a page together; as JPEG some two megabytes.
+_PAGE_PIXELS: Final = 5_000_000
+_SIDES: Final = (48, 160)
+# Only the middle is compared: photographs of many megapixels would take seconds each.
+_WINDOW: Final = 512
+# How far to go for an image that all arms have.
+_TRIES: Final = 50
+
+
+class View(NamedTuple):
+    """What one arm makes of the sampled images.
+
+    Attributes
+    ----------
+    strips : list of list
+        For each image shown its pictures: one, or `FRAMES` frames. None stands for what cannot be read.
+    frames : list of int
+        Which frames the pictures are.
+    similarities : list of list of float
+        For each sampled image that can be compared: MS-SSIM to the clean one; or for each frame but the
+        first SSIM to the frame that the scores compare it with.
+    shapes : set of tuple of int
+        Of what was read.
+    """
+
+    strips: list[list[Rgb | None]]
+    frames: list[int]
+    similarities: list[list[float]]
+    shapes: set[tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Some images of a set.
+
+    Attributes
+    ----------
+    total : int
+        Images or sequences of the set.
+    keys : list of str
+        Those that were looked at.
+    shown : list of str
+        Those of them that are to be shown.
+    views : dict of Arm to View
+    """
+
+    total: int
+    keys: list[str]
+    shown: list[str]
+    views: dict[Arm, View]
+
+
+def look_at(dataset: Dataset, images: int) -> Sample:
+    """Look at some images of `dataset`, and make pictures of `images` of them.
+
+    Raises
+    ------
+    SourceError
+        The list of its images cannot be read, or is empty.
+    """
+    look = _Look(dataset, images)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        views = dict(zip(dataset.arms, pool.map(look.at, dataset.arms), strict=True))
+    keys = [look.keys[index] for index in look.indices]
+    return Sample(len(look.keys), keys, [keys[place] for place in look.shown], views)
+
+
+def evenly(count: int, wanted: int) -> list[int]:
+    """At most `wanted` places of `count`, in the middles of as many equal parts."""
+    parts = min(wanted, count)
+    return [(2 * i + 1) * count // (2 * parts) for i in range(parts)]
+
+
+def _frames(count: int) -> list[int]:
+    """The frames to show of `count`, the first and the last among them."""
+    return [*dict.fromkeys(round(i * (count - 1) / (FRAMES - 1)) for i in range(FRAMES))]
+
+
+class _Look:
+    """Which images are looked at, and how."""
+
+    def __init__(self, dataset: Dataset, images: int) -> None:
+        self.dataset, self.keys = dataset, _listed(dataset)
+        wanted = max(images, self._affordable())
+        self.indices = [*dict.fromkeys(map(self._whole, evenly(len(self.keys), wanted)))]
+        self.shown = evenly(len(self.indices), images)
+        self._originals = self._read_originals()
+
+    # --- which
+
+    def _affordable(self) -> int:
+        kind, first = self.dataset.kind, self._read(self.dataset.arms[0], 0)
+        return min(_MOST_SAMPLED[kind], 3 * _SAMPLED_PIXELS[kind] // first.size) if first is not None else 1
+
+    def _whole(self, index: int) -> int:
+        """The place of the next image from `index` on that all arms have; `index` if there is none near."""
+        near = range(index, min(index + _TRIES, len(self.keys)))
+        return next((i for i in near if all(self._has(arm, i) for arm in self.dataset.arms)), index)
+
+    def _has(self, arm: Arm, index: int) -> bool:
+        if not isinstance(self.dataset, Tree):
+            return True
+        return (self.dataset.folders[arm] / self.keys[index]).exists()
+
+    # --- reading
+
+    def _read(self, arm: Arm, index: int) -> Rgb | None:
+        try:
+            if not isinstance(self.dataset, Tree):
+                return self.dataset.load(arm, index)
+            # Not its own `load`, which would list all images of every arm.
+            path = self.dataset.folders[arm] / self.keys[index]
+            return decode.decode(path) if self.dataset.kind == "c" else video.read_sequence(path)
+        except ImageError:
+            return None
+
+    def _read_originals(self) -> list[Reference | None]:
+        """The clean images, which all severities are compared with."""
+        clean = [arm for arm in self.dataset.arms if arm.name == CLEAN]
+        if not clean:
+            return [None] * len(self.indices)
+        return [_reference(self._read(clean[0], index)) for index in self.indices]
+
+    # --- looking
+
+    def at(self, arm: Arm) -> View:
+        """The pictures and similarities of one arm; one image is in memory at a time."""
+        strips: list[list[Rgb | None]] = []
+        similarities: list[list[float]] = []
+        frames: list[int] = []
+        shapes: set[tuple[int, ...]] = set()
+        for place, index in enumerate(self.indices):
+            pixels = self._read(arm, index)
+            if pixels is not None:
+                shapes.add(pixels.shape)
+                similarities += self._compared(arm, pixels, self._originals[place])
+                frames = _frames(len(pixels)) if self.dataset.kind == "p" else [0]
+            if place in self.shown:
+                strips.append(self._pictures(pixels))
+        return View(strips, frames, similarities, shapes)
+
+    def _pictures(self, pixels: Rgb | None) -> list[Rgb | None]:
+        if self.dataset.kind == "c":
+            return [None if pixels is None else fitted(pixels, self._side)]
+        if pixels is None:
+            return [None] * FRAMES
+        return [fitted(pixels[number], self._side) for number in _frames(len(pixels))]
+
+    @cached_property
+    def _side(self) -> int:
+        """Of the pictures, so that the page does not get too large."""
+        across = 1 if self.dataset.kind == "c" else FRAMES
+        pictures = max(1, len(self.dataset.arms) * across * len(self.shown))
+        return min(max(int((_PAGE_PIXELS / pictures) ** 0.5), _SIDES[0]), _SIDES[1])
+
+    def _compared(self, arm: Arm, pixels: Rgb, original: Reference | None) -> Iterator[list[float]]:
+        """One list of similarities, or none where there is nothing to compare with."""
+        if self.dataset.kind == "p":
+            if min(pixels.shape[1:3]) >= WINDOW:
+                yield [*_steps([_middle(frame) for frame in pixels], arm.name in metrics.NOISE_PERTURBATIONS)]
+        elif arm.name != CLEAN and original is not None and _middle(pixels).shape == original.image.shape:
+            yield [original.similarity(_middle(pixels)).ms_ssim]
+
+
+def _reference(pixels: Rgb | None) -> Reference | None:
+    return None if pixels is None or min(pixels.shape[:2]) < WINDOW else Reference(_middle(pixels))
+
+
+def _steps(frames: Sequence[Rgb], noise: bool) -> Iterator[float]:
+    """SSIM of each frame to that which the scores compare it with: the one before, or of noise the first."""
+    reference = Reference(frames[0], scales=1)
+    for frame in frames[1:]:
+        yield reference.similarity(frame).ssim
+        if not noise:
+            reference = Reference(frame, scales=1)
+
+
+def _middle(pixels: Rgb) -> Rgb:
+    height, width = pixels.shape[:2]
+    return centre_crop(pixels, min(width, _WINDOW), min(height, _WINDOW))
+
+
+# --- the list of images ----------------------------------------------------------------------------
+
+
+def _listed(dataset: Dataset) -> tuple[str, ...]:
+    """The images of the first arm, in order."""
+    arm = dataset.arms[0]
+    if not isinstance(dataset, Tree) or not (dataset.folders[arm] / SUMS).is_file():
+        return dataset.keys(arm)
+    path = dataset.folders[arm] / SUMS
+    try:
+        names = read_sums(path)
+    except OSError as error:
+        raise SourceError(f"{path}: {error.strerror}") from error
+    keys = sorted({_key(name, dataset.kind) for name in names if _is_inside(name)})
+    if not keys:
+        raise SourceError(f"{path}: lists no files")
+    return tuple(keys)
+
+
+def _key(name: str, kind: str) -> str:
+    """Of a sequence that is a folder of frames, that folder."""
+    return name.rpartition("/")[0] if kind == "p" and name.endswith(".png") else name
+
+
+def _is_inside(name: str) -> bool:
+    path = PurePosixPath(name)
+    return bool(name) and not path.is_absolute() and ".." not in path.parts

@@ -1,0 +1,310 @@
+"""Checks an output: against its own sums, against the source, against another output."""
+
+import errno
+import os
+import random
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from robustgen.augmentation import TITLE as AUGMIX
+from robustgen.datasets import EQUALISED, KINDS
+from robustgen.errors import ArgumentError, ImageError, OutputError, WriteError
+from robustgen.generation.config import checked
+from robustgen.icons import TITLE as ICONS
+from robustgen.output.files import (
+    COMPANIONS,
+    ERRORS,
+    FRAMES,
+    MANIFEST,
+    STATE,
+    SUMS,
+    file_digest,
+    temporary_folder,
+)
+from robustgen.output.journal import Failure, read_journals
+from robustgen.output.manifest import dataset_digest, read_object, read_sums, sums_files, write_papers
+from robustgen.output.state import exclusive, write_errors
+
+
+@dataclass(frozen=True, order=True)
+class Finding:
+    """One thing that is not as it should be.
+
+    Attributes
+    ----------
+    kind : {"missing", "extra", "changed", "truncated", "differs", "unfinished"}
+    path : str
+        POSIX path below the output.
+    detail : str
+        More about it, or empty.
+    """
+
+    kind: str
+    path: str
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What `verify` found: the problems, how many files it checked, and the dataset digest."""
+
+    problems: list[Finding]
+    checked: int
+    digest: str
+
+
+def verify(
+    root: Path, *, jobs: int | None = None, deep: str | None = None, against: str | None = None
+) -> Findings:
+    """Check the output at `root`.
+
+    Parameters
+    ----------
+    root : Path
+    jobs : int, optional
+        Threads that read files; default one a core.
+    deep : str, optional
+        How many images to make anew from the source, or ``"all"``.
+    against : str, optional
+        Folder of another output, or a dataset digest.
+
+    Raises
+    ------
+    OutputError
+        There is no output of robustgen at `root`.
+    ArgumentError
+        `deep` or `against` cannot be used.
+    WriteError
+        The disk is full.
+    """
+    if not root.is_dir():
+        raise OutputError(f"{root}: no such folder")
+    if (root / STATE / "about.json").exists():
+        _complete_papers(root)
+    manifest = _manifest(root)
+    wanted, digest = _listed(root), dataset_digest(root)
+    problems = [*_unfinished(manifest, digest), *_compared(root, wanted, jobs or os.cpu_count() or 1)]
+    problems += _extra(root, wanted)
+    if deep:
+        problems += _made_anew(root, manifest, wanted, deep)
+    if against:
+        problems += _against(root, wanted, digest, against)
+    return Findings(sorted(problems), len(wanted), digest)
+
+
+def _listed(root: Path, name: str = SUMS) -> dict[str, str]:
+    """Every file that the sums list, POSIX path below `root`, with its digest; `name` as in `sums_files`."""
+    listed = {}
+    for sums in sums_files(root, name):
+        folder = sums.parent.relative_to(root).as_posix()
+        prefix = "" if folder == "." else f"{folder}/"
+        listed.update({prefix + name: digest for name, digest in read_sums(sums).items()})
+    return listed
+
+
+def _is_complete(root: Path) -> bool:
+    """Whether the papers speak of a complete output: then they are evidence, not to be touched."""
+    return (root / MANIFEST).exists() and bool(read_object(root / MANIFEST).get("complete"))
+
+
+def _complete_papers(root: Path) -> None:
+    """Write the papers of merged shards, unless all one may do here is read."""
+    try:
+        with exclusive(root):
+            for name in ("about.json", "settings.json"):
+                read_object(root / STATE / name)
+            if not _is_complete(root):
+                write_errors(root, _failures(root))
+                write_papers(root)
+    except OSError as error:
+        if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
+            raise WriteError(f"{root}: {error.strerror or error}") from error
+
+
+def _failures(root: Path) -> list[Failure]:
+    """What the last receipts of all images tell of failures."""
+    latest = {receipt.key: receipt.failures for receipt in read_journals(root / STATE)}
+    return [failure for failures in latest.values() for failure in failures]
+
+
+def _manifest(root: Path) -> dict[str, Any]:
+    if not (root / MANIFEST).exists():
+        raise OutputError(f"{root} holds no {MANIFEST}; it is not a finished output of robustgen")
+    manifest = read_object(root / MANIFEST)
+    if missing := {"complete", "config", "digest", "images", "kind", "source"} - manifest.keys():
+        raise OutputError(f"{root / MANIFEST} is none of robustgen's: it has no {min(missing)!r}")
+    return manifest
+
+
+def _unfinished(manifest: dict[str, Any], digest: str) -> Iterator[Finding]:
+    if not manifest["complete"]:
+        yield Finding("unfinished", MANIFEST, f": not all of the {manifest['images']} images have all files")
+    if manifest["digest"] != digest:
+        yield Finding("changed", MANIFEST, f": the sums give the digest {digest}, not {manifest['digest']}")
+
+
+def _compared(root: Path, wanted: dict[str, str], jobs: int) -> list[Finding]:
+    def check(path: str) -> Finding | None:
+        try:
+            if file_digest(root / path) == wanted[path]:
+                return None
+        except FileNotFoundError:
+            return Finding("missing", path)
+        except OSError as error:
+            return Finding("changed", path, f": cannot be read: {error.strerror}")
+        return Finding("changed", path)
+
+    with ThreadPoolExecutor(jobs) as pool:
+        findings = [finding for finding in pool.map(check, wanted, chunksize=64) if finding]
+    sizes = _sizes(root, {finding.path for finding in findings if finding.kind == "changed"})
+    return [_truncated(root, finding, sizes.get(finding.path)) for finding in findings]
+
+
+def _truncated(root: Path, finding: Finding, size: int | None) -> Finding:
+    """`finding`, called truncated where the file is shorter than the `size` that was written."""
+    if size is None or not (root / finding.path).is_file() or (root / finding.path).stat().st_size >= size:
+        return finding
+    return Finding("truncated", finding.path)
+
+
+def _sizes(root: Path, paths: set[str]) -> dict[str, int]:
+    """The sizes that the journals recorded of the files at `paths`."""
+    if not paths:
+        return {}
+    every = (w for receipt in read_journals(root / STATE) for files in receipt.files.values() for w in files)
+    return {written.path: written.size for written in every if written.path in paths}
+
+
+def _extra(root: Path, wanted: dict[str, str]) -> Iterator[Finding]:
+    papers = {SUMS, FRAMES}
+    own = {MANIFEST, ERRORS, *COMPANIONS}
+    for folder, folders, files in os.walk(root):
+        folders[:] = [name for name in folders if name != STATE]
+        here = Path(folder).relative_to(root).as_posix()
+        prefix = "" if here == "." else f"{here}/"
+        for name in files:
+            if name not in papers and prefix + name not in wanted and prefix + name not in own:
+                yield Finding("extra", prefix + name)
+
+
+# --- against the source --------------------------------------------------------------------------
+
+
+def _made_anew(root: Path, manifest: dict[str, Any], wanted: dict[str, str], deep: str) -> Iterator[Finding]:
+    """Make a random sample of images, or all, once more from the source and compare."""
+    from robustgen.generation import runner
+
+    given = manifest["config"].get("source")
+    # What was given may have been relative to a folder that is not the current one.
+    source = given if given is None or Path(given).is_absolute() else manifest["source"]["location"]
+    content = manifest["config"] | {"output": str(root), "source": source}
+    plan = _planned_anew(manifest["kind"], content, str(root / MANIFEST))
+    arms = tuple(arm for arm in plan.recipe.all_arms() if arm.folder in manifest.get("arms", ()))
+    plan = replace(plan, arms=arms or plan.arms)
+    numbered = list(enumerate(plan.keys))
+    with TemporaryDirectory() as folder:
+        temporary_folder(Path(folder)).mkdir(parents=True)
+        for index, key in _sample(numbered, deep):
+            if plan.in_arrays:
+                yield from _rows_anew(root, plan, index, key)
+                continue
+            task = runner.Task(plan.recipe, plan.source, plan.sink, Path(folder), ((index, key, plan.arms),))
+            for receipt in runner.run_task(task):
+                for written in (w for files in receipt.files.values() for w in files):
+                    (Path(folder) / written.path).unlink()
+                    if wanted.get(written.path) != written.sha256:
+                        yield Finding("differs", written.path, ": from what the source gives now")
+                yield from (Finding("differs", key, f": {f['reason']}") for f in receipt.failures)
+
+
+def _planned_anew(title: str, content: dict[str, Any], name: str) -> Any:
+    """The plan of a set of the kind called `title`, made from the choices that the file `name` holds."""
+    from robustgen.generation import plan as build
+
+    if title in KINDS:
+        return build.plan(checked(content, name), KINDS[title])
+    if title == EQUALISED:
+        from robustgen import preprocess
+
+        return preprocess.plan(checked(content, name, None, preprocess.Choices))
+    if title == ICONS:
+        from robustgen.icons import making
+
+        return making.plan_icons(checked(content, name, None, making.IconChoices))
+    if title == AUGMIX:
+        from robustgen.augmentation import generating as mixing
+
+        return mixing.plan(checked(content, name, None, mixing.AugMixChoices))
+    raise OutputError(f"{name}: kind: sets of the kind {title!r} cannot be made anew")
+
+
+def _sample(numbered: list[tuple[int, str]], deep: str) -> list[tuple[int, str]]:
+    if deep == "all":
+        return numbered
+    if not deep.isdecimal() or int(deep) < 1:
+        raise ArgumentError(f"--deep: must be a number of images, or all, not {deep!r}")
+    # Seeded by the system: another sample each time finds more.
+    return random.sample(numbered, min(int(deep), len(numbered)))
+
+
+def _rows_anew(root: Path, plan: Any, index: int, key: str) -> Iterator[Finding]:
+    try:
+        image = plan.recipe.prepare(plan.source.load(key))
+    except ImageError as error:
+        yield Finding("differs", key, f": {error}")
+        return
+    for arm in plan.arms:
+        file, row = plan.sink.place(arm, index)
+        try:
+            rows = np.load(root / file, mmap_mode="r")
+        except (OSError, ValueError):
+            continue  # the sums have told of that
+        if row >= len(rows) or not np.array_equal(rows[row], plan.recipe.make(arm, key, image)):
+            yield Finding(
+                "differs", file, f": row {row} ({key}, {arm.folder}) from what the source gives now"
+            )
+
+
+# --- against another output ----------------------------------------------------------------------
+
+
+def _digests(root: Path) -> dict[str, str]:
+    """Every file below `root`, POSIX path, with its digest; hidden ones and papers left out."""
+    files = (path for path in sorted(root.rglob("*")) if path.is_file())
+    named = {path.relative_to(root).as_posix(): path for path in files}
+    papers = {MANIFEST, ERRORS, "keys.txt"}
+    return {
+        name: file_digest(path)
+        for name, path in named.items()
+        if name not in papers and not any(part.startswith(".") for part in Path(name).parts)
+    }
+
+
+def _different(root: Path, other: Path, paths: Iterable[str]) -> Iterator[Finding]:
+    """Findings for the `paths` at which two outputs differ: of videos, whether their frames do."""
+    ours, theirs = _listed(root, FRAMES), _listed(other, FRAMES)
+    for path in paths:
+        same = ", with the same frames" * (path in ours and ours[path] == theirs.get(path))
+        yield Finding("differs", path, f": from {other}{same}")
+
+
+def _against(root: Path, wanted: dict[str, str], digest: str, other: str) -> Iterable[Finding]:
+    if Path(other).is_dir():
+        # A published set has no sums; its files speak for themselves.
+        theirs = _listed(Path(other)) or _digests(Path(other))
+        if not wanted.keys() & theirs.keys():
+            raise ArgumentError(f"--against: {other} holds no {SUMS} and none of these files")
+        return [
+            *(Finding("missing", path, f": is in {other}") for path in theirs.keys() - wanted.keys()),
+            *(Finding("extra", path, f": is not in {other}") for path in wanted.keys() - theirs.keys()),
+            *_different(root, Path(other), [p for p in wanted.keys() & theirs if wanted[p] != theirs[p]]),
+        ]
+    if len(other) != 64 or set(other) - set("0123456789abcdef"):
+        raise ArgumentError(f"--against: {other!r} is neither a folder nor a dataset digest")
+    return [] if other == digest else [Finding("differs", ".", f": the digest is {digest}, not {other}")]
