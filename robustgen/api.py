@@ -9,8 +9,8 @@ from robustgen.corruptions import CORRUPTIONS
 from robustgen.editions import EDITIONS, check_size, edition_called, prepare
 from robustgen.errors import ArgumentError, ArgumentTypeError
 from robustgen.imaging.decode import as_rgb
-from robustgen.imaging.effects import Rng
 from robustgen.imaging.pixels import Rgb
+from robustgen.imaging.rng import Rng
 from robustgen.perturbations import PERTURBATIONS
 from robustgen.registry import look_up
 

@@ -14,8 +14,8 @@ from typing import Any, Literal
 import numpy as np
 
 from robustgen.errors import ArgumentError, ArgumentTypeError, ImageError, UnknownNameError
-from robustgen.imaging.arrays import SMALLEST_SIDE, centre_crop, resize, resize_shorter
 from robustgen.imaging.decode import as_rgb
+from robustgen.imaging.geometry import SMALLEST_SIDE, centre_crop, resize, resize_shorter
 from robustgen.imaging.pixels import Rgb
 from robustgen.registry import SCALES, Stage
 

@@ -28,7 +28,7 @@ import robustgen
 from robustgen.generation import config, runner
 from robustgen.generation import plan as build
 from robustgen.imaging import video
-from robustgen.imaging.arrays import resize
+from robustgen.imaging.geometry import resize
 from robustgen.sources import Photographs
 
 # Milliseconds for the five severities together at 224 x 224, by the published functions.

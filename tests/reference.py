@@ -14,7 +14,9 @@ import scipy.ndimage as ndi
 from PIL import Image
 from skimage.color import hsv2rgb, rgb2hsv
 
-from robustgen.imaging import effects
+from robustgen.imaging.defocus import disk
+from robustgen.imaging.frost import frost_directory
+from robustgen.imaging.motion import blur_along_line
 
 
 def truncated(x):
@@ -67,7 +69,7 @@ def gaussian_blur(image, p, rng):
 
 
 def defocus_blur(image, p, rng):
-    kernel = effects.disk(p.radius, p.alias_blur)
+    kernel = disk(p.radius, p.alias_blur)
     return truncated(np.stack([cv2.filter2D(image[:, :, c] / 255.0, -1, kernel) for c in range(3)], axis=2))
 
 
@@ -95,7 +97,7 @@ def snow(image, p, rng):
     layer = zoomed(rng.normal(size=x.shape[:2], loc=p.loc, scale=p.scale), p.zoom)
     layer[layer < p.threshold] = 0
     flakes = truncated(layer)
-    layer = effects.motion_blur(flakes, p.radius, p.sigma, rng.uniform(-135, -45))[..., None] / 255.0
+    layer = blur_along_line(flakes, p.radius, p.sigma, rng.uniform(-135, -45))[..., None] / 255.0
     grey = cv2.cvtColor(x, cv2.COLOR_RGB2GRAY)[..., None]
     x = p.mix * x + (1 - p.mix) * np.maximum(x, grey * 1.5 + 0.5)
     return truncated(x + layer + np.rot90(layer, k=2))
@@ -103,7 +105,7 @@ def snow(image, p, rng):
 
 def frost(image, p, rng):
     name = ("frost1.png", "frost2.png", "frost3.png", "frost4.jpg", "frost5.jpg")[rng.randint(5)]
-    photograph = cv2.imread(str(effects.frost_directory() / name))
+    photograph = cv2.imread(str(frost_directory() / name))
     if p.shrink != 1:
         photograph = cv2.resize(photograph, (0, 0), fx=p.shrink, fy=p.shrink)
     height, width = image.shape[:2]

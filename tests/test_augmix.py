@@ -13,7 +13,7 @@ import robustgen
 from robustgen.augmentation.augmix import OPERATION_SETS, OPERATIONS, AugMix, Mixture, Step, draw, mix
 from robustgen.errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from robustgen.generation.recipes import item_rng
-from robustgen.imaging.arrays import encode_jpeg
+from robustgen.imaging.jpeg import encode_jpeg
 
 # --- as published, written down plainly -----------------------------------------------------------
 

@@ -8,7 +8,7 @@ from PIL import Image
 
 from robustgen.generation.recipes import item_rng
 from robustgen.imaging import alias_sampling
-from robustgen.imaging.arrays import decode_jpeg, encode_jpeg
+from robustgen.imaging.jpeg import decode_jpeg, encode_jpeg
 
 RNG = np.random.default_rng(0)
 NOISE = RNG.integers(0, 256, (61, 83, 3), dtype=np.uint8)

@@ -14,8 +14,8 @@ from PIL import Image
 from robustgen.datasets import open_dataset
 from robustgen.errors import ArgumentError, ArgumentTypeError, ConfigError
 from robustgen.evaluation import preprocessing
-from robustgen.imaging.arrays import encode_jpeg
 from robustgen.imaging.clahe import Clahe, clahe
+from robustgen.imaging.jpeg import encode_jpeg
 
 IMAGES = 30
 FEW = ("--corruptions", "gaussian_noise,fog", "--severities", "1,3", "--jobs", "1")

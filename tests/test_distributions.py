@@ -7,7 +7,12 @@ import pytest
 from scipy.stats import chisquare, ks_2samp, norm, poisson
 
 from robustgen import CORRUPTIONS, PERTURBATIONS, corrupt, perturb
-from robustgen.corruptions.noise import gaussian_outcomes, impulse_outcomes, shot_outcomes, speckle_outcomes
+from robustgen.corruptions.noise import (
+    gaussian_alias_table,
+    impulse_alias_table,
+    shot_alias_table,
+    speckle_alias_table,
+)
 from robustgen.imaging.alias_sampling import alias_table
 
 SIDE = 512
@@ -46,10 +51,10 @@ def impulse_chances(value, amount):
 
 
 CHANCES = {
-    "gaussian_noise": (gaussian_chances, gaussian_outcomes, "sigma"),
-    "shot_noise": (shot_chances, shot_outcomes, "photons"),
-    "impulse_noise": (impulse_chances, impulse_outcomes, "amount"),
-    "speckle_noise": (speckle_chances, speckle_outcomes, "sigma"),
+    "gaussian_noise": (gaussian_chances, gaussian_alias_table, "sigma"),
+    "shot_noise": (shot_chances, shot_alias_table, "photons"),
+    "impulse_noise": (impulse_chances, impulse_alias_table, "amount"),
+    "speckle_noise": (speckle_chances, speckle_alias_table, "sigma"),
 }
 
 
@@ -79,10 +84,10 @@ def implied(table):
 
 @pytest.mark.parametrize("name", CHANCES)
 def test_the_tables_hold_the_chances_of_the_formula(name):
-    chances, outcomes, _ = CHANCES[name]
+    chances, alias_table, _ = CHANCES[name]
     levels = levels_of(name)
     for level in levels[:: max(1, len(levels) // 6)] + levels[-1:]:
-        table = implied(outcomes(level))
+        table = implied(alias_table(level))
         want = np.stack([chances(value, level) for value in range(256)])
         assert np.abs(table - want).max() < 2**-24, level
 
@@ -104,12 +109,12 @@ def test_alias_tables_are_exact_for_any_chances():
 
 
 def test_what_cannot_happen_does_not():
-    table = implied(impulse_outcomes(0.1))
+    table = implied(impulse_alias_table(0.1))
     possible = np.eye(256, dtype=bool)
     possible[:, [0, 255]] = True
     assert (table[~possible] == 0).all()
-    assert (implied(speckle_outcomes(0.2))[0] == np.eye(256)[0]).all()
-    assert (implied(shot_outcomes(60))[0] == np.eye(256)[0]).all()
+    assert (implied(speckle_alias_table(0.2))[0] == np.eye(256)[0]).all()
+    assert (implied(shot_alias_table(60))[0] == np.eye(256)[0]).all()
 
 
 # --- the draws -----------------------------------------------------------------------------------

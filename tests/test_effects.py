@@ -15,8 +15,16 @@ from skimage.color import hsv2rgb, rgb2hsv
 from robustgen import CORRUPTIONS, corrupt
 from robustgen.corruptions.blur import ZoomBlur
 from robustgen.errors import MissingDependencyError
-from robustgen.imaging import effects, kernels
-from robustgen.imaging.arrays import gaussian, to_uint8, unit
+from robustgen.imaging import kernels
+from robustgen.imaging.arrays import to_uint8, unit
+from robustgen.imaging.colour import change_hsv
+from robustgen.imaging.defocus import disk
+from robustgen.imaging.elastic import displace, smooth_field
+from robustgen.imaging.frost import FROST_PHOTOGRAPHS, frost_directory, frost_photograph
+from robustgen.imaging.gaussian import gaussian
+from robustgen.imaging.haze import draw_plasma
+from robustgen.imaging.motion import blur_along_line
+from robustgen.imaging.zoom import add_zoom
 
 # --- whole corruptions against their slow transcription ------------------------------------------
 
@@ -102,7 +110,7 @@ FACTORS = (1, 1.01, 1.06, 1.11, 1.25, 1.31, 1.75, 2, 2.25, 2.5, 3, 4, 4.5)
 
 def assert_zoomed_alike(values, factor, mode):
     got, want = np.zeros_like(values), reference.zoomed(values, factor, mode)
-    effects.add_zoom(values, factor, got)
+    add_zoom(values, factor, got)
     assert got.dtype == want.dtype
     assert got.shape == want.shape
     assert np.abs(got - want).max() <= 4 * np.finfo(values.dtype).eps
@@ -134,7 +142,7 @@ def test_displace_equals_scipy(shape, reach):
     image = rng.random((*shape, 3)).astype(np.float32)
     dx, dy = (rng.uniform(-reach, reach, (2, *shape))).astype(np.float32)
     want = np.stack([reference.displaced(image[:, :, c], dx, dy) for c in range(3)], axis=2)
-    got = effects.displace(image, dx, dy)
+    got = displace(image, dx, dy)
     assert got.dtype == np.uint8
     assert np.array_equal(got, reference.truncated(want))
 
@@ -143,14 +151,14 @@ def test_displace_equals_scipy(shape, reach):
 @pytest.mark.parametrize("shape", [(32, 32), (45, 70)], ids=str)
 def test_smooth_field_equals_scipy(shape, sigma):
     """Wide kernels go through the cosine domain: equal to 1e-9, which no float32 of this size shows."""
-    got = effects.smooth_field(shape, 1.0, sigma, np.random.RandomState(4))
+    got = smooth_field(shape, 1.0, sigma, np.random.RandomState(4))
     want = reference.smooth_field(shape, 1.0, sigma, np.random.RandomState(4))
     assert got.dtype == np.float32
     assert np.abs(got - want.astype(np.float32)).max() <= (1e-9 if sigma > 9 else 0)
 
 
 def test_smooth_field_is_proportional_to_alpha():
-    one, many = (effects.smooth_field((33, 40), alpha, 3, np.random.default_rng(1)) for alpha in (1, 488))
+    one, many = (smooth_field((33, 40), alpha, 3, np.random.default_rng(1)) for alpha in (1, 488))
     assert np.allclose(many, 488 * one, rtol=1e-6)
 
 
@@ -183,7 +191,7 @@ def test_motion_blur_equals_imagemagick(imagemagick, radius, sigma):
     for angle in ANGLES + [*np.random.default_rng(5).uniform(-180, 180, 8)]:
         for image in images:
             exact, library = (
-                effects.motion_blur(image, radius, sigma, angle, engine=engine)
+                blur_along_line(image, radius, sigma, angle, engine=engine)
                 for engine in ("exact", "imagemagick")
             )
             assert exact.shape == library.shape == image.shape
@@ -192,65 +200,65 @@ def test_motion_blur_equals_imagemagick(imagemagick, radius, sigma):
 
 def test_motion_blur_of_a_plain_image_changes_nothing():
     plain = np.full((40, 44, 3), 201, np.uint8)
-    assert np.array_equal(effects.motion_blur(plain, 15, 8, 30), plain)
+    assert np.array_equal(blur_along_line(plain, 15, 8, 30), plain)
 
 
 def test_motion_blur_keeps_grey_images_grey():
     grey = photo(40, 50)[:, :, 0]
-    colours = effects.motion_blur(np.stack([grey] * 3, axis=2), 10, 3, 20)
-    assert np.array_equal(colours, np.stack([effects.motion_blur(grey, 10, 3, 20)] * 3, axis=2))
+    colours = blur_along_line(np.stack([grey] * 3, axis=2), 10, 3, 20)
+    assert np.array_equal(colours, np.stack([blur_along_line(grey, 10, 3, 20)] * 3, axis=2))
 
 
 def test_without_imagemagick_the_remedy_is_told(monkeypatch):
     monkeypatch.setitem(sys.modules, "wand.image", None)
     with pytest.raises(MissingDependencyError, match="apt-get install libmagickwand"):
-        effects.motion_blur(photo(32, 32), 10, 3, 0, engine="imagemagick")
+        blur_along_line(photo(32, 32), 10, 3, 0, engine="imagemagick")
 
 
 # --- frost ---------------------------------------------------------------------------------------
 
 
 def test_frost_photographs_are_rgb():
-    sizes = [effects.frost_photograph(i).shape for i in range(5)]
+    sizes = [frost_photograph(i).shape for i in range(5)]
     assert sizes == [(600, 900, 3), (315, 560, 3), (315, 560, 3), (350, 527, 3), (495, 660, 3)]
-    bluish = effects.frost_photograph(0).mean(axis=(0, 1))
+    bluish = frost_photograph(0).mean(axis=(0, 1))
     assert bluish[2] > bluish[0]
 
 
 @pytest.fixture
 def frost_copy(tmp_path):
     """A folder with copies of the frost photographs."""
-    for name in effects.FROST_PHOTOGRAPHS:
-        shutil.copy(effects.frost_directory() / name, tmp_path / name)
+    for name in FROST_PHOTOGRAPHS:
+        shutil.copy(frost_directory() / name, tmp_path / name)
     return tmp_path
 
 
 def test_another_copy_of_the_photographs_gives_the_same(frost_copy):
     for i in range(5):
-        copied = effects.frost_photograph(i, 0.3, str(frost_copy))
-        assert np.array_equal(copied, effects.frost_photograph(i, 0.3))
+        copied = frost_photograph(i, 0.3, str(frost_copy))
+        assert np.array_equal(copied, frost_photograph(i, 0.3))
 
 
 def test_a_changed_photograph_is_refused(frost_copy):
     with (frost_copy / "frost2.png").open("ab") as file:
         file.write(b"\0")
-    effects.frost_photograph(0, 1.0, str(frost_copy))
+    frost_photograph(0, 1.0, str(frost_copy))
     with pytest.raises(MissingDependencyError, match=r"frost2\.png is not the published.*SHA-256"):
-        effects.frost_photograph(1, 1.0, str(frost_copy))
+        frost_photograph(1, 1.0, str(frost_copy))
 
 
 def test_a_missing_folder_or_photograph_is_named(frost_copy):
     (frost_copy / "frost4.jpg").unlink()
     with pytest.raises(MissingDependencyError, match=r"frost4\.jpg cannot be read.*--frost-dir"):
-        effects.frost_photograph(3, 1.0, str(frost_copy))
+        frost_photograph(3, 1.0, str(frost_copy))
     with pytest.raises(MissingDependencyError, match=r"nowhere.*cannot be read"):
-        effects.frost_photograph(0, 1.0, str(frost_copy / "nowhere"))
+        frost_photograph(0, 1.0, str(frost_copy / "nowhere"))
 
 
 def test_without_the_package_the_remedy_is_told(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(MissingDependencyError, match=r"pip install imagecorruptions==1\.1\.2"):
-        effects.frost_directory()
+        frost_directory()
 
 
 # --- colour --------------------------------------------------------------------------------------
@@ -291,7 +299,7 @@ def test_change_hsv_equals_scikit_image(gain, offset, added):
     hsv = rgb2hsv(unit(colours))
     hsv[..., 1] = np.clip(hsv[..., 1] * gain + offset, 0, 1)
     hsv[..., 2] = np.clip(hsv[..., 2] + added, 0, 1)
-    got = effects.change_hsv(colours, gain, offset, added)
+    got = change_hsv(colours, gain, offset, added)
     assert np.array_equal(got, reference.truncated(hsv2rgb(hsv)))
 
 
@@ -314,7 +322,7 @@ def test_to_uint8_clips_and_truncates_in_its_own_precision(dtype):
 @pytest.mark.parametrize("side", [32, 64, 256])
 @pytest.mark.parametrize("decay", [1.4, 2, 3])
 def test_plasma_spans_zero_to_one_and_equals_its_slow_transcription(side, decay):
-    field = effects.plasma((side, side), decay, np.random.RandomState(7))
+    field = draw_plasma((side, side), decay, np.random.RandomState(7))
     assert field.min() == 0 and field.max() == 1
     assert np.abs(field - reference.plasma(side, decay, np.random.RandomState(7))).max() < 1e-12
 
@@ -322,8 +330,8 @@ def test_plasma_spans_zero_to_one_and_equals_its_slow_transcription(side, decay)
 @pytest.mark.parametrize("shape", [(33, 32), (40, 64), (65, 50), (31, 1)], ids=str)
 def test_plasma_of_other_shapes_is_cut_from_the_next_power_of_two(shape):
     side = 1 << (max(shape) - 1).bit_length()
-    whole = effects.plasma((side, side), 2, np.random.default_rng(8))
-    part = effects.plasma(shape, 2, np.random.default_rng(8))
+    whole = draw_plasma((side, side), 2, np.random.default_rng(8))
+    part = draw_plasma(shape, 2, np.random.default_rng(8))
     assert part.shape == shape
     assert np.array_equal(part, whole[: shape[0], : shape[1]])
 
@@ -333,11 +341,11 @@ def test_plasma_of_other_shapes_is_cut_from_the_next_power_of_two(shape):
 
 @pytest.mark.parametrize(("radius", "softness"), [(3, 0.1), (10, 0.5), (0.3, 0.4), (1.5, 0.1), (12, 0.5)])
 def test_the_disk_is_symmetric_and_sums_to_about_one(radius, softness):
-    disk = effects.disk(radius, softness)
-    assert disk.dtype == np.float32
-    assert np.allclose(disk, disk.T, atol=1e-8) and np.allclose(disk, disk[::-1, ::-1], atol=1e-8)
-    assert disk.sum() == pytest.approx(1, abs=0.02)
-    assert len(disk) == (17 if radius <= 8 else 2 * radius + 1)
+    kernel = disk(radius, softness)
+    assert kernel.dtype == np.float32
+    assert np.allclose(kernel, kernel.T, atol=1e-8) and np.allclose(kernel, kernel[::-1, ::-1], atol=1e-8)
+    assert kernel.sum() == pytest.approx(1, abs=0.02)
+    assert len(kernel) == (17 if radius <= 8 else 2 * radius + 1)
 
 
 # --- what severities share -----------------------------------------------------------------------
@@ -360,13 +368,13 @@ def test_zoom_blur_gives_the_same_after_a_severity_that_failed_halfway(monkeypat
     zoom_blur = CORRUPTIONS["zoom_blur"]
     zoom_blur.apply(image, ZoomBlur(1.05, 0.01), None, shared)
 
-    def out_of_memory(*arguments, real=effects.add_zoom):
+    def out_of_memory(*arguments, real=add_zoom):
         seen.append(real(*arguments))
         if len(seen) == 3:
             raise MemoryError
 
     with monkeypatch.context() as patch:
-        patch.setattr(effects, "add_zoom", out_of_memory)
+        patch.setattr("robustgen.corruptions.blur.add_zoom", out_of_memory)
         with pytest.raises(MemoryError):
             zoom_blur.apply(image, parameters, None, shared)
     again = zoom_blur.apply(image, parameters, None, shared)

@@ -63,7 +63,7 @@ ROOMS = (
 OWNERS = {
     "cv2": {"imaging.opencv"},
     "numba": {"imaging.kernels"},
-    "wand": {"imaging.effects"},
+    "wand": {"imaging.motion"},
     "joblib": {"generation.runner"},
     "tqdm": {"display.progress"},
     "distributed": {"generation.runner"},

@@ -18,8 +18,9 @@ from PIL import Image, ImageEnhance
 
 from robustgen.errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from robustgen.imaging import kernels
-from robustgen.imaging.effects import Rng, integers, look_up
+from robustgen.imaging.colour import apply_table
 from robustgen.imaging.pixels import Rgb
+from robustgen.imaging.rng import Rng, integers
 
 Table = npt.NDArray[np.uint8]
 Matrix = tuple[float, float, float, float, float, float]
@@ -47,7 +48,7 @@ def autocontrast(image: Rgb, level: float) -> Rgb:
         return image
     scale = 255.0 / np.where(even, 255.0, brightest - darkest)
     stretched = _RAMP[:, None] * scale - np.where(even, 0.0, darkest) * scale
-    return look_up(image, np.clip(stretched, 0, 255).astype(np.uint8))
+    return apply_table(image, np.clip(stretched, 0, 255).astype(np.uint8))
 
 
 def equalize(image: Rgb, level: float) -> Rgb:
@@ -58,7 +59,7 @@ def equalize(image: Rgb, level: float) -> Rgb:
     brightest = 255 - (counts[::-1] > 0).argmax(axis=0)
     step = before[brightest, [0, 1, 2]] // 255
     flat = np.minimum((before + step // 2) // np.maximum(step, 1), 255)
-    return look_up(image, np.where(step > 0, flat, _RAMP[:, None]).astype(np.uint8))
+    return apply_table(image, np.where(step > 0, flat, _RAMP[:, None]).astype(np.uint8))
 
 
 def posterize(image: Rgb, level: float) -> Rgb:
@@ -75,13 +76,13 @@ def solarize(image: Rgb, level: float) -> Rgb:
 
 def brightness(image: Rgb, level: float) -> Rgb:
     """Blend with black, or away from it."""
-    return look_up(image, _blended_with(0, _factor(level)))
+    return apply_table(image, _blended_with(0, _factor(level)))
 
 
 def contrast(image: Rgb, level: float) -> Rgb:
     """Blend with the mean grey, or away from it."""
     grey = np.asarray(Image.fromarray(image).convert("L"))
-    return look_up(image, _blended_with(int(grey.mean() + 0.5), _factor(level)))
+    return apply_table(image, _blended_with(int(grey.mean() + 0.5), _factor(level)))
 
 
 def color(image: Rgb, level: float) -> Rgb:

@@ -23,7 +23,7 @@ from robustgen.errors import ConfigError, ImageError
 from robustgen.generation import plan as build
 from robustgen.generation.config import Config
 from robustgen.generation.recipes import BenchmarkRecipe
-from robustgen.imaging.arrays import SMALLEST_SIDE, centre_crop, resize_shorter
+from robustgen.imaging.geometry import SMALLEST_SIDE, centre_crop, resize_shorter
 from robustgen.imaging.pixels import Rgb
 from robustgen.imaging.similarity import Reference, scales_for
 from robustgen.registry import SCALES

@@ -6,11 +6,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from robustgen.imaging import effects, kernels
+from robustgen.imaging import kernels
 from robustgen.imaging.alias_sampling import random_bits
-from robustgen.imaging.arrays import gaussian, to_uint8, unit
-from robustgen.imaging.effects import MotionEngine, Rng
+from robustgen.imaging.arrays import to_uint8, unit
+from robustgen.imaging.defocus import filter_with_disk
+from robustgen.imaging.gaussian import gaussian
+from robustgen.imaging.motion import MotionEngine, blur_along_line
 from robustgen.imaging.pixels import Floats, Rgb
+from robustgen.imaging.rng import Rng
+from robustgen.imaging.zoom import add_zoom, average
 from robustgen.registry import corruption
 
 
@@ -35,7 +39,7 @@ class DefocusBlur:
 )
 def defocus_blur(image: Rgb, parameters: DefocusBlur, rng: Rng) -> Rgb:
     """Spread every pixel over a disk."""
-    return effects.defocus(image, parameters.radius, parameters.alias_blur)
+    return filter_with_disk(image, parameters.radius, parameters.alias_blur)
 
 
 @dataclass(frozen=True)
@@ -101,7 +105,7 @@ class MotionBlur:
 def motion_blur(image: Rgb, parameters: MotionBlur, rng: Rng) -> Rgb:
     """Move the camera in a straight line within 45 degrees of the horizontal."""
     angle = rng.uniform(-45, 45)
-    return effects.motion_blur(image, parameters.radius, parameters.sigma, angle, parameters.engine)
+    return blur_along_line(image, parameters.radius, parameters.sigma, angle, parameters.engine)
 
 
 class Zooms:
@@ -118,7 +122,7 @@ class Zooms:
         if count > len(factors):
             count, total = 0, np.zeros_like(self.image)
         for factor in factors[count:]:
-            effects.add_zoom(self.image, float(factor), total)
+            add_zoom(self.image, float(factor), total)
         self._sums[step] = len(factors), total
         return total
 
@@ -148,7 +152,7 @@ def zoom_blur(image: Rgb, parameters: ZoomBlur, rng: Rng, zooms: Zooms) -> Rgb:
     # Floating point adds the stop itself to some of these ranges; the data was made with it.
     factors = np.arange(1, parameters.stop, parameters.step)
     total = zooms.sum(factors, parameters.step)
-    return effects.average(zooms.image, total, len(factors) + 1)
+    return average(zooms.image, total, len(factors) + 1)
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,12 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from robustgen.imaging import effects
-from robustgen.imaging.arrays import UNITS, decode_jpeg, encode_jpeg, to_uint8, unit
-from robustgen.imaging.effects import Rng
+from robustgen.imaging.arrays import UNITS, to_uint8, unit
+from robustgen.imaging.colour import apply_table, change_hsv, channel_means
+from robustgen.imaging.elastic import displace, jittered_affine, smooth_field
+from robustgen.imaging.jpeg import decode_jpeg, encode_jpeg
 from robustgen.imaging.pixels import Rgb
+from robustgen.imaging.rng import Rng
 from robustgen.registry import corruption
 
 
@@ -25,11 +27,11 @@ class Contrast:
     Contrast,
     {224: (0.4, 0.3, 0.2, 0.1, 0.05), 299: 224, 64: 224, 32: (0.75, 0.5, 0.4, 0.3, 0.15)},
     random=False,
-    shares=effects.channel_means,
+    shares=channel_means,
 )
 def contrast(image: Rgb, parameters: Contrast, rng: Rng, means: npt.NDArray[np.float64]) -> Rgb:
     """Draw every value towards the mean of its channel."""
-    return effects.look_up(image, to_uint8((UNITS[:, None] - means) * parameters.factor + means))
+    return apply_table(image, to_uint8((UNITS[:, None] - means) * parameters.factor + means))
 
 
 @dataclass(frozen=True)
@@ -69,10 +71,10 @@ _ELASTIC_LARGE = ((2, 0.7, 0.1), (2, 0.08, 0.2), (0.05, 0.01, 0.02), (0.07, 0.01
 def elastic_transform(image: Rgb, parameters: ElasticTransform, rng: Rng) -> Rgb:
     """Stretch and contract small regions."""
     p = parameters
-    x = effects.jittered_affine(unit(image, np.float32), p.jitter, rng)
-    dx = effects.smooth_field(image.shape[:2], p.alpha, p.sigma, rng)
-    dy = effects.smooth_field(image.shape[:2], p.alpha, p.sigma, rng)
-    return effects.displace(x, dx, dy)
+    x = jittered_affine(unit(image, np.float32), p.jitter, rng)
+    dx = smooth_field(image.shape[:2], p.alpha, p.sigma, rng)
+    dy = smooth_field(image.shape[:2], p.alpha, p.sigma, rng)
+    return displace(x, dx, dy)
 
 
 @dataclass(frozen=True)
@@ -147,4 +149,4 @@ class Saturate:
 )
 def saturate(image: Rgb, parameters: Saturate, rng: Rng) -> Rgb:
     """Change the HSV saturation."""
-    return effects.change_hsv(image, parameters.gain, parameters.offset)
+    return change_hsv(image, parameters.gain, parameters.offset)

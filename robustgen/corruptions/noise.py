@@ -13,8 +13,8 @@ from scipy.special import ndtr, pdtr
 
 from robustgen.imaging.alias_sampling import AliasTable, alias_table, from_cumulative, resample
 from robustgen.imaging.arrays import to_uint8, unit
-from robustgen.imaging.effects import Rng
 from robustgen.imaging.pixels import Rgb
+from robustgen.imaging.rng import Rng
 from robustgen.registry import corruption
 
 _VALUES = np.arange(256)[:, None] / 255.0
@@ -29,7 +29,7 @@ class Noise:
 
 
 @lru_cache(maxsize=32)
-def gaussian_outcomes(sigma: float) -> AliasTable:
+def gaussian_alias_table(sigma: float) -> AliasTable:
     """Alias table of x + N(0, sigma), clipped and truncated."""
     return alias_table(from_cumulative(ndtr((_EDGES - _VALUES) / sigma)))
 
@@ -47,7 +47,7 @@ def gaussian_outcomes(sigma: float) -> AliasTable:
 def gaussian_noise(image: Rgb, parameters: Noise, rng: Rng) -> Rgb:
     """Add normal noise: x + N(0, sigma)."""
     if isinstance(rng, np.random.Generator):
-        return resample(image, gaussian_outcomes(parameters.sigma), rng)
+        return resample(image, gaussian_alias_table(parameters.sigma), rng)
     x = unit(image)
     return to_uint8(x + rng.normal(size=x.shape, scale=parameters.sigma))
 
@@ -60,7 +60,7 @@ class ShotNoise:
 
 
 @lru_cache(maxsize=32)
-def shot_outcomes(photons: float) -> AliasTable:
+def shot_alias_table(photons: float) -> AliasTable:
     """Alias table of Poisson(x * photons) / photons, clipped and truncated."""
     counts = np.arange(int(photons) + 1)
     results = to_uint8(counts / photons)
@@ -83,7 +83,7 @@ def shot_outcomes(photons: float) -> AliasTable:
 def shot_noise(image: Rgb, parameters: ShotNoise, rng: Rng) -> Rgb:
     """Count photons: Poisson(x * photons) / photons."""
     if isinstance(rng, np.random.Generator):
-        return resample(image, shot_outcomes(parameters.photons), rng)
+        return resample(image, shot_alias_table(parameters.photons), rng)
     return to_uint8(rng.poisson(unit(image) * parameters.photons) / float(parameters.photons))
 
 
@@ -95,7 +95,7 @@ class ImpulseNoise:
 
 
 @lru_cache(maxsize=32)
-def impulse_outcomes(amount: float) -> AliasTable:
+def impulse_alias_table(amount: float) -> AliasTable:
     """Alias table of salt and pepper of equal chance in `amount` of the values."""
     chances = np.eye(256) * (1 - amount)
     chances[:, 0] += amount / 2
@@ -116,14 +116,14 @@ def impulse_outcomes(amount: float) -> AliasTable:
 def impulse_noise(image: Rgb, parameters: ImpulseNoise, rng: Rng) -> Rgb:
     """Turn values of any channel to 0 or 255 (salt and pepper)."""
     if isinstance(rng, np.random.Generator):
-        return resample(image, impulse_outcomes(parameters.amount), rng)
+        return resample(image, impulse_alias_table(parameters.amount), rng)
     hit = rng.uniform(size=image.shape) <= parameters.amount
     salt = rng.uniform(size=image.shape) <= 0.5
     return np.where(hit, np.where(salt, np.uint8(255), np.uint8(0)), image)
 
 
 @lru_cache(maxsize=32)
-def speckle_outcomes(sigma: float) -> AliasTable:
+def speckle_alias_table(sigma: float) -> AliasTable:
     """Alias table of x + x * N(0, sigma), clipped and truncated; black stays black."""
     cumulative = np.ones((256, 255))
     cumulative[1:] = ndtr((_EDGES - _VALUES[1:]) / (_VALUES[1:] * sigma))
@@ -144,6 +144,6 @@ def speckle_outcomes(sigma: float) -> AliasTable:
 def speckle_noise(image: Rgb, parameters: Noise, rng: Rng) -> Rgb:
     """Add noise in proportion to brightness: x + x * N(0, sigma)."""
     if isinstance(rng, np.random.Generator):
-        return resample(image, speckle_outcomes(parameters.sigma), rng)
+        return resample(image, speckle_alias_table(parameters.sigma), rng)
     x = unit(image)
     return to_uint8(x + x * rng.normal(size=x.shape, scale=parameters.sigma))

@@ -4,10 +4,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from robustgen.imaging import effects
 from robustgen.imaging.arrays import to_uint8, unit
-from robustgen.imaging.effects import MotionEngine, Rng
+from robustgen.imaging.colour import change_hsv
+from robustgen.imaging.frost import blend, frost_crop
+from robustgen.imaging.haze import add_haze, draw_plasma
+from robustgen.imaging.motion import MotionEngine, blur_along_line
 from robustgen.imaging.pixels import Floats, Rgb
+from robustgen.imaging.rng import Rng
+from robustgen.imaging.snow import add_snow, draw_flakes, luma_of
+from robustgen.imaging.spatter import draw_drops, splash_mud, splash_water
 from robustgen.registry import corruption
 
 
@@ -30,7 +35,7 @@ class Snow:
 
 def _with_grey(image: Rgb) -> tuple[Floats, Floats]:
     x = unit(image, np.float32)
-    return x, effects.grey(x)
+    return x, luma_of(x)
 
 
 @corruption(
@@ -65,9 +70,9 @@ def _with_grey(image: Rgb) -> tuple[Floats, Floats]:
 def snow(image: Rgb, parameters: Snow, rng: Rng, pictures: tuple[Floats, Floats]) -> Rgb:
     """Let wind-blown snow fall on a whitened image."""
     p = parameters
-    flakes = effects.snow_layer(image.shape[:2], p.loc, p.scale, p.zoom, p.threshold, rng)
-    blown = effects.motion_blur(flakes, p.radius, p.sigma, rng.uniform(-135, -45), p.engine)
-    return effects.snowfall(*pictures, p.mix, blown)
+    flakes = draw_flakes(image.shape[:2], p.loc, p.scale, p.zoom, p.threshold, rng)
+    blown = blur_along_line(flakes, p.radius, p.sigma, rng.uniform(-135, -45), p.engine)
+    return add_snow(*pictures, p.mix, blown)
 
 
 @dataclass(frozen=True)
@@ -96,8 +101,8 @@ class Frost:
 def frost(image: Rgb, parameters: Frost, rng: Rng) -> Rgb:
     """Add a window of a photograph of frost."""
     p = parameters
-    crop = effects.frost_crop(image.shape[:2], p.shrink, p.directory, rng)
-    return effects.blend(image, p.image_weight, crop, p.frost_weight)
+    crop = frost_crop(image.shape[:2], p.shrink, p.directory, rng)
+    return blend(image, p.image_weight, crop, p.frost_weight)
 
 
 @dataclass(frozen=True)
@@ -120,8 +125,8 @@ class Fog:
 )
 def fog(image: Rgb, parameters: Fog, rng: Rng) -> Rgb:
     """Add a plasma fractal and scale back to the image's own maximum."""
-    haze = effects.plasma(image.shape[:2], parameters.decay, rng)
-    return effects.veil(image, haze, parameters.strength)
+    haze = draw_plasma(image.shape[:2], parameters.decay, rng)
+    return add_haze(image, haze, parameters.strength)
 
 
 @dataclass(frozen=True)
@@ -139,7 +144,7 @@ class Brightness:
 )
 def brightness(image: Rgb, parameters: Brightness, rng: Rng) -> Rgb:
     """Raise the HSV value."""
-    return effects.change_hsv(image, value_offset=parameters.added)
+    return change_hsv(image, value_offset=parameters.added)
 
 
 @dataclass(frozen=True)
@@ -193,7 +198,7 @@ def spatter(image: Rgb, parameters: Spatter, rng: Rng) -> Rgb:
     """Splash water or mud on the lens."""
     p = parameters
     x = unit(image, np.float32)
-    layer = effects.drops(image.shape[:2], p.loc, p.scale, p.sigma, p.threshold, rng)
+    layer = draw_drops(image.shape[:2], p.loc, p.scale, p.sigma, p.threshold, rng)
     if p.mud:
-        return to_uint8(effects.muddy(x, layer > p.threshold, p.strength))
-    return to_uint8(effects.wet(x, layer, p.strength))
+        return to_uint8(splash_mud(x, layer > p.threshold, p.strength))
+    return to_uint8(splash_water(x, layer, p.strength))

@@ -10,7 +10,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from robustgen.errors import OutputError
-from robustgen.imaging.arrays import encode_jpeg
+from robustgen.imaging.jpeg import encode_jpeg
 from robustgen.imaging.pixels import Rgb
 
 

@@ -5,7 +5,7 @@ from typing import Final
 
 import numpy as np
 
-from robustgen.imaging.arrays import centre_crop, resize_shorter
+from robustgen.imaging.geometry import centre_crop, resize_shorter
 from robustgen.imaging.pixels import Rgb
 
 SHARE: Final = 0.875

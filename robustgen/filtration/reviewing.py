@@ -9,7 +9,7 @@ from typing import Final
 
 from robustgen.display import html
 from robustgen.errors import ConfigError
-from robustgen.imaging.arrays import resize
+from robustgen.imaging.geometry import resize
 from robustgen.imaging.pixels import Rgb
 from robustgen.output.files import write_whole
 

@@ -21,7 +21,9 @@ from robustgen.errors import ConfigError, ImageError, OutputError, SourceError
 from robustgen.generation.config import Choices, Config, Video
 from robustgen.generation.recipes import BenchmarkRecipe, Recipe
 from robustgen.generation.versions import that_decide_bytes
-from robustgen.imaging import effects, video
+from robustgen.imaging import video
+from robustgen.imaging.frost import check_frost
+from robustgen.imaging.motion import check_imagemagick
 from robustgen.output.files import ERRORS, FRAMES, MANIFEST, STATE, SUMS
 from robustgen.output.writers import Arrays, JpegTree, Mp4Tree, PngFrames, Sink
 from robustgen.sources import Source, open_source
@@ -281,9 +283,9 @@ def _check_ingredients(arms: tuple[Arm, ...], config: Config) -> None:
     """Find out now, not at the first image, whether what is not our own is there."""
     names = {arm.name for arm in arms}
     if "frost" in names:
-        effects.check_frost(config.frost_dir)
+        check_frost(config.frost_dir)
     if config.motion_blur == "imagemagick" and names & {"motion_blur", "snow"}:
-        effects.check_imagemagick()
+        check_imagemagick()
 
 
 def _try_out(config: Config) -> None:

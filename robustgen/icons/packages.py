@@ -15,8 +15,8 @@ from typing import Any, Final
 from PIL import Image, UnidentifiedImageError
 
 from robustgen.errors import ImageError, SourceError
-from robustgen.imaging.arrays import MOST_PIXELS
 from robustgen.imaging.decode import reason_of
+from robustgen.imaging.geometry import MOST_PIXELS
 
 SUFFIXES = (".png", ".webp")
 AS_SUPPLIED = "as supplied"

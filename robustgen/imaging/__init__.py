@@ -1,1 +1,1 @@
-"""Arrays of pixels and what is done to them: decoding, geometry, kernels, effects, video, similarity."""
+"""Arrays of pixels and what is done to them: decoding, geometry, kernels, an effect a module, video."""

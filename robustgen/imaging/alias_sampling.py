@@ -1,9 +1,9 @@
-"""Noise as a draw from 256 outcomes.
+"""Noise as a draw from a table: Walker's alias method over the 256 values of a pixel.
 
 Independent noise turns a pixel value v into a random value w whose distribution
 depends on v alone. So instead of drawing a normal or Poisson deviate per value
 and rounding it off, the chance of every w is written down once per v, and one
-32-bit draw picks among them: Walker's alias method, exact to 2**-32 per outcome.
+32-bit draw picks among them: Walker's alias method, exact to 2**-32 per value.
 """
 
 from typing import Any

@@ -60,7 +60,7 @@ def alias_rows(filling, table):
 
 @compiled
 def resample(image, table, bits, out):
-    """Replace each value v of `image` (uint8, flat) by an outcome drawn from row v of an alias table.
+    """Replace each value v of `image` (uint8, flat) by one drawn from row v of an alias table.
 
     `table` (256, 256) holds in its upper 24 bits the chance to stay on the column that the lower 8 of
     `bits` (uint32, flat) choose, and in its lower 8 the alias taken otherwise.
@@ -322,7 +322,7 @@ def blend(image, weight, other, other_weight, out):
 
 
 @compiled
-def veil(image, units, haze, strength, brightest, out):
+def add_haze(image, units, haze, strength, brightest, out):
     """(x + strength * haze) * brightest / (brightest + strength) of `image` (uint8, (N, 3)), `haze` (N).
 
     x is the entry in `units` (256) of each value.

@@ -4,10 +4,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from robustgen.imaging import effects
-from robustgen.imaging.arrays import affine, gaussian, to_uint8, unit
-from robustgen.imaging.effects import MotionEngine, Rng
+from robustgen.imaging.arrays import to_uint8, unit
+from robustgen.imaging.gaussian import gaussian
+from robustgen.imaging.geometry import affine
+from robustgen.imaging.motion import MotionEngine, blur_along_line
 from robustgen.imaging.pixels import Rgb
+from robustgen.imaging.rng import Rng
+from robustgen.imaging.zoom import average
 from robustgen.registry import perturbation
 
 FRAMES = 31
@@ -37,7 +40,7 @@ def motion_blur(image: Rgb, parameters: MotionBlur, rng: Rng) -> Rgb:
     """Turn the direction in which the camera moves."""
     p = parameters
     angles = [p.step * (i - p.origin) for i in range(p.frames)]
-    return np.stack([effects.motion_blur(image, p.radius, p.sigma, angle, p.engine) for angle in angles])
+    return np.stack([blur_along_line(image, p.radius, p.sigma, angle, p.engine) for angle in angles])
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,7 @@ def zoom_blur(image: Rgb, parameters: ZoomBlur, rng: Rng) -> Rgb:
     frames = [image]
     for i in range(1, FRAMES):
         zoomed = unit(affine(image, scale=1 + parameters.step * i), np.float32)
-        frames.append(effects.average(zoomed, total, i + 1))
+        frames.append(average(zoomed, total, i + 1))
         total += zoomed
     return np.stack(frames)
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from robustgen.imaging.arrays import affine, perspective
-from robustgen.imaging.effects import Rng
+from robustgen.imaging.geometry import affine, perspective
 from robustgen.imaging.pixels import Rgb
+from robustgen.imaging.rng import Rng
 from robustgen.registry import Stage, perturbation
 
 FRAMES = 31

@@ -4,11 +4,17 @@ from collections.abc import Callable
 
 import numpy as np
 
-from robustgen.corruptions.noise import Noise, ShotNoise, gaussian_outcomes, shot_outcomes, speckle_outcomes
+from robustgen.corruptions.noise import (
+    Noise,
+    ShotNoise,
+    gaussian_alias_table,
+    shot_alias_table,
+    speckle_alias_table,
+)
 from robustgen.imaging.alias_sampling import AliasTable, resample
 from robustgen.imaging.arrays import to_uint8, unit
-from robustgen.imaging.effects import Rng
 from robustgen.imaging.pixels import Rgb
+from robustgen.imaging.rng import Rng
 from robustgen.registry import perturbation
 
 FRAMES = 31
@@ -37,7 +43,7 @@ def _resampled(image: Rgb, table: AliasTable, rng: np.random.Generator) -> Rgb:
 def gaussian_noise(image: Rgb, parameters: Noise, rng: Rng) -> Rgb:
     """Add normal noise: x + N(0, sigma)."""
     if isinstance(rng, np.random.Generator):
-        return _resampled(image, gaussian_outcomes(parameters.sigma), rng)
+        return _resampled(image, gaussian_alias_table(parameters.sigma), rng)
     x = unit(image, np.float32)
     sigma = np.float32(parameters.sigma)
     return _sequence(image, lambda: to_uint8(x + sigma * rng.normal(size=x.shape).astype(np.float32)))
@@ -52,7 +58,7 @@ def gaussian_noise(image: Rgb, parameters: Noise, rng: Rng) -> Rgb:
 def shot_noise(image: Rgb, parameters: ShotNoise, rng: Rng) -> Rgb:
     """Count photons: Poisson(x * photons) / photons."""
     if isinstance(rng, np.random.Generator):
-        return _resampled(image, shot_outcomes(parameters.photons), rng)
+        return _resampled(image, shot_alias_table(parameters.photons), rng)
     expected = unit(image) * parameters.photons
     return _sequence(image, lambda: to_uint8(rng.poisson(expected) / float(parameters.photons)))
 
@@ -67,6 +73,6 @@ def shot_noise(image: Rgb, parameters: ShotNoise, rng: Rng) -> Rgb:
 def speckle_noise(image: Rgb, parameters: Noise, rng: Rng) -> Rgb:
     """Add noise in proportion to brightness: x + x * N(0, sigma)."""
     if isinstance(rng, np.random.Generator):
-        return _resampled(image, speckle_outcomes(parameters.sigma), rng)
+        return _resampled(image, speckle_alias_table(parameters.sigma), rng)
     x = unit(image)
     return _sequence(image, lambda: to_uint8(x + x * rng.normal(size=x.shape, scale=parameters.sigma)))

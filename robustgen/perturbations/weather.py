@@ -4,10 +4,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from robustgen.imaging import effects
 from robustgen.imaging.arrays import to_uint8, unit
-from robustgen.imaging.effects import MotionEngine, Rng
+from robustgen.imaging.colour import change_hsv
+from robustgen.imaging.motion import MotionEngine, blur_along_line
 from robustgen.imaging.pixels import Floats, Rgb
+from robustgen.imaging.rng import Rng
+from robustgen.imaging.snow import add_snow, draw_flakes, luma_of
+from robustgen.imaging.spatter import draw_drops, splash_water
 from robustgen.registry import perturbation
 
 FRAMES = 31
@@ -40,12 +43,12 @@ class Snow:
 def snow(image: Rgb, parameters: Snow, rng: Rng) -> Rgb:
     """Turn the wind in which the same flakes fall."""
     p, x = parameters, unit(image)
-    luma = effects.grey(x)
-    flakes = effects.snow_layer(image.shape[:2], p.loc, p.scale, p.zoom, p.threshold, rng)
+    luma = luma_of(x)
+    flakes = draw_flakes(image.shape[:2], p.loc, p.scale, p.zoom, p.threshold, rng)
 
     def frame(angle: float) -> Rgb:
-        blown = effects.motion_blur(flakes, p.radius, p.sigma, angle, p.engine)
-        return effects.snowfall(x, luma, p.mix, blown)
+        blown = blur_along_line(flakes, p.radius, p.sigma, angle, p.engine)
+        return add_snow(x, luma, p.mix, blown)
 
     return np.stack([frame(4 * i - 150) for i in range(FRAMES)])
 
@@ -61,7 +64,7 @@ class Brightness:
 def brightness(image: Rgb, parameters: Brightness, rng: Rng) -> Rgb:
     """Raise the HSV value from dark to bright."""
     steps = [(i - 15) * parameters.percent / 100 for i in range(FRAMES)]
-    return np.stack([effects.change_hsv(image, value_offset=step) for step in steps])
+    return np.stack([change_hsv(image, value_offset=step) for step in steps])
 
 
 @dataclass(frozen=True)
@@ -93,10 +96,10 @@ _SLOW, _FAST = (0.05, 0.1, 0.15, 0.7), (0.2, 0.8)
 def spatter(image: Rgb, parameters: Spatter, rng: Rng) -> Rgb:
     """Let drops of water run down the lens."""
     p, x = parameters, unit(image, np.float32)
-    layer = effects.drops(image.shape[:2], p.loc, p.scale, p.sigma, p.threshold, rng)
+    layer = draw_drops(image.shape[:2], p.loc, p.scale, p.sigma, p.threshold, rng)
     frames = []
     for _ in range(FRAMES):
-        frames.append(to_uint8(effects.wet(x, layer, p.strength)))
+        frames.append(to_uint8(splash_water(x, layer, p.strength)))
         layer = _dripped(layer, p.drip)
     return np.stack(frames)
 

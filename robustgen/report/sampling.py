@@ -18,7 +18,7 @@ from robustgen.datasets import Dataset, Tree
 from robustgen.display.sheets import fitted
 from robustgen.errors import ImageError, SourceError
 from robustgen.imaging import decode, video
-from robustgen.imaging.arrays import centre_crop
+from robustgen.imaging.geometry import centre_crop
 from robustgen.imaging.pixels import Rgb
 from robustgen.imaging.similarity import WINDOW, Reference
 from robustgen.output.files import SUMS

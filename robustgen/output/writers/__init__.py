@@ -21,7 +21,7 @@ from PIL import Image
 from robustgen.benchmark import Arm
 from robustgen.errors import ArgumentError, ImageError
 from robustgen.imaging import video
-from robustgen.imaging.arrays import encode_jpeg
+from robustgen.imaging.jpeg import encode_jpeg
 from robustgen.imaging.pixels import Rgb
 from robustgen.output.files import STATE, Written, file_digest, rename, temporary_folder, write_whole
 

@@ -1,0 +1,60 @@
+"""Elastic deformation: a random affine map, smooth displacements, and sampling along them."""
+
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+import scipy.fft
+
+from robustgen.imaging import kernels
+from robustgen.imaging.gaussian import gaussian, gaussian_weights
+from robustgen.imaging.opencv import cv2
+from robustgen.imaging.pixels import Floats, Rgb
+from robustgen.imaging.rng import Rng
+
+# Above this radius the cosine transform is the faster one (scripts/bench.py --only elastic_transform).
+_LONGEST_KERNEL = 30
+
+
+def jittered_affine(image: Floats, jitter: float, rng: Rng) -> Floats:
+    """Map three points around the centre of `image` (H, W, 3) to themselves plus uniform(-jitter, jitter)."""
+    size = np.array(image.shape[:2])
+    centre, reach = size // 2, min(image.shape[:2]) // 3
+    corners = [centre + reach, [centre[0] + reach, centre[1] - reach], centre - reach]
+    anchors = np.array(corners, dtype=np.float32)
+    moved = anchors + rng.uniform(-jitter, jitter, size=anchors.shape).astype(np.float32)
+    matrix = cv2.getAffineTransform(anchors, moved)
+    size_xy = image.shape[1], image.shape[0]
+    return np.asarray(cv2.warpAffine(image, matrix, size_xy, borderMode=cv2.BORDER_REFLECT_101))
+
+
+def smooth_field(shape: tuple[int, int], alpha: float, sigma: float, rng: Rng) -> npt.NDArray[np.float32]:
+    """`alpha` times Gaussian-smoothed uniform(-1, 1) noise of `shape`, borders reflected, cut at 3 sigma."""
+    field: Floats = rng.uniform(-1, 1, size=shape)
+    if sigma:
+        weights = gaussian_weights(float(sigma), 3.0)
+        direct = weights.size <= _LONGEST_KERNEL
+        field = gaussian(field, sigma, 3.0, "reflect") if direct else _cosine_filter(field, weights)
+    return (alpha * field).astype(np.float32)
+
+
+def _cosine_filter(field: Floats, weights: npt.NDArray[np.float64]) -> Floats:
+    """Filter with a symmetric kernel under reflecting borders, where it is a product in the cosine domain."""
+    rows, columns = (_transfer(side, weights.tobytes()) for side in field.shape)
+    spectrum = scipy.fft.dctn(field) * rows[:, None] * columns[None, :]
+    return np.asarray(scipy.fft.idctn(spectrum))
+
+
+@lru_cache(maxsize=64)
+def _transfer(side: int, packed_weights: bytes) -> npt.NDArray[np.float64]:
+    """What the kernel multiplies each cosine of a line of `side` samples by."""
+    weights = np.frombuffer(packed_weights)
+    phases = np.cos(np.pi / side * np.arange(side)[:, None] * np.arange(1, weights.size)[None, :])
+    return np.asarray(weights[0] + 2 * phases @ weights[1:])
+
+
+def displace(image: Floats, dx: npt.NDArray[np.float32], dy: npt.NDArray[np.float32]) -> Rgb:
+    """Sample a unit `image` (H, W, 3) bilinearly at (row + dy, column + dx), borders reflected, as uint8."""
+    out = np.empty(image.shape, np.uint8)
+    kernels.displace(image, dx, dy, out)
+    return out

@@ -1,0 +1,111 @@
+"""Resizing, cropping, and affine and perspective maps."""
+
+import math
+
+import numpy as np
+from PIL import Image
+
+from robustgen.errors import ImageError
+from robustgen.imaging import kernels
+from robustgen.imaging.opencv import cv2
+from robustgen.imaging.pixels import Rgb
+
+SMALLEST_SIDE = 32
+# Resizing an extremely long image by its shorter side would ask for gigabytes.
+MOST_PIXELS = 100_000_000
+
+
+def resize(image: Rgb, width: int, height: int, filter: Image.Resampling = Image.Resampling.BILINEAR) -> Rgb:
+    """Resize with Pillow, by default bilinearly with antialiasing, as torchvision did."""
+    if (height, width) == image.shape[:2]:
+        return image
+    return np.array(Image.fromarray(image).resize((width, height), filter))
+
+
+def resize_shorter(image: Rgb, side: int) -> Rgb:
+    """Resize so that the shorter side is `side` and the longer one int(side * long / short)."""
+    height, width = image.shape[:2]
+    longer = int(side * max(height, width) / min(height, width))
+    if longer * side > MOST_PIXELS:
+        raise ImageError(f"too elongated to resize: {width} x {height} pixels")
+    return resize(image, side, longer) if height > width else resize(image, longer, side)
+
+
+def centre_crop(image: Rgb, width: int, height: int) -> Rgb:
+    """Cut the central `width` x `height` pixels, offsets rounded half to even as Python rounds.
+
+    Raises
+    ------
+    ImageError
+        The image is smaller than the crop.
+    """
+    rows, columns = image.shape[:2]
+    if rows < height or columns < width or not height or not width:
+        raise ImageError(f"too small to crop: {columns} x {rows} pixels, {width} x {height} needed")
+    top, left = round((rows - height) / 2.0), round((columns - width) / 2.0)
+    return np.ascontiguousarray(image[top : top + height, left : left + width])
+
+
+def affine(
+    image: Rgb,
+    *,
+    angle: float = 0.0,
+    shift: tuple[float, float] = (0.0, 0.0),
+    scale: float = 1.0,
+    shear: float = 0.0,
+    filter: Image.Resampling = Image.Resampling.BILINEAR,
+) -> Rgb:
+    """Rotate, shift, scale and shear about the centre; outside is black, the size stays.
+
+    Parameters
+    ----------
+    image : uint8 ndarray of shape (H, W, 3)
+    angle, shear : float
+        Degrees, clockwise.
+    shift : (float, float)
+        Pixels to the right and down.
+    scale : float
+        Magnification.
+    filter : Pillow resampling filter
+    """
+    height, width = image.shape[:2]
+    # torchvision 0.2.1, with which ImageNet-P was made, put the centre half a pixel off.
+    centre_x, centre_y = width * 0.5 + 0.5, height * 0.5 + 0.5
+    a, s, z = math.radians(angle), math.radians(shear), 1.0 / scale
+    d = math.cos(a + s) * math.cos(a) + math.sin(a + s) * math.sin(a)
+    xx, xy = z / d * math.cos(a + s), z / d * math.sin(a + s)
+    yx, yy = z / d * -math.sin(a), z / d * math.cos(a)
+    to_x, to_y = -centre_x - shift[0], -centre_y - shift[1]
+    coefficients = (xx, xy, xx * to_x + xy * to_y + centre_x, yx, yy, yx * to_x + yy * to_y + centre_y)
+    if filter is Image.Resampling.BILINEAR:
+        out = np.empty_like(image)
+        kernels.sample_affine(image, coefficients, out)
+        return out
+    transformed = Image.fromarray(image).transform(
+        (width, height), Image.Transform.AFFINE, coefficients, resample=filter
+    )
+    return np.asarray(transformed)
+
+
+def perspective(image: Rgb, phi: float, theta: float) -> Rgb:
+    """View the plane of `image` tilted; outside is black, the size stays.
+
+    Parameters
+    ----------
+    image : uint8 ndarray of shape (H, W, 3)
+    phi, theta : float
+        Degrees about the vertical and the horizontal axis.
+    """
+    height, width = image.shape[:2]
+    focal = np.hypot(width, height)
+    p, t = np.deg2rad(phi), np.deg2rad(theta)
+    lift = np.array([[1, 0, -width / 2], [0, 1, -height / 2], [0, 0, 1], [0, 0, 1]])
+    about_x = np.eye(4)
+    about_x[1:3, 1:3] = [[np.cos(t), -np.sin(t)], [np.sin(t), np.cos(t)]]
+    about_y = np.eye(4)
+    about_y[0:3:2, 0:3:2] = [[np.cos(p), -np.sin(p)], [np.sin(p), np.cos(p)]]
+    away = np.eye(4)
+    away[2, 3] = focal
+    project = np.array([[focal, 0, width / 2, 0], [0, focal, height / 2, 0], [0, 0, 1, 0]])
+    matrix = project @ (away @ about_x @ about_y) @ lift
+    return np.asarray(cv2.warpPerspective(image, matrix, (width, height)))

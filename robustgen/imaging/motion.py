@@ -1,0 +1,91 @@
+"""Motion blur along a line, as ImageMagick computes it, in our own loop or by the library itself."""
+
+import math
+from functools import lru_cache
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from robustgen.errors import MissingDependencyError
+from robustgen.imaging import kernels
+from robustgen.imaging.pixels import Rgb
+
+MotionEngine = Literal["exact", "imagemagick"]
+
+
+@lru_cache(maxsize=256)
+def _motion_weights(radius: float, sigma: float) -> npt.NDArray[np.float64]:
+    """One-sided Gaussian of ImageMagick's motion blur: 2 ceil(radius) + 1 weights that sum to 1."""
+    width = 2 * math.ceil(radius) + 1
+    weights = np.exp(-(np.arange(width, dtype=np.float64) ** 2) / (2 * sigma * sigma))
+    weights /= weights.sum()
+    return weights
+
+
+def _motion_offsets(width: int, angle: float) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """Row and column offsets of the `width` samples along `angle` (degrees)."""
+    direction_x, direction_y = width * math.sin(math.radians(angle)), width * math.cos(math.radians(angle))
+    length = math.hypot(direction_x, direction_y)
+    steps = np.arange(width)
+    columns = np.ceil(steps * direction_y / length - 0.5).astype(np.intp)
+    rows = np.ceil(steps * direction_x / length - 0.5).astype(np.intp)
+    return rows, columns
+
+
+def blur_along_line(
+    image: Rgb, radius: float, sigma: float, angle: float, engine: MotionEngine = "exact"
+) -> Rgb:
+    """Blur along a line, as ImageMagick 6.9 (Q16) does.
+
+    Parameters
+    ----------
+    image : uint8 ndarray of shape (H, W, 3) or (H, W)
+    radius, sigma : float
+        Pixels; the one-sided kernel has 2 ceil(radius) + 1 samples.
+    angle : float
+        Degrees.
+    engine : {"exact", "imagemagick"}
+        Our own loop or the library itself, through wand: the same pixels.
+
+    Returns
+    -------
+    uint8 ndarray of the shape of `image`
+    """
+    if engine == "imagemagick":
+        return _blur_with_imagemagick(image, radius, sigma, angle)
+    weights = _motion_weights(radius, sigma)
+    rows, columns = _motion_offsets(weights.size, angle)
+    height, width = image.shape[:2]
+    # Both run from 0 in one direction.
+    down, right = int(rows[-1]), int(columns[-1])
+    above, left = max(-down, 0), max(-right, 0)
+    channels = image.size // (height * width)
+    size = height + abs(down), (width + abs(right)) * channels
+    padded = np.empty(size, np.float32)
+    kernels.extend(image.reshape(height, -1), channels, above, left, False, np.float32(257), padded)
+    out = np.empty((height, width * channels), np.uint8)
+    kernels.motion_rows(padded, weights, rows + above, (columns + left) * channels, out)
+    return out.reshape(image.shape)
+
+
+def check_imagemagick() -> Any:
+    """Return wand's image class, or raise a MissingDependencyError that says how to install it."""
+    try:
+        from wand.image import Image as WandImage
+    except ImportError as error:
+        raise MissingDependencyError(
+            "motion_blur: imagemagick needs wand and ImageMagick 6.9: pip install 'robustgen[imagemagick]' "
+            "and apt-get install libmagickwand-6.q16-6"
+        ) from error
+    return WandImage
+
+
+def _blur_with_imagemagick(image: Rgb, radius: float, sigma: float, angle: float) -> Rgb:
+    colours = image if image.ndim == 3 else np.repeat(image[:, :, None], 3, axis=2)
+    with check_imagemagick().from_array(colours, channel_map="RGB") as picture:
+        picture.motion_blur(radius=radius, sigma=sigma, angle=angle)
+        # At 16 bit a division by 257 is what the scripts' PNG round trip amounted to.
+        exported = picture.export_pixels(channel_map="RGB", storage="short")
+    blurred = (np.array(exported, np.uint16) // 257).astype(np.uint8).reshape(colours.shape)
+    return blurred if image.ndim == 3 else np.ascontiguousarray(blurred[:, :, 0])

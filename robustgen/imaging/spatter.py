@@ -1,0 +1,47 @@
+"""Drops of water and mud on the lens."""
+
+import numpy as np
+import numpy.typing as npt
+
+from robustgen.imaging.gaussian import gaussian
+from robustgen.imaging.opencv import cv2
+from robustgen.imaging.pixels import Floats
+from robustgen.imaging.rng import Rng
+
+# The scripts passed RGB through OpenCV's BGR helpers unchanged, so 175 and 63 land on red.
+_WATER = np.array([175 / 255, 238 / 255, 238 / 255], np.float32)
+_MUD = np.array([63 / 255, 42 / 255, 20 / 255], np.float32)
+_EMBOSS = np.array([[-2, -1, 0], [-1, 1, 1], [0, 1, 2]], np.float32)
+
+
+def draw_drops(
+    shape: tuple[int, int], loc: float, scale: float, sigma: float, threshold: float, rng: Rng
+) -> Floats:
+    """Smoothed noise, cut off under `threshold`: where drops lie, float64 of `shape` (H, W)."""
+    layer = gaussian(rng.normal(size=shape, loc=loc, scale=scale), sigma)
+    layer[layer < threshold] = 0
+    return layer
+
+
+def splash_water(image: Floats, layer: Floats, strength: float) -> Floats:
+    """Let drops of a cut-off `layer` (H, W) catch the light on a float32 unit `image` (H, W, 3)."""
+    grey = (layer * 255).astype(np.uint8)
+    distance = cv2.distanceTransform(255 - cv2.Canny(grey, 50, 150), cv2.DIST_L2, 5)
+    _, distance = cv2.threshold(distance, 20, 20, cv2.THRESH_TRUNC)
+    relief = cv2.equalizeHist(cv2.blur(distance, (3, 3)).astype(np.uint8))
+    relief = cv2.blur(cv2.filter2D(relief, cv2.CV_8U, _EMBOSS), (3, 3)).astype(np.float32)
+    light = grey * relief
+    brightest = light.max()
+    # The scripts divided 0 by 0 where no drop was left; here that means no water.
+    if brightest == 0:
+        return image
+    light = light / brightest * np.float32(strength)
+    splashed: Floats = image + light[:, :, None] * _WATER
+    return splashed
+
+
+def splash_mud(image: Floats, spots: npt.NDArray[np.bool_], strength: float) -> Floats:
+    """Cover a float32 unit `image` (H, W, 3) with mud on the softened `spots` (H, W)."""
+    cover = gaussian(spots.astype(np.float32), strength)
+    cover[cover < 0.8] = 0
+    return image * (1 - cover[:, :, None]) + _MUD * cover[:, :, None]
