@@ -286,8 +286,8 @@ def test_only_a_few_images_of_a_large_set_are_read(tmp_path, monkeypatch):
         for i in range(1, 400):
             os.link(folder / "0.JPEG", folder / f"{i}.JPEG")
     read = []
-    decode = sampling.sources.decode
-    monkeypatch.setattr(sampling.sources, "decode", lambda path: read.append(path) or decode(path))
+    decode = sampling.decode.decode
+    monkeypatch.setattr(sampling.decode, "decode", lambda path: read.append(path) or decode(path))
     assert summarise(root).sample.total == 400
     assert len(set(read)) <= 5 * 16 + 1 < 400
 

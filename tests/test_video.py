@@ -143,7 +143,7 @@ def test_frames_are_left_alone():
 DIGEST = """
 import hashlib, sys
 import numpy as np
-from robustgen.video import Encoding, encode
+from robustgen.imaging.video import Encoding, encode
 frames = np.load(sys.argv[1])
 for encoding in (Encoding(), Encoding(crf=None, tune="grain")):
     print(hashlib.sha256(encode(frames, encoding)).hexdigest())
