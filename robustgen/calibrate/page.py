@@ -11,6 +11,7 @@ from robustgen.calibrate.matching import TOLERANCE, Match, Proposal
 from robustgen.calibrate.strengths import Calibration, Strength
 from robustgen.display import html
 from robustgen.display.charts import COLOURS, chart
+from robustgen.display.text import format_count
 from robustgen.registry import CATEGORIES
 
 _RULE = "the 2018 draft's rule: about 0.9 at severity 1, for most corruptions about 0.5 at severity 5"
@@ -23,7 +24,7 @@ def as_text(calibration: Calibration) -> str:
         by_name.setdefault(each.arm.name, []).append(each)
     levels = sorted({each.arm.level for each in calibration.strengths})
     width = max(map(len, by_name))
-    images = html.counted(calibration.images, "image")
+    images = format_count(calibration.images, "image")
     lines = [f"MS-SSIM, mean over {images} ({html.plain(calibration.about)})", ""]
     lines.append(" " * width + "".join(f"{level:8d}" for level in levels))
     lines += [f"{name:{width}s}" + "".join(f"{s.mean:8.3f}" for s in row) for name, row in by_name.items()]
@@ -101,7 +102,7 @@ def _about(proposal: Proposal) -> list[str]:
     counted = f"{len(proposal.matches) - len(missed)} of {len(proposal.matches)} targets reached"
     return [
         f"Constants for images of {proposal.size} x {proposal.size} pixels.",
-        f"MS-SSIM ({proposal.scales} scales), mean over {html.counted(proposal.images, 'image')} of "
+        f"MS-SSIM ({proposal.scales} scales), mean over {format_count(proposal.images, 'image')} of "
         f"{html.plain(proposal.dataset)}, seed {proposal.seed}:",
         "target at 224 pixels with the published constants, and what these reach at the new size.",
         f"{counted}, to within {TOLERANCE} or, where images are corrupted at random, one standard error.",

@@ -1,34 +1,23 @@
-"""The command line: each command reads its flags, calls one function, and prints what came of it.
+"""The command line: each command reads its flags, calls one function, and prints the result.
+
+`app` is the application, `options` the options that commands share, `execution` what every command
+that makes a set does with its plan; each other module holds a command or a family of commands.
 
 Commands import what they use inside: ``robustgen --help`` is not to wait for OpenCV and numba.
 """
 
-from robustgen.cli import (
-    augmenting,
-    checking,
-    comparing,
-    filtering,
-    icons,
-    making,
-    preprocess,
-    preview,
-    reporting,
-    scoring,
-    subtypes,
-)
-from robustgen.cli.group import main
+from importlib import import_module
 
-__all__ = [
-    "augmenting",
-    "checking",
-    "comparing",
-    "filtering",
-    "icons",
-    "main",
-    "making",
-    "preprocess",
-    "preview",
-    "reporting",
-    "scoring",
-    "subtypes",
-]
+from robustgen.cli.app import main
+
+__all__ = ["main"]
+
+# The help lists the commands of each section in this order.
+_MODULES = (
+    *("make", "verify", "list"),
+    *("preview", "report", "compare", "calibrate"),
+    *("predict", "score"),
+    *("augmix", "filter", "icons", "subtypes", "preprocess"),
+)
+for _module in _MODULES:
+    import_module(f"{__name__}.{_module}")

@@ -1,24 +1,21 @@
-"""make-icons."""
+"""make-icons: the same classes in several styles."""
 
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from robustgen.cli.group import counted, in_bytes, in_time, main, shown
-from robustgen.cli.making import carry_out, run_options, taken_execution
+from robustgen.cli.app import Section, command
+from robustgen.cli.execution import take_execution
+from robustgen.cli.options import output_option, run_options
+from robustgen.display.text import format_count, format_path, format_size, format_time
 from robustgen.errors import ConfigError
 
 if TYPE_CHECKING:
     from robustgen.icons.making import IconPlan
 
-_FOREIGN = (
-    *("--dataset", "--config", "--source", "--labels", "--edition", "--seed", "--limit", "--subset"),
-    *("--scale", "--frost-dir", "--motion-blur", "--shard", "--backend", "--scheduler"),
-)
 
-
-@main.command("make-icons")
+@command("make-icons", Section.FAMILY)
 @click.option("--style", multiple=True, required=True, metavar="NAME=DIR", help="A style's pictures; repeat.")
 @click.option("--licence", multiple=True, metavar="NAME=TEXT", help="The licence of a style's pictures.")
 @click.option("--size", type=int, help="Width and height in pixels; default 64.")
@@ -26,27 +23,28 @@ _FOREIGN = (
 @click.option("--classes", metavar="FILE", help="Your own YAML file of classes.")
 @click.option("--per-class", metavar="N", help="At most N emoji of a class, or all; default 40.")
 @click.option("--skin-tones/--no-skin-tones", default=None, help="Whether to take variants of skin tone.")
-@run_options(without=_FOREIGN)
+@output_option
+@run_options
 def make_icons(**flags: Any) -> None:
-    """Write icons of several styles, by class, in the manner of Icons-50."""
-    execution = taken_execution(flags)
-    flags |= {name: _pairs(name, flags[name]) for name in ("style", "licence")}
+    """Write icons of several styles, as Icons-50."""
+    execution = take_execution(flags)
+    flags |= {name: _read_pairs(name, flags[name]) for name in ("style", "licence")}
     from robustgen.generation import config
     from robustgen.icons import making
 
     planned = making.plan_icons(config.load(None, flags, making.IconChoices))
-    if execution["dry_run"]:
+    if execution.dry_run:
         _show_styles(planned)
         _show_classes(planned)
         return
     try:
-        carry_out(planned, **execution)
+        execution.carry_out(planned)
     except SystemExit:  # how a run ends that came to its end
         _show_styles(planned)
         raise
 
 
-def _pairs(flag: str, texts: tuple[str, ...]) -> dict[str, str] | None:
+def _read_pairs(flag: str, texts: tuple[str, ...]) -> dict[str, str] | None:
     pairs: dict[str, str] = {}
     for text in texts:
         name, sign, value = text.partition("=")
@@ -61,10 +59,12 @@ def _show_styles(plan: "IconPlan") -> None:
     made = Counter(plan.style_of().values())
     duplicates = Counter(plan.style(key) for key in plan.duplicates())
     for style in plan.styles:
-        package = f"{style.package} {style.version or ''}".strip() if style.package else shown(style.root)
+        package = (
+            f"{style.package} {style.version or ''}".strip() if style.package else format_path(style.root)
+        )
         parts = [
-            counted(made[style.name], "icon"),
-            counted(duplicates[style.name], "duplicate"),
+            format_count(made[style.name], "icon"),
+            format_count(duplicates[style.name], "duplicate"),
             f"{len(plan.choice.lacking[style.name])} emoji lacking",
         ]
         click.echo(f"{style.name:10} {package} ({style.licence}): {', '.join(parts)}")
@@ -80,5 +80,5 @@ def _show_classes(plan: "IconPlan") -> None:
         columns = [f"{counts.get(style, 0):{len(style)}}" for style in names]
         click.echo("  ".join([f"{name:{width}}", *columns]))
     cost = estimate(plan)
-    click.echo(f"output {shown(plan.output)}: {cost.outputs} icons, {len(plan.refused)} refused")
-    click.echo(f"about  {in_bytes(cost.size)}, {in_time(cost.seconds)} (judged by one icon)")
+    click.echo(f"output {format_path(plan.output)}: {cost.outputs} icons, {len(plan.refused)} refused")
+    click.echo(f"about  {format_size(cost.size)}, {format_time(cost.seconds)} (judged by one icon)")

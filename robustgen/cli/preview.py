@@ -1,4 +1,4 @@
-"""preview."""
+"""preview: an image and what is made of it, on one sheet."""
 
 import os
 import sys
@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from robustgen.cli.group import main, named_config, shown
+from robustgen.cli.app import Section, command
+from robustgen.cli.options import (
+    PATH,
+    corruption_options,
+    file_option,
+    perturbation_options,
+    resolve_config,
+    scale_option,
+    seed_option,
+    source_options,
+)
+from robustgen.display.text import format_path
 from robustgen.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -19,32 +30,28 @@ _OF_CORRUPTIONS = ("corruptions", "severities", "grid", "severity")
 _OF_SEQUENCES = ("perturbations", "difficulty", "frames", "animate")
 
 
-@main.command()
-@click.argument("image", required=False, type=click.Path(path_type=Path))
-@click.option("--dataset", metavar="NAME", help="A built-in config; default demo, photographs inside.")
-@click.option("--config", "config_file", type=click.Path(path_type=Path), help="Your own YAML config.")
-@click.option("--source", metavar="PATH", help="Folder or archive of images, of which one is shown.")
-@click.option("--labels", metavar="FILE", help="Labels file of a flat source folder.")
+@command("preview", Section.SEE)
+@click.argument("image", required=False, type=PATH)
+@source_options
 @click.option("--index", type=click.IntRange(0), metavar="N", help="Which of the images, from 0; default 0.")
 @click.option("--edition", metavar="NAME", help="Preparation and constants; of an IMAGE default imagenet.")
-@click.option("--scale", type=int, help="Constants of 224, 299, 64 or 32 instead of the edition's.")
-@click.option("--seed", type=int, help="Non-negative whole number; default 0.")
-@click.option("--corruptions", metavar="NAMES", help="common (default), extra, all, or names: a,b.")
-@click.option("--severities", metavar="LEVELS", help="1-5 (default), or for instance 1,3,5.")
+@scale_option
+@seed_option
+@corruption_options
 @click.option("--grid", is_flag=True, help="All at one severity, five in a row, as in the paper.")
 @click.option("--severity", type=click.IntRange(1, 5), help="Of --grid; default 3.")
-@click.option("--perturbations", metavar="NAMES", help="Rows of frames of these instead of corruptions.")
-@click.option("--difficulty", metavar="LEVELS", help="1 (default), 2, 3 or all: strength of the noises.")
+@perturbation_options
 @click.option("--frames", type=click.IntRange(1), metavar="N", help="Evenly spaced frames; default 6.")
 @click.option("--animate", is_flag=True, help="Perturbations in motion: .gif, .webp or .mp4.")
 @click.option("--cell", type=int, metavar="PIXELS", help="Side of a square picture; default 112.")
 @click.option("--quality", type=click.IntRange(1, 95), default=90, help="Of .jpg and .webp; default 90.")
-@click.option("--output", type=click.Path(path_type=Path), metavar="FILE", help="Default out/preview.png.")
+@file_option("--output", "Default out/preview.png.")
 @click.option("--show/--no-show", default=None, help="In the terminal too; default where it is able to.")
 def preview(image: Path | None, **flags: Any) -> None:
-    """Draw an image with all its corruptions, or frames of its perturbations, on one labelled sheet.
+    """Draw an image with all its corruptions on one sheet.
 
-    Without IMAGE, --dataset, --config or --source it is a photograph that is carried along.
+    Or frames of its perturbations. Without IMAGE, --dataset, --config or --source it is a
+    photograph that is carried along.
     """
     kind = _kind(flags)
     look = {name: flags.pop(name) for name in ("animate", "grid", "severity", "frames", "cell", "quality")}
@@ -58,7 +65,7 @@ def preview(image: Path | None, **flags: Any) -> None:
     previews.check_output(output, look["animate"])
     sheets.check_cell(sheets.CELL if look["cell"] is None else look["cell"])
     picture = _write(_subject(image, kind, flags, output), output, **look)
-    click.echo(shown(output.absolute()))
+    click.echo(format_path(output.absolute()))
     if show is not False:
         _show(picture, insist=bool(show))
 
@@ -111,7 +118,7 @@ def _kind(flags: dict[str, Any]) -> "Kind":
 def _subject(image: Path | None, kind: "Kind", flags: dict[str, Any], output: Path) -> "Subject":
     """The image that the command names, with the config it names."""
     dataset, file, index = (flags.pop(name) for name in ("dataset", "config_file", "index"))
-    path = named_config(dataset, file)
+    path = resolve_config(dataset, file)
     if image and (flags["source"] or flags["labels"] or index is not None):
         raise ConfigError("give IMAGE, or --source (with --labels, --index), not both")
     from robustgen.generation import config

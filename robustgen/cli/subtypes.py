@@ -1,4 +1,4 @@
-"""make-subtypes."""
+"""make-subtypes: seen and unseen subtypes of broad types."""
 
 import sys
 from pathlib import Path
@@ -6,52 +6,55 @@ from typing import TYPE_CHECKING
 
 import click
 
-from robustgen.cli.group import counted, main, shown
+from robustgen.cli.app import Section, command
+from robustgen.cli.options import PATH
+from robustgen.display.text import format_count, format_path
 
 if TYPE_CHECKING:
     from robustgen.subtypes.splitting import Summary
 
 
-@main.command("make-subtypes")
-@click.argument("imagenet22k", type=click.Path(path_type=Path))
+@command("make-subtypes", Section.FAMILY)
+@click.argument("imagenet22k", type=PATH)
 @click.option(
     "--wordnet",
     metavar="DIR",
-    type=click.Path(path_type=Path),
+    type=PATH,
     default="/usr/share/wordnet",
     help="Folder with WordNet 3.0's data.noun; default where Debian's wordnet-base puts it.",
 )
-@click.option(
-    "--output", metavar="DIR", type=click.Path(path_type=Path), default="out/subtypes", help="Where to write."
-)
+@click.option("--output", metavar="DIR", type=PATH, default="out/subtypes", help="Where to write.")
 @click.option("--links", is_flag=True, help="Also make folders of links: <split>/<type>/<id>.")
 def make_subtypes(imagenet22k: Path, wordnet: Path, output: Path, links: bool) -> None:
-    """List the seen and unseen subtypes of 25 broad types in IMAGENET22K, a folder with a folder per noun."""
+    """List seen and unseen subtypes of broad types.
+
+    Of 25 types, by WordNet. IMAGENET22K is a folder with a folder for each noun.
+    """
     from robustgen.subtypes import splitting
 
     summary = splitting.make(imagenet22k, wordnet, output, links=links)
     for split in splitting.SPLITS:
         _show(summary, split)
-    _show_strangers(summary)
-    click.echo(f"in {shown(output)}")
+    _show_left_out(summary)
+    click.echo(f"in {format_path(output)}")
     sys.exit(1 if summary.refused else 0)
 
 
 def _show(summary: "Summary", split: str) -> None:
     shares, missing = summary.shares[split], summary.missing(split)
     subtypes, images = sum(len(share.images) for share in shares), sum(share.total for share in shares)
-    click.echo(f"{split:6} {counted(images, 'image')} of {counted(subtypes, 'subtype')}")
+    click.echo(f"{split:6} {format_count(images, 'image')} of {format_count(subtypes, 'subtype')}")
     if missing:
         named = ", ".join(missing[:5]) + ", ..." * (len(missing) > 5)
-        click.echo(f"       without images: {counted(len(missing), 'subtype')} ({named})", err=True)
+        click.echo(f"       without images: {format_count(len(missing), 'subtype')} ({named})", err=True)
     if lacking := summary.without_images(split):
         click.echo(f"       without images: the types {', '.join(lacking)}", err=True)
 
 
-def _show_strangers(summary: "Summary") -> None:
+def _show_left_out(summary: "Summary") -> None:
     if summary.unknown:
         named = ", ".join(summary.unknown[:5]) + ", ..." * (len(summary.unknown) > 5)
-        click.echo(f"unknown to WordNet: {counted(len(summary.unknown), 'folder')} ({named})", err=True)
+        click.echo(f"unknown to WordNet: {format_count(len(summary.unknown), 'folder')} ({named})", err=True)
     for path, reason in [*summary.refused.items()][:10]:
         click.echo(f"left out: {path!r}: {reason}", err=True)
     if len(summary.refused) > 10:

@@ -21,7 +21,7 @@ from robustgen.compare.equivalence import FEWEST, METRICS, Effect, corrected, ef
 from robustgen.compare.pairing import Name, Pair, Problem, Side, Sides, clean_side
 from robustgen.datasets import noun, open_dataset
 from robustgen.display import progress
-from robustgen.display.html import counted
+from robustgen.display.text import format_count
 from robustgen.errors import SourceError, UnknownNameError
 from robustgen.generation.recipes import rank
 
@@ -195,8 +195,8 @@ class Comparison:
         for side in SIDES:
             missing = self.missing(side)
             unusable = sum(each.side == side for each in self.problems)
-            parts += [f"{counted(missing, what)} missing from {side}"] * bool(missing)
-            parts += [f"{counted(unusable, what)} unusable in {side}"] * bool(unusable)
+            parts += [f"{format_count(missing, what)} missing from {side}"] * bool(missing)
+            parts += [f"{format_count(unusable, what)} unusable in {side}"] * bool(unusable)
         return parts
 
 
@@ -290,7 +290,7 @@ def compare(
     found = _measured(sides, plan, folders, jobs or os.cpu_count() or 1)
     operations = _judged([_arm_result(first.arms[f], found[f], missing[f]) for f in folders])
     if choice.sample is not None and len(plan) < choice.sample:
-        notes.append(f"no more than {counted(len(plan), noun(kind).removesuffix('s'))} to compare")
+        notes.append(f"no more than {format_count(len(plan), noun(kind).removesuffix('s'))} to compare")
     if any(arm.verdict == "not compared" and arm.pairs for operation in operations for arm in operation.arms):
         notes.append(f"the tests need at least {FEWEST} {noun(kind)} that are in both sets")
     return Comparison(first, second, kind, operations, only, tuple(notes), choice)

@@ -15,6 +15,7 @@ from robustgen.compare.equivalence import ALPHA, METRICS, Effect, Metric, as_dic
 from robustgen.compare.pairing import Name, Side
 from robustgen.datasets import noun
 from robustgen.display import html
+from robustgen.display.text import format_count
 from robustgen.errors import RobustgenError
 from robustgen.imaging.pixels import Rgb
 
@@ -44,7 +45,7 @@ def _origin(side: Side) -> str:
 
 def _images(comparison: Comparison) -> str:
     counts = [len(arm.pairs) for arm in comparison.arms]
-    images = html.counted(max(counts), noun(comparison.kind).removesuffix("s"))
+    images = format_count(max(counts), noun(comparison.kind).removesuffix("s"))
     span = images if min(counts) == max(counts) else f"{min(counts)} to {images}"
     return f"{span} of each arm, chosen with seed {comparison.choice.seed}"
 

@@ -60,11 +60,6 @@ def picture(image: Rgb, quality: int = 80) -> Markup:
     return Markup(f"data:image/jpeg;base64,{data}")
 
 
-def counted(number: int, noun: str) -> str:
-    """``"1 image"``, ``"50,000 images"``."""
-    return f"{number:,} {noun}{'s' * (number != 1)}"
-
-
 def plain(text: object) -> str:
     """`text` with all that cannot be seen, line breaks and marks that turn text around too, as escapes."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in str(text))

@@ -13,7 +13,8 @@ from typing import Any, Final, NamedTuple
 from robustgen import metrics
 from robustgen.benchmark import CLEAN, TITLES, Arm, Kind, operations
 from robustgen.datasets import EQUALISED, Dataset, open_dataset
-from robustgen.display.html import check_place, counted, render
+from robustgen.display.html import check_place, render
+from robustgen.display.text import format_count
 from robustgen.errors import SourceError
 from robustgen.imaging.pixels import Rgb
 from robustgen.output.files import ERRORS, MANIFEST, save
@@ -147,12 +148,12 @@ class Summary:
     def lead(self) -> str:
         """What the set is, in one line."""
         names = {row.name for category in self.categories for row in category.rows}
-        images = counted(self.sample.total, "image")
+        images = format_count(self.sample.total, "image")
         if self.kind == "p":
-            return f"{TITLES['p']}, {counted(len(names), 'sequence')} of each of {images}"
+            return f"{TITLES['p']}, {format_count(len(names), 'sequence')} of each of {images}"
         levels = len({head for category in self.categories for head in category.heads})
         severities = f"{levels} severit{'y' if levels == 1 else 'ies'}"
-        return f"{TITLES['c']}, {counted(len(names), 'corruption')} at {severities} of {images}"
+        return f"{TITLES['c']}, {format_count(len(names), 'corruption')} at {severities} of {images}"
 
     @property
     def columns(self) -> int:

@@ -1,16 +1,25 @@
-"""make-augmix."""
+"""make-augmix: a training set."""
 
 from typing import Any
 
 import click
 
-from robustgen.cli.group import main, named_config
-from robustgen.cli.making import carry_out, run_options, taken_execution
+from robustgen.cli.app import Section, command
+from robustgen.cli.execution import take_execution
+from robustgen.cli.options import (
+    edition_option,
+    output_option,
+    resolve_config,
+    run_options,
+    seed_option,
+    selection_options,
+    shard_options,
+    source_options,
+)
 from robustgen.errors import ConfigError
 
 
-@main.command("make-augmix")
-@run_options(without=("--scale", "--frost-dir", "--motion-blur"))
+@command("make-augmix", Section.FAMILY)
 @click.option("--copies", type=int, metavar="N", help="Augmented copies of every image; default 2.")
 @click.option("--severity", type=float, metavar="X", help="0.1 to 10, strength of the operations; default 3.")
 @click.option("--width", type=int, metavar="N", help="Number of chains; default 3.")
@@ -18,15 +27,22 @@ from robustgen.errors import ConfigError
 @click.option("--alpha", type=float, metavar="X", help="Of the distributions of the weights; default 1.")
 @click.option("--operations", metavar="SET", help="augmix (default), or all: also those near to ImageNet-C.")
 @click.option("--quality", type=int, help="JPEG quality; default 85.")
+@source_options
+@selection_options
+@output_option
+@edition_option
+@seed_option
+@run_options
+@shard_options
 def make_augmix(**flags: Any) -> None:
-    """Write a training set: AugMix copies of every image."""
-    execution = taken_execution(flags)
+    """Write AugMix copies of training images."""
+    execution = take_execution(flags)
     dataset = flags.pop("dataset")
-    path = named_config(dataset, flags.pop("config_file"))
+    path = resolve_config(dataset, flags.pop("config_file"))
     if not (path or flags["source"]):
         raise ConfigError("nothing to work on: give --source, --config or --dataset demo")
     from robustgen.augmentation import generating
 
     choices = generating.load(path, flags)
     generating.check_named(dataset, choices, flags["source"])
-    carry_out(generating.plan(choices), **execution)
+    execution.carry_out(generating.plan(choices))

@@ -1,0 +1,81 @@
+"""The application: how commands are declared, the sections of its help, how errors end."""
+
+import sys
+from collections.abc import Callable
+from enum import Enum
+from typing import Any, TypeVar
+
+import click
+
+from robustgen import __version__
+from robustgen.errors import RobustgenError
+
+Made = TypeVar("Made", bound=click.Command)
+Function = Callable[..., None]
+
+
+class Section(Enum):
+    """Where ``robustgen --help`` lists a command."""
+
+    MAKE = "Make and check"
+    SEE = "See"
+    SCORE = "Score"
+    FAMILY = "The rest of the family"
+
+
+class _App(click.Group):
+    """Lists its commands by section, and turns robustgen's own errors into one line and their exit status."""
+
+    def __init__(self, *args: Any, **attributes: Any) -> None:
+        super().__init__(*args, **attributes)
+        self.sections: dict[Section, list[click.Command]] = {section: [] for section in Section}
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for section, commands in self.sections.items():
+            with formatter.section(section.value):
+                rows = [(command.name or "", _first_line(command)) for command in commands]
+                formatter.write_dl(rows, col_spacing=4)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except RobustgenError as error:
+            click.echo(f"Error: {error}", err=True)
+            sys.exit(error.exit_code)
+        except OSError as error:
+            # Of a path that cannot even be asked about: too long, or in a folder that is closed to us.
+            if error.filename is None:
+                raise
+            click.echo(f"Error: {error.filename}: {error.strerror}", err=True)
+            sys.exit(2)
+        except KeyboardInterrupt:
+            resumable = str(ctx.invoked_subcommand).startswith(("make-", "filter-", "preprocess"))
+            goes_on = "; the same command goes on from here" * resumable
+            click.echo(f"stopped{goes_on}", err=True)
+            sys.exit(130)
+
+
+def _first_line(command: click.Command) -> str:
+    return (command.help or "").splitlines()[0]
+
+
+@click.group(cls=_App, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="robustgen")
+def main() -> None:
+    """Regenerate ImageNet-C and ImageNet-P from your own images."""
+
+
+def command(name: str, section: Section) -> Callable[[Function], click.Command]:
+    """Declare a function to be the command `name`; the first line of its docstring is what `section` says."""
+    return lambda function: _add(click.command(name)(function), section)
+
+
+def group(name: str, section: Section) -> Callable[[Function], click.Group]:
+    """Declare a function to be a group of commands, as `command`."""
+    return lambda function: _add(click.group(name)(function), section)
+
+
+def _add(made: Made, section: Section) -> Made:
+    main.add_command(made)
+    main.sections[section].append(made)
+    return made

@@ -1,0 +1,66 @@
+"""compare: whether two sets are equivalent."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from robustgen.cli.app import Section, command
+from robustgen.cli.options import PATH, file_option, format_option, threads_option
+from robustgen.display.text import format_path
+from robustgen.errors import ConfigError
+
+
+def _read_sample(ctx: click.Context, param: click.Parameter, value: str) -> int | None:
+    """A number of images; None for ``all``."""
+    if value == "all":
+        return None
+    if not value.isdecimal() or int(value) < 1:
+        raise ConfigError(f"--sample: must be a number of images of at least 1, or all, not {value!r}")
+    return int(value)
+
+
+@command("compare", Section.SEE)
+@click.argument("a", type=PATH)
+@click.argument("b", type=PATH)
+@click.option(
+    "--sample",
+    metavar="N",
+    callback=_read_sample,
+    default="200",
+    help="Images of each arm, or all; default 200.",
+)
+@click.option("--seed", type=click.IntRange(0), default=0, help="Chooses the images; default 0.")
+@click.option("--only", metavar="NAMES", help="Corruptions or perturbations to compare: a,b.")
+@click.option("--severities", metavar="LEVELS", help="1-5 (default), or for instance 1,3.")
+@click.option("--partial", is_flag=True, help="What only one of the two has does not count.")
+@click.option("--clean", metavar="DIR", type=PATH, help="Prepared clean images, where a set has none.")
+@threads_option
+@format_option("table", "json", "csv")
+@file_option("--report", "Write an HTML page with charts and pictures.")
+def compare(a: Path, b: Path, layout: str, report: Path | None, **flags: Any) -> None:
+    """Tell whether two sets are equivalent.
+
+    A and B are two C or P sets of the same images, made here or published. Exits with 0 if nothing
+    differs and nothing is missing, with 1 otherwise.
+    """
+    from robustgen.compare import comparison, page
+    from robustgen.display import html
+    from robustgen.generation import config
+    from robustgen.output import files
+
+    if report:
+        html.check_place(report, a, b)
+    severities = (
+        config.load(None, {"severities": flags["severities"]}).severities if flags["severities"] else ()
+    )
+    names = tuple(name.strip() for name in (flags["only"] or "").split(",") if name.strip())
+    choice = comparison.Choice(names, severities, flags["sample"], flags["seed"], flags["partial"])
+    found = comparison.compare(a, b, choice=choice, clean=flags["clean"], jobs=flags["jobs"])
+    layouts = {"table": page.as_text, "json": page.as_json, "csv": page.as_csv}
+    click.echo(layouts[layout](found))
+    if report:
+        files.save(report, page.as_page(found), f"--report {report}")
+        click.echo(format_path(report), err=True)
+    sys.exit(0 if found.equivalent else 1)

@@ -1,0 +1,171 @@
+"""filter-a and filter-o: natural adversarial examples."""
+
+import math
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from robustgen.cli.app import Section, command
+from robustgen.cli.options import PATH, PREPROCESSING, combine, inference_options, preprocessing_options
+from robustgen.display.text import format_count, format_path, format_time
+from robustgen.errors import ConfigError
+
+if TYPE_CHECKING:
+    from robustgen.filtration.filtering import Summary
+    from robustgen.filtration.rules import Rule
+
+_MOST_NAMED = 10
+
+
+class _Probability(click.FloatRange):
+    """A number from 0 to 1. NaN, which click lets through, is none."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        number = super().convert(value, param, ctx)
+        if math.isnan(number):
+            self.fail(f"{value!r} is no number from 0 to 1.", param, ctx)
+        return number
+
+
+_PROBABILITY = _Probability(0, 1)
+
+
+_of_both = combine(
+    click.argument("candidates", type=PATH),
+    click.option("--model", "models", metavar="FILE", type=PATH, multiple=True, help="ONNX; repeatable."),
+    click.option("--output", metavar="DIR", type=PATH, required=True, help="For shortlist and page."),
+    click.option(
+        "--classes",
+        metavar="FILE",
+        multiple=True,
+        help="Class folders in the order of the outputs; once, or once a model.",
+    ),
+    click.option("--only", metavar="FILE", type=PATH, help="The classes that matter, one a line."),
+    click.option("--names", metavar="FILE", type=PATH, help="Words for the page: n01440764 tench ..."),
+    click.option(
+        "--preprocessing",
+        metavar="NAME",
+        multiple=True,
+        help="imagenet (default), cifar-10, cifar-100, or a YAML file; once, or once a model.",
+    ),
+    preprocessing_options,
+    click.option("--size", metavar="N", help="Of a crop; default what the model says, or else 224."),
+    click.option(
+        "--resize", type=click.IntRange(1), metavar="N", help="Shorter side; default the crop's / 0.875."
+    ),
+    click.option(
+        "--outputs",
+        type=click.Choice(["logits", "probabilities"]),
+        help="What the models give; found out by itself.",
+    ),
+    click.option(
+        "--batch", type=click.IntRange(1), metavar="N", help="Images at once; default 8, of filter-o 64."
+    ),
+    inference_options,
+    click.option("--limit", type=click.IntRange(1), metavar="N", help="Only the first N candidates."),
+    click.option("--overwrite", is_flag=True, help="Replace a shortlist, or a tree, of other settings."),
+    click.option(
+        "--accept",
+        "lists",
+        metavar="LIST",
+        type=PATH,
+        multiple=True,
+        help="Write the final tree: the images that this list of the review page names; repeatable.",
+    ),
+)
+
+
+@command("filter-a", Section.FAMILY)
+@_of_both
+@click.option("--max-confidence", type=_PROBABILITY, metavar="P", help="In the true class; default 0.15.")
+@click.option(
+    "--per-confusion", type=click.IntRange(1), metavar="N", help="Images of true x as y; default 15."
+)
+def filter_a(max_confidence: float | None, per_confusion: int | None, **flags: Any) -> None:
+    """Find images in the manner of ImageNet-A.
+
+    Of known classes, and not recognised. CANDIDATES has a folder of images for each class,
+    named as the model's classes are.
+    """
+    from robustgen.filtration.rules import Adversarial
+
+    own = _given(max_confidence=max_confidence, per_confusion=per_confusion)
+    _filter(Adversarial(**own), own, flags, batch=8)
+
+
+@command("filter-o", Section.FAMILY)
+@_of_both
+@click.option("--min-confidence", type=_PROBABILITY, metavar="P", help="In the prediction; default 0.9.")
+def filter_o(min_confidence: float | None, **flags: Any) -> None:
+    """Find images in the manner of ImageNet-O.
+
+    Of unknown classes, and taken for known ones. CANDIDATES has a folder of images for each class.
+    """
+    from robustgen.filtration.rules import Outlying
+
+    own = _given(min_confidence=min_confidence)
+    _filter(Outlying(**own), own, flags, batch=64)
+
+
+def _given(**flags: Any) -> dict[str, Any]:
+    return {name: value for name, value in flags.items() if value not in (None, ())}
+
+
+def _filter(rule: "Rule", own: dict[str, Any], flags: dict[str, Any], batch: int) -> None:
+    candidates, output = flags.pop("candidates"), flags.pop("output")
+    lists, overwrite = flags.pop("lists"), flags.pop("overwrite")
+    failures = 0
+    if flags["models"] or not lists:
+        failures = _run(rule, candidates, output, _given(**flags), overwrite, batch)
+    elif idle := {**own, **_given(**flags)}:
+        name = next(iter(idle)).replace("_", "-")
+        raise ConfigError(f"--accept takes the shortlist that is there; without --model, leave out --{name}")
+    if lists:
+        _accept(rule, candidates, output, lists, overwrite)
+    sys.exit(1 if failures else 0)
+
+
+def _run(
+    rule: "Rule", candidates: Path, output: Path, flags: dict[str, Any], overwrite: bool, batch: int
+) -> int:
+    """Write the shortlist and say so; return how many images could not be used."""
+    if "models" not in flags:
+        raise ConfigError("give --model, or --accept with the list of a review")
+    from robustgen.filtration.filtering import filter_images
+    from robustgen.filtration.panel import Choices
+
+    own = {name: flags.pop(name, None) for name in PREPROCESSING}
+    run: dict[str, Any] = {name: flags.pop(name) for name in ("limit", "names") if name in flags}
+    run["batch"] = flags.pop("batch", batch)
+    if "resize" in flags:
+        flags["shorter"] = flags.pop("resize")
+    summary = filter_images(rule, candidates, Choices(flags=own, **flags), output, overwrite=overwrite, **run)
+    _show(summary, output)
+    return len(summary.failures)
+
+
+def _show(summary: "Summary", output: Path) -> None:
+    width = max(len(label) for label, _ in summary.steps)
+    for label, images in summary.steps:
+        click.echo(f"{label:{width}s}  {images:9d}")
+    if summary.passed_over:
+        click.echo(f"{format_count(summary.passed_over, 'image')} of other classes passed over (--only)")
+    asked = f"models asked about {format_count(summary.made, 'image')} in {format_time(summary.seconds)}"
+    click.echo(f"{asked}, about {summary.kept} before")
+    more = f" to {summary.pages[-1].name}" if len(summary.pages) > 1 else ""
+    click.echo(f"look at them in a browser: {format_path(summary.pages[0])}{more}")
+    if summary.failures:
+        failed = format_count(len(summary.failures), "image")
+        click.echo(f"{failed} not usable, listed in {format_path(output / 'errors.jsonl')}:", err=True)
+        for key, reason in sorted(summary.failures.items())[:_MOST_NAMED]:
+            click.echo(f"  {key!r}: {reason}", err=True)
+
+
+def _accept(rule: "Rule", candidates: Path, output: Path, lists: tuple[Path, ...], overwrite: bool) -> None:
+    from robustgen.filtration.accepting import accept
+
+    done = accept(rule, candidates, output, lists, overwrite)
+    what = f"{format_count(done.files, 'image')} of {format_count(done.classes, 'folder')}"
+    click.echo(f"{what} {'accepted' if done.made else 'were there already'}, in {format_path(done.root)}")

@@ -1,0 +1,77 @@
+"""list: what there is to choose from."""
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+import click
+
+from robustgen.cli.app import Section, command
+from robustgen.errors import UnknownNameError
+
+if TYPE_CHECKING:
+    from robustgen.registry import Operation
+
+
+@command("list", Section.MAKE)
+@click.argument("name", required=False)
+def list_(name: str | None) -> None:
+    """List corruptions, perturbations, editions, data sets.
+
+    With NAME, the published constants of that corruption or perturbation.
+    """
+    click.echo(_describe_operation(name) if name else _list_all())
+
+
+def _list_all() -> str:
+    """All corruptions, perturbations, editions and data sets, a line each."""
+    from robustgen.corruptions import CORRUPTIONS
+    from robustgen.editions import EDITIONS
+    from robustgen.generation.config import dataset_names
+    from robustgen.perturbations import PERTURBATIONS
+
+    lines = ["corruptions (robustgen make-c)"]
+    lines += [_list_operation(operation) for operation in CORRUPTIONS.values()]
+    lines += ["", "perturbations (robustgen make-p)"]
+    lines += [_list_operation(operation) for operation in PERTURBATIONS.values()]
+    lines += ["", "editions"]
+    lines += [f"  {e.name:20s} scale {e.scale or 'nearest to the image'}" for e in EDITIONS.values()]
+    lines += ["", f"data sets: {', '.join(dataset_names())}"]
+    return "\n".join(lines)
+
+
+def _list_operation(operation: "Operation") -> str:
+    names = ", ".join(field.name for field in dataclasses.fields(operation.parameters(1, 224)))
+    group = "common" if operation.common else "extra"
+    return f"  {operation.name:20s} {operation.category:8s} {group:7s} {names}"
+
+
+def _describe_operation(name: str) -> str:
+    """The published constants of the operation `name`, per scale and level.
+
+    Raises
+    ------
+    UnknownNameError
+    """
+    from robustgen.corruptions import CORRUPTIONS
+    from robustgen.perturbations import PERTURBATIONS
+
+    tables = [o for known in (CORRUPTIONS, PERTURBATIONS) if (o := known.get(name))]
+    if not tables:
+        raise UnknownNameError("corruption or perturbation", name, [*CORRUPTIONS, *PERTURBATIONS])
+    return "\n\n".join(_describe_table(operation) for operation in tables)
+
+
+def _describe_table(operation: "Operation") -> str:
+    from robustgen.registry import SCALES
+
+    lines = [f"{operation.kind} {operation.name}: {operation.function.__doc__}"]
+    for scale in SCALES:
+        for level in operation.levels:
+            values = dataclasses.asdict(operation.parameters(level, scale))
+            constants = ", ".join(f"{key} {_format_value(value)}" for key, value in values.items())
+            lines.append(f"  scale {scale:3d}, {operation.level_name} {level}: {constants}")
+    return "\n".join(lines)
+
+
+def _format_value(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,69 @@
+"""make-c and make-p: the two benchmarks."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from robustgen.cli.app import Section, command
+from robustgen.cli.execution import take_execution
+from robustgen.cli.options import (
+    combine,
+    corruption_options,
+    edition_option,
+    engine_options,
+    output_option,
+    perturbation_options,
+    resolve_config,
+    run_options,
+    scale_option,
+    seed_option,
+    selection_options,
+    shard_options,
+    source_options,
+)
+from robustgen.errors import ConfigError
+
+if TYPE_CHECKING:
+    from robustgen.benchmark import Kind
+
+_of_both = combine(
+    source_options,
+    selection_options,
+    output_option,
+    edition_option,
+    scale_option,
+    seed_option,
+    engine_options,
+    run_options,
+    shard_options,
+)
+
+
+@command("make-c", Section.MAKE)
+@corruption_options
+@click.option("--quality", type=int, help="JPEG quality; default 85, as published.")
+@click.option("--clean/--no-clean", default=None, help="Whether to write the uncorrupted images too.")
+@_of_both
+def make_c(**flags: Any) -> None:
+    """Write ImageNet-C: corrupted copies of every image."""
+    _make("c", flags)
+
+
+@command("make-p", Section.MAKE)
+@perturbation_options
+@click.option("--format", metavar="FORMAT", help="mp4, npy or png.")
+@_of_both
+def make_p(**flags: Any) -> None:
+    """Write ImageNet-P: perturbation sequences of every image."""
+    _make("p", flags)
+
+
+def _make(kind: "Kind", flags: dict[str, Any]) -> None:
+    execution = take_execution(flags)
+    path = resolve_config(flags.pop("dataset"), flags.pop("config_file"))
+    if not (path or flags["source"]):
+        raise ConfigError("nothing to work on: give --dataset, --config or --source")
+    from robustgen.generation import config
+    from robustgen.generation.plan import plan
+
+    execution.carry_out(plan(config.load(path, flags), kind, anew=execution.overwrite))

@@ -1,0 +1,112 @@
+"""The options that commands share, as decorators to be put together, and what is read from them."""
+
+from collections.abc import Callable
+from functools import reduce
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from robustgen.errors import ConfigError
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+Decorator = Callable[[Command], Command]
+
+PATH = click.Path(path_type=Path)
+
+
+def combine(*decorators: Decorator[Any]) -> Decorator[Any]:
+    """One decorator in place of several; the help lists their options in this order."""
+    return lambda command: reduce(lambda made, decorate: decorate(made), reversed(decorators), command)
+
+
+# --- what to work on -----------------------------------------------------------------------------
+
+source_options = combine(
+    click.option("--dataset", metavar="NAME", help="A built-in config: imagenet, cifar-10, demo, ..."),
+    click.option("--config", "config_file", type=PATH, help="Your own YAML config."),
+    click.option("--source", metavar="PATH", help="Folder or archive of the source images."),
+    click.option("--labels", metavar="FILE", help="Labels file of a flat source folder."),
+)
+selection_options = combine(
+    click.option("--limit", type=int, metavar="N", help="Only the first N images."),
+    click.option("--subset", metavar="FILE", help="Only the images whose keys the file lists."),
+)
+
+# --- what to make of it --------------------------------------------------------------------------
+
+edition_option = click.option("--edition", metavar="NAME", help="Preparation and constants.")
+scale_option = click.option(
+    "--scale", type=int, help="Constants of 224, 299, 64 or 32 instead of the edition's."
+)
+seed_option = click.option("--seed", type=int, help="Non-negative whole number; default 0.")
+corruption_options = combine(
+    click.option("--corruptions", metavar="NAMES", help="common (default), extra, all, or names: a,b."),
+    click.option("--severities", metavar="LEVELS", help="1-5 (default), or for instance 1,3."),
+)
+perturbation_options = combine(
+    click.option("--perturbations", metavar="NAMES", help="common (default), extra, all, or names: a,b."),
+    click.option("--difficulty", metavar="LEVELS", help="1 (default), 2, 3 or all: strength of the noises."),
+)
+engine_options = combine(
+    click.option("--frost-dir", metavar="DIR", help="Another copy of the frost photographs."),
+    click.option("--motion-blur", metavar="ENGINE", help="exact (default) or imagemagick."),
+)
+
+# --- how to work ---------------------------------------------------------------------------------
+
+output_option = click.option("--output", metavar="DIR", help="Where to write.")
+run_options = combine(
+    click.option("--jobs", type=int, help="Worker processes; default all cores."),
+    click.option("--overwrite", is_flag=True, help="Begin anew where the output holds something else."),
+    click.option("--dry-run", is_flag=True, help="Print the plan and make nothing."),
+)
+shard_options = combine(
+    click.option("--shard", metavar="I/N", help="Only part I of N, for machines that share the work."),
+    click.option("--backend", type=click.Choice(["loky", "dask"]), default="loky", help="Where workers run."),
+    click.option("--scheduler", metavar="ADDRESS", help="Of Dask, for instance tcp://host:8786."),
+)
+threads_option = click.option("--jobs", type=click.IntRange(1), help="Threads; default all cores.")
+
+# --- models --------------------------------------------------------------------------------------
+
+# What of a model's preprocessing flags can say; `evaluation.preprocessing` takes them together.
+PREPROCESSING = ("mean", "std", "scale", "layout", "size", "clahe")
+preprocessing_options = combine(
+    click.option("--mean", metavar="R,G,B", help="The model sees (scale * pixel - mean) / std."),
+    click.option("--std", metavar="R,G,B", help="Goes with --mean."),
+    click.option("--scale", metavar="X", help="Of the pixels, 0 to 255; default 1/255."),
+    click.option("--layout", metavar="AXES", help="NCHW or NHWC; default what the model says."),
+    click.option("--clahe/--no-clahe", default=None, help="Equalise the lightness of the images first."),
+)
+inference_options = combine(
+    click.option("--threads", type=click.IntRange(1), help="Default one a core."),
+    click.option("--provider", metavar="NAME", help="Of ONNX Runtime; default CPUExecutionProvider."),
+)
+
+
+def format_option(*layouts: str) -> Decorator[Any]:
+    """In which layout to print; the command takes it as `layout`."""
+    return click.option(
+        "--format", "layout", type=click.Choice(layouts), default=layouts[0], help=f"Default {layouts[0]}."
+    )
+
+
+def file_option(name: str, help_text: str) -> Decorator[Any]:
+    """A file to write."""
+    return click.option(name, metavar="FILE", type=PATH, help=help_text)
+
+
+def resolve_config(dataset: str | None, file: Path | None) -> Path | None:
+    """The YAML file that --dataset or --config names, if one of them is given.
+
+    Raises
+    ------
+    ConfigError, UnknownNameError
+        Both are given, or there is no such data set.
+    """
+    if dataset and file:
+        raise ConfigError("give --dataset or --config, not both")
+    from robustgen.generation import config
+
+    return config.dataset_file(dataset) if dataset else file

@@ -1,0 +1,40 @@
+"""predict: what a model says of a set."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from robustgen.cli.app import Section, command
+from robustgen.cli.options import PATH, PREPROCESSING, inference_options, preprocessing_options
+from robustgen.display.text import format_path, format_time
+
+
+@command("predict", Section.SCORE)
+@click.argument("dataset", type=PATH)
+@click.option("--model", metavar="FILE", type=PATH, required=True, help="ONNX model.")
+@click.option("--output", metavar="DIR", type=PATH, required=True, help="For the .npz.")
+@click.option("--preprocessing", metavar="NAME", help="imagenet, cifar-10, cifar-100, or a YAML file.")
+@preprocessing_options
+@click.option("--size", metavar="N", help="Resize the images to N x N, or to H,W.")
+@click.option("--classes", metavar="FILE", help="Class folders in the order of the model's outputs.")
+@click.option(
+    "--save", type=click.Choice(["logits", "top5"]), help="Default logits of C sets, top5 of P sets."
+)
+@click.option("--batch", type=click.IntRange(1), default=64, help="Images at once; default 64.")
+@inference_options
+@click.option("--overwrite", is_flag=True, help="Remove other predictions from the output.")
+def predict(dataset: Path, model: Path, output: Path, **flags: Any) -> None:
+    """Run an ONNX model over a set.
+
+    DATASET is an output of make-c or make-p, or a published set; what the model predicts is kept in --output.
+    """
+    from robustgen.evaluation import models, predicting
+
+    own = {name: flags.pop(name) for name in (*PREPROCESSING, "classes")}
+    flags |= {"threads": flags["threads"] or 0, "provider": flags["provider"] or models.CPU}
+    done = predicting.predict(dataset, model, output, flags=own, **flags)
+    click.echo(
+        f"{done.made} {done.noun} predicted in {format_time(done.seconds)}, {done.kept} were there already, "
+        f"in {format_path(output)} (preprocessing {done.preprocessing})"
+    )

@@ -1,0 +1,24 @@
+"""report: a page about a finished set."""
+
+from pathlib import Path
+
+import click
+
+from robustgen.cli.app import Section, command
+from robustgen.cli.options import PATH, file_option
+from robustgen.display.text import format_path, format_size
+
+
+@command("report", Section.SEE)
+@click.argument("directory", type=PATH)
+@file_option("--output", "Default DIRECTORY-report.html.")
+@click.option("--images", type=click.IntRange(1, 12), default=3, help="How many to show; default 3.")
+def report(directory: Path, output: Path | None, images: int) -> None:
+    """Write an HTML page about a finished set.
+
+    DIRECTORY is an output of make-c or make-p, or a published set.
+    """
+    from robustgen.report import page
+
+    written, size = page.report(directory, output, images)
+    click.echo(f"{format_path(written)}, {format_size(size)}")

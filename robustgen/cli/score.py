@@ -1,0 +1,35 @@
+"""score: the tables of the papers."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from robustgen.cli.app import Section, command
+from robustgen.cli.options import PATH, file_option, format_option
+
+
+@command("score", Section.SCORE)
+@click.argument("predictions", nargs=-1, required=True, type=PATH)
+@click.option("--baseline", metavar="NAME", help="alexnet (default for ImageNet), none, or a FILE.")
+@format_option("table", "markdown", "csv", "json", "latex")
+@click.option("--partial", is_flag=True, help="Score incomplete sets too, and say what is missing.")
+@click.option("--difficulty", type=click.IntRange(1, 3), default=1, help="Of perturbations; default 1.")
+@click.option("--dataset", metavar="DIR", type=PATH, help="Check the keys against it.")
+@file_option("--plot", "Draw a chart: .png, .svg, .pdf.")
+def score(predictions: tuple[Path, ...], layout: str, plot: Path | None, **flags: Any) -> None:
+    """Print the papers' tables for predictions.
+
+    PREDICTIONS are folders that predict wrote, one for each model.
+    """
+    from robustgen.display import charts
+    from robustgen.evaluation import plotting, scoring
+
+    if plot:
+        charts.check(plot)
+    report = scoring.score(predictions, **flags)
+    click.echo(report.rendered(layout))
+    for note in report.notes:
+        click.echo(note, err=True)
+    if plot:
+        plotting.plot(report, plot)
