@@ -9,7 +9,6 @@ from ctypes import c_uint64
 from multiprocessing.context import get_spawning_popen
 from multiprocessing.sharedctypes import RawValue
 from numbers import Integral
-from types import ModuleType
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,6 +18,7 @@ from robustgen.augmentation.augmix import AugMix, augmix
 from robustgen.errors import ArgumentError, ArgumentTypeError, MissingDependencyError
 from robustgen.imaging.decode import as_rgb
 from robustgen.imaging.pixels import Rgb
+from robustgen.metrics.divergence import divergence_from_mean
 
 # The mean prediction is kept away from 0 before its logarithm is taken, as published.
 LEAST_PROBABILITY = 1e-7
@@ -180,25 +180,10 @@ def jensen_shannon_loss(
     _check_logits(logits, torch)
     # In half precision 1e-7 would be 0.
     precision = torch.promote_types(logits_clean.dtype, torch.float32)
-    loss = weight * divergence([torch.log_softmax(each, 1, dtype=precision) for each in logits], torch)
+    logarithms = [torch.log_softmax(each, 1, dtype=precision) for each in logits]
+    probabilities = [torch.exp(each) for each in logarithms]
+    loss = weight * divergence_from_mean(probabilities, logarithms, LEAST_PROBABILITY, torch).mean()
     return loss if labels is None else loss + torch.nn.functional.cross_entropy(logits_clean, labels)
-
-
-def divergence(log_probabilities: Sequence[Any], library: ModuleType) -> Any:
-    """Mean Kullback-Leibler divergence of distributions from their mean, averaged over the images.
-
-    Parameters
-    ----------
-    log_probabilities : sequence of tensors or arrays of shape (N, classes)
-    library : module
-        Theirs: torch or numpy.
-    """
-    probabilities = [library.exp(each) for each in log_probabilities]
-    mean = library.clip(sum(probabilities) / len(probabilities), LEAST_PROBABILITY, 1.0)
-    log_mean = library.log(mean)
-    pairs = zip(probabilities, log_probabilities, strict=True)
-    divergences = [(p * (log_p - log_mean)).sum(-1).mean() for p, log_p in pairs]
-    return sum(divergences) / len(divergences)
 
 
 def _torch() -> Any:

@@ -198,44 +198,42 @@ def test_scores_of_one_corruption_by_hand():
 def test_means_ignore_what_is_not_common():
     errors = spread(dict.fromkeys(COMMON_CORRUPTIONS, 0.5))
     more = errors | {"saturate": [1, 1, 1, 1, 1], "homemade": [0, 0, 0, 0, 0]}
-    assert metrics.summarise_corruptions(more, 0.2) == metrics.summarise_corruptions(errors, 0.2)
+    assert metrics.mean_corruption_error(more) == metrics.mean_corruption_error(errors)
     flips = dict.fromkeys(COMMON_PERTURBATIONS, 0.1)
     assert metrics.mean_flip_rate(flips | {"shear": 0.9}) == metrics.mean_flip_rate(flips)
 
 
-def test_summary_tells_normalised_from_plain():
+def test_means_by_hand():
     errors = spread(dict.fromkeys(COMMON_CORRUPTIONS, 0.5))
-    scores = metrics.summarise_corruptions(errors, 0.25)
-    assert scores == pytest.approx(
-        {
-            "unnormalised_mean_corruption_error": 0.5,
-            "mean_corruption_error": fmean(0.5 / ALEXNET_ERROR[n] for n in COMMON_CORRUPTIONS),
-            "relative_mean_corruption_error": fmean(
-                0.25 / (ALEXNET_ERROR[n] - 0.435) for n in COMMON_CORRUPTIONS
-            ),
-            # Five trapezoids: (.25 + .48) / 2, .485, .495, .505, .515.
-            "mean_area_under_distortion_error": (0.365 + 2.0) / 5,
-        }
+    assert metrics.unnormalised_mean_corruption_error(errors) == pytest.approx(0.5)
+    assert metrics.mean_corruption_error(errors) == pytest.approx(
+        fmean(0.5 / ALEXNET_ERROR[n] for n in COMMON_CORRUPTIONS)
     )
-    assert set(metrics.summarise_corruptions(errors, baseline=None)) == {"unnormalised_mean_corruption_error"}
-    assert all(hasattr(metrics, name) for name in scores)
-
-
-def test_summary_of_perturbations():
+    relative = fmean(0.25 / (ALEXNET_ERROR[n] - 0.435) for n in COMMON_CORRUPTIONS)
+    assert metrics.relative_mean_corruption_error(errors, 0.25) == pytest.approx(relative)
+    # Five trapezoids: (.25 + .48) / 2, .485, .495, .505, .515.
+    assert metrics.mean_area_under_distortion_error(0.25, errors) == pytest.approx((0.365 + 2.0) / 5)
     flips, distances = dict.fromkeys(COMMON_PERTURBATIONS, 0.1), dict.fromkeys(COMMON_PERTURBATIONS, 2.0)
-    assert metrics.summarise_perturbations(flips, distances) == pytest.approx(
-        {
-            "mean_flip_probability": 0.1,
-            "mean_flip_rate": fmean(0.1 / metrics.ALEXNET_FLIP_PROBABILITY[n] for n in flips),
-            "unnormalised_mean_top5_distance": 2.0,
-            "mean_top5_distance": fmean(2 / metrics.ALEXNET_TOP5_DISTANCE[n] for n in flips),
-        }
+    assert metrics.mean_flip_probability(flips) == pytest.approx(0.1)
+    assert metrics.mean_flip_rate(flips) == pytest.approx(
+        fmean(0.1 / metrics.ALEXNET_FLIP_PROBABILITY[n] for n in flips)
     )
-    assert metrics.summarise_perturbations(flips, baseline=None) == pytest.approx(
-        {"mean_flip_probability": 0.1}
+    assert metrics.unnormalised_mean_top5_distance(distances) == pytest.approx(2.0)
+    assert metrics.mean_top5_distance(distances) == pytest.approx(
+        fmean(2 / metrics.ALEXNET_TOP5_DISTANCE[n] for n in flips)
     )
-    plain = metrics.summarise_perturbations(flips, distances, None, None)
-    assert set(plain) == {"mean_flip_probability", "unnormalised_mean_top5_distance"}
+
+
+def test_means_over_some_operations():
+    errors = {"fog": [0.1] * 5, "snow": [0.3] * 5, "frost": [0.9] * 5}
+    two = ("fog", "snow")
+    assert metrics.unnormalised_mean_corruption_error(errors, two) == pytest.approx(0.2)
+    assert metrics.mean_corruption_error(errors, names=two) == pytest.approx(
+        (0.1 / ALEXNET_ERROR["fog"] + 0.3 / ALEXNET_ERROR["snow"]) / 2
+    )
+    assert metrics.mean_area_under_distortion_error(0, errors, two) == pytest.approx(0.18)
+    assert metrics.mean_flip_probability({"tilt": 0.2, "scale": 0.4}, ("tilt",)) == pytest.approx(0.2)
+    assert metrics.unnormalised_corruption_error([0.1, 0.3], severities=2) == pytest.approx(0.2)
 
 
 def test_own_baseline_as_means_or_as_five_errors():
@@ -348,7 +346,7 @@ def test_blocks_and_chunks_change_nothing(monkeypatch):
     logits = np.random.default_rng(1).standard_normal((10, 4, 20), dtype=np.float32)
     best, zipf = metrics.top_classes(logits), metrics.sequence_zipf_distances(logits, noise=False)
     sure = metrics.confidences(logits[0])
-    monkeypatch.setattr(metrics, "_BLOCK_ELEMENTS", 170)
+    monkeypatch.setattr(metrics.checks, "BLOCK_ELEMENTS", 170)
     assert (metrics.top_classes(logits) == best).all()
     assert metrics.sequence_zipf_distances(logits, noise=False).tolist() == zipf.tolist()
     assert metrics.confidences(logits[0]).tolist() == sure.tolist()
@@ -539,6 +537,7 @@ BAD_CALLS = {
         lambda: metrics.brier_score([[0.5, 0.4]], [0]),
         lambda: metrics.jensen_shannon([0.5, 0.5], [0.9, 0.9]),
     ],
+    "at least one operation": [lambda: metrics.mean_corruption_error(FIVE, names=())],
     "two distributions of one shape": [
         lambda: metrics.jensen_shannon([0.5, 0.5]),
         lambda: metrics.jensen_shannon([0.5, 0.5], [0.5, 0.5, 0]),

@@ -9,7 +9,8 @@ from robustgen.benchmark import CLEAN
 from robustgen.datasets import difference, open_dataset
 from robustgen.errors import ArgumentError, ConfigError, SourceError
 from robustgen.evaluation.baselines import ALEXNET, Baseline, read_baseline
-from robustgen.evaluation.reporting import COMMON, Measure, Report
+from robustgen.evaluation.measures import Measure
+from robustgen.evaluation.reporting import COMMON, Report
 from robustgen.evaluation.results import Scores, read_scores
 from robustgen.predictions import ABOUT, Predictions, named, open_predictions
 

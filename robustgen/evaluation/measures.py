@@ -1,0 +1,182 @@
+"""The measures of the papers: from the scores of models to one value an operation, and their mean."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
+
+from robustgen import metrics
+from robustgen.evaluation.baselines import Baseline
+from robustgen.evaluation.results import Scores
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One kind of score of all models.
+
+    Attributes
+    ----------
+    key : str
+        Name in CSV and JSON.
+    title, mean : str
+        Title of its table, and head of the column of the mean.
+    values : tuple of dict
+        For each model, the value of each operation.
+    average : callable
+        Mean of a model's values over some operations.
+    baseline : str or None
+        What it is divided by.
+    factor, digits
+        As for `Table`.
+    """
+
+    key: str
+    title: str
+    mean: str
+    values: tuple[dict[str, float], ...]
+    average: Callable[[Scores, Sequence[str]], float]
+    baseline: str | None = None
+    factor: float = 100
+    digits: int = 1
+
+
+def measures(models: Sequence[Scores], baseline: Baseline | None) -> list[Measure]:
+    """All measures that the scores of `models`, of one kind, allow.
+
+    Raises
+    ------
+    ArgumentError
+        The baseline lacks a value, or holds one that nothing can be divided by.
+    """
+    made = _corruption_measures if models[0].kind == "c" else _perturbation_measures
+    return [measure for measure in made(models, baseline or Baseline("")) if any(measure.values)]
+
+
+def _measure(
+    models: Sequence[Scores],
+    texts: tuple[str, str, str],
+    values: Callable[[Scores], Mapping[str, Any]],
+    score: Callable[[Scores, str, Any], float],
+    average: Callable[[Scores, Sequence[str]], float],
+    **more: Any,
+) -> Measure:
+    scored = tuple({name: score(model, name, v) for name, v in values(model).items()} for model in models)
+    return Measure(*texts, scored, average, **more)
+
+
+def _corruption_measures(models: Sequence[Scores], baseline: Baseline) -> list[Measure]:
+    normalised = _measure(
+        models,
+        ("corruption_error", f"Corruption error (CE) in %, normalised by {baseline.name}", "mCE"),
+        lambda m: _known(m.errors, baseline.errors),
+        lambda _, name, errors: metrics.corruption_error(name, errors, baseline.errors),
+        lambda m, names: metrics.mean_corruption_error(m.errors, baseline.errors, names),
+        baseline=baseline.name,
+    )
+    plain = _measure(
+        models,
+        ("error", "Top-1 error in %, mean over severities, unnormalised", "Mean"),
+        lambda m: m.errors,
+        lambda _, name, errors: metrics.unnormalised_corruption_error(errors),
+        lambda m, names: metrics.unnormalised_mean_corruption_error(m.errors, names),
+    )
+    return [normalised, plain, *_clean_measures(models, baseline)]
+
+
+def _clean_measures(models: Sequence[Scores], baseline: Baseline) -> list[Measure]:
+    """The measures that need the clean error."""
+    relative = _measure(
+        models,
+        (
+            "relative_corruption_error",
+            f"Relative corruption error in %, normalised by {baseline.name}",
+            "Rel. mCE",
+        ),
+        lambda m: _declining(m, baseline),
+        lambda m, name, errors: metrics.relative_corruption_error(
+            name, errors, m.clean_error or 0, baseline.errors, baseline.clean_error
+        ),
+        lambda m, names: metrics.relative_mean_corruption_error(
+            m.errors, m.clean_error or 0, baseline.errors, baseline.clean_error, names
+        ),
+        baseline=baseline.name,
+    )
+    area = _measure(
+        models,
+        ("area_under_distortion_error", "Area under the error curve (AUDE) in %, unnormalised", "mAUDE"),
+        lambda m: {} if m.clean_error is None else m.errors,
+        lambda m, _, errors: metrics.area_under_distortion_error(m.clean_error or 0, errors),
+        lambda m, names: metrics.mean_area_under_distortion_error(m.clean_error or 0, m.errors, names),
+    )
+    return [relative, area]
+
+
+def _known(values: Mapping[str, Any], baseline: Mapping[str, Any]) -> dict[str, Any]:
+    """What can be divided: all but operations of one's own, for which no baseline has anything."""
+    common = {*metrics.COMMON_CORRUPTIONS, *metrics.COMMON_PERTURBATIONS}
+    return {name: value for name, value in values.items() if baseline and name in common | baseline.keys()}
+
+
+def _declining(model: Scores, baseline: Baseline) -> dict[str, list[float]]:
+    """Errors of the corruptions that make the baseline worse; of the others no relative error is defined."""
+    clean = baseline.clean_error
+    if model.clean_error is None or clean is None:
+        return {}
+    worse = {name for name, errors in baseline.errors.items() if _mean_error(errors) > clean}
+    return {name: errors for name, errors in model.errors.items() if name in worse}
+
+
+def _mean_error(errors: Any) -> float:
+    return fmean(errors) if isinstance(errors, list) else float(errors)
+
+
+def _perturbation_measures(models: Sequence[Scores], baseline: Baseline) -> list[Measure]:
+    return [*_flip_measures(models, baseline), *_distance_measures(models, baseline)]
+
+
+def _flip_measures(models: Sequence[Scores], baseline: Baseline) -> list[Measure]:
+    rates = baseline.flip_probabilities
+    normalised = _measure(
+        models,
+        ("flip_rate", f"Flip rate (FR) in %, normalised by {baseline.name}", "mFR"),
+        lambda m: _known(m.flip_probabilities, rates),
+        lambda _, name, value: metrics.flip_rate(name, value, rates),
+        lambda m, names: metrics.mean_flip_rate(m.flip_probabilities, rates, names),
+        baseline=baseline.name,
+    )
+    texts = ("flip_probability", "Flip probability (FP) in %, unnormalised", "mFP")
+    plain = _measure(
+        models,
+        texts,
+        lambda m: m.flip_probabilities,
+        _as_it_is,
+        lambda m, names: metrics.mean_flip_probability(m.flip_probabilities, names),
+    )
+    return [normalised, plain]
+
+
+def _distance_measures(models: Sequence[Scores], baseline: Baseline) -> list[Measure]:
+    own = baseline.top5_distances
+    normalised = _measure(
+        models,
+        ("standardised_top5_distance", f"Top-5 distance (T5D) in %, normalised by {baseline.name}", "mT5D"),
+        lambda m: _known(m.top5_distances, own),
+        lambda _, name, value: metrics.standardised_top5_distance(name, value, own),
+        lambda m, names: metrics.mean_top5_distance(m.top5_distances, own, names),
+        baseline=baseline.name,
+    )
+    texts = ("top5_distance", "Top-5 distance (uT5D), 0 to 15, unnormalised", "muT5D")
+    plain = _measure(
+        models,
+        texts,
+        lambda m: m.top5_distances,
+        _as_it_is,
+        lambda m, names: metrics.unnormalised_mean_top5_distance(m.top5_distances, names),
+        factor=1,
+        digits=2,
+    )
+    return [normalised, plain]
+
+
+def _as_it_is(_: Scores, name: str, value: float) -> float:
+    return value

@@ -1,0 +1,68 @@
+"""How far a model's confidence can be trusted."""
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from robustgen.metrics.checks import Floats, bounded, distributions, flags_of, labels_of
+
+CALIBRATION_BIN: Final = 100
+"""Predictions in a bin of the RMS calibration error; [M] appendix E."""
+
+
+def rms_calibration_error(confidence: ArrayLike, correct: ArrayLike) -> float:
+    """Root of the size-weighted mean squared gap between confidence and accuracy per bin; [M] appendix E.
+
+    Bins hold 100 predictions in order of confidence; the last one also holds the remainder. Equal
+    confidences keep the order in which they were given.
+
+    Parameters
+    ----------
+    confidence : array_like, (images,), float
+        As from `confidences`.
+    correct : array_like, (images,), bool
+        Whether the prediction is right: ``~top1_mistakes(logits, labels)``.
+
+    Raises
+    ------
+    ArgumentError
+        If a confidence is not a fraction or the lengths differ.
+    """
+    certain = bounded(confidence, "confidence", "images")
+    right = flags_of(correct, "correct", len(certain))
+    order = np.argsort(certain, kind="stable")
+    starts = np.arange(max(1, len(order) // CALIBRATION_BIN)) * CALIBRATION_BIN
+    gaps = np.add.reduceat(certain[order] - right[order], starts)
+    sizes = np.diff(starts, append=len(order))
+    return float(np.sqrt((gaps**2 / sizes).sum() / len(order)))
+
+
+def brier_scores(probabilities: ArrayLike, labels: ArrayLike) -> Floats:
+    """Squared distances of the probability vectors to one-hot; [M] appendix E.
+
+    Parameters
+    ----------
+    probabilities : array_like, (images, classes), float
+        As from `softmax`.
+    labels : array_like, (images,), integer
+        True classes.
+
+    Returns
+    -------
+    ndarray, (images,), float64
+
+    Raises
+    ------
+    ArgumentError
+        If a row is no distribution, a label is out of range or a shape is wrong.
+    """
+    rows = distributions(probabilities, "images classes")
+    rows[np.arange(len(rows)), labels_of(labels, *rows.shape)] -= 1
+    scores: Floats = np.einsum("ij,ij->i", rows, rows)
+    return scores
+
+
+def brier_score(probabilities: ArrayLike, labels: ArrayLike) -> float:
+    """Mean of `brier_scores`; arguments as there."""
+    return float(brier_scores(probabilities, labels).mean())

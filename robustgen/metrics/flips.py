@@ -1,0 +1,113 @@
+"""ImageNet-P: how often the prediction changes along a sequence."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from numpy.typing import ArrayLike, NDArray
+
+from robustgen.errors import ArgumentError
+from robustgen.metrics.baselines import ALEXNET_FLIP_PROBABILITY, mean_over, ratio
+from robustgen.metrics.checks import Floats, array_of, number
+from robustgen.metrics.names import COMMON_PERTURBATIONS
+
+
+def frame_pairs(frames: NDArray[Any], noise: bool, difficulty: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Frames (sequences, frames, ...) that are compared, as two arrays that broadcast; [C] section 4.2.
+
+    All pairs `difficulty` apart are those of `difficulty` interleaved chains. The noises' own sequences
+    grow harder instead, so their pairs stay the same ([C] appendix C).
+    """
+    if difficulty < 1:
+        raise ArgumentError(f"difficulty must be 1 or more, not {difficulty}")
+    step = 1 if noise else difficulty
+    if frames.shape[1] <= step:
+        raise ArgumentError(f"sequences of {frames.shape[1]} frames have no two frames {step} apart")
+    return frames[:, :1] if noise else frames[:, :-step], frames[:, step:]
+
+
+def sequence_flips(predictions: ArrayLike, *, noise: bool, difficulty: int = 1) -> Floats:
+    """Share of the frame pairs of each sequence between which the prediction changes.
+
+    Parameters
+    ----------
+    predictions : array_like, (sequences, frames), integer
+        Top-1 predictions, ``top_classes(logits, 1)[..., 0]``.
+    noise : bool
+        Whether frames are compared with the first one, as for `NOISE_PERTURBATIONS`, not the previous.
+    difficulty : int
+        Distance of the frames compared; without effect on noises.
+
+    Returns
+    -------
+    ndarray, (sequences,), float64
+
+    Raises
+    ------
+    ArgumentError
+        If the predictions have another shape or dtype, or too few frames.
+    """
+    frames = array_of(predictions, "predictions", "iu", "sequences frames")
+    before, after = frame_pairs(frames, noise, difficulty)
+    flips: Floats = (before != after).mean(axis=1)
+    return flips
+
+
+def flip_probability(predictions: ArrayLike, *, noise: bool, difficulty: int = 1) -> float:
+    """Mean of `sequence_flips`: FP of [C] section 4.2; arguments as there."""
+    return float(sequence_flips(predictions, noise=noise, difficulty=difficulty).mean())
+
+
+def flip_rate(
+    perturbation: str, probability: float, baseline: Mapping[str, float] = ALEXNET_FLIP_PROBABILITY
+) -> float:
+    """Flip probability divided by that of the baseline: FR of [C] section 4.2.
+
+    Parameters
+    ----------
+    perturbation : str
+        Name under which the baseline is looked up.
+    probability : float
+        Flip probability of the model, a fraction.
+    baseline : mapping of str to float
+        Flip probability of another model for each perturbation.
+
+    Raises
+    ------
+    ArgumentError
+        If a probability is not a fraction, or the baseline has no positive value.
+    """
+    return ratio(perturbation, probability, baseline, 1)
+
+
+def mean_flip_rate(
+    probabilities: Mapping[str, float],
+    baseline: Mapping[str, float] = ALEXNET_FLIP_PROBABILITY,
+    names: Sequence[str] = COMMON_PERTURBATIONS,
+) -> float:
+    """Mean flip rate over the ten common perturbations: mFR of [C] section 4.2.
+
+    Parameters
+    ----------
+    probabilities : mapping of str to float
+        Flip probability of the model for each perturbation. Others than `names` are ignored.
+    baseline : mapping of str to float
+        As for `flip_rate`.
+    names : sequence of str
+        The perturbations that the mean goes over; over others than the ten it is no mFR.
+
+    Raises
+    ------
+    ArgumentError
+        If one of `names` is missing; also as `flip_rate`.
+    """
+    return mean_over(names, probabilities, lambda name, value: flip_rate(name, value, baseline))
+
+
+def mean_flip_probability(
+    probabilities: Mapping[str, float], names: Sequence[str] = COMMON_PERTURBATIONS
+) -> float:
+    """Mean flip probability over the ten common perturbations, unnormalised: mFP of [M] section 4.
+
+    Arguments and errors as for `mean_flip_rate`.
+    """
+    return mean_over(names, probabilities, lambda name, value: number(value, name))

@@ -1,0 +1,214 @@
+"""ImageNet-P: how far the ranking of the classes moves along a sequence."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from robustgen.errors import ArgumentError
+from robustgen.metrics.baselines import ALEXNET_TOP5_DISTANCE, mean_over, ratio
+from robustgen.metrics.checks import Floats, array_of, blocks, logits_of, number
+from robustgen.metrics.flips import frame_pairs
+from robustgen.metrics.names import COMMON_PERTURBATIONS
+
+LARGEST_TOP5_DISTANCE: Final = 15
+"""Top-5 distance of two lists that share no class: 5 + 4 + 3 + 2 + 1."""
+
+
+def top5_distance(before: ArrayLike, after: ArrayLike) -> NDArray[np.intp]:
+    """Distance d of pairs of top-5 lists; [C] section 4.2 and appendix C.
+
+    The inner sum is |k - min(sigma(k), 6)|: a class outside the other list counts as sixth, so that no rank
+    below the fifth is ever needed.
+
+    Parameters
+    ----------
+    before, after : array_like, (..., 5), integer
+        Classes, best first, as from `top_classes`; broadcast against each other.
+
+    Returns
+    -------
+    ndarray, (...), intp
+        0 (same list) to 15 (no class in common).
+
+    Raises
+    ------
+    ArgumentError
+        If a list does not have five classes, or the shapes do not fit each other.
+    """
+    first, second = _top5(before), _top5(after)
+    try:
+        same = first[..., :, None] == second[..., None, :]
+    except ValueError as error:
+        raise ArgumentError(f"top-5 lists of shapes {first.shape} and {second.shape} do not fit") from error
+    sigma = 6 - same @ np.arange(5, 0, -1)
+    distance: NDArray[np.intp] = np.abs(sigma - np.arange(1, 6)).sum(axis=-1)
+    return distance
+
+
+def _top5(value: ArrayLike, axes: str = "... 5") -> NDArray[Any]:
+    lists = array_of(value, "top-5 lists", "iu", axes)
+    if lists.shape[-1] != 5:
+        raise ArgumentError(f"top-5 lists must hold five classes, not {lists.shape[-1]}")
+    return lists
+
+
+def sequence_top5_distances(top5: ArrayLike, *, noise: bool, difficulty: int = 1) -> Floats:
+    """Mean `top5_distance` over the frame pairs of each sequence.
+
+    Parameters
+    ----------
+    top5 : array_like, (sequences, frames, 5), integer
+        Classes, best first: ``top_classes(logits)``.
+    noise, difficulty
+        As for `sequence_flips`.
+
+    Returns
+    -------
+    ndarray, (sequences,), float64
+
+    Raises
+    ------
+    ArgumentError
+        If the lists have another shape or dtype, or too few frames.
+    """
+    pairs = frame_pairs(_top5(top5, "sequences frames 5"), noise, difficulty)
+    distances: Floats = top5_distance(*pairs).mean(axis=1)
+    return distances
+
+
+def unnormalised_top5_distance(top5: ArrayLike, *, noise: bool, difficulty: int = 1) -> float:
+    """Mean of `sequence_top5_distances`: uT5D of [C] section 4.2; arguments as there."""
+    return float(sequence_top5_distances(top5, noise=noise, difficulty=difficulty).mean())
+
+
+def zipf_distance(before: ArrayLike, after: ArrayLike) -> Floats:
+    """Distance of pairs of rankings in which rank i weighs 1/i; [C] appendix C.
+
+    Sum over i of w_i |w_i - w_sigma(i)|, where w_i = 1/i and sigma(i) is the rank in `after` of the class
+    that `before` ranks i-th.
+
+    Parameters
+    ----------
+    before, after : array_like, (..., classes), any real dtype
+        Logits; they broadcast against each other. Of equal logits the lower class ranks first.
+
+    Returns
+    -------
+    ndarray, (...), float64
+
+    Raises
+    ------
+    ArgumentError
+        If the logits hold NaN or infinity, or the shapes do not fit each other.
+    """
+    first, second = logits_of(before), logits_of(after)
+    if first.shape[-1] != second.shape[-1]:
+        raise ArgumentError(f"logits of {first.shape[-1]} and of {second.shape[-1]} classes do not compare")
+    return _zipf(_rank_weights(first), _rank_weights(second))
+
+
+def _rank_weights(logits: NDArray[Any]) -> Floats:
+    """1 / rank of each class, for logits (..., classes)."""
+    order = np.argsort(-logits, axis=-1, kind="stable")
+    weights = np.empty(logits.shape)
+    np.put_along_axis(weights, order, 1 / np.arange(1.0, logits.shape[-1] + 1), axis=-1)
+    return weights
+
+
+def _zipf(first: Floats, second: Floats) -> Floats:
+    """Zipf distance from the weights that each class has in either ranking."""
+    try:
+        distance: Floats = (first * np.abs(first - second)).sum(axis=-1)
+    except ValueError as error:
+        raise ArgumentError(f"rankings of shapes {first.shape} and {second.shape} do not fit") from error
+    return distance
+
+
+def sequence_zipf_distances(logits: ArrayLike, *, noise: bool, difficulty: int = 1) -> Floats:
+    """Mean `zipf_distance` over the frame pairs of each sequence.
+
+    Parameters
+    ----------
+    logits : array_like, (sequences, frames, classes), any real dtype
+    noise, difficulty
+        As for `sequence_flips`.
+
+    Returns
+    -------
+    ndarray, (sequences,), float64
+
+    Raises
+    ------
+    ArgumentError
+        If the logits hold NaN or infinity, have another shape, or too few frames.
+    """
+    array = logits_of(logits, "sequences frames classes")
+    means = np.empty(len(array))
+    for block in blocks(len(array), array[0].size):
+        pairs = frame_pairs(_rank_weights(array[block]), noise, difficulty)
+        means[block] = _zipf(*pairs).mean(axis=1)
+    return means
+
+
+def unnormalised_zipf_distance(logits: ArrayLike, *, noise: bool, difficulty: int = 1) -> float:
+    """Mean of `sequence_zipf_distances`, the variant of uT5D in [C] appendix C; arguments as there."""
+    return float(sequence_zipf_distances(logits, noise=noise, difficulty=difficulty).mean())
+
+
+def standardised_top5_distance(
+    perturbation: str, distance: float, baseline: Mapping[str, float] = ALEXNET_TOP5_DISTANCE
+) -> float:
+    """Unnormalised top-5 distance divided by that of the baseline: T5D of [C] section 4.2.
+
+    Parameters
+    ----------
+    perturbation : str
+        Name under which the baseline is looked up.
+    distance : float
+        uT5D of the model, 0 to 15.
+    baseline : mapping of str to float
+        uT5D of another model for each perturbation.
+
+    Raises
+    ------
+    ArgumentError
+        If a distance is out of range, or the baseline has no positive value.
+    """
+    return ratio(perturbation, distance, baseline, LARGEST_TOP5_DISTANCE)
+
+
+def mean_top5_distance(
+    distances: Mapping[str, float],
+    baseline: Mapping[str, float] = ALEXNET_TOP5_DISTANCE,
+    names: Sequence[str] = COMMON_PERTURBATIONS,
+) -> float:
+    """Mean T5D over the ten common perturbations: mT5D of [C] section 4.2.
+
+    Parameters
+    ----------
+    distances : mapping of str to float
+        uT5D of the model for each perturbation. Others than `names` are ignored.
+    baseline : mapping of str to float
+        As for `standardised_top5_distance`.
+    names : sequence of str
+        The perturbations that the mean goes over; over others than the ten it is no mT5D.
+
+    Raises
+    ------
+    ArgumentError
+        If one of `names` is missing; also as `standardised_top5_distance`.
+    """
+    return mean_over(
+        names,
+        distances,
+        lambda name, value: standardised_top5_distance(name, value, baseline),
+    )
+
+
+def unnormalised_mean_top5_distance(
+    distances: Mapping[str, float], names: Sequence[str] = COMMON_PERTURBATIONS
+) -> float:
+    """Mean uT5D over the ten common perturbations; arguments and errors as for `mean_top5_distance`."""
+    return mean_over(names, distances, lambda name, value: number(value, name, LARGEST_TOP5_DISTANCE))
