@@ -22,7 +22,8 @@ from robustgen.imaging import decode
 from robustgen.imaging.clahe import MOST_CLIP, MOST_TILES, Clahe, clahe
 from robustgen.imaging.pixels import Rgb
 from robustgen.output.writers import Arrays, SameFormat, Sink
-from robustgen.sources import ImageFolder, Source
+from robustgen.sources.base import Source
+from robustgen.sources.folder import ImageFolder
 
 LICENCE = "The images derive from the source images and remain under their terms."
 

@@ -29,7 +29,7 @@ from robustgen.generation import config, runner
 from robustgen.generation import plan as build
 from robustgen.imaging import video
 from robustgen.imaging.geometry import resize
-from robustgen.sources import Photographs
+from robustgen.sources.photographs import Photographs
 
 # Milliseconds for the five severities together at 224 x 224, by the published functions.
 PUBLISHED = {

@@ -18,7 +18,7 @@ from robustgen.corruptions import CORRUPTIONS
 from robustgen.editions import EDITIONS
 from robustgen.generation.config import GROUPS, Config, Video, dataset_file, dataset_names
 from robustgen.imaging import video
-from robustgen.sources import KINDS
+from robustgen.sources.opening import KINDS
 
 PAGE = Path(__file__).parent.parent / "docs" / "config.md"
 # What a validator checks, and the schema therefore cannot tell.

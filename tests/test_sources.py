@@ -1,5 +1,6 @@
 """Sources: keys, decoding, what is refused, and what hostile files cannot do."""
 
+import importlib.util
 import io
 import os
 import pickle
@@ -14,18 +15,16 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from robustgen import sources
 from robustgen.errors import ImageError, SourceError, UnknownNameError
 from robustgen.imaging.decode import decode
-from robustgen.sources import (
-    Cifar,
-    ImageFolder,
-    LabelledFolder,
-    Photographs,
-    Source,
-    TinyImageNet,
-    open_source,
-)
+from robustgen.sources import cifar
+from robustgen.sources.base import Source
+from robustgen.sources.cifar import Cifar
+from robustgen.sources.folder import ImageFolder
+from robustgen.sources.labelled import LabelledFolder
+from robustgen.sources.opening import open_source
+from robustgen.sources.photographs import Photographs
+from robustgen.sources.tiny_imagenet import TinyImageNet
 
 IMAGENET = {
     "ILSVRC2012_val_00000293.JPEG": "n01440764",
@@ -714,7 +713,7 @@ def test_links_and_giants_in_an_archive_are_ignored(tmp_path: Path, monkeypatch:
         tar.addfile(link)
     with pytest.raises(SourceError, match="neither test_batch nor test"):
         Cifar(tmp_path / "c.tar.gz").keys()
-    monkeypatch.setattr(sources, "_MOST_BYTES", 100)
+    monkeypatch.setattr(cifar, "_MOST_BYTES", 100)
     folder = cifar10(tmp_path)
     for path in (folder, archive(tmp_path / "d.tar.gz", members(folder))):
         with pytest.raises(SourceError, match="neither test_batch nor test"):
@@ -760,7 +759,7 @@ def test_missing_photographs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Photographs, "NAMES", ("nothing.png",))
     with pytest.raises(SourceError, match=r"nothing\.png.*pip install"):
         Photographs()
-    monkeypatch.setattr(sources.importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
     with pytest.raises(SourceError, match="pip install"):
         Photographs()
 

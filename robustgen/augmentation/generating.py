@@ -17,7 +17,9 @@ from robustgen.generation.config import Whole
 from robustgen.generation.recipes import Recipe, item_rng
 from robustgen.imaging.pixels import Rgb
 from robustgen.output.writers import JpegTree
-from robustgen.sources import Cifar, Source, TinyImageNet
+from robustgen.sources.base import Source
+from robustgen.sources.cifar import Cifar
+from robustgen.sources.tiny_imagenet import TinyImageNet
 
 MOST_COPIES = 1000
 CITATION = (

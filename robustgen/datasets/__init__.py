@@ -26,7 +26,7 @@ from robustgen.benchmark import CLEAN, TITLES, Arm, Kind
 from robustgen.errors import ConfigError, ImageError, SourceError
 from robustgen.imaging import decode, video
 from robustgen.output.files import COMPANIONS, MANIFEST, STATE
-from robustgen.sources import class_of
+from robustgen.sources.base import class_of
 
 Pixels = NDArray[np.uint8]
 Labels = NDArray[np.int64]

@@ -31,7 +31,8 @@ from robustgen.filtration.rules import Case, Rule
 from robustgen.output.files import ERRORS, STATE, file_digest, rename, temporary_folder, write_whole
 from robustgen.output.manifest import read_object
 from robustgen.output.state import claimed
-from robustgen.sources import ImageFolder, class_of
+from robustgen.sources.base import class_of
+from robustgen.sources.folder import ImageFolder
 
 SHORTLIST, DROPPED, FUNNEL, ACCEPTED = "shortlist.jsonl", "dropped.jsonl", "funnel.json", "accepted"
 _SETTINGS = f"{STATE}/filter.json"

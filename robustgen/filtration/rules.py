@@ -22,7 +22,7 @@ from robustgen.filtration.funnel import (
     outlying,
 )
 from robustgen.filtration.panel import Panel, unknown_class
-from robustgen.sources import class_of
+from robustgen.sources.base import class_of
 
 
 @dataclass(frozen=True)

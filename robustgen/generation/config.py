@@ -29,7 +29,7 @@ from robustgen.generation.recipes import Overrides, checked_overrides
 from robustgen.imaging import video
 from robustgen.perturbations import PERTURBATIONS
 from robustgen.registry import Operation
-from robustgen.sources import KINDS
+from robustgen.sources.opening import KINDS
 
 # --- fields --------------------------------------------------------------------------------------
 

@@ -26,7 +26,8 @@ from robustgen.imaging.frost import check_frost
 from robustgen.imaging.motion import check_imagemagick
 from robustgen.output.files import ERRORS, FRAMES, MANIFEST, STATE, SUMS
 from robustgen.output.writers import Arrays, JpegTree, Mp4Tree, PngFrames, Sink
-from robustgen.sources import Source, open_source
+from robustgen.sources.base import Source
+from robustgen.sources.opening import open_source
 
 CITATION = (
     "Dan Hendrycks and Thomas Dietterich: Benchmarking Neural Network Robustness to Common Corruptions "

@@ -36,7 +36,7 @@ from robustgen.output.journal import Failure, Receipt
 from robustgen.output.manifest import read_object, source_digest, write_papers
 from robustgen.output.state import Ledger, Shard
 from robustgen.output.writers import Sink
-from robustgen.sources import Source
+from robustgen.sources.base import Source
 
 Item = tuple[int, str, tuple[Arm, ...]]
 

@@ -46,7 +46,7 @@ from robustgen.imaging.pixels import Rgb
 from robustgen.output.files import SUMS
 from robustgen.output.manifest import read_sums
 from robustgen.output.writers import PngTree
-from robustgen.sources import Source
+from robustgen.sources.base import Source
 
 CITATION = (
     "Dan Hendrycks and Thomas G. Dietterich: Benchmarks for Neural Network Robustness to Common Distortions "

@@ -1,0 +1,112 @@
+"""What every source of images offers."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from robustgen.errors import SourceError
+from robustgen.imaging.decode import Location, reason_of
+from robustgen.imaging.pixels import Rgb
+
+
+class Source(ABC):
+    """Images under unique keys. Picklable: listings and arrays are left behind and read again when needed.
+
+    Parameters
+    ----------
+    location : path
+
+    Raises
+    ------
+    SourceError
+        There is nothing at `location`.
+    """
+
+    location: Path
+
+    def __init__(self, location: Location) -> None:
+        self.location = Path(location)
+        with blame_source(self.location):
+            self.location.stat()
+
+    @abstractmethod
+    def keys(self) -> tuple[str, ...]:
+        """Return the keys of all usable images, sorted; listed once.
+
+        Raises
+        ------
+        SourceError
+            There are none, or the source is malformed.
+        """
+
+    @abstractmethod
+    def load(self, key: str) -> Rgb:
+        """Decode one image afresh.
+
+        Returns
+        -------
+        uint8 ndarray of shape (H, W, 3), C-contiguous and writable
+
+        Raises
+        ------
+        ImageError
+            It cannot be read; the message names the key and the reason.
+        """
+
+    @abstractmethod
+    def size(self, key: str) -> int:
+        """Return the size of one image's file in bytes.
+
+        Raises
+        ------
+        ImageError
+            There is no such file.
+        """
+
+    @property
+    @abstractmethod
+    def classes(self) -> tuple[str, ...]:
+        """Names of the classes; labels index them."""
+
+    @abstractmethod
+    def label(self, key: str) -> int:
+        """Return the index of one image's class in `classes`.
+
+        Raises
+        ------
+        ImageError
+            `key` belongs to none of the classes.
+        """
+
+    def refused(self) -> dict[str, str]:
+        """Return key and reason of whatever looks like an image but must not be processed."""
+        return {}
+
+    def output_name(self, key: str) -> str:
+        """Return the POSIX path of the result for `key`: the key itself, ending in a name for JPEG."""
+        if key.endswith((".JPEG", ".jpeg", ".jpg", ".JPG")):
+            return key
+        return f"{key.rpartition('.')[0] or key}.JPEG"
+
+    def __getstate__(self) -> dict[str, Any]:
+        cls = type(self)
+        return {k: v for k, v in vars(self).items() if not isinstance(getattr(cls, k, None), cached_property)}
+
+
+@contextmanager
+def blame_source(where: object) -> Iterator[None]:
+    """Turn any exception into a SourceError that names `where`: what is read here may hold anything."""
+    try:
+        yield
+    except SourceError:
+        raise
+    except Exception as error:
+        raise SourceError(f"{where}: {reason_of(error)}") from error
+
+
+def class_of(key: str) -> str:
+    """First folder of `key`; "" for an image directly in the root."""
+    return key.partition("/")[0] if "/" in key else ""

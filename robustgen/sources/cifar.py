@@ -1,0 +1,198 @@
+"""The test images of CIFAR-10 and CIFAR-100, as published."""
+
+import tarfile
+from functools import cached_property, lru_cache
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from robustgen.errors import ImageError, SourceError
+from robustgen.imaging.decode import Location
+from robustgen.imaging.pixels import Rgb
+from robustgen.sources.base import Source, blame_source
+from robustgen.sources.pickles import Pickled, unpickle
+
+
+class _Edition(NamedTuple):
+    """What CIFAR-10 and CIFAR-100 call their folder, files and dictionary entries."""
+
+    folder: str
+    batch: str
+    meta: str
+    labels: bytes
+    names: bytes
+    classes: int
+
+
+_EDITIONS = (
+    _Edition("cifar-10-batches-py", "test_batch", "batches.meta", b"labels", b"label_names", 10),
+    _Edition("cifar-100-python", "test", "meta", b"fine_labels", b"fine_label_names", 100),
+)
+
+
+_MEMBERS = frozenset(name for edition in _EDITIONS for name in (edition.batch, edition.meta))
+
+
+# Of the published batches the largest has 31 MB; more than 99 999 images would not fit five-digit keys.
+_MOST_BYTES = 256 * 2**20
+
+
+_PIXELS = 32 * 32 * 3
+
+
+class Batch(NamedTuple):
+    """Content of a test batch: (N, 32, 32, 3) and (N,), read-only, and the names of the classes."""
+
+    images: Rgb
+    labels: npt.NDArray[np.int64]
+    classes: tuple[str, ...]
+
+
+class Cifar(Source):
+    """The test split of CIFAR-10 or CIFAR-100 in the published Python format; keys are "00000", "00001", ...
+
+    Parameters
+    ----------
+    path : path
+        The folder cifar-10-batches-py or cifar-100-python, the one above it, or the .tar.gz, which is
+        read in place.
+
+    Raises
+    ------
+    SourceError
+        There is nothing at `path`. From everything else: it holds no proper batch.
+    """
+
+    def __init__(self, path: Location) -> None:
+        super().__init__(path)
+
+    @cached_property
+    def _batch(self) -> Batch:
+        files = [*find_batches(self.location).values()] or [self.location]
+        with blame_source(self.location):
+            return read_batch(self.location, tuple(file.stat().st_mtime_ns for file in files))
+
+    @property
+    def images(self) -> Rgb:
+        """All images: uint8 ndarray of shape (N, 32, 32, 3), read-only."""
+        return self._batch.images
+
+    @property
+    def labels(self) -> npt.NDArray[np.int64]:
+        """All labels: int64 ndarray of shape (N,), read-only."""
+        return self._batch.labels
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Names of the classes in the order of the labels; digits where the published names are missing."""
+        return self._batch.classes
+
+    @cached_property
+    def _keys(self) -> tuple[str, ...]:
+        return tuple(f"{index:05d}" for index in range(len(self.labels)))
+
+    def keys(self) -> tuple[str, ...]:
+        """Return the five-digit indices in the order of the batch."""
+        return self._keys
+
+    def load(self, key: str) -> Rgb:
+        """Return a copy of one image: uint8 ndarray of shape (32, 32, 3); an unknown key is an ImageError."""
+        image: Rgb = self.images[self._index(key)].copy()
+        return image
+
+    def label(self, key: str) -> int:
+        """Return the label that the batch gives; an unknown key is an ImageError."""
+        return int(self.labels[self._index(key)])
+
+    def size(self, key: str) -> int:
+        """Return the bytes of one image in the batch, 3072; an unknown key is an ImageError."""
+        return int(self.images[self._index(key)].nbytes)
+
+    def _index(self, key: str) -> int:
+        if not (key.isdecimal() and int(key) < len(self.labels) and key == f"{int(key):05d}"):
+            raise ImageError(f"{key!r}: no such image in {self.location}")
+        return int(key)
+
+
+def find_batches(location: Path) -> dict[str, Path]:
+    """The files of a CIFAR folder, or of those below `location`, by name."""
+    folders = (location, *(location / edition.folder for edition in _EDITIONS))
+    return {name: folder / name for folder in folders for name in _MEMBERS if (folder / name).is_file()}
+
+
+# Worker processes unpickle a source with each task; they shall not read the batch as often.
+@lru_cache(maxsize=1)
+def read_batch(location: Path, stamp: tuple[int, ...]) -> Batch:
+    """Read a batch; `stamp` only tells a changed one from the one remembered."""
+    files = _read_folder(location) if location.is_dir() else _read_archive(location)
+    present = [edition for edition in _EDITIONS if edition.batch in files]
+    if len(present) != 1:
+        choice = " nor ".join(edition.batch for edition in _EDITIONS)
+        raise SourceError(f"{location}: holds {'both CIFARs; name one' if present else f'neither {choice}'}")
+    return _parse(location, files, present[0])
+
+
+def _read_folder(location: Path) -> dict[str, bytes]:
+    files = find_batches(location)
+    return {name: path.read_bytes() for name, path in files.items() if path.stat().st_size <= _MOST_BYTES}
+
+
+def _read_archive(location: Path) -> dict[str, bytes]:
+    files: dict[str, bytes] = {}
+    with tarfile.open(location, "r:gz") as archive:
+        for member in archive:
+            content = archive.extractfile(member) if _is_wanted(member) else None
+            if content is not None:
+                files.setdefault(PurePosixPath(member.name).name, content.read())
+    return files
+
+
+def _is_wanted(member: tarfile.TarInfo) -> bool:
+    path = PurePosixPath(member.name)
+    inside = len(path.parts) > 1 and not path.is_absolute() and ".." not in path.parts
+    return inside and path.name in _MEMBERS and member.isreg() and member.size <= _MOST_BYTES
+
+
+def _parse(location: Path, files: dict[str, bytes], edition: _Edition) -> Batch:
+    classes = tuple(str(index) for index in range(edition.classes))
+    if edition.meta in files:
+        with blame_source(f"{location}: {edition.meta}"):
+            names = _entry(unpickle(files[edition.meta]), edition.names, list)
+            classes = tuple(name.decode() for name in names)
+    with blame_source(f"{location}: {edition.batch}"):
+        batch = unpickle(files[edition.batch])
+        images = _images(_entry(batch, b"data", Pickled))
+        labels = _labels(_entry(batch, edition.labels, list), len(images), len(classes))
+    return Batch(images, labels, classes)
+
+
+def _entry(content: object, key: bytes, kind: type) -> Any:
+    if not isinstance(content, dict):
+        raise ValueError(f"a dict was expected, not {type(content).__name__}")
+    if not isinstance(content.get(key), kind):
+        raise ValueError(f"{key!r} is missing or of the wrong type")
+    return content[key]
+
+
+def _images(data: "Pickled") -> Rgb:
+    """Bring the (N, 3072) planes of a batch to (N, 32, 32, 3)."""
+    _, shape, dtype, by_columns, content = data.state
+    if dtype.made_from[0] not in ("u1", b"u1") or shape[1:] != (_PIXELS,) or not shape[0]:
+        raise ValueError(f"b'data' must be uint8 of shape (N, {_PIXELS}), not {shape}")
+    rows = np.frombuffer(content, np.uint8).reshape(shape, order="F" if by_columns else "C")
+    images = np.ascontiguousarray(rows.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1))
+    images.setflags(write=False)
+    return images
+
+
+def _labels(labels: list[object], images: int, classes: int) -> npt.NDArray[np.int64]:
+    if len(labels) != images:
+        raise ValueError(f"{len(labels)} labels for {images} images")
+    wrong = [label for label in labels if type(label) is not int or not 0 <= label < classes]
+    if wrong:
+        raise ValueError(f"label {wrong[0]!r} is none of the integers from 0 to {classes - 1}")
+    array = np.array(labels, np.int64)
+    array.setflags(write=False)
+    return array

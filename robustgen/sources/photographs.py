@@ -1,0 +1,49 @@
+"""A few photographs for a demonstration without any download."""
+
+import importlib.util
+from collections.abc import Iterator
+from pathlib import Path
+
+from robustgen.errors import SourceError
+from robustgen.sources.files import FileSource
+from robustgen.sources.walk import Found
+
+
+class Photographs(FileSource):
+    """The photographs that scikit-image's wheel carries: a demonstration without any download.
+
+    Raises
+    ------
+    SourceError
+        scikit-image or some of the photographs are missing; says the remedy.
+    """
+
+    NAMES = (
+        "astronaut.png",
+        "chelsea.png",
+        "coffee.png",
+        "hubble_deep_field.jpg",
+        "ihc.png",
+        "motorcycle_left.png",
+        "retina.jpg",
+        "rocket.jpg",
+    )
+
+    def __init__(self) -> None:
+        # Only looked up: importing scikit-image takes a second.
+        spec = importlib.util.find_spec("skimage")
+        folders = [Path(folder) / "data" for folder in (spec and spec.submodule_search_locations) or ()]
+        complete = [folder for folder in folders if all((folder / name).is_file() for name in self.NAMES)]
+        if not complete:
+            remedy = "pip install --force-reinstall --no-deps scikit-image"
+            raise SourceError(
+                f"scikit-image with its photographs ({', '.join(self.NAMES)}) is missing: {remedy}"
+            )
+        super().__init__(complete[0])
+
+    def _scan(self) -> Iterator[Found]:
+        for name in self.NAMES:
+            yield f"{Path(name).stem}/{name}", None
+
+    def _path(self, key: str) -> Path:
+        return self.location / key.rpartition("/")[2]
