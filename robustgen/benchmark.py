@@ -1,21 +1,21 @@
-"""The two benchmarks and the arms of their sets."""
+"""The two benchmarks as data: every fact in which ImageNet-C and ImageNet-P differ stands here, once.
 
-from collections.abc import Mapping
+    benchmark = BENCHMARKS["p"]
+    benchmark.arms(("tilt", "shot_noise"), (1, 2))    # folders tilt, shot_noise, shot_noise_2
+
+The functions that make the images stand in a registry, which is loaded when `Benchmark.operations` is asked
+for: reading and scoring a set needs the names alone.
+"""
+
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from types import MappingProxyType
+from typing import Final, Literal
 
-from robustgen.corruptions import CORRUPTIONS
-from robustgen.perturbations import PERTURBATIONS
 from robustgen.registry import Operation
 
 Kind = Literal["c", "p"]
-
-
-CLEAN = "clean"
-
-
-TITLES: Mapping[Kind, str] = {"c": "ImageNet-C", "p": "ImageNet-P"}
-"""What `dataset.json` calls the two kinds of set."""
+CLEAN: Final = "clean"
 
 
 @dataclass(frozen=True, order=True)
@@ -42,28 +42,167 @@ class Arm:
         return f"{self.folder}/{name}" if self.folder else name
 
 
-def operations(kind: Kind) -> Mapping[str, Operation]:
-    """The corruptions of a C set, or the perturbations of a P set, by name."""
-    return CORRUPTIONS if kind == "c" else PERTURBATIONS
+CLEAN_ARM: Final = Arm(CLEAN, 0, CLEAN)
 
 
-def corruption_arms(names: tuple[str, ...], severities: tuple[int, ...], clean: bool) -> tuple[Arm, ...]:
-    """The arms of a C set: the clean one first, then every severity of every corruption."""
-    arms = [Arm(name, level, f"{name}/{level}") for name in names for level in severities]
-    return tuple([Arm(CLEAN, 0, CLEAN)] * clean + arms)
+@dataclass(frozen=True, eq=False)
+class Benchmark:
+    """What is particular to one of the two benchmarks.
+
+    Attributes
+    ----------
+    kind : {"c", "p"}
+        Its letter, in random streams, settings and the names of commands.
+    title : str
+        What `dataset.json` calls a set of it.
+    operation, level, noun : str
+        What its operations, their levels and its outputs are called.
+    levels : tuple of int
+        All levels that an operation can have.
+    categories : mapping of str to tuple of str
+        The operations of the benchmark proper, in the order of the papers' tables, by category.
+    extra : tuple of str
+        The operations for validation, which no mean includes.
+    noises : tuple of str
+        The operations whose outputs are compared with the clean image, whatever their level.
+    array_shape : str
+        Shape of its arrays, as messages show it.
+    has_clean : bool
+        Whether the clean images are an arm of their own; else each sequence begins with them.
+    level_mark : str
+        What stands between operation and level in the name of a folder.
+    bare_level : int
+        The level whose folder is called as the operation alone; 0 for none.
+    shares_arrays : bool
+        Whether all levels of an operation share an array.
+    """
+
+    kind: Kind
+    title: str
+    operation: str
+    level: str
+    noun: str
+    levels: tuple[int, ...]
+    categories: Mapping[str, tuple[str, ...]]
+    extra: tuple[str, ...]
+    noises: tuple[str, ...]
+    array_shape: str
+    has_clean: bool
+    level_mark: str
+    bare_level: int
+    shares_arrays: bool
+
+    @property
+    def common(self) -> tuple[str, ...]:
+        """The operations that the means go over, in the order of the papers' tables."""
+        return tuple(name for names in self.categories.values() for name in names)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The published operations: the common ones, then the extra ones."""
+        return (*self.common, *self.extra)
+
+    @property
+    def operations(self) -> Mapping[str, Operation]:
+        """All registered operations by name, the published ones among them."""
+        from robustgen.corruptions import CORRUPTIONS
+        from robustgen.perturbations import PERTURBATIONS
+
+        known: Mapping[Kind, Mapping[str, Operation]] = {"c": CORRUPTIONS, "p": PERTURBATIONS}
+        return known[self.kind]
+
+    @property
+    def array_axes(self) -> int:
+        """How many axes its arrays have."""
+        return self.array_shape.count(",") + 1
+
+    # --- arms
+
+    def arm(self, name: str, level: int) -> Arm:
+        """The arm of the operation `name` at `level`."""
+        return Arm(name, level, name if level == self.bare_level else f"{name}{self.level_mark}{level}")
+
+    def arms(self, names: Iterable[str], levels: Iterable[int], *, clean: bool = False) -> tuple[Arm, ...]:
+        """The arms of a set: the clean one first if `clean`, then every one of `levels` of all `names`.
+
+        An operation that has none of the levels is there at its first.
+        """
+        wanted, known = tuple(levels), self.operations
+        arms = [
+            self.arm(name, level)
+            for name in names
+            for level in [level for level in wanted if level in known[name].levels] or [1]
+        ]
+        return (*[CLEAN_ARM] * clean, *arms)
+
+    def every_arm(self) -> tuple[Arm, ...]:
+        """All arms that a set can have."""
+        return self.arms(self.operations, self.levels, clean=self.has_clean)
+
+    def arm_in(self, folder: str) -> Arm | None:
+        """The arm whose files lie in `folder`: ``fog/3``, ``tilt``, ``shot_noise_2``; None if of none."""
+        if folder == CLEAN:
+            return CLEAN_ARM
+        name, mark, level = folder.rpartition(self.level_mark)
+        if mark and level in map(str, self.levels) and int(level) != self.bare_level:
+            return Arm(name, int(level), folder)
+        return Arm(folder, self.bare_level, folder) if self.bare_level else None
+
+    def array_name(self, arm: Arm) -> str:
+        """The name, without suffix, of the array that holds `arm`."""
+        return arm.name if self.shares_arrays else arm.folder
 
 
-def perturbation_arms(names: tuple[str, ...], difficulties: tuple[int, ...]) -> tuple[Arm, ...]:
-    """The arms of a P set; where there is no such difficulty, the one set of frames there is."""
-    arms = []
-    for name in names:
-        levels = [level for level in difficulties if level in PERTURBATIONS[name].levels] or [1]
-        arms += [Arm(name, level, name if level == 1 else f"{name}_{level}") for level in levels]
-    return tuple(arms)
+IMAGENET_C: Final = Benchmark(
+    kind="c",
+    title="ImageNet-C",
+    operation="corruption",
+    level="severity",
+    noun="image",
+    levels=(1, 2, 3, 4, 5),
+    categories=MappingProxyType(
+        {
+            "noise": ("gaussian_noise", "shot_noise", "impulse_noise"),
+            "blur": ("defocus_blur", "glass_blur", "motion_blur", "zoom_blur"),
+            "weather": ("snow", "frost", "fog", "brightness"),
+            "digital": ("contrast", "elastic_transform", "pixelate", "jpeg_compression"),
+        }
+    ),
+    extra=("speckle_noise", "gaussian_blur", "spatter", "saturate"),
+    noises=(),
+    array_shape="(N, H, W, 3)",
+    has_clean=True,
+    level_mark="/",
+    bare_level=0,
+    shares_arrays=True,
+)
+"""Hendrycks & Dietterich 2019: section 4.1, Table 1, appendix B."""
 
+IMAGENET_P: Final = Benchmark(
+    kind="p",
+    title="ImageNet-P",
+    operation="perturbation",
+    level="difficulty",
+    noun="sequence",
+    levels=(1, 2, 3),
+    categories=MappingProxyType(
+        {
+            "noise": ("gaussian_noise", "shot_noise"),
+            "blur": ("motion_blur", "zoom_blur"),
+            "weather": ("snow", "brightness"),
+            "digital": ("translate", "rotate", "tilt", "scale"),
+        }
+    ),
+    extra=("speckle_noise", "gaussian_blur", "spatter", "shear"),
+    noises=("gaussian_noise", "shot_noise", "speckle_noise"),
+    array_shape="(N, T, H, W, 3)",
+    has_clean=False,
+    level_mark="_",
+    bare_level=1,
+    shares_arrays=False,
+)
+"""Hendrycks & Dietterich 2019: section 4.2, Table 3, appendix E."""
 
-def every_arm(kind: Kind) -> tuple[Arm, ...]:
-    """All arms that a C or a P set can have."""
-    if kind == "c":
-        return corruption_arms(tuple(CORRUPTIONS), (1, 2, 3, 4, 5), clean=True)
-    return perturbation_arms(tuple(PERTURBATIONS), (1, 2, 3))
+BENCHMARKS: Final[Mapping[Kind, Benchmark]] = MappingProxyType({"c": IMAGENET_C, "p": IMAGENET_P})
+TITLES: Final[Mapping[str, Benchmark]] = MappingProxyType({b.title: b for b in BENCHMARKS.values()})
+"""What `dataset.json` calls the kinds of set, and which benchmarks those are."""

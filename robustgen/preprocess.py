@@ -4,6 +4,7 @@ A C set, whose images have a file or a row in each arm, is taken image by image;
 file by file. What comes out is read by `robustgen predict` as the set it was made from.
 """
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import lru_cache, partial
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from robustgen import datasets
-from robustgen.benchmark import Arm
+from robustgen.benchmark import TITLES, Arm
 from robustgen.datasets import EQUALISED, Dataset, Tree
 from robustgen.errors import ImageError, SourceError
 from robustgen.generation import config
@@ -22,8 +23,11 @@ from robustgen.imaging import decode
 from robustgen.imaging.clahe import MOST_CLIP, MOST_TILES, Clahe, clahe
 from robustgen.imaging.pixels import Rgb
 from robustgen.output.writers import Arrays, SameFormat, Sink
-from robustgen.sources.base import Source
+from robustgen.sources.base import Items
 from robustgen.sources.folder import ImageFolder
+
+ArmReader = Callable[[Arm], Rgb]
+"""Reads what one arm of a set has of an image: uint8 (H, W, 3)."""
 
 LICENCE = "The images derive from the source images and remain under their terms."
 
@@ -47,7 +51,7 @@ class Choices(config.Choices):
 
 
 @dataclass(frozen=True)
-class Equalisation(Recipe):
+class _Preprocessing:
     """CLAHE of every file.
 
     Attributes
@@ -62,10 +66,6 @@ class Equalisation(Recipe):
 
     title = EQUALISED
 
-    def make(self, arm: Arm, key: str, image: Any, shared: dict[str, Any] | None = None) -> Rgb:
-        """Equalise the image, or the file that `arm` has of it."""
-        return clahe(image(arm) if callable(image) else image, self.parameters)
-
     def settings(self, arms: tuple[Arm, ...]) -> dict[str, Any]:
         """The parameters, which are the same for all arms."""
         return {
@@ -76,22 +76,38 @@ class Equalisation(Recipe):
         }
 
 
-class _Folder(ImageFolder):
+class ImageRecipe(_Preprocessing, Recipe[Rgb]):
+    """CLAHE of an image, which has one file."""
+
+    def make(self, arm: Arm, key: str, prepared: Rgb, shared: dict[str, Any] | None = None) -> Rgb:
+        """Equalise the image."""
+        return clahe(prepared, self.parameters)
+
+
+class ArmsRecipe(_Preprocessing, Recipe[ArmReader]):
+    """CLAHE of what each arm of a set has of an image."""
+
+    def make(self, arm: Arm, key: str, prepared: ArmReader, shared: dict[str, Any] | None = None) -> Rgb:
+        """Read what `arm` has of the image, and equalise it."""
+        return clahe(prepared(arm), self.parameters)
+
+
+class _SameNames(ImageFolder):
     """Any folder of images, whose results have the same names."""
 
     def output_name(self, key: str) -> str:
         return key
 
 
-class _SetFiles(Source):
+class _SetImages(Items[ArmReader]):
     """The images of a C set, each with a file or a row in every arm."""
 
     def keys(self) -> tuple[str, ...]:
         dataset = _opened(self.location)
         return dataset.keys(dataset.arms[0])
 
-    def load(self, key: str) -> Any:
-        """A function from arm to pixels: an image that cannot be read in one arm is there in others."""
+    def load(self, key: str) -> ArmReader:
+        """Return what reads one arm: an image that cannot be read in one is there in others."""
         return partial(_read, self.location, key)
 
     def size(self, key: str) -> int:
@@ -151,14 +167,15 @@ def plan(choices: Choices) -> build.Plan:
     root = Path(choices.source or "").absolute()
     about = _about(root)
     dataset = _c_set(root, about)
-    source: Source = _SetFiles(root) if dataset else _Folder(root)
+    source: Items[Any] = _SetImages(root) if dataset else _SameNames(root)
     keys = build.chosen(source, choices)
     arms = dataset.arms if dataset else (Arm("clahe", 0, ""),)
     arrays = _arrays(dataset, keys)
     sink: Sink = arrays or SameFormat(choices.quality)
     # Of files the sizes tell when they change; of rows nothing does.
     digest = about.get("digest") if arrays else None
-    recipe = Equalisation(Clahe(choices.clip_limit, choices.tiles), digest)
+    parameters = Clahe(choices.clip_limit, choices.tiles)
+    recipe: Recipe[Any] = ArmsRecipe(parameters, digest) if dataset else ImageRecipe(parameters, digest)
     output = Path(choices.output).absolute()
     known = {key: about.get(key) for key in ("dataset", "edition") if about.get(key)}
     if dataset:
@@ -190,7 +207,7 @@ def _c_set(root: Path, about: dict[str, Any]) -> Dataset | None:
         for arm in dataset.arms:
             dataset.keys(arm)
     except SourceError:
-        if about.get("kind") in datasets.KINDS or any(root.glob("*.npy")):
+        if about.get("kind") in TITLES or any(root.glob("*.npy")):
             raise
         return None
     if dataset.kind == "p":

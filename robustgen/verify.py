@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from robustgen.augmentation import TITLE as AUGMIX
-from robustgen.datasets import EQUALISED, KINDS
+from robustgen.benchmark import TITLES
+from robustgen.datasets import EQUALISED
 from robustgen.errors import ArgumentError, ImageError, OutputError, WriteError
 from robustgen.generation.config import checked
 from robustgen.icons import TITLE as ICONS
@@ -227,8 +228,8 @@ def _planned_anew(title: str, content: dict[str, Any], name: str) -> Any:
     """The plan of a set of the kind called `title`, made from the choices that the file `name` holds."""
     from robustgen.generation import plan as build
 
-    if title in KINDS:
-        return build.plan(checked(content, name), KINDS[title])
+    if title in TITLES:
+        return build.plan(checked(content, name), TITLES[title].kind)
     if title == EQUALISED:
         from robustgen import preprocess
 

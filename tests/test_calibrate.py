@@ -18,7 +18,7 @@ from robustgen.calibrate.matching import Gap, propose, search
 from robustgen.calibrate.strengths import calibrate, chosen
 from robustgen.corruptions import CORRUPTIONS
 from robustgen.generation import config
-from robustgen.generation.recipes import checked_overrides
+from robustgen.generation.recipes import check_overrides
 from robustgen.imaging.similarity import similarity
 
 
@@ -152,7 +152,7 @@ def test_all_that_families_propose_can_be_written_into_a_config(name):
     for level in CORRUPTIONS[name].levels:
         for family in families(name, level, 384):
             for place in family.places:
-                checked_overrides("c", {name: {level: family.at(place)}})
+                check_overrides({name: {level: family.at(place)}})
 
 
 def test_numbers_move_by_factors_and_whole_ones_stay_whole():
@@ -239,7 +239,7 @@ def test_a_proposal_reaches_its_targets_and_make_c_takes_it(source, tmp_path):
         values = []
         for photo in sorted(source.rglob("*.jpg")):
             image = matching._squared(pixels_of(photo), 256)
-            recipe = matching.BenchmarkRecipe("c", "folder", 0, None, {name: {level: own[name][level]}})
+            recipe = matching.CorruptionRecipe("folder", 0, None, {name: {level: own[name][level]}})
             key = photo.relative_to(source).as_posix()
             values.append(similarity(image, recipe.make(Arm(name, level, ""), key, image)).ms_ssim)
         assert np.mean(values) == pytest.approx(each["reached"], abs=1e-6)

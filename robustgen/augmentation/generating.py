@@ -82,7 +82,7 @@ def load(path: Path | None, flags: dict[str, Any]) -> AugMixChoices:
 
 
 @dataclass(frozen=True)
-class AugMixRecipe(Recipe):
+class AugMixRecipe(Recipe[Rgb]):
     """Copies whose random streams differ.
 
     Attributes
@@ -99,14 +99,14 @@ class AugMixRecipe(Recipe):
 
     title = TITLE
 
-    def prepare(self, source: Rgb) -> Rgb:
+    def prepare(self, loaded: Rgb) -> Rgb:
         """The image as the edition prepares it."""
-        return edition_called(self.edition).prepared(source)
+        return edition_called(self.edition).prepared(loaded)
 
-    def make(self, arm: Arm, key: str, image: Rgb, shared: dict[str, Any] | None = None) -> Rgb:
+    def make(self, arm: Arm, key: str, prepared: Rgb, shared: dict[str, Any] | None = None) -> Rgb:
         """Make one copy, uint8 (H, W, 3)."""
         rng = item_rng(self.seed, "augmix", self.edition, arm.name, arm.level, key)
-        return augmix(image, self.parameters, rng)
+        return augmix(prepared, self.parameters, rng)
 
     def settings(self, arms: tuple[Arm, ...]) -> dict[str, Any]:
         """Edition, seed and the parameters, which are the same for all copies."""

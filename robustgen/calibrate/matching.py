@@ -22,7 +22,7 @@ from robustgen.editions import prepare
 from robustgen.errors import ConfigError, ImageError
 from robustgen.generation import plan as build
 from robustgen.generation.config import Config
-from robustgen.generation.recipes import BenchmarkRecipe
+from robustgen.generation.recipes import CorruptionRecipe
 from robustgen.imaging.geometry import SMALLEST_SIDE, centre_crop, resize_shorter
 from robustgen.imaging.pixels import Rgb
 from robustgen.imaging.similarity import Reference, scales_for
@@ -202,7 +202,7 @@ class Bench:
         """MS-SSIM of each image with `constants`, or where there are none with the published ones."""
         own = self.overrides.get(arm.name, {}).get(arm.level, {})
         kept = {name: value for name, value in own.items() if not isinstance(value, (int, float))}
-        recipe = BenchmarkRecipe("c", edition, self.seed, None, {arm.name: {arm.level: kept | constants}})
+        recipe = CorruptionRecipe(edition, self.seed, None, {arm.name: {arm.level: kept | constants}})
         pairs = zip(self.keys, references, strict=True)
         return np.array([each.similarity(recipe.make(arm, key, each.image)).ms_ssim for key, each in pairs])
 
@@ -258,7 +258,7 @@ def _bench(plan: build.Plan, seed: int, size: int, sample: int) -> tuple[Bench, 
             failures[key] = str(error)
     small, large = (tuple(each[i] for each in found.values()) for i in (0, 1))
     recipe = plan.recipe
-    assert isinstance(recipe, BenchmarkRecipe)
+    assert isinstance(recipe, CorruptionRecipe)
     return Bench(tuple(found), small, large, size, enlarged, seed, recipe.overrides), failures
 
 

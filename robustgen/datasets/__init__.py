@@ -21,8 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from robustgen import metrics
-from robustgen.benchmark import CLEAN, TITLES, Arm, Kind
+from robustgen.benchmark import BENCHMARKS, CLEAN, TITLES, Arm, Benchmark, Kind
 from robustgen.errors import ConfigError, ImageError, SourceError
 from robustgen.imaging import decode, video
 from robustgen.output.files import COMPANIONS, MANIFEST, STATE
@@ -31,14 +30,9 @@ from robustgen.sources.base import class_of
 Pixels = NDArray[np.uint8]
 Labels = NDArray[np.int64]
 
-OPERATIONS: dict[Kind, frozenset[str]] = {
-    "c": frozenset(metrics.COMMON_CORRUPTIONS + metrics.EXTRA_CORRUPTIONS),
-    "p": frozenset(metrics.COMMON_PERTURBATIONS + metrics.EXTRA_PERTURBATIONS),
-}
-KINDS: dict[str, Kind] = {title: kind for kind, title in TITLES.items()}
 EQUALISED = "CLAHE"
 """What it calls a set that `robustgen preprocess clahe` made of another."""
-_LEVELS = tuple(str(level) for level in range(1, metrics.SEVERITIES + 1))
+_LEVELS = tuple(map(str, BENCHMARKS["c"].levels))
 
 
 def arm_called(folder: str, kind: Kind) -> Arm:
@@ -49,14 +43,10 @@ def arm_called(folder: str, kind: Kind) -> Arm:
     SourceError
         There can be no such folder in a set of this kind.
     """
-    if folder == CLEAN:
-        return Arm(CLEAN, 0, CLEAN)
-    name, mark, level = folder.rpartition("/" if kind == "c" else "_")
-    if kind == "c":
-        if not mark or level not in _LEVELS:
-            raise SourceError(f"{folder!r} is no corruption with a severity from 1 to {metrics.SEVERITIES}")
-        return Arm(name, int(level), folder)
-    return Arm(name, int(level), folder) if level in ("2", "3") else Arm(folder, 1, folder)
+    arm = BENCHMARKS[kind].arm_in(folder)
+    if arm is None:
+        raise SourceError(f"{folder!r} is no corruption with a severity from 1 to {_LEVELS[-1]}")
+    return arm
 
 
 class Dataset(ABC):
@@ -76,6 +66,11 @@ class Dataset(ABC):
     kind: Kind
     arms: tuple[Arm, ...]
     about: Mapping[str, Any]
+
+    @property
+    def benchmark(self) -> Benchmark:
+        """The benchmark that it is a set of."""
+        return BENCHMARKS[self.kind]
 
     @abstractmethod
     def keys(self, arm: Arm) -> tuple[str, ...]:
@@ -231,7 +226,7 @@ class Tree(Dataset):
 
 def noun(kind: Kind) -> str:
     """What a set of this kind holds."""
-    return "images" if kind == "c" else "sequences"
+    return f"{BENCHMARKS[kind].noun}s"
 
 
 def difference(own: Sequence[str], others: Sequence[str], what: str) -> str:
@@ -294,13 +289,13 @@ class Arrays(Dataset):
         self._labels = self._read_labels()
 
     def _path(self, arm: Arm) -> Path:
-        return self.root / f"{arm.name if self.kind == 'c' else arm.folder}.npy"
+        return self.root / f"{self.benchmark.array_name(arm)}.npy"
 
     def _opened(self, path: Path) -> Pixels:
         array = _array(path)
-        axes = 4 if self.kind == "c" else 5
+        axes = self.benchmark.array_axes
         if array.dtype != np.uint8 or array.ndim != axes or array.shape[-1] != 3 or 0 in array.shape:
-            shape = "(N, H, W, 3)" if self.kind == "c" else "(N, T, H, W, 3)"
+            shape = self.benchmark.array_shape
             raise SourceError(f"{path}: {array.dtype} {array.shape} is not uint8 {shape}")
         return array
 
@@ -389,7 +384,7 @@ def open_dataset(root: str | Path, classes: Sequence[str] | None = None) -> Data
     if not root.is_dir():
         raise SourceError(f"{root}: not a folder")
     about = about_of(root)
-    kind, folders = _from_manifest(root, about) if about.get("kind") in KINDS else _from_layout(root)
+    kind, folders = _from_manifest(root, about) if about.get("kind") in TITLES else _from_layout(root)
     arms = tuple(arm_called(folder, kind) for folder in _in_order(folders, kind))
     if about.get("arrays") or (not about and (root / next(iter(folders.values()))).suffix == ".npy"):
         if classes:
@@ -433,7 +428,7 @@ def about_of(root: Path) -> dict[str, Any]:
 
 
 def _from_manifest(root: Path, about: Mapping[str, Any]) -> tuple[Kind, dict[str, str]]:
-    kind = KINDS[about["kind"]]
+    kind = TITLES[about["kind"]].kind
     arms = about.get("arms") or []
     if not isinstance(arms, list) or not all(isinstance(arm, str) for arm in arms):
         raise SourceError(f"{root / MANIFEST}: arms must be a list of names")
@@ -456,7 +451,7 @@ def _from_layout(root: Path) -> tuple[Kind, dict[str, str]]:
 
 def _operation(path: Path) -> bool:
     name = path.name.removesuffix(".npy")
-    known = OPERATIONS["c"] | OPERATIONS["p"] | {CLEAN}
+    known = {CLEAN, *BENCHMARKS["c"].names, *BENCHMARKS["p"].names}
     return (name in known or arm_called(name, "p").name in known) and (path.is_dir() or path.suffix == ".npy")
 
 
@@ -486,8 +481,6 @@ def _has_severities(folder: Path) -> bool:
 
 def _in_order(folders: Iterable[str], kind: Kind) -> list[str]:
     """Clean first, then the order of the paper's tables, then others; levels stay in the order of arrays."""
-    corruptions = (CLEAN, *metrics.COMMON_CORRUPTIONS, *metrics.EXTRA_CORRUPTIONS)
-    perturbations = (*metrics.COMMON_PERTURBATIONS, *metrics.EXTRA_PERTURBATIONS)
-    names: tuple[str, ...] = corruptions if kind == "c" else perturbations
+    names = (CLEAN, *BENCHMARKS[kind].names)
     ranks = {name: i for i, name in enumerate(names)}
     return sorted(folders, key=lambda folder: ranks.get(arm_called(folder, kind).name, len(ranks)))

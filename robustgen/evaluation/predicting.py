@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustgen import predictions
-from robustgen.benchmark import TITLES, Arm
+from robustgen.benchmark import Arm
 from robustgen.datasets import EQUALISED, Dataset, Tree, difference, noun, open_dataset
 from robustgen.display import progress
 from robustgen.errors import ConfigError, OutputError, RobustgenError, SourceError, WriteError
@@ -164,7 +164,7 @@ class Run:
         """What decides the predictions."""
         about, model = self.dataset.about, self.classifier.model.path
         return {
-            "kind": TITLES[self.dataset.kind],
+            "kind": self.dataset.benchmark.title,
             "dataset": about.get("dataset"),
             "edition": about.get("edition"),
             "digest": about.get("digest"),

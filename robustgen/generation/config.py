@@ -22,10 +22,11 @@ from pydantic import (
     ValidationError,
 )
 
+from robustgen.benchmark import IMAGENET_C, IMAGENET_P, Arm, Kind
 from robustgen.corruptions import CORRUPTIONS
 from robustgen.editions import EDITIONS
 from robustgen.errors import ArgumentError, ConfigError, RobustgenError, UnknownNameError
-from robustgen.generation.recipes import Overrides, checked_overrides
+from robustgen.generation.recipes import check_overrides
 from robustgen.imaging import video
 from robustgen.perturbations import PERTURBATIONS
 from robustgen.registry import Operation
@@ -143,10 +144,6 @@ Location = Annotated[str, BeforeValidator(_expanded)]
 Count = Annotated[Whole, Field(ge=1)]
 
 
-def _checked_parameters(overrides: Overrides) -> Overrides:
-    return checked_overrides("c", overrides)
-
-
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -198,10 +195,16 @@ class Config(Choices):
     scale: Literal[224, 299, 64, 32] | None = Field(None, description="constants instead of the edition's")
     motion_blur: Literal["exact", "imagemagick"] = Field("exact", description="our loop, or the library")
     frost_dir: Location | None = Field(None, description="another copy of the frost photographs")
-    parameters: Annotated[dict[str, dict[int, dict[str, Any]]], AfterValidator(_checked_parameters)] = Field(
+    parameters: Annotated[dict[str, dict[int, dict[str, Any]]], AfterValidator(check_overrides)] = Field(
         {},
         description="make-c: {corruption: {severity: {parameter: value}}}, not the published constants",
     )
+
+    def arms(self, kind: Kind) -> tuple[Arm, ...]:
+        """The arms of the C or the P set that is asked for."""
+        if kind == "c":
+            return IMAGENET_C.arms(self.corruptions, self.severities, clean=self.clean)
+        return IMAGENET_P.arms(self.perturbations, self.difficulty)
 
 
 # --- files ---------------------------------------------------------------------------------------

@@ -14,19 +14,19 @@ from typing import Any
 
 import numpy as np
 
-from robustgen import metrics
-from robustgen.benchmark import Arm, Kind, corruption_arms, every_arm, operations, perturbation_arms
+from robustgen.benchmark import BENCHMARKS, IMAGENET_P, Arm, Benchmark, Kind
 from robustgen.editions import EDITIONS
 from robustgen.errors import ConfigError, ImageError, OutputError, SourceError
 from robustgen.generation.config import Choices, Config, Video
-from robustgen.generation.recipes import BenchmarkRecipe, Recipe
+from robustgen.generation.recipes import RECIPES, BenchmarkRecipe, CorruptionRecipe, Recipe
 from robustgen.generation.versions import that_decide_bytes
 from robustgen.imaging import video
 from robustgen.imaging.frost import check_frost
 from robustgen.imaging.motion import check_imagemagick
+from robustgen.imaging.pixels import Rgb
 from robustgen.output.files import ERRORS, FRAMES, MANIFEST, STATE, SUMS
 from robustgen.output.writers import Arrays, JpegTree, Mp4Tree, PngFrames, Sink
-from robustgen.sources.base import Source
+from robustgen.sources.base import Items, Loaded, Source
 from robustgen.sources.opening import open_source
 
 CITATION = (
@@ -64,8 +64,8 @@ class Plan:
         Of what is made.
     """
 
-    recipe: Recipe
-    source: Source
+    recipe: Recipe[Any]
+    source: Items[Any]
     keys: tuple[str, ...]
     refused: dict[str, str]
     arms: tuple[Arm, ...]
@@ -140,23 +140,20 @@ def plan(config: Config, kind: Kind, *, anew: bool = False) -> Plan:
     """
     source = opened(config)
     keys = chosen(source, config)
-    recipe = BenchmarkRecipe(kind, config.edition, config.seed, config.scale, _overrides(config, kind))
+    recipe = RECIPES[kind](config.edition, config.seed, config.scale, _overrides(config, kind))
     # Absolute, because workers outlive a change of the current folder.
     output = Path(config.output.replace("{dataset}", config.dataset).replace("{kind}", kind)).absolute()
-    if kind == "c":
-        arms = corruption_arms(config.corruptions, config.severities, config.clean)
-    else:
-        arms = perturbation_arms(config.perturbations, config.difficulty)
+    arms = config.arms(kind)
     _check_ingredients(arms, config)
     if EDITIONS[recipe.edition].sink == "npy" and not anew:
-        arms = _with_held(arms, output, kind)
+        arms = _add_held(arms, output, BENCHMARKS[kind])
     sink = _sink(config, recipe, source, keys, arms)
     return assemble(recipe, source, keys, arms, sink, output, config)
 
 
 def assemble(
-    recipe: Recipe,
-    source: Source,
+    recipe: Recipe[Loaded],
+    source: Items[Loaded],
     keys: tuple[str, ...],
     arms: tuple[Arm, ...],
     sink: Sink,
@@ -194,7 +191,7 @@ def assemble(
     )
 
 
-def _collisions(source: Source, sink: Sink, arms: tuple[Arm, ...]) -> dict[str, str]:
+def _collisions(source: Items[Any], sink: Sink, arms: tuple[Arm, ...]) -> dict[str, str]:
     """The images whose output would be that of an earlier one or a paper of the set, with the reason."""
     papers = {SUMS, FRAMES}
     if any(not arm.folder for arm in arms):
@@ -211,15 +208,15 @@ def _collisions(source: Source, sink: Sink, arms: tuple[Arm, ...]) -> dict[str, 
     return refused
 
 
-def _with_held(arms: tuple[Arm, ...], output: Path, kind: Kind) -> tuple[Arm, ...]:
+def _add_held(arms: tuple[Arm, ...], output: Path, benchmark: Benchmark) -> tuple[Arm, ...]:
     """`arms`, and those that the arrays at `output` hold: all arrays share one list of rows and labels."""
     try:
         held = json.loads((output / STATE / "settings.json").read_bytes())["parameters"]
     except (OSError, ValueError, KeyError, TypeError):
         return arms
-    every = every_arm(kind)
+    every = benchmark.every_arm()
     wanted = [arm for arm in every if arm in arms or arm.folder in held]
-    if kind == "p":
+    if not benchmark.shares_arrays:
         return tuple(wanted)
     names, levels = {arm.name for arm in wanted}, {arm.level for arm in wanted}
     return tuple(arm for arm in every if arm.name in names and arm.level in levels)
@@ -241,7 +238,7 @@ def opened(config: Choices) -> Source:
     return open_source(located, config.source_kind, labels)
 
 
-def chosen(source: Source, config: Choices) -> tuple[str, ...]:
+def chosen(source: Items[Any], config: Choices) -> tuple[str, ...]:
     """The keys of the images that `config` asks for: its subset, or the first few, or all.
 
     Raises
@@ -269,7 +266,7 @@ def _listed(path: Path, keys: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(key for key in keys if key in wanted)
 
 
-def _check_output(output: Path, source: Source) -> None:
+def _check_output(output: Path, source: Items[Any]) -> None:
     inside, root = output.resolve(), source.location.resolve()
     if root.is_dir() and (inside == root or root in inside.parents):
         raise OutputError(f"output {output} lies inside the source {source.location}")
@@ -292,7 +289,7 @@ def _check_ingredients(arms: tuple[Arm, ...], config: Config) -> None:
 def _try_out(config: Config) -> None:
     """Make one image with each of the config's own parameters, as they may fit each other no better."""
     image = np.arange(64 * 64 * 3, dtype=np.uint8).reshape(64, 64, 3)
-    recipe = BenchmarkRecipe("c", "folder", 0, config.scale, config.parameters)
+    recipe = CorruptionRecipe("folder", 0, config.scale, config.parameters)
     for name, levels in config.parameters.items():
         for level in levels:
             try:
@@ -303,7 +300,6 @@ def _try_out(config: Config) -> None:
 
 def _overrides(config: Config, kind: Kind) -> dict[str, dict[int, dict[str, Any]]]:
     """The config's own parameters, and its choice of engine and photographs, per operation and level."""
-    known = operations(kind)
     overrides: dict[str, dict[int, dict[str, Any]]] = {}
     if kind == "c":
         _try_out(config)
@@ -315,7 +311,7 @@ def _overrides(config: Config, kind: Kind) -> dict[str, dict[int, dict[str, Any]
         everywhere["engine"] = config.motion_blur
     if config.frost_dir:
         everywhere["directory"] = config.frost_dir
-    for name, operation in known.items():
+    for name, operation in BENCHMARKS[kind].operations.items():
         names = {field.name for field in dataclasses.fields(operation.parameters(1, 224))}
         for parameter in everywhere.keys() & names:
             for level in operation.levels:
@@ -327,7 +323,7 @@ def _sink(
     config: Config, recipe: BenchmarkRecipe, source: Source, keys: tuple[str, ...], arms: tuple[Arm, ...]
 ) -> Sink:
     arrays = EDITIONS[recipe.edition].sink == "npy"
-    if recipe.kind == "c":
+    if recipe.benchmark.kind == "c":
         if arrays:
             return Arrays(arms, keys, dict.fromkeys([arm.folder for arm in arms], (32, 32, 3)), per_name=True)
         return JpegTree(config.quality)
@@ -344,9 +340,7 @@ def _video_sink(config: Config) -> Mp4Tree:
         raise ConfigError(f"video: yuv420p halves the colour, which {scale} x {scale} pixels do not allow")
     smooth = video.Encoding(preset=choice.preset, pixel_format=choice.pixel_format)
     noise = video.Encoding(preset=choice.preset, pixel_format=choice.pixel_format, crf=None, tune="grain")
-    return Mp4Tree(
-        _as_chosen(smooth, choice), _as_chosen(noise, choice), frozenset(metrics.NOISE_PERTURBATIONS)
-    )
+    return Mp4Tree(_as_chosen(smooth, choice), _as_chosen(noise, choice), frozenset(IMAGENET_P.noises))
 
 
 def _as_chosen(encoding: video.Encoding, choice: Video) -> video.Encoding:
@@ -357,7 +351,7 @@ def _as_chosen(encoding: video.Encoding, choice: Video) -> video.Encoding:
 
 
 def _sequence_shapes(
-    recipe: Recipe, source: Source, keys: tuple[str, ...], arms: tuple[Arm, ...]
+    recipe: Recipe[Rgb], source: Source, keys: tuple[str, ...], arms: tuple[Arm, ...]
 ) -> Mapping[str, tuple[int, ...]]:
     """The shape of one sequence of each arm, taken from the first image that can be read."""
     for key in keys:

@@ -1,4 +1,4 @@
-"""What a run makes: its arms, its items, and the random stream of each item."""
+"""How an output is made from a source image, and the random stream of each output."""
 
 import dataclasses
 import hashlib
@@ -6,16 +6,20 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from types import MappingProxyType
+from typing import Any, ClassVar, Final, Generic
 
 import numpy as np
 import numpy.typing as npt
 
-from robustgen.benchmark import CLEAN, TITLES, Arm, Kind, every_arm, operations
-from robustgen.editions import EDITIONS, check_size, edition_called
+from robustgen.benchmark import CLEAN, IMAGENET_C, IMAGENET_P, Arm, Benchmark, Kind
+from robustgen.corruptions import CORRUPTIONS
+from robustgen.editions import check_size, edition_called
 from robustgen.errors import ArgumentError, ImageError, UnknownNameError
 from robustgen.imaging.pixels import Rgb
+from robustgen.perturbations import PERTURBATIONS
 from robustgen.registry import SCALES, look_up
+from robustgen.sources.base import Loaded
 
 Overrides = Mapping[str, Mapping[int, Mapping[str, Any]]]
 
@@ -36,7 +40,7 @@ def item_rng(seed: int, kind: str, edition: str, name: str, level: int, key: str
     return np.random.Generator(np.random.PCG64(_Hash(identity)))
 
 
-class Recipe(ABC):
+class Recipe(ABC, Generic[Loaded]):
     """All that decides the pixels of an output, but for the source image. Picklable.
 
     Attributes
@@ -49,23 +53,23 @@ class Recipe(ABC):
         How many images a worker takes at once.
     """
 
-    title: str
-    noun: str = "image"
-    images_per_task: int = 4
+    title: ClassVar[str]
+    noun: ClassVar[str] = "image"
+    images_per_task: ClassVar[int] = 4
 
-    def prepare(self, source: Rgb) -> Rgb:
-        """The image that all arms start from.
+    def prepare(self, loaded: Loaded) -> Loaded:
+        """What all arms start from, of what the source has loaded.
 
         Raises
         ------
         ImageError
             The image cannot be used.
         """
-        return source
+        return loaded
 
     @abstractmethod
-    def make(self, arm: Arm, key: str, image: Rgb, shared: dict[str, Any] | None = None) -> Rgb:
-        """Make one output from a prepared image: uint8 (H, W, 3), or frames (T, H, W, 3).
+    def make(self, arm: Arm, key: str, prepared: Loaded, shared: dict[str, Any] | None = None) -> Rgb:
+        """Make one output from what `prepare` gave: uint8 (H, W, 3), or frames (T, H, W, 3).
 
         `shared` keeps what the arms of one image have in common.
         """
@@ -75,7 +79,7 @@ class Recipe(ABC):
         """What decides the pixels of `arms`, as JSON takes it; ``"parameters"`` per folder of an arm."""
 
     def all_arms(self) -> tuple[Arm, ...]:
-        """All arms that a set of this kind can have."""
+        """All arms that a set of this kind can have, where there can be more than were asked for."""
         return ()
 
 
@@ -85,12 +89,11 @@ def rank(seed: int, key: str) -> bytes:
 
 
 @dataclass(frozen=True)
-class BenchmarkRecipe(Recipe):
-    """Of ImageNet-C (kind ``"c"``) and ImageNet-P (``"p"``).
+class BenchmarkRecipe(Recipe[Rgb]):
+    """What the recipes of both benchmarks have in common.
 
     Attributes
     ----------
-    kind : {"c", "p"}
     edition : str
     seed : int
     scale : int or None
@@ -99,81 +102,104 @@ class BenchmarkRecipe(Recipe):
         Operation to level to parameter to value, instead of the published constants.
     """
 
-    kind: Kind
     edition: str
     seed: int = 0
     scale: int | None = None
     overrides: Overrides = field(default_factory=dict)
     _resolved: dict[tuple[Arm, int], Any] = field(default_factory=dict, repr=False, compare=False)
 
-    @property
-    def title(self) -> str:  # type: ignore[override]
-        """Name of the benchmark."""
-        return TITLES[self.kind]
-
-    @property
-    def noun(self) -> str:  # type: ignore[override]
-        """Of a P set, an output is a sequence."""
-        return "image" if self.kind == "c" else "sequence"
-
-    @property
-    def images_per_task(self) -> int:  # type: ignore[override]
-        """A sequence takes long enough by itself."""
-        return 4 if self.kind == "c" else 1
+    benchmark: ClassVar[Benchmark]
 
     def all_arms(self) -> tuple[Arm, ...]:
-        """Every corruption at every severity, or every perturbation at every difficulty."""
-        return every_arm(self.kind)
+        """Every operation at every level."""
+        return self.benchmark.every_arm()
 
-    def prepare(self, source: Rgb) -> Rgb:
-        """The image that all arms start from: prepared for corruptions, raw for perturbations."""
-        image = edition_called(self.edition).prepared(source) if self.kind == "c" else source
+    def prepare(self, loaded: Rgb) -> Rgb:
+        """The image itself, if its sides are long enough for every operation."""
         try:
-            return check_size(image)
+            return check_size(loaded)
         except ArgumentError as error:
             raise ImageError(str(error)) from error
 
     def parameters(self, arm: Arm, scale: int) -> Any:
         """The parameter object of `arm` at `scale`, overrides applied."""
         if (arm, scale) not in self._resolved:
-            published = look_up("operation", arm.name, operations(self.kind)).parameters(arm.level, scale)
+            operation = look_up("operation", arm.name, self.benchmark.operations)
             own = self.overrides.get(arm.name, {}).get(arm.level, {})
-            self._resolved[arm, scale] = dataclasses.replace(published, **own)
+            self._resolved[arm, scale] = dataclasses.replace(operation.parameters(arm.level, scale), **own)
         return self._resolved[arm, scale]
 
-    def make(self, arm: Arm, key: str, image: Rgb, shared: dict[str, Any] | None = None) -> Rgb:
-        """Make one output from a prepared (c) or raw (p) image: (H, W, 3), or frames (T, H, W, 3)."""
-        if arm.name == CLEAN:
-            return image
-        operation = operations(self.kind)[arm.name]
-        edition = edition_called(self.edition)
-        scale = edition.scale_for(image, self.scale)
-        identity = self.seed, self.kind, self.edition, arm.name, arm.level, key
-        rng = item_rng(*identity) if operation.random else None
-        parameters = self.parameters(arm, scale)
-        if self.kind == "c":
-            corrupted: Rgb = operation.apply(image, parameters, rng, shared)
-            return corrupted
-        stage = operation.stage[scale]  # type: ignore[attr-defined]
-        return edition.finish(operation.apply(edition.at_stage(image, stage), parameters, rng), stage)
+    def random_stream(self, arm: Arm, key: str) -> np.random.Generator | None:
+        """The random stream of one output; None for an operation that draws nothing."""
+        if not self.benchmark.operations[arm.name].random:
+            return None
+        return item_rng(self.seed, self.benchmark.kind, self.edition, arm.name, arm.level, key)
 
     def settings(self, arms: tuple[Arm, ...]) -> dict[str, Any]:
         """Edition, seed, scale and the constants of every arm."""
         return {
-            "kind": self.kind,
+            "kind": self.benchmark.kind,
             "edition": self.edition,
             "seed": self.seed,
-            "scale": self.scale or EDITIONS[self.edition].scale or "nearest",
+            "scale": self._fixed_scale() or "nearest",
             "parameters": {arm.folder: self._constants(arm) for arm in arms},
         }
+
+    def _fixed_scale(self) -> int | None:
+        return self.scale or edition_called(self.edition).scale
 
     def _constants(self, arm: Arm) -> dict[str, Any]:
         if arm.name == CLEAN:
             return {}
-        scale = self.scale or EDITIONS[self.edition].scale
-        if scale:
+        if scale := self._fixed_scale():
             return _plain(self.parameters(arm, scale))
         return {str(each): _plain(self.parameters(arm, each)) for each in SCALES}
+
+
+@dataclass(frozen=True)
+class CorruptionRecipe(BenchmarkRecipe):
+    """Of ImageNet-C: one image for each corruption and severity, from the prepared image."""
+
+    benchmark = IMAGENET_C
+    title = IMAGENET_C.title
+    noun = IMAGENET_C.noun
+
+    def prepare(self, loaded: Rgb) -> Rgb:
+        """The image as the edition prepares it, which all corruptions act on."""
+        return super().prepare(edition_called(self.edition).prepared(loaded))
+
+    def make(self, arm: Arm, key: str, prepared: Rgb, shared: dict[str, Any] | None = None) -> Rgb:
+        """Corrupt the prepared image: uint8 (H, W, 3)."""
+        if arm.name == CLEAN:
+            return prepared
+        scale = edition_called(self.edition).scale_for(prepared, self.scale)
+        parameters, rng = self.parameters(arm, scale), self.random_stream(arm, key)
+        corrupted: Rgb = CORRUPTIONS[arm.name].apply(prepared, parameters, rng, shared)
+        return corrupted
+
+
+@dataclass(frozen=True)
+class PerturbationRecipe(BenchmarkRecipe):
+    """Of ImageNet-P: a sequence of frames for each perturbation, from the raw image."""
+
+    benchmark = IMAGENET_P
+    title = IMAGENET_P.title
+    noun = IMAGENET_P.noun
+    # A sequence takes long enough by itself.
+    images_per_task = 1
+
+    def make(self, arm: Arm, key: str, prepared: Rgb, shared: dict[str, Any] | None = None) -> Rgb:
+        """Perturb the raw image at the stage that the perturbation acts on: uint8 (T, H, W, 3)."""
+        operation, edition = PERTURBATIONS[arm.name], edition_called(self.edition)
+        scale = edition.scale_for(prepared, self.scale)
+        parameters, rng = self.parameters(arm, scale), self.random_stream(arm, key)
+        stage = operation.stage[scale]
+        return edition.finish(operation.apply(edition.at_stage(prepared, stage), parameters, rng), stage)
+
+
+RECIPES: Final[Mapping[Kind, type[BenchmarkRecipe]]] = MappingProxyType(
+    {"c": CorruptionRecipe, "p": PerturbationRecipe}
+)
 
 
 # Chosen by keys of their own, because they change no pixel.
@@ -185,17 +211,17 @@ def _plain(parameters: Any) -> dict[str, Any]:
     return {name: value for name, value in plain.items() if name not in _NOT_CONSTANTS}
 
 
-def checked_overrides(kind: Kind, overrides: Overrides) -> Overrides:
-    """`overrides` with whole numbers as int.
+def check_overrides(overrides: Overrides) -> Overrides:
+    """Parameters of corruptions, with whole numbers as int.
 
     Raises
     ------
     ArgumentError
-        An operation, level, parameter or value cannot be used; the message names the place.
+        A corruption, level, parameter or value cannot be used; the message names the place.
     """
     checked: dict[str, dict[int, dict[str, Any]]] = {}
     for name, levels in overrides.items():
-        operation = look_up("corruption" if kind == "c" else "perturbation", name, operations(kind))
+        operation = look_up("corruption", name, CORRUPTIONS)
         for level, values in levels.items():
             published = operation.parameters(level, 224)
             known = {f.name: f.type for f in dataclasses.fields(published) if f.name not in _NOT_CONSTANTS}

@@ -36,7 +36,7 @@ from robustgen.output.journal import Failure, Receipt
 from robustgen.output.manifest import read_object, source_digest, write_papers
 from robustgen.output.state import Ledger, Shard
 from robustgen.output.writers import Sink
-from robustgen.sources.base import Source
+from robustgen.sources.base import Items
 
 Item = tuple[int, str, tuple[Arm, ...]]
 
@@ -54,8 +54,8 @@ _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 class Task:
     """A chunk of source images and the arms that each of them lacks."""
 
-    recipe: Recipe
-    source: Source
+    recipe: Recipe[Any]
+    source: Items[Any]
     sink: Sink
     root: Path
     items: tuple[Item, ...]
@@ -277,7 +277,7 @@ def _made(plan: Plan, ledger: Ledger, items: list[Item], scheduler: str | None) 
     return made, size
 
 
-def _size(source: Source, key: str) -> int:
+def _size(source: Items[Any], key: str) -> int:
     """Bytes of the source image; 0 if it is gone since it was listed, which loading it will report."""
     try:
         return source.size(key)

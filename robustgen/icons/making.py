@@ -234,7 +234,7 @@ class EmojiPackages(Source):
 
 
 @dataclass(frozen=True)
-class IconRecipe(Recipe):
+class IconRecipe(Recipe[Rgb]):
     """How a composed picture becomes an icon.
 
     Attributes
@@ -253,9 +253,9 @@ class IconRecipe(Recipe):
     # An icon takes milliseconds, and each task carries the list of all pictures.
     images_per_task = 16
 
-    def make(self, arm: Arm, key: str, image: Rgb, shared: dict[str, Any] | None = None) -> Rgb:
+    def make(self, arm: Arm, key: str, prepared: Rgb, shared: dict[str, Any] | None = None) -> Rgb:
         """The icon, uint8 (size, size, 3)."""
-        return resized(image, self.size)
+        return resized(prepared, self.size)
 
     def settings(self, arms: tuple[Arm, ...]) -> dict[str, Any]:
         """Size, background, styles and classes."""

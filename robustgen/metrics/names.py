@@ -2,33 +2,17 @@
 
 from typing import Final
 
-COMMON_CORRUPTIONS: Final = (
-    *("gaussian_noise", "shot_noise", "impulse_noise"),
-    *("defocus_blur", "glass_blur", "motion_blur", "zoom_blur"),
-    *("snow", "frost", "fog", "brightness"),
-    *("contrast", "elastic_transform", "pixelate", "jpeg_compression"),
-)
+from robustgen.benchmark import IMAGENET_C, IMAGENET_P
+
+COMMON_CORRUPTIONS: Final = IMAGENET_C.common
 """The fifteen corruptions of mCE, in the order of [C] Table 1."""
-
-
-EXTRA_CORRUPTIONS: Final = ("speckle_noise", "gaussian_blur", "spatter", "saturate")
+EXTRA_CORRUPTIONS: Final = IMAGENET_C.extra
 """The four corruptions for validation, which no mean includes; [C] appendix B."""
-
-
-COMMON_PERTURBATIONS: Final = (
-    *("gaussian_noise", "shot_noise", "motion_blur", "zoom_blur", "snow", "brightness"),
-    *("translate", "rotate", "tilt", "scale"),
-)
+COMMON_PERTURBATIONS: Final = IMAGENET_P.common
 """The ten perturbations of mFR and mT5D, in the order of [C] Table 3."""
-
-
-EXTRA_PERTURBATIONS: Final = ("speckle_noise", "gaussian_blur", "spatter", "shear")
+EXTRA_PERTURBATIONS: Final = IMAGENET_P.extra
 """The four perturbations for validation, which no mean includes; [C] appendix E."""
-
-
-NOISE_PERTURBATIONS: Final = ("gaussian_noise", "shot_noise", "speckle_noise")
+NOISE_PERTURBATIONS: Final = IMAGENET_P.noises
 """The perturbations whose frames are compared with the first, clean one; [C] section 4.2."""
-
-
-SEVERITIES: Final = 5
+SEVERITIES: Final = len(IMAGENET_C.levels)
 """Severities of each corruption; [C] section 4.1."""

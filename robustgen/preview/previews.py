@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from robustgen.benchmark import CLEAN, Arm, Kind, operations
+from robustgen.benchmark import BENCHMARKS, CLEAN, Arm, Kind
 from robustgen.display import sheets
 from robustgen.display.sheets import CELL, Row, fitted
 from robustgen.errors import ArgumentError, ConfigError, ImageError, OutputError, SourceError
@@ -51,7 +51,7 @@ class Subject:
     """
 
     kind: Kind
-    recipe: Recipe
+    recipe: Recipe[Rgb]
     arms: tuple[Arm, ...]
     key: str
     image: Rgb
@@ -79,7 +79,7 @@ class Subject:
 
     def category(self, arm: Arm) -> str:
         """The category of the corruption or perturbation of `arm`."""
-        return operations(self.kind)[arm.name].category
+        return BENCHMARKS[self.kind].operations[arm.name].category
 
 
 # --- which image ---------------------------------------------------------------------------------
@@ -137,7 +137,7 @@ def _subject(config: Config, kind: Kind, plan: build.Plan, key: str, source: Rgb
         image = plan.recipe.prepare(source)
     except ImageError as error:
         raise ImageError(f"{key!r}: {error}") from error
-    known = operations(kind)
+    known = BENCHMARKS[kind].operations
     arms = [arm for arm in plan.arms if arm.name != CLEAN]
     arms.sort(key=lambda arm: CATEGORIES.index(known[arm.name].category))
     return Subject(kind, plan.recipe, tuple(arms), key, image, config.edition, config.seed)

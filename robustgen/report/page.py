@@ -11,7 +11,7 @@ from statistics import fmean
 from typing import Any, Final, NamedTuple
 
 from robustgen import metrics
-from robustgen.benchmark import CLEAN, TITLES, Arm, Kind, operations
+from robustgen.benchmark import BENCHMARKS, CLEAN, TITLES, Arm, Kind
 from robustgen.datasets import EQUALISED, Dataset, open_dataset
 from robustgen.display.html import check_place, render
 from robustgen.display.text import format_count
@@ -148,12 +148,12 @@ class Summary:
     def lead(self) -> str:
         """What the set is, in one line."""
         names = {row.name for category in self.categories for row in category.rows}
-        images = format_count(self.sample.total, "image")
+        images, title = format_count(self.sample.total, "image"), BENCHMARKS[self.kind].title
         if self.kind == "p":
-            return f"{TITLES['p']}, {format_count(len(names), 'sequence')} of each of {images}"
+            return f"{title}, {format_count(len(names), 'sequence')} of each of {images}"
         levels = len({head for category in self.categories for head in category.heads})
         severities = f"{levels} severit{'y' if levels == 1 else 'ies'}"
-        return f"{TITLES['c']}, {format_count(len(names), 'corruption')} at {severities} of {images}"
+        return f"{title}, {format_count(len(names), 'corruption')} at {severities} of {images}"
 
     @property
     def columns(self) -> int:
@@ -212,7 +212,7 @@ def summarise(root: Path, images: int = 3) -> Summary:
     """
     dataset = open_dataset(root)
     about = dataset.about
-    if about and about.get("kind") not in TITLES.values():
+    if about and about.get("kind") not in TITLES:
         raise SourceError(f"{root / MANIFEST}: a report is for ImageNet-C and -P, not {about.get('kind')!r}")
     name = root.resolve().name or "dataset"
     sample = look_at(dataset, images)
@@ -381,7 +381,7 @@ def _short(value: object) -> str:
 
 def _rows(arms: list[Arm], kind: Kind) -> list[list[Arm]]:
     """The severities of each corruption, or each perturbation by itself."""
-    return [list(same) for _, same in groupby(arms, lambda arm: arm.name if kind == "c" else arm.folder)]
+    return [list(same) for _, same in groupby(arms, lambda arm: BENCHMARKS[kind].array_name(arm))]
 
 
 def _categories(dataset: Dataset, sample: Sample) -> Iterator[Category]:
@@ -395,7 +395,7 @@ def _categories(dataset: Dataset, sample: Sample) -> Iterator[Category]:
 
 
 def _category(arm: Arm, kind: Kind) -> str:
-    known = operations(kind)
+    known = BENCHMARKS[kind].operations
     return known[arm.name].category if arm.name in known else "other"
 
 
@@ -432,4 +432,4 @@ def _curve(arms: list[Arm], sample: Sample, kind: Kind) -> Curve | None:
     if not points or not all(points):
         return None
     low, high = [min(values) for values in points], [max(values) for values in points]
-    return Curve(arms[0].folder if kind == "p" else arms[0].name, x, [*map(fmean, points)], low, high)
+    return Curve(BENCHMARKS[kind].array_name(arms[0]), x, [*map(fmean, points)], low, high)

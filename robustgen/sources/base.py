@@ -5,15 +5,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from robustgen.errors import SourceError
 from robustgen.imaging.decode import Location, reason_of
 from robustgen.imaging.pixels import Rgb
 
+Loaded = TypeVar("Loaded")
+"""What is loaded for one key: pixels, of nearly all sources."""
 
-class Source(ABC):
-    """Images under unique keys. Picklable: listings and arrays are left behind and read again when needed.
+
+class Items(ABC, Generic[Loaded]):
+    """What outputs are made from, under unique keys.
+
+    Picklable: listings and arrays are left behind and read again when needed.
 
     Parameters
     ----------
@@ -43,12 +48,8 @@ class Source(ABC):
         """
 
     @abstractmethod
-    def load(self, key: str) -> Rgb:
-        """Decode one image afresh.
-
-        Returns
-        -------
-        uint8 ndarray of shape (H, W, 3), C-contiguous and writable
+    def load(self, key: str) -> Loaded:
+        """Load one item afresh.
 
         Raises
         ------
@@ -94,6 +95,24 @@ class Source(ABC):
     def __getstate__(self) -> dict[str, Any]:
         cls = type(self)
         return {k: v for k, v in vars(self).items() if not isinstance(getattr(cls, k, None), cached_property)}
+
+
+class Source(Items[Rgb]):
+    """Images under unique keys, as `Items` describes."""
+
+    @abstractmethod
+    def load(self, key: str) -> Rgb:
+        """Decode one image afresh.
+
+        Returns
+        -------
+        uint8 ndarray of shape (H, W, 3), C-contiguous and writable
+
+        Raises
+        ------
+        ImageError
+            It cannot be read; the message names the key and the reason.
+        """
 
 
 @contextmanager
