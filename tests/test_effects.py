@@ -137,7 +137,7 @@ def test_zoom_equals_scipy_as_the_scripts_called_it(side):
 
 @pytest.mark.parametrize("reach", [0, 0.3, 4, 90])
 @pytest.mark.parametrize("shape", [(40, 51), (32, 32)], ids=str)
-def test_displace_equals_scipy(shape, reach):
+def test_displace_equals_that_of_scipy_in_2018(shape, reach):
     rng = np.random.default_rng(3)
     image = rng.random((*shape, 3)).astype(np.float32)
     dx, dy = (rng.uniform(-reach, reach, (2, *shape))).astype(np.float32)

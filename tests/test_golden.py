@@ -34,19 +34,12 @@ def make(case):
     return corrupted
 
 
-def assert_as_published(got, want):
-    """Other releases of OpenCV, SciPy and Pillow may move one value in a thousand by one."""
-    assert got.dtype == want.dtype == np.uint8
-    assert got.shape == want.shape
-    apart = np.abs(got.astype(int) - want)
-    assert apart.max() <= 1
-    assert (apart > 0).mean() <= 1e-3
-
-
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['file']}/{case['key']}")
 def test_pixels_are_the_published_ones(case):
     step = case["step"]
-    assert_as_published(make(case)[..., ::step, ::step, :], load(case["file"])[case["key"]])
+    got, want = make(case)[..., ::step, ::step, :], load(case["file"])[case["key"]]
+    assert got.dtype == want.dtype == np.uint8
+    assert np.array_equal(got, want)
 
 
 def test_every_edition_corruption_and_perturbation_is_covered():
@@ -68,16 +61,3 @@ def test_editions_that_share_a_scale_share_their_corruptions(twins, severity):
     for name in robustgen.CORRUPTIONS:
         one, other = (robustgen.corrupt(image, name, severity, edition=e, rng=7) for e in twins)
         assert np.array_equal(one, other), name
-
-
-@pytest.mark.parametrize("change", ["one value by 2", "two in a thousand by 1"])
-def test_the_tolerance_is_no_wider_than_it_says(change):
-    want = np.full((50, 40, 3), 100, np.uint8)
-    got = want.copy()
-    if change == "one value by 2":
-        got[3, 4, 1] += 2
-    else:
-        got.reshape(-1)[:12] += 1
-    assert_as_published(want, want)
-    with pytest.raises(AssertionError):
-        assert_as_published(got, want)

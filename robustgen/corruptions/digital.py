@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from robustgen.imaging.arrays import UNITS, to_uint8, unit
+from robustgen.imaging.arrays import UNITS, to_uint8
 from robustgen.imaging.colour import apply_table, change_hsv, channel_means
 from robustgen.imaging.elastic import displace, jittered_affine, smooth_field
 from robustgen.imaging.jpeg import decode_jpeg, encode_jpeg
@@ -71,7 +71,7 @@ _ELASTIC_LARGE = ((2, 0.7, 0.1), (2, 0.08, 0.2), (0.05, 0.01, 0.02), (0.07, 0.01
 def elastic_transform(image: Rgb, parameters: ElasticTransform, rng: Rng) -> Rgb:
     """Stretch and contract small regions."""
     p = parameters
-    x = jittered_affine(unit(image, np.float32), p.jitter, rng)
+    x = jittered_affine(image, p.jitter, rng)
     dx = smooth_field(image.shape[:2], p.alpha, p.sigma, rng)
     dy = smooth_field(image.shape[:2], p.alpha, p.sigma, rng)
     return displace(x, dx, dy)

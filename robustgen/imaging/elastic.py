@@ -11,21 +11,20 @@ from robustgen.imaging.gaussian import gaussian, gaussian_weights
 from robustgen.imaging.opencv import cv2
 from robustgen.imaging.pixels import Floats, Rgb
 from robustgen.imaging.rng import Rng
+from robustgen.imaging.warps import warp_affine
 
 # Above this radius the cosine transform is the faster one (scripts/bench.py --only elastic_transform).
 _LONGEST_KERNEL = 30
 
 
-def jittered_affine(image: Floats, jitter: float, rng: Rng) -> Floats:
-    """Map three points around the centre of `image` (H, W, 3) to themselves plus uniform(-jitter, jitter)."""
+def jittered_affine(image: Rgb, jitter: float, rng: Rng) -> npt.NDArray[np.float32]:
+    """Map three points around the centre of `image` to themselves plus uniform(-jitter, jitter)."""
     size = np.array(image.shape[:2])
     centre, reach = size // 2, min(image.shape[:2]) // 3
     corners = [centre + reach, [centre[0] + reach, centre[1] - reach], centre - reach]
     anchors = np.array(corners, dtype=np.float32)
     moved = anchors + rng.uniform(-jitter, jitter, size=anchors.shape).astype(np.float32)
-    matrix = cv2.getAffineTransform(anchors, moved)
-    size_xy = image.shape[1], image.shape[0]
-    return np.asarray(cv2.warpAffine(image, matrix, size_xy, borderMode=cv2.BORDER_REFLECT_101))
+    return warp_affine(image, np.asarray(cv2.getAffineTransform(anchors, moved), np.float64))
 
 
 def smooth_field(shape: tuple[int, int], alpha: float, sigma: float, rng: Rng) -> npt.NDArray[np.float32]:
@@ -53,8 +52,8 @@ def _transfer(side: int, packed_weights: bytes) -> npt.NDArray[np.float64]:
     return np.asarray(weights[0] + 2 * phases @ weights[1:])
 
 
-def displace(image: Floats, dx: npt.NDArray[np.float32], dy: npt.NDArray[np.float32]) -> Rgb:
-    """Sample a unit `image` (H, W, 3) bilinearly at (row + dy, column + dx), borders reflected, as uint8."""
+def displace(image: npt.NDArray[np.float32], dx: npt.NDArray[np.float32], dy: npt.NDArray[np.float32]) -> Rgb:
+    """Sample a unit `image` (H, W, 3) at (row + dy, column + dx), as SciPy did before 1.6; uint8."""
     out = np.empty(image.shape, np.uint8)
     kernels.displace(image, dx, dy, out)
     return out

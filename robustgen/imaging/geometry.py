@@ -7,8 +7,8 @@ from PIL import Image
 
 from robustgen.errors import ImageError
 from robustgen.imaging import kernels
-from robustgen.imaging.opencv import cv2
 from robustgen.imaging.pixels import Rgb
+from robustgen.imaging.warps import warp_perspective
 
 SMALLEST_SIDE = 32
 # Resizing an extremely long image by its shorter side would ask for gigabytes.
@@ -108,4 +108,4 @@ def perspective(image: Rgb, phi: float, theta: float) -> Rgb:
     away[2, 3] = focal
     project = np.array([[focal, 0, width / 2, 0], [0, focal, height / 2, 0], [0, 0, 1, 0]])
     matrix = project @ (away @ about_x @ about_y) @ lift
-    return np.asarray(cv2.warpPerspective(image, matrix, (width, height)))
+    return warp_perspective(image, matrix)

@@ -26,5 +26,5 @@ def encode_jpeg(image: Rgb, quality: int, *, optimise: bool) -> bytes:
 
 def decode_jpeg(data: bytes) -> Rgb:
     """The pixels, uint8 (H, W, 3), of a JPEG file that `encode_jpeg` made."""
-    pixels = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR_RGB)
-    return np.asarray(pixels, np.uint8)
+    pixels = np.asarray(cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR))
+    return np.asarray(cv2.cvtColor(pixels, cv2.COLOR_BGR2RGB), np.uint8)

@@ -275,45 +275,6 @@ def average(image, total, count, out):
 
 
 @compiled
-def reflected(index, size):
-    """`index` folded back into 0 .. size - 1 by half-sample reflection (d c b a | a b c d | d c b a)."""
-    if 0 <= index < size:
-        return index
-    index %= 2 * size
-    return 2 * size - 1 - index if index >= size else index
-
-
-@compiled
-def displace(image, dx, dy, out):
-    """Bilinear samples of unit `image` (H, W, 3) at (row + dy, column + dx) into `out` (uint8), truncated.
-
-    Borders are reflected; samples are rounded to the precision of `image`, then clipped to [0, 1].
-    """
-    own = image.dtype.type
-    height, width, _ = image.shape
-    for y in range(height):
-        for x in range(width):
-            at_y, at_x = y + np.float64(dy[y, x]), x + np.float64(dx[y, x])
-            floor_y, floor_x = np.floor(at_y), np.floor(at_x)
-            part_y, part_x = at_y - floor_y, at_x - floor_x
-            top, left = np.int64(floor_y), np.int64(floor_x)
-            bottom, right = top + 1, left + 1
-            if top < 0 or left < 0 or bottom >= height or right >= width:
-                top, bottom = reflected(top, height), reflected(bottom, height)
-                left, right = reflected(left, width), reflected(right, width)
-            a, b = (1.0 - part_y) * (1.0 - part_x), (1.0 - part_y) * part_x
-            c, d = part_y * (1.0 - part_x), part_y * part_x
-            for k in range(3):
-                value = own(
-                    image[np.uint64(top), np.uint64(left), k] * a
-                    + image[np.uint64(top), np.uint64(right), k] * b
-                    + image[np.uint64(bottom), np.uint64(left), k] * c
-                    + image[np.uint64(bottom), np.uint64(right), k] * d
-                )
-                out[y, x, k] = np.uint8(np.int32(min(max(value, own(0)), own(1)) * own(255)))
-
-
-@compiled
 def blend(image, weight, other, other_weight, out):
     """weight * image + other_weight * other (uint8, flat), clipped and truncated, into `out` (uint8)."""
     for i in range(image.size):
@@ -502,3 +463,133 @@ def weighted_mean(images, weights, out):
                 line[i] += weight * np.float32(part[i])
         for i in range(target.size):
             target[i] = np.uint8(np.int32(min(line[i], top)))
+
+
+@compiled
+def mirrored(index, size):
+    """`index` folded back into 0 .. size - 1 about the edge samples (d c b | a b c d | c b a)."""
+    if 0 <= index < size:
+        return index
+    index = abs(index) % (2 * size - 2)
+    return index if index < size else 2 * size - 2 - index
+
+
+@compiled
+def warp_affine(image, matrix, out):
+    """Bilinear samples of `image` (uint8, (H, W, 3)) / 255 where `matrix` takes each pixel, into `out`.
+
+    (x, y) goes to (a x + b y + c, d x + e y + f), rounded to 1/32 of a pixel; borders are mirrored about the
+    edge pixels. `out` is float32 (H, W, 3). This is OpenCV 3's and 4's warpAffine of a float32 image.
+    """
+    height, width, _ = image.shape
+    a, b, c, d, e, f = matrix
+    units = np.arange(256).astype(np.float32) / np.float32(255)
+    one, steps = np.float32(1), np.float32(32)
+    across, down = np.empty(width, np.int64), np.empty(width, np.int64)
+    for x in range(width):
+        across[x], down[x] = np.int64(np.rint(a * x * 1024)), np.int64(np.rint(d * x * 1024))
+    for y in range(height):
+        from_x, from_y = (
+            np.int64(np.rint((b * y + c) * 1024)) + 16,
+            np.int64(np.rint((e * y + f) * 1024)) + 16,
+        )
+        for x in range(width):
+            at_x, at_y = (from_x + across[x]) >> 5, (from_y + down[x]) >> 5
+            part_x, part_y = np.float32(at_x & 31) / steps, np.float32(at_y & 31) / steps
+            left, top = at_x >> 5, at_y >> 5
+            right, bottom = left + 1, top + 1
+            if top < 0 or left < 0 or bottom >= height or right >= width:
+                top, bottom = mirrored(top, height), mirrored(bottom, height)
+                left, right = mirrored(left, width), mirrored(right, width)
+            weight_a, weight_b = (one - part_y) * (one - part_x), (one - part_y) * part_x
+            weight_c, weight_d = part_y * (one - part_x), part_y * part_x
+            for k in range(3):
+                out[y, x, k] = (
+                    units[image[np.uint64(top), np.uint64(left), k]] * weight_a
+                    + units[image[np.uint64(top), np.uint64(right), k]] * weight_b
+                    + units[image[np.uint64(bottom), np.uint64(left), k]] * weight_c
+                    + units[image[np.uint64(bottom), np.uint64(right), k]] * weight_d
+                )
+
+
+@compiled
+def warp_perspective(image, matrix, out):
+    """Bilinear samples of `image` (uint8, (H, W, 3)) where `matrix` (9) takes each pixel, into `out`.
+
+    (x, y) goes to the first two of `matrix` (x, y, 1), divided by the third, rounded to 1/32 of a pixel;
+    black beyond the border. This is OpenCV 3's and 4's warpPerspective, whose blocks decide the rounding.
+    """
+    height, width, _ = image.shape
+    a, b, c, d, e, f, g, h, i = matrix
+    rows = min(16, height)
+    columns = min(1024 // rows, width)
+    least, most = -2147483648.0, 2147483647.0
+    for y in range(height):
+        for start in range(0, width, columns):
+            from_x, from_y, from_w = a * start + b * y + c, d * start + e * y + f, g * start + h * y + i
+            for x in range(start, min(start + columns, width)):
+                w = from_w + g * (x - start)
+                w = 32.0 / w if w != 0.0 else 0.0
+                at_x = np.int64(np.rint(min(max((from_x + a * (x - start)) * w, least), most)))
+                at_y = np.int64(np.rint(min(max((from_y + d * (x - start)) * w, least), most)))
+                left, top, part_x, part_y = at_x >> 5, at_y >> 5, at_x & 31, at_y & 31
+                weight_a, weight_b = (32 - part_y) * (32 - part_x) * 32, (32 - part_y) * part_x * 32
+                weight_c, weight_d = part_y * (32 - part_x) * 32, part_y * part_x * 32
+                for k in range(3):
+                    total = np.int64(16384)
+                    if 0 <= top < height:
+                        if 0 <= left < width:
+                            total += weight_a * image[top, left, k]
+                        if -1 <= left < width - 1:
+                            total += weight_b * image[top, left + 1, k]
+                    if -1 <= top < height - 1:
+                        if 0 <= left < width:
+                            total += weight_c * image[top + 1, left, k]
+                        if -1 <= left < width - 1:
+                            total += weight_d * image[top + 1, left + 1, k]
+                    out[y, x, k] = np.uint8(total >> 15)
+
+
+@compiled
+def folded(place, size):
+    """`place` reflected into the line of `size` samples as SciPy did before 1.6: -0.3 becomes -0.7."""
+    if place < 0:
+        if place < -2 * size:
+            place += 2 * size * np.trunc(-place / (2 * size))
+        return place + 2 * size if place < -size else -place - 1
+    if place > size - 1:
+        place -= 2 * size * np.trunc(place / (2 * size))
+        if place >= size:
+            return 2 * size - place - 1
+    return place
+
+
+@compiled
+def displace(image, dx, dy, out):
+    """Bilinear samples of unit `image` (float32, (H, W, 3)) at (row + dy, column + dx) into `out` (uint8).
+
+    Samples are summed in double and rounded to single precision, clipped to [0, 1] and truncated. Borders are
+    those of SciPy before 1.6: the place is folded, its neighbours are mirrored about the edge pixels.
+    """
+    zero, one, most = np.float32(0), np.float32(1), np.float32(255)
+    height, width, _ = image.shape
+    for y in range(height):
+        for x in range(width):
+            at_y, at_x = folded(y + np.float64(dy[y, x]), height), folded(x + np.float64(dx[y, x]), width)
+            floor_y, floor_x = np.floor(at_y), np.floor(at_x)
+            part_y, part_x = at_y - floor_y, at_x - floor_x
+            top, left = np.int64(floor_y), np.int64(floor_x)
+            bottom, right = top + 1, left + 1
+            if top < 0 or left < 0 or bottom >= height or right >= width:
+                top, bottom = mirrored(top, height), mirrored(bottom, height)
+                left, right = mirrored(left, width), mirrored(right, width)
+            a, b = (1.0 - part_y) * (1.0 - part_x), (1.0 - part_y) * part_x
+            c, d = part_y * (1.0 - part_x), part_y * part_x
+            for k in range(3):
+                value = np.float32(
+                    image[np.uint64(top), np.uint64(left), k] * a
+                    + image[np.uint64(top), np.uint64(right), k] * b
+                    + image[np.uint64(bottom), np.uint64(left), k] * c
+                    + image[np.uint64(bottom), np.uint64(right), k] * d
+                )
+                out[y, x, k] = np.uint8(np.int32(min(max(value, zero), one) * most))

@@ -11,12 +11,6 @@ except ImportError as error:
         "pip uninstall -y opencv-python && pip install --force-reinstall --no-deps opencv-python-headless"
     ) from error
 
-if int(cv2.__version__.split(".")[0]) < 5:
-    raise MissingDependencyError(
-        f"OpenCV {cv2.__version__} interpolates otherwise and would give other pixels; robustgen needs 5.0: "
-        "pip install --upgrade opencv-python (or opencv-python-headless)"
-    )
-
 # Workers are processes: more threads inside each would only fight over the same cores.
 cv2.setNumThreads(1)
 

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Cuts the full golden outputs down to the files beside this script.
 
-python tests/golden/make.py FOLDER        (the folder with c_imagenet.npz ... and seeds.json)
+python tests/golden/make.py FOLDER        (the folder with c_imagenet.npz ..., seeds.json and 2018/)
+
+Where 2018/ holds another output of a case, that of the libraries of 2018, it is the one kept.
 """
 
 import json
@@ -10,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-# Every n-th pixel in both directions is kept; 1 keeps them all..
+# Every n-th pixel in both directions is kept; 1 keeps them all.
 STEPS = {
     "c_imagenet": 11,
     "c_imagenet-inception": 12,
@@ -31,10 +33,12 @@ def main(full: Path) -> None:
     cases = []
     for stem, step in STEPS.items():
         kind, edition = stem.split("_", 1)
-        data = np.load(full / f"{stem}.npz")
-        kept = {key: data[key] if key in INPUTS else data[key][..., ::step, ::step, :] for key in data.files}
+        data, earlier = np.load(full / f"{stem}.npz"), full / "2018" / f"{stem}.npz"
+        of_2018 = dict(np.load(earlier)) if earlier.exists() else {}
+        outputs = {key: of_2018.get(key, data[key]) for key in data.files}
+        kept = {key: data if key in INPUTS else data[..., ::step, ::step, :] for key, data in outputs.items()}
         np.savez_compressed(here / f"{stem}.npz", **kept)
-        for key in data.files:
+        for key in outputs:
             if key not in INPUTS:
                 case = seeds[kind][f"{edition}/{key}"]
                 case = case if kind == "p" else {"seed": case}
