@@ -73,7 +73,7 @@ def write(
     scores = np.asarray(logits)
     best = top_classes(scores, 5 if save == "top5" else 1)
     outputs = {"logits": scores} if save == "logits" else top5_entries(best, scores.shape[-1])
-    path = pack(Path(root), folder, keys, labels, outputs)
+    path = write_entries(Path(root), folder, keys, labels, outputs)
     try:
         PredictionFile(path, arm_called(folder, "p" if scores.ndim == 3 else "c")).check()
     except SourceError:
@@ -88,7 +88,7 @@ def top5_entries(best: NDArray[Any], classes: int) -> dict[str, NDArray[Any]]:
     return {"top1": lists[..., 0], "top5": lists, "classes": np.array(classes)}
 
 
-def pack(
+def write_entries(
     root: Path,
     folder: str,
     keys: Sequence[str],
@@ -118,7 +118,7 @@ def pack(
 
 
 @contextmanager
-def named(path: Path) -> Iterator[None]:
+def prefix_errors(path: Path) -> Iterator[None]:
     """Put `path` before the message of whatever turns out to be wrong with it."""
     try:
         yield
@@ -146,13 +146,13 @@ class PredictionFile:
     @cached_property
     def small(self) -> dict[str, NDArray[Any]]:
         """All entries but logits and lists."""
-        with named(self.path), np.load(self.path, allow_pickle=False) as archive:
+        with prefix_errors(self.path), np.load(self.path, allow_pickle=False) as archive:
             return {name: archive[name] for name in ("keys", "labels", "classes") if name in archive}
 
     @cached_property
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """The shapes of logits, top1 and top5, as far as they are there."""
-        with named(self.path), zipfile.ZipFile(self.path) as archive:
+        with prefix_errors(self.path), zipfile.ZipFile(self.path) as archive:
             names = {name.removesuffix(".npy") for name in archive.namelist()}
             return {name: self._header(archive, name)[0] for name in names & {"logits", "top1", "top5"}}
 
@@ -195,7 +195,7 @@ class PredictionFile:
 
     def check(self) -> None:
         """Raise a SourceError if the entries do not fit each other; logits are looked at in `best`."""
-        with named(self.path):
+        with prefix_errors(self.path):
             self._check_names()
             self._check_shapes()
             self._check_labels()
@@ -241,7 +241,7 @@ class PredictionFile:
         SourceError
             The logits hold NaN, or the file is not whole.
         """
-        with named(self.path):
+        with prefix_errors(self.path):
             if self.has_logits:
                 for rows in self._rows("logits"):
                     yield top_classes(rows, count)

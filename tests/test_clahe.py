@@ -137,9 +137,11 @@ def test_predictions_say_so_and_are_not_mixed(set_c, model, tmp_path):
 
 def test_sequences_are_equalised_frame_by_frame():
     frames = np.stack([photo(32, 32, seed) for seed in range(3)])
-    prepared = preprocessing.load(None, {"clahe": "true", "size": "16"}, "imagenet").prepared(frames)
+    prepared = preprocessing.load_preprocessing(None, {"clahe": "true", "size": "16"}, "imagenet").prepare(
+        frames
+    )
     assert prepared.shape == (3, 16, 16, 3)
-    alone = preprocessing.load(None, {"size": "16"}, "imagenet").resized(clahe(frames[1]))
+    alone = preprocessing.load_preprocessing(None, {"size": "16"}, "imagenet").resize(clahe(frames[1]))
     np.testing.assert_array_equal(prepared[1], alone)
 
 
@@ -155,12 +157,14 @@ def test_sequences_are_equalised_frame_by_frame():
 )
 def test_the_yaml_key(tmp_path, text, expected):
     (tmp_path / "p.yaml").write_text(text)
-    assert preprocessing.load(str(tmp_path / "p.yaml"), {}, "imagenet").clahe == expected
+    assert preprocessing.load_preprocessing(str(tmp_path / "p.yaml"), {}, "imagenet").clahe == expected
 
 
 def test_a_flag_wins_over_the_file(tmp_path):
     (tmp_path / "p.yaml").write_text("clahe: {tiles: 4}")
-    assert preprocessing.load(str(tmp_path / "p.yaml"), {"clahe": False}, "imagenet").clahe is None
+    assert (
+        preprocessing.load_preprocessing(str(tmp_path / "p.yaml"), {"clahe": False}, "imagenet").clahe is None
+    )
 
 
 @pytest.mark.parametrize(
@@ -179,7 +183,7 @@ def test_a_flag_wins_over_the_file(tmp_path):
 def test_wrong_yaml(tmp_path, text, says):
     (tmp_path / "p.yaml").write_text(text)
     with pytest.raises(ConfigError) as caught:
-        preprocessing.load(str(tmp_path / "p.yaml"), {}, "imagenet")
+        preprocessing.load_preprocessing(str(tmp_path / "p.yaml"), {}, "imagenet")
     assert str(caught.value).startswith(f"{tmp_path / 'p.yaml'}: ") and says in str(caught.value)
 
 

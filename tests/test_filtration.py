@@ -27,7 +27,7 @@ PLAIN = ("--mean", "0", "--std", "1")
 
 def test_ten_crops_are_the_corners_the_centre_and_their_mirror_images():
     image = np.random.default_rng(0).integers(0, 256, (20, 31, 3), np.uint8)
-    found = crops.Geometry(16, 16, 20).ten(image)
+    found = crops.Geometry(16, 16, 20).crop_ten(image)
     assert found.shape == (10, 16, 16, 3)
     for half, seen in ((found[:5], image), (found[5:], image[:, ::-1])):
         # The centre of 31 - 16 = 15 columns lies at 7.5, which Python rounds to 8.
@@ -39,14 +39,14 @@ def test_images_are_resized_by_their_shorter_side_first():
     shape = crops.geometry(224, 224)
     assert shape.shorter == 256 and crops.geometry(299, 299).shorter == 342
     wide = np.zeros((100, 300, 3), np.uint8)
-    assert shape.resized(wide).shape == (256, 768, 3)
-    assert shape.centre(wide.transpose(1, 0, 2)).shape == (1, 224, 224, 3)
-    assert crops.geometry(32, 32, 32).ten(wide).shape == (10, 32, 32, 3)
+    assert shape.resize(wide).shape == (256, 768, 3)
+    assert shape.crop_centre(wide.transpose(1, 0, 2)).shape == (1, 224, 224, 3)
+    assert crops.geometry(32, 32, 32).crop_ten(wide).shape == (10, 32, 32, 3)
 
 
 def test_an_elongated_image_is_refused():
     with pytest.raises(ImageError, match="too elongated"):
-        crops.geometry(224, 224).ten(np.zeros((1, 9000, 3), np.uint8))
+        crops.geometry(224, 224).crop_ten(np.zeros((1, 9000, 3), np.uint8))
 
 
 # --- decisions -----------------------------------------------------------------------------------
@@ -55,7 +55,7 @@ def test_an_elongated_image_is_refused():
 def test_opinions_are_means_over_crops_and_models():
     # Two models, one image, two crops, three classes; the true one is 0.
     probabilities = np.array([[[[0.1, 0.7, 0.2], [0.6, 0.3, 0.1]]], [[[0.2, 0.2, 0.6], [0.0, 0.4, 0.6]]]])
-    said = funnel.opinions(probabilities, np.array([0]))
+    said = funnel.summarise_opinions(probabilities, np.array([0]))
     assert said.right.tolist() == [[1], [0]]
     np.testing.assert_allclose(said.truth, [[0.35], [0.1]])
     assert said.own.tolist() == [[1], [2]]
@@ -67,13 +67,13 @@ def test_opinions_are_means_over_crops_and_models():
 
 def test_the_prediction_is_never_the_true_class():
     probabilities = np.array([[[[0.4, 0.5, 0.1], [0.4, 0.1, 0.5]]]])
-    said = funnel.opinions(probabilities, np.array([0]))
+    said = funnel.summarise_opinions(probabilities, np.array([0]))
     assert said.right.tolist() == [[0]] and said.own.tolist() == [[0]]
     # Of classes 1 and 2, equally probable, the first.
     assert said.predicted.tolist() == [1] and said.confidence.tolist() == [0.3]
-    assert funnel.opinions(probabilities).predicted.tolist() == [0]
+    assert funnel.summarise_opinions(probabilities).predicted.tolist() == [0]
     with pytest.raises(ArgumentError, match="at least two"):
-        funnel.opinions(np.ones((1, 1, 1, 1)), np.array([0]))
+        funnel.summarise_opinions(np.ones((1, 1, 1, 1)), np.array([0]))
 
 
 def said_of(right, truth, predicted):
@@ -85,13 +85,13 @@ def said_of(right, truth, predicted):
 
 def test_one_right_crop_of_one_model_is_enough_to_go():
     said = said_of([[0, 1, 0, 0], [0, 0, 10, 0]], np.full((2, 4), 0.01), [1, 1, 1, 1])
-    steps = funnel.adversarial(said, np.zeros(4, int), "abcd")
+    steps = funnel.judge_adversarial(said, np.zeros(4, int), "abcd")
     assert steps.tolist() == [Step.KEPT, Step.CORRECT, Step.CORRECT, Step.KEPT]
 
 
 def test_over_15_per_cent_of_one_model_goes_and_15_stays():
     said = said_of(np.zeros((2, 4), int), [[0.15, 0.2, 0.0, 0.1], [0.0, 0.0, 0.1501, 0.15]], [1, 1, 1, 1])
-    steps = funnel.adversarial(said, np.zeros(4, int), "abcd")
+    steps = funnel.judge_adversarial(said, np.zeros(4, int), "abcd")
     assert steps.tolist() == [Step.KEPT, Step.CONFIDENT, Step.CONFIDENT, Step.KEPT]
 
 
@@ -99,19 +99,21 @@ def test_a_confusion_keeps_those_least_sure_of_the_truth():
     truth = [[0.05, 0.01, 0.02, 0.01, 0.03], [0.0, 0.04, 0.01, 0.01, 0.01]]
     said = said_of(np.zeros((2, 5), int), truth, [1, 1, 1, 2, 1])
     # How sure they are is what the surest says: 0.05, 0.04, 0.02, -, 0.03 of the confusion of 0 and 1.
-    steps = funnel.adversarial(said, np.zeros(5, int), "abcde", per_confusion=2)
+    steps = funnel.judge_adversarial(said, np.zeros(5, int), "abcde", per_confusion=2)
     assert steps.tolist() == [Step.CROWDED, Step.CROWDED, Step.KEPT, Step.KEPT, Step.KEPT]
 
 
 def test_confusions_have_a_direction_and_ties_go_by_key():
     said = said_of(np.zeros((1, 5), int), np.full((1, 5), 0.01), [1, 1, 1, 0, 2])
-    steps = funnel.adversarial(said, np.array([0, 0, 0, 1, 0]), ["c", "a", "b", "d", "e"], per_confusion=1)
+    steps = funnel.judge_adversarial(
+        said, np.array([0, 0, 0, 1, 0]), ["c", "a", "b", "d", "e"], per_confusion=1
+    )
     assert steps.tolist() == [Step.CROWDED, Step.KEPT, Step.CROWDED, Step.KEPT, Step.KEPT]
 
 
 def test_what_has_gone_before_takes_no_place_in_a_confusion():
     said = said_of([[1, 0, 0]], [[0.0, 0.5, 0.1]], [1, 1, 1])
-    steps = funnel.adversarial(said, np.zeros(3, int), "abc", per_confusion=1)
+    steps = funnel.judge_adversarial(said, np.zeros(3, int), "abc", per_confusion=1)
     assert steps.tolist() == [Step.CORRECT, Step.CONFIDENT, Step.KEPT]
 
 
@@ -123,9 +125,9 @@ def test_decisions_do_not_depend_on_the_order_of_images():
     said = said_of(
         rng.integers(0, 20, (2, n)) == 0, rng.integers(0, 18, (2, n)) / 100, (true + 1 + n % 3) % 4
     )
-    steps = funnel.adversarial(said, true, keys)
+    steps = funnel.judge_adversarial(said, true, keys)
     order = rng.permutation(n)
-    again = funnel.adversarial(said.chosen(order), true[order], [keys[i] for i in order])
+    again = funnel.judge_adversarial(said.select(order), true[order], [keys[i] for i in order])
     np.testing.assert_array_equal(again, steps[order])
     assert {*steps.tolist()} == {Step.KEPT, Step.CORRECT, Step.CONFIDENT, Step.CROWDED}
     kept = steps == Step.KEPT
@@ -136,13 +138,13 @@ def test_decisions_do_not_depend_on_the_order_of_images():
 def test_outliers_have_to_convince_every_model():
     said = said_of(np.zeros((2, 4), int), np.zeros((2, 4)), [0, 0, 0, 0])
     said.sure[:] = [[0.9, 0.99, 0.89, 1.0], [0.9, 0.5, 0.99, 1.0]]
-    steps = funnel.outlying(said, np.array([False, False, False, True]))
+    steps = funnel.judge_outlying(said, np.array([False, False, False, True]))
     assert steps.tolist() == [Step.KEPT, Step.UNSURE, Step.UNSURE, Step.KNOWN]
 
 
 def test_the_funnel_counts_what_is_left():
     steps = np.array([Step.CORRECT, Step.KEPT, Step.CONFIDENT, Step.CORRECT, Step.CROWDED])
-    assert funnel.left_after(steps, (Step.CORRECT, Step.CONFIDENT, Step.CROWDED)) == [5, 3, 2, 1]
+    assert funnel.count_left(steps, (Step.CORRECT, Step.CONFIDENT, Step.CROWDED)) == [5, 3, 2, 1]
 
 
 # --- models and candidates -----------------------------------------------------------------------
@@ -797,11 +799,11 @@ def test_outputs_that_are_not_ours(candidates, model, classes, tmp_path):
 def test_words_for_classes(tmp_path):
     (tmp_path / "a").write_text("n00000001 tench, Tinca tinca\r\nn00000002\nn00000003\tfish\nother thing\n")
     (tmp_path / "b").write_text(json.dumps({"0": ["n00000001", "a_fish"], "1": "n00000002"}))
-    assert reviewing.words([tmp_path / "a"]) == {"n00000001": "tench, Tinca tinca", "n00000003": "fish"}
-    assert reviewing.words([tmp_path / "a", tmp_path / "b"])["n00000001"] == "a fish"
+    assert reviewing.read_words([tmp_path / "a"]) == {"n00000001": "tench, Tinca tinca", "n00000003": "fish"}
+    assert reviewing.read_words([tmp_path / "a", tmp_path / "b"])["n00000001"] == "a fish"
     (tmp_path / "c").write_text("{")
-    assert reviewing.words([tmp_path / "c"]) == {}
+    assert reviewing.read_words([tmp_path / "c"]) == {}
     # As Windows' editors write it.
     (tmp_path / "d").write_text("n00000001 tench\n", encoding="utf-8-sig")
-    assert reviewing.words([tmp_path / "d"]) == {"n00000001": "tench"}
+    assert reviewing.read_words([tmp_path / "d"]) == {"n00000001": "tench"}
     assert class_list(tmp_path / "d") == ["n00000001"]

@@ -262,10 +262,10 @@ def test_the_default_is_that_of_the_edition(folder_c, cifar_c, model, tmp_path):
 def test_presets_normalise_as_everyone_does():
     images = np.random.default_rng(0).integers(0, 256, (2, 5, 4, 3), np.uint8)
     preset = preprocessing.PRESETS["imagenet"]
-    got = preset.normalised(images, "NCHW", np.dtype(np.float32))
+    got = preset.normalise(images, "NCHW", np.dtype(np.float32))
     want = (images / 255 - [0.485, 0.456, 0.406]) / [0.229, 0.224, 0.225]
     np.testing.assert_allclose(got, want.transpose(0, 3, 1, 2), rtol=1e-6, atol=1e-6)
-    np.testing.assert_allclose(preset.normalised(images, "NHWC", np.dtype(np.float64)), want, atol=1e-12)
+    np.testing.assert_allclose(preset.normalise(images, "NHWC", np.dtype(np.float64)), want, atol=1e-12)
 
 
 @pytest.fixture

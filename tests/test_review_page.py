@@ -36,7 +36,7 @@ def write(root, keys, *, true_confidence=0.031, words=None):
     items = [Item(key, key.partition("/")[0], "n2", 0.876, true_confidence) for key in keys]
     sizes = {key: (300 + 10 * place, 700) for place, key in enumerate(keys)}
     load = lambda key: photo(*sizes[key])  # noqa: E731
-    return reviewing.write(root, "ImageNet-A", "abc123", items, load, words or {})
+    return reviewing.write_pages(root, "ImageNet-A", "abc123", items, load, words or {})
 
 
 class Reader(HTMLParser):

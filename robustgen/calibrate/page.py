@@ -1,7 +1,5 @@
 """A `Calibration` or `Proposal` as text, JSON, CSV, a chart, and the YAML that make-c takes."""
 
-import csv
-import io
 import json
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,7 +9,7 @@ from robustgen.calibrate.matching import TOLERANCE, Match, Proposal
 from robustgen.calibrate.strengths import Calibration, Strength
 from robustgen.display import html
 from robustgen.display.charts import COLOURS, chart
-from robustgen.display.text import format_count
+from robustgen.display.text import format_count, format_csv
 from robustgen.registry import CATEGORIES
 
 _RULE = "the 2018 draft's rule: about 0.9 at severity 1, for most corruptions about 0.5 at severity 5"
@@ -49,15 +47,7 @@ def _strength(strength: Strength) -> dict[str, Any]:
 
 def as_csv(calibration: Calibration) -> str:
     """A line for each corruption and severity."""
-    return _csv(_strength(each) for each in calibration.strengths)
-
-
-def _csv(rows: Iterable[dict[str, Any]]) -> str:
-    buffer, listed = io.StringIO(), [*rows]
-    writer = csv.DictWriter(buffer, listed[0].keys(), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(listed)
-    return buffer.getvalue().removesuffix("\n")
+    return format_csv([_strength(each) for each in calibration.strengths])
 
 
 def plot(calibration: Calibration, path: Path) -> None:
@@ -144,7 +134,7 @@ def proposal_as_json(proposal: Proposal) -> str:
 
 def proposal_as_csv(proposal: Proposal) -> str:
     """A line for each corruption and severity."""
-    return _csv(_match(each) for each in proposal.matches)
+    return format_csv([_match(each) for each in proposal.matches])
 
 
 def proposal_as_yaml(proposal: Proposal) -> bytes:

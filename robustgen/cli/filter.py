@@ -13,7 +13,7 @@ from robustgen.display.text import format_count, format_path, format_time
 from robustgen.errors import ConfigError
 
 if TYPE_CHECKING:
-    from robustgen.filtration.filtering import Summary
+    from robustgen.filtration.filtering import FilterResult
     from robustgen.filtration.rules import Rule
 
 _MOST_NAMED = 10
@@ -133,20 +133,22 @@ def _run(
     """Write the shortlist and say so; return how many images could not be used."""
     if "models" not in flags:
         raise ConfigError("give --model, or --accept with the list of a review")
+    from robustgen.filtration.ensemble import EnsembleOptions
     from robustgen.filtration.filtering import filter_images
-    from robustgen.filtration.panel import Choices
 
     own = {name: flags.pop(name, None) for name in PREPROCESSING}
     run: dict[str, Any] = {name: flags.pop(name) for name in ("limit", "names") if name in flags}
     run["batch"] = flags.pop("batch", batch)
     if "resize" in flags:
         flags["shorter"] = flags.pop("resize")
-    summary = filter_images(rule, candidates, Choices(flags=own, **flags), output, overwrite=overwrite, **run)
+    summary = filter_images(
+        rule, candidates, EnsembleOptions(flags=own, **flags), output, overwrite=overwrite, **run
+    )
     _show(summary, output)
     return len(summary.failures)
 
 
-def _show(summary: "Summary", output: Path) -> None:
+def _show(summary: "FilterResult", output: Path) -> None:
     width = max(len(label) for label, _ in summary.steps)
     for label, images in summary.steps:
         click.echo(f"{label:{width}s}  {images:9d}")

@@ -28,7 +28,7 @@ def score(predictions: tuple[Path, ...], layout: str, plot: Path | None, **flags
     if plot:
         charts.check(plot)
     report = scoring.score(predictions, **flags)
-    click.echo(report.rendered(layout))
+    click.echo(report.render(layout))
     for note in report.notes:
         click.echo(note, err=True)
     if plot:

@@ -1,7 +1,5 @@
 """A `Comparison` as text, JSON, CSV, and as a page with charts and pictures."""
 
-import csv
-import io
 import json
 import math
 from collections.abc import Iterator, Sequence
@@ -15,7 +13,7 @@ from robustgen.compare.equivalence import ALPHA, METRICS, Effect, Metric, as_dic
 from robustgen.compare.pairing import Name, Side
 from robustgen.datasets import noun
 from robustgen.display import html
-from robustgen.display.text import format_count
+from robustgen.display.text import format_count, format_csv
 from robustgen.errors import RobustgenError
 from robustgen.imaging.pixels import Rgb
 
@@ -194,20 +192,18 @@ def _plain(value: Any) -> Any:
 
 def as_csv(comparison: Comparison) -> str:
     """A line for each arm and metric."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
+    return format_csv([record for arm in comparison.arms for record in _records(comparison, arm)])
+
+
+def _records(comparison: Comparison, arm: ArmResult) -> list[dict[str, Any]]:
+    """The lines of `arm`: one a metric, or a single one where there is none."""
     names = ["images", "mean_a", "mean_b", "difference", "error", "ks", "p_paired", "p_ks", "detectable"]
     about = ["arm", "verdict", "pairs", "equal", "pixel_difference_mean", "pixel_difference_std"]
-    writer.writerow([*about, "missing_a", "missing_b", "metric", *names])
-    for arm in comparison.arms:
-        plain = _arm(arm)
-        missing = [len(arm.missing.get(side, ())) for side, _ in _sides(comparison)]
-        start = [*(plain[name] for name in about), *missing]
-        for effect in map(as_dict, arm.effects):
-            writer.writerow([*start, effect["metric"], *(effect[name] for name in names)])
-        if not arm.effects:
-            writer.writerow([*start, "", *[""] * len(names)])
-    return buffer.getvalue().removesuffix("\n")
+    plain = _arm(arm)
+    missing = {f"missing_{side.lower()}": len(arm.missing.get(side, ())) for side, _ in _sides(comparison)}
+    start = {name: plain[name] for name in about} | missing
+    effects = [as_dict(effect) for effect in arm.effects] or [{}]
+    return [start | {name: effect.get(name, "") for name in ("metric", *names)} for effect in effects]
 
 
 # --- the page ------------------------------------------------------------------------------------

@@ -12,7 +12,6 @@ import json
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -22,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustgen.benchmark import BENCHMARKS, CLEAN, TITLES, Arm, Benchmark, Kind
+from robustgen.datasets.prefetch import prefetch
 from robustgen.errors import ConfigError, ImageError, SourceError
 from robustgen.imaging import decode, video
 from robustgen.output.files import COMPANIONS, MANIFEST, STATE
@@ -141,24 +141,13 @@ class Dataset(ABC):
             return self._stack(arm, [prepare(item) for item in items] if prepare else items)
 
         count = len(self.keys(arm))
-        yield from _ahead(read, range(start, count, size))
+        yield from prefetch(read, range(start, count, size))
 
     def _stack(self, arm: Arm, items: list[Pixels]) -> Pixels:
         if len({item.shape for item in items}) > 1:
             sizes = " and ".join(sorted({"x".join(map(str, item.shape[:-1])) for item in items})[:2])
             raise ImageError(f"{self.root / arm.folder}: images differ in size: {sizes}")
         return np.stack(items)
-
-
-def _ahead(read: Callable[[int], Pixels], places: Sequence[int]) -> Iterator[Pixels]:
-    """`read` of all `places` in order, two of them begun before they are asked for."""
-    with ThreadPoolExecutor(2) as pool:
-        waiting: list[Future[Pixels]] = [pool.submit(read, place) for place in places[:2]]
-        for place in [*places[2:], None, None][: len(places)]:
-            batch = waiting.pop(0).result()
-            if place is not None:
-                waiting.append(pool.submit(read, place))
-            yield batch
 
 
 # --- trees ---------------------------------------------------------------------------------------

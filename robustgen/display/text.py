@@ -1,5 +1,8 @@
-"""Numbers, sizes, times and paths as people read them."""
+"""Numbers, sizes, times and paths as people read them; records as CSV."""
 
+import csv
+import io
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 
@@ -27,3 +30,12 @@ def format_time(seconds: float) -> str:
 def format_path(path: Path) -> Path:
     """`path` as the user is likely to have named it: below the current folder, relative to it."""
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+
+
+def format_csv(records: Sequence[Mapping[str, object]]) -> str:
+    """A line for each record under one that names the columns, which are the first's; no last newline."""
+    buffer = io.StringIO()
+    writer = csv.DictWriter(buffer, list(records[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(records)
+    return buffer.getvalue().removesuffix("\n")

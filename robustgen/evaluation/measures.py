@@ -27,7 +27,7 @@ class Measure:
     baseline : str or None
         What it is divided by.
     factor, digits
-        As for `Table`.
+        As for `ScoreTable`.
     """
 
     key: str

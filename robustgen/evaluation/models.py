@@ -165,7 +165,7 @@ class Classifier:
         """Logits (n, K) of uint8 images (n, H, W, 3)."""
         layout = self.model.layout(self.preprocessing.layout)
         self.model.check_size(images.shape[1], images.shape[2], layout)
-        return self.model(self.preprocessing.normalised(images, layout, self.model.dtype))
+        return self.model(self.preprocessing.normalise(images, layout, self.model.dtype))
 
     def classes(self, dataset: Dataset) -> int:
         """How many classes the model tells apart, judged by the first image of `dataset`.
@@ -175,7 +175,7 @@ class Classifier:
         ConfigError
             The model does not take these images, or its classes are not those of the set.
         """
-        pixels = self.preprocessing.resized(dataset.load(dataset.arms[0], 0))
+        pixels = self.preprocessing.resize(dataset.load(dataset.arms[0], 0))
         classes = int(self(pixels.reshape(-1, *pixels.shape[-3:])[:1]).shape[-1])
         named, own = self.preprocessing.classes, f"{self.model.path} has {classes} classes"
         if named and len(named) != classes:

@@ -33,7 +33,7 @@ _SECONDS_BETWEEN_SAVES = 10.0
 
 
 @dataclass(frozen=True)
-class Summary:
+class PredictResult:
     """What a run did.
 
     Attributes
@@ -187,7 +187,7 @@ class Run:
                 bar.update(len(logits))
         finally:
             growing.save()
-        predictions.pack(self.output, arm.folder, keys, labels, self._entries(growing.rows()))
+        predictions.write_entries(self.output, arm.folder, keys, labels, self._entries(growing.rows()))
         growing.remove()
         return len(keys) - begun
 
@@ -197,7 +197,7 @@ class Run:
     def _logits(self, arm: Arm, start: int) -> Iterator[NDArray[Any]]:
         """Logits (n, K) or (n, T, K) of the images or sequences of `arm` from `start` on."""
         size = self.batch if self.dataset.kind == "c" else 1
-        for pixels in self.dataset.batches(arm, size, start, self.classifier.preprocessing.prepared):
+        for pixels in self.dataset.batches(arm, size, start, self.classifier.preprocessing.prepare):
             images = pixels.reshape(-1, *pixels.shape[-3:])
             parts = [images[at : at + self.batch] for at in range(0, len(images), self.batch)]
             logits = np.concatenate([self.classifier(part) for part in parts])
@@ -245,7 +245,7 @@ def predict(
     threads: int = 0,
     provider: str = CPU,
     overwrite: bool = False,
-) -> Summary:
+) -> PredictResult:
     """Predict all arms of a set, or those that are not there yet.
 
     Parameters
@@ -273,17 +273,17 @@ def predict(
     started = time.monotonic()
     data = open_dataset(dataset)
     default = _default_preset(data)
-    chosen = presets.load(preprocessing, flags or {}, default)
+    chosen = presets.load_preprocessing(preprocessing, flags or {}, default)
     if chosen.classes:
         data = open_dataset(dataset, chosen.classes)
     if chosen.clahe and EQUALISED in data.about:
         raise ConfigError(f"{dataset}: has been through CLAHE already; --no-clahe takes it as it is")
     classifier = Classifier(Model(model, threads, provider), chosen)
     classes = classifier.classes(data)
-    run = Run(data, classifier, classes, output, _saved(save, data, classes), batch)
+    run = Run(data, classifier, classes, output, _choose_saved(save, data, classes), batch)
     with _claimed(output, run.settings(), overwrite):
         made, kept = _carry_out(run)
-    return Summary(made, kept, noun(data.kind), time.monotonic() - started, preprocessing or default)
+    return PredictResult(made, kept, noun(data.kind), time.monotonic() - started, preprocessing or default)
 
 
 def _default_preset(dataset: Dataset) -> str:
@@ -295,7 +295,7 @@ def _default_preset(dataset: Dataset) -> str:
     return "cifar-10" if small else "imagenet"
 
 
-def _saved(wanted: Saved | None, dataset: Dataset, classes: int) -> Saved:
+def _choose_saved(wanted: Saved | None, dataset: Dataset, classes: int) -> Saved:
     if wanted == "top5" and classes < 5:
         raise ConfigError(f"--save top5: the model has only {classes} classes")
     return wanted or ("top5" if dataset.kind == "p" and classes >= 5 else "logits")

@@ -58,7 +58,7 @@ class Preprocessing:
     classes: tuple[str, ...] | None = None
     clahe: Clahe | None = None
 
-    def normalised(self, pixels: Pixels, layout: Layout, dtype: np.dtype[Any]) -> NDArray[Any]:
+    def normalise(self, pixels: Pixels, layout: Layout, dtype: np.dtype[Any]) -> NDArray[Any]:
         """Uint8 (n, H, W, 3) as the model takes it: (n, 3, H, W) or (n, H, W, 3) of `dtype`."""
         first = layout == "NCHW"
         n, height, width, _ = pixels.shape
@@ -74,20 +74,20 @@ class Preprocessing:
         tables: NDArray[Any] = ((self.scale * np.arange(256.0) - mean) / std).astype(dtype)
         return tables
 
-    def resized(self, pixels: Pixels) -> Pixels:
+    def resize(self, pixels: Pixels) -> Pixels:
         """An image (H, W, 3) or frames (T, H, W, 3) at `size`."""
         if self.size is None or pixels.shape[-3:-1] == self.size:
             return pixels
         if pixels.ndim == 4:
-            return np.stack([self.resized(frame) for frame in pixels])
+            return np.stack([self.resize(frame) for frame in pixels])
         image = Image.fromarray(pixels).resize(self.size[::-1], Image.Resampling.BILINEAR)
         return np.asarray(image)
 
-    def prepared(self, pixels: Pixels) -> Pixels:
+    def prepare(self, pixels: Pixels) -> Pixels:
         """An image (H, W, 3) or frames (T, H, W, 3), equalised and at `size`, as far as asked for."""
-        return self.resized(self.equalised(pixels))
+        return self.resize(self.equalise(pixels))
 
-    def equalised(self, pixels: Pixels) -> Pixels:
+    def equalise(self, pixels: Pixels) -> Pixels:
         """An image (H, W, 3) or frames (T, H, W, 3) after CLAHE, if asked for."""
         if self.clahe is None:
             return pixels
@@ -110,7 +110,7 @@ PRESETS: Final[Mapping[str, Preprocessing]] = {
 """Mean and standard deviation of the training images, as most published models are trained with."""
 
 
-def load(name: str | None, flags: Mapping[str, Any], default: str) -> Preprocessing:
+def load_preprocessing(name: str | None, flags: Mapping[str, Any], default: str) -> Preprocessing:
     """Read a preset or a YAML file and put the command line's `flags` over it.
 
     Parameters
@@ -138,7 +138,7 @@ def load(name: str | None, flags: Mapping[str, Any], default: str) -> Preprocess
         if text is not None:
             given[key], where[key] = text, f"--{key}"
     _check_together(given, where)
-    return replace(base, **{key: _checked(where[key], key, value) for key, value in given.items()})
+    return replace(base, **{key: _check_value(where[key], key, value) for key, value in given.items()})
 
 
 def _from_file(path: Path) -> dict[str, Any]:
@@ -162,7 +162,7 @@ def _check_together(given: Mapping[str, Any], where: Mapping[str, str]) -> None:
             raise ConfigError(f"{where[key]}: needs {' and '.join(lacking)} beside it")
 
 
-def _checked(where: str, key: str, value: Any) -> Any:
+def _check_value(where: str, key: str, value: Any) -> Any:
     try:
         return _CHECKS[key](value)
     except (TypeError, ValueError) as error:

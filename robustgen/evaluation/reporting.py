@@ -11,10 +11,11 @@ from typing import Any, Final
 
 from robustgen import metrics
 from robustgen.benchmark import Kind
+from robustgen.display.text import format_csv
 from robustgen.evaluation.baselines import Baseline
 from robustgen.evaluation.measures import Measure, measures
 from robustgen.evaluation.results import Scores
-from robustgen.evaluation.tables import LAYOUTS, Cell, Table, as_csv
+from robustgen.evaluation.tables import LAYOUTS, Cell, ScoreTable
 
 # Heads as the papers print them, and the categories above.
 _HEADS: Final = {
@@ -77,15 +78,15 @@ class Report:
         names = self.averaged(measure)
         return measure.average(model, names) if names else None
 
-    def rendered(self, layout: str) -> str:
+    def render(self, layout: str) -> str:
         """The report as one of `LAYOUTS`, as csv or as json."""
         if layout == "json":
             return json.dumps(self.as_dict(), indent=1)
         if layout == "csv":
-            return as_csv(self._records())
+            return format_csv(self._records())
         return LAYOUTS[layout]([self._table(measure) for measure in self.measures()])
 
-    def _table(self, measure: Measure) -> Table:
+    def _table(self, measure: Measure) -> ScoreTable:
         names, used = self._names(measure), self.averaged(measure)
         whole = len(used) == len(COMMON[self.kind])
         mean = measure.mean if whole else f"Mean of {len(used)}"
@@ -100,7 +101,7 @@ class Report:
         lead = ("Error", mean) if clean else (mean,)
         title = measure.title if whole else f"{measure.title} (incomplete: no {measure.mean})"
         groups = (("", len(lead)), *self._groups(names))
-        return Table(title, (*lead, *heads), groups, tuple(rows), measure.factor, measure.digits)
+        return ScoreTable(title, (*lead, *heads), groups, tuple(rows), measure.factor, measure.digits)
 
     def _names(self, measure: Measure) -> list[str]:
         """The common operations, and others that some model has."""

@@ -7,7 +7,7 @@ from typing import Any
 from robustgen import metrics
 from robustgen.benchmark import CLEAN, Kind
 from robustgen.metrics import RunningMean
-from robustgen.predictions import PredictionFile, Predictions, named
+from robustgen.predictions import PredictionFile, Predictions, prefix_errors
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ def _instability(file: PredictionFile, name: str, difficulty: int) -> tuple[floa
     flips, distances = RunningMean(), RunningMean()
     how: Any = {"noise": name in metrics.NOISE_PERTURBATIONS, "difficulty": difficulty}
     for best in file.best(file.lists):
-        with named(file.path):
+        with prefix_errors(file.path):
             flips.update(metrics.sequence_flips(best[..., 0], **how))
             if file.lists == 5:
                 distances.update(metrics.sequence_top5_distances(best, **how))

@@ -12,7 +12,7 @@ from robustgen.evaluation.baselines import ALEXNET, Baseline, read_baseline
 from robustgen.evaluation.measures import Measure
 from robustgen.evaluation.reporting import COMMON, Report
 from robustgen.evaluation.results import Scores, read_scores
-from robustgen.predictions import ABOUT, Predictions, named, open_predictions
+from robustgen.predictions import ABOUT, Predictions, open_predictions, prefix_errors
 
 _IMAGENET_CLASSES: Final = 1000
 # Those whose images AlexNet's numbers were measured on, but for the crop.
@@ -52,7 +52,7 @@ def score(
     if dataset:
         _check_keys(opened[0], dataset)
     notes: list[str] = []
-    chosen = _chosen_baseline(baseline, opened, difficulty, notes)
+    chosen = _choose_baseline(baseline, opened, difficulty, notes)
     names = _names(folders)
     models = [read_scores(each, name, difficulty) for each, name in zip(opened, names, strict=True)]
     for folder, model in zip(folders, models, strict=True):
@@ -107,12 +107,12 @@ def _about(predictions: Predictions) -> dict[str, Any]:
     path = predictions.root / ABOUT
     if not path.exists():
         return {}
-    with named(path):
+    with prefix_errors(path):
         about = json.loads(path.read_bytes())
         return about if isinstance(about, dict) else {}
 
 
-def _chosen_baseline(
+def _choose_baseline(
     text: str | None, opened: Sequence[Predictions], difficulty: int, notes: list[str]
 ) -> Baseline | None:
     if text not in (None, "alexnet", "none"):
@@ -144,13 +144,13 @@ def _check_complete(folder: Path, model: Scores, partial: bool, notes: list[str]
         notes.append(f"{folder}: no {CLEAN}.npz, so no clean error and no score that needs it")
     if not model.missing:
         return
-    missing = _shortened(model)
+    missing = _shorten_missing(model)
     if not partial:
         raise SourceError(f"{folder}: incomplete, lacks {missing} (--partial scores what is there)")
     notes.append(f"{folder}: incomplete, lacks {missing}; means are over what is there")
 
 
-def _shortened(model: Scores) -> str:
+def _shorten_missing(model: Scores) -> str:
     """The missing arms; a corruption that is missing altogether by its name alone."""
     absent = [name for name in COMMON["c"] if name not in model.severities] if model.kind == "c" else []
     single = [arm for arm in model.missing if arm.partition("/")[0] not in absent]

@@ -1,7 +1,5 @@
-"""Tables of scores as text, Markdown, CSV, LaTeX."""
+"""Tables of scores as text, Markdown, LaTeX."""
 
-import csv
-import io
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +9,7 @@ Cell = float | None
 
 
 @dataclass(frozen=True)
-class Table:
+class ScoreTable:
     """One measure of several models, in the layout of the papers.
 
     Attributes
@@ -37,7 +35,7 @@ class Table:
     factor: float = 100
     digits: int = 1
 
-    def printed(self, empty: str) -> list[list[str]]:
+    def format_rows(self, empty: str) -> list[list[str]]:
         """All rows as text, `empty` where there is no value."""
         return [
             [name, *(empty if v is None else f"{self.factor * v:.{self.digits}f}" for v in values)]
@@ -45,23 +43,23 @@ class Table:
         ]
 
 
-def as_text(tables: Sequence[Table]) -> str:
+def as_text(tables: Sequence[ScoreTable]) -> str:
     """Columns in line, for a terminal."""
     return "\n\n".join(map(_text, tables))
 
 
-def _text(table: Table) -> str:
-    rows = table.printed("-")
+def _text(table: ScoreTable) -> str:
+    rows = table.format_rows("-")
     grid = [["Model", *table.columns], *rows]
     widths = [max(len(row[i]) for row in grid) for i in range(len(grid[0]))]
-    lines = [_spanned(table.groups, widths)] if any(label for label, _ in table.groups) else []
+    lines = [_span_groups(table.groups, widths)] if any(label for label, _ in table.groups) else []
     for name, *cells in grid:
         padded = [cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True)]
         lines.append("  ".join([name.ljust(widths[0]), *padded]).rstrip())
     return "\n".join([table.title, *lines])
 
 
-def _spanned(groups: Sequence[tuple[str, int]], widths: Sequence[int]) -> str:
+def _span_groups(groups: Sequence[tuple[str, int]], widths: Sequence[int]) -> str:
     """The line of the groups, each in the middle over its columns."""
     line, at = " " * widths[0], 1
     for label, span in groups:
@@ -71,18 +69,18 @@ def _spanned(groups: Sequence[tuple[str, int]], widths: Sequence[int]) -> str:
     return line.rstrip()
 
 
-def as_markdown(tables: Sequence[Table]) -> str:
+def as_markdown(tables: Sequence[ScoreTable]) -> str:
     """Pipe tables, each under its title in bold."""
     return "\n\n".join(map(_markdown, tables))
 
 
-def _markdown(table: Table) -> str:
-    grid = [["Model", *table.columns], ["---", *["---:"] * len(table.columns)], *table.printed("")]
+def _markdown(table: ScoreTable) -> str:
+    grid = [["Model", *table.columns], ["---", *["---:"] * len(table.columns)], *table.format_rows("")]
     lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in grid]
     return "\n".join([f"**{table.title}**", "", *lines])
 
 
-def as_latex(tables: Sequence[Table]) -> str:
+def as_latex(tables: Sequence[ScoreTable]) -> str:
     r"""`tabular` environments with the rules of the package booktabs."""
     return "\n\n".join(map(_latex, tables))
 
@@ -95,14 +93,14 @@ _LATEX: Final[Mapping[str, str]] = {
 }
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return re.sub(r"[\\~^&%$#_{}]", lambda found: _LATEX[found[0]], text)
 
 
-def _latex(table: Table) -> str:
-    heads = [rf"\multicolumn{{{span}}}{{c}}{{{_escaped(label)}}}" for label, span in table.groups]
-    grid = [["Model", *table.columns], *table.printed("--")]
-    head, *rows = [" & ".join(map(_escaped, row)) + r" \\" for row in grid]
+def _latex(table: ScoreTable) -> str:
+    heads = [rf"\multicolumn{{{span}}}{{c}}{{{_escape(label)}}}" for label, span in table.groups]
+    grid = [["Model", *table.columns], *table.format_rows("--")]
+    head, *rows = [" & ".join(map(_escape, row)) + r" \\" for row in grid]
     lines = [
         f"% {table.title}",
         rf"\begin{{tabular}}{{l{'r' * len(table.columns)}}}",
@@ -117,16 +115,7 @@ def _latex(table: Table) -> str:
     return "\n".join(lines)
 
 
-def as_csv(records: Sequence[Mapping[str, object]]) -> str:
-    """One line a record; the first names the columns."""
-    out = io.StringIO()
-    writer = csv.DictWriter(out, list(records[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(records)
-    return out.getvalue().rstrip("\n")
-
-
-LAYOUTS: Final[Mapping[str, Callable[[Sequence[Table]], str]]] = {
+LAYOUTS: Final[Mapping[str, Callable[[Sequence[ScoreTable]], str]]] = {
     "table": as_text,
     "markdown": as_markdown,
     "latex": as_latex,

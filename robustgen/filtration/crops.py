@@ -28,7 +28,7 @@ class Geometry:
     width: int
     shorter: int
 
-    def resized(self, image: Rgb) -> Rgb:
+    def resize(self, image: Rgb) -> Rgb:
         """`image`, uint8 (H, W, 3), with the shorter side that is cropped; bilinear.
 
         Raises
@@ -38,16 +38,16 @@ class Geometry:
         """
         return resize_shorter(image, self.shorter)
 
-    def centre(self, image: Rgb) -> Rgb:
+    def crop_centre(self, image: Rgb) -> Rgb:
         """The centre of the resized `image`: uint8 (1, height, width, 3)."""
-        return centre_crop(self.resized(image), self.width, self.height)[None]
+        return centre_crop(self.resize(image), self.width, self.height)[None]
 
-    def ten(self, image: Rgb) -> Rgb:
+    def crop_ten(self, image: Rgb) -> Rgb:
         """Four corners and the centre, then those of the mirrored image: uint8 (10, height, width, 3).
 
         Krizhevsky et al., 2012, section 4.1.
         """
-        resized = self.resized(image)
+        resized = self.resize(image)
         return np.concatenate([self._five(resized), self._five(resized[:, ::-1])])
 
     def _five(self, image: Rgb) -> Rgb:

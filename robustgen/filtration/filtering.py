@@ -10,8 +10,7 @@ errors.jsonl      images that cannot be read, if there are any
 import json
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -20,13 +19,14 @@ from typing import Any
 
 import numpy as np
 
+from robustgen.datasets.prefetch import prefetch
 from robustgen.display import progress
 from robustgen.errors import ImageError, OutputError, SourceError
 from robustgen.evaluation.models import runtime_version
 from robustgen.filtration import reviewing
-from robustgen.filtration.funnel import Opinions, left_after
-from robustgen.filtration.panel import Choices, Crops, Panel, open_panel
-from robustgen.filtration.remembering import FILE, Memory
+from robustgen.filtration.cache import FILE, OpinionCache
+from robustgen.filtration.ensemble import Crops, Ensemble, EnsembleOptions, open_ensemble
+from robustgen.filtration.funnel import Opinions, count_left
 from robustgen.filtration.rules import Case, Rule
 from robustgen.output.files import ERRORS, STATE, file_digest, rename, temporary_folder, write_whole
 from robustgen.output.manifest import read_object
@@ -48,7 +48,7 @@ _KINDS = {
 
 
 @dataclass(frozen=True)
-class Summary:
+class FilterResult:
     """What a run did.
 
     Attributes
@@ -85,14 +85,14 @@ class Candidates(ImageFolder):
 def filter_images(
     rule: Rule,
     candidates: Path,
-    choices: Choices,
+    choices: EnsembleOptions,
     output: Path,
     *,
     batch: int = 8,
     limit: int | None = None,
     names: Path | None = None,
     overwrite: bool = False,
-) -> Summary:
+) -> FilterResult:
     """Choose the candidates that fool the models, and write the shortlist.
 
     Parameters
@@ -100,7 +100,7 @@ def filter_images(
     rule : Rule
     candidates, output : Path
         Class folders of images, and where to write.
-    choices : Choices
+    choices : EnsembleOptions
         The models and how they are used.
     batch : int
         Images that a model sees at once.
@@ -118,19 +118,19 @@ def filter_images(
     """
     started = time.monotonic()
     source = Candidates(candidates)
-    panel = open_panel(choices, source.classes if rule.ten else (), ten=rule.ten)
-    words = reviewing.words([*map(Path, choices.classes), *([names] if names else [])])
-    keys = rule.wanted(candidates, source.keys(), panel, choices.only is not None)
+    ensemble = open_ensemble(choices, source.classes if rule.ten else (), ten=rule.ten)
+    words = reviewing.read_words([*map(Path, choices.classes), *([names] if names else [])])
+    keys = rule.select_keys(candidates, source.keys(), ensemble, choices.only is not None)
     if not keys:
         raise SourceError(f"{candidates}: no image is of a class that {choices.only} names")
     passed_over = len(source.keys()) - len(keys)
-    with _claimed(output, candidates, _settings(rule, panel), overwrite):
-        run = _Run(rule, source, panel, output, batch, _usable(source, keys[:limit]))
+    with _claimed(output, candidates, _settings(rule, ensemble), overwrite):
+        run = _Run(rule, source, ensemble, output, batch, _usable(source, keys[:limit]))
         run.ask()
         pages = run.write(words, passed_over)
     steps = tuple(zip(rule.labels(), run.left(), strict=True))
     seconds = time.monotonic() - started
-    return Summary(steps, passed_over, run.made, run.remembered, run.failures, pages, seconds)
+    return FilterResult(steps, passed_over, run.made, run.kept, run.failures, pages, seconds)
 
 
 def _usable(source: Candidates, keys: Iterable[str]) -> tuple[dict[str, int], dict[str, str]]:
@@ -151,11 +151,11 @@ def _reason(error: ImageError, key: str) -> str:
     return str(error).removeprefix(f"{key!r}: ")
 
 
-def _settings(rule: Rule, panel: Panel) -> dict[str, Any]:
+def _settings(rule: Rule, ensemble: Ensemble) -> dict[str, Any]:
     return {
         "set": rule.title,
-        "models": [member.settings() for member in panel.members],
-        "classes": [*panel.classes],
+        "models": [member.settings() for member in ensemble.members],
+        "classes": [*ensemble.classes],
         "versions": {
             "onnxruntime": runtime_version(),
             "pillow": version("pillow"),
@@ -224,17 +224,23 @@ class _Run:
         self,
         rule: Rule,
         source: Candidates,
-        panel: Panel,
+        ensemble: Ensemble,
         output: Path,
         batch: int,
         usable: tuple[dict[str, int], dict[str, str]],
     ) -> None:
-        self._rule, self._source, self._panel, self._output, self._batch = rule, source, panel, output, batch
+        self._rule, self._source, self._ensemble, self._output, self._batch = (
+            rule,
+            source,
+            ensemble,
+            output,
+            batch,
+        )
         self._sizes, self.failures = usable
         self._places = {key: place for place, key in enumerate(self._sizes)}
-        self._memory = Memory(output / STATE / FILE)
-        self._said, self._known = self._memory.recall(self._sizes, len(panel.members), len(panel.classes))
-        self.remembered, self.made = len(self._known), 0
+        self._cache = OpinionCache(output / STATE / FILE)
+        self._said, self._known = self._cache.load(self._sizes, len(ensemble.members), len(ensemble.classes))
+        self.kept, self.made = len(self._known), 0
         self._judged: Case | None = None
 
     def ask(self) -> None:
@@ -243,15 +249,15 @@ class _Run:
         total = sum(map(len, pending))
         with progress.bar(total, "images") as bar:
             try:
-                for read in _ahead(self._read, pending):
+                for read in prefetch(self._read, pending):
                     self._ask(read)
                     bar.update(len(read))
             finally:
-                self._memory.close()
+                self._cache.close()
 
     def _batches(self) -> Iterator[list[str]]:
         # Batches begin at the same images whatever is known already: others may differ in the last digit.
-        keys = [key for key in self._sizes if self._rule.asks(self._panel, key)]
+        keys = [key for key in self._sizes if self._rule.asks(self._ensemble, key)]
         yield from (keys[start : start + self._batch] for start in range(0, len(keys), self._batch))
 
     def _pending(self, keys: list[str]) -> list[str]:
@@ -262,7 +268,7 @@ class _Run:
 
     def _seen(self, key: str) -> Crops | str:
         try:
-            return self._panel.crops(self._source.load(key))
+            return self._ensemble.crops(self._source.load(key))
         except ImageError as error:
             return _reason(error, key)
 
@@ -272,8 +278,8 @@ class _Run:
         if not good:
             return
         keys = [*good]
-        said = self._panel.opinions(keys, [*good.values()], self._rule.true(self._panel, keys))
-        self._memory.append(keys, [self._sizes[key] for key in keys], said)
+        said = self._ensemble.opinions(keys, [*good.values()], self._rule.true_classes(self._ensemble, keys))
+        self._cache.append(keys, [self._sizes[key] for key in keys], said)
         self._take(keys, said)
 
     def _take(self, keys: list[str], said: Opinions) -> None:
@@ -286,18 +292,18 @@ class _Run:
     def _case(self) -> Case:
         if self._judged is None:
             keys = [key for key in self._sizes if key not in self.failures]
-            said = self._said.chosen(np.array([self._places[key] for key in keys], np.intp))
-            self._judged = self._rule.judged(self._panel, keys, said)
+            said = self._said.select(np.array([self._places[key] for key in keys], np.intp))
+            self._judged = self._rule.judge(self._ensemble, keys, said)
         return self._judged
 
     def left(self) -> list[int]:
         """How many images there were, and are after each step."""
-        return left_after(self._case().steps, self._rule.order)
+        return count_left(self._case().steps, self._rule.order)
 
     def write(self, words: dict[str, str], passed_over: int) -> tuple[Path, ...]:
         """Write all files; return the review pages."""
         case = self._case()
-        ranked = self._rule.ranked(case)
+        ranked = self._rule.rank(case)
         _write_lines(self._output, SHORTLIST, (self._shortlisted(case, index) for index in ranked))
         kept = set(ranked)
         dropped = (index for index in range(len(case.keys)) if index not in kept)
@@ -305,7 +311,7 @@ class _Run:
         self._write_errors()
         digest = file_digest(self._output / SHORTLIST)
         items = [self._item(case, index) for index in ranked]
-        pages = reviewing.write(self._output, self._rule.title, digest, items, self._source.load, words)
+        pages = reviewing.write_pages(self._output, self._rule.title, digest, items, self._source.load, words)
         write_json(self._output, FUNNEL, self._funnel(case, passed_over, digest))
         return pages
 
@@ -323,27 +329,27 @@ class _Run:
         return {"step": case.step(index)} | self._entry(case, index)
 
     def _entry(self, case: Case, index: int) -> dict[str, Any]:
-        key, said, names = case.keys[index], case.said, self._panel.classes
+        key, said, names = case.keys[index], case.said, self._ensemble.classes
         about: dict[str, Any] = {
             "key": key,
             "class": class_of(key),
             "reason": self._rule.reason(case, index),
         }
-        if not self._rule.asks(self._panel, key):
+        if not self._rule.asks(self._ensemble, key):
             return about
         truths = self._rule.ten
         return about | {
             "predicted": names[said.predicted[index]],
             "confidence": _rounded(said.confidence[index]),
             **({"true_confidence": _rounded(said.truth[:, index].max())} if truths else {}),
-            "models": [self._model_entry(case, index, place) for place in range(len(self._panel.members))],
+            "models": [self._model_entry(case, index, place) for place in range(len(self._ensemble.members))],
         }
 
     def _model_entry(self, case: Case, index: int, place: int) -> dict[str, Any]:
         said = case.said
         own = {
-            "model": self._panel.members[place].label,
-            "predicted": self._panel.classes[said.own[place, index]],
+            "model": self._ensemble.members[place].label,
+            "predicted": self._ensemble.classes[said.own[place, index]],
             "confidence": _rounded(said.sure[place, index]),
         }
         if not self._rule.ten:
@@ -356,18 +362,18 @@ class _Run:
         return reviewing.Item(
             case.keys[index],
             class_of(case.keys[index]),
-            self._panel.classes[said.predicted[index]],
+            self._ensemble.classes[said.predicted[index]],
             float(said.confidence[index]),
             float(said.truth[:, index].max()) if self._rule.ten else None,
         )
 
     def _funnel(self, case: Case, passed_over: int, digest: str) -> dict[str, Any]:
-        settings = _settings(self._rule, self._panel)
+        settings = _settings(self._rule, self._ensemble)
         folders = defaultdict(list)
         for key, step in zip(case.keys, case.steps.tolist(), strict=True):
             folders[class_of(key)].append(step)
         counts = {
-            folder: left_after(np.array(steps), self._rule.order) for folder, steps in sorted(folders.items())
+            folder: count_left(np.array(steps), self._rule.order) for folder, steps in sorted(folders.items())
         }
         return {
             "settings": settings,
@@ -383,15 +389,3 @@ class _Run:
 def _rounded(value: Any) -> float:
     """Six digits that count: the last ones of single precision depend on the machine."""
     return float(f"{value:.6g}")
-
-
-def _ahead(read: Any, batches: Sequence[list[str]]) -> Iterator[list[_Read]]:
-    """`read` of each batch in order, the next of them while this one is worked on."""
-    with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(read, batches[0]) if batches else None
-        for batch in [*batches[1:], None]:
-            if waiting is None:
-                return
-            done = waiting.result()
-            waiting = pool.submit(read, batch) if batch else None
-            yield done

@@ -82,12 +82,12 @@ class Opinions:
         for field in fields(self):
             getattr(self, field.name)[..., at] = getattr(other, field.name)[..., index]
 
-    def chosen(self, index: NDArray[np.intp]) -> "Opinions":
+    def select(self, index: NDArray[np.intp]) -> "Opinions":
         """The opinions on the images at `index`."""
         return Opinions(*(getattr(self, field.name)[..., index] for field in fields(self)))
 
 
-def opinions(probabilities: Floats, true: Whole | None = None) -> Opinions:
+def summarise_opinions(probabilities: Floats, true: Whole | None = None) -> Opinions:
     """Sum up what models say of images.
 
     Parameters
@@ -117,7 +117,7 @@ def opinions(probabilities: Floats, true: Whole | None = None) -> Opinions:
     return Opinions(right, truth, own, sure, together.argmax(axis=1), together.max(axis=1))
 
 
-def adversarial(
+def judge_adversarial(
     said: Opinions,
     true: Whole,
     keys: Sequence[str],
@@ -147,12 +147,12 @@ def adversarial(
     steps[(said.truth > max_confidence).any(axis=0)] = Step.CONFIDENT
     steps[(said.right > 0).any(axis=0)] = Step.CORRECT
     left = np.flatnonzero(steps == Step.KEPT)
-    ranks = confusion_ranks(said.chosen(left), true[left], [keys[index] for index in left.tolist()])
+    ranks = rank_in_confusions(said.select(left), true[left], [keys[index] for index in left.tolist()])
     steps[left[ranks > per_confusion]] = Step.CROWDED
     return steps
 
 
-def confusion_ranks(said: Opinions, true: Whole, keys: Sequence[str]) -> Whole:
+def rank_in_confusions(said: Opinions, true: Whole, keys: Sequence[str]) -> Whole:
     """Place of each image in its confusion, from 1; first come those whose true class seems least likely."""
     surest = said.truth.max(axis=0)
     order = sorted(range(len(keys)), key=lambda i: (true[i], said.predicted[i], surest[i], keys[i]))
@@ -165,7 +165,9 @@ def confusion_ranks(said: Opinions, true: Whole, keys: Sequence[str]) -> Whole:
     return ranks
 
 
-def outlying(said: Opinions, known: NDArray[np.bool_], *, min_confidence: float = MIN_CONFIDENCE) -> Whole:
+def judge_outlying(
+    said: Opinions, known: NDArray[np.bool_], *, min_confidence: float = MIN_CONFIDENCE
+) -> Whole:
     """Where each candidate for ImageNet-O leaves the funnel.
 
     An image goes if it is of a class that the models know (`Step.KNOWN`), or if any model is less sure than
@@ -185,7 +187,7 @@ def outlying(said: Opinions, known: NDArray[np.bool_], *, min_confidence: float 
     return np.where(known, Step.KNOWN, np.where(unsure, Step.UNSURE, Step.KEPT)).astype(np.int64)
 
 
-def left_after(steps: Whole, order: Sequence[Step]) -> list[int]:
+def count_left(steps: Whole, order: Sequence[Step]) -> list[int]:
     """How many images there are at first, and how many are left after each step of `order`."""
     counts = [len(steps)]
     for step in order:

@@ -44,7 +44,7 @@ def page_name(number: int) -> str:
     return "review.html" if number == 1 else f"review-{number}.html"
 
 
-def write(
+def write_pages(
     output: Path,
     title: str,
     digest: str,
@@ -102,7 +102,7 @@ def thumbnail(image: Rgb) -> Rgb:
     return resize(image, max(1, round(width * share)), max(1, round(height * share)))
 
 
-def words(paths: Sequence[Path]) -> dict[str, str]:
+def read_words(paths: Sequence[Path]) -> dict[str, str]:
     """What class folders mean, as far as the files say.
 
     Parameters

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustgen.errors import SourceError
+from robustgen.filtration.ensemble import Ensemble, unknown_class
 from robustgen.filtration.funnel import (
     MAX_CONFIDENCE,
     MIN_CONFIDENCE,
@@ -17,11 +18,10 @@ from robustgen.filtration.funnel import (
     Opinions,
     Step,
     Whole,
-    adversarial,
-    confusion_ranks,
-    outlying,
+    judge_adversarial,
+    judge_outlying,
+    rank_in_confusions,
 )
-from robustgen.filtration.panel import Panel, unknown_class
 from robustgen.sources.base import class_of
 
 
@@ -31,7 +31,7 @@ class Case:
 
     Attributes
     ----------
-    panel : Panel
+    ensemble : Ensemble
     keys : sequence of str
     said : Opinions
     steps : (images,), integer
@@ -40,7 +40,7 @@ class Case:
         Place in its confusion and how many that has; 0 where they do not matter.
     """
 
-    panel: Panel
+    ensemble: Ensemble
     keys: Sequence[str]
     said: Opinions
     steps: Whole
@@ -77,7 +77,9 @@ class Rule(ABC):
         return asdict(self)  # type: ignore[call-overload, no-any-return]
 
     @abstractmethod
-    def wanted(self, root: object, keys: Sequence[str], panel: Panel, restricted: bool) -> list[str]:
+    def select_keys(
+        self, root: object, keys: Sequence[str], ensemble: Ensemble, restricted: bool
+    ) -> list[str]:
         """Those of `keys` that are candidates; `restricted` where --only is given.
 
         Raises
@@ -87,15 +89,15 @@ class Rule(ABC):
         """
 
     @abstractmethod
-    def asks(self, panel: Panel, key: str) -> bool:
+    def asks(self, ensemble: Ensemble, key: str) -> bool:
         """Whether the models have to be asked about the image."""
 
     @abstractmethod
-    def true(self, panel: Panel, keys: Sequence[str]) -> Whole | None:
-        """Places of the true classes in `panel.classes`; None where there are none."""
+    def true_classes(self, ensemble: Ensemble, keys: Sequence[str]) -> Whole | None:
+        """Places of the true classes in `ensemble.classes`; None where there are none."""
 
     @abstractmethod
-    def judged(self, panel: Panel, keys: Sequence[str], said: Opinions) -> Case:
+    def judge(self, ensemble: Ensemble, keys: Sequence[str], said: Opinions) -> Case:
         """Decide."""
 
     @abstractmethod
@@ -107,7 +109,7 @@ class Rule(ABC):
         """Why the image was kept or dropped."""
 
     @abstractmethod
-    def ranked(self, case: Case) -> list[int]:
+    def rank(self, case: Case) -> list[int]:
         """The images of the shortlist in the order in which they are listed."""
 
 
@@ -130,38 +132,40 @@ class Adversarial(Rule):
     ten = True
     order = (Step.CORRECT, Step.CONFIDENT, Step.CROWDED)
 
-    def wanted(self, root: object, keys: Sequence[str], panel: Panel, restricted: bool) -> list[str]:
-        """As `Rule.wanted`; under --only other folders are passed over."""
-        known = set(panel.classes)
+    def select_keys(
+        self, root: object, keys: Sequence[str], ensemble: Ensemble, restricted: bool
+    ) -> list[str]:
+        """As `Rule.select_keys`; under --only other folders are passed over."""
+        known = set(ensemble.classes)
         strangers = sorted({class_of(key) for key in keys} - known)
         if strangers and not restricted:
             if not strangers[0]:
                 raise SourceError(f"{root}: some images lie in no class folder")
-            raise SourceError(f"{root}: class folder: {unknown_class(strangers[0], panel.classes)}")
+            raise SourceError(f"{root}: class folder: {unknown_class(strangers[0], ensemble.classes)}")
         return [key for key in keys if class_of(key) in known]
 
-    def asks(self, panel: Panel, key: str) -> bool:
+    def asks(self, ensemble: Ensemble, key: str) -> bool:
         """As `Rule.asks`."""
         return True
 
-    def true(self, panel: Panel, keys: Sequence[str]) -> Whole:
-        """As `Rule.true`."""
-        places = {name: place for place, name in enumerate(panel.classes)}
+    def true_classes(self, ensemble: Ensemble, keys: Sequence[str]) -> Whole:
+        """As `Rule.true_classes`."""
+        places = {name: place for place, name in enumerate(ensemble.classes)}
         return np.array([places[class_of(key)] for key in keys], np.int64)
 
-    def judged(self, panel: Panel, keys: Sequence[str], said: Opinions) -> Case:
-        """As `Rule.judged`."""
-        true = self.true(panel, keys)
-        steps = adversarial(said, true, keys, **self.settings())
+    def judge(self, ensemble: Ensemble, keys: Sequence[str], said: Opinions) -> Case:
+        """As `Rule.judge`."""
+        true = self.true_classes(ensemble, keys)
+        steps = judge_adversarial(said, true, keys, **self.settings())
         left = np.flatnonzero((steps == Step.KEPT) | (steps == Step.CROWDED))
         places, crowds = np.zeros_like(true), np.zeros_like(true)
-        places[left] = confusion_ranks(
-            said.chosen(left), true[left], [keys[index] for index in left.tolist()]
+        places[left] = rank_in_confusions(
+            said.select(left), true[left], [keys[index] for index in left.tolist()]
         )
         confusions = [*zip(true[left].tolist(), said.predicted[left].tolist(), strict=True)]
         sizes = Counter(confusions)
         crowds[left] = [sizes[confusion] for confusion in confusions]
-        return Case(panel, keys, said, steps, places, crowds)
+        return Case(ensemble, keys, said, steps, places, crowds)
 
     def labels(self) -> list[str]:
         """As `Rule.labels`."""
@@ -184,14 +188,14 @@ class Adversarial(Rule):
             Step.CROWDED: f"{place}, of which {self.per_confusion} stay",
         }[Step(case.steps[index])]
 
-    def ranked(self, case: Case) -> list[int]:
-        """As `Rule.ranked`: by class, then by prediction, then by place."""
+    def rank(self, case: Case) -> list[int]:
+        """As `Rule.rank`: by class, then by prediction, then by place."""
         rows = case.kept().tolist()
         return sorted(
             rows,
             key=lambda i: (
                 class_of(case.keys[i]),
-                case.panel.classes[case.said.predicted[i]],
+                case.ensemble.classes[case.said.predicted[i]],
                 case.places[i],
             ),
         )
@@ -199,7 +203,7 @@ class Adversarial(Rule):
 
 def _of_each(case: Case, values: NDArray[Any], text: str, limit: float) -> str:
     """`text` for each model whose value is over `limit`."""
-    pairs = zip(case.panel.members, values.tolist(), strict=True)
+    pairs = zip(case.ensemble.members, values.tolist(), strict=True)
     return "; ".join(f"{member.label}: {text.format(value)}" for member, value in pairs if value > limit)
 
 
@@ -219,22 +223,24 @@ class Outlying(Rule):
     ten = False
     order = (Step.KNOWN, Step.UNSURE)
 
-    def wanted(self, root: object, keys: Sequence[str], panel: Panel, restricted: bool) -> list[str]:
-        """As `Rule.wanted`: all."""
+    def select_keys(
+        self, root: object, keys: Sequence[str], ensemble: Ensemble, restricted: bool
+    ) -> list[str]:
+        """As `Rule.select_keys`: all."""
         return [*keys]
 
-    def asks(self, panel: Panel, key: str) -> bool:
+    def asks(self, ensemble: Ensemble, key: str) -> bool:
         """As `Rule.asks`: not about classes that any model knows."""
-        return class_of(key) not in panel.known
+        return class_of(key) not in ensemble.known
 
-    def true(self, panel: Panel, keys: Sequence[str]) -> None:
-        """As `Rule.true`."""
+    def true_classes(self, ensemble: Ensemble, keys: Sequence[str]) -> None:
+        """As `Rule.true_classes`."""
 
-    def judged(self, panel: Panel, keys: Sequence[str], said: Opinions) -> Case:
-        """As `Rule.judged`."""
-        flags = np.array([not self.asks(panel, key) for key in keys], bool)
-        steps = outlying(said, flags, **self.settings())
-        return Case(panel, keys, said, steps, np.zeros_like(steps), np.zeros_like(steps))
+    def judge(self, ensemble: Ensemble, keys: Sequence[str], said: Opinions) -> Case:
+        """As `Rule.judge`."""
+        flags = np.array([not self.asks(ensemble, key) for key in keys], bool)
+        steps = judge_outlying(said, flags, **self.settings())
+        return Case(ensemble, keys, said, steps, np.zeros_like(steps), np.zeros_like(steps))
 
     def labels(self) -> list[str]:
         """As `Rule.labels`."""
@@ -243,14 +249,14 @@ class Outlying(Rule):
     def reason(self, case: Case, index: int) -> str:
         """As `Rule.reason`."""
         sure = case.said.sure[:, index]
-        least = case.panel.members[int(sure.argmin())].label
+        least = case.ensemble.members[int(sure.argmin())].label
         return {
             Step.KEPT: f"predicted with at least {sure.min():.6g}",
             Step.KNOWN: "its class is known",
             Step.UNSURE: f"{least}: predicted with {sure.min():.6g}, under {self.min_confidence:.6g}",
         }[Step(case.steps[index])]
 
-    def ranked(self, case: Case) -> list[int]:
-        """As `Rule.ranked`: the surest first."""
+    def rank(self, case: Case) -> list[int]:
+        """As `Rule.rank`: the surest first."""
         rows = case.kept().tolist()
         return sorted(rows, key=lambda i: (-case.said.sure[:, i].min(), case.keys[i]))

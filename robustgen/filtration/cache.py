@@ -14,7 +14,7 @@ FILE = "opinions.jsonl"
 _FIELDS = tuple(field.name for field in fields(Opinions))
 
 
-class Memory:
+class OpinionCache:
     """A file that grows by a line for each batch; a line that was cut off counts for nothing.
 
     Parameters
@@ -26,7 +26,7 @@ class Memory:
         self._path = path
         self._file: IO[bytes] | None = None
 
-    def recall(self, sizes: Mapping[str, int], models: int, classes: int) -> tuple[Opinions, set[str]]:
+    def load(self, sizes: Mapping[str, int], models: int, classes: int) -> tuple[Opinions, set[str]]:
         """Opinions on the images of `sizes`, in that order, and the keys of those they are known of.
 
         Parameters

@@ -16,7 +16,7 @@ from robustgen.evaluation import preprocessing as presets
 from robustgen.evaluation.models import CPU, Classifier, Model
 from robustgen.evaluation.preprocessing import Preprocessing
 from robustgen.filtration.crops import Geometry, geometry
-from robustgen.filtration.funnel import Floats, Opinions, Whole, opinions
+from robustgen.filtration.funnel import Floats, Opinions, Whole, summarise_opinions
 from robustgen.imaging.clahe import Clahe
 from robustgen.imaging.pixels import Rgb
 from robustgen.metrics import softmax
@@ -32,7 +32,7 @@ USUAL_SIDE: Final = 224
 
 
 @dataclass(frozen=True)
-class Choices:
+class EnsembleOptions:
     """How the models are to be used, as the command line gives it.
 
     Attributes
@@ -66,7 +66,7 @@ class Choices:
 
 @dataclass(frozen=True)
 class Member:
-    """One model of the panel.
+    """One model of the ensemble.
 
     Attributes
     ----------
@@ -92,8 +92,8 @@ class Member:
 
     def crops(self, image: Rgb, ten: bool) -> Rgb:
         """What the model sees of `image`: uint8 (10 or 1, height, width, 3)."""
-        equalised = self.classifier.preprocessing.equalised(image)
-        return self.geometry.ten(equalised) if ten else self.geometry.centre(equalised)
+        equalised = self.classifier.preprocessing.equalise(image)
+        return self.geometry.crop_ten(equalised) if ten else self.geometry.crop_centre(equalised)
 
     def probabilities(self, images: Rgb, classes: Sequence[str]) -> Floats:
         """Probabilities (n, classes) among `classes` alone of crops, uint8 (n, H, W, 3).
@@ -127,7 +127,7 @@ class Member:
 
 
 @dataclass(frozen=True)
-class Panel:
+class Ensemble:
     """All models, and the classes that they are asked to choose from.
 
     Attributes
@@ -173,7 +173,9 @@ class Panel:
         ConfigError
             A model gives NaN or infinity; names the image.
         """
-        return opinions(np.stack([self._asked(member, keys, seen) for member in self.members]), true)
+        return summarise_opinions(
+            np.stack([self._asked(member, keys, seen) for member in self.members]), true
+        )
 
     def _asked(self, member: Member, keys: Sequence[str], seen: Sequence[Crops]) -> Floats:
         images = np.concatenate([crops[member.view] for crops in seen])
@@ -188,16 +190,16 @@ class Panel:
 # --- opening -------------------------------------------------------------------------------------
 
 
-def open_panel(choices: Choices, folders: Sequence[str], *, ten: bool) -> Panel:
+def open_ensemble(choices: EnsembleOptions, folders: Sequence[str], *, ten: bool) -> Ensemble:
     """Load the models.
 
     Parameters
     ----------
-    choices : Choices
+    choices : EnsembleOptions
     folders : sequence of str
         What the outputs mean where no class list is given.
     ten : bool
-        As for `Panel`.
+        As for `Ensemble`.
 
     Raises
     ------
@@ -205,7 +207,7 @@ def open_panel(choices: Choices, folders: Sequence[str], *, ten: bool) -> Panel:
         A model cannot be used, or it does not know the classes that matter.
     """
     members = _members(choices, tuple(folders))
-    wanted = chosen_classes(choices.only) if choices.only else members[0].names
+    wanted = read_class_set(choices.only) if choices.only else members[0].names
     for member in members:
         strangers = [name for name in wanted if name not in set(member.names)]
         if strangers and choices.only:
@@ -214,7 +216,7 @@ def open_panel(choices: Choices, folders: Sequence[str], *, ten: bool) -> Panel:
         if strangers or (not choices.only and len(member.names) > len(wanted)):
             pair = f"{members[0].classifier.model.path} and {member.classifier.model.path}"
             raise ConfigError(f"{pair} know different classes: name those that matter with --only")
-    return Panel(members, wanted, ten)
+    return Ensemble(members, wanted, ten)
 
 
 def unknown_class(name: str, known: Iterable[str]) -> UnknownNameError:
@@ -224,7 +226,7 @@ def unknown_class(name: str, known: Iterable[str]) -> UnknownNameError:
     return UnknownNameError("class", name, get_close_matches(name, names, n=1) or few)
 
 
-def chosen_classes(path: Path) -> tuple[str, ...]:
+def read_class_set(path: Path) -> tuple[str, ...]:
     """The class folders that a file names, each once.
 
     Raises
@@ -241,13 +243,13 @@ def chosen_classes(path: Path) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _members(choices: Choices, folders: tuple[str, ...]) -> tuple[Member, ...]:
+def _members(choices: EnsembleOptions, folders: tuple[str, ...]) -> tuple[Member, ...]:
     count = len(choices.models)
     named = _for_each("--preprocessing", choices.preprocessing, count)
     listed = _for_each("--classes", choices.classes, count)
     labels = _labels(choices.models)
     return tuple(
-        _member(choices, path, label, _loaded(choices, *own), folders)
+        _member(choices, path, label, _load_preprocessing(choices, *own), folders)
         for path, label, own in zip(choices.models, labels, zip(named, listed, strict=True), strict=True)
     )
 
@@ -267,11 +269,13 @@ def _labels(paths: Sequence[Path]) -> list[str]:
     ]
 
 
-def _loaded(choices: Choices, name: str | None, classes: str | None) -> Preprocessing:
-    return presets.load(name, {**(choices.flags or {}), "classes": classes}, "imagenet")
+def _load_preprocessing(choices: EnsembleOptions, name: str | None, classes: str | None) -> Preprocessing:
+    return presets.load_preprocessing(name, {**(choices.flags or {}), "classes": classes}, "imagenet")
 
 
-def _member(choices: Choices, path: Path, label: str, own: Preprocessing, folders: tuple[str, ...]) -> Member:
+def _member(
+    choices: EnsembleOptions, path: Path, label: str, own: Preprocessing, folders: tuple[str, ...]
+) -> Member:
     classifier = Classifier(Model(path, choices.threads, choices.provider), own)
     shape = _geometry(classifier, choices.shorter)
     probe = _probe(classifier, shape)
