@@ -17,7 +17,7 @@ from robustgen.benchmark import TITLES, Arm
 from robustgen.datasets import EQUALISED, Dataset, Tree
 from robustgen.errors import ImageError, SourceError
 from robustgen.generation import config
-from robustgen.generation import plan as build
+from robustgen.generation.plan import Plan, assemble_plan, select_keys
 from robustgen.generation.recipes import Recipe
 from robustgen.imaging import decode
 from robustgen.imaging.clahe import MOST_CLIP, MOST_TILES, Clahe, clahe
@@ -32,7 +32,7 @@ ArmReader = Callable[[Arm], Rgb]
 LICENCE = "The images derive from the source images and remain under their terms."
 
 
-class Choices(config.Choices):
+class ClaheChoices(config.Choices):
     """The choices of a run of `preprocess clahe`."""
 
     clip_limit: float = Field(
@@ -103,7 +103,7 @@ class _SetImages(Items[ArmReader]):
     """The images of a C set, each with a file or a row in every arm."""
 
     def keys(self) -> tuple[str, ...]:
-        dataset = _opened(self.location)
+        dataset = _open_set(self.location)
         return dataset.keys(dataset.arms[0])
 
     def load(self, key: str) -> ArmReader:
@@ -111,7 +111,7 @@ class _SetImages(Items[ArmReader]):
         return partial(_read, self.location, key)
 
     def size(self, key: str) -> int:
-        dataset = _opened(self.location)
+        dataset = _open_set(self.location)
         if not isinstance(dataset, Tree):
             return 0
         try:
@@ -124,9 +124,9 @@ class _SetImages(Items[ArmReader]):
         return ()
 
     def label(self, key: str) -> int:
-        dataset = _opened(self.location)
+        dataset = _open_set(self.location)
         labels = dataset.labels(dataset.arms[0])
-        return -1 if labels is None else int(labels[_rows(self.location)[key]])
+        return -1 if labels is None else int(labels[_index_keys(self.location)[key]])
 
     def output_name(self, key: str) -> str:
         return key
@@ -134,27 +134,27 @@ class _SetImages(Items[ArmReader]):
 
 # Workers get the source anew with every few images; the set is opened once.
 @lru_cache(maxsize=2)
-def _opened(root: Path) -> Dataset:
+def _open_set(root: Path) -> Dataset:
     return datasets.open_dataset(root)
 
 
 @lru_cache(maxsize=2)
-def _rows(root: Path) -> dict[str, int]:
-    dataset = _opened(root)
+def _index_keys(root: Path) -> dict[str, int]:
+    dataset = _open_set(root)
     return {key: row for row, key in enumerate(dataset.keys(dataset.arms[0]))}
 
 
 def _read(root: Path, key: str, arm: Arm) -> Rgb:
-    dataset = _opened(root)
+    dataset = _open_set(root)
     if isinstance(dataset, Tree):
         return decode.decode(dataset.folders[arm] / key, f"{arm.folder}/{key}")
-    return dataset.load(arm, _rows(root)[key])
+    return dataset.load(arm, _index_keys(root)[key])
 
 
 # --- the plan ------------------------------------------------------------------------------------
 
 
-def plan(choices: Choices) -> build.Plan:
+def plan_clahe(choices: ClaheChoices) -> Plan:
     """The plan of equalising all that lies at the source.
 
     Raises
@@ -162,13 +162,13 @@ def plan(choices: Choices) -> build.Plan:
     ConfigError, SourceError, OutputError
         What was asked for cannot be done.
     """
-    for cached in (_opened, _rows):
+    for cached in (_open_set, _index_keys):
         cached.cache_clear()
     root = Path(choices.source or "").absolute()
     about = _about(root)
     dataset = _c_set(root, about)
     source: Items[Any] = _SetImages(root) if dataset else _SameNames(root)
-    keys = build.chosen(source, choices)
+    keys = select_keys(source, choices)
     arms = dataset.arms if dataset else (Arm("clahe", 0, ""),)
     arrays = _arrays(dataset, keys)
     sink: Sink = arrays or SameFormat(choices.quality)
@@ -181,7 +181,7 @@ def plan(choices: Choices) -> build.Plan:
     if dataset:
         known |= {"benchmark": about.get("kind"), "origin": about.get("source", {}).get("digest")}
     named = choices.model_copy(update=known)
-    return build.assemble(recipe, source, keys, arms, sink, output, named, licence=LICENCE)
+    return assemble_plan(recipe, source, keys, arms, sink, output, named, licence=LICENCE)
 
 
 def _about(root: Path) -> dict[str, Any]:
@@ -203,7 +203,7 @@ def _c_set(root: Path, about: dict[str, Any]) -> Dataset | None:
         It says that it is a set, and is none that can be read; or it holds sequences.
     """
     try:
-        dataset = _opened(root)
+        dataset = _open_set(root)
         for arm in dataset.arms:
             dataset.keys(arm)
     except SourceError:

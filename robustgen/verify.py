@@ -16,7 +16,7 @@ from robustgen.augmentation import TITLE as AUGMIX
 from robustgen.benchmark import TITLES
 from robustgen.datasets import EQUALISED
 from robustgen.errors import ArgumentError, ImageError, OutputError, WriteError
-from robustgen.generation.config import checked
+from robustgen.generation.config import check
 from robustgen.icons import TITLE as ICONS
 from robustgen.output.files import (
     COMPANIONS,
@@ -215,7 +215,8 @@ def _made_anew(root: Path, manifest: dict[str, Any], wanted: dict[str, str], dee
             if plan.in_arrays:
                 yield from _rows_anew(root, plan, index, key)
                 continue
-            task = runner.Task(plan.recipe, plan.source, plan.sink, Path(folder), ((index, key, plan.arms),))
+            item = runner.Item(index, key, 0, plan.arms)
+            task = runner.Task(plan.recipe, plan.source, plan.sink, Path(folder), (item,))
             for receipt in runner.run_task(task):
                 for written in (w for files in receipt.files.values() for w in files):
                     (Path(folder) / written.path).unlink()
@@ -226,22 +227,22 @@ def _made_anew(root: Path, manifest: dict[str, Any], wanted: dict[str, str], dee
 
 def _planned_anew(title: str, content: dict[str, Any], name: str) -> Any:
     """The plan of a set of the kind called `title`, made from the choices that the file `name` holds."""
-    from robustgen.generation import plan as build
+    from robustgen.generation.plan import plan_benchmark
 
     if title in TITLES:
-        return build.plan(checked(content, name), TITLES[title].kind)
+        return plan_benchmark(check(content, name), TITLES[title].kind)
     if title == EQUALISED:
         from robustgen import preprocess
 
-        return preprocess.plan(checked(content, name, None, preprocess.Choices))
+        return preprocess.plan_clahe(check(content, name, None, preprocess.ClaheChoices))
     if title == ICONS:
-        from robustgen.icons import making
+        from robustgen.icons import icon_set
 
-        return making.plan_icons(checked(content, name, None, making.IconChoices))
+        return icon_set.plan_icons(check(content, name, None, icon_set.IconChoices))
     if title == AUGMIX:
-        from robustgen.augmentation import generating as mixing
+        from robustgen.augmentation import training_copies
 
-        return mixing.plan(checked(content, name, None, mixing.AugMixChoices))
+        return training_copies.plan_copies(check(content, name, None, training_copies.AugMixChoices))
     raise OutputError(f"{name}: kind: sets of the kind {title!r} cannot be made anew")
 
 

@@ -26,7 +26,7 @@ from PIL import Image
 
 import robustgen
 from robustgen.generation import config, runner
-from robustgen.generation import plan as build
+from robustgen.generation.plan import Plan, plan_benchmark
 from robustgen.imaging import video
 from robustgen.imaging.geometry import resize
 from robustgen.sources.photographs import Photographs
@@ -74,11 +74,11 @@ def cifar(folder: Path, count: int) -> Path:
     return target
 
 
-def planned(kind: str, **choices: object) -> build.Plan:
-    return build.plan(config.load(None, choices), kind)
+def planned(kind: str, **choices: object) -> Plan:
+    return plan_benchmark(config.load(None, choices), kind)
 
 
-def timed(plan: build.Plan) -> float:
+def timed(plan: Plan) -> float:
     return runner.run(plan).seconds
 
 
@@ -102,7 +102,7 @@ def _least(call, repeats: int = 7) -> float:
     return 1000 * min(took)
 
 
-def codec_share(plan: build.Plan) -> float:
+def codec_share(plan: Plan) -> float:
     """Seconds to decode and prepare each source once and to encode all that `plan` wrote for it."""
     outputs = [
         [np.asarray(Image.open(plan.output / arm.folder / plan.source.output_name(key))) for arm in plan.arms]
@@ -156,7 +156,9 @@ def make_p(folder: Path) -> dict[str, object]:
         frames = plan.recipe.make(arm, key, image)
         encoding = plan.sink.noise_encoding if arm.name in plan.sink.noises else plan.sink.encoding
         alone = _least(lambda f=frames, e=encoding: video.encode(f, e), 2)
-        task = runner.Task(plan.recipe, plan.source, plan.sink, plan.output, ((0, key, (arm,)),))
+        task = runner.Task(
+            plan.recipe, plan.source, plan.sink, plan.output, (runner.Item(0, key, 0, (arm,)),)
+        )
         (plan.output / ".robustgen" / "tmp").mkdir(parents=True, exist_ok=True)
         whole = _least(lambda t=task: runner.run_task(t), 2)
         totals += whole, alone

@@ -505,9 +505,9 @@ def test_shards_of_arrays_agree_on_the_plan_whichever_starts_first(cifar, tmp_pa
     """The first takes the arms in the order asked for, later ones as the output has them."""
     choices = {"edition": "cifar-10", "source": str(cifar[0]), "jobs": 1, "output": str(tmp_path / "out")}
     wanted = config.load(None, choices | {"corruptions": "fog,contrast,gaussian_noise", "limit": 2})
-    first = plan.plan(wanted, "c")
+    first = plan.plan_benchmark(wanted, "c")
     runner.run(first, shard=(1, 2))
-    second = plan.plan(wanted, "c")
+    second = plan.plan_benchmark(wanted, "c")
     assert second.arms != first.arms and second.digest() == first.digest()
 
 
@@ -671,8 +671,8 @@ def test_another_constant_is_refused_with_the_difference(photos, output, tmp_pat
 
 
 def test_another_version_of_a_library_is_refused_with_the_difference(photos, output, monkeypatch):
-    versions = plan.that_decide_bytes(with_video=False)
-    monkeypatch.setattr(plan, "that_decide_bytes", lambda **_: versions | {"scipy": "9.9"})
+    versions = plan.list_versions(with_video=False)
+    monkeypatch.setattr(plan, "list_versions", lambda **_: versions | {"scipy": "9.9"})
     assert f"versions.scipy is '{versions['scipy']}' there and '9.9' here" in refused(photos, output)
 
 
@@ -761,7 +761,9 @@ def litter_of_a_stopped_run(root):
 
 def test_a_full_disk_leaves_no_array_open(cifar, tmp_path, monkeypatch):
     choices = {"edition": "cifar-10", "source": str(cifar[0]), "output": str(tmp_path / "out")}
-    planned = plan.plan(config.load(None, choices | {"corruptions": "fog,snow", "severities": "1"}), "c")
+    planned = plan.plan_benchmark(
+        config.load(None, choices | {"corruptions": "fog,snow", "severities": "1"}), "c"
+    )
     temporary_folder(planned.output).mkdir(parents=True)
     planned.sink.start(planned.output)
     for arm in planned.arms:

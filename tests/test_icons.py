@@ -15,7 +15,7 @@ from PIL import Image
 
 from robustgen.errors import ConfigError, ImageError, SourceError
 from robustgen.icons.choosing import choose, own_classes, read_classes, split_files, without_duplicates
-from robustgen.icons.making import composed, resized
+from robustgen.icons.icon_set import compose, resize_icon
 from robustgen.icons.packages import emoji_called, order, read_picture, read_style, toneless
 
 APPENDIX_C = (
@@ -295,11 +295,11 @@ def test_pictures_of_other_modes_are_read(tmp_path, mode):
 
 def test_transparency_shows_the_background():
     half = Image.new("RGBA", (20, 20), (200, 0, 100, 128))
-    assert np.abs(composed(half, (0, 255, 0)).astype(int) - (100, 127, 50)).max() <= 1
+    assert np.abs(compose(half, (0, 255, 0)).astype(int) - (100, 127, 50)).max() <= 1
 
 
 def test_other_shapes_come_into_the_middle_of_a_square():
-    square = composed(Image.new("RGBA", (10, 20), (9, 9, 9, 255)), (1, 2, 3))
+    square = compose(Image.new("RGBA", (10, 20), (9, 9, 9, 255)), (1, 2, 3))
     assert square.shape == (20, 20, 3)
     assert (square[:, 5:15] == 9).all()
     assert (square[:, :5] == (1, 2, 3)).all() and (square[:, 15:] == (1, 2, 3)).all()
@@ -310,7 +310,7 @@ def test_edges_get_no_dark_fringes(size):
     y, x = np.mgrid[:64, :64]
     pixels = np.zeros((64, 64, 4), np.uint8)  # transparent black around ...
     pixels[(x - 32) ** 2 + (y - 32) ** 2 < 500] = (255, 40, 40, 255)  # ... a red disc
-    icon = resized(composed(Image.fromarray(pixels), WHITE), size)
+    icon = resize_icon(compose(Image.fromarray(pixels), WHITE), size)
     # Red and white both have full red; only a blend with the hidden black would have less.
     assert icon.shape == (size, size, 3)
     assert icon[..., 0].min() == 255
@@ -320,7 +320,7 @@ def test_an_icon_is_the_blend_of_the_filtered_colours_and_their_filtered_cover()
     # Mild colours: nothing overshoots the range that Pillow clips to between its two passes.
     pixels = np.random.default_rng(8).integers(90, 150, (64, 64, 4)).astype(np.uint8)
     pixels[..., 3] = np.where(np.indices((64, 64)).sum(0) > 60, 255, 0)
-    icon = resized(composed(Image.fromarray(pixels), (80, 120, 170)), 32)
+    icon = resize_icon(compose(Image.fromarray(pixels), (80, 120, 170)), 32)
 
     def filtered(channel):
         image = Image.fromarray(channel.astype(np.float32))

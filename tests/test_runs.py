@@ -26,6 +26,7 @@ from PIL import Image, JpegImagePlugin
 from robustgen import CORRUPTIONS, PERTURBATIONS, corrupt, perturb, prepare
 from robustgen.generation.recipes import item_rng
 from robustgen.imaging.video import read_sequence
+from robustgen.sources import ImageFolder
 
 NAMES = {
     "cat/a.JPEG": "cat/a.JPEG",
@@ -684,3 +685,11 @@ def test_the_demo_needs_no_images_of_one_s_own(tmp_path):
         "contrast/1/astronaut/astronaut.JPEG",
         "contrast/1/chelsea/chelsea.JPEG",
     }
+
+
+def test_the_file_of_a_source_image_is_asked_for_its_size_once(photos, tmp_path, monkeypatch):
+    asked = []
+    size = ImageFolder.size
+    monkeypatch.setattr(ImageFolder, "size", lambda self, key: asked.append(key) or size(self, key))
+    make_c(photos, tmp_path / "out", *FEW)
+    assert sorted(asked) == sorted(NAMES)

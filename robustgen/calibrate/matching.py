@@ -20,8 +20,8 @@ from robustgen.calibrate.strengths import check_any, chosen, in_threads, planned
 from robustgen.corruptions import CORRUPTIONS
 from robustgen.editions import prepare
 from robustgen.errors import ConfigError, ImageError
-from robustgen.generation import plan as build
 from robustgen.generation.config import Config
+from robustgen.generation.plan import Plan
 from robustgen.generation.recipes import CorruptionRecipe
 from robustgen.imaging.geometry import SMALLEST_SIDE, centre_crop, resize_shorter
 from robustgen.imaging.pixels import Rgb
@@ -241,7 +241,7 @@ def propose(config: Config, size: int, sample: int = 20) -> Proposal:
     return Proposal(config.dataset, size, *counts, config.seed, tuple(matches), failures)
 
 
-def _bench(plan: build.Plan, seed: int, size: int, sample: int) -> tuple[Bench, dict[str, str]]:
+def _bench(plan: Plan, seed: int, size: int, sample: int) -> tuple[Bench, dict[str, str]]:
     """The sampled images at both sizes, and why some cannot be used."""
     found, failures = dict[str, tuple[Reference, Reference]](), dict[str, str]()
     enlarged = 0

@@ -17,8 +17,8 @@ from robustgen.benchmark import Arm
 from robustgen.corruptions import CORRUPTIONS
 from robustgen.display import progress
 from robustgen.errors import ImageError, SourceError
-from robustgen.generation import plan as build
 from robustgen.generation.config import Config
+from robustgen.generation.plan import Plan, plan_benchmark
 from robustgen.generation.recipes import rank
 from robustgen.imaging.similarity import Reference
 
@@ -90,17 +90,17 @@ def calibrate(config: Config, sample: int = 20) -> Calibration:
     return Calibration(f"{config.dataset}, edition {config.edition}", len(values), tuple(strengths), failures)
 
 
-def _strengths(plan: build.Plan, key: str) -> list[float]:
+def _strengths(plan: Plan, key: str) -> list[float]:
     """MS-SSIM of one image after each corruption."""
     image = plan.recipe.prepare(plan.source.load(key))
     reference, shared = Reference(image), dict[str, Any]()
     return [reference.similarity(plan.recipe.make(arm, key, image, shared)).ms_ssim for arm in plan.arms]
 
 
-def planned(config: Config) -> build.Plan:
+def planned(config: Config) -> Plan:
     """What make-c would do, without the clean images; the output is only a name that is in nobody's way."""
     aside = f"{Path(config.source).absolute()}.calibrated" if config.source else config.output
-    return build.plan(config.model_copy(update={"output": aside, "clean": False}), "c", anew=True)
+    return plan_benchmark(config.model_copy(update={"output": aside, "clean": False}), "c", anew=True)
 
 
 def chosen(keys: Sequence[str], seed: int, sample: int) -> list[str]:
@@ -108,7 +108,7 @@ def chosen(keys: Sequence[str], seed: int, sample: int) -> list[str]:
     return sorted(sorted(keys, key=lambda key: rank(seed, key))[:sample])
 
 
-def check_any(found: Sequence[Any], plan: build.Plan, failures: dict[str, str]) -> None:
+def check_any(found: Sequence[Any], plan: Plan, failures: dict[str, str]) -> None:
     """A SourceError if nothing was `found`."""
     if not found:
         reason = next(iter(failures.values()), "there are none")

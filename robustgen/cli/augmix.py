@@ -41,8 +41,8 @@ def make_augmix(**flags: Any) -> None:
     path = resolve_config(dataset, flags.pop("config_file"))
     if not (path or flags["source"]):
         raise ConfigError("nothing to work on: give --source, --config or --dataset demo")
-    from robustgen.augmentation import generating
+    from robustgen.augmentation import training_copies
 
-    choices = generating.load(path, flags)
-    generating.check_named(dataset, choices, flags["source"])
-    execution.carry_out(generating.plan(choices))
+    choices = training_copies.load_choices(path, flags)
+    training_copies.refuse_scored_source(dataset, choices, flags["source"])
+    execution.carry_out(training_copies.plan_copies(choices))

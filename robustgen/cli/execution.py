@@ -13,7 +13,7 @@ from robustgen.errors import ConfigError
 
 if TYPE_CHECKING:
     from robustgen.generation.plan import Plan
-    from robustgen.generation.runner import Summary
+    from robustgen.generation.runner import RunResult
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def _show_plan(plan: "Plan") -> None:
     click.echo(f"about    {format_size(cost.size)}, {format_time(cost.seconds)} (judged by one image)")
 
 
-def _show_summary(summary: "Summary", plan: "Plan") -> None:
+def _show_summary(summary: "RunResult", plan: "Plan") -> None:
     noun, output = plan.recipe.noun, format_path(plan.output)
     if summary.made:
         rate = summary.made / max(summary.seconds, 1e-9)

@@ -12,7 +12,7 @@ from robustgen.display.text import format_count, format_path, format_size, forma
 from robustgen.errors import ConfigError
 
 if TYPE_CHECKING:
-    from robustgen.icons.making import IconPlan
+    from robustgen.icons.icon_set import IconPlan
 
 
 @command("make-icons", Section.FAMILY)
@@ -30,9 +30,9 @@ def make_icons(**flags: Any) -> None:
     execution = take_execution(flags)
     flags |= {name: _read_pairs(name, flags[name]) for name in ("style", "licence")}
     from robustgen.generation import config
-    from robustgen.icons import making
+    from robustgen.icons import icon_set
 
-    planned = making.plan_icons(config.load(None, flags, making.IconChoices))
+    planned = icon_set.plan_icons(config.load(None, flags, icon_set.IconChoices))
     if execution.dry_run:
         _show_styles(planned)
         _show_classes(planned)

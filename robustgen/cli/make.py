@@ -64,6 +64,6 @@ def _make(kind: "Kind", flags: dict[str, Any]) -> None:
     if not (path or flags["source"]):
         raise ConfigError("nothing to work on: give --dataset, --config or --source")
     from robustgen.generation import config
-    from robustgen.generation.plan import plan
+    from robustgen.generation.plan import plan_benchmark
 
-    execution.carry_out(plan(config.load(path, flags), kind, anew=execution.overwrite))
+    execution.carry_out(plan_benchmark(config.load(path, flags), kind, anew=execution.overwrite))

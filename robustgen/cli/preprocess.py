@@ -26,9 +26,9 @@ def preprocess() -> None:
 @shard_options
 def clahe(source: Path, destination: Path, **flags: Any) -> None:
     """Equalise all images of SRC (CLAHE) into DST, under the same names."""
-    from robustgen import preprocess as equalising
     from robustgen.generation import config
+    from robustgen.preprocess import ClaheChoices, plan_clahe
 
     execution = take_execution(flags)
     given = flags | {"source": str(source), "output": str(destination)}
-    execution.carry_out(equalising.plan(config.load(None, given, equalising.Choices)))
+    execution.carry_out(plan_clahe(config.load(None, given, ClaheChoices)))

@@ -301,16 +301,16 @@ def load(path: Path | None, flags: Mapping[str, Any] | None = None, model: type[
     """
     given = {key: value for key, value in (flags or {}).items() if value is not None}
     content = read_yaml(path) if path else {}
-    return checked(content | given, str(path), given, model)
+    return check(content | given, str(path), given, model)
 
 
 @overload
-def checked(content: Mapping[str, Any], name: str, flags: Mapping[str, Any] | None = None) -> Config: ...
+def check(content: Mapping[str, Any], name: str, flags: Mapping[str, Any] | None = None) -> Config: ...
 @overload
-def checked(
+def check(
     content: Mapping[str, Any], name: str, flags: Mapping[str, Any] | None, model: type[AnyChoices]
 ) -> AnyChoices: ...
-def checked(
+def check(
     content: Mapping[str, Any],
     name: str,
     flags: Mapping[str, Any] | None = None,

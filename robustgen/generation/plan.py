@@ -1,6 +1,6 @@
 """Choices to the `Plan` of a run: which images, which arms, into what, with which settings.
 
-`assemble` serves every kind of set; `plan` makes that of a C or a P set from its `Config`.
+`assemble_plan` serves every kind of set; `plan_benchmark` makes that of a C or a P set from its `Config`.
 """
 
 import dataclasses
@@ -19,7 +19,7 @@ from robustgen.editions import EDITIONS
 from robustgen.errors import ConfigError, ImageError, OutputError, SourceError
 from robustgen.generation.config import Choices, Config, Video
 from robustgen.generation.recipes import RECIPES, BenchmarkRecipe, CorruptionRecipe, Recipe
-from robustgen.generation.versions import that_decide_bytes
+from robustgen.generation.versions import list_versions
 from robustgen.imaging import video
 from robustgen.imaging.frost import check_frost
 from robustgen.imaging.motion import check_imagemagick
@@ -119,18 +119,18 @@ class Plan:
         """All that decides the bytes of the output, but for the source images."""
         return self.recipe.settings(self.arms) | {
             "output": self.sink.settings(),
-            "versions": that_decide_bytes(with_video=isinstance(self.sink, Mp4Tree)),
+            "versions": list_versions(with_video=isinstance(self.sink, Mp4Tree)),
         }
 
 
-def located(choices: Choices) -> dict[str, Any]:
+def resolve_paths(choices: Choices) -> dict[str, Any]:
     """`choices` without what decides no byte, their paths absolute, so that they hold in any folder."""
     plain = choices.model_dump(mode="json", exclude={"output", "jobs"})
     paths = {"source", "labels", "subset", "frost_dir"}
     return {k: str(Path(v).absolute()) if k in paths and v else v for k, v in plain.items()}
 
 
-def plan(config: Config, kind: Kind, *, anew: bool = False) -> Plan:
+def plan_benchmark(config: Config, kind: Kind, *, anew: bool = False) -> Plan:
     """Turn a config into the plan of a C or a P set; `anew` if what the output holds does not count.
 
     Raises
@@ -138,8 +138,8 @@ def plan(config: Config, kind: Kind, *, anew: bool = False) -> Plan:
     ConfigError, SourceError, OutputError
         What was asked for cannot be done; the message names the key.
     """
-    source = opened(config)
-    keys = chosen(source, config)
+    source = open_chosen_source(config)
+    keys = select_keys(source, config)
     recipe = RECIPES[kind](config.edition, config.seed, config.scale, _overrides(config, kind))
     # Absolute, because workers outlive a change of the current folder.
     output = Path(config.output.replace("{dataset}", config.dataset).replace("{kind}", kind)).absolute()
@@ -148,10 +148,10 @@ def plan(config: Config, kind: Kind, *, anew: bool = False) -> Plan:
     if EDITIONS[recipe.edition].sink == "npy" and not anew:
         arms = _add_held(arms, output, BENCHMARKS[kind])
     sink = _sink(config, recipe, source, keys, arms)
-    return assemble(recipe, source, keys, arms, sink, output, config)
+    return assemble_plan(recipe, source, keys, arms, sink, output, config)
 
 
-def assemble(
+def assemble_plan(
     recipe: Recipe[Loaded],
     source: Items[Loaded],
     keys: tuple[str, ...],
@@ -174,7 +174,7 @@ def assemble(
     refused = source.refused() | _collisions(source, sink, arms)
     keys = tuple(key for key in keys if key not in refused)
     dataset, jobs = choices.dataset, choices.jobs
-    made_from = located(choices)
+    made_from = resolve_paths(choices)
     return Plan(
         recipe,
         source,
@@ -222,7 +222,7 @@ def _add_held(arms: tuple[Arm, ...], output: Path, benchmark: Benchmark) -> tupl
     return tuple(arm for arm in every if arm.name in names and arm.level in levels)
 
 
-def opened(config: Choices) -> Source:
+def open_chosen_source(config: Choices) -> Source:
     """The source that `config` names.
 
     Raises
@@ -238,7 +238,7 @@ def opened(config: Choices) -> Source:
     return open_source(located, config.source_kind, labels)
 
 
-def chosen(source: Items[Any], config: Choices) -> tuple[str, ...]:
+def select_keys(source: Items[Any], config: Choices) -> tuple[str, ...]:
     """The keys of the images that `config` asks for: its subset, or the first few, or all.
 
     Raises

@@ -7,13 +7,13 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 from joblib import Parallel, cpu_count, delayed, parallel_config
 from joblib.externals.loky.process_executor import TerminatedWorkerError
@@ -38,8 +38,6 @@ from robustgen.output.state import Ledger, Shard
 from robustgen.output.writers import Sink
 from robustgen.sources.base import Items
 
-Item = tuple[int, str, tuple[Arm, ...]]
-
 # A task long enough to hide its dispatch, short enough that Ctrl-C and a lost worker cost little.
 _MOST_ROWS_PER_TASK = 128
 _MOST_DEATHS = 3
@@ -48,6 +46,15 @@ _ERRORS_OF_A_NAME = (errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EEXI
 
 # From glibc's malloc.h.
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+
+
+class Item(NamedTuple):
+    """A source image at hand, and the arms that it lacks; `size` is that of its file when the run began."""
+
+    number: int
+    key: str
+    size: int
+    arms: tuple[Arm, ...]
 
 
 @dataclass(frozen=True)
@@ -62,7 +69,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Summary:
+class RunResult:
     """What a run did.
 
     Attributes
@@ -112,7 +119,7 @@ def run_task(task: Task) -> list[Receipt]:
     works = [_Work(task, item) for item in task.items]
     try:
         # Arm by arm, so that an arm's tables stay in the cache from image to image.
-        for arm in dict.fromkeys(arm for _, _, arms in task.items for arm in arms):
+        for arm in dict.fromkeys(arm for item in task.items for arm in item.arms):
             for work in works:
                 work.do(arm)
     finally:
@@ -128,15 +135,13 @@ class _Work:
     """One source image under way: loaded at once, then given to one arm after another."""
 
     def __init__(self, task: Task, item: Item) -> None:
-        self._task, (self._index, self._key, arms) = task, item
+        self._task, (self._index, self._key, self._size, arms) = task, item
         self._lacking = {arm.folder for arm in arms}
-        self._size = 0
         self._files: dict[str, list[Written]] = {}
         self._failures: list[Failure] = []
         self._shared: dict[str, Any] = {}
         try:
-            self._size = task.source.size(self._key)
-            self._image: Rgb | None = task.recipe.prepare(task.source.load(self._key))
+            self._image: Any = task.recipe.prepare(task.source.load(self._key))
         except Exception as error:
             self._image = None
             self._fail(error)
@@ -183,7 +188,7 @@ class _Work:
 
 def run(
     plan: Plan, *, overwrite: bool = False, shard: tuple[int, int] | None = None, scheduler: str | None = None
-) -> Summary:
+) -> RunResult:
     """Carry out `plan`, or one shard of it, and return what was done.
 
     Parameters
@@ -215,12 +220,14 @@ def run(
             raise WriteError(f"{plan.output}: {error.strerror or error}") from error
 
 
-def _run(plan: Plan, ledger: Ledger, sizes: dict[str, int], started: float, scheduler: str | None) -> Summary:
+def _run(
+    plan: Plan, ledger: Ledger, sizes: dict[str, int], started: float, scheduler: str | None
+) -> RunResult:
     ledger.load(sizes, plan.arms)
-    items = _pending(plan, ledger)
+    items = _pending(plan, ledger, sizes)
     for key, reason in plan.refused.items():
         ledger.record(Receipt(key, 0, failures=({"key": key, "reason": reason},)))
-    plan.sink.reopen(plan.output, frozenset(arm.folder for _, _, arms in items for arm in arms))
+    plan.sink.reopen(plan.output, frozenset(arm.folder for item in items for arm in item.arms))
     made, size = _made(plan, ledger, items, scheduler)
     news = _describe(plan, sizes)
     last = ledger.finish(plan.keys, plan.arms, {*plan.source.keys(), *plan.refused})
@@ -233,8 +240,8 @@ def _run(plan: Plan, ledger: Ledger, sizes: dict[str, int], started: float, sche
             write_whole(plan.output, f"{STATE}/arrays/{name}.json", json.dumps(record).encode())
         write_papers(plan.output)
     asked = len(_share(plan, ledger.shard)) * len(plan.arms)
-    kept = asked - sum(len(arms) for _, _, arms in items)
-    return Summary(made, kept, size, time.monotonic() - started, ledger.failures(), last, ledger.withheld)
+    kept = asked - sum(len(item.arms) for item in items)
+    return RunResult(made, kept, size, time.monotonic() - started, ledger.failures(), last, ledger.withheld)
 
 
 def _held_description(path: Path) -> dict[str, Any]:
@@ -265,7 +272,7 @@ def _describe(plan: Plan, sizes: dict[str, int]) -> bool:
 def _made(plan: Plan, ledger: Ledger, items: list[Item], scheduler: str | None) -> tuple[int, int]:
     """Make all `items`; return the number of outputs and of bytes written."""
     made = size = 0
-    arms = {key: len(lacking) for _, key, lacking in items}
+    arms = {item.key: len(item.arms) for item in items}
     with progress.bar(sum(arms.values()), "files") as bar:
         for receipt in _carried_out(plan, items, scheduler):
             ledger.record(receipt)
@@ -291,9 +298,10 @@ def _share(plan: Plan, shard: Shard | None) -> list[tuple[int, str]]:
     return numbered[shard.number - 1 :: shard.count] if shard else numbered
 
 
-def _pending(plan: Plan, ledger: Ledger) -> list[Item]:
-    items = ((index, key, ledger.pending(key, plan.arms)) for index, key in _share(plan, ledger.shard))
-    return [item for item in items if item[2]]
+def _pending(plan: Plan, ledger: Ledger, sizes: Mapping[str, int]) -> list[Item]:
+    share = _share(plan, ledger.shard)
+    items = (Item(index, key, sizes[key], ledger.pending(key, plan.arms)) for index, key in share)
+    return [item for item in items if item.arms]
 
 
 def _carried_out(plan: Plan, items: list[Item], scheduler: str | None) -> Iterator[Receipt]:
@@ -313,7 +321,7 @@ def _carried_out(plan: Plan, items: list[Item], scheduler: str | None) -> Iterat
                 raise WriteError(
                     f"workers keep dying; memory may be short: try fewer --jobs (now {_jobs(plan)})"
                 ) from None
-        items = [item for item in items if item[1] not in finished]
+        items = [item for item in items if item.key not in finished]
 
 
 def _jobs(plan: Plan) -> int:
@@ -411,7 +419,7 @@ def estimate(plan: Plan) -> Estimate:
         temporary_folder(root).mkdir(parents=True)
         plan.sink.start(root)
         for key in plan.keys:
-            task = Task(plan.recipe, plan.source, plan.sink, root, ((0, key, plan.arms),))
+            task = Task(plan.recipe, plan.source, plan.sink, root, (Item(0, key, 0, plan.arms),))
             # The first time compiles the loops and builds the tables.
             run_task(task)
             started = time.perf_counter()

@@ -9,7 +9,7 @@ from robustgen.imaging import video
 from robustgen.imaging.opencv import cv2
 
 
-def that_decide_bytes(*, with_video: bool) -> dict[str, str]:
+def list_versions(*, with_video: bool) -> dict[str, str]:
     """Library name to version, of those that a changed pixel or byte could come from."""
     versions = {
         "robustgen": __version__,

@@ -16,8 +16,8 @@ from robustgen.benchmark import BENCHMARKS, CLEAN, Arm, Kind
 from robustgen.display import sheets
 from robustgen.display.sheets import CELL, Row, fitted
 from robustgen.errors import ArgumentError, ConfigError, ImageError, OutputError, SourceError
-from robustgen.generation import plan as build
 from robustgen.generation.config import Config
+from robustgen.generation.plan import Plan, plan_benchmark
 from robustgen.generation.recipes import Recipe
 from robustgen.imaging import video
 from robustgen.imaging.decode import decode
@@ -126,13 +126,13 @@ def from_file(path: Path, config: Config, kind: Kind, output: Path) -> Subject:
     return _subject(config, kind, plan, own.as_posix(), decode(path))
 
 
-def _plan(config: Config, kind: Kind, output: Path) -> build.Plan:
+def _plan(config: Config, kind: Kind, output: Path) -> Plan:
     # The folder of the sheet takes the place of that of the files; PNG frames ask for nothing beforehand.
     changed = {"output": str(output.absolute().parent), "format": "png"}
-    return build.plan(config.model_copy(update=changed), kind, anew=True)
+    return plan_benchmark(config.model_copy(update=changed), kind, anew=True)
 
 
-def _subject(config: Config, kind: Kind, plan: build.Plan, key: str, source: Rgb) -> Subject:
+def _subject(config: Config, kind: Kind, plan: Plan, key: str, source: Rgb) -> Subject:
     try:
         image = plan.recipe.prepare(source)
     except ImageError as error:

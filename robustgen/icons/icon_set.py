@@ -25,7 +25,7 @@ from robustgen.errors import (
     UnknownNameError,
 )
 from robustgen.generation.config import Choices, Count, Location, Whole
-from robustgen.generation.plan import Plan, assemble
+from robustgen.generation.plan import Plan, assemble_plan
 from robustgen.generation.recipes import Recipe
 from robustgen.icons import TITLE
 from robustgen.icons.choosing import (
@@ -60,7 +60,7 @@ _NAMED_COLOURS = {"white": (255, 255, 255), "black": (0, 0, 0)}
 # --- choices -------------------------------------------------------------------------------------
 
 
-def colour(text: str) -> tuple[int, int, int]:
+def parse_colour(text: str) -> tuple[int, int, int]:
     """Red, green and blue from ``"white"``, ``"black"`` or ``"#rrggbb"``.
 
     Raises
@@ -77,7 +77,7 @@ def colour(text: str) -> tuple[int, int, int]:
 
 
 def _checked_colour(text: str) -> str:
-    red, green, blue = colour(text)
+    red, green, blue = parse_colour(text)
     return f"#{red:02x}{green:02x}{blue:02x}"
 
 
@@ -125,7 +125,7 @@ class IconChoices(Choices):
 # --- pictures to icons ---------------------------------------------------------------------------
 
 
-def composed(picture: Image.Image, background: tuple[int, int, int]) -> Rgb:
+def compose(picture: Image.Image, background: tuple[int, int, int]) -> Rgb:
     """`picture` in the middle of the smallest square that holds it, on `background`.
 
     Parameters
@@ -145,7 +145,7 @@ def composed(picture: Image.Image, background: tuple[int, int, int]) -> Rgb:
     return np.array(square.convert("RGB"))
 
 
-def resized(square: Rgb, size: int) -> Rgb:
+def resize_icon(square: Rgb, size: int) -> Rgb:
     """A composed square at `size` by `size` pixels, by Lanczos's filter.
 
     What is composed has no transparent pixels any more whose hidden colours could fringe the edges.
@@ -182,7 +182,7 @@ class EmojiPackages(Source):
     def sifted(self) -> Sifted:
         """Which pictures are taken, and why the others are not."""
         return without_duplicates(
-            self._pictures, lambda key: resized(self.load(key), self._icon_size).tobytes()
+            self._pictures, lambda key: resize_icon(self.load(key), self._icon_size).tobytes()
         )
 
     def keys(self) -> tuple[str, ...]:
@@ -198,7 +198,7 @@ class EmojiPackages(Source):
     def load(self, key: str) -> Rgb:
         """One picture at its own size on the background, uint8 (side, side, 3)."""
         style, path = self._picture(key)
-        return composed(read_picture(path, self._roots[style]), self.background)
+        return compose(read_picture(path, self._roots[style]), self.background)
 
     def size(self, key: str) -> int:
         """Bytes of the picture's file."""
@@ -255,7 +255,7 @@ class IconRecipe(Recipe[Rgb]):
 
     def make(self, arm: Arm, key: str, prepared: Rgb, shared: dict[str, Any] | None = None) -> Rgb:
         """The icon, uint8 (size, size, 3)."""
-        return resized(prepared, self.size)
+        return resize_icon(prepared, self.size)
 
     def settings(self, arms: tuple[Arm, ...]) -> dict[str, Any]:
         """Size, background, styles and classes."""
@@ -351,12 +351,14 @@ def plan_icons(choices: IconChoices) -> IconPlan:
     styles = tuple(_style(name, Path(folder), choices) for name, folder in choices.style.items())
     choice = choose(classes, styles, skin_tones=choices.skin_tones, per_class=choices.per_class)
     _check_styles(styles, choice, Path(choices.output).absolute())
-    source = EmojiPackages(styles, choice, colour(choices.background), choices.size)
+    source = EmojiPackages(styles, choice, parse_colour(choices.background), choices.size)
     _check_left(styles, source)
     recipe = IconRecipe(choices.size, _settings(choices, classes, source, styles))
     sink, output, terms = IconTree(tuple(choices.style)), Path(choices.output), _terms(styles)
     keys = source.keys()
-    general = assemble(recipe, source, keys, (ARM,), sink, output, choices, citation=CITATION, licence=terms)
+    general = assemble_plan(
+        recipe, source, keys, (ARM,), sink, output, choices, citation=CITATION, licence=terms
+    )
     own = {each.name: getattr(general, each.name) for each in dataclasses.fields(general)}
     return IconPlan(**own, styles=styles, choice=choice)
 

@@ -12,8 +12,8 @@ from robustgen.benchmark import Arm
 from robustgen.editions import edition_called
 from robustgen.errors import ArgumentError, ConfigError, SourceError
 from robustgen.generation import config
-from robustgen.generation import plan as build
 from robustgen.generation.config import Whole
+from robustgen.generation.plan import Plan, assemble_plan, open_chosen_source, select_keys
 from robustgen.generation.recipes import Recipe, item_rng
 from robustgen.imaging.pixels import Rgb
 from robustgen.output.writers import JpegTree
@@ -66,7 +66,7 @@ class _File(config.Config, AugMixChoices):
     """What a YAML file may hold: the keys of `make-c` and `make-p` too, which are passed over."""
 
 
-def load(path: Path | None, flags: dict[str, Any]) -> AugMixChoices:
+def load_choices(path: Path | None, flags: dict[str, Any]) -> AugMixChoices:
     """Read and check the config at `path`, with the command line's `flags` over it.
 
     Raises
@@ -120,15 +120,15 @@ class AugMixRecipe(Recipe[Rgb]):
 
     def all_arms(self) -> tuple[Arm, ...]:
         """As many copies as there can be."""
-        return copies(MOST_COPIES)
+        return copy_arms(MOST_COPIES)
 
 
-def copies(count: int) -> tuple[Arm, ...]:
+def copy_arms(count: int) -> tuple[Arm, ...]:
     """One arm for each copy, counted from 1."""
     return tuple(Arm("augmix", copy, f"augmix/{copy}") for copy in range(1, count + 1))
 
 
-def plan(choices: AugMixChoices) -> build.Plan:
+def plan_copies(choices: AugMixChoices) -> Plan:
     """Turn choices into the plan of an augmented training set.
 
     Raises
@@ -136,18 +136,18 @@ def plan(choices: AugMixChoices) -> build.Plan:
     ConfigError, SourceError, OutputError
         What was asked for cannot be done; the message names the key.
     """
-    source = build.opened(choices)
+    source = open_chosen_source(choices)
     _check_training(source)
     parameters = AugMix(choices.severity, choices.width, choices.depth, choices.alpha, choices.operations)
     recipe = AugMixRecipe(parameters, choices.edition, choices.seed)
-    keys, arms, sink = build.chosen(source, choices), copies(choices.copies), JpegTree(choices.quality)
+    keys, arms, sink = select_keys(source, choices), copy_arms(choices.copies), JpegTree(choices.quality)
     output = Path(choices.output.replace("{dataset}", choices.dataset).replace("{kind}", "augmix"))
-    return build.assemble(
+    return assemble_plan(
         recipe, source, keys, arms, sink, output.absolute(), choices, citation=CITATION, licence=LICENCE
     )
 
 
-def check_named(dataset: str | None, choices: AugMixChoices, source: str | None) -> None:
+def refuse_scored_source(dataset: str | None, choices: AugMixChoices, source: str | None) -> None:
     """Refuse the source that a built-in config names: it is what a model is scored on.
 
     Raises
