@@ -12,11 +12,14 @@ Each holds, for N images (or N sequences of T frames) and K classes,
 """
 
 import hashlib
+import math
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from io import BytesIO
 from pathlib import Path
 from typing import IO, Any, Literal
 
@@ -32,6 +35,9 @@ from robustgen.output.files import rename, temporary_folder
 Saved = Literal["logits", "top5"]
 ABOUT = "predictions.json"
 _CHUNK_BYTES = 1 << 26
+# Far beyond any real set (ten million images, four thousand letters a key), far below what fills a machine.
+_MOST_IMAGES = 10_000_000
+_MOST_HEADER_BYTES, _MOST_KEY_BYTES, _MOST_ENTRY_BYTES, _MOST_ROW_BYTES = 1 << 16, 1 << 14, 1 << 30, 1 << 28
 
 
 # --- writing -------------------------------------------------------------------------------------
@@ -117,6 +123,13 @@ def write_entries(
 # --- reading -------------------------------------------------------------------------------------
 
 
+# All that reading a damaged archive raises; the last two for a compression or encryption that nobody uses.
+_DAMAGE = (
+    *(OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error),
+    *(NotImplementedError, RuntimeError),
+)
+
+
 @contextmanager
 def prefix_errors(path: Path) -> Iterator[None]:
     """Put `path` before the message of whatever turns out to be wrong with it."""
@@ -126,7 +139,7 @@ def prefix_errors(path: Path) -> Iterator[None]:
         raise
     except ArgumentError as error:
         raise SourceError(f"{path}: {error}") from error
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile, EOFError) as error:
+    except _DAMAGE as error:
         raise SourceError(f"{path}: no whole file of predictions ({error})") from error
 
 
@@ -146,8 +159,10 @@ class PredictionFile:
     @cached_property
     def small(self) -> dict[str, NDArray[Any]]:
         """All entries but logits and lists."""
-        with prefix_errors(self.path), np.load(self.path, allow_pickle=False) as archive:
-            return {name: archive[name] for name in ("keys", "labels", "classes") if name in archive}
+        with prefix_errors(self.path), zipfile.ZipFile(self.path) as archive:
+            names = {*archive.namelist()}
+            wanted = [name for name in ("keys", "labels", "classes") if f"{name}.npy" in names]
+            return {name: _read_entry(archive, name) for name in wanted}
 
     @cached_property
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -260,7 +275,9 @@ class PredictionFile:
     def _rows(self, name: str) -> Iterator[NDArray[Any]]:
         with zipfile.ZipFile(self.path) as archive, archive.open(f"{name}.npy") as file:
             shape, dtype = _read_header(file)
-            row_bytes = dtype.itemsize * int(np.prod(shape[1:]))
+            row_bytes = dtype.itemsize * math.prod(shape[1:])
+            if row_bytes > _MOST_ROW_BYTES:
+                raise ArgumentError(f"{name} claim {row_bytes} bytes a row")
             step = max(1, _CHUNK_BYTES // max(1, row_bytes))
             for start in range(0, shape[0], step):
                 rows = min(step, shape[0] - start)
@@ -270,14 +287,37 @@ class PredictionFile:
                 yield np.frombuffer(data, dtype).reshape(rows, *shape[1:])
 
 
+def _read_entry(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
+    """A small entry of `archive`, its size looked at before anything is read."""
+    with archive.open(f"{name}.npy") as file:
+        shape, dtype = _read_header(file)
+        size = dtype.itemsize * math.prod(shape)
+        if size > _MOST_ENTRY_BYTES or dtype.itemsize > _MOST_KEY_BYTES or math.prod(shape) > _MOST_IMAGES:
+            raise ArgumentError(f"{name} claim the shape {shape}, {dtype.itemsize} bytes each")
+        # One byte more than there should be, for zipfile checks the sum at the end only.
+        data = file.read(size + 1)
+    if len(data) != size:
+        raise ArgumentError(f"{name} {'are cut off' if len(data) < size else 'hold more than they claim'}")
+    return np.frombuffer(data, dtype).reshape(shape)
+
+
 def _read_header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    version = np.lib.format.read_magic(file)
-    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, by_columns, dtype = read(file)
+    magic = file.read(len(np.lib.format.MAGIC_PREFIX) + 2)
+    version = np.lib.format.read_magic(BytesIO(magic))
+    width = 2 if version == (1, 0) else 4
+    length = file.read(width)
+    size = int.from_bytes(length, "little")
+    if size > _MOST_HEADER_BYTES:
+        raise ArgumentError(f"claims a header of {size} bytes")
+    header = BytesIO(length + file.read(size))
+    read = np.lib.format.read_array_header_1_0 if width == 2 else np.lib.format.read_array_header_2_0
+    shape, by_columns, dtype = read(header)
     if by_columns and len(shape) > 1:
         raise ArgumentError("its arrays must be in C order (np.ascontiguousarray)")
     if dtype.hasobject:
         raise ArgumentError("holds Python objects")
+    if min(shape, default=0) < 0:
+        raise ArgumentError(f"an array of the shape {shape}")
     return shape, dtype
 
 

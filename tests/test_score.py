@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import sys
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -442,6 +443,43 @@ def test_files_that_are_no_predictions(tmp_path):
     for data in (b"", b"no archive", victim.read_bytes()[:500]):
         victim.write_bytes(data)
         assert "fog/3.npz: no whole file of predictions" in cli_error("score", root)
+
+
+def put_entries(path, **entries):
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in entries.items():
+            archive.writestr(f"{name}.npy", data)
+
+
+def npy(shape, dtype, data=b""):
+    text = str({"descr": dtype, "fortran_order": False, "shape": shape}).encode() + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + data
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"keys": npy((2_000_000_000,), "<U1")}, "keys claim the shape (2000000000,), 4 bytes each"),
+        ({"keys": npy((30,), "<U30000000")}, "keys claim the shape (30,), 120000000 bytes each"),
+        ({"labels": npy((1 << 40,), "<i8")}, "labels claim the shape"),
+        ({"keys": b"\x93NUMPY\x02\x00" + b"\xff" * 4 + bytes(99)}, "claims a header of 4294967295 bytes"),
+        ({"keys": npy((IMAGES,), "<U4", b"x")}, "keys are cut off"),
+        ({"keys": npy((1,), "<U1", bytes(9))}, "keys hold more than they claim"),
+        ({"logits": npy((IMAGES, 10), "<U100000000")}, "logits claim 4000000000 bytes a row"),
+        ({"logits": npy((IMAGES, -1), "<f8")}, "an array of the shape (1000, -1)"),
+    ],
+)
+def test_predictions_that_promise_gigabytes(tmp_path, changes, says):
+    root = put_c(tmp_path / "model", classes=10)
+    keys = np.array(KEYS)
+    good = {
+        "logits": npy((IMAGES, 10), "<f8", bytes(80 * IMAGES)),
+        "labels": npy((IMAGES,), "<i8", bytes(8 * IMAGES)),
+        "keys": npy((IMAGES,), keys.dtype.str, keys.tobytes()),
+    }
+    put_entries(root / "fog" / "3.npz", **good | changes)
+    line = cli_error("score", root)
+    assert "fog/3.npz: " in line and says in line
 
 
 def test_predicted_classes_out_of_range(tmp_path):

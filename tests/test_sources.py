@@ -1,5 +1,6 @@
 """Sources: keys, decoding, what is refused, and what hostile files cannot do."""
 
+import gzip
 import importlib.util
 import io
 import os
@@ -96,6 +97,9 @@ def first_pixel(image: Image.Image, **options: Any) -> list[int]:
         ("1", 1, "PNG", [255, 255, 255]),
         ("F", 300.0, "TIFF", [255, 255, 255]),
         ("F", 99.0, "TIFF", [99, 99, 99]),
+        ("F", 1.0, "TIFF", [255, 255, 255]),
+        ("F", 0.2, "TIFF", [51, 51, 51]),
+        ("F", -1.0, "TIFF", [0, 0, 0]),
         ("I;16", 0x1234, "PNG", [0x12, 0x12, 0x12]),
         ("I;16", 0x1234, "TIFF", [0x12, 0x12, 0x12]),
         ("I;16", 200, "PNG", [0, 0, 0]),
@@ -108,6 +112,12 @@ def first_pixel(image: Image.Image, **options: Any) -> list[int]:
 )
 def test_modes(mode: str, colour: Any, form: str, expected: list[int]) -> None:
     assert first_pixel(Image.new(mode, (5, 4), colour), format=form) == expected
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_floating_point_values_that_are_not_finite(value: float) -> None:
+    with pytest.raises(ImageError, match="'x': holds values that are not finite"):
+        decode(saved(Image.new("F", (5, 4), value), format="TIFF"), "x")
 
 
 def test_16_bit_pgm() -> None:
@@ -687,6 +697,92 @@ def test_other_globals_are_refused(tmp_path: Path, name: str) -> None:
     write(folder / "test_batch", f"c{module}\n{attribute}\n.".encode())
     with pytest.raises(SourceError, match=f"global {module}.{attribute}"):
         Cifar(folder).keys()
+
+
+REFUSALS = """
+import resource, sys
+from robustgen.sources import Cifar
+resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
+for path in sys.argv[1:]:
+    try:
+        print(Cifar(path).keys())
+    except Exception as error:
+        print(type(error).__name__, error)
+"""
+
+
+def refusals(*paths: Path) -> list[str]:
+    """What an interpreter that may take 1 GB of memory and 40 seconds says of the sources at `paths`."""
+    command = [sys.executable, "-c", REFUSALS, *map(str, paths)]
+    environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=40, env=environment, check=False)
+    return [*done.stdout.splitlines(), *done.stderr.splitlines()]
+
+
+PICKLE_BOMBS = {
+    "a tuple of tuples, each twice, as a key": (
+        b"\x80\x02}(K\x01" + b"".join(b"q%ch%c\x86" % (i, i) for i in range(60)) + b"K\x01s.",
+        "uses a tuple twice",
+    ),
+    "the last duplicated": (b"\x80\x02}(K\x01" + b"2\x86" * 60 + b"K\x01s.", "DUP is nothing"),
+    "a far place in the memo": (b"\x80\x02K\x01r\x00\x00\x00\x10.", "a dict was expected, not int"),
+    "one text encoded again and again": (
+        b"\x80\x02](c_codecs\nencode\nq\x00X\x00\x00\x10\x00" + b"a" * (1 << 20) + b"q\x010"
+        b"" + b"h\x00h\x01h\x01\x86R" * 2000 + b"e.",
+        "POP is nothing",
+    ),
+    "the same without dropping it": (
+        b"\x80\x02](c_codecs\nencode\nq\x00X\x00\x00\x10\x00" + b"a" * (1 << 20) + b"q\x01"
+        b"" + b"h\x00h\x01h\x01\x86R" * 2000 + b"e.",
+        "more than 536870912 bytes of text",
+    ),
+    "millions of lists": (b"\x80\x02(" + b"]" * 3_000_000 + b"l.", "more than 2000000 steps"),
+}
+
+
+def test_pickle_bombs_are_refused_at_once(tmp_path: Path) -> None:
+    folders = [cifar10(tmp_path / str(i)) for i, _ in enumerate(PICKLE_BOMBS)]
+    for folder, (content, _) in zip(folders, PICKLE_BOMBS.values(), strict=True):
+        write(folder / "test_batch", content)
+    for said, (_, reason) in zip(refusals(*folders), PICKLE_BOMBS.values(), strict=True):
+        assert said.startswith("SourceError") and f"test_batch: {reason}" in said
+
+
+def test_names_of_classes_that_are_none(tmp_path: Path) -> None:
+    folder = cifar10(tmp_path)
+    for names in (NAMES[:9], [*NAMES[:9], b"x" * 1000], [*NAMES[:9], 10]):
+        write(folder / "batches.meta", pickle.dumps({b"label_names": names}, 2))
+        with pytest.raises(SourceError, match=r"batches\.meta: these are not the names of 10 classes"):
+            Cifar(folder).keys()
+
+
+def tar_header(kind: bytes, size: int) -> bytes:
+    info = tarfile.TarInfo("x")
+    info.type = kind
+    header = bytearray(info.tobuf(tarfile.GNU_FORMAT))
+    header[124:136] = b"\x80" + size.to_bytes(11, "big") if size >= 0 else b"\xff" * 12
+    header[148:156] = b" " * 8
+    header[148:156] = b"%06o\0 " % sum(header)
+    return bytes(header)
+
+
+TAR_BOMBS = (
+    (tarfile.XHDTYPE, 3 << 30, "header of 3221225472 bytes"),
+    (tarfile.XGLTYPE, 3 << 30, "header of 3221225472 bytes"),
+    (tarfile.GNUTYPE_LONGNAME, 3 << 30, "header of 3221225472 bytes"),
+    (tarfile.GNUTYPE_SPARSE, 512, "sparse file"),
+    (tarfile.REGTYPE, -1, "member of -1 bytes"),
+    (tarfile.REGTYPE, 1 << 40, "unpacks to more than"),
+)
+
+
+def test_tar_headers_that_promise_gigabytes(tmp_path: Path) -> None:
+    archives = [tmp_path / f"{i}.tar.gz" for i, _ in enumerate(TAR_BOMBS)]
+    for path, (kind, size, _) in zip(archives, TAR_BOMBS, strict=True):
+        with gzip.open(path, "wb", compresslevel=1) as file:
+            file.write(tar_header(kind, size) + bytes(1 << 20))
+    for said, (_, _, reason) in zip(refusals(*archives), TAR_BOMBS, strict=True):
+        assert said.startswith("SourceError") and f".tar.gz: {reason}" in said
 
 
 def test_members_that_leave_the_archive_are_ignored(tmp_path: Path) -> None:

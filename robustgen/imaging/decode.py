@@ -22,6 +22,7 @@ def decode(file: Location | BinaryIO, name: str | None = None) -> Rgb:
     """Decode an image file to RGB.
 
     Of an animation the first frame is taken; transparency is dropped; 16-bit greys lose their low byte.
+    Floating-point greys (TIFF) of at most 1 are multiplied by 255, others clipped to 0 .. 255.
 
     Parameters
     ----------
@@ -65,11 +66,15 @@ def to_rgb(image: Image.Image) -> Rgb:
     ------
     OSError
         The image is damaged.
+    ValueError
+        Its floating-point values are not all finite.
     """
     # EXIF orientation is ignored, as the scripts that made the published datasets ignored it.
     image.load()
     if image.mode.startswith("I"):
         image = _eight_bits(image)
+    elif image.mode == "F":
+        image = _scaled(image)
     # Dropped with the alpha channels; left in, convert() warns of it.
     image.info.pop("transparency", None)
     return np.array(image.convert("RGB"))
@@ -82,6 +87,16 @@ def _eight_bits(image: Image.Image) -> Image.Image:
     if image.mode != "I" or values.max() > 255:
         values = values >> 8
     return Image.fromarray(np.clip(values, 0, 255).astype(np.uint8))
+
+
+def _scaled(image: Image.Image) -> Image.Image:
+    """Bring floating-point values that run from 0 to 1 to 0 .. 255; leave larger ones alone."""
+    values = np.asarray(image)
+    if not np.isfinite(values).all():
+        raise ValueError("holds values that are not finite")
+    if values.max() > 1:
+        return image
+    return Image.fromarray(np.rint(np.clip(values, 0, 1) * 255).astype(np.uint8))
 
 
 def reason_of(error: Exception) -> str:
@@ -108,7 +123,7 @@ def as_rgb(image: Any) -> Rgb:
     if isinstance(image, Image.Image):
         try:
             image = to_rgb(image.copy())
-        except OSError as error:
+        except (OSError, ValueError) as error:
             raise ImageError(f"image cannot be read: {error}") from error
     if not isinstance(image, np.ndarray):
         raise ArgumentTypeError(f"image must be a NumPy array or a Pillow image, not {type(image).__name__}")

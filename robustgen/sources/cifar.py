@@ -13,6 +13,7 @@ from robustgen.imaging.decode import Location
 from robustgen.imaging.pixels import Rgb
 from robustgen.sources.base import Source, blame_source
 from robustgen.sources.pickles import Pickled, unpickle
+from robustgen.sources.tar_headers import BoundedHeader
 
 
 class _Edition(NamedTuple):
@@ -30,15 +31,11 @@ _EDITIONS = (
     _Edition("cifar-10-batches-py", "test_batch", "batches.meta", b"labels", b"label_names", 10),
     _Edition("cifar-100-python", "test", "meta", b"fine_labels", b"fine_label_names", 100),
 )
-
-
 _MEMBERS = frozenset(name for edition in _EDITIONS for name in (edition.batch, edition.meta))
-
-
 # Of the published batches the largest has 31 MB; more than 99 999 images would not fit five-digit keys.
 _MOST_BYTES = 256 * 2**20
-
-
+# The published archives unpack to 186 MB; passing over what lies behind would only take time.
+_MOST_UNPACKED = 2 * 2**30
 _PIXELS = 32 * 32 * 3
 
 
@@ -141,8 +138,10 @@ def _read_folder(location: Path) -> dict[str, bytes]:
 
 def _read_archive(location: Path) -> dict[str, bytes]:
     files: dict[str, bytes] = {}
-    with tarfile.open(location, "r:gz") as archive:
+    with tarfile.open(location, "r:gz", tarinfo=BoundedHeader) as archive:
         for member in archive:
+            if member.offset_data + member.size > _MOST_UNPACKED:
+                raise ValueError(f"unpacks to more than {_MOST_UNPACKED} bytes, which CIFAR does not")
             content = archive.extractfile(member) if _is_wanted(member) else None
             if content is not None:
                 files.setdefault(PurePosixPath(member.name).name, content.read())
@@ -160,7 +159,7 @@ def _parse(location: Path, files: dict[str, bytes], edition: _Edition) -> Batch:
     if edition.meta in files:
         with blame_source(f"{location}: {edition.meta}"):
             names = _entry(unpickle(files[edition.meta]), edition.names, list)
-            classes = tuple(name.decode() for name in names)
+            classes = _class_names(names, edition.classes)
     with blame_source(f"{location}: {edition.batch}"):
         batch = unpickle(files[edition.batch])
         images = _images(_entry(batch, b"data", Pickled))
@@ -176,11 +175,19 @@ def _entry(content: object, key: bytes, kind: type) -> Any:
     return content[key]
 
 
+def _class_names(names: list[object], classes: int) -> tuple[str, ...]:
+    if len(names) != classes or not all(isinstance(name, bytes) and len(name) < 100 for name in names):
+        raise ValueError(f"these are not the names of {classes} classes")
+    return tuple(name.decode() for name in names if isinstance(name, bytes))
+
+
 def _images(data: "Pickled") -> Rgb:
     """Bring the (N, 3072) planes of a batch to (N, 32, 32, 3)."""
     _, shape, dtype, by_columns, content = data.state
+    if not isinstance(content, bytes) or not isinstance(shape, tuple) or {*map(type, shape)} != {int}:
+        raise ValueError("b'data' is no array")
     if dtype.made_from[0] not in ("u1", b"u1") or shape[1:] != (_PIXELS,) or not shape[0]:
-        raise ValueError(f"b'data' must be uint8 of shape (N, {_PIXELS}), not {shape}")
+        raise ValueError(f"b'data' must be uint8 of shape (N, {_PIXELS}), not {shape[:3]}")
     rows = np.frombuffer(content, np.uint8).reshape(shape, order="F" if by_columns else "C")
     images = np.ascontiguousarray(rows.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1))
     images.setflags(write=False)
@@ -192,7 +199,8 @@ def _labels(labels: list[object], images: int, classes: int) -> npt.NDArray[np.i
         raise ValueError(f"{len(labels)} labels for {images} images")
     wrong = [label for label in labels if type(label) is not int or not 0 <= label < classes]
     if wrong:
-        raise ValueError(f"label {wrong[0]!r} is none of the integers from 0 to {classes - 1}")
+        shown = repr(wrong[0]) if isinstance(wrong[0], int | float) else type(wrong[0]).__name__
+        raise ValueError(f"label {shown} is none of the integers from 0 to {classes - 1}")
     array = np.array(labels, np.int64)
     array.setflags(write=False)
     return array
