@@ -13,9 +13,9 @@ from helpers import cli, cli_error, pixels_of, put_photo
 import robustgen
 from robustgen.benchmark import Arm
 from robustgen.calibrate import matching
-from robustgen.calibrate.families import between, families, numeric
-from robustgen.calibrate.matching import Gap, propose, search
-from robustgen.calibrate.strengths import calibrate, chosen
+from robustgen.calibrate.families import interpolate, list_families, select_numbers
+from robustgen.calibrate.matching import Gap, propose_constants, search
+from robustgen.calibrate.strengths import measure_strengths, select_keys
 from robustgen.corruptions import CORRUPTIONS
 from robustgen.generation import config
 from robustgen.generation.recipes import check_overrides
@@ -38,7 +38,7 @@ def choices(source, **more):
 
 
 def test_strengths_are_those_of_the_api(source):
-    found = calibrate(choices(source, corruptions="contrast,pixelate", severities="1,5"))
+    found = measure_strengths(choices(source, corruptions="contrast,pixelate", severities="1,5"))
     assert [each.arm.folder for each in found.strengths] == [
         "contrast/1",
         "contrast/5",
@@ -83,8 +83,8 @@ def test_layouts_agree(source):
 
 def test_the_sample_is_decided_by_seed_and_names():
     keys = [f"a/{i}" for i in range(100)]
-    assert chosen(keys, 0, 10) == chosen(keys[::-1], 0, 10) != chosen(keys, 1, 10)
-    assert len(chosen(keys, 0, 10)) == 10 and len(chosen(keys[:3], 0, 10)) == 3
+    assert select_keys(keys, 0, 10) == select_keys(keys[::-1], 0, 10) != select_keys(keys, 1, 10)
+    assert len(select_keys(keys, 0, 10)) == 10 and len(select_keys(keys[:3], 0, 10)) == 3
 
 
 def test_unreadable_images_are_named(source, tmp_path):
@@ -135,41 +135,41 @@ def test_families_pass_through_the_published_constants(name, size):
     scales = {48: (32, 64), 96: (64, 224)}.get(size, (224, 299))
     operation = CORRUPTIONS[name]
     for level in operation.levels:
-        for family in families(name, level, size):
+        for family in list_families(name, level, size):
             if family.way == "severities":
                 nearest = {48: 64, 96: 64}.get(size, 224)
                 assert family.at(level) == pytest.approx(
-                    numeric(operation.parameters(level, nearest)), rel=1e-3
+                    select_numbers(operation.parameters(level, nearest)), rel=1e-3
                 )
             else:
                 for place, scale in enumerate(scales):
-                    published = numeric(operation.parameters(level, scale))
+                    published = select_numbers(operation.parameters(level, scale))
                     assert family.at(place) == pytest.approx(published, rel=1e-3)
 
 
 @pytest.mark.parametrize("name", CORRUPTIONS)
 def test_all_that_families_propose_can_be_written_into_a_config(name):
     for level in CORRUPTIONS[name].levels:
-        for family in families(name, level, 384):
+        for family in list_families(name, level, 384):
             for place in family.places:
                 check_overrides({name: {level: family.at(place)}})
 
 
 def test_numbers_move_by_factors_and_whole_ones_stay_whole():
     low, high = (CORRUPTIONS["glass_blur"].parameters(5, scale) for scale in (224, 299))
-    assert between(low, high, 2) == {"sigma": 1.707, "max_delta": 6, "iterations": 2}
-    assert between(low, high, -20)["max_delta"] == 1
+    assert interpolate(low, high, 2) == {"sigma": 1.707, "max_delta": 6, "iterations": 2}
+    assert interpolate(low, high, -20)["max_delta"] == 1
 
 
 def test_mud_is_not_mixed_with_water():
     for level in CORRUPTIONS["spatter"].levels:
-        for family in families("spatter", level, 384):
+        for family in list_families("spatter", level, 384):
             assert {family.at(place)["mud"] for place in family.places} == {int(level > 3)}
 
 
 def test_guesses_scale_with_the_size():
     """Beyond 299 pixels the guess is the published trend in log size."""
-    (family, _) = families("gaussian_blur", 1, 384)
+    (family, _) = list_families("gaussian_blur", 1, 384)
     guess = family.places[1]
     assert guess == pytest.approx(math.log(384 / 224) / math.log(299 / 224))
     assert family.at(guess)["sigma"] == pytest.approx(1.5**guess, rel=1e-3)
@@ -267,14 +267,14 @@ def test_a_proposal_reaches_its_targets_and_make_c_takes_it(source, tmp_path):
 
 
 def test_blur_that_is_too_weak_at_a_larger_size_is_made_stronger(source):
-    found = propose(choices(source, corruptions="gaussian_blur", severities="4"), 448, sample=2)
+    found = propose_constants(choices(source, corruptions="gaussian_blur", severities="4"), 448, sample=2)
     (match,) = found.matches
     assert match.gap.closed
     assert match.constants["sigma"] > 4.5
 
 
 def test_small_sizes_have_fewer_scales(source):
-    found = propose(choices(source, corruptions="contrast", severities="3"), 48, sample=2)
+    found = propose_constants(choices(source, corruptions="contrast", severities="3"), 48, sample=2)
     assert found.scales == 3 and found.matches[0].gap.closed
 
 

@@ -11,9 +11,10 @@ from helpers import FIXED_CORRUPTIONS, cli, cli_error, photo, put_photo
 from PIL import Image
 
 from robustgen.compare import equivalence
-from robustgen.compare.comparison import Choice, compare, shortened
-from robustgen.compare.equivalence import METRICS, effect, holm
+from robustgen.compare.comparison import compare_sets
+from robustgen.compare.equivalence import METRICS, correct_holm, measure_effect
 from robustgen.compare.pairing import Side
+from robustgen.compare.results import Scope, shorten_folders
 from robustgen.datasets import open_dataset
 from robustgen.metrics import COMMON_CORRUPTIONS
 
@@ -72,7 +73,7 @@ def as_published(root):
 
 def test_two_seeds_of_the_same_settings_raise_no_alarm(make):
     a, b = (make("--seed", seed, "--severities", "1,3,5") for seed in (0, 1))
-    found = compare(a, b)
+    found = compare_sets(a, b)
     assert found.equivalent
     same = dict.fromkeys(FIXED_CORRUPTIONS & set(COMMON_CORRUPTIONS), "identical")
     others = dict.fromkeys(set(COMMON_CORRUPTIONS) - set(same), "statistically the same")
@@ -84,7 +85,7 @@ FEW = ("--corruptions", "fog,brightness,gaussian_noise,glass_blur")
 
 
 def test_another_jpeg_quality_is_found_by_the_file_sizes(make):
-    found = compare(make(*FEW), make(*FEW, "--quality", 40))
+    found = compare_sets(make(*FEW), make(*FEW, "--quality", 40))
     assert set(verdicts(found).values()) == {"differs"}
     size = found.operations[1].overall("size")
     assert size.significant and -80 < size.difference < -30
@@ -100,7 +101,7 @@ def test_other_constants_are_found_where_they_are(make, source, tmp_path):
     config = with_parameters(tmp_path / "my.yaml", "{gaussian_noise: {3: {sigma: 0.13}}}")
     other = tmp_path / "other"
     cli("make-c", "--config", config, "--source", source, *FEW, "--seed", 5, "--jobs", 1, "--output", other)
-    found = compare(make(*FEW), other)
+    found = compare_sets(make(*FEW), other)
     assert verdicts(found) == {
         "clean": "identical",
         "gaussian_noise": "differs",
@@ -125,7 +126,7 @@ def test_half_a_grey_level_is_found_in_the_mean(make, own_copy):
         # Rounded where it was truncated: half of the values are one higher.
         rounded = np.minimum(pixels + rng.integers(0, 2, pixels.shape), 255).astype(np.uint8)
         Image.fromarray(rounded).save(path, quality=85)
-    found = compare(a, b)
+    found = compare_sets(a, b)
     assert verdicts(found)["contrast"] == "differs"
     level = found.operations[1].overall("level")
     assert level.significant and level.difference == pytest.approx(0.5, abs=0.15)
@@ -135,12 +136,12 @@ def test_half_a_grey_level_is_found_in_the_mean(make, own_copy):
 def test_a_set_is_identical_to_its_copy_and_a_lone_pixel_is_seen(make, own_copy):
     a = make(*FEW)
     b = own_copy(a)
-    assert set(verdicts(compare(a, b)).values()) == {"identical"}
+    assert set(verdicts(compare_sets(a, b)).values()) == {"identical"}
     path = next((b / "fog/2").rglob("*.JPEG"))
     pixels = np.asarray(Image.open(path).convert("RGB")).copy()
     pixels[:8, :8] = 0
     Image.fromarray(pixels).save(path, quality=85)
-    found = compare(a, b)
+    found = compare_sets(a, b)
     assert verdicts(found)["fog"] == "statistically the same"
     fog = next(each for each in found.operations if each.name == "fog")
     assert [arm.equal for arm in fog.arms] == [IMAGES, IMAGES - 1, IMAGES, IMAGES, IMAGES]
@@ -155,21 +156,21 @@ def test_the_result_is_the_same_for_any_number_of_threads(make):
 def test_sequences_are_compared_with_their_first_frames(make):
     flags = ("--perturbations", "brightness,gaussian_noise", "--limit", 6, "--format", "png")
     a, b = (make(*flags, "--seed", seed, command="make-p") for seed in (0, 1))
-    found = compare(a, b)
+    found = compare_sets(a, b)
     assert verdicts(found) == {"gaussian_noise": "statistically the same", "brightness": "identical"}
     assert found.operations[0].overall("ms_ssim").images == 6
     flags = ("--perturbations", "gaussian_noise", "--difficulty", 2, "--limit", 6, "--format", "png")
     louder = make(*flags, "--seed", 1, command="make-p")
     (louder / "gaussian_noise_2").rename(louder / "gaussian_noise")
     as_published(louder)
-    changed = compare(a, louder, choice=Choice(names=("gaussian_noise",)))
+    changed = compare_sets(a, louder, scope=Scope(names=("gaussian_noise",)))
     assert verdicts(changed) == {"gaussian_noise": "differs"}
 
 
 def test_file_sizes_of_videos_and_of_frames_are_not_compared(make):
     flags = ("--perturbations", "brightness", "--limit", 5)
     a, b = (make(*flags, *form, command="make-p") for form in ((), ("--format", "png")))
-    found = compare(a, b)
+    found = compare_sets(a, b)
     assert {each.metric.key for each in found.operations[0].arms[0].effects} == {
         "level",
         "psnr",
@@ -177,7 +178,7 @@ def test_file_sizes_of_videos_and_of_frames_are_not_compared(make):
         "ms_ssim",
     }
     assert any("file sizes are not compared" in note for note in found.notes)
-    assert not any("file sizes" in note for note in compare(a, a).notes)
+    assert not any("file sizes" in note for note in compare_sets(a, a).notes)
 
 
 def test_arrays_are_compared(tmp_path):
@@ -193,7 +194,7 @@ def test_arrays_are_compared(tmp_path):
         np.save(root / "labels.npy", np.zeros(100, np.uint8))
         if name == "a":
             np.save(root / "clean.npy", clean)
-    found = compare(tmp_path / "a", tmp_path / "b")
+    found = compare_sets(tmp_path / "a", tmp_path / "b")
     assert verdicts(found) == {"gaussian_noise": "statistically the same"}
     effects = {each.metric.key for each in found.operations[0].pooled}
     assert effects == {"level", "psnr", "ssim", "ms_ssim"}
@@ -204,8 +205,8 @@ def test_arrays_are_compared(tmp_path):
 
 
 def test_holm_is_the_textbook_example():
-    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
-    assert holm([]) == []
+    assert correct_holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert correct_holm([]) == []
 
 
 def test_false_alarms_are_as_rare_as_promised():
@@ -215,7 +216,7 @@ def test_false_alarms_are_as_rare_as_promised():
         images = rng.normal(0.7, 0.1, 30)
         # The images differ far more among each other than the draws do.
         a, b = (images + rng.normal(0, 0.02, 30) for _ in range(2))
-        found = effect(METRICS[3], a, b)
+        found = measure_effect(METRICS[3], a, b)
         p.append((found.p_paired, found.p_ks))
     paired, ks = np.array(p).T
     assert 0.02 < np.mean(paired < 0.05) < 0.08
@@ -225,39 +226,43 @@ def test_false_alarms_are_as_rare_as_promised():
 def test_pairs_show_what_two_heaps_hide():
     rng = np.random.default_rng(2)
     images = rng.normal(0.7, 0.1, 40)
-    found = effect(METRICS[3], images, images - 0.01 + rng.normal(0, 0.005, 40))
+    found = measure_effect(METRICS[3], images, images - 0.01 + rng.normal(0, 0.005, 40))
     assert found.p_paired < 1e-9 < 0.5 < found.p_ks
     assert found.difference == pytest.approx(-0.01, abs=0.002)
 
 
 def test_a_change_of_spread_alone_is_found_by_the_other_test():
     rng = np.random.default_rng(3)
-    found = effect(METRICS[0], rng.normal(0, 1, 200), rng.normal(0, 3, 200))
+    found = measure_effect(METRICS[0], rng.normal(0, 1, 200), rng.normal(0, 3, 200))
     assert found.p_ks < 1e-5 < found.p_paired
 
 
 def test_what_is_called_detectable_is_detected_four_times_out_of_five():
     rng = np.random.default_rng(4)
-    (known,) = equivalence.corrected([effect(METRICS[0], rng.normal(0, 1, 50), rng.normal(0, 1, 50))])
+    (known,) = equivalence.correct_effects(
+        [measure_effect(METRICS[0], rng.normal(0, 1, 50), rng.normal(0, 1, 50))]
+    )
     # Of this one error the shift is known; of others the error differs a little.
     hits = 0
     for _ in range(300):
         a = rng.normal(0, 1, 50)
-        (each,) = equivalence.corrected([effect(METRICS[0], a, rng.normal(known.detectable, 1, 50))])
+        (each,) = equivalence.correct_effects(
+            [measure_effect(METRICS[0], a, rng.normal(known.detectable, 1, 50))]
+        )
         hits += each.p_paired < equivalence.ALPHA
     assert 0.65 < hits / 300 < 0.95
 
 
 def test_infinite_and_unknown_values_are_left_out():
     a = np.array([1.0, np.nan, 2, 3, 4, 5, 6])
-    assert effect(METRICS[0], a, a + 1).images == 6
-    assert effect(METRICS[0], a[:5], a[:5]) is None
+    assert measure_effect(METRICS[0], a, a + 1).images == 6
+    assert measure_effect(METRICS[0], a[:5], a[:5]) is None
 
 
 def test_names_of_arms_are_shortened():
     folders = ["fog/1", "fog/2", "fog/5", "snow/3", "tilt", "shot_noise", "shot_noise_2"]
-    assert shortened(folders) == "fog/1-2, fog/5, snow/3, tilt, shot_noise, shot_noise_2"
-    assert shortened(["fog/2", "fog/4"]) == "fog/2, fog/4"
+    assert shorten_folders(folders) == "fog/1-2, fog/5, snow/3, tilt, shot_noise, shot_noise_2"
+    assert shorten_folders(["fog/2", "fog/4"]) == "fog/2, fog/4"
 
 
 # --- what is missing or unusable -----------------------------------------------------------------
@@ -306,10 +311,10 @@ def test_clean_images_can_be_named(make, own_copy):
     shutil.rmtree(b / "clean")
     for root in (a, b):
         as_published(root)
-    without = compare(a, b)
+    without = compare_sets(a, b)
     assert not any(operation.overall("psnr") for operation in without.operations)
     assert any("--clean" in note for note in without.notes)
-    found = compare(a, b, clean=clean)
+    found = compare_sets(a, b, clean=clean)
     assert found.operations[0].overall("psnr").images == IMAGES
     for path in clean.rglob("*.JPEG"):
         Image.fromarray(photo(80, 72)).save(path)
@@ -326,7 +331,7 @@ def test_the_sample_is_the_same_images_in_all_arms_and_decided_by_the_seed(make)
     a = make(*FEW)
     keys = {}
     for seed in (0, 1):
-        found = compare(a, a, choice=Choice(sample=5, seed=seed))
+        found = compare_sets(a, a, scope=Scope(sample=5, seed=seed))
         sets = {frozenset(pair.key for pair in arm.pairs) for arm in found.arms}
         (keys[seed],) = sets
     assert len(keys[0]) == 5 and keys[0] != keys[1]

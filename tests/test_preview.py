@@ -14,12 +14,12 @@ from helpers import cifar_folder, cli, cli_error, photo, pixels_of, put_photo
 from PIL import Image
 
 from robustgen.display import sheets, terminal
-from robustgen.display.sheets import Row
+from robustgen.display.sheets import SheetRow
 from robustgen.errors import ArgumentError
 from robustgen.generation import config
 from robustgen.imaging import video
 from robustgen.output.writers import JpegTree
-from robustgen.preview import previews
+from robustgen.preview import animation, subject
 
 RED = (250, 10, 20)
 
@@ -41,8 +41,8 @@ def is_there(picture, sheet):
 @pytest.mark.parametrize(("side", "cell", "times"), [(32, 112, 4), (64, 112, 2), (100, 112, 1), (40, 60, 2)])
 def test_small_pictures_are_enlarged_pixel_for_pixel(side, cell, times):
     picture = photo(side, side)
-    assert np.array_equal(sheets.fitted(picture, cell)[::times, ::times], picture)
-    assert sheets.fitted(picture, cell).shape[0] == times * side
+    assert np.array_equal(sheets.fit_picture(picture, cell)[::times, ::times], picture)
+    assert sheets.fit_picture(picture, cell).shape[0] == times * side
 
 
 @pytest.mark.parametrize(
@@ -50,14 +50,14 @@ def test_small_pictures_are_enlarged_pixel_for_pixel(side, cell, times):
     [((224, 224), (112, 112)), ((300, 1200), (56, 224)), ((1200, 300), (224, 56)), ((50, 9000), (2, 336))],
 )
 def test_large_pictures_get_the_area_of_a_cell_unless_too_elongated(shape, fits):
-    assert sheets.fitted(plain(*shape), 112).shape[:2] == fits
+    assert sheets.fit_picture(plain(*shape), 112).shape[:2] == fits
 
 
 ROWS = [
-    Row("a", [plain(60, 60), None], group="one"),
-    Row("a rather long name of a row", [plain(60, 60), plain(40, 70)], ["under it", "and again"], "one"),
-    Row("", [plain(16, 90)], group="a group of one low row"),
-    Row("y", [plain(30, 30)]),
+    SheetRow("a", [plain(60, 60), None], group="one"),
+    SheetRow("a rather long name of a row", [plain(60, 60), plain(40, 70)], ["under it", "and again"], "one"),
+    SheetRow("", [plain(16, 90)], group="a group of one low row"),
+    SheetRow("y", [plain(30, 30)]),
 ]
 AREA = sum(p.shape[0] * p.shape[1] for row in ROWS for p in row.pictures if p is not None)
 
@@ -65,7 +65,7 @@ AREA = sum(p.shape[0] * p.shape[1] for row in ROWS for p in row.pictures if p is
 @pytest.mark.parametrize("cell", [16, 60, 112, 300])
 @pytest.mark.parametrize("note", ["", "short", "long " * 80])
 def test_nothing_is_drawn_over_a_picture_or_cut_at_the_edge(cell, note):
-    sheet = sheets.sheet(ROWS, ["first", "one far wider than its pictures"], cell=cell, note=note)
+    sheet = sheets.draw_sheet(ROWS, ["first", "one far wider than its pictures"], cell=cell, note=note)
     assert (sheet == RED).all(axis=2).sum() == AREA
     edge = np.ones(sheet.shape[:2], bool)
     edge[4:-4, 4:-4] = False
@@ -73,52 +73,54 @@ def test_nothing_is_drawn_over_a_picture_or_cut_at_the_edge(cell, note):
 
 
 def test_labels_heads_captions_groups_and_notes_take_up_room_only_where_there_are_some():
-    bare = sheets.sheet([Row("", [plain(60, 60)])]).shape
+    bare = sheets.draw_sheet([SheetRow("", [plain(60, 60)])]).shape
 
     def grown(row, *heads, note=""):
-        size = sheets.sheet([row], heads, note=note).shape
+        size = sheets.draw_sheet([row], heads, note=note).shape
         return size[0] > bare[0], size[1] > bare[1]
 
-    assert grown(Row("label", [plain(60, 60)])) == (False, True)
-    assert grown(Row("", [plain(60, 60)], group="group")) == (False, True)
-    assert grown(Row("", [plain(60, 60)], ["under"])) == (True, False)
-    assert grown(Row("", [plain(60, 60)]), "head") == (True, False)
-    assert grown(Row("", [plain(60, 60)]), note="note") == (True, False)
+    assert grown(SheetRow("label", [plain(60, 60)])) == (False, True)
+    assert grown(SheetRow("", [plain(60, 60)], group="group")) == (False, True)
+    assert grown(SheetRow("", [plain(60, 60)], ["under"])) == (True, False)
+    assert grown(SheetRow("", [plain(60, 60)]), "head") == (True, False)
+    assert grown(SheetRow("", [plain(60, 60)]), note="note") == (True, False)
 
 
 def test_different_texts_look_different():
-    drawn = {sheets.sheet([Row(text, [plain(60, 60)])]).tobytes() for text in ("fog 1", "fog 2", "fog 3")}
+    drawn = {
+        sheets.draw_sheet([SheetRow(text, [plain(60, 60)])]).tobytes() for text in ("fog 1", "fog 2", "fog 3")
+    }
     assert len(drawn) == 3
 
 
 def test_a_grid_has_five_in_a_row():
     pictures = [(f"number {i}", plain(50, 50, (i, 250, 0))) for i in range(12)]
-    sheet = sheets.grid(pictures, cell=50)
+    sheet = sheets.draw_grid(pictures, cell=50)
     at = [np.argwhere((sheet == (i, 250, 0)).all(axis=2))[0] for i in range(12)]
     assert len({y for y, _ in at}) == 3 and len({x for _, x in at}) == 5
     assert all(is_there(picture, sheet) for _, picture in pictures)
 
 
 def test_letters_the_font_lacks_are_replaced():
-    assert sheets.printable("fog, größe·été\n中") == "fog, gro?e·ete??"
+    assert sheets.replace_undrawable("fog, größe·été\n中") == "fog, gro?e·ete??"
 
 
-@pytest.mark.parametrize("rows", [[], [Row("a", [])], [Row("a", [None, None])]])
+@pytest.mark.parametrize("rows", [[], [SheetRow("a", [])], [SheetRow("a", [None, None])]])
 def test_a_sheet_without_pictures_is_refused(rows):
     with pytest.raises(ArgumentError, match="at least one picture"):
-        sheets.sheet(rows)
+        sheets.draw_sheet(rows)
 
 
 def test_files_hold_the_picture():
     picture = photo(40, 50)
-    for suffix in sheets.SUFFIXES:
-        opened = Image.open(io.BytesIO(sheets.encoded(picture, suffix)))
+    for suffix in sheets.PICTURE_SUFFIXES:
+        opened = Image.open(io.BytesIO(sheets.encode_picture(picture, suffix)))
         difference = np.abs(np.asarray(opened.convert("RGB")).astype(int) - picture).mean()
         assert difference == 0 if suffix == ".png" else 0 < difference < 12
     with pytest.raises(ArgumentError, match=r"\.png, \.jpg, \.jpeg, \.webp"):
-        sheets.encoded(picture, ".bmp")
+        sheets.encode_picture(picture, ".bmp")
     with pytest.raises(ArgumentError, match=r"20000 x 1 pixels cannot be stored as \.webp"):
-        sheets.encoded(plain(1, 20000), ".webp")
+        sheets.encode_picture(plain(1, 20000), ".webp")
 
 
 # --- pixels --------------------------------------------------------------------------------------
@@ -134,7 +136,7 @@ def photos(tmp_path):
 
 def subject_of(source, kind, index, tmp_path, **flags):
     chosen = config.load(None, {"source": str(source), "seed": 5, **flags})
-    return previews.from_source(chosen, kind, index, tmp_path / "out" / "x.png")
+    return subject.open_from_source(chosen, kind, index, tmp_path / "out" / "x.png")
 
 
 @pytest.mark.parametrize("edition", ["folder", "imagenet-64"])
@@ -174,7 +176,7 @@ def test_it_shows_the_rows_of_arrays(tmp_path):
 def test_a_lone_file_has_the_key_it_has_in_a_set(photos, tmp_path, monkeypatch):
     of_set = subject_of(photos, "c", 1, tmp_path, corruptions="fog")
     monkeypatch.chdir(photos / "cats")
-    alone = previews.from_file(
+    alone = subject.open_from_file(
         Path("b b.jpg"),
         config.load(None, {"seed": 5, "corruptions": "fog"}),
         "c",
@@ -350,23 +352,23 @@ def test_mp4_is_what_browsers_play(photos, tmp_path):
     args = ["--source", photos, "--animate", "--perturbations", "tilt", "--cell", 65]
     path = drawn(tmp_path, *args, name="moving.mp4")
     subject = subject_of(photos, "p", 0, tmp_path, perturbations="tilt")
-    assert path.read_bytes() == previews.animated(subject.make(subject.arms[0]), ".mp4")
+    assert path.read_bytes() == animation.encode_animation(subject.make(subject.arms[0]), ".mp4")
     assert video.read_sequence(path).shape == (31, 60, 70, 3)
     # yuv420p knows no odd sides.
     odd = np.stack([photo(33, 41, seed) for seed in range(3)])
-    assert video.read_frames(previews.animated(odd, ".mp4")).shape == (3, 34, 42, 3)
+    assert video.read_frames(animation.encode_animation(odd, ".mp4")).shape == (3, 34, 42, 3)
 
 
 def test_frames_too_large_for_a_format_are_refused():
     with pytest.raises(ArgumentError, match=r"20000 x 1 pixels do not go into \.webp"):
-        previews.animated(np.stack([plain(1, 20000), plain(1, 20000, (0, 0, 0))]), ".webp")
+        animation.encode_animation(np.stack([plain(1, 20000), plain(1, 20000, (0, 0, 0))]), ".webp")
 
 
 def test_several_sequences_move_side_by_side_and_the_shorter_wait(tmp_path):
     folder, *_ = cifar_folder(tmp_path, images=2)
     names = "tilt,motion_blur"
     subject = subject_of(folder, "p", 0, tmp_path, edition="cifar-10", perturbations=names)
-    moving = previews.animation(subject, cell=32)
+    moving = animation.draw_animation(subject, cell=32)
     blur, tilt = (subject.make(arm) for arm in subject.arms)
     assert len(moving) == 31
     for number in (0, 20, 30):
@@ -396,18 +398,18 @@ def test_several_sequences_move_side_by_side_and_the_shorter_wait(tmp_path):
     ],
 )
 def test_the_environment_tells_what_the_terminal_can(environment, how):
-    assert terminal.protocol(environment) == how
+    assert terminal.detect_protocol(environment) == how
 
 
 def test_kitty_gets_a_png_in_pieces_and_is_told_not_to_answer():
     picture = photo(60, 80)
-    pieces = re.findall(rb"\x1b_G([^;]*);([^\x1b]*)\x1b\\", terminal.kitty(picture))
-    assert b"".join(b"\x1b_G%s;%s\x1b\\" % piece for piece in pieces) == terminal.kitty(picture)
+    pieces = re.findall(rb"\x1b_G([^;]*);([^\x1b]*)\x1b\\", terminal.encode_kitty(picture))
+    assert b"".join(b"\x1b_G%s;%s\x1b\\" % piece for piece in pieces) == terminal.encode_kitty(picture)
     heads, data = zip(*pieces, strict=True)
     assert heads == (b"a=T,f=100,q=2,m=1", *[b"m=1"] * (len(heads) - 2), b"m=0") and len(heads) > 2
     assert max(map(len, data)) == 4096
     assert np.array_equal(pixels_of(io.BytesIO(base64.b64decode(b"".join(data)))), picture)
-    assert terminal.kitty(plain(2, 2)).startswith(b"\x1b_Ga=T,f=100,q=2,m=0;")
+    assert terminal.encode_kitty(plain(2, 2)).startswith(b"\x1b_Ga=T,f=100,q=2,m=0;")
 
 
 def painted(sixels):
@@ -433,9 +435,9 @@ def painted(sixels):
 
 def test_sixels_show_the_picture():
     picture = photo(45, 64)
-    assert np.abs(painted(terminal.sixel(picture)) - picture).mean() < 12
+    assert np.abs(painted(terminal.encode_sixel(picture)) - picture).mean() < 12
     flag = np.concatenate([plain(7, 30), plain(8, 30, (0, 0, 250))])
-    assert np.abs(painted(terminal.sixel(flag)) - flag).max() < 4
+    assert np.abs(painted(terminal.encode_sixel(flag)) - flag).max() < 4
 
 
 class _Screen(io.BytesIO):
@@ -446,15 +448,15 @@ class _Screen(io.BytesIO):
 def test_a_terminal_gets_the_picture_and_a_file_nothing():
     kitty = {"TERM": "xterm-kitty"}
     screen, file = _Screen(), io.BytesIO()
-    assert terminal.show(photo(40, 50), screen, kitty)
-    assert screen.getvalue() == terminal.kitty(photo(40, 50)) + b"\n"
-    assert not terminal.show(photo(40, 50), file, kitty) and file.getvalue() == b""
-    assert not terminal.show(photo(40, 50), _Screen(), {"TERM": "xterm"})
+    assert terminal.show_picture(photo(40, 50), screen, kitty)
+    assert screen.getvalue() == terminal.encode_kitty(photo(40, 50)) + b"\n"
+    assert not terminal.show_picture(photo(40, 50), file, kitty) and file.getvalue() == b""
+    assert not terminal.show_picture(photo(40, 50), _Screen(), {"TERM": "xterm"})
 
 
 def test_no_picture_is_wider_than_the_window():
     screen = _Screen()
-    terminal.show(plain(100, 1280), screen, {"TERM": "foot"})
+    terminal.show_picture(plain(100, 1280), screen, {"TERM": "foot"})
     assert screen.getvalue().startswith(b'\x1bP0;1q"1;1;640;50')
 
 

@@ -14,8 +14,8 @@ from helpers import cli, cli_error, pixels_of, put_photo
 
 from robustgen.imaging.similarity import similarity
 from robustgen.report import sampling
-from robustgen.report.page import summarise
-from robustgen.report.sampling import evenly
+from robustgen.report.page import summarise_set
+from robustgen.report.sampling import spread_evenly
 
 FEW = ("--corruptions", "gaussian_noise,contrast,fog", "--severities", "1,4", "--jobs", "1")
 VOID = {"meta", "link", "img", "input", "line", "circle", "polygon", "polyline", "br"}
@@ -74,10 +74,10 @@ def copied(c_set, tmp_path):
 
 
 def test_a_set_without_a_name_of_its_own_is_called_like_its_folder(copied):
-    assert summarise(copied).title == "set"
+    assert summarise_set(copied).title == "set"
     manifest = copied / "dataset.json"
     manifest.write_text(manifest.read_text().replace('"dataset": "custom"', '"dataset": "street"'))
-    assert summarise(copied).title == "street"
+    assert summarise_set(copied).title == "street"
 
 
 def test_a_set_that_went_through_clahe_says_so(c_set, tmp_path):
@@ -107,7 +107,7 @@ def test_a_page_names_what_decides_the_bytes(c_set):
 
 
 def test_the_curves_are_the_mean_similarity_to_the_clean_images(c_set):
-    (curve,) = (c for k in summarise(c_set).categories for c in k.curves if c.name == "contrast")
+    (curve,) = (c for k in summarise_set(c_set).categories for c in k.curves if c.name == "contrast")
     clean = sorted(path for path in (c_set / "clean").rglob("*") if path.suffix in (".jpg", ".JPEG"))
     names = [path.relative_to(c_set / "clean") for path in clean]
     for level, mean, low in zip((1, 4), curve.mean, curve.low, strict=True):
@@ -164,7 +164,7 @@ def test_sequences_show_six_frames(photos, tmp_path, layout):
     frames = [alt for alt in page.values("img", "alt") if alt.startswith("brightness")]
     assert frames == [f"brightness, frame {n}" for n in (0, 6, 12, 18, 24, 30)]
     assert "2 images" in page.text
-    (noise, brightness) = (c for k in summarise(tmp_path / "set").categories for c in k.curves)
+    (noise, brightness) = (c for k in summarise_set(tmp_path / "set").categories for c in k.curves)
     assert len(noise.x) == len(brightness.x) == 30
     # Noisy frames are all as far from the first one; a step of brightness changes little.
     assert max(noise.mean) - min(noise.mean) < 0.1
@@ -288,14 +288,14 @@ def test_only_a_few_images_of_a_large_set_are_read(tmp_path, monkeypatch):
     read = []
     decode = sampling.decode.decode
     monkeypatch.setattr(sampling.decode, "decode", lambda path: read.append(path) or decode(path))
-    assert summarise(root).sample.total == 400
+    assert summarise_set(root).sample.total == 400
     assert len(set(read)) <= 5 * 16 + 1 < 400
 
 
 def test_places_lie_at_even_distances():
-    assert evenly(50000, 3) == [8333, 25000, 41666]
-    assert evenly(3, 16) == [0, 1, 2]
-    assert evenly(1, 3) == [0]
+    assert spread_evenly(50000, 3) == [8333, 25000, 41666]
+    assert spread_evenly(3, 16) == [0, 1, 2]
+    assert spread_evenly(1, 3) == [0]
 
 
 # --- what has no page ----------------------------------------------------------------------------------
@@ -326,7 +326,7 @@ def test_a_damaged_manifest_still_gives_a_page(copied, value):
     about = json.loads((copied / "dataset.json").read_text())
     for key in ("settings", "counts", "config", "source", "images", "licence", "dataset", "edition"):
         (copied / "dataset.json").write_text(json.dumps(about | {key: value}))
-        assert summarise(copied, 1).facts
+        assert summarise_set(copied, 1).facts
     (copied / "dataset.json").write_text(
         json.dumps(
             dict.fromkeys(about, value) | {k: about[k] for k in ("kind", "arms", "arrays", "complete")}
@@ -349,7 +349,7 @@ def test_a_damaged_list_of_failures_is_named(copied):
 def test_sums_that_point_outside_are_not_followed(copied):
     sums = copied / "clean" / "SHA256SUMS"
     sums.write_text(f"{'0' * 64}  ../../secret.jpg\n{sums.read_text()}")
-    assert summarise(copied).sample.total == 5
+    assert summarise_set(copied).sample.total == 5
 
 
 def test_images_of_many_sizes_share_a_page(tmp_path):

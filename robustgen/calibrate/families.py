@@ -42,13 +42,13 @@ class Family:
     places: tuple[float, ...]
 
 
-def numeric(parameters: Any) -> Constants:
+def select_numbers(parameters: Any) -> Constants:
     """The constants among the fields of a parameter object: its numbers."""
     fields = dataclasses.asdict(parameters).items()
     return {name: value for name, value in fields if isinstance(value, (int, float))}
 
 
-def families(name: str, level: int, size: int) -> list[Family]:
+def list_families(name: str, level: int, size: int) -> list[Family]:
     """The ways to change the constants of one corruption and severity for images of `size` pixels."""
     operation = CORRUPTIONS[name]
     found = (_by_size(operation, level, size), _by_severity(operation, level, size))
@@ -65,7 +65,7 @@ def _by_size(operation: Operation, level: int, size: int) -> Family | None:
     # From 224 pixels on, the published constants come first: they may match as they are.
     start = (0.0, guess) if low == PUBLISHED_SIZE else (guess, 0.0, 1.0)
     places = start + tuple(factor * guess for factor in _OUTWARDS)
-    return Family(f"sizes {low} to {high}", lambda place: between(first, last, place), places)
+    return Family(f"sizes {low} to {high}", lambda place: interpolate(first, last, place), places)
 
 
 def _by_severity(operation: Operation, level: int, size: int) -> Family | None:
@@ -94,7 +94,7 @@ def _alike(rows: Sequence[Any], level: int) -> tuple[int, int]:
     """
 
     def zeros(each: int) -> list[str]:
-        return [name for name, value in numeric(rows[each - 1]).items() if not value]
+        return [name for name, value in select_numbers(rows[each - 1]).items() if not value]
 
     first = last = level
     while first > 1 and zeros(first - 1) == zeros(level):
@@ -107,17 +107,17 @@ def _alike(rows: Sequence[Any], level: int) -> tuple[int, int]:
 def _on_the_way(rows: Sequence[Any], place: float) -> Constants:
     """The constants at `place`, counted from 0, of a row of parameter objects, or beyond its ends."""
     first = min(max(math.floor(place), 0), len(rows) - 2)
-    return between(rows[first], rows[first + 1], place - first)
+    return interpolate(rows[first], rows[first + 1], place - first)
 
 
-def between(low: Any, high: Any, place: float) -> Constants:
+def interpolate(low: Any, high: Any, place: float) -> Constants:
     """Constants on the way from the parameter object `low` (place 0) to `high` (place 1), and beyond.
 
     Positive numbers move by equal factors, others by equal steps; floats keep four digits, whole numbers are
     rounded and stay at least 1 if they were.
     """
     whole = {field.name for field in dataclasses.fields(low) if field.type is int}
-    ends = numeric(low), numeric(high)
+    ends = select_numbers(low), select_numbers(high)
     return {name: _moved(ends[0][name], ends[1][name], place, whole=name in whole) for name in ends[0]}
 
 

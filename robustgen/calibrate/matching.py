@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustgen.benchmark import Arm
-from robustgen.calibrate.families import PUBLISHED_SIZE, Constants, families, numeric
-from robustgen.calibrate.strengths import check_any, chosen, in_threads, planned
+from robustgen.calibrate.families import PUBLISHED_SIZE, Constants, list_families, select_numbers
+from robustgen.calibrate.strengths import check_any, plan_calibration, run_in_threads, select_keys
 from robustgen.corruptions import CORRUPTIONS
 from robustgen.editions import prepare
 from robustgen.errors import ConfigError, ImageError
@@ -169,7 +169,7 @@ class Bench:
         """The constants that come nearest to what the published ones reach at 224 pixels."""
         target = self._values("imagenet", arm, {}, self.small)
         found: list[tuple[Match, Gap]] = []
-        for family in families(arm.name, arm.level, self.size):
+        for family in list_families(arm.name, arm.level, self.size):
 
             def gap(place: float, at: Callable[[float], Constants] = family.at) -> Gap:
                 return self._gap(arm, at(place), target)
@@ -208,10 +208,10 @@ class Bench:
 
 
 def _published(arm: Arm, constants: Constants) -> bool:
-    return constants == numeric(CORRUPTIONS[arm.name].parameters(arm.level, PUBLISHED_SIZE))
+    return constants == select_numbers(CORRUPTIONS[arm.name].parameters(arm.level, PUBLISHED_SIZE))
 
 
-def propose(config: Config, size: int, sample: int = 20) -> Proposal:
+def propose_constants(config: Config, size: int, sample: int = 20) -> Proposal:
     """Constants for images of `size` x `size` pixels that are as strong as the published ones at 224.
 
     Parameters
@@ -233,10 +233,10 @@ def propose(config: Config, size: int, sample: int = 20) -> Proposal:
             f"--for-size {size}: must lie between {SMALLEST_SIDE} and {LARGEST_SIZE}; "
             f"{known} have published constants"
         )
-    plan = planned(config)
+    plan = plan_calibration(config)
     bench, failures = _bench(plan, config.seed, size, sample)
     check_any(bench.keys, plan, failures)
-    matches = in_threads(bench.match, plan.arms, config.jobs, "severity")
+    matches = run_in_threads(bench.match, plan.arms, config.jobs, "severity")
     counts = len(bench.keys), bench.enlarged
     return Proposal(config.dataset, size, *counts, config.seed, tuple(matches), failures)
 
@@ -246,7 +246,7 @@ def _bench(plan: Plan, seed: int, size: int, sample: int) -> tuple[Bench, dict[s
     found, failures = dict[str, tuple[Reference, Reference]](), dict[str, str]()
     enlarged = 0
     scales = scales_for(min(size, PUBLISHED_SIZE))
-    for key in chosen(plan.keys, seed, sample):
+    for key in select_keys(plan.keys, seed, sample):
         try:
             source = plan.source.load(key)
             found[key] = (

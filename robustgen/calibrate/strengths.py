@@ -61,7 +61,7 @@ class Calibration:
     failures: dict[str, str]
 
 
-def calibrate(config: Config, sample: int = 20) -> Calibration:
+def measure_strengths(config: Config, sample: int = 20) -> Calibration:
     """Measure the strengths of what `config` asks for on `sample` of its images, chosen by its seed.
 
     Raises
@@ -69,7 +69,7 @@ def calibrate(config: Config, sample: int = 20) -> Calibration:
     RobustgenError
         The config, the source, or all of the images cannot be used.
     """
-    plan = planned(config)
+    plan = plan_calibration(config)
 
     def measured(key: str) -> list[float] | ImageError:
         try:
@@ -77,8 +77,8 @@ def calibrate(config: Config, sample: int = 20) -> Calibration:
         except ImageError as error:
             return error
 
-    keys = chosen(plan.keys, config.seed, sample)
-    found = dict(zip(keys, in_threads(measured, keys, config.jobs, "images"), strict=True))
+    keys = select_keys(plan.keys, config.seed, sample)
+    found = dict(zip(keys, run_in_threads(measured, keys, config.jobs, "images"), strict=True))
     failures = {key: str(each) for key, each in found.items() if isinstance(each, ImageError)}
     values = [each for each in found.values() if isinstance(each, list)]
     check_any(values, plan, failures)
@@ -97,13 +97,13 @@ def _strengths(plan: Plan, key: str) -> list[float]:
     return [reference.similarity(plan.recipe.make(arm, key, image, shared)).ms_ssim for arm in plan.arms]
 
 
-def planned(config: Config) -> Plan:
+def plan_calibration(config: Config) -> Plan:
     """What make-c would do, without the clean images; the output is only a name that is in nobody's way."""
     aside = f"{Path(config.source).absolute()}.calibrated" if config.source else config.output
     return plan_benchmark(config.model_copy(update={"output": aside, "clean": False}), "c", anew=True)
 
 
-def chosen(keys: Sequence[str], seed: int, sample: int) -> list[str]:
+def select_keys(keys: Sequence[str], seed: int, sample: int) -> list[str]:
     """The images to measure, decided by the seed and their names alone."""
     return sorted(sorted(keys, key=lambda key: rank(seed, key))[:sample])
 
@@ -115,10 +115,12 @@ def check_any(found: Sequence[Any], plan: Plan, failures: dict[str, str]) -> Non
         raise SourceError(f"{plan.source.location}: none of its images can be used: {reason}")
 
 
-def in_threads(work: Callable[[Any], Any], items: Sequence[Any], jobs: int | None, unit: str) -> list[Any]:
+def run_in_threads(
+    work: Callable[[Any], Any], items: Sequence[Any], jobs: int | None, unit: str
+) -> list[Any]:
     """`work` of all `items`, in their order, with a bar where there is a terminal."""
     pool = ThreadPoolExecutor(jobs or os.cpu_count() or 1)
     try:
-        return list(progress.shown(pool.map(work, items), len(items), unit))
+        return list(progress.track(pool.map(work, items), len(items), unit))
     finally:
         pool.shutdown(cancel_futures=True)

@@ -47,25 +47,24 @@ def calibrate(
     """
     path = resolve_config(flags.pop("dataset"), flags.pop("config_file"))
     _check_calibration(flags, plot, for_size, output)
-    from robustgen.calibrate import strengths
-    from robustgen.display import charts
+    from robustgen.calibrate.chart import plot_strengths
+    from robustgen.calibrate.layouts import format_calibration
+    from robustgen.calibrate.strengths import measure_strengths
+    from robustgen.display.charts import check_chart_path
     from robustgen.generation import config
 
     if plot:
-        charts.check(plot)
+        check_chart_path(plot)
     if not (path or flags["source"]):
         path = config.dataset_file("demo")
-    chosen = config.load(path, flags)
+    choices = config.load(path, flags)
     if for_size is not None:
-        _propose(chosen, for_size, sample, layout, output)
+        _propose(choices, for_size, sample, layout, output)
         return
-    measured = strengths.calibrate(chosen, sample)
-    from robustgen.calibrate import page as report
-
-    layouts = {"table": report.as_text, "json": report.as_json, "csv": report.as_csv}
-    click.echo(layouts[layout](measured))
+    measured = measure_strengths(choices, sample)
+    click.echo(format_calibration(measured, layout))
     if plot:
-        report.plot(measured, plot)
+        plot_strengths(measured, plot)
         click.echo(format_path(plot), err=True)
     _end(measured.failures)
 
@@ -90,19 +89,14 @@ def _check_file(flag: str, path: Path | None) -> None:
 
 
 def _propose(config: "Config", size: int, sample: int, layout: str, output: Path | None) -> None:
-    from robustgen.calibrate import matching
-    from robustgen.calibrate import page as report
-    from robustgen.output import files
+    from robustgen.calibrate.layouts import format_proposal, write_config
+    from robustgen.calibrate.matching import propose_constants
+    from robustgen.output.files import save
 
-    proposal = matching.propose(config, size, sample)
-    layouts = {
-        "table": report.proposal_as_text,
-        "json": report.proposal_as_json,
-        "csv": report.proposal_as_csv,
-    }
-    click.echo(layouts[layout](proposal))
+    proposal = propose_constants(config, size, sample)
+    click.echo(format_proposal(proposal, layout))
     if output:
-        files.save(output, report.proposal_as_yaml(proposal), f"--output {output}")
+        save(output, write_config(proposal), f"--output {output}")
         click.echo(format_path(output), err=True)
     _end(proposal.failures)
 

@@ -45,22 +45,24 @@ def compare(a: Path, b: Path, layout: str, report: Path | None, **flags: Any) ->
     A and B are two C or P sets of the same images, made here or published. Exits with 0 if nothing
     differs and nothing is missing, with 1 otherwise.
     """
-    from robustgen.compare import comparison, page
-    from robustgen.display import html
+    from robustgen.compare.comparison import compare_sets
+    from robustgen.compare.layouts import format_comparison
+    from robustgen.compare.page import render_comparison
+    from robustgen.compare.results import Scope
+    from robustgen.display.html import check_page_path
     from robustgen.generation import config
-    from robustgen.output import files
+    from robustgen.output.files import save
 
     if report:
-        html.check_place(report, a, b)
+        check_page_path(report, a, b)
     severities = (
         config.load(None, {"severities": flags["severities"]}).severities if flags["severities"] else ()
     )
     names = tuple(name.strip() for name in (flags["only"] or "").split(",") if name.strip())
-    choice = comparison.Choice(names, severities, flags["sample"], flags["seed"], flags["partial"])
-    found = comparison.compare(a, b, choice=choice, clean=flags["clean"], jobs=flags["jobs"])
-    layouts = {"table": page.as_text, "json": page.as_json, "csv": page.as_csv}
-    click.echo(layouts[layout](found))
+    scope = Scope(names, severities, flags["sample"], flags["seed"], flags["partial"])
+    found = compare_sets(a, b, scope=scope, clean=flags["clean"], jobs=flags["jobs"])
+    click.echo(format_comparison(found, layout))
     if report:
-        files.save(report, page.as_page(found), f"--report {report}")
+        save(report, render_comparison(found), f"--report {report}")
         click.echo(format_path(report), err=True)
     sys.exit(0 if found.equivalent else 1)

@@ -24,7 +24,7 @@ from robustgen.errors import ConfigError
 if TYPE_CHECKING:
     from robustgen.benchmark import Kind
     from robustgen.imaging.pixels import Rgb
-    from robustgen.preview.previews import Subject
+    from robustgen.preview.subject import Subject
 
 _OF_CORRUPTIONS = ("corruptions", "severities", "grid", "severity")
 _OF_SEQUENCES = ("perturbations", "difficulty", "frames", "animate")
@@ -60,9 +60,9 @@ def preview(image: Path | None, **flags: Any) -> None:
     if look["grid"]:
         flags["severities"] = look["severity"] or 3
     from robustgen.display import sheets
-    from robustgen.preview import previews
+    from robustgen.preview import drawing
 
-    previews.check_output(output, look["animate"])
+    drawing.check_preview_path(output, look["animate"])
     sheets.check_cell(sheets.CELL if look["cell"] is None else look["cell"])
     picture = _write(_subject(image, kind, flags, output), output, **look)
     click.echo(format_path(output.absolute()))
@@ -84,17 +84,17 @@ def _write(
     """Draw, write, and return what was drawn; of an animation its first frame."""
     from robustgen.display import sheets
     from robustgen.output.files import save
-    from robustgen.preview import previews
+    from robustgen.preview import animation, drawing
 
     suffix = output.suffix.lower()
     if animate:
-        moving = previews.animation(subject, cell)
-        save(output, previews.animated(moving, suffix, quality), f"--output {output}")
+        moving = animation.draw_animation(subject, cell)
+        save(output, animation.encode_animation(moving, suffix, quality), f"--output {output}")
         first: Rgb = moving[0]
         return first
-    frames, cell = frames or previews.FRAMES, cell or sheets.CELL
-    sheet = previews.drawn(subject, grid=grid, frames=frames, cell=cell)
-    save(output, sheets.encoded(sheet, suffix, quality), f"--output {output}")
+    frames, cell = frames or drawing.FRAMES_DRAWN, cell or sheets.CELL
+    sheet = drawing.draw_subject(subject, grid=grid, frames=frames, cell=cell)
+    save(output, sheets.encode_picture(sheet, suffix, quality), f"--output {output}")
     return sheet
 
 
@@ -122,7 +122,7 @@ def _subject(image: Path | None, kind: "Kind", flags: dict[str, Any], output: Pa
     if image and (flags["source"] or flags["labels"] or index is not None):
         raise ConfigError("give IMAGE, or --source (with --labels, --index), not both")
     from robustgen.generation import config
-    from robustgen.preview import previews
+    from robustgen.preview.subject import open_from_file, open_from_source
 
     if image:
         # Of a config only its settings count, so where its own images lie need not be known.
@@ -132,13 +132,13 @@ def _subject(image: Path | None, kind: "Kind", flags: dict[str, Any], output: Pa
         path = config.dataset_file("demo")
     chosen = config.load(path, flags)
     if image:
-        return previews.from_file(image, chosen, kind, output)
-    return previews.from_source(chosen, kind, index or 0, output)
+        return open_from_file(image, chosen, kind, output)
+    return open_from_source(chosen, kind, index or 0, output)
 
 
 def _show(picture: "Rgb", *, insist: bool) -> None:
     from robustgen.display import terminal
 
     sys.stdout.flush()
-    if not terminal.show(picture, sys.stdout.buffer, os.environ) and insist:
+    if not terminal.show_picture(picture, sys.stdout.buffer, os.environ) and insist:
         click.echo("this terminal is not known to show pictures", err=True)

@@ -18,7 +18,7 @@ def report(directory: Path, output: Path | None, images: int) -> None:
 
     DIRECTORY is an output of make-c or make-p, or a published set.
     """
-    from robustgen.report import page
+    from robustgen.report.page import write_report
 
-    written, size = page.report(directory, output, images)
+    written, size = write_report(directory, output, images)
     click.echo(f"{format_path(written)}, {format_size(size)}")

@@ -26,7 +26,7 @@ def score(predictions: tuple[Path, ...], layout: str, plot: Path | None, **flags
     from robustgen.evaluation import plotting, scoring
 
     if plot:
-        charts.check(plot)
+        charts.check_chart_path(plot)
     report = scoring.score(predictions, **flags)
     click.echo(report.render(layout))
     for note in report.notes:

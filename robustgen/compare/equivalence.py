@@ -109,30 +109,25 @@ class Effect:
         return f"distribution of {metric.title} (distance {self.ks:.2f})"
 
 
-def effect(metric: Metric, a: _Values, b: _Values) -> Effect | None:
+def measure_effect(metric: Metric, a: _Values, b: _Values) -> Effect | None:
     """How `metric` differs between the paired values `a` and `b`, (images,); None if they are too few.
 
     Pairs with a value that is not a number are left out.
     """
+    from scipy.stats import ttest_rel
+
     known = np.isfinite(a) & np.isfinite(b)
     a, b = a[known], b[known]
     if len(a) < FEWEST:
         return None
-    differences = 100 * np.log(b / a) if metric.relative else b - a
+    before, after = (100 * np.log(a), 100 * np.log(b)) if metric.relative else (a, b)
+    differences = after - before
     mean, error = float(differences.mean()), float(differences.std(ddof=1) / np.sqrt(len(a)))
     shown = 100 * float(np.expm1(mean / 100)) if metric.relative else mean
+    # Without any spread the test has no answer: all differences are the same one.
+    p_paired = float(ttest_rel(after, before).pvalue) if error else float(mean == 0)
     ks, p_ks = _kolmogorov_smirnov(a, b)
-    p_paired = _paired(mean, error, len(a))
     return Effect(metric, len(a), float(a.mean()), float(b.mean()), shown, error, ks, p_paired, p_ks)
-
-
-def _paired(mean: float, error: float, images: int) -> float:
-    """Two-sided p of the t-test that the mean of the differences is zero."""
-    from scipy.special import stdtr
-
-    if not error:
-        return float(mean == 0)
-    return float(2 * stdtr(images - 1, -abs(mean / error)))
 
 
 def _kolmogorov_smirnov(a: _Values, b: _Values) -> tuple[float, float]:
@@ -145,7 +140,7 @@ def _kolmogorov_smirnov(a: _Values, b: _Values) -> tuple[float, float]:
     return float(result.statistic), float(result.pvalue)
 
 
-def holm(p: Sequence[float]) -> list[float]:
+def correct_holm(p: Sequence[float]) -> list[float]:
     """`p` of several tests, corrected by Holm's step-down method for how many they are."""
     order = np.argsort(p, kind="stable")
     scaled = np.asarray(p, np.float64)[order] * np.arange(len(p), 0, -1)
@@ -154,11 +149,11 @@ def holm(p: Sequence[float]) -> list[float]:
     return corrected.tolist()
 
 
-def corrected(effects: Sequence[Effect]) -> list[Effect]:
+def correct_effects(effects: Sequence[Effect]) -> list[Effect]:
     """All `effects` of a comparison with their p corrected, and what could have been detected."""
     if not effects:
         return []
-    p = holm([value for each in effects for value in (each.p_paired, each.p_ks)])
+    p = correct_holm([value for each in effects for value in (each.p_paired, each.p_ks)])
     pairs = zip(effects, p[::2], p[1::2], strict=True)
     return [
         replace(each, p_paired=paired, p_ks=ks, detectable=_detectable(each, len(p)))
@@ -174,13 +169,13 @@ def _detectable(found: Effect, tests: int) -> float:
     return float(found.error * (stdtrit(freedom, 1 - ALPHA / tests / 2) + stdtrit(freedom, _POWER)))
 
 
-def quantiles(values: _Values) -> tuple[float, ...] | None:
+def find_quantiles(values: _Values) -> tuple[float, ...] | None:
     """The 10th, 50th and 90th percentile; None where there is no number."""
     known = values[np.isfinite(values)]
     return tuple(np.quantile(known, (0.1, 0.5, 0.9)).tolist()) if len(known) else None
 
 
-def as_dict(found: Effect) -> dict[str, Any]:
+def describe_effect(found: Effect) -> dict[str, Any]:
     """`found` as JSON takes it."""
     plain: dict[str, Any] = {name: value for name, value in vars(found).items() if name != "metric"}
     return {"metric": found.metric.key, **plain, "significant": found.significant}

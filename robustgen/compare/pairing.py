@@ -74,7 +74,7 @@ class Side:
         return path if path.exists() else path.with_name(f"{path.name}.mp4")
 
 
-def clean_side(root: Path) -> Side:
+def open_clean_side(root: Path) -> Side:
     """The clean images at `root`: an output of make-c that has them, or a folder of prepared images."""
     if (root / CLEAN).is_dir() or (root / f"{CLEAN}.npy").exists():
         return Side(open_dataset(root))

@@ -1,1 +1,5 @@
-"""What a person looks at: pages, charts, contact sheets, progress, pictures in a terminal."""
+"""What people look at.
+
+`text` for numbers, names and paths, `progress` for the bar, `terminal` for pictures in it; `sheets` draws
+contact sheets, `charts` by matplotlib; `html` fills in the pages of ``templates/``.
+"""

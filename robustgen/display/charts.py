@@ -8,13 +8,13 @@ from typing import Any, Final
 from robustgen.errors import ConfigError, MissingDependencyError
 from robustgen.output.files import save
 
-FORMATS: Final = (".png", ".svg", ".pdf")
+CHART_SUFFIXES: Final = (".png", ".svg", ".pdf")
 # Okabe and Ito's colours, which most colour-blind people can tell apart.
 COLOURS: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 _METADATA: Final = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
 
 
-def check(path: Path) -> None:
+def check_chart_path(path: Path) -> None:
     """Find out before the work whether a chart can be drawn at all.
 
     Raises
@@ -24,8 +24,8 @@ def check(path: Path) -> None:
     MissingDependencyError
         matplotlib is not installed.
     """
-    if path.suffix.lower() not in FORMATS:
-        raise ConfigError(f"--plot {path}: must end in {', '.join(FORMATS)}")
+    if path.suffix.lower() not in CHART_SUFFIXES:
+        raise ConfigError(f"--plot {path}: must end in {', '.join(CHART_SUFFIXES)}")
     _matplotlib()
 
 
@@ -38,7 +38,7 @@ def _matplotlib() -> Any:
     return matplotlib
 
 
-def chart(path: Path, draw: Callable[[Any], None]) -> None:
+def draw_chart(path: Path, draw: Callable[[Any], None]) -> None:
     """Have `draw` draw into a figure, and save that as a PNG, SVG or PDF file.
 
     Raises

@@ -9,6 +9,7 @@ from typing import Any
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
+from robustgen.display.text import escape
 from robustgen.errors import OutputError
 from robustgen.imaging.jpeg import encode_jpeg
 from robustgen.imaging.pixels import Rgb
@@ -23,8 +24,8 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["picture"] = picture
-    environment.filters["plain"] = plain
+    environment.filters["picture"] = embed_picture
+    environment.filters["plain"] = escape
     return environment
 
 
@@ -32,7 +33,7 @@ def _template(name: str) -> str:
     return (files("robustgen.display") / "templates" / name).read_text(encoding="utf-8")
 
 
-def render(template: str, /, **values: Any) -> bytes:
+def render_page(template: str, /, **values: Any) -> bytes:
     """The HTML page, UTF-8, that `template` of ``display/templates`` gives with `values`, all escaped.
 
     Bytes that are in no encoding, as file names can hold, are shown as question marks.
@@ -40,7 +41,7 @@ def render(template: str, /, **values: Any) -> bytes:
     return _environment().get_template(template).render(values).encode("utf-8", "replace")
 
 
-def check_place(page: Path, *sets: Path) -> None:
+def check_page_path(page: Path, *sets: Path) -> None:
     """Find out before the work whether `page` can lie where it is to lie.
 
     Raises
@@ -54,12 +55,7 @@ def check_place(page: Path, *sets: Path) -> None:
         raise OutputError(f"{page}: lies inside the set, where robustgen verify would call it extra")
 
 
-def picture(image: Rgb, quality: int = 80) -> Markup:
+def embed_picture(image: Rgb, quality: int = 80) -> Markup:
     """The data URI of `image`, uint8 (H, W, 3), as a JPEG file: what goes into ``src`` of an ``img``."""
     data = base64.b64encode(encode_jpeg(image, quality, optimise=True)).decode("ascii")
     return Markup(f"data:image/jpeg;base64,{data}")
-
-
-def plain(text: object) -> str:
-    """`text` with all that cannot be seen, line breaks and marks that turn text around too, as escapes."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in str(text))

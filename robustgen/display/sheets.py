@@ -20,9 +20,9 @@ from robustgen.imaging.pixels import Rgb
 
 CELL = 112
 SMALLEST_CELL, LARGEST_CELL = 16, 1024
-SUFFIXES = (".png", ".jpg", ".jpeg", ".webp")
+PICTURE_SUFFIXES = (".png", ".jpg", ".jpeg", ".webp")
 
-Colour = tuple[int, int, int]
+_Colour = tuple[int, int, int]
 PAPER, INK, SOFT, RULE, HAIR = ((grey, grey, grey) for grey in (255, 30, 105, 190, 222))
 # An elongated picture keeps the area of a square cell, but gets no longer than so many cells.
 _LONGEST = 3
@@ -30,7 +30,7 @@ _LONGEST = 3
 _FINE = 4
 
 
-class Row(NamedTuple):
+class SheetRow(NamedTuple):
     """One row of a sheet.
 
     Attributes
@@ -51,7 +51,9 @@ class Row(NamedTuple):
     group: str = ""
 
 
-def sheet(rows: Sequence[Row], columns: Sequence[str] = (), *, cell: int = CELL, note: str = "") -> Rgb:
+def draw_sheet(
+    rows: Sequence[SheetRow], columns: Sequence[str] = (), *, cell: int = CELL, note: str = ""
+) -> Rgb:
     """Draw `rows` below each other on white.
 
     Parameters
@@ -85,14 +87,18 @@ def check_cell(cell: int) -> None:
         raise ArgumentError(f"cell must lie in {SMALLEST_CELL} to {LARGEST_CELL} pixels, not {cell}")
 
 
-def grid(pictures: Iterable[tuple[str, Rgb]], *, across: int = 5, cell: int = CELL, note: str = "") -> Rgb:
+def draw_grid(
+    pictures: Iterable[tuple[str, Rgb]], *, across: int = 5, cell: int = CELL, note: str = ""
+) -> Rgb:
     """Draw `pictures`, pairs of name and uint8 (H, W, 3), `across` in a row, each over its name."""
     named = list(pictures)
     rows = [named[start : start + across] for start in range(0, len(named), across)]
-    return sheet([Row("", [p for _, p in row], [n for n, _ in row]) for row in rows], cell=cell, note=note)
+    return draw_sheet(
+        [SheetRow("", [p for _, p in row], [n for n, _ in row]) for row in rows], cell=cell, note=note
+    )
 
 
-def fitted(picture: Rgb, cell: int) -> Rgb:
+def fit_picture(picture: Rgb, cell: int) -> Rgb:
     """`picture` at about the area of `cell` x `cell` pixels.
 
     A large one is reduced (Lanczos); a small one is enlarged by the nearest whole multiple, pixel for pixel.
@@ -106,7 +112,7 @@ def fitted(picture: Rgb, cell: int) -> Rgb:
     return picture.repeat(times, axis=0).repeat(times, axis=1)
 
 
-def encoded(picture: Rgb, suffix: str, quality: int = 90) -> bytes:
+def encode_picture(picture: Rgb, suffix: str, quality: int = 90) -> bytes:
     """The file of `picture`: PNG, or JPEG or WebP of `quality` without loss of colour resolution.
 
     Raises
@@ -127,7 +133,7 @@ def encoded(picture: Rgb, suffix: str, quality: int = 90) -> bytes:
     }
     options[".jpeg"] = options[".jpg"]
     if suffix not in options:
-        raise ArgumentError(f"must end in {', '.join(SUFFIXES)}, not {suffix!r}")
+        raise ArgumentError(f"must end in {', '.join(PICTURE_SUFFIXES)}, not {suffix!r}")
     buffer = BytesIO()
     try:
         Image.fromarray(picture).save(buffer, **options[suffix])  # type: ignore[arg-type]
@@ -169,7 +175,7 @@ def _drawable(character: str) -> bool:
     return character.isprintable() and (character == " " or bytes(_font(16).getmask(character)) != missing)
 
 
-def printable(text: str) -> str:
+def replace_undrawable(text: str) -> str:
     """`text` with the letters that the font lacks without their accents, or as question marks."""
     plain = "".join(c if _drawable(c) else unicodedata.normalize("NFKD", c) for c in text)
     return "".join(c if _drawable(c) else "?" for c in plain if not unicodedata.combining(c))
@@ -201,7 +207,7 @@ class _Box(NamedTuple):
 class _Layout:
     """Where everything lies, in pixels, and the drawing of it."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[SheetRow, ...]
     columns: tuple[str, ...]
     cell: int
     note: str
@@ -227,15 +233,15 @@ class _Layout:
 
     @cached_property
     def labels(self) -> list[str]:
-        return [printable(row.label) for row in self.rows]
+        return [replace_undrawable(row.label) for row in self.rows]
 
     @cached_property
     def heads(self) -> list[str]:
-        return [printable(head) for head in self.columns]
+        return [replace_undrawable(head) for head in self.columns]
 
     @cached_property
     def captions(self) -> list[list[str]]:
-        return [[printable(caption) for caption in row.captions] for row in self.rows]
+        return [[replace_undrawable(caption) for caption in row.captions] for row in self.rows]
 
     @cached_property
     def column(self) -> int:
@@ -270,7 +276,9 @@ class _Layout:
                 boxes.append(self._box(next(numbers), top))
                 top = boxes[-1].bottom + self.gap
             # The name of a group of few and low rows needs room as well.
-            top = max(top, start + _width(printable(group), self.text)) + (2 * self.gap if group else 0)
+            top = max(top, start + _width(replace_undrawable(group), self.text)) + (
+                2 * self.gap if group else 0
+            )
         return boxes
 
     def _box(self, number: int, top: int) -> _Box:
@@ -287,8 +295,8 @@ class _Layout:
             zip(self.rows, self.boxes, strict=True), key=lambda pair: pair[0].group
         ):
             boxes = [box for _, box in members]
-            low = boxes[0].top + _width(printable(group), self.text)
-            found.append((printable(group), boxes[0].top, max(boxes[-1].bottom, low)))
+            low = boxes[0].top + _width(replace_undrawable(group), self.text)
+            found.append((replace_undrawable(group), boxes[0].top, max(boxes[-1].bottom, low)))
         return found
 
     @property
@@ -324,7 +332,7 @@ class _Layout:
                     height, width = picture.shape[:2]
                     yield self.middle(i) - width // 2, box.top + (box.pictures - height) // 2, picture
 
-    def _texts(self) -> Iterator[tuple[int, int, str, float, Colour]]:
+    def _texts(self) -> Iterator[tuple[int, int, str, float, _Colour]]:
         """Each text with the place of its middle; across, of its beginning (0), middle (0.5) or end (1)."""
         half = self.line // 2
         for i, head in enumerate(self.heads):
@@ -334,10 +342,10 @@ class _Layout:
             for i, caption in enumerate(captions):
                 yield self.middle(i), box.top + box.pictures + round(0.7 * self.text), caption, 0.5, INK
         width, height = self.size
-        note = _shortened(printable(self.note), self.text, width - 2 * self.margin)
+        note = _shortened(replace_undrawable(self.note), self.text, width - 2 * self.margin)
         yield self.margin, height - self.margin // 2 - half, note, 0, SOFT
 
-    def _write(self, canvas: Image.Image, x: int, y: int, text: str, place: float, colour: Colour) -> None:
+    def _write(self, canvas: Image.Image, x: int, y: int, text: str, place: float, colour: _Colour) -> None:
         if text:
             mask = _mask(text, self.text)
             canvas.paste(colour, (x - round(place * mask.width), y - mask.height // 2), mask)

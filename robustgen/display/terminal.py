@@ -15,7 +15,7 @@ from typing import BinaryIO, Literal
 import numpy as np
 from PIL import Image
 
-from robustgen.display.sheets import encoded
+from robustgen.display.sheets import encode_picture
 from robustgen.imaging.pixels import Rgb
 
 Protocol = Literal["kitty", "sixel"]
@@ -36,7 +36,7 @@ _COLOURS = 128
 _PIXELS_PER_COLUMN = 8
 
 
-def protocol(environment: Mapping[str, str]) -> Protocol | None:
+def detect_protocol(environment: Mapping[str, str]) -> Protocol | None:
     """How the terminal with these environment variables takes pictures; None if it is not known to.
 
     tmux and screen pass no pictures on, whatever stands around them.
@@ -52,7 +52,7 @@ def protocol(environment: Mapping[str, str]) -> Protocol | None:
     return "sixel" if term.startswith(_SIXEL_TERMS) else None
 
 
-def show(picture: Rgb, stream: BinaryIO, environment: Mapping[str, str]) -> bool:
+def show_picture(picture: Rgb, stream: BinaryIO, environment: Mapping[str, str]) -> bool:
     """Show `picture`, uint8 (H, W, 3), in the terminal behind `stream`, no wider than its window.
 
     Returns
@@ -60,11 +60,11 @@ def show(picture: Rgb, stream: BinaryIO, environment: Mapping[str, str]) -> bool
     bool
         Whether it was shown: `stream` has to be a terminal that takes pictures.
     """
-    how = protocol(environment) if stream.isatty() else None
+    how = detect_protocol(environment) if stream.isatty() else None
     if how is None:
         return False
     small = _no_wider(picture, _window_width(stream))
-    stream.write((kitty if how == "kitty" else sixel)(small) + b"\n")
+    stream.write((encode_kitty if how == "kitty" else encode_sixel)(small) + b"\n")
     stream.flush()
     return True
 
@@ -87,16 +87,16 @@ def _no_wider(picture: Rgb, width: int) -> Rgb:
     return np.asarray(Image.fromarray(picture).resize(size, Image.Resampling.LANCZOS))
 
 
-def kitty(picture: Rgb) -> bytes:
+def encode_kitty(picture: Rgb) -> bytes:
     """`picture` in kitty's graphics protocol: a PNG file in pieces; the terminal is told not to answer."""
-    data = base64.standard_b64encode(encoded(picture, ".png"))
+    data = base64.standard_b64encode(encode_picture(picture, ".png"))
     pieces = [data[start : start + _PIECE] for start in range(0, len(data), _PIECE)]
     heads = [b"a=T,f=100,q=2,m=1"] + [b"m=1"] * (len(pieces) - 1)
     heads[-1] = heads[-1].replace(b"m=1", b"m=0")
     return b"".join(b"\x1b_G%s;%s\x1b\\" % pair for pair in zip(heads, pieces, strict=True))
 
 
-def sixel(picture: Rgb) -> bytes:
+def encode_sixel(picture: Rgb) -> bytes:
     """`picture` as sixels of at most 128 colours."""
     height, width = picture.shape[:2]
     reduced = Image.fromarray(picture).quantize(_COLOURS, dither=Image.Dither.NONE)

@@ -1,9 +1,12 @@
-"""Numbers, sizes, times and paths as people read them; records as CSV."""
+"""Counts, sizes, times, paths and names as people read them; JSON and CSV as programs do."""
 
 import csv
 import io
+import json
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 
 def format_count(number: int, noun: str) -> str:
@@ -32,10 +35,33 @@ def format_path(path: Path) -> Path:
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
+def escape(text: object) -> str:
+    """`text` with all that cannot be seen, line breaks and marks that turn text around too, as escapes."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in str(text))
+
+
+def format_json(content: Any) -> str:
+    """`content` as JSON; what is not a number is null, as JSON knows neither NaN nor infinity."""
+    return json.dumps(_without_nan(content), indent=1)
+
+
+def _without_nan(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _without_nan(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_without_nan(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
 def format_csv(records: Sequence[Mapping[str, object]]) -> str:
-    """A line for each record under one that names the columns, which are the first's; no last newline."""
+    """One line a record, of which there is at least one; the first names the columns."""
     buffer = io.StringIO()
     writer = csv.DictWriter(buffer, list(records[0]), lineterminator="\n")
     writer.writeheader()
     writer.writerows(records)
     return buffer.getvalue().removesuffix("\n")
+
+
+def format_name(name: str) -> str:
+    """``"glass blur"`` for ``glass_blur``."""
+    return name.replace("_", " ")

@@ -6,7 +6,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from robustgen.display.charts import COLOURS, chart
+from robustgen.display.charts import COLOURS, draw_chart
 from robustgen.evaluation.reporting import CATEGORIES, COMMON, Report
 from robustgen.evaluation.results import Scores
 
@@ -20,7 +20,7 @@ def plot(report: Report, path: Path) -> None:
         The file cannot be written.
     """
     draw = _draw_errors if report.kind == "c" else _draw_flips
-    chart(path, lambda figure: draw(figure, report))
+    draw_chart(path, lambda figure: draw(figure, report))
 
 
 def _categories(report: Report) -> Iterator[tuple[str, list[str]]]:

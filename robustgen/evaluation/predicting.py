@@ -307,7 +307,7 @@ def _carry_out(run: Run) -> tuple[int, int]:
     waiting = [arm for arm in arms if not run.has(arm)]
     images = len(run.dataset.keys(arms[0]))
     made = 0
-    with progress.bar(len(waiting) * images, noun(run.dataset.kind)) as bar:
+    with progress.open_bar(len(waiting) * images, noun(run.dataset.kind)) as bar:
         for arm in waiting:
             bar.set_description(arm.folder)
             made += run.predict(arm, bar)

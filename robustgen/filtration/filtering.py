@@ -247,7 +247,7 @@ class _Run:
         """Ask the models about all images that they were not asked about yet."""
         pending = [*filter(None, map(self._pending, self._batches()))]
         total = sum(map(len, pending))
-        with progress.bar(total, "images") as bar:
+        with progress.open_bar(total, "images") as bar:
             try:
                 for read in prefetch(self._read, pending):
                     self._ask(read)

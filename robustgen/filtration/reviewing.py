@@ -75,7 +75,7 @@ def write_pages(
     count = max(1, -(-len(items) // PER_PAGE))
     for number in range(1, count + 1):
         first = (number - 1) * PER_PAGE
-        page = html.render(
+        page = html.render_page(
             "review.html",
             title=title,
             digest=digest,
@@ -84,7 +84,7 @@ def write_pages(
             total=len(items),
             number=number,
             names=[page_name(each) for each in range(1, count + 1)],
-            thumbnail=lambda item: html.picture(thumbnail(load(item.key))),
+            thumbnail=lambda item: html.embed_picture(thumbnail(load(item.key))),
             words=words,
         )
         write_whole(output, page_name(number), page)

@@ -273,7 +273,7 @@ def _made(plan: Plan, ledger: Ledger, items: list[Item], scheduler: str | None) 
     """Make all `items`; return the number of outputs and of bytes written."""
     made = size = 0
     arms = {item.key: len(item.arms) for item in items}
-    with progress.bar(sum(arms.values()), "files") as bar:
+    with progress.open_bar(sum(arms.values()), "files") as bar:
         for receipt in _carried_out(plan, items, scheduler):
             ledger.record(receipt)
             made += len(receipt.files)
@@ -316,7 +316,7 @@ def _carried_out(plan: Plan, items: list[Item], scheduler: str | None) -> Iterat
                 yield from receipts
         except TerminatedWorkerError:
             deaths = 0 if finished else deaths + 1
-            progress.say("a worker died (killed, or out of memory); doing its work again")
+            progress.print_line("a worker died (killed, or out of memory); doing its work again")
             if deaths >= _MOST_DEATHS:
                 raise WriteError(
                     f"workers keep dying; memory may be short: try fewer --jobs (now {_jobs(plan)})"

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from robustgen import metrics
 from robustgen.benchmark import CLEAN, Arm
 from robustgen.datasets import Dataset, Tree
-from robustgen.display.sheets import fitted
+from robustgen.display.sheets import fit_picture
 from robustgen.errors import ImageError, SourceError
 from robustgen.imaging import decode, video
 from robustgen.imaging.geometry import centre_crop
@@ -25,7 +25,7 @@ from robustgen.output.files import SUMS
 from robustgen.output.manifest import read_sums
 
 # Of the published lengths 16, 21, 31 and 41 so many frames are equally far apart.
-FRAMES: Final = 6
+FRAMES_SHOWN: Final = 6
 _MOST_SAMPLED: Final = {"c": 16, "p": 6}
 # Large images are sampled less, because reading them is what takes long.
 _SAMPLED_PIXELS: Final = {"c": 4_000_000, "p": 10_000_000}
@@ -38,7 +38,7 @@ _WINDOW: Final = 512
 _TRIES: Final = 50
 
 
-class View(NamedTuple):
+class ArmView(NamedTuple):
     """What one arm makes of the sampled images.
 
     Attributes
@@ -78,10 +78,10 @@ class Sample:
     total: int
     keys: list[str]
     shown: list[str]
-    views: dict[Arm, View]
+    views: dict[Arm, ArmView]
 
 
-def look_at(dataset: Dataset, images: int) -> Sample:
+def sample_set(dataset: Dataset, images: int) -> Sample:
     """Look at some images of `dataset`, and make pictures of `images` of them.
 
     Raises
@@ -96,7 +96,7 @@ def look_at(dataset: Dataset, images: int) -> Sample:
     return Sample(len(look.keys), keys, [keys[place] for place in look.shown], views)
 
 
-def evenly(count: int, wanted: int) -> list[int]:
+def spread_evenly(count: int, wanted: int) -> list[int]:
     """At most `wanted` places of `count`, in the middles of as many equal parts."""
     parts = min(wanted, count)
     return [(2 * i + 1) * count // (2 * parts) for i in range(parts)]
@@ -104,7 +104,7 @@ def evenly(count: int, wanted: int) -> list[int]:
 
 def _frames(count: int) -> list[int]:
     """The frames to show of `count`, the first and the last among them."""
-    return [*dict.fromkeys(round(i * (count - 1) / (FRAMES - 1)) for i in range(FRAMES))]
+    return [*dict.fromkeys(round(i * (count - 1) / (FRAMES_SHOWN - 1)) for i in range(FRAMES_SHOWN))]
 
 
 class _Look:
@@ -113,8 +113,8 @@ class _Look:
     def __init__(self, dataset: Dataset, images: int) -> None:
         self.dataset, self.keys = dataset, _listed(dataset)
         wanted = max(images, self._affordable())
-        self.indices = [*dict.fromkeys(map(self._whole, evenly(len(self.keys), wanted)))]
-        self.shown = evenly(len(self.indices), images)
+        self.indices = [*dict.fromkeys(map(self._whole, spread_evenly(len(self.keys), wanted)))]
+        self.shown = spread_evenly(len(self.indices), images)
         self._originals = self._read_originals()
 
     # --- which
@@ -154,7 +154,7 @@ class _Look:
 
     # --- looking
 
-    def at(self, arm: Arm) -> View:
+    def at(self, arm: Arm) -> ArmView:
         """The pictures and similarities of one arm; one image is in memory at a time."""
         strips: list[list[Rgb | None]] = []
         similarities: list[list[float]] = []
@@ -168,19 +168,19 @@ class _Look:
                 frames = _frames(len(pixels)) if self.dataset.kind == "p" else [0]
             if place in self.shown:
                 strips.append(self._pictures(pixels))
-        return View(strips, frames, similarities, shapes)
+        return ArmView(strips, frames, similarities, shapes)
 
     def _pictures(self, pixels: Rgb | None) -> list[Rgb | None]:
         if self.dataset.kind == "c":
-            return [None if pixels is None else fitted(pixels, self._side)]
+            return [None if pixels is None else fit_picture(pixels, self._side)]
         if pixels is None:
-            return [None] * FRAMES
-        return [fitted(pixels[number], self._side) for number in _frames(len(pixels))]
+            return [None] * FRAMES_SHOWN
+        return [fit_picture(pixels[number], self._side) for number in _frames(len(pixels))]
 
     @cached_property
     def _side(self) -> int:
         """Of the pictures, so that the page does not get too large."""
-        across = 1 if self.dataset.kind == "c" else FRAMES
+        across = 1 if self.dataset.kind == "c" else FRAMES_SHOWN
         pictures = max(1, len(self.dataset.arms) * across * len(self.shown))
         return min(max(int((_PAGE_PIXELS / pictures) ** 0.5), _SIDES[0]), _SIDES[1])
 

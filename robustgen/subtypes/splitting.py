@@ -269,7 +269,7 @@ class _Run:
         temporary = temporary_folder(self.output) / f"{split}.txt"
         digest = hashlib.sha256()
         with temporary.open("wb") as file:
-            for number, wnid in progress.shown(wanted, len(wanted), f"{split} folders"):
+            for number, wnid in progress.track(wanted, len(wanted), f"{split} folders"):
                 data = _lines(f"{wnid}/{name} {number}" for name in self._found(split, number, wnid))
                 digest.update(data)
                 file.write(data)

@@ -1,21 +1,21 @@
-"""A `Calibration` or `Proposal` as text, JSON, CSV, a chart, and the YAML that make-c takes."""
+"""A `Calibration` or `Proposal` as text, JSON and CSV, and the YAML that make-c takes."""
 
-import json
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 from robustgen.calibrate.matching import TOLERANCE, Match, Proposal
 from robustgen.calibrate.strengths import Calibration, Strength
-from robustgen.display import html
-from robustgen.display.charts import COLOURS, chart
-from robustgen.display.text import format_count, format_csv
-from robustgen.registry import CATEGORIES
+from robustgen.display.text import escape, format_count, format_csv, format_json
 
 _RULE = "the 2018 draft's rule: about 0.9 at severity 1, for most corruptions about 0.5 at severity 5"
 
 
-def as_text(calibration: Calibration) -> str:
+def format_calibration(calibration: Calibration, layout: str) -> str:
+    """`calibration` as the ``table``, ``json`` or ``csv`` that `layout` names."""
+    return {"table": _as_text, "json": _as_json, "csv": _as_csv}[layout](calibration)
+
+
+def _as_text(calibration: Calibration) -> str:
     """A line for each corruption, a column for each severity."""
     by_name: dict[str, list[Strength]] = {}
     for each in calibration.strengths:
@@ -23,13 +23,13 @@ def as_text(calibration: Calibration) -> str:
     levels = sorted({each.arm.level for each in calibration.strengths})
     width = max(map(len, by_name))
     images = format_count(calibration.images, "image")
-    lines = [f"MS-SSIM, mean over {images} ({html.plain(calibration.about)})", ""]
+    lines = [f"MS-SSIM, mean over {images} ({escape(calibration.about)})", ""]
     lines.append(" " * width + "".join(f"{level:8d}" for level in levels))
     lines += [f"{name:{width}s}" + "".join(f"{s.mean:8.3f}" for s in row) for name, row in by_name.items()]
     return "\n".join([*lines, "", f"({_RULE})"])
 
 
-def as_json(calibration: Calibration) -> str:
+def _as_json(calibration: Calibration) -> str:
     """All there is."""
     content = {
         "about": calibration.about,
@@ -37,7 +37,7 @@ def as_json(calibration: Calibration) -> str:
         "failures": calibration.failures,
         "strengths": [_strength(each) for each in calibration.strengths],
     }
-    return json.dumps(content, indent=1)
+    return format_json(content)
 
 
 def _strength(strength: Strength) -> dict[str, Any]:
@@ -45,44 +45,21 @@ def _strength(strength: Strength) -> dict[str, Any]:
     return {"corruption": arm.name, "severity": arm.level, "ms_ssim": strength.mean, "std": strength.std}
 
 
-def as_csv(calibration: Calibration) -> str:
+def _as_csv(calibration: Calibration) -> str:
     """A line for each corruption and severity."""
     return format_csv([_strength(each) for each in calibration.strengths])
-
-
-def plot(calibration: Calibration, path: Path) -> None:
-    """Draw MS-SSIM against severity, a panel for each category, into a PNG, SVG or PDF file.
-
-    Raises
-    ------
-    OutputError
-        The file cannot be written.
-    """
-    chart(path, lambda figure: _draw_strengths(figure, calibration))
-
-
-def _draw_strengths(figure: Any, calibration: Calibration) -> None:
-    panels = figure.subplots(1, len(CATEGORIES), sharey=True)
-    for axes, category in zip(panels, CATEGORIES, strict=True):
-        members = [each for each in calibration.strengths if each.category == category]
-        for i, name in enumerate(dict.fromkeys(each.arm.name for each in members)):
-            points = [(each.arm.level, each.mean) for each in members if each.arm.name == name]
-            look = {"color": COLOURS[i % len(COLOURS)], "marker": "o", "markersize": 4}
-            axes.plot(*zip(*points, strict=True), label=name.replace("_", " "), **look)
-        # What the 2018 draft wants at severity 1, and for most at severity 5.
-        for level, wanted in ((1, 0.9), (5, 0.5)):
-            axes.plot(level, wanted, "x", color="grey", markersize=9)
-        axes.set(title=category.capitalize(), xlabel="Severity", ylim=(0, 1.02), xticks=range(1, 6))
-        axes.grid(alpha=0.3)
-        if axes.get_legend_handles_labels()[1]:
-            axes.legend(frameon=False, fontsize=8, loc="lower left")
-    panels[0].set_ylabel("MS-SSIM to the clean image")
 
 
 # --- a proposal ----------------------------------------------------------------------------------
 
 
-def proposal_as_text(proposal: Proposal) -> str:
+def format_proposal(proposal: Proposal, layout: str) -> str:
+    """`proposal` as the ``table``, ``json`` or ``csv`` that `layout` names."""
+    layouts = {"table": _proposal_as_text, "json": _proposal_as_json, "csv": _proposal_as_csv}
+    return layouts[layout](proposal)
+
+
+def _proposal_as_text(proposal: Proposal) -> str:
     """A line for each corruption and severity."""
     return "\n".join([*_about(proposal), "", *_matches(proposal.matches)])
 
@@ -93,7 +70,7 @@ def _about(proposal: Proposal) -> list[str]:
     return [
         f"Constants for images of {proposal.size} x {proposal.size} pixels.",
         f"MS-SSIM ({proposal.scales} scales), mean over {format_count(proposal.images, 'image')} of "
-        f"{html.plain(proposal.dataset)}, seed {proposal.seed}:",
+        f"{escape(proposal.dataset)}, seed {proposal.seed}:",
         "target at 224 pixels with the published constants, and what these reach at the new size.",
         f"{counted}, to within {TOLERANCE} or, where images are corrupted at random, one standard error.",
         *([f"Not reached: {', '.join(missed)}."] * bool(missed)),
@@ -122,22 +99,22 @@ def _match(match: Match) -> dict[str, Any]:
     }
 
 
-def proposal_as_json(proposal: Proposal) -> str:
+def _proposal_as_json(proposal: Proposal) -> str:
     """All there is."""
     content = {
         name: getattr(proposal, name)
         for name in ("dataset", "size", "scales", "images", "enlarged", "seed", "failures")
     }
     matches = [_match(each) | {"parameters": each.constants} for each in proposal.matches]
-    return json.dumps(content | {"matches": matches}, indent=1)
+    return format_json(content | {"matches": matches})
 
 
-def proposal_as_csv(proposal: Proposal) -> str:
+def _proposal_as_csv(proposal: Proposal) -> str:
     """A line for each corruption and severity."""
     return format_csv([_match(each) for each in proposal.matches])
 
 
-def proposal_as_yaml(proposal: Proposal) -> bytes:
+def write_config(proposal: Proposal) -> bytes:
     """A config for make-c: the constants under `parameters`, and how they came about as comments."""
     lines = [*_about(proposal), "", *_matches(proposal.matches), ""]
     lines += ["robustgen make-c --config THIS --source FOLDER takes the images as they are (edition folder)."]

@@ -1,0 +1,240 @@
+"""What is found out when two sets are compared: of an arm, of an operation, of the whole."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import numpy as np
+
+from robustgen.benchmark import CLEAN, Arm, Kind
+from robustgen.compare.equivalence import Effect, find_quantiles
+from robustgen.compare.pairing import Name, Pair, Problem, Side
+from robustgen.datasets import noun
+from robustgen.display.text import format_count
+
+SIDES: Final[tuple[Name, ...]] = ("A", "B", "clean")
+Verdict = Literal["identical", "statistically the same", "differs", "not compared"]
+_COUNTED: Final[Mapping[Verdict, str]] = {"differs": "different"}
+_FROM_BEST: Final[tuple[Verdict, ...]] = ("identical", "statistically the same", "not compared", "differs")
+Quantiles = tuple[float, ...]
+Missing = Mapping[Name, tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class ArmResult:
+    """What came of one corruption at one severity, or one perturbation.
+
+    Attributes
+    ----------
+    arm : Arm
+    pairs : tuple of Pair
+        The images that were measured in both sets.
+    effects : tuple of Effect
+        A metric each; none where the pixels are the same or the pairs too few.
+    problems : tuple of Problem
+        Images that cannot be used.
+    missing : mapping of {"A", "B"} to tuple of str
+        Images that a set lacks here, though it or the other has them elsewhere.
+    """
+
+    arm: Arm
+    pairs: tuple[Pair, ...]
+    effects: tuple[Effect, ...]
+    problems: tuple[Problem, ...]
+    missing: Missing
+
+    @property
+    def equal(self) -> int:
+        """How many pairs are equal to the pixel."""
+        return sum(pair.equal for pair in self.pairs)
+
+    @property
+    def verdict(self) -> Verdict:
+        """By the tests, or by the pixels where all are the same."""
+        if self.pairs and self.equal == len(self.pairs):
+            return "identical"
+        if not self.effects:
+            return "not compared"
+        return "differs" if any(each.significant for each in self.effects) else "statistically the same"
+
+    @property
+    def offset(self) -> float:
+        """Mean difference of the pixels, B - A, in grey levels; NaN without pairs."""
+        return _mean(pair.offset for pair in self.pairs)
+
+    @property
+    def spread(self) -> float:
+        """Standard deviation of the differences of the pixels within an image; mean over the images."""
+        return _mean(pair.spread for pair in self.pairs)
+
+    def quantiles(self, metric: int, side: int) -> Quantiles | None:
+        """Of a metric, by its place in `METRICS`, in A (0) or B (1); None where it was not measured."""
+        return find_quantiles(np.array([pair.values[side, metric] for pair in self.pairs]))
+
+
+@dataclass(frozen=True)
+class OperationResult:
+    """What came of a corruption or perturbation at all of its levels.
+
+    Attributes
+    ----------
+    name : str
+    arms : tuple of ArmResult
+    pooled : tuple of Effect
+        Of each image's means over the levels, which tell smaller differences than one level alone.
+    """
+
+    name: str
+    arms: tuple[ArmResult, ...]
+    pooled: tuple[Effect, ...]
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst among its levels and their means."""
+        if any(each.significant for each in self.pooled):
+            return "differs"
+        return max((each.verdict for each in self.arms), key=_FROM_BEST.index)
+
+    @property
+    def reason(self) -> str:
+        """What differs most surely, by how much and where; empty where nothing does."""
+        levels = [(arm.effects, f" at level {arm.arm.level}" * (len(self.arms) > 1)) for arm in self.arms]
+        found = [
+            (each.p, -each.sureness, f"{each.told()}{place}")
+            for effects, place in [(self.pooled, " in the mean"), *levels]
+            for each in effects
+            if each.significant
+        ]
+        return min(found)[2] if found else ""
+
+    def overall(self, metric: str) -> Effect | None:
+        """The effect on one metric over all levels; None where all is equal or there is too little."""
+        effects = self.pooled or (self.arms[0].effects if len(self.arms) == 1 else ())
+        return next((each for each in effects if each.metric.key == metric), None)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two sets, and how they differ.
+
+    Attributes
+    ----------
+    a, b : Side
+    kind : {"c", "p"}
+    operations : tuple of OperationResult
+        Those that are in both sets; the clean images first.
+    only : mapping of {"A", "B"} to tuple of str
+        Folders of the arms that only one of the sets has.
+    notes : tuple of str
+        What the reader has to know.
+    scope : Scope
+        What was asked for.
+    """
+
+    a: Side
+    b: Side
+    kind: Kind
+    operations: tuple[OperationResult, ...]
+    only: Missing
+    notes: tuple[str, ...]
+    scope: "Scope"
+
+    @property
+    def arms(self) -> list[ArmResult]:
+        """All arms of all operations."""
+        return [arm for operation in self.operations for arm in operation.arms]
+
+    @property
+    def problems(self) -> list[Problem]:
+        """All images that cannot be used."""
+        return [each for arm in self.arms for each in arm.problems]
+
+    def missing(self, side: Name) -> int:
+        """How many images a set lacks, in all arms together."""
+        return sum(len(arm.missing.get(side, ())) for arm in self.arms)
+
+    @property
+    def whole(self) -> bool:
+        """Whether both sets have the same arms and images."""
+        return not (any(self.only.values()) or self.missing("A") or self.missing("B"))
+
+    @property
+    def equivalent(self) -> bool:
+        """Whether nothing differs and, unless the scope is partial, nothing is missing."""
+        settled = all(each.verdict in _FROM_BEST[:2] for each in self.operations)
+        return settled and not self.problems and (self.whole or self.scope.partial)
+
+    @property
+    def sentence(self) -> str:
+        """The answer."""
+        named = {v: [o.name for o in self.operations if o.verdict == v] for v in _FROM_BEST}
+        counts = [f"{len(names)} {_COUNTED.get(each, each)}" for each, names in named.items() if names]
+        answer = (
+            "is equivalent to A, as far as this sample shows" if self.equivalent else "is not equivalent to A"
+        )
+        parts = [f"{_COUNTED.get(v, v)}: {', '.join(named[v])}" for v in _FROM_BEST[:1:-1] if named[v]]
+        return "; ".join([f"B {answer} ({', '.join(counts)})", *parts, *self._lacking()]) + "."
+
+    def _lacking(self) -> list[str]:
+        what = noun(self.kind).removesuffix("s")
+        parts = [
+            f"only in {side}: {shorten_folders(folders)}" for side, folders in self.only.items() if folders
+        ]
+        for side in SIDES:
+            missing = self.missing(side)
+            unusable = sum(each.side == side for each in self.problems)
+            parts += [f"{format_count(missing, what)} missing from {side}"] * bool(missing)
+            parts += [f"{format_count(unusable, what)} unusable in {side}"] * bool(unusable)
+        return parts
+
+
+def shorten_folders(folders: Iterable[str]) -> str:
+    """Folders of arms, severities that follow each other put together: ``fog/1-3, fog/5, tilt``."""
+    runs: list[tuple[str, str, str]] = []
+    for folder in folders:
+        name, _, level = folder.partition("/")
+        before, first, last = runs[-1] if runs else ("", "", "")
+        if level and name == before and int(level) == int(last) + 1:
+            runs[-1] = name, first, level
+        else:
+            runs.append((name, level, level))
+    return ", ".join(
+        f"{name}/{first}-{last}" if first != last else f"{name}/{first}".rstrip("/")
+        for name, first, last in runs
+    )
+
+
+def _mean(values: Iterable[float]) -> float:
+    known = list(values)
+    return float(np.mean(known)) if known else float("nan")
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What is to be compared.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Corruptions or perturbations; empty for all.
+    levels : tuple of int
+        Severities; empty for all.
+    sample : int or None
+        Images of each arm; None for all.
+    seed : int
+        Decides which images.
+    partial : bool
+        Whether what only one of the sets has does not count.
+    """
+
+    names: tuple[str, ...] = ()
+    levels: tuple[int, ...] = ()
+    sample: int | None = 200
+    seed: int = 0
+    partial: bool = False
+
+    def has(self, arm: Arm) -> bool:
+        """Whether `arm` was asked for; the clean images always are."""
+        if arm.name == CLEAN:
+            return True
+        return (not self.names or arm.name in self.names) and (not self.levels or arm.level in self.levels)

@@ -1,0 +1,82 @@
+"""Perturbations in motion: the frames of an animation, and its file."""
+
+import math
+from io import BytesIO
+
+import numpy as np
+from PIL import Image
+
+from robustgen.display import sheets
+from robustgen.display.sheets import CELL, fit_picture
+from robustgen.display.text import format_name
+from robustgen.errors import ArgumentError
+from robustgen.imaging import video
+from robustgen.imaging.pixels import Rgb
+from robustgen.preview.subject import Subject
+
+FRAMES_PER_SECOND = 8
+
+
+# A lone sequence is animated at its own size, if that is reasonable.
+_SMALLEST_ALONE = 224
+_LARGEST_ALONE = 512
+
+
+def draw_animation(subject: Subject, cell: int | None = None) -> Rgb:
+    """The frames, uint8 (T, H, W, 3), of the perturbations: of one alone, of several side by side with names.
+
+    Where sequences differ in length, the shorter ones wait at their end.
+    """
+    if len(subject.arms) == 1:
+        alone = subject.make(subject.arms[0])
+        return np.stack(_small(alone, cell or _own_size(alone)))
+    size = cell or CELL
+    sequences = [_small(subject.make(arm), size) for arm in subject.arms]
+    names = [format_name(arm.folder) for arm in subject.arms]
+    moments = zip(*_equally_long(sequences), strict=True)
+    grids = [zip(names, pictures, strict=True) for pictures in moments]
+    return np.stack([sheets.draw_grid(pictures, cell=size, note=subject.note) for pictures in grids])
+
+
+def _small(sequence: Rgb, cell: int) -> list[Rgb]:
+    return [fit_picture(frame, cell) for frame in sequence]
+
+
+def _own_size(sequence: Rgb) -> int:
+    _, height, width, _ = sequence.shape
+    return min(max(round(math.sqrt(height * width)), _SMALLEST_ALONE), _LARGEST_ALONE)
+
+
+def _equally_long(sequences: list[list[Rgb]]) -> list[list[Rgb]]:
+    longest = max(map(len, sequences))
+    return [sequence + sequence[-1:] * (longest - len(sequence)) for sequence in sequences]
+
+
+def encode_animation(frames: Rgb, suffix: str, quality: int = 85) -> bytes:
+    """The file of `frames`, uint8 (T, H, W, 3): endless GIF or WebP, or MP4 that browsers play.
+
+    Raises
+    ------
+    ArgumentError, ImageError
+        The frames are too large for the format.
+    """
+    if suffix == ".mp4":
+        encoding = video.Encoding(preset="medium", fps=FRAMES_PER_SECOND).playable()
+        return video.encode(_even_sided(frames), encoding)
+    first, *others = map(Image.fromarray, frames)
+    buffer, format = BytesIO(), suffix[1:].upper()
+    options = {"quality": quality} if format == "WEBP" else {}
+    pause = 1000 // FRAMES_PER_SECOND
+    try:
+        first.save(buffer, format, save_all=True, append_images=others, duration=pause, loop=0, **options)
+    except (OSError, ValueError, RuntimeError) as error:
+        raise ArgumentError(
+            f"{first.width} x {first.height} pixels do not go into {suffix}: {error}"
+        ) from error
+    return buffer.getvalue()
+
+
+def _even_sided(frames: Rgb) -> Rgb:
+    """`frames` with their last row and column again where their number is odd, as yuv420p asks for."""
+    _, height, width, _ = frames.shape
+    return np.pad(frames, ((0, 0), (0, height % 2), (0, width % 2), (0, 0)), mode="edge")

@@ -1,0 +1,158 @@
+"""Facts about a finished set: what it is, how much of the benchmark it holds, its constants, its failures."""
+
+import json
+from collections.abc import Iterator, Mapping
+from itertools import groupby, islice
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from robustgen import metrics
+from robustgen.benchmark import BENCHMARKS, CLEAN, Arm, Kind
+from robustgen.datasets import EQUALISED, Dataset
+from robustgen.errors import SourceError
+from robustgen.report.sampling import Sample
+
+_FAILURES_SHOWN: Final = 50
+
+
+class ConstantsTable(NamedTuple):
+    """Constants of one scale: a row per corruption or perturbation, a cell per level."""
+
+    scale: str
+    rows: list[tuple[str, str, list[str]]]
+
+
+def get_part(content: Mapping[str, Any], *keys: str) -> Mapping[str, Any]:
+    """The mapping that lies under `keys`; an empty one where there is something else."""
+    for key in keys:
+        inner = content.get(key)
+        content = inner if isinstance(inner, dict) else {}
+    return content
+
+
+def list_facts(dataset: Dataset, sample: Sample) -> Iterator[tuple[str, str]]:
+    """Label and value of each fact, to be read from top to bottom."""
+    about, settings = dataset.about, get_part(dataset.about, "settings")
+    yield "Size", _sizes(sample)
+    if not about:
+        yield "Images" if dataset.kind == "c" else "Sequences", f"{sample.total:,}"
+        return
+    if clahe := get_part(about, EQUALISED):
+        yield (
+            "Preprocessing",
+            f"CLAHE, clip limit {clahe.get('clip_limit')}, {clahe.get('tiles')} tiles a side",
+        )
+    if "scale" in settings:
+        yield "Edition", f"{about.get('edition')}, constants of {_scale(settings['scale'])}"
+    yield "Images", _images(about)
+    yield "Source", str(get_part(about, "source").get("location", "not recorded"))
+    yield "Files", _files(get_part(about, "counts"))
+    yield "Format", _format(get_part(settings, "output"))
+    if "seed" in settings:
+        yield "Seed", str(settings["seed"])
+    if own := sorted(get_part(about, "config", "parameters")):
+        yield "Own constants", ", ".join(own)
+    yield "Made by", f"robustgen {get_part(settings, 'versions').get('robustgen', '')}"
+
+
+def _sizes(sample: Sample) -> str:
+    """Width x height in pixels of the images looked at, frames counted where there are several."""
+    shapes = sorted({shape for view in sample.views.values() for shape in view.shapes})
+    named = dict.fromkeys(f"{width} x {height}" for *_, height, width, _ in shapes)
+    return " or ".join([*named][:2]) + ", and others" * (len(named) > 2) if named else "not readable"
+
+
+def _scale(scale: object) -> str:
+    return "the scale nearest to each image" if scale == "nearest" else f"scale {scale}"
+
+
+def _images(about: Mapping[str, Any]) -> str:
+    count, available = _number(about.get("images")), _number(get_part(about, "source").get("images"))
+    return count if count == available else f"{count} of {available} in the source"
+
+
+def _number(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int) else "not recorded"
+
+
+def _files(counts: Mapping[str, Any]) -> str:
+    size = counts.get("bytes")
+    return _number(counts.get("files")) + (f", {size / 1e6:,.1f} MB" if isinstance(size, int) else "")
+
+
+def _format(output: Mapping[str, Any]) -> str:
+    kind, encoding = str(output.get("format", "not recorded")), get_part(output, "video")
+    if kind == "mp4":
+        return f"MP4, H.264 {encoding.get('pixel_format')}, preset {encoding.get('preset')}"
+    if kind == "jpeg":
+        return f"JPEG, quality {output.get('quality')}"
+    return {"npy": "NumPy arrays", "png": "PNG frames"}.get(kind, kind)
+
+
+def describe_coverage(dataset: Dataset) -> Iterator[str]:
+    """How much of the benchmark is there."""
+    there = {arm.folder for arm in dataset.arms}
+    for group, names in _GROUPS[dataset.kind].items():
+        wanted = {name: _wanted(name, dataset.kind) for name in names}
+        whole = [name for name, folders in wanted.items() if folders <= there]
+        parts = [name for name, folders in wanted.items() if folders & there and name not in whole]
+        yield f"{len(whole)} of {len(names)} {group}" + "; in part " * bool(parts) + ", ".join(parts)
+
+
+_GROUPS: Final[Mapping[Kind, Mapping[str, tuple[str, ...]]]] = {
+    "c": {
+        "common corruptions at all five severities": metrics.COMMON_CORRUPTIONS,
+        "extra corruptions": metrics.EXTRA_CORRUPTIONS,
+    },
+    "p": {
+        "common perturbations": metrics.COMMON_PERTURBATIONS,
+        "extra perturbations": metrics.EXTRA_PERTURBATIONS,
+    },
+}
+
+
+def _wanted(name: str, kind: Kind) -> set[str]:
+    levels = range(1, metrics.SEVERITIES + 1)
+    return {f"{name}/{level}" for level in levels} if kind == "c" else {name}
+
+
+def read_failures(path: Path) -> tuple[list[dict[str, str]], int]:
+    """The first entries of an `errors.jsonl`, and how many there are; none where there is no such file."""
+    if not path.exists():
+        return [], 0
+    try:
+        with path.open(encoding="utf-8", errors="surrogateescape") as lines:
+            first = [_failure(json.loads(line)) for line in islice(lines, _FAILURES_SHOWN)]
+            return first, len(first) + sum(1 for _ in lines)
+    except (OSError, ValueError, AttributeError) as error:
+        raise SourceError(f"{path}: cannot be read ({error})") from error
+
+
+def _failure(entry: dict[str, Any]) -> dict[str, str]:
+    failure = {key: str(entry.get(key, "")) for key in ("key", "arm", "reason")}
+    # Many reasons begin with the name, which stands beside them.
+    return failure | {"reason": failure["reason"].removeprefix(f"{failure['key']!r}: ")}
+
+
+def tabulate_constants(parameters: Mapping[str, Any], dataset: Dataset) -> Iterator[ConstantsTable]:
+    """One table; or one for each scale, where each image has that nearest to it."""
+    arms = [arm for arm in dataset.arms if arm.folder in parameters and arm.name != CLEAN]
+    first: Any = next((parameters[arm.folder] for arm in arms), {})
+    scales = [*first] if isinstance(first, dict) and all(map(str.isdecimal, first)) else [""]
+    for scale in scales if arms else []:
+        values = {arm: get_part(parameters, arm.folder, *filter(None, [scale])) for arm in arms}
+        yield ConstantsTable(scale, [_constants_of(same, values) for same in group_arms(arms, "c")])
+
+
+def _constants_of(arms: list[Arm], values: Mapping[Arm, Mapping[str, Any]]) -> tuple[str, str, list[str]]:
+    names = ", ".join(values[arms[0]])
+    return arms[0].name, names, [", ".join(map(_short, values[arm].values())) for arm in arms]
+
+
+def _short(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def group_arms(arms: list[Arm], kind: Kind) -> list[list[Arm]]:
+    """The severities of each corruption, or each perturbation by itself."""
+    return [list(same) for _, same in groupby(arms, lambda arm: BENCHMARKS[kind].array_name(arm))]

@@ -1,0 +1,115 @@
+"""Pictures and curves of a finished set: of each category rows of pictures, and how alike they are."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from statistics import fmean
+from typing import NamedTuple
+
+from robustgen.benchmark import BENCHMARKS, CLEAN, Arm, Kind
+from robustgen.datasets import Dataset
+from robustgen.imaging.pixels import Rgb
+from robustgen.registry import CATEGORIES
+from robustgen.report.facts import group_arms
+from robustgen.report.sampling import FRAMES_SHOWN, ArmView, Sample
+
+
+class Picture(NamedTuple):
+    """One picture of a row; `image` is None where it cannot be read."""
+
+    caption: str
+    image: Rgb | None
+
+
+@dataclass(frozen=True)
+class PictureRow:
+    """What one corruption or perturbation makes: for each image shown its severities, or some frames."""
+
+    name: str
+    strips: list[list[Picture]]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Similarity against severity or frame number.
+
+    Attributes
+    ----------
+    name : str
+    x : list of int
+    mean, low, high : list of float
+        Of the sampled images: mean, smallest and largest at each `x`.
+    """
+
+    name: str
+    x: list[int]
+    mean: list[float]
+    low: list[float]
+    high: list[float]
+
+
+@dataclass(frozen=True)
+class Category:
+    """The rows and curves of noise, blur, weather, digital or what is none of these."""
+
+    name: str
+    rows: list[PictureRow]
+    curves: list[Curve]
+
+    @property
+    def heads(self) -> list[str]:
+        """Captions of the longest row."""
+        return max(([picture.caption for picture in row.strips[0]] for row in self.rows), key=len)
+
+
+def draw_categories(dataset: Dataset, sample: Sample) -> Iterator[Category]:
+    """Noise, blur, weather and digital, and what is none of these, as far as they are there."""
+    kind = dataset.kind
+    rows = group_arms([arm for arm in dataset.arms if arm.name != CLEAN], kind)
+    for category in (*CATEGORIES, "other"):
+        own = [arms for arms in rows if _category(arms[0], kind) == category]
+        curves = [curve for arms in own if (curve := _curve(arms, sample, kind))]
+        if own:
+            yield Category(category, [_row(arms, sample, kind) for arms in own], curves)
+
+
+def _category(arm: Arm, kind: Kind) -> str:
+    known = BENCHMARKS[kind].operations
+    return known[arm.name].category if arm.name in known else "other"
+
+
+def _row(arms: list[Arm], sample: Sample, kind: Kind) -> PictureRow:
+    if kind == "p":
+        view = sample.views[arms[0]]
+        # There are no numbers where no sequence of this kind can be read.
+        captions = [str(number) for number in view.frames] or [""] * FRAMES_SHOWN
+        return PictureRow(arms[0].folder, [_captioned(captions, strip) for strip in view.strips])
+    captions = [str(arm.level) for arm in arms]
+    by_image = zip(*(sample.views[arm].strips for arm in arms), strict=True)
+    return PictureRow(
+        arms[0].name, [_captioned(captions, [image for (image,) in strips]) for strips in by_image]
+    )
+
+
+def _captioned(captions: list[str], images: list[Rgb | None]) -> list[Picture]:
+    return [Picture(caption, image) for caption, image in zip(captions, images, strict=False)]
+
+
+def list_faces(sample: Sample) -> list[Picture]:
+    """What the first arm has of each image shown; that is the clean one, where there is one."""
+    first: ArmView = next(iter(sample.views.values()))
+    return [Picture(key, strip[0]) for key, strip in zip(sample.shown, first.strips, strict=True)]
+
+
+def _curve(arms: list[Arm], sample: Sample, kind: Kind) -> Curve | None:
+    """The curve of one row; None where there was nothing to compare with."""
+    views = [sample.views[arm] for arm in arms]
+    if kind == "c":
+        points = [[value for (value,) in view.similarities] for view in views]
+        x = [arm.level for arm in arms]
+    else:
+        points = [list(values) for values in zip(*views[0].similarities, strict=False)]
+        x = list(range(1, len(points) + 1))
+    if not points or not all(points):
+        return None
+    low, high = [min(values) for values in points], [max(values) for values in points]
+    return Curve(BENCHMARKS[kind].array_name(arms[0]), x, [*map(fmean, points)], low, high)
