@@ -6,13 +6,13 @@ import numpy as np
 
 from robustgen.augmentation import augmix as mixing
 from robustgen.corruptions import CORRUPTIONS
-from robustgen.editions import EDITIONS, check_size, edition_called, prepare
+from robustgen.editions import EDITIONS, check_size, get_edition, prepare
 from robustgen.errors import ArgumentError, ArgumentTypeError
 from robustgen.imaging.decode import as_rgb
 from robustgen.imaging.pixels import Rgb
 from robustgen.imaging.rng import Rng
 from robustgen.perturbations import PERTURBATIONS
-from robustgen.registry import look_up
+from robustgen.registry import get_known
 
 __all__ = ["CORRUPTIONS", "EDITIONS", "PERTURBATIONS", "augmix", "corrupt", "perturb", "prepare"]
 
@@ -66,9 +66,9 @@ def corrupt(
     ArgumentError, ArgumentTypeError
         A ValueError or TypeError that says what is wrong, and the nearest name.
     """
-    operation = look_up("corruption", corruption, CORRUPTIONS)
+    operation = get_known("corruption", corruption, CORRUPTIONS)
     pixels = check_size(as_rgb(image))
-    parameters = operation.parameters(severity, edition_called(edition).scale_for(pixels, scale))
+    parameters = operation.parameters(severity, get_edition(edition).scale_for(pixels, scale))
     corrupted: Rgb = operation.apply(pixels, parameters, as_rng(rng))
     return corrupted.copy() if np.shares_memory(corrupted, pixels) else corrupted
 
@@ -110,8 +110,8 @@ def perturb(
     ImageError
         The image is too small or too elongated for the edition.
     """
-    operation = look_up("perturbation", perturbation, PERTURBATIONS)
-    row, pixels = edition_called(edition), check_size(as_rgb(source))
+    operation = get_known("perturbation", perturbation, PERTURBATIONS)
+    row, pixels = get_edition(edition), check_size(as_rgb(source))
     used_scale = row.scale_for(pixels, scale)
     parameters, stage = operation.parameters(difficulty, used_scale), operation.stage[used_scale]
     frames: Rgb = operation.apply(row.at_stage(pixels, stage), parameters, as_rng(rng))

@@ -13,11 +13,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from robustgen.errors import ArgumentError, ArgumentTypeError, ImageError, UnknownNameError
+from robustgen.errors import ArgumentError, ArgumentTypeError, ImageError
 from robustgen.imaging.decode import as_rgb
 from robustgen.imaging.geometry import SMALLEST_SIDE, centre_crop, resize, resize_shorter
 from robustgen.imaging.pixels import Rgb
-from robustgen.registry import SCALES, Stage
+from robustgen.registry import SCALES, Stage, get_known
 
 Sink = Literal["jpeg", "npy"]
 Step = Callable[[Rgb], Rgb]
@@ -152,18 +152,15 @@ _ROWS = (
 EDITIONS: Mapping[str, Edition] = MappingProxyType({edition.name: edition for edition in _ROWS})
 
 
-def edition_called(name: str) -> Edition:
+def get_edition(name: str) -> Edition:
     """The edition called `name`.
 
     Raises
     ------
     ArgumentTypeError, UnknownNameError
     """
-    if not isinstance(name, str):
-        raise ArgumentTypeError(f"edition must be a string, not {type(name).__name__}")
-    if name not in EDITIONS:
-        raise UnknownNameError("edition", name, EDITIONS)
-    return EDITIONS[name]
+    edition: Edition = get_known("edition", name, EDITIONS)
+    return edition
 
 
 def prepare(image: Any, edition: str = "imagenet") -> Rgb:
@@ -186,7 +183,7 @@ def prepare(image: Any, edition: str = "imagenet") -> Rgb:
         The image is too small or too elongated for the edition.
     """
     pixels = as_rgb(image)
-    prepared = edition_called(edition).prepared(pixels)
+    prepared = get_edition(edition).prepared(pixels)
     # The caller may write to what it gets, and must not thereby change what it gave.
     return prepared.copy() if np.shares_memory(prepared, pixels) else prepared
 

@@ -209,7 +209,7 @@ def _in_benchmark_order(registered: dict[str, Any]) -> Mapping[str, Any]:
     return MappingProxyType({operation.name: operation for operation in order})
 
 
-def look_up(kind: str, name: str, known: Mapping[str, Any]) -> Any:
+def get_known(kind: str, name: str, known: Mapping[str, Any]) -> Any:
     """The entry of `known` called `name`.
 
     Raises

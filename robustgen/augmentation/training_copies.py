@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field
 from robustgen.augmentation import TITLE
 from robustgen.augmentation.augmix import ALPHAS, LOWEST_LEVEL, MOST, TOP_LEVEL, AugMix, augmix
 from robustgen.benchmark import Arm
-from robustgen.editions import edition_called
+from robustgen.editions import get_edition
 from robustgen.errors import ArgumentError, ConfigError, SourceError
 from robustgen.generation import config
 from robustgen.generation.config import Whole
@@ -101,7 +101,7 @@ class AugMixRecipe(Recipe[Rgb]):
 
     def prepare(self, loaded: Rgb) -> Rgb:
         """The image as the edition prepares it."""
-        return edition_called(self.edition).prepared(loaded)
+        return get_edition(self.edition).prepared(loaded)
 
     def make(self, arm: Arm, key: str, prepared: Rgb, shared: dict[str, Any] | None = None) -> Rgb:
         """Make one copy, uint8 (H, W, 3)."""

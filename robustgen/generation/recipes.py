@@ -14,11 +14,11 @@ import numpy.typing as npt
 
 from robustgen.benchmark import CLEAN, IMAGENET_C, IMAGENET_P, Arm, Benchmark, Kind
 from robustgen.corruptions import CORRUPTIONS
-from robustgen.editions import check_size, edition_called
+from robustgen.editions import check_size, get_edition
 from robustgen.errors import ArgumentError, ImageError, UnknownNameError
 from robustgen.imaging.pixels import Rgb
 from robustgen.perturbations import PERTURBATIONS
-from robustgen.registry import SCALES, look_up
+from robustgen.registry import SCALES, get_known
 from robustgen.sources.base import Loaded
 
 Overrides = Mapping[str, Mapping[int, Mapping[str, Any]]]
@@ -124,7 +124,7 @@ class BenchmarkRecipe(Recipe[Rgb]):
     def parameters(self, arm: Arm, scale: int) -> Any:
         """The parameter object of `arm` at `scale`, overrides applied."""
         if (arm, scale) not in self._resolved:
-            operation = look_up("operation", arm.name, self.benchmark.operations)
+            operation = get_known("operation", arm.name, self.benchmark.operations)
             own = self.overrides.get(arm.name, {}).get(arm.level, {})
             self._resolved[arm, scale] = dataclasses.replace(operation.parameters(arm.level, scale), **own)
         return self._resolved[arm, scale]
@@ -146,7 +146,7 @@ class BenchmarkRecipe(Recipe[Rgb]):
         }
 
     def _fixed_scale(self) -> int | None:
-        return self.scale or edition_called(self.edition).scale
+        return self.scale or get_edition(self.edition).scale
 
     def _constants(self, arm: Arm) -> dict[str, Any]:
         if arm.name == CLEAN:
@@ -166,13 +166,13 @@ class CorruptionRecipe(BenchmarkRecipe):
 
     def prepare(self, loaded: Rgb) -> Rgb:
         """The image as the edition prepares it, which all corruptions act on."""
-        return super().prepare(edition_called(self.edition).prepared(loaded))
+        return super().prepare(get_edition(self.edition).prepared(loaded))
 
     def make(self, arm: Arm, key: str, prepared: Rgb, shared: dict[str, Any] | None = None) -> Rgb:
         """Corrupt the prepared image: uint8 (H, W, 3)."""
         if arm.name == CLEAN:
             return prepared
-        scale = edition_called(self.edition).scale_for(prepared, self.scale)
+        scale = get_edition(self.edition).scale_for(prepared, self.scale)
         parameters, rng = self.parameters(arm, scale), self.random_stream(arm, key)
         corrupted: Rgb = CORRUPTIONS[arm.name].apply(prepared, parameters, rng, shared)
         return corrupted
@@ -190,7 +190,7 @@ class PerturbationRecipe(BenchmarkRecipe):
 
     def make(self, arm: Arm, key: str, prepared: Rgb, shared: dict[str, Any] | None = None) -> Rgb:
         """Perturb the raw image at the stage that the perturbation acts on: uint8 (T, H, W, 3)."""
-        operation, edition = PERTURBATIONS[arm.name], edition_called(self.edition)
+        operation, edition = PERTURBATIONS[arm.name], get_edition(self.edition)
         scale = edition.scale_for(prepared, self.scale)
         parameters, rng = self.parameters(arm, scale), self.random_stream(arm, key)
         stage = operation.stage[scale]
@@ -221,7 +221,7 @@ def check_overrides(overrides: Overrides) -> Overrides:
     """
     checked: dict[str, dict[int, dict[str, Any]]] = {}
     for name, levels in overrides.items():
-        operation = look_up("corruption", name, CORRUPTIONS)
+        operation = get_known("corruption", name, CORRUPTIONS)
         for level, values in levels.items():
             published = operation.parameters(level, 224)
             known = {f.name: f.type for f in dataclasses.fields(published) if f.name not in _NOT_CONSTANTS}
