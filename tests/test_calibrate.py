@@ -15,7 +15,7 @@ from robustgen.benchmark import Arm
 from robustgen.calibrate import matching
 from robustgen.calibrate.families import interpolate, list_families, select_numbers
 from robustgen.calibrate.matching import Gap, propose_constants, search
-from robustgen.calibrate.strengths import measure_strengths, select_keys
+from robustgen.calibrate.strengths import measure_strengths, sample_keys
 from robustgen.corruptions import CORRUPTIONS
 from robustgen.generation import config
 from robustgen.generation.recipes import check_overrides
@@ -83,8 +83,8 @@ def test_layouts_agree(source):
 
 def test_the_sample_is_decided_by_seed_and_names():
     keys = [f"a/{i}" for i in range(100)]
-    assert select_keys(keys, 0, 10) == select_keys(keys[::-1], 0, 10) != select_keys(keys, 1, 10)
-    assert len(select_keys(keys, 0, 10)) == 10 and len(select_keys(keys[:3], 0, 10)) == 3
+    assert sample_keys(keys, 0, 10) == sample_keys(keys[::-1], 0, 10) != sample_keys(keys, 1, 10)
+    assert len(sample_keys(keys, 0, 10)) == 10 and len(sample_keys(keys[:3], 0, 10)) == 3
 
 
 def test_unreadable_images_are_named(source, tmp_path):

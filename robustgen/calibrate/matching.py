@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from robustgen.benchmark import Arm
 from robustgen.calibrate.families import PUBLISHED_SIZE, Constants, list_families, select_numbers
-from robustgen.calibrate.strengths import check_any, plan_calibration, run_in_threads, select_keys
+from robustgen.calibrate.strengths import check_any, plan_calibration, run_in_threads, sample_keys
 from robustgen.corruptions import CORRUPTIONS
 from robustgen.editions import prepare
 from robustgen.errors import ConfigError, ImageError
@@ -246,7 +246,7 @@ def _bench(plan: Plan, seed: int, size: int, sample: int) -> tuple[Bench, dict[s
     found, failures = dict[str, tuple[Reference, Reference]](), dict[str, str]()
     enlarged = 0
     scales = scales_for(min(size, PUBLISHED_SIZE))
-    for key in select_keys(plan.keys, seed, sample):
+    for key in sample_keys(plan.keys, seed, sample):
         try:
             source = plan.source.load(key)
             found[key] = (

@@ -77,7 +77,7 @@ def measure_strengths(config: Config, sample: int = 20) -> Calibration:
         except ImageError as error:
             return error
 
-    keys = select_keys(plan.keys, config.seed, sample)
+    keys = sample_keys(plan.keys, config.seed, sample)
     found = dict(zip(keys, run_in_threads(measured, keys, config.jobs, "images"), strict=True))
     failures = {key: str(each) for key, each in found.items() if isinstance(each, ImageError)}
     values = [each for each in found.values() if isinstance(each, list)]
@@ -103,7 +103,7 @@ def plan_calibration(config: Config) -> Plan:
     return plan_benchmark(config.model_copy(update={"output": aside, "clean": False}), "c", anew=True)
 
 
-def select_keys(keys: Sequence[str], seed: int, sample: int) -> list[str]:
+def sample_keys(keys: Sequence[str], seed: int, sample: int) -> list[str]:
     """The images to measure, decided by the seed and their names alone."""
     return sorted(sorted(keys, key=lambda key: rank(seed, key))[:sample])
 
