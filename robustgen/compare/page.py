@@ -1,4 +1,4 @@
-"""A `Comparison` as text, JSON, CSV, and as a page with charts and pictures."""
+"""A `Comparison` as a page with charts and pictures."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
