@@ -218,7 +218,8 @@ def _c_set(root: Path, about: dict[str, Any]) -> Dataset | None:
 
 
 def _check_single_images(dataset: Dataset) -> None:
-    videos = isinstance(dataset, Tree) and dataset.keys(dataset.arms[0])[0].endswith(".mp4")
+    arm = dataset.arms[0]
+    videos = isinstance(dataset, Tree) and not dataset.path(arm, dataset.keys(arm)[0]).is_dir()
     if videos or not isinstance(dataset, Tree):
         what = "videos" if videos else "arrays of sequences"
         raise SourceError(

@@ -23,7 +23,7 @@ from helpers import cli, cli_error, pixels_of, tree
 from PIL import Image
 
 from robustgen.datasets import open_dataset
-from robustgen.evaluation import models, predicting, preprocessing
+from robustgen.evaluation import models, preprocessing, store
 from robustgen.imaging.video import read_sequence
 from robustgen.predictions import write
 
@@ -145,7 +145,8 @@ def test_top5_of_sequences_in_every_format(set_p, model, names, tmp_path):
         if arrays:
             frames = read_sequence(set_p / f"{arm}.npy")
         else:
-            frames = np.stack([read_sequence(set_p / arm / key) for key in found["keys"]])
+            found_paths = [p if (p := set_p / arm / key).is_dir() else f"{p}.mp4" for key in found["keys"]]
+            frames = np.stack([read_sequence(Path(path)) for path in found_paths])
         logits = expected_logits(frames)
         assert found["top5"].shape == (*frames.shape[:2], 5) and found["classes"] == 10
         np.testing.assert_array_equal(found["top1"], found["top5"][..., 0])
@@ -354,7 +355,7 @@ def test_a_run_goes_on_where_it_was_cut_off(folder_c, model, tmp_path, monkeypat
 
 def test_rows_that_a_killed_run_did_not_account_for_are_made_again(folder_c, model, tmp_path, monkeypatch):
     predict(folder_c, model, tmp_path / "whole", "--batch", "8")
-    monkeypatch.setattr(predicting, "_SECONDS_BETWEEN_SAVES", -1)
+    monkeypatch.setattr(store, "_SECONDS_BETWEEN_SAVES", -1)
     with monkeypatch.context() as patch:
         interrupted(patch, 4)
         predict(folder_c, model, tmp_path / "p", "--batch", "8", status=130)
@@ -370,7 +371,7 @@ def test_a_run_that_is_at_work_is_left_alone(folder_c, model, tmp_path):
     with (tmp_path / "p" / ".robustgen" / "lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         line = cli_error("predict", folder_c, "--model", model, "--output", tmp_path / "p", *PLAIN)
-    assert line.endswith("p: another robustgen predict is at work in it")
+    assert line.endswith("p: another run is writing here")
 
 
 def test_sequences_of_several_lengths(model, tmp_path):
@@ -406,6 +407,51 @@ def test_another_model_or_preprocessing_wants_another_folder(folder_c, model, tm
     predict(folder_c, other, tmp_path / "p", "--overwrite")
     predict(folder_c, other, tmp_path / "fresh")
     assert tree(tmp_path / "p") == tree(tmp_path / "fresh")
+
+
+def test_overwriting_removes_only_what_the_tool_wrote(folder_c, model, tmp_path):
+    other = put_model(tmp_path / "other.onnx", scale=2.0)
+    output, foreign = tmp_path / "preds", tmp_path / "preds" / "resnet" / "clean.npz"
+    predict(folder_c, model, output)
+    before = tree(output)
+    foreign.parent.mkdir()
+    np.savez(foreign, logits=np.zeros((1, 1)))
+    again = ("predict", folder_c, "--model", other, "--output", output, *PLAIN, "--overwrite")
+    assert f"{foreign}: is not as this tool wrote it" in cli_error(*again)
+    foreign.unlink()
+    changed = output / "fog" / "3.npz"
+    changed.write_bytes(changed.read_bytes()[::-1])
+    assert f"{changed}: is not as this tool wrote it" in cli_error(*again)
+    assert {**tree(output), "fog/3.npz": b""} == {**before, "fog/3.npz": b""}
+    changed.unlink()
+    predict(folder_c, other, output, "--overwrite")
+    assert tree(output).keys() == before.keys()
+
+
+def test_nothing_is_removed_or_written_through_a_link(folder_c, model, tmp_path):
+    output, victim, new = tmp_path / "preds", tmp_path / "victim", tmp_path / "new"
+    predict(folder_c, model, output)
+    (output / "fog").rename(victim)
+    (output / "fog").symlink_to(victim)
+    before = tree(victim)
+    common = ("predict", folder_c, "--model", model, *PLAIN, "--output")
+    assert "is not as this tool wrote it" in cli_error(*common, output, "--overwrite")
+    (victim / "3.npz").unlink()
+    assert "fog: is a link" in cli_error(*common, output)
+    assert tree(victim) == {name: data for name, data in before.items() if name != "3.npz"}
+    new.mkdir()
+    (new / ".robustgen").symlink_to(victim)
+    assert ".robustgen: is a link" in cli_error(*common, new)
+
+
+def test_a_video_and_its_frames_have_the_same_key(folder_p, digits, tmp_path):
+    flags = ("--format", "png", "--edition", "folder", "--scale", "32", "--limit", "2")
+    frames = made("make-p", digits, tmp_path / "png", *flags, "--perturbations", "brightness")
+    videos = open_dataset(folder_p)
+    (arm,) = open_dataset(frames).arms
+    keys = open_dataset(frames).keys(arm)
+    assert len(keys) == 2 and set(keys) <= set(videos.keys(videos.arms[0]))
+    assert videos.path(videos.arms[0], keys[0]).suffix == ".mp4"
 
 
 # --- other frameworks ----------------------------------------------------------------------------

@@ -42,7 +42,7 @@ class Side:
         self._shared: dict[tuple[str, ...], tuple[tuple[str, ...], _Places]] = {}
 
     def keys(self, folder: str) -> Mapping[str, int]:
-        """The images or sequences of the arm in `folder`, without ``.mp4``, and their places in it."""
+        """The images or sequences of the arm in `folder`, and their places in it."""
         if folder not in self._opened:
             arm = self.arms[folder]
             try:
@@ -51,7 +51,7 @@ class Side:
                 keys = ()
             # Arms share their names where they can: 50 000 in each of 75 would take a gigabyte.
             if keys not in self._shared:
-                self._shared[keys] = keys, {key.removesuffix(".mp4"): i for i, key in enumerate(keys)}
+                self._shared[keys] = keys, {key: i for i, key in enumerate(keys)}
             keys, places = self._shared[keys]
             self._opened[folder] = self._alone(arm, {arm: keys}), places
         return self._opened[folder][1]
@@ -70,8 +70,7 @@ class Side:
         """The file, or the folder of the frames; None in an array."""
         if not isinstance(self.dataset, Tree):
             return None
-        path = self.dataset.folders[self.arms[folder]] / key
-        return path if path.exists() else path.with_name(f"{path.name}.mp4")
+        return self.dataset.path(self.arms[folder], key)
 
 
 def open_clean_side(root: Path) -> Side:

@@ -14,6 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from robustgen.sources.base import class_of
 Pixels = NDArray[np.uint8]
 Labels = NDArray[np.int64]
 
+VIDEO = ".mp4"
 EQUALISED = "CLAHE"
 """What it calls a set that `robustgen preprocess clahe` made of another."""
 _LEVELS = tuple(map(str, BENCHMARKS["c"].levels))
@@ -184,7 +186,9 @@ class Tree(Dataset):
     def _listing(self, arm: Arm) -> tuple[str, ...]:
         if arm not in self._listed:
             found = _images(self.folders[arm]) if self.kind == "c" else _sequences(self.folders[arm])
-            self._listed[arm] = tuple(sorted(found))
+            self._listed[arm] = keys = tuple(sorted(found))
+            if twice := next((a for a, b in pairwise(keys) if a == b), None):
+                raise SourceError(f"{self.folders[arm]}: {twice!r} is there as a video and as frames")
             if not self._listed[arm]:
                 raise SourceError(f"{self.folders[arm]}: holds no {noun(self.kind)}")
         return self._listed[arm]
@@ -209,8 +213,13 @@ class Tree(Dataset):
 
     def load(self, arm: Arm, index: int) -> Pixels:
         """As `Dataset.load`."""
-        path = self.folders[arm] / self.keys(arm)[index]
+        path = self.path(arm, self.keys(arm)[index])
         return decode.decode(path) if self.kind == "c" else video.read_sequence(path)
+
+    def path(self, arm: Arm, key: str) -> Path:
+        """The file, or the folder of the frames, of the key; a sequence has the same key in both."""
+        path = self.folders[arm] / key
+        return path if self.kind == "c" or path.is_dir() else path.with_name(f"{path.name}{VIDEO}")
 
 
 def noun(kind: Kind) -> str:
@@ -236,7 +245,7 @@ def _images(folder: Path) -> Iterator[str]:
 
 def _sequences(folder: Path) -> Iterator[str]:
     for inside, files in _walk(folder):
-        yield from (f"{inside}{name}" for name in files if name.endswith(".mp4"))
+        yield from (f"{inside}{name.removesuffix(VIDEO)}" for name in files if name.endswith(VIDEO))
         if inside and any(name.endswith(".png") for name in files):
             yield inside.removesuffix("/")
 

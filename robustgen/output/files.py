@@ -10,7 +10,7 @@ import os
 import secrets
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 from robustgen.errors import OutputError
 
@@ -108,8 +108,13 @@ def rename(temporary: str | Path, target: str | Path) -> None:
 
 def file_digest(path: Path) -> str:
     """SHA-256 of a file, in hexadecimal, read in pieces."""
-    digest = hashlib.sha256()
     with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
+        return stream_digest(file)
+
+
+def stream_digest(file: IO[bytes]) -> str:
+    """SHA-256 of what is left to read of an open file, in hexadecimal."""
+    digest = hashlib.sha256()
+    while block := file.read(1 << 20):
+        digest.update(block)
     return digest.hexdigest()

@@ -1,0 +1,303 @@
+"""The folder of one model's predictions: whose it is, what is finished in it, what is under way.
+
+    predictions.json              what decides the predictions
+    fog/3.npz, tilt.npz           finished arms, for `robustgen.predictions`
+    .robustgen/written.jsonl      a line for each of them:
+                                  {"path": "fog/3.npz", "size": 120604, "sha256": "9f86d0..."}
+    .robustgen/partial/fog-3/     rows of an arm under way, and state.json, which says how many count:
+                                  {"keys": "2c26b4...", "shape": [1000], "dtype": "<f4", "done": 640}
+
+Only a file that `written.jsonl` names, and that is still what it says, is ever removed.
+"""
+
+import json
+import os
+import shutil
+import stat
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import IO, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustgen import predictions
+from robustgen.benchmark import Arm
+from robustgen.datasets import difference
+from robustgen.errors import OutputError, SourceError
+from robustgen.output.files import STATE, file_digest, stream_digest, write_whole
+from robustgen.output.state import claimed
+from robustgen.predictions import ABOUT, PredictionFile, digest_of
+
+_WRITTEN: Final = f"{STATE}/written.jsonl"
+_PARTIAL: Final = f"{STATE}/partial"
+_SECONDS_BETWEEN_SAVES = 10.0
+_REMEDY: Final = "choose another --output, or --overwrite"
+
+
+# --- an arm under way ----------------------------------------------------------------------------
+
+
+class PartialRows:
+    """Rows of an arm's outputs that are kept on disk from the first to the last.
+
+    Parameters
+    ----------
+    root : Path
+        The folder of predictions.
+    arm : Arm
+        What a run that was cut off left of it is continued.
+    rows : int
+        How many there will be.
+    keys : str
+        Digest of the keys that the rows are of.
+    """
+
+    def __init__(self, root: Path, arm: Arm, rows: int, keys: str) -> None:
+        self._root, self._arm, self._rows = root, arm, rows
+        self._place = f"{_PARTIAL}/{arm.folder.replace('/', '-')}"
+        self._file: IO[bytes] | None = None
+        self._saved = time.monotonic()
+        self._state: dict[str, Any] = {"keys": keys, "shape": [], "dtype": "", "done": 0} | self._left(keys)
+
+    def _left(self, keys: str) -> dict[str, Any]:
+        try:
+            state = json.loads(self._path("state.json").read_bytes())
+            return dict(state) if state["keys"] == keys and self._path("rows").exists() else {}
+        except (OSError, ValueError, KeyError, TypeError):
+            return {}
+
+    def _path(self, name: str) -> Path:
+        return self._root / self._place / name
+
+    @property
+    def done(self) -> int:
+        """How many rows there are."""
+        return int(self._state["done"])
+
+    @property
+    def complete(self) -> bool:
+        """Whether all rows are there."""
+        return self.done == self._rows
+
+    def append(self, values: NDArray[Any]) -> None:
+        """Take in the next rows."""
+        if self._file is None:
+            self._file = self._open(values)
+        if [*values.shape[1:]] != self._state["shape"]:
+            raise SourceError(f"{self._arm.folder}: its sequences differ in length")
+        # No memory map: on a full disk that would end the process without a word.
+        self._file.write(values.tobytes())
+        self._state["done"] += len(values)
+        if time.monotonic() - self._saved > _SECONDS_BETWEEN_SAVES:
+            self.save()
+
+    def _open(self, values: NDArray[Any]) -> IO[bytes]:
+        """The file of the rows, without what was written after the state was saved."""
+        if not self.done:
+            self._state |= {"shape": [*values.shape[1:]], "dtype": values.dtype.str}
+        self._path("rows").parent.mkdir(parents=True, exist_ok=True)
+        file = self._path("rows").open("r+b" if self.done else "wb")
+        file.truncate(self.done * values[0].nbytes)
+        file.seek(0, os.SEEK_END)
+        return file
+
+    def save(self) -> None:
+        """Bring the rows to the disk, and only then say how many there are."""
+        if self._file is not None:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            write_whole(self._root, f"{self._place}/state.json", json.dumps(self._state).encode())
+        self._saved = time.monotonic()
+
+    def read(self) -> NDArray[Any]:
+        """All rows, once they are there and saved."""
+        shape = (self._rows, *self._state["shape"])
+        return np.memmap(self._path("rows"), np.dtype(self._state["dtype"]), "r", shape=shape)
+
+    def remove(self) -> None:
+        """Forget the rows."""
+        if self._file is not None:
+            self._file.close()
+        shutil.rmtree(self._root / self._place, ignore_errors=True)
+
+
+# --- the folder ----------------------------------------------------------------------------------
+
+
+class PredictionStore:
+    """The folder `root`, which `hold_store` keeps for this process."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def has(self, arm: Arm, keys: Sequence[str], source: Path) -> bool:
+        """Whether the predictions of `arm` are there.
+
+        Raises
+        ------
+        OutputError
+            They are to be reached by a link.
+        SourceError
+            They are not of `keys`, those of the set at `source`.
+        """
+        check_real(self.root, f"{arm.folder}.npz")
+        path = predictions.path_of(self.root, arm.folder)
+        if not path.exists():
+            return False
+        own = PredictionFile(path, arm).keys
+        if own != tuple(keys):
+            raise SourceError(f"{path}: not the images of {source}: {difference(own, keys, 'keys')}")
+        return True
+
+    def rows(self, arm: Arm, keys: Sequence[str]) -> PartialRows:
+        """The rows of `arm` under way, as far as an earlier run came."""
+        return PartialRows(self.root, arm, len(keys), digest_of(keys))
+
+    def finish(
+        self,
+        arm: Arm,
+        keys: Sequence[str],
+        labels: NDArray[Any] | None,
+        entries: dict[str, NDArray[Any]],
+        rows: PartialRows,
+    ) -> None:
+        """Write the file of `arm` and record it."""
+        path = predictions.write_entries(self.root, arm.folder, keys, labels, entries)
+        record = {
+            "path": path.relative_to(self.root).as_posix(),
+            "size": path.stat().st_size,
+            "sha256": file_digest(path),
+        }
+        with (self.root / _WRITTEN).open("ab") as file:
+            # A line that a killed run cut off is ended first.
+            file.write((b"\n" if file.tell() else b"") + json.dumps(record).encode() + b"\n")
+        rows.remove()
+
+
+@contextmanager
+def hold_store(
+    root: Path, source: Path, settings: dict[str, Any], *, overwrite: bool = False
+) -> Iterator[PredictionStore]:
+    """Hold `root` for the predictions that `settings` decide, against other runs and other settings.
+
+    Parameters
+    ----------
+    root, source : Path
+        The folder of predictions, and that of the images, which must not hold it.
+    settings : dict
+        What `predictions.json` is to say.
+    overwrite : bool
+        Remove earlier predictions, if all that is there was written by this tool.
+
+    Raises
+    ------
+    OutputError
+        `root` cannot be used, or holds something else.
+    """
+    with claimed(root, source, check_state):
+        if overwrite:
+            _remove_own(root)
+        _check_settings(root, settings)
+        write_whole(root, ABOUT, (json.dumps(settings, indent=1, sort_keys=True) + "\n").encode())
+        yield PredictionStore(root)
+
+
+def check_state(root: Path) -> None:
+    """Raise an OutputError if what this tool keeps for itself lies elsewhere by way of a link."""
+    for path in (f"{_PARTIAL}/x", _WRITTEN, f"{STATE}/lock", ABOUT):
+        check_real(root, path)
+
+
+def check_real(root: Path, path: str) -> None:
+    """Raise an OutputError if a link stands anywhere on the way from `root` to `path`."""
+    place = root
+    for part in PurePosixPath(path).parts:
+        place /= part
+        if place.is_symlink():
+            raise OutputError(f"{place}: is a link; predictions are written into real folders only")
+
+
+def _check_settings(root: Path, settings: dict[str, Any]) -> None:
+    path = root / ABOUT
+    if not path.exists():
+        if _prediction_files(root):
+            raise OutputError(f"{root}: holds predictions of unknown origin; choose another --output")
+        return
+    try:
+        held = json.loads(path.read_bytes())
+        other = [key for key in settings if held[key] != settings[key]]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise OutputError(f"{path}: cannot be read; {_REMEDY}") from error
+    if other:
+        raise OutputError(f"{root}: holds predictions of another {other[0]}; {_REMEDY}")
+
+
+def _prediction_files(root: Path) -> set[str]:
+    """Paths below `root` of what `open_predictions` would take for predictions."""
+    return {path.relative_to(root).as_posix() for path in [*root.glob("*.npz"), *root.glob("*/*.npz")]}
+
+
+# --- removing ------------------------------------------------------------------------------------
+
+
+def _remove_own(root: Path) -> None:
+    """Remove all predictions, or none: none where one was not written by this tool."""
+    own = [record for record in _read_written(root) if _is_own(root, record)]
+    foreign = sorted(_prediction_files(root) - {record["path"] for record in own})
+    if foreign:
+        raise OutputError(
+            f"{root / foreign[0]}: is not as this tool wrote it; --overwrite removes only what is, "
+            f"so remove it yourself, or choose another --output"
+        )
+    for record in own:
+        with _opened_folder(root, record["path"]) as (folder, name):
+            os.unlink(name, dir_fd=folder)
+    for path in (ABOUT, _WRITTEN):
+        (root / path).unlink(missing_ok=True)
+    shutil.rmtree(root / _PARTIAL, ignore_errors=True)
+
+
+def _read_written(root: Path) -> list[dict[str, Any]]:
+    """The last record of each file; a line that was cut off counts for nothing."""
+    path, records = root / _WRITTEN, {}
+    for line in path.read_bytes().splitlines() if path.exists() else ():
+        try:
+            record = json.loads(line)
+            records[str(record["path"])] = {"path": str(record["path"]), **record}
+        except (ValueError, KeyError, TypeError):
+            continue
+    return [*records.values()]
+
+
+def _is_own(root: Path, record: dict[str, Any]) -> bool:
+    """Whether the file is a regular one, reached by no link, with the content that was recorded."""
+    try:
+        with _opened_folder(root, record["path"]) as (folder, name):
+            file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+            with os.fdopen(file, "rb") as content:
+                about = os.fstat(content.fileno())
+                if not stat.S_ISREG(about.st_mode) or about.st_size != record.get("size"):
+                    return False
+                return stream_digest(content) == record.get("sha256")
+    except OSError:
+        return False
+
+
+@contextmanager
+def _opened_folder(root: Path, path: str) -> Iterator[tuple[int, str]]:
+    """A handle of the folder of `path` below `root`, and the file's name in it; an OSError at any link."""
+    parts = PurePosixPath(path).parts
+    if not parts or ".." in parts or PurePosixPath(path).is_absolute():
+        raise OSError(f"{path!r} is not below {root}")
+    folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        for part in parts[:-1]:
+            inner = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
+            os.close(folder)
+            folder = inner
+        yield folder, parts[-1]
+    finally:
+        os.close(folder)
