@@ -13,7 +13,7 @@ LOWEST := build/lowest
 SCORE := build/score
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-score test test-lowest lint format bench clean
+.PHONY: help demo demo-score test test-lowest test-opencv lint format bench clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,6 +30,9 @@ test: $(VENV)/.installed-test ## Run all tests
 
 test-lowest: $(LOWEST)/.installed-test ## Run all tests with the oldest supported releases (scripts/lowest.txt)
 	$(LOWEST)/bin/python -m pytest
+
+test-opencv: $(VENV)/.installed ## Write the demo set with three releases of OpenCV: the same digest
+	scripts/test_opencv.sh
 
 lint: $(VENV)/.installed-dev ## Check style and types: ruff, mypy
 	$(BIN)/ruff check

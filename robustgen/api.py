@@ -1,5 +1,6 @@
 """The functions that a user calls from Python."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -7,12 +8,13 @@ import numpy as np
 from robustgen.augmentation import augmix as mixing
 from robustgen.corruptions import CORRUPTIONS
 from robustgen.editions import EDITIONS, check_size, get_edition, prepare
-from robustgen.errors import ArgumentError, ArgumentTypeError
+from robustgen.errors import ArgumentError, ArgumentTypeError, RobustgenError
 from robustgen.imaging.decode import as_rgb
 from robustgen.imaging.pixels import Rgb
 from robustgen.imaging.rng import Rng
+from robustgen.parameters import replace_parameters
 from robustgen.perturbations import PERTURBATIONS
-from robustgen.registry import get_known
+from robustgen.registry import Operation, get_known
 
 __all__ = ["CORRUPTIONS", "EDITIONS", "PERTURBATIONS", "augmix", "corrupt", "perturb", "prepare"]
 
@@ -38,6 +40,7 @@ def corrupt(
     *,
     edition: str = "imagenet",
     scale: int | None = None,
+    parameters: Mapping[str, Any] | None = None,
     rng: Any = None,
 ) -> Rgb:
     """Apply one corruption of ImageNet-C.
@@ -54,6 +57,9 @@ def corrupt(
         Whose constants are used; ``"folder"`` takes those nearest to the image's size.
     scale : int, optional
         224, 299, 64 or 32: these constants instead of the edition's.
+    parameters : mapping of str to value, optional
+        Replaces constants by name, as ``robustgen list CORRUPTION`` shows them: ``{"sigma": 0.1}``; and
+        ``{"library": "ijg"}`` of jpeg_compression, ``{"engine": "imagemagick"}`` of motion_blur and snow.
     rng : int, numpy.random.Generator, numpy.random.RandomState or None
         A RandomState gives its draws in the order of the published scripts, and so their pixels.
 
@@ -68,8 +74,8 @@ def corrupt(
     """
     operation = get_known("corruption", corruption, CORRUPTIONS)
     pixels = check_size(as_rgb(image))
-    parameters = operation.parameters(severity, get_edition(edition).scale_for(pixels, scale))
-    corrupted: Rgb = operation.apply(pixels, parameters, as_rng(rng))
+    published = operation.parameters(severity, get_edition(edition).scale_for(pixels, scale))
+    corrupted = _apply(operation, pixels, published, parameters, rng)
     return corrupted.copy() if np.shares_memory(corrupted, pixels) else corrupted
 
 
@@ -80,6 +86,7 @@ def perturb(
     edition: str = "imagenet",
     difficulty: int = 1,
     scale: int | None = None,
+    parameters: Mapping[str, Any] | None = None,
     rng: Any = None,
 ) -> Rgb:
     """Make one perturbation sequence of ImageNet-P.
@@ -96,6 +103,8 @@ def perturb(
         1 to 3 for the noises; 1 for the others, whose harder levels are a matter of scoring.
     scale : int, optional
         224, 299, 64 or 32: these constants instead of the edition's.
+    parameters : mapping of str to value, optional
+        As in `corrupt`.
     rng : int, numpy.random.Generator, numpy.random.RandomState or None
         As in `corrupt`.
 
@@ -113,9 +122,24 @@ def perturb(
     operation = get_known("perturbation", perturbation, PERTURBATIONS)
     row, pixels = get_edition(edition), check_size(as_rgb(source))
     used_scale = row.scale_for(pixels, scale)
-    parameters, stage = operation.parameters(difficulty, used_scale), operation.stage[used_scale]
-    frames: Rgb = operation.apply(row.at_stage(pixels, stage), parameters, as_rng(rng))
+    published, stage = operation.parameters(difficulty, used_scale), operation.stage[used_scale]
+    frames = _apply(operation, row.at_stage(pixels, stage), published, parameters, rng)
     return row.finish(frames, stage)
+
+
+def _apply(operation: Operation, pixels: Rgb, published: Any, own: Any, rng: Any) -> Rgb:
+    """What `operation` makes of `pixels`, with the user's `own` parameters in place of the published ones."""
+    parameters = replace_parameters(published, own, operation.name)
+    draws = as_rng(rng)
+    if not own:
+        return np.asarray(operation.apply(pixels, parameters, draws))
+    try:
+        return np.asarray(operation.apply(pixels, parameters, draws))
+    except RobustgenError:
+        raise
+    except Exception as error:
+        # Each may be right by itself, and they fit each other, or the image, no better.
+        raise ArgumentError(f"parameters: {operation.name}: cannot be used: {error}") from error
 
 
 def augmix(

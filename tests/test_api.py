@@ -473,3 +473,87 @@ def test_the_first_frame_is_the_clean_image():
 def test_a_negative_seed_is_a_wrong_value():
     with pytest.raises(ArgumentError, match="must not be negative"):
         corrupt(IMAGE, "fog", 1, rng=-1)
+
+
+# --- parameters ----------------------------------------------------------------------------------
+
+
+def test_parameters_replace_constants_by_name():
+    image = photo(64, 64)
+    assert np.array_equal(
+        corrupt(image, "contrast", 1, parameters={"factor": 0.3}), corrupt(image, "contrast", 2)
+    )
+    assert np.array_equal(
+        corrupt(image, "gaussian_noise", 1, parameters={"sigma": np.float32(0.25)}, rng=1),
+        corrupt(image, "gaussian_noise", 5, parameters={"sigma": 0.25}, rng=1),
+    )
+    assert np.array_equal(corrupt(image, "fog", 1, parameters={}, rng=1), corrupt(image, "fog", 1, rng=1))
+
+
+def test_parameters_of_a_sequence_too():
+    image = photo(32, 32)
+    twice = perturb(image, "rotate", edition="cifar-10", parameters={"step": 2})
+    assert np.array_equal(twice[16], perturb(image, "rotate", edition="cifar-10")[17])
+    drip = {"drip": [0.2, 0.8], "threshold": 0.7}
+    assert np.array_equal(
+        perturb(image, "spatter", edition="cifar-10", parameters=drip, rng=2),
+        perturb(image, "spatter", edition="cifar-10", rng=2),
+    )
+
+
+def test_ijg_is_a_parameter_of_jpeg_compression():
+    image = photo(64, 64)
+    ijg, turbo = (
+        corrupt(image, "jpeg_compression", 1, parameters={"library": name}) for name in ("ijg", "turbo")
+    )
+    assert np.array_equal(turbo, corrupt(image, "jpeg_compression", 1))
+    assert 0 < np.abs(ijg.astype(int) - turbo).mean() < 2
+
+
+WRONG_PARAMETERS = [
+    ("contrast", {"facto": 1}, "unknown parameter of contrast 'facto' (did you mean 'factor'?)"),
+    ("contrast", {"factor": -1}, "parameters: contrast.factor: must be a number of at least 0, not -1"),
+    ("contrast", {"factor": True}, "parameters: contrast.factor: must be a number of at least 0, not True"),
+    ("contrast", {"factor": float("nan")}, "contrast.factor: must be a number of at least 0, not nan"),
+    (
+        "glass_blur",
+        {"iterations": 1.5},
+        "iterations: must be a whole number of at least 0, not 1.5",
+    ),
+    ("jpeg_compression", {"library": "mozjpeg"}, "library: must be 'turbo' or 'ijg', not 'mozjpeg'"),
+    ("frost", {"directory": 3}, "frost.directory: must be a string, not 3"),
+    ("pixelate", {"fraction": 0}, "parameters: pixelate: cannot be used: "),
+]
+
+
+@pytest.mark.parametrize(("name", "parameters", "message"), WRONG_PARAMETERS)
+def test_wrong_parameters_are_refused(name, parameters, message):
+    with pytest.raises(ArgumentError) as error:
+        corrupt(photo(64, 64), name, 1, parameters=parameters)
+    assert message in str(error.value)
+
+
+def test_parameters_are_a_mapping():
+    with pytest.raises(ArgumentTypeError, match="parameters must be a mapping"):
+        corrupt(photo(64, 64), "contrast", 1, parameters=[0.3])
+    with pytest.raises(ArgumentError, match="must be a sequence of numbers"):
+        perturb(photo(32, 32), "spatter", edition="cifar-10", parameters={"drip": "fast"})
+
+
+# --- what the scripts did by accident ------------------------------------------------------------
+
+
+def test_without_drops_a_sequence_is_black_and_a_corrupted_image_dry():
+    image = photo(32, 32)
+    frames = perturb(image, "spatter", edition="cifar-10", parameters={"threshold": 9}, rng=1)
+    assert not frames.any()
+    dry = corrupt(image, "spatter", 1, edition="cifar-10", parameters={"threshold": 9}, rng=1)
+    assert np.abs(dry.astype(int) - image).max() <= 1
+
+
+@pytest.mark.parametrize("bit_generator", [np.random.MT19937, np.random.PCG64, np.random.SFC64])
+def test_noise_has_the_same_mean_from_every_bit_generator(bit_generator):
+    image = np.full((64, 64, 3), 128, np.uint8)
+    for name in ("gaussian_noise", "shot_noise", "impulse_noise"):
+        noisy = corrupt(image, name, 3, rng=np.random.Generator(bit_generator(1)))
+        assert abs(noisy.mean() - 128) < 4

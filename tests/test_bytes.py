@@ -68,8 +68,39 @@ def test_every_part_of_the_identity_makes_another_stream(other):
     assert not np.any(ours == item_rng(*other).bit_generator.random_raw(4))
 
 
-def test_random_bits_are_uniform_in_every_position():
-    bits = alias_sampling.random_bits(np.random.default_rng(0), 100_000, "<u4")
+class Foreign(np.random.MT19937):
+    """A bit generator that NumPy does not know, and whose raw words have 32 bits."""
+
+
+BIT_GENERATORS = [
+    *(np.random.PCG64, np.random.PCG64DXSM, np.random.Philox, np.random.SFC64, np.random.MT19937),
+    Foreign,
+]
+
+
+def test_random_bits_are_the_words_of_the_stream():
+    """What the bytes of every noise are made of."""
+    bits = alias_sampling.random_bits(np.random.default_rng(3), 1001, "<u4")
+    words = np.random.PCG64(3).random_raw(501)
+    assert np.array_equal(bits, words.astype("<u8").view("<u4")[:1001])
+
+
+@pytest.mark.parametrize("bit_generator", BIT_GENERATORS, ids=lambda each: each.__name__)
+def test_random_bits_are_uniform_in_every_position(bit_generator):
+    bits = alias_sampling.random_bits(np.random.Generator(bit_generator(0)), 100_000, "<u4")
     ones = np.unpackbits(bits.view(np.uint8)).reshape(-1, 32).mean(axis=0)
     assert bits.dtype == np.uint32 and len(bits) == 100_000
     assert np.all(np.abs(ones - 0.5) < 5 * 0.5 / np.sqrt(100_000))
+
+
+@pytest.mark.parametrize("quality", [1, 7, 85])
+def test_ijg_files_hold_8_bit_tables_and_optimise_as_told(quality):
+    plain, optimised = (encode_jpeg(NOISE, quality, optimise=o, library="ijg") for o in (False, True))
+    assert len(optimised) < len(plain)
+    with Image.open(BytesIO(plain)) as picture, Image.open(BytesIO(optimised)) as other:
+        assert picture.format == "JPEG" and picture.size == (83, 61)
+        assert picture.quantization == Image.open(BytesIO(with_pillow(NOISE, quality, False))).quantization
+        assert np.array_equal(np.asarray(picture), np.asarray(other))
+    assert not np.array_equal(
+        decode_jpeg(plain, library="ijg"), decode_jpeg(encode_jpeg(NOISE, quality, optimise=False))
+    )

@@ -1,5 +1,7 @@
 """Configs and flags: what is wrong is told in one line that names the file or flag and the key."""
 
+import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -78,6 +80,7 @@ WRONG = {
     "quality: 100": "quality: input should be less than or equal to 95, not 100",
     "format: avi": "format: input should be 'mp4', 'npy' or 'png', not 'avi'",
     "scale: 100": "scale: input should be 224, 299, 64 or 32, not 100",
+    "libjpeg: mozjpeg": "libjpeg: input should be 'turbo' or 'ijg', not 'mozjpeg'",
     "motion_blur: fast": "motion_blur: input should be 'exact' or 'imagemagick', not 'fast'",
     "video: {crf: 60}": "video.crf: ",
     "frost_dir: ${NO_SUCH_VARIABLE}": "frost_dir: environment variable NO_SUCH_VARIABLE is not set",
@@ -344,6 +347,7 @@ def test_a_data_set_works_from_any_folder():
 # --- parameters, subset, limit -------------------------------------------------------------------
 
 
+IJG_PLAIN = "corruptions: [contrast, jpeg_compression]\nseverities: 1\njobs: 1\n"
 PLAIN = "corruptions: contrast\nseverities: 1-2\nclean: false\njobs: 1\n"
 
 
@@ -357,6 +361,25 @@ def test_parameters_replace_the_published_constants_where_they_are_given():
     own = make("--overwrite", text=f"{PLAIN}parameters: {{contrast: {{2: {{factor: 0.01}}}}}}")
     assert own["contrast/1/cat/a.JPEG"] == published["contrast/1/cat/a.JPEG"]
     assert own["contrast/2/cat/a.JPEG"] != published["contrast/2/cat/a.JPEG"]
+
+
+def test_ijg_writes_the_files_and_compresses():
+    turbo = make(text=IJG_PLAIN)
+    ijg = make("--libjpeg", "ijg", "--overwrite", text=IJG_PLAIN)
+    assert all(ijg[name] != turbo[name] for name in turbo)
+    settings = json.loads(Path("out/dataset.json").read_text())["settings"]
+    assert settings["output"]["libjpeg"] == "ijg"
+    assert settings["parameters"]["jpeg_compression/1"]["224"] == {"quality": 25, "library": "ijg"}
+    assert settings["versions"]["libjpeg"].startswith("IJG libjpeg 9c")
+    assert "0 findings" in cli("verify", "out", "--deep", "2").stdout
+
+
+def test_without_jpeglib_one_line_says_how_to_get_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "jpeglib", None)
+    message = error_of("libjpeg: ijg")
+    assert message == (
+        "libjpeg: ijg needs jpeglib, which carries IJG libjpeg 9c: pip install 'robustgen[ijg]'"
+    )
 
 
 def test_a_scale_replaces_the_edition_s_constants():

@@ -18,6 +18,7 @@ import time
 from importlib.util import find_spec
 from pathlib import Path
 
+import cv2
 import numpy as np
 import pytest
 from helpers import cli, cli_error, errors_of, pictures, put_photo, spawn
@@ -172,12 +173,18 @@ def test_the_manifest_says_what_and_from_where(output, photos):
 
 def test_the_manifest_holds_seed_parameters_and_versions(output):
     settings = manifest(output)["settings"]
-    assert settings["seed"] == 0 and settings["output"] == {"format": "jpeg", "quality": 85}
+    assert settings["seed"] == 0 and settings["output"] == {
+        "format": "jpeg",
+        "quality": 85,
+        "libjpeg": "turbo",
+    }
     assert set(settings["parameters"]) == set(FEW_ARMS)
     assert settings["parameters"]["gaussian_noise/4"]["224"] == {"sigma": 0.26}
     versions = settings["versions"]
     assert {"robustgen", "numpy", "scipy", "opencv", "pillow", "libjpeg"} <= set(versions)
     assert versions["numpy"] == np.__version__
+    # OpenCV's, which encodes; not Pillow's.
+    assert "turbo" in versions["libjpeg"] and versions["libjpeg"] in cv2.getBuildInformation()
 
 
 def test_the_manifest_of_videos_holds_the_versions_of_pyav_and_x264(photos, tmp_path):

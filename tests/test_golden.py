@@ -27,9 +27,10 @@ def make(case):
         frames = robustgen.perturb(data["source"], case["key"], edition=edition, rng=rng)
         assert frames.shape == (case["frames"], *case["shape"])
         return frames[case["kept_frames"]]
-    *grey, name, severity = case["key"].split("/")
-    image = data["gray_input" if grey else "input"]
-    corrupted = robustgen.corrupt(image, name, int(severity), edition=edition, rng=rng)
+    *variant, name, severity = case["key"].split("/")
+    image = data["gray_input" if variant == ["gray"] else "input"]
+    own = {"library": "ijg"} if variant == ["ijg"] else None
+    corrupted = robustgen.corrupt(image, name, int(severity), edition=edition, parameters=own, rng=rng)
     assert corrupted.shape == image.shape
     return corrupted
 

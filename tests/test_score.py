@@ -560,3 +560,12 @@ def test_keys_are_held_against_the_set(tmp_path):
     common = ("score", tmp_path / "preds", "--partial", "--dataset")
     cli(*common, tmp_path / "c")
     assert "not the images of" in cli_error(*common, tmp_path / "smaller")
+
+
+def test_score_names_the_ten_that_it_averages_of_cifar_sequences(tmp_path):
+    put_p(tmp_path / "model", classes=10)
+    report, notes = scored(tmp_path / "model")
+    (note,) = (note for note in notes if note.startswith("means are over gaussian_noise, "))
+    assert "snow" in note and note.endswith("; the published cifar-p-eval has spatter in place of snow")
+    averaged = report["models"][0]["measures"]["flip_probability"]["mean_over"]
+    assert all(name in note for name in averaged) and "snow" in averaged and "spatter" not in averaged

@@ -42,6 +42,7 @@ _of_both = combine(
 @command("make-c", Section.MAKE)
 @corruption_options
 @click.option("--quality", type=int, help="JPEG quality; default 85, as published.")
+@click.option("--libjpeg", metavar="LIBRARY", help="turbo (default), or ijg: libjpeg 9c, as in 2018.")
 @click.option("--clean/--no-clean", default=None, help="Whether to write the uncorrupted images too.")
 @_of_both
 def make_c(**flags: Any) -> None:

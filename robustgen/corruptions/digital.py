@@ -9,7 +9,7 @@ from PIL import Image
 from robustgen.imaging.arrays import UNITS, to_uint8
 from robustgen.imaging.colour import apply_table, change_hsv, channel_means
 from robustgen.imaging.elastic import displace, jittered_affine, smooth_field
-from robustgen.imaging.jpeg import decode_jpeg, encode_jpeg
+from robustgen.imaging.jpeg import Libjpeg, decode_jpeg, encode_jpeg
 from robustgen.imaging.pixels import Rgb
 from robustgen.imaging.rng import Rng
 from robustgen.registry import corruption
@@ -106,9 +106,10 @@ def pixelate(image: Rgb, parameters: Pixelate, rng: Rng, picture: Image.Image) -
 
 @dataclass(frozen=True)
 class JpegCompression:
-    """Pillow's JPEG `quality`."""
+    """Pillow's JPEG `quality`, by libjpeg-turbo or IJG libjpeg 9c."""
 
     quality: int
+    library: Libjpeg = "turbo"
 
 
 @corruption(
@@ -124,7 +125,9 @@ class JpegCompression:
 )
 def jpeg_compression(image: Rgb, parameters: JpegCompression, rng: Rng) -> Rgb:
     """Go once through a JPEG file of low quality."""
-    return decode_jpeg(encode_jpeg(image, parameters.quality, optimise=False))
+    p = parameters
+    file = encode_jpeg(image, p.quality, optimise=False, library=p.library)
+    return decode_jpeg(file, library=p.library)
 
 
 @dataclass(frozen=True)

@@ -201,4 +201,6 @@ def spatter(image: Rgb, parameters: Spatter, rng: Rng) -> Rgb:
     layer = draw_drops(image.shape[:2], p.loc, p.scale, p.sigma, p.threshold, rng)
     if p.mud:
         return to_uint8(splash_mud(x, layer > p.threshold, p.strength))
-    return to_uint8(splash_water(x, layer, p.strength))
+    splashed = splash_water(x, layer, p.strength)
+    # The scripts would give a black image without drops, which at the published constants never happens.
+    return to_uint8(x if splashed is None else splashed)

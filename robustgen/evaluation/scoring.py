@@ -12,6 +12,7 @@ from robustgen.evaluation.baselines import ALEXNET, Baseline, read_baseline
 from robustgen.evaluation.measures import Measure
 from robustgen.evaluation.reporting import COMMON, Report
 from robustgen.evaluation.results import Scores, read_scores
+from robustgen.metrics import COMMON_PERTURBATIONS
 from robustgen.predictions import ABOUT, Predictions, open_predictions, prefix_errors
 
 _IMAGENET_CLASSES: Final = 1000
@@ -53,6 +54,7 @@ def score(
         _check_keys(opened[0], dataset)
     notes: list[str] = []
     chosen = _choose_baseline(baseline, opened, difficulty, notes)
+    _name_the_ten(opened[0], notes)
     names = _names(folders)
     models = [read_scores(each, name, difficulty) for each, name in zip(opened, names, strict=True)]
     for folder, model in zip(folders, models, strict=True):
@@ -137,6 +139,13 @@ def _against_alexnet(opened: Sequence[Predictions], difficulty: int) -> str | No
         if edition and edition not in _ALEXNET_EDITIONS:
             return f"AlexNet's numbers are for ImageNet at 224 pixels, {each.root} is of edition {edition}"
     return None
+
+
+def _name_the_ten(predictions: Predictions, notes: list[str]) -> None:
+    """Say of CIFAR sequences which the means go over, as the published script for them took another."""
+    if predictions.kind == "p" and predictions.classes in (10, 100):
+        ten = ", ".join(COMMON_PERTURBATIONS)
+        notes.append(f"means are over {ten}; the published cifar-p-eval has spatter in place of snow")
 
 
 def _check_complete(folder: Path, model: Scores, partial: bool, notes: list[str]) -> None:

@@ -28,6 +28,7 @@ from robustgen.editions import EDITIONS
 from robustgen.errors import ArgumentError, ConfigError, RobustgenError, UnknownNameError
 from robustgen.generation.recipes import check_overrides
 from robustgen.imaging import video
+from robustgen.imaging.jpeg import Libjpeg
 from robustgen.perturbations import PERTURBATIONS
 from robustgen.registry import Operation
 from robustgen.sources.opening import KINDS
@@ -188,6 +189,9 @@ class Config(Choices):
     difficulty: Difficulties = Field((1,), description="1 to 3, or all: strengths of the noise sequences")
     quality: Annotated[Whole, Field(ge=1, le=95)] = Field(
         85, description="JPEG quality of the files of make-c"
+    )
+    libjpeg: Libjpeg = Field(
+        "turbo", description="of the files of make-c and jpeg_compression: libjpeg-turbo, or IJG libjpeg 9c"
     )
     clean: StrictBool = Field(True, description="whether make-c writes the uncorrupted images too")
     format: Literal["mp4", "npy", "png"] | None = Field(None, description="what make-p writes")

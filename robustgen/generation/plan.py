@@ -22,6 +22,7 @@ from robustgen.generation.recipes import RECIPES, BenchmarkRecipe, CorruptionRec
 from robustgen.generation.versions import list_versions
 from robustgen.imaging import video
 from robustgen.imaging.frost import check_frost
+from robustgen.imaging.jpeg import load_ijg
 from robustgen.imaging.motion import check_imagemagick
 from robustgen.imaging.pixels import Rgb
 from robustgen.output.files import ERRORS, FRAMES, MANIFEST, STATE, SUMS
@@ -119,7 +120,9 @@ class Plan:
         """All that decides the bytes of the output, but for the source images."""
         return self.recipe.settings(self.arms) | {
             "output": self.sink.settings(),
-            "versions": list_versions(with_video=isinstance(self.sink, Mp4Tree)),
+            "versions": list_versions(
+                with_video=isinstance(self.sink, Mp4Tree), libjpeg=self.choices.get("libjpeg", "turbo")
+            ),
         }
 
 
@@ -284,6 +287,8 @@ def _check_ingredients(arms: tuple[Arm, ...], config: Config) -> None:
         check_frost(config.frost_dir)
     if config.motion_blur == "imagemagick" and names & {"motion_blur", "snow"}:
         check_imagemagick()
+    if config.libjpeg == "ijg":
+        load_ijg()
 
 
 def _try_out(config: Config) -> None:
@@ -299,7 +304,7 @@ def _try_out(config: Config) -> None:
 
 
 def _overrides(config: Config, kind: Kind) -> dict[str, dict[int, dict[str, Any]]]:
-    """The config's own parameters, and its choice of engine and photographs, per operation and level."""
+    """The config's own parameters, and its choice of libraries and photographs, per operation and level."""
     overrides: dict[str, dict[int, dict[str, Any]]] = {}
     if kind == "c":
         _try_out(config)
@@ -311,6 +316,8 @@ def _overrides(config: Config, kind: Kind) -> dict[str, dict[int, dict[str, Any]
         everywhere["engine"] = config.motion_blur
     if config.frost_dir:
         everywhere["directory"] = config.frost_dir
+    if config.libjpeg != "turbo":
+        everywhere["library"] = config.libjpeg
     for name, operation in BENCHMARKS[kind].operations.items():
         names = {field.name for field in dataclasses.fields(operation.parameters(1, 224))}
         for parameter in everywhere.keys() & names:
@@ -326,7 +333,7 @@ def _sink(
     if recipe.benchmark.kind == "c":
         if arrays:
             return Arrays(arms, keys, dict.fromkeys([arm.folder for arm in arms], (32, 32, 3)), per_name=True)
-        return JpegTree(config.quality)
+        return JpegTree(config.quality, config.libjpeg)
     written = config.format or ("npy" if arrays else "mp4")
     if written == "npy":
         return Arrays(arms, keys, _sequence_shapes(recipe, source, keys, arms), per_name=False)

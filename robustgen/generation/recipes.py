@@ -2,7 +2,6 @@
 
 import dataclasses
 import hashlib
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,8 +14,9 @@ import numpy.typing as npt
 from robustgen.benchmark import CLEAN, IMAGENET_C, IMAGENET_P, Arm, Benchmark, Kind
 from robustgen.corruptions import CORRUPTIONS
 from robustgen.editions import check_size, get_edition
-from robustgen.errors import ArgumentError, ImageError, UnknownNameError
+from robustgen.errors import ArgumentError, ImageError
 from robustgen.imaging.pixels import Rgb
+from robustgen.parameters import check_parameter
 from robustgen.perturbations import PERTURBATIONS
 from robustgen.registry import SCALES, get_known
 from robustgen.sources.base import Loaded
@@ -202,8 +202,9 @@ RECIPES: Final[Mapping[Kind, type[BenchmarkRecipe]]] = MappingProxyType(
 )
 
 
-# Chosen by keys of their own, because they change no pixel.
+# Chosen by keys of their own, the first two because they change no pixel.
 _NOT_CONSTANTS = ("engine", "directory")
+_CHOSEN_BY_KEYS = (*_NOT_CONSTANTS, "library")
 
 
 def _plain(parameters: Any) -> dict[str, Any]:
@@ -224,18 +225,8 @@ def check_overrides(overrides: Overrides) -> Overrides:
         operation = get_known("corruption", name, CORRUPTIONS)
         for level, values in levels.items():
             published = operation.parameters(level, 224)
-            known = {f.name: f.type for f in dataclasses.fields(published) if f.name not in _NOT_CONSTANTS}
             for parameter, value in values.items():
-                if parameter not in known:
-                    raise UnknownNameError(f"parameter of {name}", parameter, known)
-                constant = _constant(f"{name}.{level}.{parameter}", value, whole=known[parameter] is int)
+                place = f"{name}.{level}.{parameter}"
+                constant = check_parameter(published, parameter, value, name, place, _CHOSEN_BY_KEYS)
                 checked.setdefault(name, {}).setdefault(level, {})[parameter] = constant
     return checked
-
-
-def _constant(place: str, value: Any, *, whole: bool) -> float:
-    numeric = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not numeric or not math.isfinite(value) or value < 0 or (whole and value != int(value)):
-        kind = "a whole number" if whole else "a number"
-        raise ArgumentError(f"{place}: must be {kind} of at least 0, not {value!r}")
-    return int(value) if whole else float(value)

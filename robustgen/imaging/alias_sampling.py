@@ -17,6 +17,8 @@ from robustgen.imaging.pixels import Rgb
 Chances = npt.NDArray[np.float64]
 AliasTable = npt.NDArray[np.uint32]
 
+_OF_64_BITS = (np.random.PCG64, np.random.PCG64DXSM, np.random.Philox, np.random.SFC64)
+
 
 def from_cumulative(cumulative: npt.NDArray[np.float64]) -> Chances:
     """Chances (256, 256) of the truncated values from P(255 x < w) at w = 1 .. 255, shape (256, 255)."""
@@ -34,8 +36,12 @@ def alias_table(chances: Chances) -> AliasTable:
 
 def random_bits(rng: np.random.Generator, count: int, dtype: str) -> npt.NDArray[np.unsignedinteger[Any]]:
     """`count` uniform words of the little-endian unsigned `dtype`, cut from whole 64-bit draws."""
-    size = np.dtype(dtype).itemsize
-    draws = rng.bit_generator.random_raw((count * size + 7) // 8)
+    words = (count * np.dtype(dtype).itemsize + 7) // 8
+    # The same words, but `random_raw` is faster. Of other generators (MT19937) it may give 32 bits only.
+    if type(rng.bit_generator) in _OF_64_BITS:
+        draws = rng.bit_generator.random_raw(words)
+    else:
+        draws = rng.integers(0, 2**64 - 1, words, np.uint64, endpoint=True)
     return draws.astype("<u8", copy=False).view(dtype)[:count]
 
 

@@ -23,8 +23,11 @@ def draw_drops(
     return layer
 
 
-def splash_water(image: Floats, layer: Floats, strength: float) -> Floats:
-    """Let drops of a cut-off `layer` (H, W) catch the light on a float32 unit `image` (H, W, 3)."""
+def splash_water(image: Floats, layer: Floats, strength: float) -> Floats | None:
+    """Let drops of a cut-off `layer` (H, W) catch the light on a float32 unit `image` (H, W, 3).
+
+    None where no drop is left: there the scripts divided 0 by 0.
+    """
     grey = (layer * 255).astype(np.uint8)
     distance = cv2.distanceTransform(255 - cv2.Canny(grey, 50, 150), cv2.DIST_L2, 5)
     _, distance = cv2.threshold(distance, 20, 20, cv2.THRESH_TRUNC)
@@ -32,9 +35,8 @@ def splash_water(image: Floats, layer: Floats, strength: float) -> Floats:
     relief = cv2.blur(cv2.filter2D(relief, cv2.CV_8U, _EMBOSS), (3, 3)).astype(np.float32)
     light = grey * relief
     brightest = light.max()
-    # The scripts divided 0 by 0 where no drop was left; here that means no water.
     if brightest == 0:
-        return image
+        return None
     light = light / brightest * np.float32(strength)
     splashed: Floats = image + light[:, :, None] * _WATER
     return splashed

@@ -97,11 +97,14 @@ def spatter(image: Rgb, parameters: Spatter, rng: Rng) -> Rgb:
     """Let drops of water run down the lens."""
     p, x = parameters, unit(image, np.float32)
     layer = draw_drops(image.shape[:2], p.loc, p.scale, p.sigma, p.threshold, rng)
-    frames = []
-    for _ in range(FRAMES):
-        frames.append(to_uint8(splash_water(x, layer, p.strength)))
+    # Black are the frames of which no drop is left: there the scripts divided 0 by 0.
+    frames = np.zeros((FRAMES, *image.shape), np.uint8)
+    for frame in frames:
+        splashed = splash_water(x, layer, p.strength)
+        if splashed is not None:
+            frame[:] = to_uint8(splashed)
         layer = _dripped(layer, p.drip)
-    return np.stack(frames)
+    return frames
 
 
 def _dripped(layer: Floats, drip: tuple[float, ...]) -> Floats:

@@ -21,7 +21,7 @@ from PIL import Image
 from robustgen.benchmark import Arm
 from robustgen.errors import ArgumentError, ImageError
 from robustgen.imaging import video
-from robustgen.imaging.jpeg import encode_jpeg
+from robustgen.imaging.jpeg import Libjpeg, encode_jpeg
 from robustgen.imaging.pixels import Rgb
 from robustgen.output.files import STATE, Written, file_digest, rename, temporary_folder, write_whole
 
@@ -82,22 +82,23 @@ class Sink(ABC):
 class JpegTree(Sink):
     """`<corruption>/<severity>/<class>/<name>`, JPEG, optimised Huffman tables, Pillow's 4:2:0.
 
-    `quality` is the published 85 unless the config says otherwise.
+    `quality` is the published 85 and `libjpeg` libjpeg-turbo, unless the config says otherwise.
     """
 
     quality: int = 85
+    libjpeg: Libjpeg = "turbo"
 
     def encode(self, pixels: Rgb) -> bytes:
         """The JPEG file of uint8 `pixels` (H, W, 3)."""
-        return encode_jpeg(pixels, self.quality, optimise=True)
+        return encode_jpeg(pixels, self.quality, optimise=True, library=self.libjpeg)
 
     def write(self, root: Path, arm: Arm, index: int, name: str, pixels: Rgb) -> list[Written]:
         """Write one JPEG file."""
         return [write_whole(root, arm.path(name), self.encode(pixels))]
 
     def settings(self) -> dict[str, Any]:
-        """Format and quality."""
-        return {"format": "jpeg", "quality": self.quality}
+        """Format, quality and library."""
+        return {"format": "jpeg", "quality": self.quality, "libjpeg": self.libjpeg}
 
 
 def without_suffix(name: str) -> str:

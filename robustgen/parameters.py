@@ -1,0 +1,97 @@
+"""Values that replace the published constants of an operation by name, checked against its class."""
+
+import dataclasses
+import math
+from collections.abc import Container, Mapping, Sequence
+from numbers import Real
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+
+from robustgen.errors import ArgumentError, ArgumentTypeError, UnknownNameError
+
+Parameters = TypeVar("Parameters")
+
+
+def replace_parameters(published: Parameters, values: Any, operation: str) -> Parameters:
+    """`published`, with `values` (name to value) in place of the constants that they name.
+
+    Parameters
+    ----------
+    published : dataclass object
+        The parameters of an operation at a level and scale.
+    values : mapping of str to value, or None
+        None replaces nothing.
+    operation : str
+        Its name, for messages.
+
+    Raises
+    ------
+    ArgumentTypeError, ArgumentError
+        `values` is no mapping, names no parameter, or holds a value that cannot be used.
+    """
+    if values is None:
+        return published
+    if not isinstance(values, Mapping):
+        raise ArgumentTypeError(f"parameters must be a mapping of names to values, not {values!r}")
+    own = {
+        name: check_parameter(published, name, value, operation, f"parameters: {operation}.{name}")
+        for name, value in values.items()
+    }
+    return dataclasses.replace(published, **own)  # type: ignore[type-var]
+
+
+def check_parameter(
+    published: Any, name: str, value: Any, operation: str, place: str, without: Container[str] = ()
+) -> Any:
+    """`value` in the type that parameter `name` of `published` has: int, float, str or tuple.
+
+    Parameters
+    ----------
+    place : str
+        What a message begins with.
+    without : container of str
+        Parameters that are not known here.
+
+    Raises
+    ------
+    UnknownNameError
+        There is no such parameter.
+    ArgumentError
+        The value is of the wrong kind, or out of range.
+    """
+    hints = get_type_hints(type(published))
+    known = [field.name for field in dataclasses.fields(published) if field.name not in without]
+    if name not in known:
+        raise UnknownNameError(f"parameter of {operation}", name, known)
+    return _check_value(place, value, hints[name])
+
+
+def _check_value(place: str, value: Any, hint: Any) -> Any:
+    if hint is int or hint is float:
+        return _check_number(place, value, whole=hint is int)
+    if get_origin(hint) is Literal:
+        return _check_choice(place, value, get_args(hint))
+    if get_origin(hint) is tuple:
+        return _check_numbers(place, value)
+    if value is None or isinstance(value, str):
+        return value
+    raise ArgumentError(f"{place}: must be a string, not {value!r}")
+
+
+def _check_number(place: str, value: Any, *, whole: bool) -> float:
+    numeric = isinstance(value, Real) and not isinstance(value, bool)
+    if not numeric or not math.isfinite(value) or value < 0 or (whole and value != int(value)):
+        kind = "a whole number" if whole else "a number"
+        raise ArgumentError(f"{place}: must be {kind} of at least 0, not {value!r}")
+    return int(value) if whole else float(value)
+
+
+def _check_choice(place: str, value: Any, choices: tuple[Any, ...]) -> Any:
+    if value not in choices:
+        raise ArgumentError(f"{place}: must be {' or '.join(map(repr, choices))}, not {value!r}")
+    return value
+
+
+def _check_numbers(place: str, value: Any) -> tuple[float, ...]:
+    if not isinstance(value, Sequence) or isinstance(value, str) or not value:
+        raise ArgumentError(f"{place}: must be a sequence of numbers, not {value!r}")
+    return tuple(_check_number(place, each, whole=False) for each in value)
