@@ -19,7 +19,7 @@ from robustgen.imaging.geometry import SMALLEST_SIDE, centre_crop, resize, resiz
 from robustgen.imaging.pixels import Rgb
 from robustgen.registry import SCALES, Stage, get_known
 
-Sink = Literal["jpeg", "npy"]
+Format = Literal["jpeg", "npy"]
 Step = Callable[[Rgb], Rgb]
 
 
@@ -81,7 +81,7 @@ class Edition:
         The two steps of the preparation for perturbations: `raw` to `resized` to `cropped`.
     finished : callable
         What is left to do to a frame made from the `raw` image.
-    sink : {"jpeg", "npy"}
+    format : {"jpeg", "npy"}
         What is written unless the config says otherwise.
     """
 
@@ -91,7 +91,7 @@ class Edition:
     resized: Step = _as_is
     cropped: Step = _as_is
     finished: Step = _as_is
-    sink: Sink = "jpeg"
+    format: Format = "jpeg"
 
     def scale_for(self, image: Rgb, scale: int | None = None) -> int:
         """`scale` if given, else the edition's own, else the one nearest to the shorter side of `image`."""
@@ -144,8 +144,8 @@ _ROWS = (
         cropped=_crop_64,
         finished=_shorter_64_crop_64,
     ),
-    Edition("cifar-10", 32, prepared=_exactly_32, cropped=_exactly_32, finished=_exactly_32, sink="npy"),
-    Edition("cifar-100", 32, prepared=_exactly_32, cropped=_exactly_32, finished=_exactly_32, sink="npy"),
+    Edition("cifar-10", 32, prepared=_exactly_32, cropped=_exactly_32, finished=_exactly_32, format="npy"),
+    Edition("cifar-100", 32, prepared=_exactly_32, cropped=_exactly_32, finished=_exactly_32, format="npy"),
     Edition("folder", None),
 )
 

@@ -22,7 +22,9 @@ from robustgen.generation.recipes import Recipe
 from robustgen.imaging import decode
 from robustgen.imaging.clahe import MOST_CLIP, MOST_TILES, Clahe, clahe
 from robustgen.imaging.pixels import Rgb
-from robustgen.output.writers import Arrays, SameFormat, Sink
+from robustgen.output.writers import Writer
+from robustgen.output.writers.npy import Arrays
+from robustgen.output.writers.same import SameTree
 from robustgen.sources.base import Items
 from robustgen.sources.folder import ImageFolder
 
@@ -171,7 +173,7 @@ def plan_clahe(choices: ClaheChoices) -> Plan:
     keys = select_keys(source, choices)
     arms = dataset.arms if dataset else (Arm("clahe", 0, ""),)
     arrays = _arrays(dataset, keys)
-    sink: Sink = arrays or SameFormat(choices.quality)
+    writer: Writer = arrays or SameTree(choices.quality)
     # Of files the sizes tell when they change; of rows nothing does.
     digest = about.get("digest") if arrays else None
     parameters = Clahe(choices.clip_limit, choices.tiles)
@@ -181,7 +183,7 @@ def plan_clahe(choices: ClaheChoices) -> Plan:
     if dataset:
         known |= {"benchmark": about.get("kind"), "origin": about.get("source", {}).get("digest")}
     named = choices.model_copy(update=known)
-    return assemble_plan(recipe, source, keys, arms, sink, output, named, licence=LICENCE)
+    return assemble_plan(recipe, source, keys, arms, writer, output, named, licence=LICENCE)
 
 
 def _about(root: Path) -> dict[str, Any]:

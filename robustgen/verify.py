@@ -7,10 +7,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
-
-import numpy as np
 
 from robustgen.augmentation import TITLE as AUGMIX
 from robustgen.benchmark import TITLES
@@ -18,19 +15,17 @@ from robustgen.datasets import EQUALISED
 from robustgen.errors import ArgumentError, ImageError, OutputError, WriteError
 from robustgen.generation.config import check
 from robustgen.icons import TITLE as ICONS
-from robustgen.output.files import (
-    COMPANIONS,
-    ERRORS,
-    FRAMES,
-    MANIFEST,
-    STATE,
-    SUMS,
-    file_digest,
-    temporary_folder,
+from robustgen.output.files import ERRORS, FRAMES, KEYS, MANIFEST, STATE, SUMS, file_digest
+from robustgen.output.manifest import (
+    Tally,
+    dataset_digest,
+    read_sums,
+    sums_files,
+    write_errors,
+    write_manifest,
 )
-from robustgen.output.journal import Failure, read_journals
-from robustgen.output.manifest import dataset_digest, read_object, read_sums, sums_files, write_papers
-from robustgen.output.state import exclusive, write_errors
+from robustgen.output.records import WrittenFile
+from robustgen.output.state import State, exclusive, read_object
 
 
 @dataclass(frozen=True, order=True)
@@ -86,8 +81,8 @@ def verify(
     """
     if not root.is_dir():
         raise OutputError(f"{root}: no such folder")
-    if (root / STATE / "about.json").exists():
-        _complete_papers(root)
+    if State(root).has_about:
+        _complete_manifest(root)
     manifest = _manifest(root)
     wanted, digest = _listed(root), dataset_digest(root)
     problems = [*_unfinished(manifest, digest), *_compared(root, wanted, jobs or os.cpu_count() or 1)]
@@ -110,28 +105,24 @@ def _listed(root: Path, name: str = SUMS) -> dict[str, str]:
 
 
 def _is_complete(root: Path) -> bool:
-    """Whether the papers speak of a complete output: then they are evidence, not to be touched."""
+    """Whether the manifest speaks of a complete output: then it is evidence, not to be touched."""
     return (root / MANIFEST).exists() and bool(read_object(root / MANIFEST).get("complete"))
 
 
-def _complete_papers(root: Path) -> None:
-    """Write the papers of merged shards, unless all one may do here is read."""
+def _complete_manifest(root: Path) -> None:
+    """Write the checksums and the manifest of merged shards, unless all one may do here is read."""
+    state = State(root)
     try:
         with exclusive(root):
-            for name in ("about.json", "settings.json"):
-                read_object(root / STATE / name)
+            state.about()
+            state.settings()
             if not _is_complete(root):
-                write_errors(root, _failures(root))
-                write_papers(root)
+                tally = Tally(root)
+                write_errors(root, (failure for each in tally.failures.values() for failure in each))
+                write_manifest(root, tally)
     except OSError as error:
         if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
             raise WriteError(f"{root}: {error.strerror or error}") from error
-
-
-def _failures(root: Path) -> list[Failure]:
-    """What the last receipts of all images tell of failures."""
-    latest = {receipt.key: receipt.failures for receipt in read_journals(root / STATE)}
-    return [failure for failures in latest.values() for failure in failures]
 
 
 def _manifest(root: Path) -> dict[str, Any]:
@@ -175,22 +166,24 @@ def _truncated(root: Path, finding: Finding, size: int | None) -> Finding:
 
 
 def _sizes(root: Path, paths: set[str]) -> dict[str, int]:
-    """The sizes that the journals recorded of the files at `paths`."""
+    """The sizes that were recorded of the files at `paths`."""
     if not paths:
         return {}
-    every = (w for receipt in read_journals(root / STATE) for files in receipt.files.values() for w in files)
-    return {written.path: written.size for written in every if written.path in paths}
+    state = State(root)
+    recorded = (w for receipt in state.receipts() for files in receipt.files.values() for w in files)
+    files = (each for each in recorded if isinstance(each, WrittenFile))
+    return {each.path: each.size for each in (*files, *state.assembled_files()) if each.path in paths}
 
 
 def _extra(root: Path, wanted: dict[str, str]) -> Iterator[Finding]:
-    papers = {SUMS, FRAMES}
-    own = {MANIFEST, ERRORS, *COMPANIONS}
+    checksums = {SUMS, FRAMES}
+    own = {MANIFEST, ERRORS}
     for folder, folders, files in os.walk(root):
         folders[:] = [name for name in folders if name != STATE]
         here = Path(folder).relative_to(root).as_posix()
         prefix = "" if here == "." else f"{here}/"
         for name in files:
-            if name not in papers and prefix + name not in wanted and prefix + name not in own:
+            if name not in checksums and prefix + name not in wanted and prefix + name not in own:
                 yield Finding("extra", prefix + name)
 
 
@@ -199,8 +192,6 @@ def _extra(root: Path, wanted: dict[str, str]) -> Iterator[Finding]:
 
 def _made_anew(root: Path, manifest: dict[str, Any], wanted: dict[str, str], deep: str) -> Iterator[Finding]:
     """Make a random sample of images, or all, once more from the source and compare."""
-    from robustgen.generation import runner
-
     given = manifest["config"].get("source")
     # What was given may have been relative to a folder that is not the current one.
     source = given if given is None or Path(given).is_absolute() else manifest["source"]["location"]
@@ -209,20 +200,20 @@ def _made_anew(root: Path, manifest: dict[str, Any], wanted: dict[str, str], dee
     arms = tuple(arm for arm in plan.recipe.all_arms() if arm.folder in manifest.get("arms", ()))
     plan = replace(plan, arms=arms or plan.arms)
     numbered = list(enumerate(plan.keys))
-    with TemporaryDirectory() as folder:
-        temporary_folder(Path(folder)).mkdir(parents=True)
-        for index, key in _sample(numbered, deep):
-            if plan.in_arrays:
-                yield from _rows_anew(root, plan, index, key)
-                continue
-            item = runner.Item(index, key, 0, plan.arms)
-            task = runner.Task(plan.recipe, plan.source, plan.sink, Path(folder), (item,))
-            for receipt in runner.run_task(task):
-                for written in (w for files in receipt.files.values() for w in files):
-                    (Path(folder) / written.path).unlink()
-                    if wanted.get(written.path) != written.sha256:
-                        yield Finding("differs", written.path, ": from what the source gives now")
-                yield from (Finding("differs", key, f": {f['reason']}") for f in receipt.failures)
+    for index, key in _sample(numbered, deep):
+        yield from _image_anew(root, plan, index, key, wanted)
+
+
+def _image_anew(root: Path, plan: Any, index: int, key: str, sums: dict[str, str]) -> Iterator[Finding]:
+    shared: dict[str, Any] = {}
+    try:
+        image = plan.recipe.prepare(plan.source.load(key))
+        for arm in plan.arms:
+            pixels = plan.recipe.make(arm, key, image, shared)
+            for path, detail in plan.writer.differences(root, arm, index, key, pixels, sums):
+                yield Finding("differs", path, detail)
+    except ImageError as error:
+        yield Finding("differs", key, f": {error}")
 
 
 def _planned_anew(title: str, content: dict[str, Any], name: str) -> Any:
@@ -255,36 +246,18 @@ def _sample(numbered: list[tuple[int, str]], deep: str) -> list[tuple[int, str]]
     return random.sample(numbered, min(int(deep), len(numbered)))
 
 
-def _rows_anew(root: Path, plan: Any, index: int, key: str) -> Iterator[Finding]:
-    try:
-        image = plan.recipe.prepare(plan.source.load(key))
-    except ImageError as error:
-        yield Finding("differs", key, f": {error}")
-        return
-    for arm in plan.arms:
-        file, row = plan.sink.place(arm, index)
-        try:
-            rows = np.load(root / file, mmap_mode="r")
-        except (OSError, ValueError):
-            continue  # the sums have told of that
-        if row >= len(rows) or not np.array_equal(rows[row], plan.recipe.make(arm, key, image)):
-            yield Finding(
-                "differs", file, f": row {row} ({key}, {arm.folder}) from what the source gives now"
-            )
-
-
 # --- against another output ----------------------------------------------------------------------
 
 
 def _digests(root: Path) -> dict[str, str]:
-    """Every file below `root`, POSIX path, with its digest; hidden ones and papers left out."""
+    """Every file below `root`, POSIX path, with its digest, but for hidden files and those about the set."""
     files = (path for path in sorted(root.rglob("*")) if path.is_file())
     named = {path.relative_to(root).as_posix(): path for path in files}
-    papers = {MANIFEST, ERRORS, "keys.txt"}
+    about = {MANIFEST, ERRORS, KEYS}
     return {
         name: file_digest(path)
         for name, path in named.items()
-        if name not in papers and not any(part.startswith(".") for part in Path(name).parts)
+        if name not in about and not any(part.startswith(".") for part in Path(name).parts)
     }
 
 

@@ -154,10 +154,10 @@ def make_p(folder: Path) -> dict[str, object]:
     image, totals, ratios = plan.recipe.prepare(plan.source.load(key)), np.zeros(2), {}
     for arm in plan.arms:
         frames = plan.recipe.make(arm, key, image)
-        encoding = plan.sink.noise_encoding if arm.name in plan.sink.noises else plan.sink.encoding
+        encoding = plan.writer.noise_encoding if arm.name in plan.writer.noises else plan.writer.encoding
         alone = _least(lambda f=frames, e=encoding: video.encode(f, e), 2)
         task = runner.Task(
-            plan.recipe, plan.source, plan.sink, plan.output, (runner.Item(0, key, 0, (arm,)),)
+            plan.recipe, plan.source, plan.writer, plan.output, (runner.Item(0, key, 0, (arm,)),)
         )
         (plan.output / ".robustgen" / "tmp").mkdir(parents=True, exist_ok=True)
         whole = _least(lambda t=task: runner.run_task(t), 2)

@@ -18,7 +18,7 @@ from robustgen.display.sheets import SheetRow
 from robustgen.errors import ArgumentError
 from robustgen.generation import config
 from robustgen.imaging import video
-from robustgen.output.writers import JpegTree
+from robustgen.output.writers.jpeg import JpegTree
 from robustgen.preview import animation, subject
 
 RED = (250, 10, 20)

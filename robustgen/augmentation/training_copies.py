@@ -16,7 +16,7 @@ from robustgen.generation.config import Whole
 from robustgen.generation.plan import Plan, assemble_plan, open_chosen_source, select_keys
 from robustgen.generation.recipes import Recipe, item_rng
 from robustgen.imaging.pixels import Rgb
-from robustgen.output.writers import JpegTree
+from robustgen.output.writers.jpeg import JpegTree
 from robustgen.sources.base import Source
 from robustgen.sources.cifar import Cifar
 from robustgen.sources.tiny_imagenet import TinyImageNet
@@ -140,10 +140,10 @@ def plan_copies(choices: AugMixChoices) -> Plan:
     _check_training(source)
     parameters = AugMix(choices.severity, choices.width, choices.depth, choices.alpha, choices.operations)
     recipe = AugMixRecipe(parameters, choices.edition, choices.seed)
-    keys, arms, sink = select_keys(source, choices), copy_arms(choices.copies), JpegTree(choices.quality)
+    keys, arms, writer = select_keys(source, choices), copy_arms(choices.copies), JpegTree(choices.quality)
     output = Path(choices.output.replace("{dataset}", choices.dataset).replace("{kind}", "augmix"))
     return assemble_plan(
-        recipe, source, keys, arms, sink, output.absolute(), choices, citation=CITATION, licence=LICENCE
+        recipe, source, keys, arms, writer, output.absolute(), choices, citation=CITATION, licence=LICENCE
     )
 
 

@@ -41,6 +41,7 @@ _of_both = combine(
 
 @command("make-c", Section.MAKE)
 @corruption_options
+@click.option("--format", metavar="FORMAT", help="jpeg (default), png, webp, same (as the source) or npy.")
 @click.option("--quality", type=int, help="JPEG quality; default 85, as published.")
 @click.option("--libjpeg", metavar="LIBRARY", help="turbo (default), or ijg: libjpeg 9c, as in 2018.")
 @click.option("--clean/--no-clean", default=None, help="Whether to write the uncorrupted images too.")
@@ -52,7 +53,7 @@ def make_c(**flags: Any) -> None:
 
 @command("make-p", Section.MAKE)
 @perturbation_options
-@click.option("--format", metavar="FORMAT", help="mp4, npy or png.")
+@click.option("--format", metavar="FORMAT", help="mp4 (default), png or npy.")
 @_of_both
 def make_p(**flags: Any) -> None:
     """Write ImageNet-P: perturbation sequences of every image."""

@@ -25,7 +25,8 @@ from robustgen.benchmark import BENCHMARKS, CLEAN, TITLES, Arm, Benchmark, Kind
 from robustgen.datasets.prefetch import prefetch
 from robustgen.errors import ConfigError, ImageError, SourceError
 from robustgen.imaging import decode, video
-from robustgen.output.files import COMPANIONS, MANIFEST, STATE
+from robustgen.output.files import KEYS, LABELS, MANIFEST
+from robustgen.output.state import State
 from robustgen.sources.base import class_of
 
 Pixels = NDArray[np.uint8]
@@ -309,7 +310,7 @@ class Arrays(Dataset):
         return rows // shared
 
     def _read_keys(self) -> tuple[str, ...]:
-        path = self.root / COMPANIONS[1]
+        path = self.root / KEYS
         if not path.exists():
             # As the source of these images calls them, so that a regenerated set has the same keys.
             return tuple(f"{i:05d}" for i in range(self.images))
@@ -319,7 +320,7 @@ class Arrays(Dataset):
         return keys
 
     def _read_labels(self) -> Labels | None:
-        path = self.root / COMPANIONS[0]
+        path = self.root / LABELS
         if not path.exists() and self.kind == "p":
             return None
         labels = _array(path)
@@ -404,7 +405,7 @@ def about_of(root: Path) -> dict[str, Any]:
     """
     path = root / MANIFEST
     if not path.exists():
-        if (root / STATE / "settings.json").exists():
+        if State(root).has_settings:
             raise SourceError(f"{root}: has no {MANIFEST}; the run that makes it has not finished")
         return {}
     try:

@@ -16,8 +16,7 @@ from robustgen.errors import ConfigError, ImageError, OutputError
 from robustgen.filtration.filtering import ACCEPTED, FUNNEL, SHORTLIST, check_foreign
 from robustgen.filtration.rules import Rule
 from robustgen.output.files import file_digest, temporary_folder
-from robustgen.output.manifest import read_object
-from robustgen.output.state import claimed
+from robustgen.output.state import claimed, read_object
 
 MANIFEST = "manifest.json"
 

@@ -29,8 +29,7 @@ from robustgen.filtration.ensemble import Crops, Ensemble, EnsembleOptions, open
 from robustgen.filtration.funnel import Opinions, count_left
 from robustgen.filtration.rules import Case, Rule
 from robustgen.output.files import ERRORS, STATE, file_digest, rename, temporary_folder, write_whole
-from robustgen.output.manifest import read_object
-from robustgen.output.state import claimed
+from robustgen.output.state import claimed, read_object
 from robustgen.sources.base import class_of
 from robustgen.sources.folder import ImageFolder
 

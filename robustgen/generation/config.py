@@ -29,6 +29,7 @@ from robustgen.errors import ArgumentError, ConfigError, RobustgenError, Unknown
 from robustgen.generation.recipes import check_overrides
 from robustgen.imaging import video
 from robustgen.imaging.jpeg import Libjpeg
+from robustgen.output.writers import FORMATS
 from robustgen.perturbations import PERTURBATIONS
 from robustgen.registry import Operation
 from robustgen.sources.opening import KINDS
@@ -142,6 +143,7 @@ Perturbations = Annotated[
 EditionName = Annotated[str, _known("edition", lambda: EDITIONS)]
 SourceKind = Annotated[str, _known("kind of source", lambda: KINDS)]
 Location = Annotated[str, BeforeValidator(_expanded)]
+FormatName = Annotated[str, _known("format", lambda: FORMATS)]
 Count = Annotated[Whole, Field(ge=1)]
 
 
@@ -188,13 +190,13 @@ class Config(Choices):
     perturbations: Perturbations = Field("common", validate_default=True, description="names or a group")
     difficulty: Difficulties = Field((1,), description="1 to 3, or all: strengths of the noise sequences")
     quality: Annotated[Whole, Field(ge=1, le=95)] = Field(
-        85, description="JPEG quality of the files of make-c"
+        85, description="quality of the JPEG files of make-c"
     )
     libjpeg: Libjpeg = Field(
         "turbo", description="of the files of make-c and jpeg_compression: libjpeg-turbo, or IJG libjpeg 9c"
     )
     clean: StrictBool = Field(True, description="whether make-c writes the uncorrupted images too")
-    format: Literal["mp4", "npy", "png"] | None = Field(None, description="what make-p writes")
+    format: FormatName | None = Field(None, description="of the files; otherwise as published")
     video: Video = Field(Video(), description="settings of the encoder of make-p")
     scale: Literal[224, 299, 64, 32] | None = Field(None, description="constants instead of the edition's")
     motion_blur: Literal["exact", "imagemagick"] = Field("exact", description="our loop, or the library")

@@ -5,16 +5,14 @@
 
 import dataclasses
 import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from robustgen.benchmark import BENCHMARKS, IMAGENET_P, Arm, Benchmark, Kind
+from robustgen.benchmark import BENCHMARKS, Arm, Benchmark, Kind
 from robustgen.editions import EDITIONS
 from robustgen.errors import ConfigError, ImageError, OutputError, SourceError
 from robustgen.generation.config import Choices, Config, Video
@@ -25,8 +23,9 @@ from robustgen.imaging.frost import check_frost
 from robustgen.imaging.jpeg import load_ijg
 from robustgen.imaging.motion import check_imagemagick
 from robustgen.imaging.pixels import Rgb
-from robustgen.output.files import ERRORS, FRAMES, MANIFEST, STATE, SUMS
-from robustgen.output.writers import Arrays, JpegTree, Mp4Tree, PngFrames, Sink
+from robustgen.output.files import ERRORS, FRAMES, MANIFEST, SUMS
+from robustgen.output.state import State
+from robustgen.output.writers import DEFAULTS, Listing, Order, Writer, open_writer
 from robustgen.sources.base import Items, Loaded, Source
 from robustgen.sources.opening import open_source
 
@@ -53,7 +52,7 @@ class Plan:
     refused : dict
         Images of the source that must not be taken, with the reasons.
     arms : tuple of Arm
-    sink : Sink
+    writer : Writer
     output : Path
     jobs : int or None
         Worker processes; None for one a core.
@@ -70,18 +69,13 @@ class Plan:
     keys: tuple[str, ...]
     refused: dict[str, str]
     arms: tuple[Arm, ...]
-    sink: Sink
+    writer: Writer
     output: Path
     jobs: int | None
     dataset: str
     choices: dict[str, Any]
     citation: str = CITATION
     licence: str = LICENCE
-
-    @property
-    def in_arrays(self) -> bool:
-        """Whether the images become rows of arrays."""
-        return isinstance(self.sink, Arrays)
 
     def digest(self) -> str:
         """What tells this plan's images and arms from another's, in any order: eight hexadecimal digits."""
@@ -97,32 +91,25 @@ class Plan:
             "source": {"location": str(self.source.location.resolve()), "images": len(self.source.keys())},
             "images": len(self.keys),
             "arms": [arm.folder for arm in self.arms],
-            "arrays": list(self.sink.files) if isinstance(self.sink, Arrays) else [],
+            "arrays": list(self.writer.arrays),
             "config": self.choices,
             "licence": self.licence,
             "citation": self.citation,
         }
 
     def companions(self) -> dict[str, bytes]:
-        """Small files that go with arrays: the labels of the rows, and the source images behind them."""
-        if not isinstance(self.sink, Arrays):
-            return {}
-        labels = np.array([self.source.label(key) for key in self.keys])
-        # Of a C set all severities of a corruption share an array.
-        repeats = max(len(folders) for folders in self.sink.folders.values())
-        dtype = np.uint8 if labels.max(initial=0) < 256 else np.int64
-        buffer = BytesIO()
-        np.save(buffer, np.tile(labels, repeats).astype(dtype))
-        listing = "".join(f"{key}\n" for key in self.keys)
-        return {"labels.npy": buffer.getvalue(), "keys.txt": listing.encode("utf-8", "surrogateescape")}
+        """Small files with checksums of their own, by path below the output."""
+        return {}
+
+    def listing(self) -> Listing:
+        """The images, in order, and their classes."""
+        return Listing(self.keys, self.source.label, lambda: self.source.classes)
 
     def settings(self) -> dict[str, Any]:
         """All that decides the bytes of the output, but for the source images."""
         return self.recipe.settings(self.arms) | {
-            "output": self.sink.settings(),
-            "versions": list_versions(
-                with_video=isinstance(self.sink, Mp4Tree), libjpeg=self.choices.get("libjpeg", "turbo")
-            ),
+            "output": self.writer.settings(),
+            "versions": list_versions(self.choices.get("libjpeg", "turbo")) | self.writer.versions(),
         }
 
 
@@ -148,10 +135,10 @@ def plan_benchmark(config: Config, kind: Kind, *, anew: bool = False) -> Plan:
     output = Path(config.output.replace("{dataset}", config.dataset).replace("{kind}", kind)).absolute()
     arms = config.arms(kind)
     _check_ingredients(arms, config)
-    if EDITIONS[recipe.edition].sink == "npy" and not anew:
+    if EDITIONS[recipe.edition].format == "npy" and not anew:
         arms = _add_held(arms, output, BENCHMARKS[kind])
-    sink = _sink(config, recipe, source, keys, arms)
-    return assemble_plan(recipe, source, keys, arms, sink, output, config)
+    writer = _open_writer(config, recipe, source, keys, arms)
+    return assemble_plan(recipe, source, keys, arms, writer, output, config)
 
 
 def assemble_plan(
@@ -159,7 +146,7 @@ def assemble_plan(
     source: Items[Loaded],
     keys: tuple[str, ...],
     arms: tuple[Arm, ...],
-    sink: Sink,
+    writer: Writer,
     output: Path,
     choices: Choices,
     *,
@@ -174,7 +161,7 @@ def assemble_plan(
         The output lies where it must not.
     """
     _check_output(output, source)
-    refused = source.refused() | _collisions(source, sink, arms)
+    refused = source.refused() | _collisions(source, writer, arms)
     keys = tuple(key for key in keys if key not in refused)
     dataset, jobs = choices.dataset, choices.jobs
     made_from = resolve_paths(choices)
@@ -184,7 +171,7 @@ def assemble_plan(
         keys,
         refused,
         arms,
-        sink,
+        writer,
         output.absolute(),
         jobs,
         dataset,
@@ -194,18 +181,18 @@ def assemble_plan(
     )
 
 
-def _collisions(source: Items[Any], sink: Sink, arms: tuple[Arm, ...]) -> dict[str, str]:
-    """The images whose output would be that of an earlier one or a paper of the set, with the reason."""
-    papers = {SUMS, FRAMES}
+def _collisions(source: Items[Any], writer: Writer, arms: tuple[Arm, ...]) -> dict[str, str]:
+    """The images whose output would be that of an earlier one or a file about the set, with the reason."""
+    reserved = {SUMS, FRAMES}
     if any(not arm.folder for arm in arms):
-        papers |= {MANIFEST, ERRORS}
+        reserved |= {MANIFEST, ERRORS}
     first: dict[str, str] = {}
     refused = {}
-    for key in () if isinstance(sink, Arrays) else source.keys():
-        name = sink.item_name(source.output_name(key))
+    names = ((key, writer.output_name(key)) for key in source.keys())  # noqa: SIM118
+    for key, name in ((key, name) for key, name in names if name is not None):
         earlier = first.setdefault(name, key)
-        if (paper := name.split("/")[0]) in papers:
-            refused[key] = f"its output would lie where the set's own {paper} belongs"
+        if (top := name.split("/")[0]) in reserved:
+            refused[key] = f"its output would lie where the set's own {top} belongs"
         elif earlier != key:
             refused[key] = f"its output would be that of {earlier!r}"
     return refused
@@ -214,8 +201,10 @@ def _collisions(source: Items[Any], sink: Sink, arms: tuple[Arm, ...]) -> dict[s
 def _add_held(arms: tuple[Arm, ...], output: Path, benchmark: Benchmark) -> tuple[Arm, ...]:
     """`arms`, and those that the arrays at `output` hold: all arrays share one list of rows and labels."""
     try:
-        held = json.loads((output / STATE / "settings.json").read_bytes())["parameters"]
-    except (OSError, ValueError, KeyError, TypeError):
+        held = State(output).settings().get("parameters", {})
+    except (OSError, OutputError):
+        held = {}
+    if not held:
         return arms
     every = benchmark.every_arm()
     wanted = [arm for arm in every if arm in arms or arm.folder in held]
@@ -326,28 +315,32 @@ def _overrides(config: Config, kind: Kind) -> dict[str, dict[int, dict[str, Any]
     return overrides
 
 
-def _sink(
+def _open_writer(
     config: Config, recipe: BenchmarkRecipe, source: Source, keys: tuple[str, ...], arms: tuple[Arm, ...]
-) -> Sink:
-    arrays = EDITIONS[recipe.edition].sink == "npy"
-    if recipe.benchmark.kind == "c":
-        if arrays:
-            return Arrays(arms, keys, dict.fromkeys([arm.folder for arm in arms], (32, 32, 3)), per_name=True)
-        return JpegTree(config.quality, config.libjpeg)
-    written = config.format or ("npy" if arrays else "mp4")
-    if written == "npy":
-        return Arrays(arms, keys, _sequence_shapes(recipe, source, keys, arms), per_name=False)
-    return PngFrames() if written == "png" else _video_sink(config)
+) -> Writer:
+    arrays = EDITIONS[recipe.edition].format == "npy"
+    benchmark = recipe.benchmark
+    order = Order(
+        benchmark,
+        arms,
+        keys,
+        quality=config.quality,
+        libjpeg=config.libjpeg,
+        shapes=lambda: _shapes(recipe, source, keys, arms),
+        encodings=lambda: _encodings(config),
+    )
+    return open_writer(config.format or ("npy" if arrays else DEFAULTS[benchmark.kind]), order)
 
 
-def _video_sink(config: Config) -> Mp4Tree:
+def _encodings(config: Config) -> tuple[video.Encoding, video.Encoding]:
+    """How smooth sequences are encoded, and how noise is."""
     choice = config.video
     scale = config.scale or EDITIONS[config.edition].scale or 0
     if scale % 2 and (choice.playable or choice.pixel_format == "yuv420p"):
         raise ConfigError(f"video: yuv420p halves the colour, which {scale} x {scale} pixels do not allow")
     smooth = video.Encoding(preset=choice.preset, pixel_format=choice.pixel_format)
     noise = video.Encoding(preset=choice.preset, pixel_format=choice.pixel_format, crf=None, tune="grain")
-    return Mp4Tree(_as_chosen(smooth, choice), _as_chosen(noise, choice), frozenset(IMAGENET_P.noises))
+    return _as_chosen(smooth, choice), _as_chosen(noise, choice)
 
 
 def _as_chosen(encoding: video.Encoding, choice: Video) -> video.Encoding:
@@ -357,10 +350,10 @@ def _as_chosen(encoding: video.Encoding, choice: Video) -> video.Encoding:
     return encoding.playable() if choice.playable else encoding
 
 
-def _sequence_shapes(
+def _shapes(
     recipe: Recipe[Rgb], source: Source, keys: tuple[str, ...], arms: tuple[Arm, ...]
 ) -> Mapping[str, tuple[int, ...]]:
-    """The shape of one sequence of each arm, taken from the first image that can be read."""
+    """The shape of what each arm makes, taken from the first image that can be read."""
     for key in keys:
         try:
             image = recipe.prepare(source.load(key))

@@ -2,7 +2,6 @@
 
 import ctypes
 import errno
-import json
 import os
 import signal
 import threading
@@ -31,15 +30,14 @@ from robustgen.errors import (
 from robustgen.generation.plan import Plan
 from robustgen.generation.recipes import Recipe
 from robustgen.imaging.pixels import Rgb
-from robustgen.output.files import MANIFEST, STATE, Written, temporary_folder, write_whole
-from robustgen.output.journal import Failure, Receipt
-from robustgen.output.manifest import read_object, source_digest, write_papers
-from robustgen.output.state import Ledger, Shard
-from robustgen.output.writers import Sink
+from robustgen.output.files import MANIFEST, temporary_folder, write_whole
+from robustgen.output.ledger import Ledger, Shard
+from robustgen.output.manifest import source_digest, write_manifest
+from robustgen.output.records import Failure, Receipt, Written
+from robustgen.output.state import State
+from robustgen.output.writers import Writer
 from robustgen.sources.base import Items
 
-# A task long enough to hide its dispatch, short enough that Ctrl-C and a lost worker cost little.
-_MOST_ROWS_PER_TASK = 128
 _MOST_DEATHS = 3
 
 _ERRORS_OF_A_NAME = (errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EEXIST, errno.ENOTEMPTY)
@@ -63,7 +61,7 @@ class Task:
 
     recipe: Recipe[Any]
     source: Items[Any]
-    sink: Sink
+    writer: Writer
     root: Path
     items: tuple[Item, ...]
 
@@ -123,7 +121,7 @@ def run_task(task: Task) -> list[Receipt]:
             for work in works:
                 work.do(arm)
     finally:
-        task.sink.flush()
+        task.writer.flush()
     return [work.receipt() for work in works]
 
 
@@ -163,13 +161,14 @@ class _Work:
             self._fail(error, arm)
 
     def _write(self, arm: Arm, pixels: Rgb) -> list[Written]:
-        task, name = self._task, self._task.source.output_name(self._key)
+        task = self._task
         try:
-            return task.sink.write(task.root, arm, self._index, name, pixels)
+            return task.writer.write(task.root, arm, self._index, self._key, pixels)
         except OSError as error:
             if isinstance(error, RobustgenError):
                 raise
             if error.errno in _ERRORS_OF_A_NAME:
+                name = task.writer.output_name(self._key)
                 raise _UnusableNameError(f"{name} cannot name its output: {error.strerror}") from error
             raise WriteError(f"{task.root}: {error.strerror or error}") from error
 
@@ -211,7 +210,7 @@ def run(
     started = time.monotonic()
     sizes = {key: _size(plan.source, key) for key in plan.keys}
     part = Shard(*shard, plan.digest()) if shard else None
-    with Ledger(plan.output, plan.sink, plan.settings(), shard=part, overwrite=overwrite) as ledger:
+    with Ledger(plan.output, plan.writer, plan.settings(), shard=part, overwrite=overwrite) as ledger:
         try:
             return _run(plan, ledger, sizes, started, scheduler)
         except OSError as error:
@@ -227,27 +226,25 @@ def _run(
     items = _pending(plan, ledger, sizes)
     for key, reason in plan.refused.items():
         ledger.record(Receipt(key, 0, failures=({"key": key, "reason": reason},)))
-    plan.sink.reopen(plan.output, frozenset(arm.folder for item in items for arm in item.arms))
+    plan.writer.reopen(plan.output, frozenset(arm.folder for item in items for arm in item.arms))
     made, size = _made(plan, ledger, items, scheduler)
     news = _describe(plan, sizes)
-    last = ledger.finish(plan.keys, plan.arms, {*plan.source.keys(), *plan.refused})
+    last = ledger.finish(plan.listing(), plan.arms, {*plan.source.keys(), *plan.refused})
     companions = plan.companions()
     needed = [MANIFEST, *companions]
     if last and (made or news or ledger.failures() or not all((plan.output / n).exists() for n in needed)):
         for name, data in companions.items():
-            written = write_whole(plan.output, name, data)
-            record = {"size": written.size, "sha256": written.sha256}
-            write_whole(plan.output, f"{STATE}/arrays/{name}.json", json.dumps(record).encode())
-        write_papers(plan.output)
+            write_whole(plan.output, name, data)
+        write_manifest(plan.output, ledger.tally)
     asked = len(_share(plan, ledger.shard)) * len(plan.arms)
     kept = asked - sum(len(item.arms) for item in items)
     return RunResult(made, kept, size, time.monotonic() - started, ledger.failures(), last, ledger.withheld)
 
 
-def _held_description(path: Path) -> dict[str, Any]:
+def _held_description(state: State) -> dict[str, Any]:
     # One that a power cut left empty is no loss: it is about to be written anew.
     with suppress(OSError, OutputError):
-        return read_object(path)
+        return state.about()
     return {}
 
 
@@ -255,8 +252,8 @@ def _describe(plan: Plan, sizes: dict[str, int]) -> bool:
     """Leave beside the journal what the manifest says of the plan; return whether that is new."""
     about = plan.about()
     about["source"]["digest"] = source_digest(sizes)
-    path = plan.output / STATE / "about.json"
-    held = _held_description(path)
+    state = State(plan.output)
+    held = _held_description(state)
     arms, arrays = ({*held.get(listing, []), *about[listing]} for listing in ("arms", "arrays"))
     images = max(held.get("images", 0), about["images"])
     if arms == set(held.get("arms", [])) and images == held["images"] and about["source"] == held["source"]:
@@ -265,7 +262,7 @@ def _describe(plan: Plan, sizes: dict[str, int]) -> bool:
     about |= {"arms": sorted(arms), "arrays": sorted(arrays), "images": images}
     # A manifest must never be older than this.
     (plan.output / MANIFEST).unlink(missing_ok=True)
-    write_whole(plan.output, f"{STATE}/about.json", json.dumps(about, indent=1, sort_keys=True).encode())
+    state.write_about(about)
     return True
 
 
@@ -277,7 +274,7 @@ def _made(plan: Plan, ledger: Ledger, items: list[Item], scheduler: str | None) 
         for receipt in _carried_out(plan, items, scheduler):
             ledger.record(receipt)
             made += len(receipt.files)
-            size += sum(plan.sink.bytes_of(w) for files in receipt.files.values() for w in files)
+            size += sum(written.size for files in receipt.files.values() for written in files)
             # An image that could not be read has failed in all its arms.
             unread = receipt.failures and not receipt.files and "arm" not in receipt.failures[0]
             bar.update(arms[receipt.key] if unread else len(receipt.files) + len(receipt.failures))
@@ -330,11 +327,11 @@ def _jobs(plan: Plan) -> int:
 
 
 def _tasks(plan: Plan, items: list[Item]) -> Iterator[Task]:
-    most = _MOST_ROWS_PER_TASK if plan.in_arrays else plan.recipe.images_per_task
+    most = plan.writer.images_per_task or plan.recipe.images_per_task
     step = max(1, min(most, len(items) // (4 * _jobs(plan))))
     for start in range(0, len(items), step):
         chunk = tuple(items[start : start + step])
-        yield Task(plan.recipe, plan.source, plan.sink, plan.output, chunk)
+        yield Task(plan.recipe, plan.source, plan.writer, plan.output, chunk)
 
 
 def _fanned_out(tasks: Iterable[Task], workers: int, scheduler: str | None) -> Iterator[list[Receipt]]:
@@ -417,9 +414,9 @@ def estimate(plan: Plan) -> Estimate:
     with TemporaryDirectory() as folder:
         root = Path(folder)
         temporary_folder(root).mkdir(parents=True)
-        plan.sink.start(root)
+        plan.writer.start(root)
         for key in plan.keys:
-            task = Task(plan.recipe, plan.source, plan.sink, root, (Item(0, key, 0, plan.arms),))
+            task = Task(plan.recipe, plan.source, plan.writer, root, (Item(0, key, 0, plan.arms),))
             # The first time compiles the loops and builds the tables.
             run_task(task)
             started = time.perf_counter()
@@ -429,6 +426,6 @@ def estimate(plan: Plan) -> Estimate:
                 break
         else:
             raise ImageError(f"{plan.source.location}: none of the images can be made")
-        size = sum(plan.sink.bytes_of(w) for files in receipt.files.values() for w in files)
+        size = sum(written.size for files in receipt.files.values() for written in files)
     images = len(plan.keys)
     return Estimate(images * len(plan.arms), size * images, seconds * images / _jobs(plan))

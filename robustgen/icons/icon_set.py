@@ -45,7 +45,7 @@ from robustgen.icons.packages import Style, read_picture, read_style
 from robustgen.imaging.pixels import Rgb
 from robustgen.output.files import SUMS
 from robustgen.output.manifest import read_sums
-from robustgen.output.writers import PngTree
+from robustgen.output.writers.lossless import PngTree
 from robustgen.sources.base import Source
 
 CITATION = (
@@ -354,10 +354,10 @@ def plan_icons(choices: IconChoices) -> IconPlan:
     source = EmojiPackages(styles, choice, parse_colour(choices.background), choices.size)
     _check_left(styles, source)
     recipe = IconRecipe(choices.size, _settings(choices, classes, source, styles))
-    sink, output, terms = IconTree(tuple(choices.style)), Path(choices.output), _terms(styles)
+    writer, output, terms = IconTree(tuple(choices.style)), Path(choices.output), _terms(styles)
     keys = source.keys()
     general = assemble_plan(
-        recipe, source, keys, (ARM,), sink, output, choices, citation=CITATION, licence=terms
+        recipe, source, keys, (ARM,), writer, output, choices, citation=CITATION, licence=terms
     )
     own = {each.name: getattr(general, each.name) for each in dataclasses.fields(general)}
     return IconPlan(**own, styles=styles, choice=choice)

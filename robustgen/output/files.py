@@ -10,39 +10,19 @@ import os
 import secrets
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO
 
 from robustgen.errors import OutputError
+from robustgen.output.records import WrittenFile
 
 STATE = ".robustgen"
 SUMS, FRAMES, MANIFEST, ERRORS = "SHA256SUMS", "FRAMES.SHA256", "dataset.json", "errors.jsonl"
-# Small files that go with arrays.
-COMPANIONS = ("labels.npy", "keys.txt")
+# Beside arrays: the class of each row, and the source images behind the rows of one level.
+LABELS, KEYS = "labels.npy", "keys.txt"
 
 _numbers = itertools.count()
 # Workers of several machines may share the folder.
 _OWN = secrets.token_hex(4)
-
-
-class Written(NamedTuple):
-    """One finished file.
-
-    Attributes
-    ----------
-    path : str
-        POSIX path below the output.
-    size : int
-        Bytes.
-    sha256 : str
-        Hexadecimal digest of the file.
-    frames : str
-        Of a video, the digest of the decoded frames; else empty.
-    """
-
-    path: str
-    size: int
-    sha256: str
-    frames: str = ""
 
 
 def temporary_folder(root: Path) -> Path:
@@ -50,7 +30,7 @@ def temporary_folder(root: Path) -> Path:
     return root / STATE / "tmp"
 
 
-def write_whole(root: Path, path: str, data: bytes, *, durable: bool = False) -> Written:
+def write_whole(root: Path, path: str, data: bytes, *, durable: bool = False) -> WrittenFile:
     """Write `data` to `path` below `root` by way of a temporary name; `durable` waits for the disk.
 
     Raises
@@ -74,7 +54,7 @@ def write_whole(root: Path, path: str, data: bytes, *, durable: bool = False) ->
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
-    return Written(path, len(data), hashlib.sha256(data).hexdigest())
+    return WrittenFile(path, len(data), hashlib.sha256(data).hexdigest())
 
 
 def save(path: Path, data: bytes, called: str = "") -> None:

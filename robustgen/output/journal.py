@@ -10,39 +10,15 @@ import ctypes
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
 from robustgen.errors import OutputError
-from robustgen.output.files import Written
-
-Failure = dict[str, str]
+from robustgen.output.records import Receipt, from_json, to_json
 
 SECONDS_BETWEEN_SYNCS = 30.0
-
-
-@dataclass(frozen=True)
-class Receipt:
-    """What came of one source image.
-
-    Attributes
-    ----------
-    key : str
-    size : int
-        Bytes of the source image, by which a changed one is noticed.
-    files : mapping of str to list of Written
-        Arm's folder to the files written.
-    failures : tuple of dict
-        Entries for `errors.jsonl`: key, arm (where it was one arm that failed) and reason.
-    """
-
-    key: str
-    size: int
-    files: Mapping[str, list[Written]] = field(default_factory=dict)
-    failures: tuple[Failure, ...] = ()
 
 
 class Journal:
@@ -64,7 +40,8 @@ class Journal:
         OSError
             The disk is full.
         """
-        entry = {"key": receipt.key, "size": receipt.size, "files": receipt.files}
+        files = {folder: [to_json(each) for each in written] for folder, written in receipt.files.items()}
+        entry = {"key": receipt.key, "size": receipt.size, "files": files}
         self._append(entry | ({"failures": receipt.failures} if receipt.failures else {}))
         if time.monotonic() - self._synced > SECONDS_BETWEEN_SYNCS:
             self.sync()
@@ -124,11 +101,11 @@ def _entries(path: Path) -> Iterator[dict[str, Any]]:
 
 def _receipt(entry: dict[str, Any], journal: Path) -> Receipt:
     try:
-        files = {folder: [Written(*written) for written in files] for folder, files in entry["files"].items()}
+        files = {folder: [from_json(each) for each in written] for folder, written in entry["files"].items()}
         receipt = Receipt(entry["key"], entry["size"], files, tuple(entry.get("failures", ())))
         paths = {*files, *(written.path for each in files.values() for written in each)}
         outside = any(path.startswith("/") or ".." in path.split("/") for path in paths)
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise OutputError(f"{journal} is damaged: {error!r}") from error
     # Whoever made the output may have meant to have files elsewhere removed or listed.
     if outside:

@@ -1,29 +1,21 @@
-"""The papers of a finished output: `SHA256SUMS` in every folder, and `dataset.json` at the root.
+"""What a finished output says of itself: `SHA256SUMS` in every folder, `errors.jsonl` and `dataset.json`.
 
-They are compiled from the journals alone, so that a run that was cut off, or the
-merged parts of several machines, get the same papers as an undisturbed run.
+All is compiled from the state folder alone, so that a run that was cut off, or the
+merged parts of several machines, get the same checksums and manifest as an
+undisturbed run.
 """
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Any
 
-from robustgen.errors import OutputError
-from robustgen.output.files import (
-    COMPANIONS,
-    ERRORS,
-    FRAMES,
-    MANIFEST,
-    STATE,
-    SUMS,
-    Written,
-    temporary_folder,
-    write_whole,
-)
-from robustgen.output.journal import Receipt, read_journals, sync_disk
+from robustgen.output.files import ERRORS, FRAMES, MANIFEST, SUMS, temporary_folder, write_whole
+from robustgen.output.journal import sync_disk
+from robustgen.output.records import Failure, Receipt, WrittenFile
+from robustgen.output.state import State
 
 
 def escaped(path: str) -> tuple[str, str]:
@@ -67,8 +59,14 @@ def dataset_digest(root: Path) -> str:
     return total.hexdigest()
 
 
-def write_papers(root: Path) -> dict[str, Any]:
-    """Compile and write the sums and `dataset.json` of the output at `root`, from its journals.
+def write_manifest(root: Path, tally: "Tally | None" = None) -> dict[str, Any]:
+    """Compile and write the checksums and `dataset.json` of the output at `root`.
+
+    Parameters
+    ----------
+    root : Path
+    tally : Tally, optional
+        What its journals add up to, if they have been read already.
 
     Returns
     -------
@@ -80,16 +78,20 @@ def write_papers(root: Path) -> dict[str, Any]:
     OutputError
         What the output knows of itself is damaged.
     """
-    about, settings = (read_object(root / STATE / name) for name in ("about.json", "settings.json"))
-    books = _Books(root, about["arrays"])
-    for folder, written in books.by_folder():
-        _write_sums(root, folder, written)
-        books.count(written)
+    state = State(root)
+    about, settings = state.about(), state.settings()
+    tally = tally or Tally(root)
+    counts = {"files": 0, "bytes": 0}
+    for folder, written in tally.by_folder():
+        _write_checksums(root, folder, written)
+        counts["files"] += len(written)
+        counts["bytes"] += sum(each.size for each in written.values())
+    finished = all((root / name).exists() for name in about["arrays"])
     manifest: dict[str, Any] = about | {
         "settings": settings,
-        "counts": books.counts,
-        "failures": _count_failures(root),
-        "complete": books.complete(about["images"], frozenset(about["arms"])),
+        "counts": counts,
+        "failures": len(read_errors(root)),
+        "complete": finished and tally.is_complete(about["images"], frozenset(about["arms"])),
         "digest": dataset_digest(root),
     }
     text = json.dumps(manifest, indent=1, sort_keys=True) + "\n"
@@ -99,31 +101,7 @@ def write_papers(root: Path) -> dict[str, Any]:
     return manifest
 
 
-def _count_failures(root: Path) -> int:
-    try:
-        return len((root / ERRORS).read_bytes().splitlines())
-    except FileNotFoundError:
-        return 0
-
-
-def read_object(path: Path) -> dict[str, Any]:
-    """The JSON object in the file at `path`.
-
-    Raises
-    ------
-    OutputError
-        The file is damaged, or not robustgen's.
-    """
-    try:
-        content = json.loads(path.read_bytes())
-    except ValueError as error:
-        raise OutputError(f"{path} is damaged: {error}") from error
-    if not isinstance(content, dict):
-        raise OutputError(f"{path} is damaged: it holds no object")
-    return content
-
-
-def _write_sums(root: Path, folder: str, written: dict[str, Written]) -> None:
+def _write_checksums(root: Path, folder: str, written: Mapping[str, WrittenFile]) -> None:
     prefix = f"{folder}/" if folder else ""
     lines, frames = [], []
     for path in sorted(written):
@@ -136,75 +114,99 @@ def _write_sums(root: Path, folder: str, written: dict[str, Written]) -> None:
         write_whole(root, f"{prefix}{FRAMES}", "".join(frames).encode("utf-8", "surrogateescape"))
 
 
-class _Books:
-    """What the journals of an output add up to."""
+class Tally:
+    """What the journals of the output at `root` add up to; they are read once, when this is made.
 
-    def __init__(self, root: Path, arrays: list[str]) -> None:
-        self.counts = {"files": 0, "bytes": 0}
-        self._root, self._array_names = root, arrays
+    Parameters
+    ----------
+    root : Path
+
+    Attributes
+    ----------
+    done : dict
+        Of each image, its size and the folders of the arms that are done.
+    failures : dict
+        Of each image, what failed.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.done: dict[str, tuple[int, frozenset[str]]] = {}
+        self.failures: dict[str, tuple[Failure, ...]] = {}
+        self._state = State(root)
         # Most images have the same arms; one object serves them all.
         self._known: dict[frozenset[str], frozenset[str]] = {}
-        # Of each image, its size and the folders of the arms that are done.
-        self._done: dict[str, tuple[int, frozenset[str]]] = {}
+        # A full set has millions of files; they wait on the disk.
+        self._spools: dict[str, Path] = {}
+        self._numbers: dict[str, int] = {}
+        self._read(temporary_folder(root) / "checksums")
 
-    def by_folder(self) -> Iterator[tuple[str, dict[str, Written]]]:
-        """The files of each folder; spooled to disk on the way, because a full set has millions."""
-        if self._array_names:
-            for receipt in read_journals(self._root / STATE):
+    def _read(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        open_spools: dict[str, IO[str]] = {}
+        with ExitStack() as stack:
+            for receipt in self._state.receipts():
                 self._take_note(receipt)
-            yield "", self._arrays()
-            return
-        for folder, spool in self._spooled().items():
-            with spool.open(encoding="utf-8") as lines:
-                written = (Written(*json.loads(line)) for line in lines)
-                yield folder, {each.path: each for each in written}
-
-    def count(self, written: dict[str, Written]) -> None:
-        """Add files to the totals."""
-        self.counts["files"] += len(written)
-        self.counts["bytes"] += sum(each.size for each in written.values())
-
-    def complete(self, images: int, folders: frozenset[str]) -> bool:
-        """Whether `images` images have what all `folders` ask for, and all arrays are finished."""
-        finished = all((self._root / name).exists() for name in self._array_names)
-        return finished and sum(done >= folders for _, done in self._done.values()) >= images
+                place = self._numbers[receipt.key], receipt.size
+                for arm, written in receipt.files.items():
+                    files = [each for each in written if isinstance(each, WrittenFile)]
+                    if not files:
+                        continue
+                    if arm not in open_spools:
+                        self._spools[arm] = folder / f"{len(open_spools)}.jsonl"
+                        open_spools[arm] = stack.enter_context(self._spools[arm].open("w", encoding="utf-8"))
+                    open_spools[arm].writelines(json.dumps([*place, *file]) + "\n" for file in files)
 
     def _take_note(self, receipt: Receipt) -> None:
-        size, before = self._done.get(receipt.key, (receipt.size, frozenset()))
+        size, before = self.done.get(receipt.key, (receipt.size, frozenset()))
         # What was made of an image before it changed is no longer there.
         done = (before if size == receipt.size else frozenset()).union(receipt.files)
-        self._done[receipt.key] = receipt.size, self._known.setdefault(done, done)
+        self.done[receipt.key] = receipt.size, self._known.setdefault(done, done)
+        self.failures[receipt.key] = receipt.failures
+        self._numbers.setdefault(receipt.key, len(self._numbers))
 
-    def _receipts(self) -> Iterator[Receipt]:
-        """The receipts whose files are still there."""
-        latest = {receipt.key: receipt.size for receipt in read_journals(self._root / STATE)}
-        for receipt in read_journals(self._root / STATE):
-            self._take_note(receipt)
-            if receipt.size == latest[receipt.key]:
-                yield receipt
+    def by_folder(self) -> Iterator[tuple[str, dict[str, WrittenFile]]]:
+        """The files of each folder by path; what was made of images that have changed since is left out."""
+        sizes = [self.done[key][0] for key in self._numbers]
+        assembled: dict[str, dict[str, WrittenFile]] = {}
+        for file in self._state.assembled_files():
+            assembled.setdefault(file.path.rpartition("/")[0], {})[file.path] = file
+        for folder in [*self._spools, *(assembled.keys() - self._spools.keys())]:
+            yield (
+                folder,
+                {file.path: file for file in self._spooled(folder, sizes)} | assembled.get(folder, {}),
+            )
 
-    def _spooled(self) -> dict[str, Path]:
-        folder = temporary_folder(self._root) / "sums"
-        folder.mkdir(parents=True, exist_ok=True)
-        spools: dict[str, IO[str]] = {}
-        with ExitStack() as stack:
-            for receipt in self._receipts():
-                for arm, files in receipt.files.items():
-                    if arm not in spools:
-                        path = folder / f"{len(spools)}.jsonl"
-                        spools[arm] = stack.enter_context(path.open("w", encoding="utf-8"))
-                    spools[arm].writelines(json.dumps(written) + "\n" for written in files)
-        return {arm: Path(spool.name) for arm, spool in spools.items()}
+    def _spooled(self, folder: str, sizes: list[int]) -> Iterator[WrittenFile]:
+        if folder in self._spools:
+            with self._spools[folder].open(encoding="utf-8") as lines:
+                for number, size, *file in map(json.loads, lines):
+                    if sizes[number] == size:
+                        yield WrittenFile(*file)
 
-    def _arrays(self) -> dict[str, Written]:
-        """The finished arrays, and the small files that go with them, as they were when they were written."""
-        arrays = {}
-        for name in (*self._array_names, *COMPANIONS):
-            record = self._root / STATE / "arrays" / f"{name}.json"
-            if record.exists():
-                held = json.loads(record.read_bytes())
-                arrays[name] = Written(name, held["size"], held["sha256"])
-        return arrays
+    def is_complete(self, images: int, folders: frozenset[str]) -> bool:
+        """Whether `images` images have what all `folders` ask for."""
+        return sum(done >= folders for _, done in self.done.values()) >= images
+
+
+# --- failures --------------------------------------------------------------------------------------
+
+
+def write_errors(root: Path, failures: Iterable[Failure]) -> None:
+    """Write the `errors.jsonl` of the output at `root`, or remove it where there are no `failures`."""
+    lines = [json.dumps(failure) + "\n" for failure in sorted(failures, key=lambda failure: failure["key"])]
+    if lines:
+        write_whole(root, ERRORS, "".join(lines).encode("utf-8", "surrogateescape"))
+    else:
+        (root / ERRORS).unlink(missing_ok=True)
+
+
+def read_errors(root: Path) -> list[Failure]:
+    """The entries of the `errors.jsonl` of the output at `root`; none where there is no such file."""
+    try:
+        entries = [json.loads(line) for line in (root / ERRORS).read_text(encoding="utf-8").splitlines()]
+    except (OSError, ValueError):
+        return []
+    return [entry for entry in entries if isinstance(entry, dict) and "key" in entry]
 
 
 def source_digest(sizes: Mapping[str, int]) -> str:

@@ -1,418 +1,103 @@
-"""Where pixels become files: JPEG trees, MP4 trees, PNG files, NumPy arrays."""
+"""Where pixels become files: one module per format, and the table of them.
 
-import fcntl
-import glob
-import hashlib
-import json
-import math
-import os
-import secrets
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from contextlib import ExitStack
-from dataclasses import dataclass, field
-from io import BytesIO
-from pathlib import Path, PurePosixPath
-from typing import Any, Final
+To add a format, write a `Writer` in a module of its own and give it a row in `FORMATS`.
+"""
 
-import numpy as np
-from PIL import Image
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
 
-from robustgen.benchmark import Arm
-from robustgen.errors import ArgumentError, ImageError
+from robustgen.benchmark import BENCHMARKS, Arm, Benchmark, Kind
+from robustgen.errors import ConfigError
 from robustgen.imaging import video
-from robustgen.imaging.jpeg import Libjpeg, encode_jpeg
-from robustgen.imaging.pixels import Rgb
-from robustgen.output.files import STATE, Written, file_digest, rename, temporary_folder, write_whole
+from robustgen.imaging.jpeg import Libjpeg
+from robustgen.output.writers.base import Listing, Writer
+from robustgen.output.writers.jpeg import JpegTree
+from robustgen.output.writers.lossless import PngTree, WebpTree
+from robustgen.output.writers.mp4 import Mp4Tree
+from robustgen.output.writers.npy import Arrays
+from robustgen.output.writers.png_frames import PngFrames
+from robustgen.output.writers.same import SameTree
 
-
-class Sink(ABC):
-    """Writes what is made of one image by one arm."""
-
-    @abstractmethod
-    def write(self, root: Path, arm: Arm, index: int, name: str, pixels: Rgb) -> list[Written]:
-        """Store `pixels`, made by `arm` from the image at `index`, whose output name is `name`.
-
-        Returns
-        -------
-        list of Written
-            The files that are now whole; an array is so only after `finish`.
-        """
-
-    def item_name(self, name: str) -> str:
-        """What tells the output of one source image from another's, given its output name."""
-        return name
-
-    @abstractmethod
-    def settings(self) -> dict[str, Any]:
-        """What decides the bytes, but for the pixels."""
-
-    def start(self, root: Path) -> None:  # noqa: B027
-        """Make ready for writing."""
-
-    def flush(self) -> None:  # noqa: B027
-        """Let go of what is open after a batch of writes."""
-
-    def holds(self, root: Path, written: Written) -> bool:
-        """Whether what was written is still there, as far as its size tells."""
-        try:
-            return (root / written.path).stat().st_size == written.size
-        except OSError:
-            return False
-
-    def bytes_of(self, written: Written) -> int:
-        """How many bytes were written."""
-        return written.size
-
-    def reopen(self, root: Path, folders: frozenset[str]) -> None:  # noqa: B027
-        """Make what is finished writable again, for the arms whose `folders` lack images after all."""
-
-    def finish(self, root: Path, complete: frozenset[str]) -> list[str]:
-        """Bring to an end what was written for the arms whose folders are `complete`.
-
-        Returns
-        -------
-        list of str
-            Files that are withheld, because some of their images are lacking.
-        """
-        return []
+__all__ = ["DEFAULTS", "FORMATS", "Listing", "Order", "Writer", "formats_of", "open_writer"]
 
 
 @dataclass(frozen=True)
-class JpegTree(Sink):
-    """`<corruption>/<severity>/<class>/<name>`, JPEG, optimised Huffman tables, Pillow's 4:2:0.
+class Order:
+    """All that a writer of any format may want to know of the set to be written.
 
-    `quality` is the published 85 and `libjpeg` libjpeg-turbo, unless the config says otherwise.
-    """
-
-    quality: int = 85
-    libjpeg: Libjpeg = "turbo"
-
-    def encode(self, pixels: Rgb) -> bytes:
-        """The JPEG file of uint8 `pixels` (H, W, 3)."""
-        return encode_jpeg(pixels, self.quality, optimise=True, library=self.libjpeg)
-
-    def write(self, root: Path, arm: Arm, index: int, name: str, pixels: Rgb) -> list[Written]:
-        """Write one JPEG file."""
-        return [write_whole(root, arm.path(name), self.encode(pixels))]
-
-    def settings(self) -> dict[str, Any]:
-        """Format, quality and library."""
-        return {"format": "jpeg", "quality": self.quality, "libjpeg": self.libjpeg}
-
-
-def without_suffix(name: str) -> str:
-    """`name` (POSIX) without its last suffix."""
-    return str(PurePosixPath(name).with_suffix(""))
-
-
-@dataclass(frozen=True)
-class Mp4Tree(Sink):
-    """`<perturbation>/<class>/<stem>.mp4`, one frame per second, H.264."""
-
-    encoding: video.Encoding = field(default_factory=video.Encoding)
-    noise_encoding: video.Encoding = field(default_factory=lambda: video.Encoding(crf=None, tune="grain"))
-    noises: frozenset[str] = frozenset()
-
-    def item_name(self, name: str) -> str:
-        """`name` without its suffix."""
-        return without_suffix(name)
-
-    def write(self, root: Path, arm: Arm, index: int, name: str, pixels: Rgb) -> list[Written]:
-        """Encode one sequence, decode it again to count its frames, and take their digest."""
-        try:
-            data = video.encode(pixels, self.noise_encoding if arm.name in self.noises else self.encoding)
-        except ArgumentError as error:
-            raise ImageError(str(error)) from error
-        frames = video.read_frames(data)
-        if len(frames) != len(pixels):
-            raise ImageError(f"the encoder kept {len(frames)} of {len(pixels)} frames")
-        written = write_whole(root, arm.path(f"{without_suffix(name)}.mp4"), data)
-        return [written._replace(frames=video.frames_digest(frames))]
-
-    def settings(self) -> dict[str, Any]:
-        """Format and encoder settings."""
-        return {
-            "format": "mp4",
-            "video": vars(self.encoding),
-            "noise_video": vars(self.noise_encoding),
-        }
-
-
-@dataclass(frozen=True)
-class PngFrames(Sink):
-    """`<perturbation>/<class>/<stem>/<frame>.png`, frames counted from 0."""
-
-    def item_name(self, name: str) -> str:
-        """`name` without its suffix."""
-        return without_suffix(name)
-
-    def write(self, root: Path, arm: Arm, index: int, name: str, pixels: Rgb) -> list[Written]:
-        """Write one file per frame."""
-        folder = arm.path(without_suffix(name))
-        return [write_whole(root, f"{folder}/{i}.png", _png(frame)) for i, frame in enumerate(pixels)]
-
-    def settings(self) -> dict[str, Any]:
-        """Format."""
-        return {"format": "png"}
-
-
-@dataclass(frozen=True)
-class PngTree(Sink):
-    """`<arm>/<class>/<name>`, PNG."""
-
-    def write(self, root: Path, arm: Arm, index: int, name: str, pixels: Rgb) -> list[Written]:
-        """Write one PNG file."""
-        return [write_whole(root, arm.path(name), _png(pixels))]
-
-    def settings(self) -> dict[str, Any]:
-        """Format."""
-        return {"format": "png"}
-
-
-_LOSSLESS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
-    ".png": ("PNG", {}),
-    ".bmp": ("BMP", {}),
-    ".ppm": ("PPM", {}),
-    ".tif": ("TIFF", {"compression": "tiff_lzw"}),
-    ".tiff": ("TIFF", {"compression": "tiff_lzw"}),
-    ".webp": ("WEBP", {"lossless": True}),
-}
-
-
-@dataclass(frozen=True)
-class SameFormat(Sink):
-    """Files of the names and formats of the source: JPEG of `quality`, the others without loss."""
-
-    quality: int
-
-    def write(self, root: Path, arm: Arm, index: int, name: str, pixels: Rgb) -> list[Written]:
-        """Write one file."""
-        suffix = PurePosixPath(name).suffix.lower()
-        if suffix in _LOSSLESS:
-            data = _encoded(pixels, *_LOSSLESS[suffix])
-        elif suffix in (".jpg", ".jpeg"):
-            data = encode_jpeg(pixels, self.quality, optimise=True)
-        else:
-            raise ImageError(f"{suffix[1:].upper()} files cannot hold the result; convert them to PNG first")
-        return [write_whole(root, arm.path(name), data)]
-
-    def settings(self) -> dict[str, Any]:
-        """Format and quality."""
-        return {"format": "as in the source", "quality": self.quality}
-
-
-def _encoded(pixels: Rgb, format: str, options: Mapping[str, Any]) -> bytes:
-    buffer = BytesIO()
-    Image.fromarray(pixels).save(buffer, format, **options)
-    return buffer.getvalue()
-
-
-def _png(pixels: Rgb) -> bytes:
-    return _encoded(pixels, *_LOSSLESS[".png"])
-
-
-_MOST_PENDING = 1 << 18
-
-
-class _RowWriter:
-    """Writes rows of a `.npy` in place, so that the array need never be in memory.
-
-    Not through a memory map: where the disk is full, that ends the process without a word. A task fills the
-    rows one after the other, so that collecting them spares most of the system calls.
-    """
-
-    def __init__(self, path: Path) -> None:
-        rows = np.lib.format.open_memmap(path, "r")
-        self._start, self._step, self._shape = rows.offset, rows.strides[0], rows.shape[1:]
-        self._file = os.open(path, os.O_WRONLY)
-        self._first, self._pending = 0, bytearray()
-
-    def write(self, row: int, values: Rgb) -> None:
-        if values.shape != self._shape:
-            raise ImageError(f"of shape {values.shape}, where the array has rows of {self._shape}")
-        if self._first * self._step + len(self._pending) != row * self._step:
-            self._flush()
-            self._first = row
-        self._pending += np.ascontiguousarray(values).data
-        if len(self._pending) >= _MOST_PENDING:
-            self._flush()
-            self._first = row + 1
-
-    def _flush(self) -> None:
-        at = self._start + self._first * self._step
-        view = memoryview(self._pending)
-        while view:
-            done = os.pwrite(self._file, view, at)
-            view, at = view[done:], at + done
-        self._pending = bytearray()
-
-    def close(self) -> None:
-        try:
-            self._flush()
-        finally:
-            os.close(self._file)
-
-
-class Arrays(Sink):
-    """One `.npy` per corruption (severity-major) or per perturbation, written row by row.
-
-    Parameters
+    Attributes
     ----------
+    benchmark : Benchmark
     arms : tuple of Arm
     keys : tuple of str
-        The images, in the order of the rows.
-    shapes : mapping of str to tuple of int
-        Arm's folder to the shape of one item: (H, W, 3), or (T, H, W, 3).
-    per_name : bool
-        Whether all levels of an operation share a file, as the published CIFAR-10-C has it.
+        The images, in order.
+    quality : int
+    libjpeg : {"turbo", "ijg"}
+        Of JPEG files: how fine, and which library writes them.
+    shapes : callable
+        Returns, for each folder of an arm, the shape of what it makes: (H, W, 3), or (T, H, W, 3).
+    encodings : callable
+        Returns how smooth sequences are encoded, and how noise is.
     """
 
-    def __init__(
-        self,
-        arms: tuple[Arm, ...],
-        keys: tuple[str, ...],
-        shapes: Mapping[str, tuple[int, ...]],
-        per_name: bool,
-    ) -> None:
-        self.images = len(keys)
-        self._shapes = dict(shapes)
-        files: dict[str, list[str]] = {}
-        for arm in arms:
-            files.setdefault(f"{arm.name if per_name else arm.folder}.npy", []).append(arm.folder)
-        self._files = files
-        self._places = {
-            folder: (file, i) for file, folders in files.items() for i, folder in enumerate(folders)
-        }
-        listing = hashlib.sha256("\0".join(keys).encode("utf-8", "surrogateescape")).hexdigest()
-        # Rows written for another list of images or levels must not pass for these.
-        self._layouts = {file: _short_digest(listing, *folders) for file, folders in files.items()}
-        # Nor rows of an array that was lost: each that is laid out has a tag of its own.
-        self._tags: dict[str, str] = {}
-        self._open: dict[str, _RowWriter] = {}
-
-    def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_open": {}}
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        """The names of the arrays."""
-        return tuple(self._files)
-
-    @property
-    def folders(self) -> Mapping[str, list[str]]:
-        """Of each array, the folders of the arms that fill it."""
-        return self._files
-
-    def settings(self) -> dict[str, Any]:
-        """Format."""
-        return {"format": "npy"}
-
-    def start(self, root: Path) -> None:
-        """Find the arrays that are finished or begun, and lay out the others."""
-        partial = root / STATE / "partial"
-        partial.mkdir(parents=True, exist_ok=True)
-        with (partial / "lock").open("a") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            for file in self._files:
-                self._tags[file] = self._held_tag(root, file) or self._lay_out(root, file)
-                self._remove_other_layouts(partial, file)
-
-    def _remove_other_layouts(self, partial: Path, file: str) -> None:
-        """Remove what was begun for another list of images or levels; nothing will complete it."""
-        stem = file.removesuffix(".npy")
-        for begun in partial.glob(f"{glob.escape(stem)}-*.npy"):
-            if begun.stem != f"{stem}-{self._tags[file]}":
-                begun.unlink()
-
-    def _held_tag(self, root: Path, file: str) -> str | None:
-        """The tag of the array `file` of this layout that is finished or begun, if there is one."""
-        if finished := self._finished(root, file):
-            return str(finished["tag"])
-        stem, layout = file.removesuffix(".npy"), self._layouts[file]
-        begun = sorted((root / STATE / "partial").glob(f"{glob.escape(stem)}-{layout}-*.npy"))
-        return begun[0].stem.removeprefix(f"{stem}-") if begun else None
-
-    def _lay_out(self, root: Path, file: str) -> str:
-        self._tags[file] = f"{self._layouts[file]}-{secrets.token_hex(4)}"
-        partial = self._partial(root, file)
-        blank = temporary_folder(root) / partial.name
-        folders = self._files[file]
-        shape = (len(folders) * self.images, *self._shapes[folders[0]])
-        np.lib.format.open_memmap(blank, "w+", np.uint8, shape).flush()
-        blank.replace(partial)
-        return self._tags[file]
-
-    def write(self, root: Path, arm: Arm, index: int, name: str, pixels: Rgb) -> list[Written]:
-        """Fill one row."""
-        file, row = self.place(arm, index)
-        if file not in self._open:
-            self._open[file] = _RowWriter(self._partial(root, file))
-        self._open[file].write(row, pixels)
-        return [Written(file, row, self._tags[file])]
-
-    def place(self, arm: Arm, index: int) -> tuple[str, int]:
-        """File and row of what `arm` makes of the image at `index`."""
-        file, stretch = self._places[arm.folder]
-        return file, stretch * self.images + index
-
-    def bytes_of(self, written: Written) -> int:
-        """The bytes of one row."""
-        return math.prod(self._shapes[self._files[written.path][0]])
-
-    def flush(self) -> None:
-        """Close the files, all of them even if the disk is full."""
-        with ExitStack() as closing:
-            while self._open:
-                closing.callback(self._open.popitem()[1].close)
-
-    def holds(self, root: Path, written: Written) -> bool:
-        """Whether the row is in an array of this layout."""
-        return self._tags.get(written.path) == written.sha256
-
-    def reopen(self, root: Path, folders: frozenset[str]) -> None:
-        """Take back the finished arrays that `folders` belong to."""
-        for file, own in self._files.items():
-            if folders.intersection(own) and self._finished(root, file):
-                (root / self._record(file)).unlink()
-                (root / file).replace(self._partial(root, file))
-
-    def finish(self, root: Path, complete: frozenset[str]) -> list[str]:
-        """Give the arrays whose folders are all `complete` their final names; return the others."""
-        withheld = []
-        for file, folders in self._files.items():
-            partial = self._partial(root, file)
-            if not complete.issuperset(folders):
-                withheld.append(file)
-            elif partial.exists():
-                record = {
-                    "tag": self._tags[file],
-                    "size": partial.stat().st_size,
-                    "sha256": file_digest(partial),
-                }
-                rename(partial, root / file)
-                write_whole(root, self._record(file), json.dumps(record).encode(), durable=True)
-        return withheld
-
-    def _partial(self, root: Path, file: str) -> Path:
-        return root / STATE / "partial" / f"{file.removesuffix('.npy')}-{self._tags[file]}.npy"
-
-    @staticmethod
-    def _record(file: str) -> str:
-        return f"{STATE}/arrays/{file}.json"
-
-    def _finished(self, root: Path, file: str) -> dict[str, Any] | None:
-        """The record of the finished `file`, if it has this layout and is still there."""
-        try:
-            record: dict[str, Any] = json.loads((root / self._record(file)).read_bytes())
-            whole = (
-                record["tag"].startswith(self._layouts[file])
-                and (root / file).stat().st_size == record["size"]
-            )
-        except (OSError, ValueError):
-            return None
-        return record if whole else None
+    benchmark: Benchmark
+    arms: tuple[Arm, ...]
+    keys: tuple[str, ...]
+    quality: int
+    libjpeg: Libjpeg
+    shapes: Callable[[], Mapping[str, tuple[int, ...]]]
+    encodings: Callable[[], tuple[video.Encoding, video.Encoding]]
 
 
-def _short_digest(*parts: str) -> str:
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+@dataclass(frozen=True)
+class Format:
+    """One row of the formats.
+
+    Attributes
+    ----------
+    title : str
+        In words.
+    writers : mapping
+        Kind of set to what makes the writer from an `Order`; kinds that it lacks cannot be written so.
+    """
+
+    title: str
+    writers: Mapping[Kind, Callable[[Order], Writer]]
+
+
+def _arrays(order: Order) -> Arrays:
+    return Arrays(order.arms, order.keys, order.shapes(), per_name=order.benchmark.shares_arrays)
+
+
+FORMATS: Final[Mapping[str, Format]] = {
+    "jpeg": Format("JPEG", {"c": lambda order: JpegTree(order.quality, order.libjpeg)}),
+    "png": Format("PNG", {"c": lambda _: PngTree(), "p": lambda _: PngFrames()}),
+    "webp": Format("lossless WebP", {"c": lambda _: WebpTree()}),
+    "same": Format("as in the source", {"c": lambda order: SameTree(order.quality, order.libjpeg)}),
+    "mp4": Format("MP4", {"p": lambda order: Mp4Tree(*order.encodings(), frozenset(order.benchmark.noises))}),
+    "npy": Format("NumPy arrays", dict.fromkeys(BENCHMARKS, _arrays)),
+}
+"""Name, as `--format` takes it, to format."""
+
+DEFAULTS: Final[Mapping[Kind, str]] = {"c": "jpeg", "p": "mp4"}
+"""The formats of the published sets, but for those of CIFAR, which are arrays."""
+
+
+def formats_of(kind: Kind) -> list[str]:
+    """The names of the formats that a set of this kind can be written in."""
+    return [name for name, row in FORMATS.items() if kind in row.writers]
+
+
+def open_writer(name: str, order: Order) -> Writer:
+    """The writer of the format called `name`.
+
+    Raises
+    ------
+    ConfigError
+        There is no such format for this kind of set.
+    """
+    known = formats_of(order.benchmark.kind)
+    if name not in known:
+        raise ConfigError(f"format: make-{order.benchmark.kind} writes no {name} (known: {', '.join(known)})")
+    return FORMATS[name].writers[order.benchmark.kind](order)

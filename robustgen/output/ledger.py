@@ -1,0 +1,287 @@
+"""The ledger of a run: what is done already, what is recorded of what it makes, which other runs share it."""
+
+import json
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any
+
+from robustgen.benchmark import Arm
+from robustgen.errors import OutputError
+from robustgen.output.files import ERRORS, FRAMES, MANIFEST, STATE, SUMS, temporary_folder
+from robustgen.output.journal import Journal
+from robustgen.output.manifest import Tally, read_errors, write_errors
+from robustgen.output.records import Failure, Receipt, Written
+from robustgen.output.state import State
+from robustgen.output.writers.base import Listing, Writer
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Part `number` (from 1) of `count` of the plan with the digest `plan`."""
+
+    number: int
+    count: int
+    plan: str
+
+    @property
+    def name(self) -> str:
+        """The name of its journal."""
+        return f"{self.number}-of-{self.count}"
+
+
+class Ledger:
+    """The state of one output folder, locked while it is open.
+
+    Parameters
+    ----------
+    root : Path
+    writer : Writer
+    settings : dict
+        What decides the bytes of this run; its ``"parameters"`` are per arm.
+    shard : Shard, optional
+        The part of the plan that this run does; other parts may run at the same time.
+    overwrite : bool
+        Begin anew where the output holds something else, instead of refusing.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        writer: Writer,
+        settings: dict[str, Any],
+        *,
+        shard: Shard | None = None,
+        overwrite: bool = False,
+    ) -> None:
+        self.root, self.writer, self.settings, self.shard = root, writer, settings, shard
+        self._overwrite = overwrite
+        self._state = State(root)
+        self._done: dict[str, tuple[int, frozenset[str]]] = {}
+        self._failures: dict[str, tuple[Failure, ...]] = {}
+        # Files that `finish` could not complete.
+        self.withheld: list[str] = []
+        # What all journals add up to, once `finish` has had to read them.
+        self.tally: Tally | None = None
+        self._locks: list[IO[str]] = []
+        self._journal: Journal | None = None
+        # A shard can only be sure of that at its end.
+        self._exclusive = shard is None
+
+    def __enter__(self) -> "Ledger":
+        try:
+            self._open()
+        except OutputError:
+            self._close()
+            raise
+        except OSError as error:
+            self._close()
+            raise OutputError(f"{self.root}: cannot be written: {error.strerror or error}") from error
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._close()
+
+    # --- opening and closing
+
+    def _open(self) -> None:
+        self._state.folder.mkdir(parents=True, exist_ok=True)
+        self._lock()
+        if not self.shard:
+            self._state.remove_temporary()
+        temporary_folder(self.root).mkdir(exist_ok=True)
+        # Shards that start together settle one after the other what the output is.
+        with self._state.lock_agreement():
+            self._agree()
+        self._journal = self._state.journal(self.shard.name if self.shard else "")
+        self.writer.start(self.root)
+
+    def _close(self) -> None:
+        if self._journal:
+            self._journal.close()
+            if self._exclusive:
+                self._state.mark_finishing(False)
+                self._state.remove_temporary()
+        for lock in self._locks:
+            lock.close()
+        self._journal, self._locks = None, []
+
+    def _lock(self) -> None:
+        """Keep all others out; as a shard, all but the other shards of the same plan."""
+        if not self.shard:
+            self._locks.append(self._state.lock())
+            return
+        if self._overwrite:
+            raise OutputError("--overwrite and --shard exclude each other: shards share one output")
+        self._locks.append(self._state.lock(shared=True, wait=self._state.is_finishing))
+        self._locks.append(self._state.lock_shard(self.shard.number, self.shard.count, self.shard.plan))
+
+    def alone(self) -> bool:
+        """Whether no other shard is at work; from then on none can start."""
+        if not self.shard:
+            return True
+        # Let go first: two shards that end together would else wait for each other in vain.
+        self._locks.pop(0).close()
+        try:
+            self._locks.insert(0, self._state.lock())
+        except OutputError:
+            return False
+        self._state.mark_finishing(True)
+        self._exclusive = True
+        self._state.clear_temporary()
+        return True
+
+    def _clear(self) -> None:
+        """Remove what earlier runs recorded here, and nothing else."""
+        folders: set[str] = set()
+        for receipt in self._state.receipts():
+            folders.update(receipt.files)
+            for written in (each for files in receipt.files.values() for each in files):
+                (self.root / written.path).unlink(missing_ok=True)
+        for file in self._state.assembled_files():
+            (self.root / file.path).unlink(missing_ok=True)
+        for name in (MANIFEST, ERRORS, SUMS):
+            (self.root / name).unlink(missing_ok=True)
+        for folder in folders:
+            _remove_emptied(self.root / folder, self.root)
+        self._state.remove_all()
+
+    # --- settings
+
+    def _agree(self) -> None:
+        """Hold the settings against those the output was made with, and record what is new."""
+        held = self._state.settings()
+        if not held:
+            self._refuse_unrecorded()
+        differences = list(_differences(held, json.loads(json.dumps(self.settings))))
+        if differences and self._overwrite:
+            self._clear()
+            held = {}
+        elif differences:
+            raise OutputError(
+                f"{self.root} was made otherwise: {'; '.join(differences)}. "
+                "Choose another output, or begin anew with --overwrite"
+            )
+        parameters = held.get("parameters", {}) | self.settings["parameters"]
+        self.settings = self.settings | {"parameters": parameters}
+        if self.settings != held:
+            self._state.write_settings(self.settings)
+
+    def _refuse_unrecorded(self) -> None:
+        """Refuse to write where there are files that no run recorded."""
+        folders = self.settings["parameters"]
+        names = {folder.split("/")[0] for folder in folders}
+        if "" in folders:
+            # Files go to the output itself, under any name.
+            names = {entry.name for entry in self.root.iterdir() if entry.name != STATE}
+        taken = sorted(path for n in names for path in (n, f"{n}.npy") if (self.root / path).exists())
+        if taken and not self._overwrite:
+            raise OutputError(
+                f"{self.root} already holds {taken[0]}, which no run of robustgen recorded; "
+                "choose another output, or write over it with --overwrite"
+            )
+
+    # --- receipts
+
+    def load(self, sizes: dict[str, int], arms: Iterable[Arm]) -> None:
+        """Find out what is done of the images in `sizes`: key to the bytes the source image has now.
+
+        A file counts as done when its receipt can be relied on and it is there with its full size.
+        """
+        folders = frozenset(arm.folder for arm in arms)
+        known: dict[frozenset[str], frozenset[str]] = {}
+        outdated: dict[str, dict[str, Written]] = {}
+        for receipt in self._state.receipts():
+            by_path = {written.path: written for files in receipt.files.values() for written in files}
+            if sizes.get(receipt.key, receipt.size) != receipt.size:
+                self._done.pop(receipt.key, None)
+                outdated.setdefault(receipt.key, {}).update(by_path)
+            elif receipt.key in sizes:
+                # What was made anew since then lies in the same places.
+                for path in by_path.keys() & outdated.get(receipt.key, {}).keys():
+                    del outdated[receipt.key][path]
+                before = self._done.get(receipt.key, (0, frozenset()))[1]
+                there = {f for f in folders & receipt.files.keys() if self._holds(receipt.files[f])}
+                now = frozenset((before - receipt.files.keys()) | there)
+                # Most images have the same set; one object serves them all.
+                self._done[receipt.key] = receipt.size, known.setdefault(now, now)
+        # It may not be made again; but where there are shards, another one may be just making it.
+        for written in (written for each in outdated.values() for written in each.values()):
+            if not self.shard:
+                self.writer.remove(self.root, written)
+
+    def _holds(self, files: list[Written]) -> bool:
+        return all(self.writer.holds(self.root, written) for written in files)
+
+    def pending(self, key: str, arms: tuple[Arm, ...]) -> tuple[Arm, ...]:
+        """The `arms` that the image `key` still lacks."""
+        done = self._done.get(key, (0, frozenset()))[1]
+        return tuple(arm for arm in arms if arm.folder not in done) if done else arms
+
+    def record(self, receipt: Receipt) -> None:
+        """Take note of a finished source image, and of its failures."""
+        assert self._journal is not None
+        self._failures[receipt.key] = receipt.failures
+        if receipt.files or receipt.failures:
+            # Where there is a manifest it must be that of all receipts, should this run be killed.
+            (self.root / MANIFEST).unlink(missing_ok=True)
+            self._journal.append(receipt)
+        before = self._done.get(receipt.key, (0, frozenset()))[1]
+        self._done[receipt.key] = receipt.size, before.union(receipt.files)
+
+    def failures(self) -> list[Failure]:
+        """All failures of this run, by key."""
+        return [failure for key in sorted(self._failures) for failure in self._failures[key]]
+
+    def finish(self, listing: Listing, arms: tuple[Arm, ...], known: Collection[str]) -> bool:
+        """Sync, let the writer finish and write `errors.jsonl`; False where other shards are still at work.
+
+        What earlier runs recorded of the `known` images of the source that are not in `listing` stays.
+        """
+        assert self._journal is not None
+        self._journal.sync()
+        if not self.alone():
+            return False
+        if self.shard:
+            self._learn_of_other_shards()
+        lacking = {arm.folder for key in listing.keys for arm in self.pending(key, arms)}
+        complete = frozenset(arm.folder for arm in arms) - lacking
+        self.withheld = self.writer.finish(self.root, complete, listing)
+        self._write_errors(set(known) - set(listing.keys))
+        return True
+
+    def _learn_of_other_shards(self) -> None:
+        self.tally = Tally(self.root)
+        self._done |= self.tally.done
+        self._failures |= self.tally.failures
+
+    def _write_errors(self, untouched: Collection[str]) -> None:
+        others = [f for f in read_errors(self.root) if f["key"] in untouched]
+        write_errors(self.root, [*(f for f in others if f["key"] not in self._failures), *self.failures()])
+
+
+def _remove_emptied(folder: Path, root: Path) -> None:
+    """Remove the checksums of an arm's `folder`, and the folders in and above it that are empty then."""
+    for name in (SUMS, FRAMES):
+        (folder / name).unlink(missing_ok=True)
+    below = sorted((path for path in folder.rglob("*") if path.is_dir()), reverse=True)
+    for path in [*below, folder, *folder.parents]:
+        if path == root:
+            break
+        # Whatever else the user keeps there stays.
+        with suppress(OSError):
+            path.rmdir()
+
+
+def _differences(held: dict[str, Any], wanted: dict[str, Any], prefix: str = "") -> Iterator[str]:
+    """What differs among the keys that both have; keys that one lacks are additions, not differences."""
+    for key in sorted(held.keys() & wanted.keys()):
+        name, old, new = f"{prefix}{key}", held[key], wanted[key]
+        if isinstance(old, dict) and isinstance(new, dict):
+            yield from _differences(old, new, f"{name}.")
+        elif old != new:
+            yield f"{name} is {old!r} there and {new!r} here"

@@ -1,0 +1,105 @@
+"""What is recorded of the results: files, rows of arrays, and the receipt for one source image.
+
+`to_json` and `from_json` are the one way from a record into a journal and back:
+
+    WrittenFile   ["file", "fog/3/cat/a.JPEG", 8123, "5891b5b5...", ""]
+    WrittenRow    ["row", "fog.npy", 10007, 3072, "f3a9c81e0b47d215-8c1d22aa"]
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+Failure = dict[str, str]
+
+
+class WrittenFile(NamedTuple):
+    """One finished file.
+
+    Attributes
+    ----------
+    path : str
+        POSIX path below the output.
+    size : int
+        Bytes.
+    sha256 : str
+        Hexadecimal digest of the file.
+    frames : str
+        Of a video, the digest of the decoded frames; else empty.
+    """
+
+    path: str
+    size: int
+    sha256: str
+    frames: str = ""
+
+
+class WrittenRow(NamedTuple):
+    """One filled row of an array.
+
+    Attributes
+    ----------
+    path : str
+        Name of the array, POSIX path below the output.
+    row : int
+    size : int
+        Bytes of the row.
+    layout : str
+        Which layout of the array the row belongs to; rows of another one do not count.
+    """
+
+    path: str
+    row: int
+    size: int
+    layout: str
+
+
+Written = WrittenFile | WrittenRow
+
+_KINDS: Final[Mapping[str, Any]] = {"file": WrittenFile, "row": WrittenRow}
+_NAMES: Final = {kind: name for name, kind in _KINDS.items()}
+
+
+def to_json(written: Written) -> list[Any]:
+    """`written` as JSON takes it: the name of its kind, then its fields."""
+    return [_NAMES[type(written)], *written]
+
+
+def from_json(entry: Sequence[Any]) -> Written:
+    """The record that `to_json` made `entry` of.
+
+    Raises
+    ------
+    ValueError
+        It is none.
+    """
+    try:
+        kind = _KINDS[entry[0]]
+        record: Written = kind(*entry[1:])
+        wanted = list(kind.__annotations__.values())
+        if [type(value) for value in record] != wanted:
+            raise TypeError(f"{entry!r} has fields of other types")
+    except (KeyError, IndexError, TypeError) as error:
+        raise ValueError(f"no record of what was written: {error}") from error
+    return record
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """The result of one source image.
+
+    Attributes
+    ----------
+    key : str
+    size : int
+        Bytes of the source image, by which a changed one is noticed.
+    files : mapping of str to list of Written
+        Arm's folder to the files or rows written.
+    failures : tuple of dict
+        Entries for `errors.jsonl`: key, arm (where it was one arm that failed) and reason.
+    """
+
+    key: str
+    size: int
+    files: Mapping[str, list[Written]] = field(default_factory=dict)
+    failures: tuple[Failure, ...] = ()

@@ -1,0 +1,171 @@
+"""What every format has to offer: the `Writer`, and the `TreeWriter` of formats with files of their own."""
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any, ClassVar, NamedTuple
+
+from robustgen.benchmark import Arm
+from robustgen.imaging.pixels import Rgb
+from robustgen.output.files import write_whole
+from robustgen.output.records import Written, WrittenFile
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The images of a set, in order.
+
+    Attributes
+    ----------
+    keys : tuple of str
+    label : callable
+        Key to the index of its class.
+    classes : callable
+        Returns the names of the classes, in the order of the labels.
+    """
+
+    keys: tuple[str, ...]
+    label: Callable[[str], int]
+    classes: Callable[[], Sequence[str]]
+
+
+class Writer(ABC):
+    """Writes what is made of source images, in one format. Picklable; what is open stays behind.
+
+    All that is particular to a format is answered here, but for the reading of finished sets.
+
+    Attributes
+    ----------
+    images_per_task : int or None
+        How many images a worker takes at once at most; None for as many as the recipe says.
+    arrays : tuple of str
+        Names of the files that hold a row for each image, as ``dataset.json`` lists them.
+    """
+
+    images_per_task: ClassVar[int | None] = None
+    arrays: tuple[str, ...] = ()
+
+    # --- what it is
+
+    @abstractmethod
+    def settings(self) -> dict[str, Any]:
+        """What decides the bytes, but for the pixels."""
+
+    def versions(self) -> dict[str, str]:
+        """Libraries that decide the bytes, beside those that every set depends on, with their versions."""
+        return {}
+
+    @abstractmethod
+    def output_name(self, key: str) -> str | None:
+        """POSIX path, below the folder of an arm, of what is made of the source image `key`.
+
+        Two images of one name would overwrite each other. None where images have no files of their own.
+        """
+
+    # --- a run
+
+    def start(self, root: Path) -> None:  # noqa: B027
+        """Make ready for writing below `root`; called once by the process that leads the run."""
+
+    @abstractmethod
+    def write(self, root: Path, arm: Arm, index: int, key: str, pixels: Rgb) -> list[Written]:
+        """Store `pixels`, made by `arm` from the image `key`, which is the plan's `index`-th.
+
+        Returns
+        -------
+        list of Written
+            What is now written; files that hold many images are whole only after `finish`.
+
+        Raises
+        ------
+        ImageError
+            The format cannot hold these pixels.
+        OSError
+        """
+
+    def flush(self) -> None:  # noqa: B027
+        """Let go of what is open after a batch of writes; receipts are written only after it."""
+
+    def holds(self, root: Path, written: Written) -> bool:
+        """Whether `written`, recorded by an earlier run, is still there, as far as its size tells."""
+        try:
+            return (root / written.path).stat().st_size == written.size
+        except OSError:
+            return False
+
+    def remove(self, root: Path, written: Written) -> None:
+        """Remove what was made of an image that has changed since, as it may not be made again."""
+        (root / written.path).unlink(missing_ok=True)
+
+    def reopen(self, root: Path, folders: frozenset[str]) -> None:  # noqa: B027
+        """Make what is finished writable again, for the arms whose `folders` lack images after all."""
+
+    def finish(self, root: Path, complete: frozenset[str], listing: Listing) -> list[str]:
+        """Bring to an end what was written for the arms whose folders are `complete`.
+
+        Called by one process, when no other writes; whatever this makes is recorded as assembled.
+
+        Returns
+        -------
+        list of str
+            Files that are withheld, because some of their images are lacking.
+        """
+        return []
+
+    # --- checking
+
+    @abstractmethod
+    def differences(
+        self, root: Path, arm: Arm, index: int, key: str, pixels: Rgb, sums: Mapping[str, str]
+    ) -> Iterator[tuple[str, str]]:
+        """Path and detail of whatever at `root` is not what `write` would make of `pixels` now.
+
+        `sums` are the digests that the output lists, by path. What is missing altogether they tell already.
+        """
+
+
+class Encoded(NamedTuple):
+    """One file to be: its name below the folder of the arm, its bytes, and of a video its frames' digest."""
+
+    name: str
+    data: bytes
+    frames: str = ""
+
+
+class TreeWriter(Writer):
+    """Writes files of their own for each image, in the folder of the arm."""
+
+    @abstractmethod
+    def encode(self, arm: Arm, key: str, pixels: Rgb) -> list[Encoded]:
+        """The files of `pixels`.
+
+        Raises
+        ------
+        ImageError
+            The format cannot hold them.
+        """
+
+    def write(self, root: Path, arm: Arm, index: int, key: str, pixels: Rgb) -> list[Written]:
+        """Write the files, each whole or not at all."""
+        return [_write(root, arm, encoded) for encoded in self.encode(arm, key, pixels)]
+
+    def differences(
+        self, root: Path, arm: Arm, index: int, key: str, pixels: Rgb, sums: Mapping[str, str]
+    ) -> Iterator[tuple[str, str]]:
+        """The files whose digests the `sums` have otherwise."""
+        for encoded in self.encode(arm, key, pixels):
+            path = arm.path(encoded.name)
+            if sums.get(path) != hashlib.sha256(encoded.data).hexdigest():
+                yield path, ": from what the source gives now"
+
+
+def _write(root: Path, arm: Arm, encoded: Encoded) -> WrittenFile:
+    written = write_whole(root, arm.path(encoded.name), encoded.data)
+    return written._replace(frames=encoded.frames) if encoded.frames else written
+
+
+def without_suffix(name: str) -> str:
+    """`name` (POSIX) without its last suffix."""
+    return str(PurePosixPath(name).with_suffix(""))
