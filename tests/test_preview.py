@@ -150,7 +150,8 @@ def test_it_shows_what_make_c_writes(photos, tmp_path, edition):
     ]
     for arm in subject.arms:
         written = (tmp_path / "c" / arm.folder / "cats" / "b b.jpg").read_bytes()
-        assert JpegTree().encode(subject.make(arm)) == written
+        (encoded,) = JpegTree().encode(arm, "a.jpg", subject.make(arm))
+        assert encoded.data == written
 
 
 def test_it_shows_what_make_p_writes(photos, tmp_path):
