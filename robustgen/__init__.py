@@ -7,6 +7,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from robustgen.api import CORRUPTIONS as CORRUPTIONS
     from robustgen.api import EDITIONS as EDITIONS
+    from robustgen.api import FAMILIES as FAMILIES
     from robustgen.api import PERTURBATIONS as PERTURBATIONS
     from robustgen.api import augmix as augmix
     from robustgen.api import corrupt as corrupt
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 _PUBLIC = {
     "CORRUPTIONS": "robustgen.api",
     "EDITIONS": "robustgen.api",
+    "FAMILIES": "robustgen.api",
     "PERTURBATIONS": "robustgen.api",
     "augmix": "robustgen.api",
     "corrupt": "robustgen.api",

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from robustgen.augmentation import augmix as mixing
-from robustgen.corruptions import CORRUPTIONS
+from robustgen.corruptions import ALL_CORRUPTIONS, CORRUPTIONS, FAMILIES
 from robustgen.editions import EDITIONS, check_size, get_edition, prepare
 from robustgen.errors import ArgumentError, ArgumentTypeError, RobustgenError
 from robustgen.imaging.decode import as_rgb
@@ -16,7 +16,7 @@ from robustgen.parameters import replace_parameters
 from robustgen.perturbations import PERTURBATIONS
 from robustgen.registry import Operation, get_known
 
-__all__ = ["CORRUPTIONS", "EDITIONS", "PERTURBATIONS", "augmix", "corrupt", "perturb", "prepare"]
+__all__ = ["CORRUPTIONS", "EDITIONS", "FAMILIES", "PERTURBATIONS", "augmix", "corrupt", "perturb", "prepare"]
 
 
 def as_rng(rng: Any) -> Rng:
@@ -43,14 +43,14 @@ def corrupt(
     parameters: Mapping[str, Any] | None = None,
     rng: Any = None,
 ) -> Rgb:
-    """Apply one corruption of ImageNet-C.
+    """Apply one corruption of ImageNet-C, of C-bar, or of a plug-in.
 
     Parameters
     ----------
     image : uint8 ndarray of shape (H, W, 3) or (H, W), or a Pillow image
         Any size of at least 32 x 32 pixels. It is not resized (see `prepare`) and not modified.
     corruption : str
-        A name in `CORRUPTIONS`.
+        A name in `CORRUPTIONS`, or that of a corruption of another family in `FAMILIES`.
     severity : int
         1 to 5.
     edition : str
@@ -72,10 +72,10 @@ def corrupt(
     ArgumentError, ArgumentTypeError
         A ValueError or TypeError that says what is wrong, and the nearest name.
     """
-    operation = get_known("corruption", corruption, CORRUPTIONS)
+    operation = get_known("corruption", corruption, ALL_CORRUPTIONS)
     pixels = check_size(as_rgb(image))
-    published = operation.parameters(severity, get_edition(edition).scale_for(pixels, scale))
-    corrupted = _apply(operation, pixels, published, parameters, rng)
+    used_scale = get_edition(edition).scale_for(pixels, scale, operation.table)
+    corrupted = _apply(operation, pixels, operation.parameters(severity, used_scale), parameters, rng)
     return corrupted.copy() if np.shares_memory(corrupted, pixels) else corrupted
 
 

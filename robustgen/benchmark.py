@@ -105,10 +105,10 @@ class Benchmark:
     @property
     def operations(self) -> Mapping[str, Operation]:
         """All registered operations by name, the published ones among them."""
-        from robustgen.corruptions import CORRUPTIONS
+        from robustgen.corruptions import ALL_CORRUPTIONS
         from robustgen.perturbations import PERTURBATIONS
 
-        known: Mapping[Kind, Mapping[str, Operation]] = {"c": CORRUPTIONS, "p": PERTURBATIONS}
+        known: Mapping[Kind, Mapping[str, Operation]] = {"c": ALL_CORRUPTIONS, "p": PERTURBATIONS}
         return known[self.kind]
 
     @property

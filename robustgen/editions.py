@@ -5,7 +5,7 @@ what is written by default. The preparation has two steps, because some
 perturbations act on the image between them.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from numbers import Integral
 from types import MappingProxyType
@@ -93,10 +93,10 @@ class Edition:
     finished: Step = _as_is
     format: Format = "jpeg"
 
-    def scale_for(self, image: Rgb, scale: int | None = None) -> int:
-        """`scale` if given, else the edition's own, else the one nearest to the shorter side of `image`."""
+    def scale_for(self, image: Rgb, scale: int | None = None, known: Iterable[int] = SCALES) -> int:
+        """`scale` if given, else the edition's own, else the nearest of those `known` to the shorter side."""
         if scale is None:
-            return self.scale or nearest_scale(min(image.shape[:2]))
+            return self.scale or nearest_scale(min(image.shape[:2]), known)
         if not isinstance(scale, Integral) or isinstance(scale, bool):
             raise ArgumentTypeError(f"scale must be an int, not {type(scale).__name__}")
         if scale not in SCALES:
@@ -116,9 +116,9 @@ class Edition:
         return frames if step is _as_is else np.stack([step(frame) for frame in frames])
 
 
-def nearest_scale(side: int) -> int:
-    """The published scale nearest to `side` pixels (the larger of two equally near)."""
-    return min(sorted(SCALES, reverse=True), key=lambda scale: abs(scale - side))
+def nearest_scale(side: int, known: Iterable[int] = SCALES) -> int:
+    """The scale of those `known` nearest to `side` pixels (the larger of two equally near)."""
+    return min(sorted(known, reverse=True), key=lambda scale: abs(scale - side))
 
 
 _ROWS = (

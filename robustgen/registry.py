@@ -2,11 +2,12 @@
 
 A scale is the side of the square images that a column of constants was published
 for: 224, 299, 64 or 32. A level is a severity (corruptions, 1 to 5) or a
-difficulty (perturbations, 1 to 3 for the noises, else 1).
+difficulty (perturbations, 1 to 3 for the noises, else 1). A family is a set of
+corruptions that were published together.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, is_dataclass
 from numbers import Integral
 from types import MappingProxyType
 from typing import Any, Literal, TypeVar
@@ -15,9 +16,11 @@ from robustgen.errors import ArgumentError, ArgumentTypeError, UnknownNameError
 
 SCALES = (224, 299, 64, 32)
 CATEGORIES = ("noise", "blur", "weather", "digital")
+SEVERITIES = (1, 2, 3, 4, 5)
 
 Stage = Literal["raw", "resized", "cropped"]
 Function = TypeVar("Function", bound=Callable[..., Any])
+AnyOperation = TypeVar("AnyOperation", bound="Operation")
 Row = tuple[Any, ...]
 Table = Mapping[int, Any]
 
@@ -56,7 +59,7 @@ class Operation:
     @property
     def levels(self) -> tuple[int, ...]:
         """The levels there are, from 1."""
-        return tuple(range(1, len(self.table[224]) + 1))
+        return tuple(range(1, len(next(iter(self.table.values()))) + 1))
 
     def apply(self, image: Any, parameters: Any, rng: Any, shared: dict[str, Any] | None = None) -> Any:
         """Call `function`; `shared` keeps, from call to call on the same image, what its levels share.
@@ -84,15 +87,113 @@ class Operation:
         if level not in self.levels:
             known = f"1 to {len(self.levels)}" if len(self.levels) > 1 else "1"
             raise ArgumentError(f"{self.level_name} {level} of {self.name} does not exist ({known})")
-        return self.table[scale][int(level) - 1]
+        return self.rows(scale)[int(level) - 1]
+
+    def rows(self, scale: int) -> Row:
+        """Parameters of all levels at `scale`.
+
+        Raises
+        ------
+        ArgumentError
+            Nothing was published for that scale.
+        """
+        if scale not in self.table:
+            known = " and ".join(map(str, sorted(self.table)))
+            raise ArgumentError(
+                f"{self.kind} {self.name} has no published strength at scale {scale} (it has at {known})"
+            )
+        return self.table[scale]
 
 
 @dataclass(frozen=True)
 class Corruption(Operation):
-    """An `Operation` that gives one image: ``function(image, parameters, rng) -> image``."""
+    """An `Operation` that gives one image: ``function(image, parameters, rng) -> image``.
+
+    Attributes
+    ----------
+    family : str
+        Name of the `Family` that it belongs to.
+    """
+
+    family: str
 
     kind = "corruption"
     level_name = "severity"
+
+
+@dataclass(frozen=True)
+class Family:
+    """Corruptions that were published together.
+
+    Attributes
+    ----------
+    name : str
+        What stands before the colon in ``family:corruption``.
+    title : str
+        What the set is called, for instance ``"ImageNet-C-bar"``.
+    citation : str
+        Of the publication.
+    means : mapping of str to float
+        Corruption to the error, 0 .. 1, that a reference network has in the mean over the five severities,
+        where one was published; `score` divides by it.
+    reference : str
+        Name of that network.
+    qualified : bool
+        Whether its corruptions are called ``family:corruption``; the built-in ones are not.
+    """
+
+    name: str
+    title: str
+    citation: str = ""
+    means: Mapping[str, float] = field(default_factory=dict)
+    reference: str = ""
+    qualified: bool = True
+    _registered: dict[str, Corruption] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def corruptions(self) -> Mapping[str, Corruption]:
+        """What is registered so far by the full names, the benchmark's first, in the order of categories."""
+        return MappingProxyType({each.name: each for each in _in_benchmark_order(self._registered)})
+
+    @property
+    def group(self) -> str:
+        """What stands for all that counts in its mean, where corruptions are named."""
+        return "common" if self is BENCHMARK_FAMILY else self.name
+
+    def full_name(self, name: str) -> str:
+        """What the corruption `name` of this family is called."""
+        return f"{self.name}:{name}" if self.qualified else name
+
+    def find(self, name: str) -> Corruption | None:
+        """The corruption of that full name, if there is one."""
+        return self._registered.get(name)
+
+    def names(self, scale: int | None = None) -> tuple[str, ...]:
+        """Full names of what counts in the family's mean: all, or those with constants at `scale`."""
+        every = self.corruptions.values()
+        return tuple(each.name for each in every if each.common and (scale is None or scale in each.table))
+
+    def add(self, entry: Corruption) -> None:
+        """Take the corruption `entry` in.
+
+        Raises
+        ------
+        ArgumentError
+            Its name is taken.
+        """
+        if entry.name in self._registered:
+            raise ArgumentError(f"corruption {entry.name!r} is registered twice")
+        self._registered[entry.name] = entry
+
+
+BENCHMARK_FAMILY = Family(
+    "imagenet-c",
+    "ImageNet-C",
+    "Dan Hendrycks and Thomas Dietterich: Benchmarking Neural Network Robustness to Common Corruptions "
+    "and Perturbations. International Conference on Learning Representations, 2019.",
+    qualified=False,
+)
+"""The nineteen."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +215,6 @@ class Perturbation(Operation):
     level_name = "difficulty"
 
 
-_corruptions: dict[str, Corruption] = {}
 _perturbations: dict[str, Perturbation] = {}
 
 
@@ -123,6 +223,7 @@ def corruption(
     parameters: type,
     table: Table,
     *,
+    family: Family = BENCHMARK_FAMILY,
     common: bool = True,
     random: bool = True,
     shares: Callable[[Any], Any] | None = None,
@@ -131,24 +232,36 @@ def corruption(
 
     Parameters
     ----------
-    category : str
+    category : {"noise", "blur", "weather", "digital"}
     parameters : dataclass
         Called with each row of the table.
     table : mapping of int to sequence
         Scale to five rows, one per severity (a row of one value may stand without its tuple), or to
-        another scale whose rows are the same.
+        another scale whose rows are the same. A scale that is left out has no constants.
+    family : Family
+        What it was published with.
     common : bool
-        Whether it is one of the benchmark's fifteen.
+        Whether it counts in the family's mean, as the fifteen do in the benchmark's.
     random : bool
         Whether it draws from its random stream.
     shares : callable, optional
         Called with an image, gives what all severities of it share; the function takes it last.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        The category, the parameters or the table cannot be used, or the name is taken.
     """
 
     def register(function: Function) -> Function:
         name = function.__name__
-        rows = _rows(parameters, table)
-        _corruptions[name] = Corruption(name, category, common, random, function, rows, shares)
+        if category not in CATEGORIES:
+            raise UnknownNameError(f"category of {name}", category, CATEGORIES)
+        rows = _rows(name, parameters, table)
+        if wrong := [scale for scale, row in rows.items() if len(row) != len(SEVERITIES)]:
+            raise ArgumentError(f"table of {name}: scale {wrong[0]} needs a row for each of the 5 severities")
+        full_name = family.full_name(name)
+        family.add(Corruption(full_name, category, common, random, function, rows, shares, family.name))
         return function
 
     return register
@@ -177,36 +290,45 @@ def perturbation(
         stages: dict[int, Stage] = dict.fromkeys(SCALES, "cropped")
         stages.update(stage or {})
         _perturbations[name] = Perturbation(
-            name, category, common, random, function, _rows(parameters, table), None, stages, temporal
+            name, category, common, random, function, _rows(name, parameters, table), None, stages, temporal
         )
         return function
 
     return register
 
 
-def _rows(parameters: type, table: Table) -> Mapping[int, Row]:
-    def build(scale: int) -> Row:
-        rows = table[scale]
-        if isinstance(rows, int):
-            return build(rows)
+def _rows(name: str, parameters: type, table: Table) -> Mapping[int, Row]:
+    if not (isinstance(parameters, type) and is_dataclass(parameters)):
+        raise ArgumentTypeError(f"parameters of {name} must be a dataclass, not {parameters!r}")
+    if not isinstance(table, Mapping) or not table:
+        raise ArgumentTypeError(f"table of {name} must map scales to rows, not {table!r}")
+    if unknown := set(table) - set(SCALES):
+        known = ", ".join(map(str, SCALES))
+        raise ArgumentError(
+            f"table of {name}: scale {min(unknown, key=str)!r} does not exist (known: {known})"
+        )
+    return MappingProxyType({scale: _rows_at(name, parameters, table, scale) for scale in table})
+
+
+def _rows_at(name: str, parameters: type, table: Table, scale: int) -> Row:
+    rows = table[scale]
+    if isinstance(rows, int):
+        if isinstance(table.get(rows), int) or rows not in table:
+            raise ArgumentError(f"table of {name}: scale {scale} is said to be as {rows}, which has no rows")
+        return _rows_at(name, parameters, table, rows)
+    try:
         return tuple(parameters(*row) if isinstance(row, tuple) else parameters(row) for row in rows)
-
-    return MappingProxyType({scale: build(scale) for scale in SCALES})
-
-
-def registered_corruptions() -> Mapping[str, Corruption]:
-    """All corruptions registered so far, the benchmark's first, in the papers' order."""
-    return _in_benchmark_order(_corruptions)
+    except TypeError as error:
+        raise ArgumentTypeError(f"table of {name}: scale {scale}: {error}") from error
 
 
 def registered_perturbations() -> Mapping[str, Perturbation]:
     """All perturbations registered so far, the benchmark's first, in the papers' order."""
-    return _in_benchmark_order(_perturbations)
+    return MappingProxyType({each.name: each for each in _in_benchmark_order(_perturbations)})
 
 
-def _in_benchmark_order(registered: dict[str, Any]) -> Mapping[str, Any]:
-    order = sorted(registered.values(), key=lambda o: (not o.common, CATEGORIES.index(o.category)))
-    return MappingProxyType({operation.name: operation for operation in order})
+def _in_benchmark_order(registered: Mapping[str, AnyOperation]) -> list[AnyOperation]:
+    return sorted(registered.values(), key=lambda each: (not each.common, CATEGORIES.index(each.category)))
 
 
 def get_known(kind: str, name: str, known: Mapping[str, Any]) -> Any:

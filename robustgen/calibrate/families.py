@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from robustgen.corruptions import CORRUPTIONS
+from robustgen.corruptions import ALL_CORRUPTIONS
 from robustgen.editions import nearest_scale
 from robustgen.registry import SCALES, Operation
 
@@ -50,7 +50,7 @@ def select_numbers(parameters: Any) -> Constants:
 
 def list_families(name: str, level: int, size: int) -> list[Family]:
     """The ways to change the constants of one corruption and severity for images of `size` pixels."""
-    operation = CORRUPTIONS[name]
+    operation = ALL_CORRUPTIONS[name]
     found = (_by_size(operation, level, size), _by_severity(operation, level, size))
     return [each for each in found if each]
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from robustgen.benchmark import Arm
 from robustgen.calibrate.families import PUBLISHED_SIZE, Constants, list_families, select_numbers
 from robustgen.calibrate.strengths import check_any, plan_calibration, run_in_threads, sample_keys
-from robustgen.corruptions import CORRUPTIONS
+from robustgen.corruptions import ALL_CORRUPTIONS
 from robustgen.editions import prepare
 from robustgen.errors import ConfigError, ImageError
 from robustgen.generation.config import Config
@@ -191,7 +191,7 @@ class Bench:
         # Other sizes mean other draws: what these alone may do is no reason to change constants.
         chance = (
             misses.std(ddof=1) / np.sqrt(len(misses))
-            if len(misses) > 1 and CORRUPTIONS[arm.name].random
+            if len(misses) > 1 and ALL_CORRUPTIONS[arm.name].random
             else 0
         )
         return Gap(float(misses.mean()), max(TOLERANCE, float(chance)))
@@ -208,7 +208,7 @@ class Bench:
 
 
 def _published(arm: Arm, constants: Constants) -> bool:
-    return constants == select_numbers(CORRUPTIONS[arm.name].parameters(arm.level, PUBLISHED_SIZE))
+    return constants == select_numbers(ALL_CORRUPTIONS[arm.name].parameters(arm.level, PUBLISHED_SIZE))
 
 
 def propose_constants(config: Config, size: int, sample: int = 20) -> Proposal:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from robustgen.benchmark import Arm
-from robustgen.corruptions import CORRUPTIONS
+from robustgen.corruptions import ALL_CORRUPTIONS
 from robustgen.display import progress
 from robustgen.errors import ImageError, SourceError
 from robustgen.generation.config import Config
@@ -84,7 +84,7 @@ def measure_strengths(config: Config, sample: int = 20) -> Calibration:
     check_any(values, plan, failures)
     pairs = zip(plan.arms, np.array(values).T, strict=True)
     strengths = [
-        Strength(arm, CORRUPTIONS[arm.name].category, float(each.mean()), float(each.std()))
+        Strength(arm, ALL_CORRUPTIONS[arm.name].category, float(each.mean()), float(each.std()))
         for arm, each in pairs
     ]
     return Calibration(f"{config.dataset}, edition {config.edition}", len(values), tuple(strengths), failures)

@@ -24,14 +24,16 @@ def list_(name: str | None) -> None:
 
 def _list_all() -> str:
     """All corruptions, perturbations, editions and data sets, a line each."""
-    from robustgen.corruptions import CORRUPTIONS
+    from robustgen.corruptions import FAMILIES
     from robustgen.editions import EDITIONS
     from robustgen.generation.config import dataset_names
     from robustgen.perturbations import PERTURBATIONS
 
-    lines = ["corruptions (robustgen make-c)"]
-    lines += [_list_operation(operation) for operation in CORRUPTIONS.values()]
-    lines += ["", "perturbations (robustgen make-p)"]
+    lines = []
+    for family in FAMILIES.values():
+        lines += [f"corruptions of {family.title} (robustgen make-c --corruptions {family.group})"]
+        lines += [_list_operation(operation) for operation in family.corruptions.values()] + [""]
+    lines += ["perturbations (robustgen make-p)"]
     lines += [_list_operation(operation) for operation in PERTURBATIONS.values()]
     lines += ["", "editions"]
     lines += [f"  {e.name:20s} scale {e.scale or 'nearest to the image'}" for e in EDITIONS.values()]
@@ -40,9 +42,9 @@ def _list_all() -> str:
 
 
 def _list_operation(operation: "Operation") -> str:
-    names = ", ".join(field.name for field in dataclasses.fields(operation.parameters(1, 224)))
+    names = ", ".join(field.name for field in dataclasses.fields(next(iter(operation.table.values()))[0]))
     group = "common" if operation.common else "extra"
-    return f"  {operation.name:20s} {operation.category:8s} {group:7s} {names}"
+    return f"  {operation.name:31s} {operation.category:8s} {group:7s} {names}"
 
 
 def _describe_operation(name: str) -> str:
@@ -52,12 +54,12 @@ def _describe_operation(name: str) -> str:
     ------
     UnknownNameError
     """
-    from robustgen.corruptions import CORRUPTIONS
+    from robustgen.corruptions import ALL_CORRUPTIONS
     from robustgen.perturbations import PERTURBATIONS
 
-    tables = [o for known in (CORRUPTIONS, PERTURBATIONS) if (o := known.get(name))]
+    tables = [o for known in (ALL_CORRUPTIONS, PERTURBATIONS) if (o := known.get(name))]
     if not tables:
-        raise UnknownNameError("corruption or perturbation", name, [*CORRUPTIONS, *PERTURBATIONS])
+        raise UnknownNameError("corruption or perturbation", name, [*ALL_CORRUPTIONS, *PERTURBATIONS])
     return "\n\n".join(_describe_table(operation) for operation in tables)
 
 
@@ -65,7 +67,7 @@ def _describe_table(operation: "Operation") -> str:
     from robustgen.registry import SCALES
 
     lines = [f"{operation.kind} {operation.name}: {operation.function.__doc__}"]
-    for scale in SCALES:
+    for scale in [each for each in SCALES if each in operation.table]:
         for level in operation.levels:
             values = dataclasses.asdict(operation.parameters(level, scale))
             constants = ", ".join(f"{key} {_format_value(value)}" for key, value in values.items())

@@ -6,7 +6,7 @@ functions. Flags of the command line win over the file.
 
 import os
 import re
-from collections.abc import Hashable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, overload
 
@@ -20,10 +20,11 @@ from pydantic import (
     PlainValidator,
     StrictBool,
     ValidationError,
+    model_validator,
 )
 
 from robustgen.benchmark import IMAGENET_C, IMAGENET_P, Arm, Kind
-from robustgen.corruptions import CORRUPTIONS
+from robustgen.corruptions import ALL_CORRUPTIONS, CORRUPTIONS, FAMILIES
 from robustgen.editions import EDITIONS
 from robustgen.errors import ArgumentError, ConfigError, RobustgenError, UnknownNameError
 from robustgen.generation.recipes import check_overrides
@@ -37,6 +38,7 @@ from robustgen.sources.opening import KINDS
 # --- fields --------------------------------------------------------------------------------------
 
 GROUPS = ("common", "extra", "all")
+USUAL_SCALE = 224
 
 
 def _parts(value: Any) -> Any:
@@ -78,6 +80,42 @@ def _grouped(known: Mapping[str, Operation]) -> AfterValidator:
         return [name for name, o in known.items() if part == "all" or o.common == (part == "common")]
 
     return AfterValidator(lambda parts: tuple(name for part in parts for name in members(part)))
+
+
+class _CorruptionNames(Collection[str]):
+    """What may be named as a corruption: those of all families, and the groups of the benchmark."""
+
+    def __contains__(self, name: object) -> bool:
+        return name in GROUPS or name in ALL_CORRUPTIONS
+
+    def __iter__(self) -> Iterator[str]:
+        yield from (*ALL_CORRUPTIONS, *GROUPS, *FAMILIES)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+def expand_families(names: Any, scale: int) -> Any:
+    """`names` with ``family``, ``family:all`` and ``family:name`` replaced by what they stand for at `scale`.
+
+    What is none of these stays as it is.
+    """
+    parts = _parts(names)
+    if not isinstance(parts, (list, tuple)):
+        return names
+    return [name for part in parts for name in _expand_family(part, scale)]
+
+
+def _expand_family(part: Any, scale: int) -> Iterable[Any]:
+    name, colon, member = part.partition(":") if isinstance(part, str) else ("", "", "")
+    family = FAMILIES.get(name)
+    if family is None:
+        return [part]
+    every = [each for each in family.corruptions.values() if each.common or colon]
+    if member in ("", "all"):
+        # Where the family has nothing at that scale, all are named, and refused with the reason.
+        return [each.name for each in every if scale in each.table] or [each.name for each in every]
+    return [family.full_name(member)]
 
 
 def _once(values: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -129,7 +167,7 @@ Difficulties = Annotated[
     AfterValidator(_once),
 ]
 Corruptions = Annotated[
-    tuple[Annotated[str, _known("corruption", lambda: [*CORRUPTIONS, *GROUPS])], ...],
+    tuple[Annotated[str, _known("corruption", lambda: _CorruptionNames())], ...],
     BeforeValidator(_parts),
     _grouped(CORRUPTIONS),
     AfterValidator(_once),
@@ -205,6 +243,19 @@ class Config(Choices):
         {},
         description="make-c: {corruption: {severity: {parameter: value}}}, not the published constants",
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _expand_families(cls, content: Any) -> Any:
+        """Replace families of corruptions by their members, which depend on the edition and the scale."""
+        if not isinstance(content, Mapping) or "corruptions" not in content:
+            return content
+        edition = EDITIONS.get(str(content.get("edition", cls.model_fields["edition"].default)))
+        # A set of images of all sizes takes what was published for the usual one.
+        scale = content.get("scale") or (edition and edition.scale) or USUAL_SCALE
+        if not isinstance(scale, int):
+            return content
+        return {**content, "corruptions": expand_families(content["corruptions"], scale)}
 
     def arms(self, kind: Kind) -> tuple[Arm, ...]:
         """The arms of the C or the P set that is asked for."""

@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from robustgen.benchmark import BENCHMARKS, Arm, Benchmark, Kind
+from robustgen.benchmark import BENCHMARKS, CLEAN_ARM, Arm, Benchmark, Kind
+from robustgen.corruptions import ALL_CORRUPTIONS, FAMILIES
 from robustgen.editions import EDITIONS
-from robustgen.errors import ConfigError, ImageError, OutputError, SourceError
+from robustgen.errors import ArgumentError, ConfigError, ImageError, OutputError, SourceError
 from robustgen.generation.config import Choices, Config, Video
 from robustgen.generation.recipes import RECIPES, BenchmarkRecipe, CorruptionRecipe, Recipe
 from robustgen.generation.versions import list_versions
@@ -134,11 +135,13 @@ def plan_benchmark(config: Config, kind: Kind, *, anew: bool = False) -> Plan:
     # Absolute, because workers outlive a change of the current folder.
     output = Path(config.output.replace("{dataset}", config.dataset).replace("{kind}", kind)).absolute()
     arms = config.arms(kind)
+    _check_strengths(arms, config, BENCHMARKS[kind])
     _check_ingredients(arms, config)
     if EDITIONS[recipe.edition].format == "npy" and not anew:
         arms = _add_held(arms, output, BENCHMARKS[kind])
     writer = _open_writer(config, recipe, source, keys, arms)
-    return assemble_plan(recipe, source, keys, arms, writer, output, config)
+    citation = " ".join(dict.fromkeys(_cite(arm) for arm in arms)) if kind == "c" else CITATION
+    return assemble_plan(recipe, source, keys, arms, writer, output, config, citation=citation)
 
 
 def assemble_plan(
@@ -269,6 +272,23 @@ def _check_output(output: Path, source: Items[Any]) -> None:
         raise OutputError(f"output {output} cannot be used: {error.strerror}") from error
 
 
+def _check_strengths(arms: tuple[Arm, ...], config: Config, benchmark: Benchmark) -> None:
+    """Refuse what has no published strength where the constants are those of one scale."""
+    scale = config.scale or EDITIONS[config.edition].scale
+    if scale is None:
+        return
+    for name in dict.fromkeys(arm.name for arm in arms if arm != CLEAN_ARM):
+        try:
+            benchmark.operations[name].rows(scale)
+        except ArgumentError as error:
+            raise ConfigError(f"edition {config.edition}: {error}") from error
+
+
+def _cite(arm: Arm) -> str:
+    """The publication that a corruption is from."""
+    return CITATION if arm == CLEAN_ARM else FAMILIES[ALL_CORRUPTIONS[arm.name].family].citation
+
+
 def _check_ingredients(arms: tuple[Arm, ...], config: Config) -> None:
     """Find out now, not at the first image, whether what is not our own is there."""
     names = {arm.name for arm in arms}
@@ -307,7 +327,8 @@ def _overrides(config: Config, kind: Kind) -> dict[str, dict[int, dict[str, Any]
         everywhere["directory"] = config.frost_dir
     if config.libjpeg != "turbo":
         everywhere["library"] = config.libjpeg
-    for name, operation in BENCHMARKS[kind].operations.items():
+    for name in BENCHMARKS[kind].names:
+        operation = BENCHMARKS[kind].operations[name]
         names = {field.name for field in dataclasses.fields(operation.parameters(1, 224))}
         for parameter in everywhere.keys() & names:
             for level in operation.levels:

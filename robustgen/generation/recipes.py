@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from robustgen.benchmark import CLEAN, IMAGENET_C, IMAGENET_P, Arm, Benchmark, Kind
-from robustgen.corruptions import CORRUPTIONS
+from robustgen.corruptions import ALL_CORRUPTIONS
 from robustgen.editions import check_size, get_edition
 from robustgen.errors import ArgumentError, ImageError
 from robustgen.imaging.pixels import Rgb
@@ -153,7 +153,8 @@ class BenchmarkRecipe(Recipe[Rgb]):
             return {}
         if scale := self._fixed_scale():
             return _plain(self.parameters(arm, scale))
-        return {str(each): _plain(self.parameters(arm, each)) for each in SCALES}
+        known = self.benchmark.operations[arm.name].table
+        return {str(each): _plain(self.parameters(arm, each)) for each in SCALES if each in known}
 
 
 @dataclass(frozen=True)
@@ -172,9 +173,10 @@ class CorruptionRecipe(BenchmarkRecipe):
         """Corrupt the prepared image: uint8 (H, W, 3)."""
         if arm.name == CLEAN:
             return prepared
-        scale = get_edition(self.edition).scale_for(prepared, self.scale)
+        operation = ALL_CORRUPTIONS[arm.name]
+        scale = get_edition(self.edition).scale_for(prepared, self.scale, operation.table)
         parameters, rng = self.parameters(arm, scale), self.random_stream(arm, key)
-        corrupted: Rgb = CORRUPTIONS[arm.name].apply(prepared, parameters, rng, shared)
+        corrupted: Rgb = operation.apply(prepared, parameters, rng, shared)
         return corrupted
 
 
@@ -222,9 +224,9 @@ def check_overrides(overrides: Overrides) -> Overrides:
     """
     checked: dict[str, dict[int, dict[str, Any]]] = {}
     for name, levels in overrides.items():
-        operation = get_known("corruption", name, CORRUPTIONS)
+        operation = get_known("corruption", name, ALL_CORRUPTIONS)
         for level, values in levels.items():
-            published = operation.parameters(level, 224)
+            published = operation.parameters(level, next(iter(operation.table)))
             for parameter, value in values.items():
                 place = f"{name}.{level}.{parameter}"
                 constant = check_parameter(published, parameter, value, name, place, _CHOSEN_BY_KEYS)

@@ -28,6 +28,31 @@ STEPS = {
 INPUTS = ("input", "gray_input", "source")
 
 
+# Of the families, each n-th pixel, and the inputs and severities that are left out.
+FAMILIES = {
+    "cbar_imagenet": (11, ()),
+    "cbar_cifar-10": (1, ()),
+}
+
+
+def cut_families(full: Path) -> None:
+    here = Path(__file__).parent
+    seeds = json.loads((full / "families.json").read_text())["seeds"]
+    cases = []
+    for stem, (step, left_out) in FAMILIES.items():
+        data = np.load(full / f"{stem}.npz")
+        keys = [key for key in data.files if not key.removeprefix("input/").startswith(left_out or "\0")]
+        inputs = {key: data[key] for key in keys if key.startswith("input/")}
+        outputs = {key: data[key][::step, ::step] for key in keys if key not in inputs}
+        np.savez_compressed(here / f"{stem}.npz", **inputs, **outputs)
+        prefix = stem.removeprefix("cbar_")
+        cases += [
+            {"file": stem, "key": key, "step": step, "seed": seeds[f"{prefix}/{key}"]} for key in outputs
+        ]
+    lines = ",\n".join(json.dumps(case, separators=(",", ":")) for case in cases)
+    (here / "families.json").write_text(f"[\n{lines}\n]\n")
+
+
 def main(full: Path) -> None:
     here = Path(__file__).parent
     seeds = json.loads((full / "seeds.json").read_text())
@@ -50,3 +75,4 @@ def main(full: Path) -> None:
 
 if __name__ == "__main__":
     main(Path(sys.argv[1]))
+    cut_families(Path(sys.argv[1]))

@@ -1,0 +1,25 @@
+"""Blur of C-bar: turning about the centre, and colours of unlike size."""
+
+import numpy as np
+
+from robustgen.corruptions.c_bar.family import C_BAR, CBarStrength
+from robustgen.imaging.pixels import Rgb
+from robustgen.imaging.rng import Rng
+from robustgen.imaging.splines import blur_by_turning, enlarge_channel
+from robustgen.registry import corruption
+
+
+@corruption("blur", CBarStrength, {32: (2.8, 3.6, 4.4, 5.2, 6)}, family=C_BAR, random=False)
+def circular_motion_blur(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
+    """Turn the camera about its axis."""
+    return blur_by_turning(image, parameters.share(15))
+
+
+@corruption("blur", CBarStrength, {32: (1, 2, 5, 9, 10)}, family=C_BAR)
+def transverse_chromatic_abberation(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
+    """Enlarge the colour channels unequally."""
+    zoom, out = parameters.share(0.5), np.empty_like(image)
+    scales = np.array([1, 1 + zoom / 2, 1 + zoom])[rng.permutation(3)]
+    for channel, scale in enumerate(scales):
+        enlarge_channel(image, channel, scale, out)
+    return out

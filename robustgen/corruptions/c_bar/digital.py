@@ -1,0 +1,82 @@
+"""Cutouts, lines and displacements of C-bar."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from robustgen.corruptions.c_bar.family import C_BAR, CBarStrength, side_of
+from robustgen.imaging import c_bar_kernels as kernels
+from robustgen.imaging.pixels import Rgb
+from robustgen.imaging.rng import Rng, spawn
+from robustgen.registry import corruption
+
+
+@corruption(
+    "digital",
+    CBarStrength,
+    {224: (2, 3, 4, 5, 6), 32: (1, 2, 3, 4, 5)},
+    family=C_BAR,
+)
+def checkerboard_cutout(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
+    """Grey some squares of a turned checkerboard."""
+    angle = rng.uniform(0, 2 * np.pi)
+    cell = max(rng.uniform(0.1, 0.25) * side_of(image), 1)
+    count = int(4 * max(image.shape[:2]) // cell)
+    grid = spawn(rng).uniform(size=(count, count)) < parameters.share(1)
+    out = np.empty_like(image)
+    kernels.cut_out(image, np.cos(angle), np.sin(angle), cell, grid, out)
+    return out
+
+
+@corruption("digital", CBarStrength, {32: (0.5, 1, 1.5, 2, 2.5)}, family=C_BAR)
+def lines(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
+    """Draw thin grey lines in much the same direction."""
+    height, width = image.shape[:2]
+    side = side_of(image)
+    angle, variation = rng.uniform(0, 2 * np.pi), rng.uniform(0.1, 1)
+    # Of each line: where its middle lies, and by how much it is turned.
+    draws = spawn(rng).uniform(size=(int(parameters.share(1) * side), 3))
+    down, across = height * draws[:, 0], width * draws[:, 1]
+    turns = angle + 2 * np.pi * variation * (draws[:, 2] - 0.5)
+    sines, cosines = np.sin(turns) * side, np.cos(turns) * side
+    ends = np.stack([down - cosines, across - sines, down + cosines, across + sines], axis=1)
+    out = image.copy()
+    kernels.draw_lines(ends.astype(np.int64), out)
+    return out
+
+
+@corruption("digital", CBarStrength, {32: (5.5, 6, 6.5, 8.5, 10)}, family=C_BAR)
+def pinch_and_twirl(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
+    """Pinch and twirl every cell of a grid: three cells on a side below 128 pixels, else five."""
+    height, width = image.shape[:2]
+    cell = side_of(image) // (3 if side_of(image) < 128 else 5)
+    rows, columns = height // cell, width // cell
+    turns = 1 - 2 * _coins(rng, columns * rows).reshape(columns, rows)
+    angles, amount = turns * parameters.share(np.pi / 2), parameters.share(0.4) + 0.1
+    values = image.astype(np.float32)
+    for column in range(columns):
+        for row in range(rows):
+            top, left = row * cell, column * cell
+            kernels.twirl(values, top, left, cell, angles[column, row], amount)
+    return values.astype(np.uint8)
+
+
+@corruption("digital", CBarStrength, {32: (5.5, 6, 6.5, 7.5, 8)}, family=C_BAR)
+def ripple(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
+    """Displace rows and columns by a sine each."""
+    side = side_of(image)
+    wavelengths, phases = rng.uniform(0.1, 0.3, 2) * side, rng.uniform(0, 2 * np.pi, 2)
+    reach = parameters.share(0.025) * side
+    rows, columns = (
+        np.arange(size) + reach * np.sin(2 * np.pi * np.arange(size) / wavelength + phase)
+        for size, wavelength, phase in zip(image.shape, wavelengths, phases, strict=False)
+    )
+    out = np.empty_like(image)
+    kernels.sample_places(image, rows, columns, out)
+    return out
+
+
+def _coins(rng: Rng, count: int) -> npt.NDArray[np.integer[Any]]:
+    """`count` zeros and ones."""
+    return np.asarray(rng.choice(2, count))

@@ -1,0 +1,70 @@
+"""Light of C-bar: sparkles, and the ground of moving water."""
+
+import numpy as np
+
+from robustgen.corruptions.c_bar.family import C_BAR, CBarStrength, side_of
+from robustgen.imaging import c_bar_kernels as kernels
+from robustgen.imaging.arrays import unit
+from robustgen.imaging.gaussian import gaussian
+from robustgen.imaging.pixels import Rgb
+from robustgen.imaging.rng import Rng, integers, spawn
+from robustgen.registry import corruption
+
+
+@corruption(
+    "weather",
+    CBarStrength,
+    {224: (1, 2, 3, 5, 6), 32: (0.7, 3.5, 5.6, 6.3, 7)},
+    family=C_BAR,
+)
+def sparkles(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
+    """Light five stars."""
+    height, width = image.shape[:2]
+    centres = rng.uniform(0, (height, width), (5, 2))
+    source, rays = spawn(rng), integers(rng, 50, 200, (5,))
+    radius = parameters.share(0.1) * side_of(image)
+    lengths = [np.maximum(1, radius + 0.25 * radius * source.standard_normal(count)) for count in rays]
+    values, light, out = (
+        image.reshape(-1, 3).astype(np.float32),
+        np.empty((height, width)),
+        np.empty_like(image),
+    )
+    for (row, column), star in zip(centres[:-1], lengths[:-1], strict=True):
+        kernels.flare(row, column, star, 1.0, light)
+        kernels.brighten(values, light.reshape(-1))
+    kernels.flare(*centres[-1], lengths[-1], 1.0, light)
+    kernels.brighten_last(values, light.reshape(-1), out.reshape(-1, 3))
+    return out
+
+
+@corruption(
+    "weather",
+    CBarStrength,
+    {224: (1, 2, 4, 9, 10), 32: (1, 1.5, 2.5, 4.5, 5)},
+    family=C_BAR,
+)
+def inverse_sparkles(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
+    """Bleach all but the neighbourhood of one star."""
+    height, width = image.shape[:2]
+    row, column = rng.uniform(0.25, 0.75, 2) * (height, width)
+    source, count = spawn(rng), integers(rng, 50, 200)
+    radius = 0.25 * side_of(image)
+    lengths = radius + 0.25 * radius * source.standard_normal(count)
+    light, out = np.empty((height, width)), np.empty_like(image)
+    kernels.flare(row, column, lengths, (100 - (100 - parameters.share(65))) / 50, light)
+    kernels.light_up(image.reshape(-1, 3), light.reshape(-1), out.reshape(-1, 3))
+    return out
+
+
+@corruption("weather", CBarStrength, {224: (2.35, 3.2, 4.9, 6.6, 9.15)}, family=C_BAR)
+def caustic_refraction(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
+    """Look through moving water, with its light on the ground."""
+    side = side_of(image)
+    time, size = rng.uniform(0.5, 2), rng.uniform(0.75, 1.25) * side
+    light, out = np.empty(image.shape[:2]), np.empty_like(image)
+    kernels.caustics(time, size, light)
+    surface = np.pad(gaussian(light, 1.0, 4.0, "reflect"), 1)
+    down, right, south, east = np.empty((4, *image.shape[:2]))
+    kernels.refract_places(surface, parameters.share(0.5 * side), down, right, south, east)
+    kernels.refract(unit(image, np.float32), down, right, south, east, parameters.share(2), out)
+    return out

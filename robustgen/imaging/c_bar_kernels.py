@@ -1,0 +1,574 @@
+"""The compiled loops of ImageNet-C-bar and CIFAR-10-C-bar.
+
+Everything per pixel stands in loops without branches over a line, so that the compiler takes many pixels at
+once; what has to be looked up stands in loops of its own.
+"""
+
+import numpy as np
+
+from robustgen.imaging.elementary import angle_of, cosine, raise_to, sine
+from robustgen.imaging.kernels import compiled
+
+
+@compiled
+def truncated(value):
+    """`value` clipped to [0, 255] and truncated."""
+    return np.uint8(np.int32(min(max(value, 0.0), 255.0)))
+
+
+# --- fields added to an image --------------------------------------------------------------------
+
+
+@compiled
+def add_field(image, field, amount, out):
+    """`image` (uint8, (N, 3)) plus `amount` times `field` (N), the same in all channels, into `out`."""
+    for i in range(field.size):
+        added = amount * field[i]
+        for c in range(3):
+            out[i, c] = truncated(image[i, c] + added)
+
+
+@compiled
+def add_channel(image, channel, field, amount, out):
+    """`channel` of `image` (uint8, (N, 3)) plus `amount` times `field` (N), into that of `out`."""
+    for i in range(field.size):
+        out[i, channel] = truncated(image[i, channel] + amount * field[i])
+
+
+@compiled
+def cut_below(image, field, threshold, out):
+    """`image` (uint8, (N, 3)) where `field` (N) exceeds `threshold`, else black, into `out`."""
+    for i in range(field.size):
+        keep = field[i] > threshold
+        for c in range(3):
+            out[i, c] = image[i, c] if keep else np.uint8(0)
+
+
+@compiled
+def plane_wave(along_x, along_y, phase, out):
+    """sin(x `along_x` + y `along_y` + `phase`) of each place (y, x), into `out` (H, W)."""
+    for y in range(out.shape[0]):
+        line, rise = out[y], y * along_y
+        for x in range(line.size):
+            line[x] = sine(x * along_x + rise + phase)
+
+
+@compiled
+def ring_wave(centre_x, centre_y, frequency, amplitude, width, out):
+    """Rings around a centre, `width` apart and bent by a sine, into `out` (H, W): -1/2 to 1/2."""
+    for y in range(out.shape[0]):
+        line, dy = out[y], y - centre_y
+        for x in range(line.size):
+            dx = x - centre_x
+            bend = sine(angle_of(dx, dy) * frequency) * amplitude
+            way = np.sqrt(dx * dx + dy * dy) + bend
+            # Python's remainder, which has the sign of the divisor.
+            rest = way - np.floor(way / width) * width
+            line[x] = rest / width - 0.5
+
+
+@compiled
+def plasma_waves(image, time, rounds, sharpness, scale, amount, out):
+    """Blend `image` (uint8, (H, W, 3)) with colours that `rounds` of waves stir, into `out`.
+
+    `time` is the phase of all waves, `sharpness` how little the finer ones fade, `scale` the size in pixels.
+    """
+    width = image.shape[1]
+    across, down, first, second = np.empty(width), np.empty(width), np.empty(width), np.empty(width)
+    blue, green, red = np.empty(width), np.empty(width), np.empty(width)
+    rest = 1.0 - amount / 255.0
+    for y in range(image.shape[0]):
+        for x in range(width):
+            across[x], down[x] = x / scale, y / scale
+        fine, slow, fade = 1.0, 1.0, 1.0
+        for _ in range(rounds):
+            shift = time / slow
+            for x in range(width):
+                first[x] = cosine(down[x] * fine + shift) / fade
+            for x in range(width):
+                second[x] = sine(across[x] * fine + shift) / fade
+            for x in range(width):
+                across[x] += first[x] - 0.3 * second[x]
+                down[x] += second[x] + 0.3 * first[x]
+            fine, slow, fade = fine * 1.93, slow * 1.15, (2.25 - sharpness) * fade
+        middle = sine(time)
+        for x in range(width):
+            red[x] = sine(across[x] - time)
+        for x in range(width):
+            green[x] = sine((across[x] + down[x] + middle) / 2)
+        for x in range(width):
+            blue[x] = sine(down[x] + time)
+        for x in range(width):
+            out[y, x, 0] = truncated(rest * image[y, x, 0] + amount * red[x])
+            out[y, x, 1] = truncated(rest * image[y, x, 1] + amount * green[x])
+            out[y, x, 2] = truncated(rest * image[y, x, 2] + amount * blue[x])
+
+
+# --- gradient noise ------------------------------------------------------------------------------
+
+
+@compiled
+def add_turbulence(total, gradients, order, rows, row_parts, columns, column_parts, share):
+    """Add one octave of gradient noise, its size times `share`, to `total` (H, W).
+
+    `gradients` (514, 2) are found through `order` (514); `rows` and `columns` are the lattice cells of the
+    lines and columns, and the parts how far within them.
+    """
+    first, last = columns.min(), columns.max()
+    offsets, slopes = np.empty(last - first + 2), np.empty(last - first + 2)
+    for y in range(total.shape[0]):
+        near = row_parts[y]
+        far = near - 1.0
+        ease = near * near * (3.0 - 2.0 * near)
+        above, below = order[rows[y] % 256], order[(rows[y] + 1) % 256]
+        for node in range(offsets.size):
+            a = order[above + (first + node) % 256]
+            b = order[below + (first + node) % 256]
+            start = near * gradients[a, 0]
+            offsets[node] = start + ease * (far * gradients[b, 0] - start)
+            slopes[node] = gradients[a, 1] + ease * (gradients[b, 1] - gradients[a, 1])
+        line = total[y]
+        for x in range(line.size):
+            node, part = columns[x] - first, column_parts[x]
+            left = offsets[node] + slopes[node] * part
+            right = offsets[node + 1] + slopes[node + 1] * (part - 1.0)
+            eased = part * part * (3.0 - 2.0 * part)
+            line[x] += abs(1.5 * (left + eased * (right - left))) * share
+
+
+@compiled
+def mix_turbulence(image, turbulence, alpha, out):
+    """Mix `image` (uint8, (N, 3)) with clip(turbulence / 2 + 1/2), 255 times `alpha`, into `out`."""
+    rest, light = np.float32(1.0 - alpha), 255.0 * alpha
+    for i in range(turbulence.size):
+        t = min(max(0.5 * turbulence[i] + 0.5, 0.0), 1.0) * light
+        # One gradient in 65536 has no direction, which is 0/0 in the scripts: black.
+        lost = turbulence[i] != turbulence[i]
+        for c in range(3):
+            mixed = np.float64(np.float32(image[i, c]) * rest) + t
+            out[i, c] = np.uint8(0) if lost else truncated(mixed)
+
+
+# --- spectral noise ------------------------------------------------------------------------------
+
+
+@compiled
+def rotate_phases(phases, cosines, sines):
+    """Cosines and sines of `phases`, all of the same shape."""
+    for y in range(phases.shape[0]):
+        row, c, s = phases[y], cosines[y], sines[y]
+        for x in range(row.size):
+            c[x] = cosine(row[x])
+        for x in range(row.size):
+            s[x] = sine(row[x])
+
+
+@compiled
+def half_spectrum(cosines, sines, power, out):
+    """The half spectrum `out` (H, W // 2 + 1) of the real part of a noise.
+
+    `cosines`, `sines` and `power` (H, W) belong to the frequency that stands H // 2 and W // 2 further on.
+    """
+    height, width = power.shape
+    size = out.shape[1]
+    columns, mirrored = np.empty(size, np.uint64), np.empty(size, np.uint64)
+    for x in range(size):
+        columns[x] = (x - width // 2) % width
+        mirrored[x] = ((width - x) % width - width // 2) % width
+    real, imaginary = np.empty(size), np.empty(size)
+    for y in range(height):
+        there = (y - height // 2) % height
+        back = ((height - y) % height - height // 2) % height
+        here, other = power[there], power[back]
+        c, opposite_c, s, opposite_s = cosines[there], cosines[back], sines[there], sines[back]
+        for x in range(size):
+            i, j = columns[x], mirrored[x]
+            real[x] = here[i] * c[i] + other[j] * opposite_c[j]
+            imaginary[x] = here[i] * s[i] - other[j] * opposite_s[j]
+        for x in range(size):
+            out[y, x] = complex(0.5 * real[x], 0.5 * imaginary[x])
+
+
+# --- flares --------------------------------------------------------------------------------------
+
+
+@compiled
+def flare(centre_row, centre_column, lengths, exponent, out):
+    """Light of the rays of `lengths` around a centre, 0 to 1, into `out` (H, W)."""
+    count, width = lengths.size, out.shape[1]
+    turn = count / (2.0 * np.pi)
+    # The first two once more at the end, for the angle of a whole turn.
+    rays = np.concatenate((lengths, lengths[:2]))
+    places, nearness = np.empty(width), np.empty(width)
+    for y in range(out.shape[0]):
+        dy = y - centre_row
+        for x in range(width):
+            places[x] = (angle_of(x - centre_column, dy) + np.pi) * turn
+        for x in range(width):
+            dx = x - centre_column
+            nearness[x] = 1.0 / (dx * dx + dy * dy + 0.0001)
+        line = out[y]
+        for x in range(width):
+            ray = np.uint64(np.int64(places[x]))
+            part = places[x] - np.float64(np.int64(places[x]))
+            length = rays[ray] + part * (rays[ray + np.uint64(1)] - rays[ray])
+            nearness[x] *= length * length
+            line[x] = 1.0 - (part - 0.5) * (part - 0.5)
+        if exponent != 1.0:
+            raise_to(nearness, exponent)
+        for x in range(width):
+            line[x] = min(max(line[x] * nearness[x], 0.0), 1.0)
+
+
+@compiled
+def brighten(values, light):
+    """Move `values` (float32, (N, 3)) towards 255 by `light` (N), in place."""
+    for i in range(light.size):
+        for c in range(3):
+            value = np.float64(values[i, c])
+            values[i, c] = np.float32(value + light[i] * (255.0 - value))
+
+
+@compiled
+def brighten_last(values, light, out):
+    """As `brighten`, truncated into `out` (uint8, (N, 3))."""
+    for i in range(light.size):
+        for c in range(3):
+            value = np.float64(values[i, c])
+            out[i, c] = truncated(value + light[i] * (255.0 - value))
+
+
+@compiled
+def light_up(image, light, out):
+    """White away from the `light` (N): 255 + light * (`image` - 255), into `out` (uint8, (N, 3))."""
+    for i in range(light.size):
+        for c in range(3):
+            out[i, c] = truncated(255.0 + light[i] * (image[i, c] - 255.0))
+
+
+# --- refraction ----------------------------------------------------------------------------------
+
+
+@compiled
+def caustics(time, size, out):
+    """Light on the ground of moving water, 0 to 1, into `out` (H, W); a wave repeats after `size` pixels."""
+    width = out.shape[1]
+    across, first, second = np.empty(width), np.empty(width), np.empty(width)
+    bent, total = np.empty(width), np.empty(width)
+    for x in range(width):
+        way = x / size
+        across[x] = (way - np.floor(way)) * 6.28318530718 - 250.0
+    for y in range(out.shape[0]):
+        way = y / size
+        down = (way - np.floor(way)) * 6.28318530718 - 250.0
+        for x in range(width):
+            first[x], second[x], total[x] = down, across[x], 1.0
+        for n in range(5):
+            t = time * (1.0 - 3.5 / (n + 1))
+            for x in range(width):
+                bent[x] = down + cosine(t - first[x]) + sine(t + second[x])
+            for x in range(width):
+                second[x] = across[x] + (sine(t - second[x]) + cosine(t + first[x]))
+                first[x] = bent[x]
+            for x in range(width):
+                rise, run = sine(first[x] + t), cosine(second[x] + t)
+                a, b = down * run, across[x] * rise
+                total[x] += abs(rise * run) / (0.005 * np.sqrt(a * a + b * b))
+        line = out[y]
+        for x in range(width):
+            line[x] = total[x] / 5.0
+        raise_to(line, 1.4)
+        for x in range(width):
+            c = abs(1.17 - line[x])
+            c = c * c
+            c = c * c
+            line[x] = min(c * c, 1.0)
+
+
+@compiled
+def refract_places(height, lens, down, right, south, east):
+    """Where each pixel is seen through water of `height`, and how its surface leans.
+
+    `height` (H + 2, W + 2) has a border of zeros; the others are (H, W). A ray is displaced by a share of
+    `lens` pixels.
+    """
+    for y in range(down.shape[0]):
+        above, here, below = height[y], height[y + 1], height[y + 2]
+        for x in range(down.shape[1]):
+            south[y, x] = here[x] - here[x + 2]
+            east[y, x] = below[x + 1] - above[x + 1]
+        for x in range(down.shape[1]):
+            ns, ew = south[y, x], east[y, x]
+            norm = np.sqrt(ew * ew + ns * ns + 1.0)
+            n0, n1, n2 = ew / norm, -ns / norm, 1.0 / norm
+            # The sine of the refracted ray is a quarter of that of the ray.
+            bend = (np.sqrt(1.0 - (n0 * n0 + n1 * n1) / 16.0) - n2 / 4.0) * lens
+            bend = 0.0 if n2 >= 0.999 else bend
+            down[y, x] = y + np.rint(n0 * bend * 1000.0) / 1000.0
+            right[y, x] = x + np.rint(n1 * bend * 1000.0) / 1000.0
+
+
+@compiled
+def refract(image, down, right, south, east, light, out):
+    """Sample the unit `image` (float32, (H, W, 3)) at (`down`, `right`), lit by the slopes, into `out`.
+
+    `light` is how much a slope of 1 adds.
+    """
+    rows, columns = down.shape
+    # One neighbour beyond the border anywhere makes the scripts' whole image float64.
+    outside = down.min() < 0 or right.min() < 0 or down.max() >= rows - 1 or right.max() >= columns - 1
+    sample = np.empty(3)
+    for y in range(rows):
+        for x in range(columns):
+            at_edge = bilinear(image, down[y, x], right[y, x], sample)
+            ns, ew = south[y, x] * light, east[y, x] * light
+            for c in range(3):
+                narrow = (np.float32(sample[c]) + np.float32(ns)) + np.float32(ew)
+                lit = (sample[c] + ns) + ew if at_edge else np.float64(narrow)
+                lit = min(max(lit, 0.0), 1.0)
+                scaled = lit * 255.0 if outside else np.float64(np.float32(lit) * np.float32(255))
+                out[y, x, c] = np.uint8(np.int32(scaled))
+
+
+@compiled
+def bilinear(image, row, column, out):
+    """Sample `image` (float32, (H, W, 3)) at (row, column), into `out` (3).
+
+    In float32 where all four neighbours lie inside, as NumPy 1 did; a neighbour outside is a float64 zero,
+    and what it enters is float64. Gives whether there is one.
+    """
+    height, width = image.shape[0], image.shape[1]
+    floor_y, floor_x = np.floor(row), np.floor(column)
+    b, c = (1.0 - column) + floor_x, (1.0 - (floor_x + 1.0)) + column
+    e, g = (1.0 - row) + floor_y, (1.0 - (floor_y + 1.0)) + row
+    top, left = np.int64(floor_y), np.int64(floor_x)
+    if top >= 0 and top + 1 < height and left >= 0 and left + 1 < width:
+        b32, c32, e32, g32 = np.float32(b), np.float32(c), np.float32(e), np.float32(g)
+        # Unsigned places need no look at their sign.
+        t, m = np.uint64(top), np.uint64(top + 1)
+        f, r = np.uint64(left), np.uint64(left + 1)
+        for k in range(3):
+            above = image[t, f, k] * b32 + image[t, r, k] * c32
+            below = image[m, f, k] * b32 + image[m, r, k] * c32
+            out[k] = np.float64(above * e32 + below * g32)
+        return False
+    upper, lower = 0 <= top < height, 0 <= top + 1 < height
+    near, far = 0 <= left < width, 0 <= left + 1 < width
+    for k in range(3):
+        above = _part_of_row(image, top, left, k, upper, near, far, b, c, e)
+        below = _part_of_row(image, top + 1, left, k, lower, near, far, b, c, g)
+        out[k] = above + below
+    return True
+
+
+@compiled
+def _part_of_row(image, row, left, channel, inside, near, far, b, c, share):
+    """What one row adds to a sample with a neighbour outside: float64 from the first such neighbour on."""
+    if not inside:
+        return 0.0
+    first = image[row, left, channel] * np.float32(b) if near else np.float32(0)
+    second = image[row, left + 1, channel] * np.float32(c) if far else np.float32(0)
+    if near and far:
+        return np.float64((first + second) * np.float32(share))
+    return (np.float64(first) + np.float64(second)) * share
+
+
+# --- cutouts and lines ---------------------------------------------------------------------------
+
+
+@compiled
+def cut_out(image, along, across, cell, grid, out):
+    """Grey every second of the squares of side `cell` that `grid` (K, K) names.
+
+    `along` and `across` are the cosine and the sine of the turn; `image` and `out` are uint8 (H, W, 3).
+    """
+    size = grid.shape[0]
+    for y in range(image.shape[0]):
+        for x in range(image.shape[1]):
+            u = (along * y + across * x) / cell
+            v = (-across * y + along * x) / cell
+            same = np.int64(u - 2.0 * np.floor(u / 2.0)) == np.int64(v - 2.0 * np.floor(v / 2.0))
+            # Truncated towards zero, and negative places counted from the end, as NumPy does.
+            i, j = np.int64(u), np.int64(v)
+            hit = same and grid[i if i >= 0 else i + size, j if j >= 0 else j + size]
+            for c in range(3):
+                out[y, x, c] = np.uint8(128) if hit else image[y, x, c]
+
+
+@compiled
+def line_points(start_row, start_column, end_row, end_column, points, distances):
+    """The points of an antialiased line and their distances from it; gives how many there are.
+
+    Bresenham's line as Zingl draws it: `points` (N, 2) holds rows and columns.
+    """
+    width, rise = abs(start_column - end_column), abs(start_row - end_row)
+    error = width - rise
+    step = 1 if start_column < end_column else -1
+    climb = 1 if start_row < end_row else -1
+    span = np.float32(np.sqrt(np.float64(width * width + rise * rise)))
+    length = 1.0 if width + rise == 0 else np.float64(span)
+    column, row, count = start_column, start_row, 0
+    while True:
+        points[count, 0], points[count, 1] = row, column
+        distances[count] = abs(error - width + rise) / length
+        count += 1
+        before, at = error, column
+        if 2 * before >= -width:
+            if column == end_column:
+                return count
+            if before + rise < length:
+                points[count, 0], points[count, 1] = row + climb, column
+                distances[count] = abs(before + rise) / length
+                count += 1
+            error -= rise
+            column += step
+        if 2 * before <= rise:
+            if row == end_row:
+                return count
+            if width - before < length:
+                points[count, 0], points[count, 1] = row, at + step
+                distances[count] = abs(width - before) / length
+                count += 1
+            error += width
+            row += climb
+
+
+@compiled
+def draw_lines(ends, out):
+    """Draw grey antialiased lines onto `out` (uint8, (H, W, 3)); a row of `ends` is two (row, column)."""
+    height, width = out.shape[0], out.shape[1]
+    for n in range(ends.shape[0]):
+        reach = abs(ends[n, 0] - ends[n, 2]) + abs(ends[n, 1] - ends[n, 3]) + 1
+        points, distances = np.empty((3 * reach, 2), np.int64), np.empty(3 * reach)
+        count = line_points(ends[n, 0], ends[n, 1], ends[n, 2], ends[n, 3], points, distances)
+        colours = np.empty((count, 3), np.uint8)
+        # All are read before any is written; a point that occurs twice keeps what comes last.
+        for i in range(count):
+            y, x = points[i, 0], points[i, 1]
+            if 0 <= y < height and 0 <= x < width:
+                cover = 1.0 - distances[i]
+                for c in range(3):
+                    colours[i, c] = np.uint8(np.int32((1.0 - cover) * out[y, x, c] + 128.0 * cover))
+        for i in range(count):
+            y, x = points[i, 0], points[i, 1]
+            if 0 <= y < height and 0 <= x < width:
+                out[y, x] = colours[i]
+
+
+# --- displacements -------------------------------------------------------------------------------
+
+
+@compiled
+def twirl(values, top, left, side, angle, amount):
+    """Pinch and twirl one square cell of `values` (float32, (H, W, 3)) about its centre, in place."""
+    radius = side // 2
+    sample = np.empty(3)
+    out = values[top : top + side, left : left + side].copy()
+    for y in range(top, top + side):
+        for x in range(left, left + side):
+            dy, dx = np.float64(y - (top + radius)), np.float64(x - (left + radius))
+            distance = np.sqrt(dy * dy + dx * dx)
+            if distance > radius or np.rint(distance * 1000.0) == 0.0:
+                continue
+            part = distance / radius
+            t = np.sin(np.pi * 0.5 * part) ** (-amount)
+            turn = angle * (1.0 - part) * (1.0 - part)
+            dy, dx = dy * t, dx * t
+            row = top + radius + (dy * np.cos(turn) - dx * np.sin(turn))
+            column = left + radius + (dy * np.sin(turn) + dx * np.cos(turn))
+            bilinear(values, row, column, sample)
+            for c in range(3):
+                out[y - top, x - left, c] = np.float32(sample[c])
+    values[top : top + side, left : left + side] = out
+
+
+@compiled
+def sample_places(image, rows, columns, out):
+    """Bilinear samples of `image` (uint8, (H, W, 3)) at `rows` (H) and `columns` (W), in float64, into `out`.
+
+    Black beyond the border.
+    """
+    height, width = image.shape[0], image.shape[1]
+    for y in range(height):
+        top = np.int64(np.floor(rows[y]))
+        e, g = (1.0 - rows[y]) + top, (1.0 - (top + 1)) + rows[y]
+        for x in range(width):
+            left = np.int64(np.floor(columns[x]))
+            b, c = (1.0 - columns[x]) + left, (1.0 - (left + 1)) + columns[x]
+            for k in range(3):
+                above = _value(image, top, left, k) * b + _value(image, top, left + 1, k) * c
+                below = _value(image, top + 1, left, k) * b + _value(image, top + 1, left + 1, k) * c
+                out[y, x, k] = truncated(above * e + below * g)
+
+
+@compiled
+def _value(image, y, x, channel):
+    return np.float64(image[y, x, channel]) if 0 <= y < image.shape[0] and 0 <= x < image.shape[1] else 0.0
+
+
+# --- cubic splines -------------------------------------------------------------------------------
+
+
+@compiled
+def spline_weights(part):
+    """The four weights of a cubic B-spline `part` of the way between its middle samples."""
+    rest = 1.0 - part
+    first = rest * rest * rest / 6.0
+    second = (part * part * (part - 2.0) * 3.0 + 4.0) / 6.0
+    third = (rest * rest * (rest - 2.0) * 3.0 + 4.0) / 6.0
+    return first, second, third, 1.0 - first - second - third
+
+
+@compiled
+def add_rotated(spline, cosine_of, sine_of, weight, total):
+    """Add `weight` times the image, turned as ``scipy.ndimage.rotate`` does it, to `total` (float32).
+
+    `spline` (H + 3, W + 3, 3) holds the B-spline coefficients, mirrored by one before and two after.
+    """
+    height, width = total.shape[0], total.shape[1]
+    middle_y, middle_x = (height - 1) / 2.0, (width - 1) / 2.0
+    start_y = middle_y - (cosine_of * middle_y + sine_of * middle_x)
+    start_x = middle_x - (-sine_of * middle_y + cosine_of * middle_x)
+    flat, pitch = spline.reshape(-1), 3 * spline.shape[1]
+    for y in range(height):
+        for x in range(width):
+            row = (start_y + y * cosine_of) + x * sine_of
+            column = (start_x + y * -sine_of) + x * cosine_of
+            if row < 0.0 or row > height - 1 or column < 0.0 or column > width - 1:
+                continue
+            top, left = np.floor(row), np.floor(column)
+            d0, d1, d2, d3 = spline_weights(row - top)
+            a0, a1, a2, a3 = spline_weights(column - left)
+            first = np.int64(top) * pitch + 3 * np.int64(left)
+            second, third, fourth = first + pitch, first + 2 * pitch, first + 3 * pitch
+            for k in range(3):
+                one = _weigh(flat, first + k, a0, a1, a2, a3)
+                two = _weigh(flat, second + k, a0, a1, a2, a3)
+                three = _weigh(flat, third + k, a0, a1, a2, a3)
+                four = _weigh(flat, fourth + k, a0, a1, a2, a3)
+                value = (one * d0 + two * d1) + (three * d2 + four * d3)
+                total[y, x, k] += weight * np.float32(value)
+
+
+@compiled
+def _weigh(flat, at, a0, a1, a2, a3):
+    """Sum of four neighbours of one channel from the place `at`."""
+    u = np.uint64(at)
+    near = flat[u] * a0 + flat[u + np.uint64(3)] * a1
+    return near + (flat[u + np.uint64(6)] * a2 + flat[u + np.uint64(9)] * a3)
+
+
+@compiled
+def zoom_channel(image, channel, tops, row_weights, lefts, column_weights, out):
+    """Weigh four rows and four columns of `channel` of `image` (uint8) for each place, rounded half up.
+
+    `tops` and `lefts` (H, 4) and (W, 4) name them, `row_weights` and `column_weights` weigh them.
+    """
+    for y in range(out.shape[0]):
+        for x in range(out.shape[1]):
+            total = 0.0
+            for i in range(4):
+                for j in range(4):
+                    value = np.float64(image[tops[y, i], lefts[x, j], channel])
+                    total += value * row_weights[y, i] * column_weights[x, j]
+            out[y, x, channel] = np.uint8(np.int32(min(max(total + 0.5, 0.0), 255.0)))
