@@ -16,54 +16,56 @@ import numpy as np
 from robustgen.errors import ArgumentError, ArgumentTypeError, ImageError
 from robustgen.imaging.decode import as_rgb
 from robustgen.imaging.geometry import SMALLEST_SIDE, centre_crop, resize, resize_shorter
-from robustgen.imaging.pixels import Rgb
+from robustgen.imaging.pixels import Decoded, Rgb
 from robustgen.registry import SCALES, Stage, get_known
 
 Format = Literal["jpeg", "npy"]
-Step = Callable[[Rgb], Rgb]
+Step = Callable[[Decoded], Rgb]
 
 
-def _as_is(image: Rgb) -> Rgb:
-    return image
+def _as_is(image: Decoded) -> Rgb:
+    return as_rgb(image)
 
 
-def _shorter_256(image: Rgb) -> Rgb:
+def _shorter_256(image: Decoded) -> Rgb:
     return resize_shorter(image, 256)
 
 
-def _crop_224(image: Rgb) -> Rgb:
-    return centre_crop(image, 224, 224)
+def _crop_224(image: Decoded) -> Rgb:
+    return centre_crop(as_rgb(image), 224, 224)
 
 
-def _shorter_256_crop_224(image: Rgb) -> Rgb:
+def _shorter_256_crop_224(image: Decoded) -> Rgb:
     return _crop_224(_shorter_256(image))
 
 
-def _crop_then_299(image: Rgb) -> Rgb:
-    height, width = image.shape[:2]
-    return resize(centre_crop(image, int(0.875 * width), int(0.875 * height)), 299, 299)
+def _crop_then_299(image: Decoded) -> Rgb:
+    pixels = as_rgb(image)
+    height, width = pixels.shape[:2]
+    return resize(centre_crop(pixels, int(0.875 * width), int(0.875 * height)), 299, 299)
 
 
-def _squeeze_64(image: Rgb) -> Rgb:
+def _squeeze_64(image: Decoded) -> Rgb:
     return resize(image, 64, 64)
 
 
-def _shorter_64(image: Rgb) -> Rgb:
+def _shorter_64(image: Decoded) -> Rgb:
     return resize_shorter(image, 64)
 
 
-def _crop_64(image: Rgb) -> Rgb:
-    return centre_crop(image, 64, 64)
+def _crop_64(image: Decoded) -> Rgb:
+    return centre_crop(as_rgb(image), 64, 64)
 
 
-def _shorter_64_crop_64(image: Rgb) -> Rgb:
+def _shorter_64_crop_64(image: Decoded) -> Rgb:
     return _crop_64(_shorter_64(image))
 
 
-def _exactly_32(image: Rgb) -> Rgb:
-    if image.shape != (32, 32, 3):
-        raise ImageError(f"CIFAR images are 32 x 32 pixels, not {image.shape[1]} x {image.shape[0]}")
-    return image
+def _exactly_32(image: Decoded) -> Rgb:
+    pixels = as_rgb(image)
+    if pixels.shape != (32, 32, 3):
+        raise ImageError(f"CIFAR images are 32 x 32 pixels, not {pixels.shape[1]} x {pixels.shape[0]}")
+    return pixels
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,8 @@ class Edition:
     scale : int or None
         Side that the constants belong to; None takes the scale nearest to the image's shorter side.
     prepared : callable
-        Source image to the image that corruptions act on, uint8 (H, W, 3) to uint8 (H', W', 3).
+        Source image to the image that corruptions act on, uint8 (H, W, 3) or a Pillow image of mode RGB to
+        uint8 (H', W', 3).
     resized, cropped : callable
         The two steps of the preparation for perturbations: `raw` to `resized` to `cropped`.
     finished : callable

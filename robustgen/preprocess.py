@@ -19,9 +19,9 @@ from robustgen.errors import ImageError, SourceError
 from robustgen.generation import config
 from robustgen.generation.plan import Plan, assemble_plan, select_keys
 from robustgen.generation.recipes import Recipe
-from robustgen.imaging import decode
 from robustgen.imaging.clahe import MOST_CLIP, MOST_TILES, Clahe, clahe
-from robustgen.imaging.pixels import Rgb
+from robustgen.imaging.decode import as_rgb, decode
+from robustgen.imaging.pixels import Decoded, Rgb
 from robustgen.output.writers import Writer
 from robustgen.output.writers.npy import Arrays
 from robustgen.output.writers.same import SameTree
@@ -80,6 +80,10 @@ class _Preprocessing:
 
 class ImageRecipe(_Preprocessing, Recipe[Rgb]):
     """CLAHE of an image, which has one file."""
+
+    def prepare(self, loaded: Decoded) -> Rgb:
+        """The pixels of the image."""
+        return as_rgb(loaded)
 
     def make(self, arm: Arm, key: str, prepared: Rgb, shared: dict[str, Any] | None = None) -> Rgb:
         """Equalise the image."""
@@ -149,7 +153,7 @@ def _index_keys(root: Path) -> dict[str, int]:
 def _read(root: Path, key: str, arm: Arm) -> Rgb:
     dataset = _open_set(root)
     if isinstance(dataset, Tree):
-        return decode.decode(dataset.folders[arm] / key, f"{arm.folder}/{key}")
+        return decode(dataset.folders[arm] / key, f"{arm.folder}/{key}")
     return dataset.load(arm, _index_keys(root)[key])
 
 

@@ -5,6 +5,7 @@ import importlib.util
 import io
 import os
 import pickle
+import re
 import subprocess
 import sys
 import tarfile
@@ -16,6 +17,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from robustgen.editions import EDITIONS, get_edition
 from robustgen.errors import ImageError, SourceError, UnknownNameError
 from robustgen.imaging.decode import decode
 from robustgen.sources import cifar
@@ -235,6 +237,24 @@ def test_folder_or_missing_file_in_place_of_an_image(tmp_path: Path) -> None:
             source.load(key)
         with pytest.raises(ImageError):
             source.size(key)
+
+
+@pytest.mark.parametrize("edition", EDITIONS)
+@pytest.mark.parametrize("name", ["wide.png", "tall.jpg", "grey.tiff", "small.bmp"])
+def test_preparing_from_pillow_gives_the_pixels_of_preparing_from_an_array(
+    tmp_path: Path, edition: str, name: str
+) -> None:
+    sizes = {"wide.png": (700, 400), "tall.jpg": (300, 512), "grey.tiff": (256, 256), "small.bmp": (32, 32)}
+    noise = np.random.default_rng(3).integers(0, 256, (*sizes[name][::-1], 3), np.uint8)
+    Image.fromarray(noise[..., 0] if name == "grey.tiff" else noise).save(tmp_path / name)
+    source, prepared = ImageFolder(tmp_path), get_edition(edition).prepared
+    try:
+        expected = prepared(source.load(name))
+    except ImageError as error:
+        with pytest.raises(ImageError, match=re.escape(str(error))):
+            prepared(source.open(name))
+        return
+    assert np.array_equal(prepared(source.open(name)), expected)
 
 
 # --- folders -------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from robustgen.generation import config
 from robustgen.generation.config import Whole
 from robustgen.generation.plan import Plan, assemble_plan, open_chosen_source, select_keys
 from robustgen.generation.recipes import Recipe, item_rng
-from robustgen.imaging.pixels import Rgb
+from robustgen.imaging.pixels import Decoded, Rgb
 from robustgen.output.writers.jpeg import JpegTree
 from robustgen.sources.base import Source
 from robustgen.sources.cifar import Cifar
@@ -99,7 +99,7 @@ class AugMixRecipe(Recipe[Rgb]):
 
     title = TITLE
 
-    def prepare(self, loaded: Rgb) -> Rgb:
+    def prepare(self, loaded: Decoded) -> Rgb:
         """The image as the edition prepares it."""
         return get_edition(self.edition).prepared(loaded)
 

@@ -15,7 +15,8 @@ from robustgen.benchmark import CLEAN, IMAGENET_C, IMAGENET_P, Arm, Benchmark, K
 from robustgen.corruptions import ALL_CORRUPTIONS
 from robustgen.editions import check_size, get_edition
 from robustgen.errors import ArgumentError, ImageError
-from robustgen.imaging.pixels import Rgb
+from robustgen.imaging.decode import as_rgb
+from robustgen.imaging.pixels import Decoded, Rgb
 from robustgen.parameters import check_parameter
 from robustgen.perturbations import PERTURBATIONS
 from robustgen.registry import SCALES, get_known
@@ -114,10 +115,10 @@ class BenchmarkRecipe(Recipe[Rgb]):
         """Every operation at every level."""
         return self.benchmark.every_arm()
 
-    def prepare(self, loaded: Rgb) -> Rgb:
-        """The image itself, if its sides are long enough for every operation."""
+    def prepare(self, loaded: Decoded) -> Rgb:
+        """The pixels of the image, if its sides are long enough for every operation."""
         try:
-            return check_size(loaded)
+            return check_size(as_rgb(loaded))
         except ArgumentError as error:
             raise ImageError(str(error)) from error
 
@@ -165,7 +166,7 @@ class CorruptionRecipe(BenchmarkRecipe):
     title = IMAGENET_C.title
     noun = IMAGENET_C.noun
 
-    def prepare(self, loaded: Rgb) -> Rgb:
+    def prepare(self, loaded: Decoded) -> Rgb:
         """The image as the edition prepares it, which all corruptions act on."""
         return super().prepare(get_edition(self.edition).prepared(loaded))
 

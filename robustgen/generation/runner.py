@@ -139,7 +139,7 @@ class _Work:
         self._failures: list[Failure] = []
         self._shared: dict[str, Any] = {}
         try:
-            self._image: Any = task.recipe.prepare(task.source.load(self._key))
+            self._image: Any = task.recipe.prepare(task.source.open(self._key))
         except Exception as error:
             self._image = None
             self._fail(error)

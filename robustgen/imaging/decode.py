@@ -2,7 +2,8 @@
 
 import os
 import warnings
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -39,28 +40,45 @@ def decode(file: Location | BinaryIO, name: str | None = None) -> Rgb:
     ImageError
         Whatever is wrong with the file or with what it holds.
     """
+    with _blame_image(name or str(file)):
+        return np.array(_decode(file))
+
+
+def decode_to_pillow(file: Location | BinaryIO, name: str | None = None) -> Image.Image:
+    """Decode an image file as `decode` does, to a Pillow image of mode RGB."""
+    with _blame_image(name or str(file)):
+        return _decode(file)
+
+
+def _decode(file: Location | BinaryIO) -> Image.Image:
+    with _open(file) as stream, _identify(stream) as image:
+        return _in_mode_rgb(image)
+
+
+@contextmanager
+def _blame_image(name: str) -> Iterator[None]:
+    """Turn any exception into an ImageError that names the image."""
     try:
-        with _opened(file) as stream, _identified(stream) as image:
-            return to_rgb(image)
+        yield
     except UnidentifiedImageError:
-        raise ImageError(f"{name or str(file)!r}: in none of the formats {', '.join(FORMATS)}") from None
+        raise ImageError(f"{name!r}: in none of the formats {', '.join(FORMATS)}") from None
     # On hostile bytes Pillow's decoders let nearly any exception escape, MemoryError among them.
     except Exception as error:
-        raise ImageError(f"{name or str(file)!r}: {reason_of(error)}") from error
+        raise ImageError(f"{name!r}: {reason_of(error)}") from error
 
 
-def _opened(file: Location | BinaryIO) -> AbstractContextManager[BinaryIO]:
+def _open(file: Location | BinaryIO) -> AbstractContextManager[BinaryIO]:
     return Path(file).open("rb") if isinstance(file, str | os.PathLike) else nullcontext(file)
 
 
-def _identified(stream: BinaryIO) -> Image.Image:
+def _identify(stream: BinaryIO) -> Image.Image:
     with warnings.catch_warnings():
         warnings.simplefilter("error", Image.DecompressionBombWarning)
         return Image.open(stream, formats=FORMATS)
 
 
-def to_rgb(image: Image.Image) -> Rgb:
-    """Pixels of a Pillow image of any mode, uint8 (H, W, 3); an animated one gives its current frame.
+def _in_mode_rgb(image: Image.Image) -> Image.Image:
+    """A copy in mode RGB of a Pillow image of any mode; of an animated one, its current frame.
 
     Raises
     ------
@@ -77,7 +95,7 @@ def to_rgb(image: Image.Image) -> Rgb:
         image = _scaled(image)
     # Dropped with the alpha channels; left in, convert() warns of it.
     image.info.pop("transparency", None)
-    return np.array(image.convert("RGB"))
+    return image.convert("RGB")
 
 
 def _eight_bits(image: Image.Image) -> Image.Image:
@@ -122,7 +140,7 @@ def as_rgb(image: Any) -> Rgb:
     """
     if isinstance(image, Image.Image):
         try:
-            image = to_rgb(image.copy())
+            image = np.array(image if image.mode == "RGB" else _in_mode_rgb(image.copy()))
         except (OSError, ValueError) as error:
             raise ImageError(f"image cannot be read: {error}") from error
     if not isinstance(image, np.ndarray):

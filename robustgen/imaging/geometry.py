@@ -7,7 +7,7 @@ from PIL import Image
 
 from robustgen.errors import ImageError
 from robustgen.imaging import kernels
-from robustgen.imaging.pixels import Rgb
+from robustgen.imaging.pixels import Decoded, Rgb
 from robustgen.imaging.warps import warp_perspective
 
 SMALLEST_SIDE = 32
@@ -15,16 +15,19 @@ SMALLEST_SIDE = 32
 MOST_PIXELS = 100_000_000
 
 
-def resize(image: Rgb, width: int, height: int, filter: Image.Resampling = Image.Resampling.BILINEAR) -> Rgb:
+def resize(
+    image: Decoded, width: int, height: int, filter: Image.Resampling = Image.Resampling.BILINEAR
+) -> Rgb:
     """Resize with Pillow, by default bilinearly with antialiasing, as torchvision did."""
-    if (height, width) == image.shape[:2]:
-        return image
-    return np.array(Image.fromarray(image).resize((width, height), filter))
+    picture = image if isinstance(image, Image.Image) else Image.fromarray(image)
+    if (width, height) == picture.size:
+        return np.array(picture) if isinstance(image, Image.Image) else image
+    return np.array(picture.resize((width, height), filter))
 
 
-def resize_shorter(image: Rgb, side: int) -> Rgb:
+def resize_shorter(image: Decoded, side: int) -> Rgb:
     """Resize so that the shorter side is `side` and the longer one int(side * long / short)."""
-    height, width = image.shape[:2]
+    width, height = image.size if isinstance(image, Image.Image) else image.shape[1::-1]
     longer = int(side * max(height, width) / min(height, width))
     if longer * side > MOST_PIXELS:
         raise ImageError(f"too elongated to resize: {width} x {height} pixels")

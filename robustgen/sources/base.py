@@ -7,6 +7,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from PIL import Image
+
 from robustgen.errors import SourceError
 from robustgen.imaging.decode import Location, reason_of
 from robustgen.imaging.pixels import Rgb
@@ -56,6 +58,10 @@ class Items(ABC, Generic[Loaded]):
         ImageError
             It cannot be read; the message names the key and the reason.
         """
+
+    def open(self, key: str) -> Loaded | Image.Image:
+        """Load one item for a recipe to prepare: as `load` does, or a Pillow image of mode RGB."""
+        return self.load(key)
 
     @abstractmethod
     def size(self, key: str) -> int:

@@ -5,8 +5,10 @@ from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 
+from PIL import Image
+
 from robustgen.errors import ImageError, SourceError
-from robustgen.imaging.decode import EXTENSIONS, Location, decode, reason_of
+from robustgen.imaging.decode import EXTENSIONS, Location, decode, decode_to_pillow, reason_of
 from robustgen.imaging.pixels import Rgb
 from robustgen.sources.base import Source, class_of
 from robustgen.sources.walk import Found
@@ -54,6 +56,10 @@ class FileSource(Source):
     def load(self, key: str) -> Rgb:
         """Decode one image afresh: uint8 ndarray of shape (H, W, 3); an ImageError if it cannot be read."""
         return decode(self._path(key), key)
+
+    def open(self, key: str) -> Image.Image:
+        """Decode one image afresh to a Pillow image of mode RGB; an ImageError if it cannot be read."""
+        return decode_to_pillow(self._path(key), key)
 
     def size(self, key: str) -> int:
         """Return the size of one image's file in bytes; an ImageError if there is no such file."""
