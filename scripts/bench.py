@@ -25,7 +25,7 @@ import numpy as np
 from PIL import Image
 
 import robustgen
-from robustgen.generation import config, runner
+from robustgen.generation import config, runner, tasks
 from robustgen.generation.plan import Plan, plan_benchmark
 from robustgen.imaging import video
 from robustgen.imaging.geometry import resize
@@ -85,7 +85,7 @@ def timed(plan: Plan) -> float:
 def per_corruption(only: str | None) -> dict[str, list[float]]:
     """Milliseconds of each severity: the least of several runs, which noise cannot lower."""
     image = robustgen.prepare(Photographs().load("chelsea/chelsea.png"))
-    runner.keep_freed_memory()
+    tasks.keep_freed_memory()
     times = {}
     for name in [only] if only else robustgen.CORRUPTIONS:
         times[name] = [_least(lambda s=s, n=name: robustgen.corrupt(image, n, s, rng=0)) for s in range(1, 6)]
@@ -156,11 +156,10 @@ def make_p(folder: Path) -> dict[str, object]:
         frames = plan.recipe.make(arm, key, image)
         encoding = plan.writer.noise_encoding if arm.name in plan.writer.noises else plan.writer.encoding
         alone = _least(lambda f=frames, e=encoding: video.encode(f, e), 2)
-        task = runner.Task(
-            plan.recipe, plan.source, plan.writer, plan.output, (runner.Item(0, key, 0, (arm,)),)
-        )
+        item = tasks.Item(0, key, 0, (arm,))
+        task = tasks.Task(plan.recipe, plan.source, plan.writer, plan.output, (item,))
         (plan.output / ".robustgen" / "tmp").mkdir(parents=True, exist_ok=True)
-        whole = _least(lambda t=task: runner.run_task(t), 2)
+        whole = _least(lambda t=task: tasks.run_task(t), 2)
         totals += whole, alone
         ratios[arm.name] = whole / alone
     return {"ratio_to_x264": float(totals[0] / totals[1]), "ratios_to_x264": ratios}

@@ -1,3 +1,8 @@
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+
 import pytest
 from helpers import cifar_folder, put_photo
 
@@ -18,3 +23,24 @@ def photos(tmp_path_factory):
 def cifar(tmp_path_factory):
     """A CIFAR-10 folder of 20 images, with its images and labels."""
     return cifar_folder(tmp_path_factory.mktemp("cifar"))
+
+
+@pytest.fixture(scope="module")
+def dask():
+    """Start parts of a Dask cluster by their command-line arguments; all are ended afterwards."""
+    if not find_spec("distributed"):
+        if os.environ.get("CI"):
+            pytest.fail("CI must test the cluster: pip install distributed")
+        pytest.skip("pip install distributed")
+    started = []
+
+    def run(*args):
+        command = [sys.executable, "-m", "dask", *map(str, args)]
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        started.append(subprocess.Popen(command, **quiet))
+        return started[-1]
+
+    yield run
+    for process in started:
+        process.kill()
+        process.wait()

@@ -1,10 +1,13 @@
 """What several test modules share: images, source folders, and the command line in this process."""
 
+import contextlib
 import json
 import os
 import pickle
+import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -107,3 +110,20 @@ def errors_of(output):
 def pixels_of(path):
     with Image.open(path) as image:
         return np.asarray(image.convert("RGB"))
+
+
+def free_port():
+    """A TCP port that nobody listens at."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def until_open(port):
+    """Wait until somebody listens at `port`."""
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+            return
+        time.sleep(0.05)
+    raise AssertionError("the scheduler never answered")

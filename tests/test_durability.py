@@ -11,17 +11,15 @@ import random
 import resource
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
-from importlib.util import find_spec
 from pathlib import Path
 
 import cv2
 import numpy as np
 import pytest
-from helpers import cli, cli_error, errors_of, pictures, put_photo, spawn
+from helpers import cli, cli_error, errors_of, free_port, pictures, put_photo, spawn, until_open
 
 from robustgen.generation import config, plan, runner
 from robustgen.output import journal
@@ -1100,42 +1098,6 @@ def test_stopped_by_a_signal(many, tmp_path, number):
 
 
 # --- Dask ----------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def dask():
-    """Start parts of a Dask cluster by their command-line arguments; all are ended afterwards."""
-    if not find_spec("distributed"):
-        if os.environ.get("CI"):
-            pytest.fail("CI must test the cluster: pip install distributed")
-        pytest.skip("pip install distributed")
-    started = []
-
-    def run(*args):
-        command = [sys.executable, "-m", "dask", *map(str, args)]
-        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        started.append(subprocess.Popen(command, **quiet))
-        return started[-1]
-
-    yield run
-    for process in started:
-        process.kill()
-        process.wait()
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def until_open(port):
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-            return
-        time.sleep(0.05)
-    raise AssertionError("the scheduler never answered")
 
 
 @pytest.fixture(scope="module")

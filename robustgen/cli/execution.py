@@ -94,7 +94,7 @@ def _stop(number: int, frame: object) -> None:
 
 
 def _show_plan(plan: "Plan") -> None:
-    from robustgen.generation.runner import estimate
+    from robustgen.generation.estimate import estimate
 
     cost = estimate(plan)
     click.echo(f"source   {plan.source.location}: {len(plan.keys)} images, {len(plan.refused)} refused")

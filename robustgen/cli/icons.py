@@ -71,7 +71,7 @@ def _show_styles(plan: "IconPlan") -> None:
 
 
 def _show_classes(plan: "IconPlan") -> None:
-    from robustgen.generation.runner import estimate
+    from robustgen.generation.estimate import estimate
 
     names = [style.name for style in plan.styles]
     width = max(map(len, plan.counts()))

@@ -1,22 +1,88 @@
-"""How far a command is, told on a terminal and nowhere else."""
+"""How far a command is: a bar on a terminal, else a line a minute for the log of a batch job."""
 
 import sys
+import time
 from collections.abc import Iterable, Iterator
+from types import TracebackType
 from typing import Any, TypeVar
 
 from tqdm import tqdm
 
+from robustgen.display.text import format_time
+
+SECONDS_BETWEEN_LINES = 60.0
+_quiet = False
+
 Item = TypeVar("Item")
 
 
-def open_bar(total: int, unit: str) -> "tqdm[Any]":
-    """A progress bar, as a context manager: call ``update(n)`` on it."""
-    return tqdm(total=total, unit=f" {unit}", disable=None, smoothing=0.05)
+def be_quiet() -> None:
+    """Show no progress from now on; lines that are printed still are."""
+    global _quiet
+    _quiet = True
+
+
+class Meter:
+    """How much of `total` is done; a context manager.
+
+    Parameters
+    ----------
+    total : int
+    unit : str
+        What is counted, in the plural.
+    """
+
+    def __init__(self, total: int, unit: str) -> None:
+        self.total, self.done = total, 0
+        self._unit, self._started = unit, time.monotonic()
+        self._told = self._started
+        on_terminal = sys.stderr.isatty()
+        self._lines = not (on_terminal or _quiet)
+        hidden = _quiet or not on_terminal
+        self._bar: tqdm[Any] = tqdm(total=total, unit=f" {unit}", disable=hidden, smoothing=0.05)
+
+    def __enter__(self) -> "Meter":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bar.close()
+
+    def name(self, text: str) -> None:
+        """Name what is being done, before the bar."""
+        self._bar.set_description(text)
+
+    def update(self, more: int = 1) -> None:
+        """Count `more` as done."""
+        self.show(self.done + more)
+
+    def show(self, done: int) -> None:
+        """Show that so many are `done`."""
+        self._bar.update(done - self.done)
+        self.done = done
+        now = time.monotonic()
+        if self._lines and now - self._told >= SECONDS_BETWEEN_LINES:
+            self._told = now
+            print_line(self._line(now - self._started))
+
+    def _line(self, seconds: float) -> str:
+        rate = self.done / seconds
+        left = f", {format_time((self.total - self.done) / rate)} left" if rate else ""
+        return f"{self.done} of {self.total} {self._unit}, {rate:.3g}/s{left}"
+
+
+def open_bar(total: int, unit: str) -> Meter:
+    """A meter, as a context manager: call ``update(n)`` on it."""
+    return Meter(total, unit)
 
 
 def track(items: Iterable[Item], total: int, unit: str) -> Iterator[Item]:
     """`items`, counted by a bar as they go by."""
-    yield from tqdm(items, total=total, unit=f" {unit}", disable=None, smoothing=0.05)
+    with Meter(total, unit) as meter:
+        for item in items:
+            yield item
+            meter.update()
 
 
 def print_line(text: str) -> None:

@@ -127,7 +127,7 @@ class _Run:
         images = len(data.keys(data.arms[0]))
         with progress.open_bar(len(waiting) * images, noun(data.kind)) as bar:
             for arm in waiting:
-                bar.set_description(arm.folder)
+                bar.name(arm.folder)
                 made += self._predict(arm, bar)
         return made, len(data.arms) * images - made
 

@@ -1,69 +1,28 @@
-"""Carries a plan out: `run_task` makes a chunk of images, `run` fans the chunks out over the cores."""
+"""Carries a plan out: what is lacking is handed out to workers, and what comes back is recorded."""
 
-import ctypes
-import errno
-import os
-import signal
-import threading
+import secrets
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any
 
-from joblib import Parallel, cpu_count, delayed, parallel_config
-from joblib.externals.loky.process_executor import TerminatedWorkerError
-
-from robustgen.benchmark import Arm
-from robustgen.display import progress
-from robustgen.errors import (
-    ArgumentError,
-    ImageError,
-    MissingDependencyError,
-    OutputError,
-    RobustgenError,
-    WriteError,
-)
+from robustgen.display.progress import Meter, print_line
+from robustgen.errors import ImageError, OutputError, RobustgenError, WriteError
+from robustgen.generation.cluster import Cluster
 from robustgen.generation.plan import Plan
-from robustgen.generation.recipes import Recipe
-from robustgen.imaging.pixels import Rgb
+from robustgen.generation.pulse import Pulse
+from robustgen.generation.tasks import Item, Task
+from robustgen.generation.watch import Watch
+from robustgen.generation.workers import Processes, ThisProcess, Workers, WorkersLostError, count_cores
 from robustgen.output.files import MANIFEST, temporary_folder, write_whole
 from robustgen.output.ledger import Ledger, Shard
 from robustgen.output.manifest import source_digest, write_manifest
-from robustgen.output.records import Failure, Receipt, Written
+from robustgen.output.records import Failure, Receipt
 from robustgen.output.state import State
-from robustgen.output.writers import Writer
 from robustgen.sources.base import Items
 
 _MOST_DEATHS = 3
-
-_ERRORS_OF_A_NAME = (errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EEXIST, errno.ENOTEMPTY)
-
-# From glibc's malloc.h.
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
-
-
-class Item(NamedTuple):
-    """A source image at hand, and the arms that it lacks; `size` is that of its file when the run began."""
-
-    number: int
-    key: str
-    size: int
-    arms: tuple[Arm, ...]
-
-
-@dataclass(frozen=True)
-class Task:
-    """A chunk of source images and the arms that each of them lacks."""
-
-    recipe: Recipe[Any]
-    source: Items[Any]
-    writer: Writer
-    root: Path
-    items: tuple[Item, ...]
 
 
 @dataclass(frozen=True)
@@ -94,95 +53,6 @@ class RunResult:
     failures: list[Failure]
     last: bool
     withheld: list[str]
-
-
-@cache
-def keep_freed_memory() -> None:
-    """Tell glibc to keep what is freed: handing megabytes back and forth costs more than the arithmetic."""
-    with suppress(OSError, AttributeError):
-        mallopt = ctypes.CDLL(None).mallopt
-        for parameter, value in ((_M_MMAP_THRESHOLD, 1 << 25), (_M_TRIM_THRESHOLD, 1 << 28)):
-            mallopt(parameter, value)
-
-
-def run_task(task: Task) -> list[Receipt]:
-    """Make and write all that the images of `task` lack.
-
-    Raises
-    ------
-    WriteError
-        The output cannot be written; nothing is wrong with the images.
-    """
-    keep_freed_memory()
-    works = [_Work(task, item) for item in task.items]
-    try:
-        # Arm by arm, so that an arm's tables stay in the cache from image to image.
-        for arm in dict.fromkeys(arm for item in task.items for arm in item.arms):
-            for work in works:
-                work.do(arm)
-    finally:
-        task.writer.flush()
-    return [work.receipt() for work in works]
-
-
-class _UnusableNameError(ImageError):
-    """The name of an image does not do for its output."""
-
-
-class _Work:
-    """One source image under way: loaded at once, then given to one arm after another."""
-
-    def __init__(self, task: Task, item: Item) -> None:
-        self._task, (self._index, self._key, self._size, arms) = task, item
-        self._lacking = {arm.folder for arm in arms}
-        self._files: dict[str, list[Written]] = {}
-        self._failures: list[Failure] = []
-        self._shared: dict[str, Any] = {}
-        try:
-            self._image: Any = task.recipe.prepare(task.source.open(self._key))
-        except Exception as error:
-            self._image = None
-            self._fail(error)
-
-    def do(self, arm: Arm) -> None:
-        """Make and write what `arm` gives; a failure is noted, unless it is none of the image's."""
-        if self._image is None or arm.folder not in self._lacking:
-            return
-        try:
-            pixels = self._task.recipe.make(arm, self._key, self._image, self._shared)
-            self._files[arm.folder] = self._write(arm, pixels)
-        except (WriteError, MissingDependencyError):
-            raise
-        except _UnusableNameError as error:
-            # It would fail in every arm alike.
-            self._image = None
-            self._fail(error)
-        except Exception as error:
-            self._fail(error, arm)
-
-    def _write(self, arm: Arm, pixels: Rgb) -> list[Written]:
-        task = self._task
-        try:
-            return task.writer.write(task.root, arm, self._index, self._key, pixels)
-        except OSError as error:
-            if isinstance(error, RobustgenError):
-                raise
-            if error.errno in _ERRORS_OF_A_NAME:
-                name = task.writer.output_name(self._key)
-                raise _UnusableNameError(f"{name} cannot name its output: {error.strerror}") from error
-            raise WriteError(f"{task.root}: {error.strerror or error}") from error
-
-    def _fail(self, error: Exception, arm: Arm | None = None) -> None:
-        # What is not an ImageError is told with its type, as it may be our fault.
-        reason = str(error) if isinstance(error, ImageError) else f"{type(error).__name__}: {error}"
-        # The entry names the key already.
-        reason = reason.removeprefix(f"{self._key!r}: ")
-        entry = {"key": self._key, "arm": arm.folder} if arm else {"key": self._key}
-        self._failures.append(entry | {"reason": reason})
-
-    def receipt(self) -> Receipt:
-        """What came of it."""
-        return Receipt(self._key, self._size, self._files, tuple(self._failures))
 
 
 def run(
@@ -227,7 +97,7 @@ def _run(
     for key, reason in plan.refused.items():
         ledger.record(Receipt(key, 0, failures=({"key": key, "reason": reason},)))
     plan.writer.reopen(plan.output, frozenset(arm.folder for item in items for arm in item.arms))
-    made, size = _made(plan, ledger, items, scheduler)
+    made, size = _make(plan, ledger, items, scheduler)
     news = _describe(plan, sizes)
     last = ledger.finish(plan.listing(), plan.arms, {*plan.source.keys(), *plan.refused})
     companions = plan.companions()
@@ -266,18 +136,19 @@ def _describe(plan: Plan, sizes: dict[str, int]) -> bool:
     return True
 
 
-def _made(plan: Plan, ledger: Ledger, items: list[Item], scheduler: str | None) -> tuple[int, int]:
+def _make(plan: Plan, ledger: Ledger, items: list[Item], scheduler: str | None) -> tuple[int, int]:
     """Make all `items`; return the number of outputs and of bytes written."""
     made = size = 0
     arms = {item.key: len(item.arms) for item in items}
-    with progress.open_bar(sum(arms.values()), "files") as bar:
-        for receipt in _carried_out(plan, items, scheduler):
+    pulse = Pulse(temporary_folder(plan.output), secrets.token_hex(4))
+    with Meter(sum(arms.values()), f"{plan.recipe.noun}s") as meter, Watch(meter, pulse) as watch:
+        for receipt in _carry_out(plan, items, _Fleet(plan, scheduler, watch, pulse)):
             ledger.record(receipt)
             made += len(receipt.files)
             size += sum(written.size for files in receipt.files.values() for written in files)
             # An image that could not be read has failed in all its arms.
             unread = receipt.failures and not receipt.files and "arm" not in receipt.failures[0]
-            bar.update(arms[receipt.key] if unread else len(receipt.files) + len(receipt.failures))
+            watch.receive(arms[receipt.key] if unread else len(receipt.files) + len(receipt.failures))
     return made, size
 
 
@@ -301,19 +172,40 @@ def _pending(plan: Plan, ledger: Ledger, sizes: Mapping[str, int]) -> list[Item]
     return [item for item in items if item.arms]
 
 
-def _carried_out(plan: Plan, items: list[Item], scheduler: str | None) -> Iterator[Receipt]:
+@dataclass(frozen=True)
+class _Fleet:
+    """Finds workers for a plan: the cluster's, processes of this machine, or none but this process."""
+
+    plan: Plan
+    scheduler: str | None
+    watch: Watch
+    pulse: Pulse
+
+    def muster(self, items: int) -> Workers:
+        """Workers for so many items; the watch is told who they are."""
+        self.pulse.forget()
+        workers = self._choose(min(_jobs(self.plan), items))
+        self.watch.describe = workers.describe_silence
+        return workers
+
+    def _choose(self, count: int) -> Workers:
+        if self.scheduler:
+            return Cluster(self.scheduler)
+        return Processes(count, self.pulse) if count > 1 else ThisProcess()
+
+
+def _carry_out(plan: Plan, items: list[Item], fleet: _Fleet) -> Iterator[Receipt]:
     """The receipts of all `items`; what a dead worker had in hand is done again."""
     deaths = 0
     while items:
         finished: set[str] = set()
         try:
-            workers = min(_jobs(plan), len(items))
-            for receipts in _fanned_out(_tasks(plan, items), workers, scheduler):
+            for receipts in fleet.muster(len(items)).carry_out(_tasks(plan, items, fleet.pulse)):
                 finished.update(receipt.key for receipt in receipts)
                 yield from receipts
-        except TerminatedWorkerError:
+        except WorkersLostError as error:
             deaths = 0 if finished else deaths + 1
-            progress.print_line("a worker died (killed, or out of memory); doing its work again")
+            print_line(f"{error}; doing its work again")
             if deaths >= _MOST_DEATHS:
                 raise WriteError(
                     f"workers keep dying; memory may be short: try fewer --jobs (now {_jobs(plan)})"
@@ -323,109 +215,12 @@ def _carried_out(plan: Plan, items: list[Item], scheduler: str | None) -> Iterat
 
 def _jobs(plan: Plan) -> int:
     """How many workers: as asked, or as many as the machine (or the container) gives us cores."""
-    return plan.jobs or int(cpu_count())
+    return plan.jobs or count_cores()
 
 
-def _tasks(plan: Plan, items: list[Item]) -> Iterator[Task]:
+def _tasks(plan: Plan, items: list[Item], pulse: Pulse) -> Iterator[Task]:
     most = plan.writer.images_per_task or plan.recipe.images_per_task
     step = max(1, min(most, len(items) // (4 * _jobs(plan))))
     for start in range(0, len(items), step):
         chunk = tuple(items[start : start + step])
-        yield Task(plan.recipe, plan.source, plan.writer, plan.output, chunk)
-
-
-def _fanned_out(tasks: Iterable[Task], workers: int, scheduler: str | None) -> Iterator[list[Receipt]]:
-    if scheduler:
-        yield from _on_cluster(tasks, scheduler)
-        return
-    if workers == 1:
-        yield from map(run_task, tasks)
-        return
-    # What loky's resource tracker says of workers that were killed is of no use to anyone.
-    os.environ.setdefault(
-        "PYTHONWARNINGS", "ignore::UserWarning:joblib.externals.loky.backend.resource_tracker"
-    )
-    start = {"initializer": _start_worker, "initargs": (os.getpid(),)}
-    with parallel_config(backend="loky", inner_max_num_threads=1, **start):
-        parallel = Parallel(n_jobs=workers, return_as="generator_unordered", pre_dispatch="3*n_jobs")
-        with _interrupts_held_back():
-            results = parallel(delayed(run_task)(task) for task in tasks)
-        yield from results
-
-
-def _start_worker(parent: int) -> None:
-    """Prepare a worker process: it leaves Ctrl-C to its parent, and ends when that is gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    keep_freed_memory()
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(0.2)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
-
-
-@contextmanager
-def _interrupts_held_back() -> Iterator[None]:
-    """Processes started meanwhile never see Ctrl-C, not even while they import; ours comes afterwards."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _on_cluster(tasks: Iterable[Task], scheduler: str) -> Iterator[list[Receipt]]:
-    """Run `tasks` on the workers of a Dask scheduler, which see the same paths as this process."""
-    try:
-        from distributed import Client, KilledWorker
-    except ImportError as error:
-        raise MissingDependencyError("--scheduler needs Dask: pip install 'robustgen[dask]'") from error
-    try:
-        client = Client(scheduler, timeout="10s")
-    except (OSError, ValueError) as error:
-        raise ArgumentError(f"no Dask scheduler answers at {scheduler}") from error
-    with client, parallel_config(backend="dask"):
-        parallel = Parallel(n_jobs=-1, return_as="generator_unordered", pre_dispatch="3*n_jobs")
-        try:
-            yield from parallel(delayed(run_task)(task) for task in tasks)
-        except KilledWorker as error:
-            raise TerminatedWorkerError(str(error)) from error
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """What a run would take: outputs, bytes and seconds, judged by making one image."""
-
-    outputs: int
-    size: int
-    seconds: float
-
-
-def estimate(plan: Plan) -> Estimate:
-    """Judge the cost of `plan` by the first image that can be made, in a temporary folder.
-
-    Raises
-    ------
-    ImageError
-        No image can be made.
-    """
-    with TemporaryDirectory() as folder:
-        root = Path(folder)
-        temporary_folder(root).mkdir(parents=True)
-        plan.writer.start(root)
-        for key in plan.keys:
-            task = Task(plan.recipe, plan.source, plan.writer, root, (Item(0, key, 0, plan.arms),))
-            # The first time compiles the loops and builds the tables.
-            run_task(task)
-            started = time.perf_counter()
-            (receipt,) = run_task(task)
-            seconds = time.perf_counter() - started
-            if not receipt.failures:
-                break
-        else:
-            raise ImageError(f"{plan.source.location}: none of the images can be made")
-        size = sum(written.size for files in receipt.files.values() for written in files)
-    images = len(plan.keys)
-    return Estimate(images * len(plan.arms), size * images, seconds * images / _jobs(plan))
+        yield Task(plan.recipe, plan.source, plan.writer, plan.output, chunk, pulse)

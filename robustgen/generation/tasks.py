@@ -1,0 +1,146 @@
+"""The work of one worker: a task is a few source images, out of which all their arms are made."""
+
+import ctypes
+import errno
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from robustgen.benchmark import Arm
+from robustgen.errors import (
+    ImageError,
+    MissingDependencyError,
+    RobustgenError,
+    WriteError,
+)
+from robustgen.generation.pulse import NO_PULSE, Pulse
+from robustgen.generation.recipes import Recipe
+from robustgen.imaging.pixels import Rgb
+from robustgen.output.records import Failure, Receipt, Written
+from robustgen.output.writers import Writer
+from robustgen.sources.base import Items
+
+_ERRORS_OF_A_NAME = (errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EEXIST, errno.ENOTEMPTY)
+
+# From glibc's malloc.h.
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+
+
+class Item(NamedTuple):
+    """A source image at hand, and the arms that it lacks; `size` is that of its file when the run began."""
+
+    number: int
+    key: str
+    size: int
+    arms: tuple[Arm, ...]
+
+
+@dataclass(frozen=True)
+class Task:
+    """A chunk of source images and the arms that each of them lacks."""
+
+    recipe: Recipe[Any]
+    source: Items[Any]
+    writer: Writer
+    root: Path
+    items: tuple[Item, ...]
+    pulse: Pulse = NO_PULSE
+
+
+@cache
+def keep_freed_memory() -> None:
+    """Tell glibc to keep what is freed: handing megabytes back and forth costs more than the arithmetic."""
+    with suppress(OSError, AttributeError):
+        mallopt = ctypes.CDLL(None).mallopt
+        for parameter, value in ((_M_MMAP_THRESHOLD, 1 << 25), (_M_TRIM_THRESHOLD, 1 << 28)):
+            mallopt(parameter, value)
+
+
+def run_task(task: Task) -> list[Receipt]:
+    """Make and write all that the images of `task` lack.
+
+    Raises
+    ------
+    WriteError
+        The output cannot be written; nothing is wrong with the images.
+    """
+    keep_freed_memory()
+    task.pulse.tell(0)
+    works = [ImageWork(task, item) for item in task.items]
+    made = 0
+    try:
+        # Arm by arm, so that an arm's tables stay in the cache from image to image.
+        for arm in dict.fromkeys(arm for item in task.items for arm in item.arms):
+            for work in works:
+                made += work.do(arm)
+                task.pulse.tell(made)
+    finally:
+        task.writer.flush()
+        task.pulse.tell(0)
+    return [work.receipt() for work in works]
+
+
+class _UnusableNameError(ImageError):
+    """The name of an image does not do for its output."""
+
+
+class ImageWork:
+    """One source image under way: loaded at once, then given to one arm after another."""
+
+    def __init__(self, task: Task, item: Item) -> None:
+        self._task, (self._index, self._key, self._size, arms) = task, item
+        self._lacking = {arm.folder for arm in arms}
+        self._files: dict[str, list[Written]] = {}
+        self._failures: list[Failure] = []
+        self._shared: dict[str, Any] = {}
+        try:
+            self._image: Any = task.recipe.prepare(task.source.open(self._key))
+        except Exception as error:
+            self._image = None
+            self._fail(error)
+
+    def do(self, arm: Arm) -> bool:
+        """Make and write what `arm` gives; a failure is noted, unless it is none of the image's.
+
+        Returns whether there was anything to be done.
+        """
+        if self._image is None or arm.folder not in self._lacking:
+            return False
+        try:
+            pixels = self._task.recipe.make(arm, self._key, self._image, self._shared)
+            self._files[arm.folder] = self._write(arm, pixels)
+        except (WriteError, MissingDependencyError):
+            raise
+        except _UnusableNameError as error:
+            # It would fail in every arm alike.
+            self._image = None
+            self._fail(error)
+        except Exception as error:
+            self._fail(error, arm)
+        return True
+
+    def _write(self, arm: Arm, pixels: Rgb) -> list[Written]:
+        task = self._task
+        try:
+            return task.writer.write(task.root, arm, self._index, self._key, pixels)
+        except OSError as error:
+            if isinstance(error, RobustgenError):
+                raise
+            if error.errno in _ERRORS_OF_A_NAME:
+                name = task.writer.output_name(self._key)
+                raise _UnusableNameError(f"{name} cannot name its output: {error.strerror}") from error
+            raise WriteError(f"{task.root}: {error.strerror or error}") from error
+
+    def _fail(self, error: Exception, arm: Arm | None = None) -> None:
+        # What is not an ImageError is told with its type, as it may be our fault.
+        reason = str(error) if isinstance(error, ImageError) else f"{type(error).__name__}: {error}"
+        # The entry names the key already.
+        reason = reason.removeprefix(f"{self._key!r}: ")
+        entry = {"key": self._key, "arm": arm.folder} if arm else {"key": self._key}
+        self._failures.append(entry | {"reason": reason})
+
+    def receipt(self) -> Receipt:
+        """What came of it."""
+        return Receipt(self._key, self._size, self._files, tuple(self._failures))
