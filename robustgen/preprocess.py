@@ -14,16 +14,15 @@ from pydantic import Field
 
 from robustgen import datasets
 from robustgen.benchmark import TITLES, Arm
-from robustgen.datasets import EQUALISED, Dataset, Tree
-from robustgen.errors import ImageError, SourceError
+from robustgen.datasets import EQUALISED, Dataset
+from robustgen.errors import SourceError
 from robustgen.generation import config
 from robustgen.generation.plan import Plan, assemble_plan, select_keys
 from robustgen.generation.recipes import Recipe
 from robustgen.imaging.clahe import MOST_CLIP, MOST_TILES, Clahe, clahe
-from robustgen.imaging.decode import as_rgb, decode
+from robustgen.imaging.decode import as_rgb
 from robustgen.imaging.pixels import Decoded, Rgb
-from robustgen.output.writers import Writer
-from robustgen.output.writers.npy import Arrays
+from robustgen.output.writers import Order, Writer, open_writer
 from robustgen.output.writers.same import SameTree
 from robustgen.sources.base import Items
 from robustgen.sources.folder import ImageFolder
@@ -117,13 +116,7 @@ class _SetImages(Items[ArmReader]):
         return partial(_read, self.location, key)
 
     def size(self, key: str) -> int:
-        dataset = _open_set(self.location)
-        if not isinstance(dataset, Tree):
-            return 0
-        try:
-            return sum((folder / key).stat().st_size for folder in dataset.folders.values())
-        except OSError as error:
-            raise ImageError(f"{key!r}: {error.strerror}") from error
+        return _open_set(self.location).size(key)
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -151,10 +144,7 @@ def _index_keys(root: Path) -> dict[str, int]:
 
 
 def _read(root: Path, key: str, arm: Arm) -> Rgb:
-    dataset = _open_set(root)
-    if isinstance(dataset, Tree):
-        return decode(dataset.folders[arm] / key, f"{arm.folder}/{key}")
-    return dataset.load(arm, _index_keys(root)[key])
+    return _open_set(root).read(arm, key)
 
 
 # --- the plan ------------------------------------------------------------------------------------
@@ -176,10 +166,9 @@ def plan_clahe(choices: ClaheChoices) -> Plan:
     source: Items[Any] = _SetImages(root) if dataset else _SameNames(root)
     keys = select_keys(source, choices)
     arms = dataset.arms if dataset else (Arm("clahe", 0, ""),)
-    arrays = _arrays(dataset, keys)
-    writer: Writer = arrays or SameTree(choices.quality)
+    writer = _open_writer(dataset, keys, choices.quality)
     # Of files the sizes tell when they change; of rows nothing does.
-    digest = about.get("digest") if arrays else None
+    digest = None if dataset is None or dataset.has_image_files else about.get("digest")
     parameters = Clahe(choices.clip_limit, choices.tiles)
     recipe: Recipe[Any] = ArmsRecipe(parameters, digest) if dataset else ImageRecipe(parameters, digest)
     output = Path(choices.output).absolute()
@@ -219,23 +208,26 @@ def _c_set(root: Path, about: dict[str, Any]) -> Dataset | None:
     if dataset.kind == "p":
         _check_single_images(dataset)
         return None
-    in_place = not isinstance(dataset, Tree) or all(f == root / a.folder for a, f in dataset.folders.items())
-    return dataset if in_place else None
+    return dataset if dataset.in_place else None
 
 
 def _check_single_images(dataset: Dataset) -> None:
-    arm = dataset.arms[0]
-    videos = isinstance(dataset, Tree) and not dataset.path(arm, dataset.keys(arm)[0]).is_dir()
-    if videos or not isinstance(dataset, Tree):
-        what = "videos" if videos else "arrays of sequences"
+    if not dataset.has_image_files:
         raise SourceError(
-            f"{dataset.root}: holds {what}; robustgen predict --clahe equalises them on their way"
+            f"{dataset.root}: holds sequences; robustgen predict --clahe equalises them on their way"
         )
 
 
-def _arrays(dataset: Dataset | None, keys: tuple[str, ...]) -> Arrays | None:
-    """The arrays to fill, if the set is one of arrays."""
-    if dataset is None or isinstance(dataset, Tree):
-        return None
-    shapes = {arm.folder: dataset.load(arm, 0).shape for arm in dataset.arms}
-    return Arrays(dataset.arms, keys, shapes, per_name=True)
+def _open_writer(dataset: Dataset | None, keys: tuple[str, ...], quality: int) -> Writer:
+    """What writes the layout of the set, or of other images files like those that there are."""
+    if dataset is None:
+        return SameTree(quality)
+    arms = dataset.arms
+    order = Order(
+        benchmark=dataset.benchmark,
+        arms=arms,
+        keys=keys,
+        quality=quality,
+        shapes=lambda: {arm.folder: dataset.load(arm, 0).shape for arm in arms},
+    )
+    return open_writer(dataset.format, order)

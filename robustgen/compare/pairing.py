@@ -1,7 +1,7 @@
 """Two sets of the same images, read side by side and measured."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from statistics import fmean
@@ -46,20 +46,15 @@ class Side:
         if folder not in self._opened:
             arm = self.arms[folder]
             try:
-                keys = self._alone(arm, {}).keys(arm)
+                keys = self.dataset.restrict(arm).keys(arm)
             except SourceError:  # An empty folder: all of its images are missing.
                 keys = ()
             # Arms share their names where they can: 50 000 in each of 75 would take a gigabyte.
             if keys not in self._shared:
                 self._shared[keys] = keys, {key: i for i, key in enumerate(keys)}
             keys, places = self._shared[keys]
-            self._opened[folder] = self._alone(arm, {arm: keys}), places
+            self._opened[folder] = self.dataset.restrict(arm, keys), places
         return self._opened[folder][1]
-
-    def _alone(self, arm: Arm, listed: dict[Arm, tuple[str, ...]]) -> Dataset:
-        """The set with no other arm, so that its keys are those that are there."""
-        data = self.dataset
-        return replace(data, arms=(arm,), _listed=listed) if isinstance(data, Tree) else data
 
     def load(self, folder: str, key: str) -> Pixels:
         """An image (H, W, 3), or frames (T, H, W, 3)."""
@@ -67,9 +62,7 @@ class Side:
         return self._opened[folder][0].load(self.arms[folder], index)
 
     def path(self, folder: str, key: str) -> Path | None:
-        """The file, or the folder of the frames; None in an array."""
-        if not isinstance(self.dataset, Tree):
-            return None
+        """The file, or the folder of the frames; None where it has none of its own."""
         return self.dataset.path(self.arms[folder], key)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustgen.benchmark import Arm, Kind
-from robustgen.datasets import EQUALISED, Dataset, Tree, noun, open_dataset
+from robustgen.datasets import EQUALISED, Dataset, noun, open_dataset
 from robustgen.display import progress
 from robustgen.errors import ConfigError, SourceError
 from robustgen.evaluation import preprocessing as presets
@@ -204,12 +204,9 @@ def predict(
 
 
 def _default_preset(dataset: Dataset) -> str:
-    """The preset of the data set's edition; without a manifest, judged by the size of the images."""
-    edition = dataset.about.get("edition")
-    if edition in presets.PRESETS:
-        return str(edition)
-    small = not edition and not isinstance(dataset, Tree)
-    return "cifar-10" if small else "imagenet"
+    """The preset of the data set's edition; without a manifest, that of published sets of its layout."""
+    edition = dataset.about.get("edition") or dataset.usual_edition
+    return str(edition) if edition in presets.PRESETS else "imagenet"
 
 
 def choose_saved(wanted: Saved | None, kind: Kind, classes: int) -> Saved:

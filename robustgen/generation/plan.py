@@ -342,9 +342,9 @@ def _open_writer(
     arrays = EDITIONS[recipe.edition].format == "npy"
     benchmark = recipe.benchmark
     order = Order(
-        benchmark,
-        arms,
-        keys,
+        benchmark=benchmark,
+        arms=arms,
+        keys=keys,
         quality=config.quality,
         libjpeg=config.libjpeg,
         shapes=lambda: _shapes(recipe, source, keys, arms),

@@ -9,20 +9,16 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import PurePosixPath
 from typing import Final, NamedTuple
 
 from robustgen import metrics
 from robustgen.benchmark import CLEAN, Arm
-from robustgen.datasets import Dataset, Tree
+from robustgen.datasets import Dataset
 from robustgen.display.sheets import fit_picture
-from robustgen.errors import ImageError, SourceError
-from robustgen.imaging import decode, video
+from robustgen.errors import ImageError
 from robustgen.imaging.geometry import centre_crop
 from robustgen.imaging.pixels import Rgb
 from robustgen.imaging.similarity import WINDOW, Reference
-from robustgen.output.files import SUMS
-from robustgen.output.manifest import read_sums
 
 # Of the published lengths 16, 21, 31 and 41 so many frames are equally far apart.
 FRAMES_SHOWN: Final = 6
@@ -111,7 +107,7 @@ class _Look:
     """Which images are looked at, and how."""
 
     def __init__(self, dataset: Dataset, images: int) -> None:
-        self.dataset, self.keys = dataset, _listed(dataset)
+        self.dataset, self.keys = dataset, dataset.recorded_keys(dataset.arms[0])
         wanted = max(images, self._affordable())
         self.indices = [*dict.fromkeys(map(self._whole, spread_evenly(len(self.keys), wanted)))]
         self.shown = spread_evenly(len(self.indices), images)
@@ -126,22 +122,16 @@ class _Look:
     def _whole(self, index: int) -> int:
         """The place of the next image from `index` on that all arms have; `index` if there is none near."""
         near = range(index, min(index + _TRIES, len(self.keys)))
-        return next((i for i in near if all(self._has(arm, i) for arm in self.dataset.arms)), index)
-
-    def _has(self, arm: Arm, index: int) -> bool:
-        if not isinstance(self.dataset, Tree):
-            return True
-        return (self.dataset.folders[arm] / self.keys[index]).exists()
+        return next(
+            (i for i in near if all(self.dataset.has(arm, self.keys[i]) for arm in self.dataset.arms)), index
+        )
 
     # --- reading
 
     def _read(self, arm: Arm, index: int) -> Rgb | None:
         try:
-            if not isinstance(self.dataset, Tree):
-                return self.dataset.load(arm, index)
-            # Not its own `load`, which would list all images of every arm.
-            path = self.dataset.folders[arm] / self.keys[index]
-            return decode.decode(path) if self.dataset.kind == "c" else video.read_sequence(path)
+            # By key, as all images of every arm would be listed for their places.
+            return self.dataset.read(arm, self.keys[index])
         except ImageError:
             return None
 
@@ -209,32 +199,3 @@ def _steps(frames: Sequence[Rgb], noise: bool) -> Iterator[float]:
 def _middle(pixels: Rgb) -> Rgb:
     height, width = pixels.shape[:2]
     return centre_crop(pixels, min(width, _WINDOW), min(height, _WINDOW))
-
-
-# --- the list of images ----------------------------------------------------------------------------
-
-
-def _listed(dataset: Dataset) -> tuple[str, ...]:
-    """The images of the first arm, in order."""
-    arm = dataset.arms[0]
-    if not isinstance(dataset, Tree) or not (dataset.folders[arm] / SUMS).is_file():
-        return dataset.keys(arm)
-    path = dataset.folders[arm] / SUMS
-    try:
-        names = read_sums(path)
-    except OSError as error:
-        raise SourceError(f"{path}: {error.strerror}") from error
-    keys = sorted({_key(name, dataset.kind) for name in names if _is_inside(name)})
-    if not keys:
-        raise SourceError(f"{path}: lists no files")
-    return tuple(keys)
-
-
-def _key(name: str, kind: str) -> str:
-    """Of a sequence that is a folder of frames, that folder."""
-    return name.rpartition("/")[0] if kind == "p" and name.endswith(".png") else name
-
-
-def _is_inside(name: str) -> bool:
-    path = PurePosixPath(name)
-    return bool(name) and not path.is_absolute() and ".." not in path.parts

@@ -22,7 +22,11 @@ from robustgen.output.writers.same import SameTree
 __all__ = ["DEFAULTS", "FORMATS", "Listing", "Order", "Writer", "formats_of", "open_writer"]
 
 
-@dataclass(frozen=True)
+def _published_encodings() -> tuple[video.Encoding, video.Encoding]:
+    return video.Encoding(), video.Encoding(crf=None, tune="grain")
+
+
+@dataclass(frozen=True, kw_only=True)
 class Order:
     """All that a writer of any format may want to know of the set to be written.
 
@@ -45,9 +49,9 @@ class Order:
     arms: tuple[Arm, ...]
     keys: tuple[str, ...]
     quality: int
-    libjpeg: Libjpeg
     shapes: Callable[[], Mapping[str, tuple[int, ...]]]
-    encodings: Callable[[], tuple[video.Encoding, video.Encoding]]
+    libjpeg: Libjpeg = "turbo"
+    encodings: Callable[[], tuple[video.Encoding, video.Encoding]] = _published_encodings
 
 
 @dataclass(frozen=True)
@@ -66,6 +70,10 @@ class Format:
     writers: Mapping[Kind, Callable[[Order], Writer]]
 
 
+def _videos(order: Order) -> Mp4Tree:
+    return Mp4Tree(*order.encodings(), frozenset(order.benchmark.noises))
+
+
 def _arrays(order: Order) -> Arrays:
     return Arrays(order.arms, order.keys, order.shapes(), per_name=order.benchmark.shares_arrays)
 
@@ -75,7 +83,7 @@ FORMATS: Final[Mapping[str, Format]] = {
     "png": Format("PNG", {"c": lambda _: PngTree(), "p": lambda _: PngFrames()}),
     "webp": Format("lossless WebP", {"c": lambda _: WebpTree()}),
     "same": Format("as in the source", {"c": lambda order: SameTree(order.quality, order.libjpeg)}),
-    "mp4": Format("MP4", {"p": lambda order: Mp4Tree(*order.encodings(), frozenset(order.benchmark.noises))}),
+    "mp4": Format("MP4", {"p": _videos}),
     "npy": Format("NumPy arrays", dict.fromkeys(BENCHMARKS, _arrays)),
 }
 """Name, as `--format` takes it, to format."""
