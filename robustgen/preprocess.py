@@ -97,13 +97,6 @@ class ArmsRecipe(_Preprocessing, Recipe[ArmReader]):
         return clahe(prepared(arm), self.parameters)
 
 
-class _SameNames(ImageFolder):
-    """Any folder of images, whose results have the same names."""
-
-    def output_name(self, key: str) -> str:
-        return key
-
-
 class _SetImages(Items[ArmReader]):
     """The images of a C set, each with a file or a row in every arm."""
 
@@ -126,9 +119,6 @@ class _SetImages(Items[ArmReader]):
         dataset = _open_set(self.location)
         labels = dataset.labels(dataset.arms[0])
         return -1 if labels is None else int(labels[_index_keys(self.location)[key]])
-
-    def output_name(self, key: str) -> str:
-        return key
 
 
 # Workers get the source anew with every few images; the set is opened once.
@@ -163,7 +153,7 @@ def plan_clahe(choices: ClaheChoices) -> Plan:
     root = Path(choices.source or "").absolute()
     about = _about(root)
     dataset = _c_set(root, about)
-    source: Items[Any] = _SetImages(root) if dataset else _SameNames(root)
+    source: Items[Any] = _SetImages(root) if dataset else ImageFolder(root)
     keys = select_keys(source, choices)
     arms = dataset.arms if dataset else (Arm("clahe", 0, ""),)
     writer = _open_writer(dataset, keys, choices.quality)

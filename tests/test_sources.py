@@ -285,32 +285,6 @@ def test_each_load_is_fresh(tmp_path: Path) -> None:
     assert source.load("x.png").any()
 
 
-@pytest.mark.parametrize(
-    ("key", "expected"),
-    [
-        ("a/b.JPEG", "a/b.JPEG"),
-        ("a/b.jpeg", "a/b.jpeg"),
-        ("a/b.jpg", "a/b.jpg"),
-        ("a/b.JPG", "a/b.JPG"),
-        ("a/b.Jpg", "a/b.JPEG"),
-        ("a/b.png", "a/b.JPEG"),
-        ("a.b/c.d.tiff", "a.b/c.d.JPEG"),
-        ("b.png", "b.JPEG"),
-        ("00042", "00042.JPEG"),
-    ],
-)
-def test_output_name(tmp_path: Path, key: str, expected: str) -> None:
-    assert ImageFolder(tmp_path).output_name(key) == expected
-
-
-def test_the_first_of_two_with_one_output_name_keeps_it(tmp_path: Path) -> None:
-    put_all(tmp_path, "c/a.JPEG", "c/a.png", "c/a.bmp", "c/a.jpg", "c/A.png", "d/a.png")
-    source = ImageFolder(tmp_path)
-    assert source.keys() == ("c/A.png", "c/a.JPEG", "c/a.jpg", "d/a.png")
-    assert sorted(source.refused()) == ["c/a.bmp", "c/a.png"]
-    assert all("'c/a.JPEG'" in reason for reason in source.refused().values())
-
-
 @pytest.mark.parametrize("name", ["with space.png", "żółw🐢.png", "new\nline.png", "-rf.png", "a'b\"c$.png"])
 def test_odd_names(tmp_path: Path, name: str) -> None:
     put(tmp_path / "-class" / name)
@@ -587,7 +561,7 @@ def check_cifar10(source: Source) -> None:
     assert source.keys() == ("00000", "00001", "00002", "00003", "00004", "00005")
     assert source.classes == tuple(name.decode() for name in NAMES)
     assert source.label("00005") == 9 and source.labels.tolist() == [3, 1, 4, 1, 5, 9]
-    assert source.size("00005") == 3072 and source.output_name("00005") == "00005.JPEG"
+    assert source.size("00005") == 3072
     assert source.images.shape == (6, 32, 32, 3) and source.images.dtype == np.uint8
     image = source.load("00004")
     assert image.flags.c_contiguous and image.flags.writeable
@@ -868,7 +842,6 @@ def test_photographs() -> None:
     source = open_source(None, "demo")
     assert labels_of(source) == list(range(8))
     assert source.load("rocket/rocket.jpg").shape == (427, 640, 3)
-    assert source.output_name("ihc/ihc.png") == "ihc/ihc.JPEG"
 
 
 def test_missing_photographs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -73,14 +73,6 @@ class FilterResult:
     seconds: float
 
 
-class Candidates(ImageFolder):
-    """A folder of images whose files are copied as they are: none gets in the way of another."""
-
-    def output_name(self, key: str) -> str:
-        """The key itself."""
-        return key
-
-
 def filter_images(
     rule: Rule,
     candidates: Path,
@@ -116,7 +108,7 @@ def filter_images(
         Models, candidates and output do not fit each other.
     """
     started = time.monotonic()
-    source = Candidates(candidates)
+    source = ImageFolder(candidates)
     ensemble = open_ensemble(choices, source.classes if rule.ten else (), ten=rule.ten)
     words = reviewing.read_words([*map(Path, choices.classes), *([names] if names else [])])
     keys = rule.select_keys(candidates, source.keys(), ensemble, choices.only is not None)
@@ -132,7 +124,7 @@ def filter_images(
     return FilterResult(steps, passed_over, run.made, run.kept, run.failures, pages, seconds)
 
 
-def _usable(source: Candidates, keys: Iterable[str]) -> tuple[dict[str, int], dict[str, str]]:
+def _usable(source: ImageFolder, keys: Iterable[str]) -> tuple[dict[str, int], dict[str, str]]:
     """Bytes of the files that can be candidates, by key; and key and reason of the others."""
     sizes, failures = {}, source.refused()
     for key in keys:
@@ -222,7 +214,7 @@ class _Run:
     def __init__(
         self,
         rule: Rule,
-        source: Candidates,
+        source: ImageFolder,
         ensemble: Ensemble,
         output: Path,
         batch: int,

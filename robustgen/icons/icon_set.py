@@ -228,10 +228,6 @@ class EmojiPackages(Source):
         self._picture(key)
         return self.classes.index(key.partition("/")[0])
 
-    def output_name(self, key: str) -> str:
-        """The key itself."""
-        return key
-
 
 @dataclass(frozen=True)
 class IconRecipe(Recipe[Rgb]):

@@ -92,12 +92,6 @@ class Items(ABC, Generic[Loaded]):
         """Return key and reason of whatever looks like an image but must not be processed."""
         return {}
 
-    def output_name(self, key: str) -> str:
-        """Return the POSIX path of the result for `key`: the key itself, ending in a name for JPEG."""
-        if key.endswith((".JPEG", ".jpeg", ".jpg", ".JPG")):
-            return key
-        return f"{key.rpartition('.')[0] or key}.JPEG"
-
     def __getstate__(self) -> dict[str, Any]:
         cls = type(self)
         return {k: v for k, v in vars(self).items() if not isinstance(getattr(cls, k, None), cached_property)}

@@ -33,13 +33,9 @@ class FileSource(Source):
     @cached_property
     def _listing(self) -> tuple[tuple[str, ...], dict[str, str]]:
         """The keys, and the refused ones with their reasons."""
-        owners: dict[str, str] = {}
-        refused: dict[str, str] = {}
-        for key, reason in sorted(dict(self._scan()).items()):
-            owner = key if reason else owners.setdefault(self.output_name(key), key)
-            if reason or owner != key:
-                refused[key] = reason or f"its result would overwrite that of {owner!r}"
-        return tuple(owners.values()), refused
+        found = sorted(dict(self._scan()).items())
+        refused = {key: reason for key, reason in found if reason}
+        return tuple(key for key, _ in found if key not in refused), refused
 
     def keys(self) -> tuple[str, ...]:
         """Return the keys of all usable images, sorted; a SourceError if there are none."""
