@@ -18,6 +18,7 @@ from robustgen.corruptions import CORRUPTIONS
 from robustgen.editions import EDITIONS
 from robustgen.generation.config import GROUPS, Config, Video, dataset_file, dataset_names
 from robustgen.imaging import video
+from robustgen.output.writers import FORMATS
 from robustgen.sources.opening import KINDS
 
 PAGE = Path(__file__).parent.parent / "docs" / "config.md"
@@ -31,6 +32,7 @@ VALUES: Mapping[str, Iterable[str]] = {
     "difficulty": ["1", "1-3", "1,3", "all"],
     "preset": video.PRESETS,
     "pixel_format": video.CODECS,
+    "format": FORMATS,
     "jobs": ["whole number", "all"],
     "parameters": ["see below"],
     "video": ["see below"],
@@ -40,7 +42,7 @@ DEFAULTS = {
     "difficulty": "1",
     "video": "as published",
     "parameters": "as published",
-    "format": "mp4, of CIFAR npy",
+    "format": "as published",
     "scale": "the edition's",
     "frost_dir": "the installed one",
     "crf": "as published",

@@ -234,7 +234,7 @@ class Config(Choices):
         "turbo", description="of the files of make-c and jpeg_compression: libjpeg-turbo, or IJG libjpeg 9c"
     )
     clean: StrictBool = Field(True, description="whether make-c writes the uncorrupted images too")
-    format: FormatName | None = Field(None, description="of the files; otherwise as published")
+    format: FormatName | None = Field(None, description="of the files, see [formats](formats.md)")
     video: Video = Field(Video(), description="settings of the encoder of make-p")
     scale: Literal[224, 299, 64, 32] | None = Field(None, description="constants instead of the edition's")
     motion_blur: Literal["exact", "imagemagick"] = Field("exact", description="our loop, or the library")
