@@ -398,6 +398,17 @@ def test_limit_takes_the_first_images_and_subset_those_it_lists():
     assert subset
 
 
+def test_a_list_of_imagenets_images_fits_a_flat_folder_too(tmp_path):
+    for number in (1, 2, 3):
+        put_photo(tmp_path / "val" / f"ILSVRC2012_val_0000000{number}.JPEG")
+    ids = tmp_path / "ids.txt"
+    ids.write_text("n01440764/ILSVRC2012_val_00000003.JPEG\nn01751748/ILSVRC2012_val_00000001.JPEG\n")
+    flags = ("--corruptions", "contrast", "--severities", "1", "--no-clean", "--jobs", "1")
+    cli("make-c", "--source", tmp_path / "val", "--subset", ids, "--output", tmp_path / "c", *flags)
+    made = sorted(path.stem for path in (tmp_path / "c" / "contrast" / "1").rglob("*.JPEG"))
+    assert made == ["ILSVRC2012_val_00000001", "ILSVRC2012_val_00000003"]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

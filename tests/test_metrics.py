@@ -550,6 +550,11 @@ BAD_CALLS = {
         lambda: metrics.imagenet_a_accuracy([[1, 2, 3]], [1], [1, 1]),
         lambda: metrics.anomaly_scores([[1, 2, 3]], [1, 3]),
     ],
+    "all 5 severities, not 2": [lambda: metrics.corruption_errors("fog", np.ones((2, 3), bool))],
+    "values hold NaN": [lambda: metrics.bootstrap_means([[np.nan]])],
+    "replicates must be": [lambda: metrics.bootstrap_means([[1.0]], replicates=0)],
+    "at least two images": [lambda: metrics.images_needed([1.0], 0.1)],
+    "must be positive": [lambda: metrics.images_needed([1.0, 0.0], 0.0)],
     "among the classes": [lambda: metrics.imagenet_a_accuracy([[1, 2, 3]], [0], [1, 2])],
 }
 
@@ -562,3 +567,45 @@ def test_bad_input_raises_one_clear_line(message, call):
         call()
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+# Intervals
+
+
+def test_bootstrap_means_are_means_of_resamples():
+    values = np.random.default_rng(0).random((40, 3))
+    means = metrics.bootstrap_means(values, replicates=70, seed=5)
+    rng = np.random.default_rng(5)
+    draws = [rng.integers(0, 40, 40, np.int32) for _ in range(70)]
+    np.testing.assert_allclose(means, [values[draw].mean(axis=0) for draw in draws], rtol=1e-12)
+    truths = values > 0.4
+    exact = metrics.bootstrap_means(truths, replicates=70, seed=5)
+    np.testing.assert_array_equal(exact, [truths[draw].sum(axis=0) / 40 for draw in draws])
+
+
+def test_intervals_of_a_proportion_are_those_of_the_binomial():
+    values = np.arange(2000) < 600
+    low, high = metrics.percentile_interval(metrics.bootstrap_means(values[:, None]))
+    half = 1.96 * np.sqrt(0.3 * 0.7 / 2000)
+    assert low[0] == pytest.approx(0.3 - half, abs=0.003) and high[0] == pytest.approx(0.3 + half, abs=0.003)
+    assert metrics.images_needed(values, half) == pytest.approx(2000, rel=0.01)
+
+
+def test_errors_of_a_corruption_are_means_over_images():
+    wrong = np.random.default_rng(1).random((5, 200)) < 0.4
+    clean = np.random.default_rng(2).random(200) < 0.2
+    errors = wrong.mean(axis=1)
+    pairs = [
+        (metrics.unnormalised_corruption_errors(wrong), metrics.unnormalised_corruption_error(errors)),
+        (metrics.corruption_errors("fog", wrong), metrics.corruption_error("fog", errors)),
+        (
+            metrics.relative_corruption_errors("fog", wrong, clean),
+            metrics.relative_corruption_error("fog", errors, clean.mean()),
+        ),
+        (
+            metrics.areas_under_distortion_error(clean, wrong),
+            metrics.area_under_distortion_error(clean.mean(), errors),
+        ),
+    ]
+    for images, whole in pairs:
+        assert images.shape == (200,) and images.mean() == pytest.approx(whole)

@@ -239,7 +239,8 @@ def test_the_table_has_the_layout_of_the_paper(alexnet):
 def test_models_are_rows(alexnet, tmp_path):
     put_c(tmp_path / "better", {name: error / 2 for name, error in ALEXNET_ERROR.items()}, clean=0.1)
     lines = cli("score", alexnet, tmp_path / "better").stdout.splitlines()
-    assert lines[3].split()[0] == "alexnet" and lines[4].split()[:3] == ["better", "10.0", "50.0"]
+    assert [line.split()[0] for line in lines[3:9]] == ["alexnet", "95", "95", "better", "95", "95"]
+    assert lines[6].split()[:3] == ["better", "10.0", "50.0"]
 
 
 def test_models_of_one_name_go_by_their_paths(alexnet, tmp_path):
@@ -267,7 +268,8 @@ def test_latex(tmp_path):
 
 def test_csv_holds_fractions(alexnet):
     rows = list(csv.DictReader(io.StringIO(cli("score", alexnet, "--format", "csv").stdout)))
-    by_measure = {row["measure"]: row for row in rows}
+    assert [row["statistic"] for row in rows[:3]] == ["value", "low", "high"]
+    by_measure = {row["measure"]: row for row in rows if row["statistic"] == "value"}
     assert by_measure["corruption_error"]["normalised_by"] == "AlexNet"
     assert by_measure["error"]["normalised_by"] == ""
     assert float(by_measure["error"]["fog"]) == pytest.approx(0.819)
@@ -332,6 +334,83 @@ def test_a_partial_mean_goes_by_another_name(incomplete, alexnet):
     report, _ = scored(incomplete, alexnet, "--partial")
     names = [name for name in COMMON_CORRUPTIONS if name not in ("fog", "snow")]
     assert [m["measures"]["error"]["mean_over"] for m in report["models"]] == [names] * 2
+
+
+def random_set(root, chance, severities=(1, 2, 3, 4, 5), names=("fog", "snow"), seed=0):
+    """Predictions of 400 images that are wrong with that chance; equal seeds are wrong on the same ones."""
+    rng, keys = np.random.default_rng(seed), [f"{i:03d}" for i in range(400)]
+    for arm in ("clean", *(f"{name}/{level}" for name in names for level in severities)):
+        logits = np.eye(4)[(rng.random(400) < chance).astype(int)]
+        # The order of the rows is each file's own.
+        order = rng.permutation(400)
+        write(root, arm, [keys[i] for i in order], np.zeros(400, int), logits[order])
+    return root
+
+
+def test_severities_of_ones_own_choice_are_scored(tmp_path):
+    root = random_set(tmp_path / "a", 0.3, severities=(1, 3))
+    assert "--partial scores what is there" in cli_error("score", root)
+    result = cli("score", root, "--partial", "--format", "json")
+    report = json.loads(result.stdout)
+    assert report["severities"] == [1, 3]
+    (model,) = report["models"]
+    assert list(model["measures"]) == ["error"]
+    errors = model["errors"]["fog"]
+    assert model["measures"]["error"]["values"]["fog"] == pytest.approx(np.mean(errors)) and len(errors) == 2
+    assert "means are over severity 1 and 3 only" in result.stderr
+    table = cli("score", root, "--partial").stdout
+    assert "mean over severities 1, 3 only" in table and "mCE" not in table.replace("no mCE", "")
+    other = random_set(tmp_path / "b", 0.3, severities=(2,))
+    cli("score", root, other, "--partial", status=2)
+
+
+def test_every_value_has_an_interval(tmp_path):
+    root = random_set(tmp_path / "a", 0.3)
+    (model,) = json.loads(cli("score", root, "--partial", "--format", "json").stdout)["models"]
+    half = 1.96 * np.sqrt(0.3 * 0.7 / 400)
+    for low, high in model["error_intervals"].values():
+        assert high - low == pytest.approx(2 * half, rel=0.25)
+    for measure in model["measures"].values():
+        assert measure["intervals"].keys() == measure["values"].keys()
+        for name, value in measure["values"].items():
+            low, high = measure["intervals"][name]
+            assert low < value < high
+        low, high = measure["mean_interval"]
+        assert low < measure["mean"] < high
+    assert "95 %" in cli("score", root, "--partial").stdout
+    assert "95 %" not in cli("score", root, "--partial", "--no-intervals").stdout
+
+
+def test_models_are_compared_image_by_image(tmp_path):
+    first, second = random_set(tmp_path / "a", 0.30), random_set(tmp_path / "b", 0.33)
+    report = json.loads(cli("score", first, second, "--partial", "--format", "json").stdout)
+    found = {each["measure"]: each for each in report["differences"]}
+    assert found.keys() == {*report["models"][0]["measures"]}
+    means = [model["measures"]["error"] for model in report["models"]]
+    difference = found["error"]
+    assert (difference["model"], difference["other"]) == ("b", "a")
+    assert difference["value"] == pytest.approx(means[1]["mean"] - means[0]["mean"])
+    low, high = difference["interval"]
+    # The second is wrong wherever the first is, which the intervals of either do not show.
+    assert 0 < low < difference["value"] < high
+    assert means[0]["mean_interval"][1] > means[1]["mean_interval"][0]
+    assert "Mean less that of a, on the same images" in cli("score", first, second, "--partial").stdout
+
+
+def test_a_plan_says_how_many_images_a_precision_takes(tmp_path):
+    root = random_set(tmp_path / "a", 0.3, names=("fog",))
+    (line,) = cli("score", root, "--partial", "--baseline", "none", "--plan", "1").stdout.splitlines()
+    says = re.fullmatch(r"a: Mean .* from 400 images; \+- 1 % \(95 %\) takes ([\d,]+) images", line)
+    needed = int(says[1].replace(",", ""))
+    # Five draws an image: a fifth of the variance of one.
+    assert needed == pytest.approx(0.3 * 0.7 / 5 * (1.96 / 0.01) ** 2, rel=0.25)
+
+
+def test_the_ten_of_cifar_are_named(tmp_path):
+    put_p(tmp_path / "p", classes=10)
+    (tmp_path / "p" / "predictions.json").write_text(json.dumps({"edition": "cifar-10"}))
+    notes = cli("score", tmp_path / "p").stderr
+    assert "the published evaluation of CIFAR-10-P has spatter in place of snow" in notes
 
 
 def test_clean_predictions_may_be_missing(tmp_path):

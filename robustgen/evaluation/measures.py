@@ -6,11 +6,13 @@ from statistics import fmean
 from typing import Any
 
 from robustgen import metrics
+from robustgen.benchmark import CLEAN
 from robustgen.evaluation.baselines import Baseline
 from robustgen.evaluation.results import Scores
+from robustgen.metrics.checks import Floats
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Measure:
     """One kind of score of all models.
 
@@ -24,6 +26,8 @@ class Measure:
         For each model, the value of each operation.
     average : callable
         Mean of a model's values over some operations.
+    contributions : callable
+        What each image or sequence adds to a model's value of an operation, which is the mean of it.
     baseline : str or None
         What it is divided by.
     factor, digits
@@ -35,12 +39,13 @@ class Measure:
     mean: str
     values: tuple[dict[str, float], ...]
     average: Callable[[Scores, Sequence[str]], float]
+    contributions: Callable[[Scores, str], Floats]
     baseline: str | None = None
     factor: float = 100
     digits: int = 1
 
 
-def measures(models: Sequence[Scores], baseline: Baseline | None) -> list[Measure]:
+def make_measures(models: Sequence[Scores], baseline: Baseline | None) -> list[Measure]:
     """All measures that the scores of `models`, of one kind, allow.
 
     Raises
@@ -58,10 +63,11 @@ def _measure(
     values: Callable[[Scores], Mapping[str, Any]],
     score: Callable[[Scores, str, Any], float],
     average: Callable[[Scores, Sequence[str]], float],
+    contributions: Callable[[Scores, str], Floats],
     **more: Any,
 ) -> Measure:
     scored = tuple({name: score(model, name, v) for name, v in values(model).items()} for model in models)
-    return Measure(*texts, scored, average, **more)
+    return Measure(*texts, scored, average, contributions, **more)
 
 
 def _corruption_measures(models: Sequence[Scores], baseline: Baseline) -> list[Measure]:
@@ -71,16 +77,25 @@ def _corruption_measures(models: Sequence[Scores], baseline: Baseline) -> list[M
         lambda m: _known(m.errors, baseline.errors),
         lambda _, name, errors: metrics.corruption_error(name, errors, baseline.errors),
         lambda m, names: metrics.mean_corruption_error(m.errors, baseline.errors, names),
+        lambda m, name: metrics.corruption_errors(name, m.mistakes_on(name), baseline.errors),
         baseline=baseline.name,
     )
     plain = _measure(
         models,
-        ("error", "Top-1 error in %, mean over severities, unnormalised", "Mean"),
+        ("error", f"Top-1 error in %, mean over {_severities(models[0])}, unnormalised", "Mean"),
         lambda m: m.errors,
-        lambda _, name, errors: metrics.unnormalised_corruption_error(errors),
-        lambda m, names: metrics.unnormalised_mean_corruption_error(m.errors, names),
+        lambda m, _, errors: metrics.unnormalised_corruption_error(errors, severities=len(m.levels)),
+        lambda m, names: metrics.unnormalised_mean_corruption_error(
+            m.errors, names, severities=len(m.levels)
+        ),
+        lambda m, name: metrics.unnormalised_corruption_errors(m.mistakes_on(name), severities=len(m.levels)),
     )
-    return [normalised, plain, *_clean_measures(models, baseline)]
+    # All others are defined for five severities alone.
+    return [normalised, plain, *_clean_measures(models, baseline)] if models[0].complete else [plain]
+
+
+def _severities(model: Scores) -> str:
+    return "severities" if model.complete else f"severities {', '.join(map(str, model.levels))} only"
 
 
 def _clean_measures(models: Sequence[Scores], baseline: Baseline) -> list[Measure]:
@@ -99,6 +114,9 @@ def _clean_measures(models: Sequence[Scores], baseline: Baseline) -> list[Measur
         lambda m, names: metrics.relative_mean_corruption_error(
             m.errors, m.clean_error or 0, baseline.errors, baseline.clean_error, names
         ),
+        lambda m, name: metrics.relative_corruption_errors(
+            name, m.mistakes_on(name), m.mistakes[CLEAN], baseline.errors, baseline.clean_error
+        ),
         baseline=baseline.name,
     )
     area = _measure(
@@ -107,6 +125,7 @@ def _clean_measures(models: Sequence[Scores], baseline: Baseline) -> list[Measur
         lambda m: {} if m.clean_error is None else m.errors,
         lambda m, _, errors: metrics.area_under_distortion_error(m.clean_error or 0, errors),
         lambda m, names: metrics.mean_area_under_distortion_error(m.clean_error or 0, m.errors, names),
+        lambda m, name: metrics.areas_under_distortion_error(m.mistakes[CLEAN], m.mistakes_on(name)),
     )
     return [relative, area]
 
@@ -142,6 +161,7 @@ def _flip_measures(models: Sequence[Scores], baseline: Baseline) -> list[Measure
         lambda m: _known(m.flip_probabilities, rates),
         lambda _, name, value: metrics.flip_rate(name, value, rates),
         lambda m, names: metrics.mean_flip_rate(m.flip_probabilities, rates, names),
+        lambda m, name: m.flips[name] / rates[name],
         baseline=baseline.name,
     )
     texts = ("flip_probability", "Flip probability (FP) in %, unnormalised", "mFP")
@@ -151,6 +171,7 @@ def _flip_measures(models: Sequence[Scores], baseline: Baseline) -> list[Measure
         lambda m: m.flip_probabilities,
         _as_it_is,
         lambda m, names: metrics.mean_flip_probability(m.flip_probabilities, names),
+        lambda m, name: m.flips[name],
     )
     return [normalised, plain]
 
@@ -163,6 +184,7 @@ def _distance_measures(models: Sequence[Scores], baseline: Baseline) -> list[Mea
         lambda m: _known(m.top5_distances, own),
         lambda _, name, value: metrics.standardised_top5_distance(name, value, own),
         lambda m, names: metrics.mean_top5_distance(m.top5_distances, own, names),
+        lambda m, name: m.distances[name] / own[name],
         baseline=baseline.name,
     )
     texts = ("top5_distance", "Top-5 distance (uT5D), 0 to 15, unnormalised", "muT5D")
@@ -172,6 +194,7 @@ def _distance_measures(models: Sequence[Scores], baseline: Baseline) -> list[Mea
         lambda m: m.top5_distances,
         _as_it_is,
         lambda m, names: metrics.unnormalised_mean_top5_distance(m.top5_distances, names),
+        lambda m, name: m.distances[name],
         factor=1,
         digits=2,
     )

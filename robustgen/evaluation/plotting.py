@@ -1,13 +1,12 @@
 """The chart of `robustgen score --plot`: errors against severity, or flip probabilities."""
 
 from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from robustgen.display.charts import COLOURS, draw_chart
-from robustgen.evaluation.reporting import CATEGORIES, COMMON, Report
+from robustgen.evaluation.reporting import Report
 from robustgen.evaluation.results import Scores
 
 
@@ -25,13 +24,12 @@ def plot(report: Report, path: Path) -> None:
 
 def _categories(report: Report) -> Iterator[tuple[str, list[str]]]:
     """Each category with its common operations."""
-    names = iter(COMMON[report.kind])
-    for category, count in CATEGORIES[report.kind].items():
-        yield category, list(islice(names, count))
+    for category, names in report.benchmark.categories.items():
+        yield category.title(), [*names]
 
 
 def _draw_errors(figure: Any, report: Report) -> None:
-    panels = figure.subplots(1, len(CATEGORIES["c"]), sharey=True)
+    panels = figure.subplots(1, len(report.benchmark.categories), sharey=True)
     for axes, (category, names) in zip(panels, _categories(report), strict=True):
         for i, model in enumerate(report.models):
             _draw_model(axes, model, names, COLOURS[i % len(COLOURS)], alone=len(report.models) == 1)
@@ -66,7 +64,7 @@ def _curve(model: Scores, names: list[str]) -> tuple[list[int], list[float]]:
 
 def _draw_flips(figure: Any, report: Report) -> None:
     axes = figure.subplots()
-    names = COMMON["p"]
+    names = report.benchmark.common
     width = 0.8 / len(report.models)
     for i, model in enumerate(report.models):
         places = [at + (i - (len(report.models) - 1) / 2) * width for at in range(len(names))]

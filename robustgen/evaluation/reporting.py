@@ -5,17 +5,18 @@ people show per cent; CSV and JSON hold fractions.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
-from robustgen import metrics
-from robustgen.benchmark import Kind
-from robustgen.display.text import format_csv
+from robustgen.benchmark import BENCHMARKS, CLEAN, Benchmark, Kind
+from robustgen.display.text import format_count, format_csv
 from robustgen.evaluation.baselines import Baseline
-from robustgen.evaluation.measures import Measure, measures
+from robustgen.evaluation.intervals import MEAN, Difference, Interval, Resampling, plan_images
+from robustgen.evaluation.measures import Measure, make_measures
 from robustgen.evaluation.results import Scores
-from robustgen.evaluation.tables import LAYOUTS, Cell, ScoreTable
+from robustgen.evaluation.tables import LAYOUTS, Cells, ScoreTable
 
 # Heads as the papers print them, and the categories above.
 _HEADS: Final = {
@@ -27,16 +28,8 @@ _HEADS: Final = {
     **{"jpeg_compression": "JPEG", "saturate": "Saturate", "translate": "Translate"},
     **{"rotate": "Rotate", "tilt": "Tilt", "scale": "Scale", "shear": "Shear"},
 }
-CATEGORIES: Final[Mapping[Kind, Mapping[str, int]]] = {
-    "c": {"Noise": 3, "Blur": 4, "Weather": 4, "Digital": 4},
-    "p": {"Noise": 2, "Blur": 2, "Weather": 2, "Digital": 4},
-}
-"""How many of the common operations, in their order, belong to each category."""
-COMMON: Final[Mapping[Kind, tuple[str, ...]]] = {
-    "c": metrics.COMMON_CORRUPTIONS,
-    "p": metrics.COMMON_PERTURBATIONS,
-}
-"""The operations that the means go over."""
+# The rows under a model's: the ends of the intervals.
+_ENDS: Final = ("  95 % from", "  95 % to")
 
 
 # --- tables ----------------------------------------------------------------------------------------
@@ -53,25 +46,40 @@ class Report:
     difficulty : int
     notes : list of str
         What a reader of the tables has to know.
+    intervals : bool
+        Whether to compute bootstrap intervals.
     """
 
     models: list[Scores]
     baseline: Baseline | None
     difficulty: int
     notes: list[str]
+    intervals: bool = True
 
     @property
     def kind(self) -> Kind:
         """Whether of C or of P sets."""
         return self.models[0].kind
 
+    @property
+    def benchmark(self) -> Benchmark:
+        """Of which the sets are."""
+        return BENCHMARKS[self.kind]
+
+    @cached_property
     def measures(self) -> list[Measure]:
-        """As the function of this name."""
-        return measures(self.models, self.baseline)
+        """All that the scores allow."""
+        return make_measures(self.models, self.baseline)
+
+    @cached_property
+    def resampling(self) -> Resampling | None:
+        """Whence the intervals come, if there are to be any."""
+        measures = {measure: self.averaged(measure) for measure in self.measures}
+        return Resampling(self.models, measures) if self.intervals else None
 
     def averaged(self, measure: Measure) -> tuple[str, ...]:
         """The common operations that every model has: those that the means go over."""
-        return tuple(name for name in COMMON[self.kind] if all(name in row for row in measure.values))
+        return tuple(name for name in self.benchmark.common if all(name in row for row in measure.values))
 
     def mean(self, measure: Measure, model: Scores) -> float | None:
         """Mean over `averaged`."""
@@ -84,78 +92,161 @@ class Report:
             return json.dumps(self.as_dict(), indent=1)
         if layout == "csv":
             return format_csv(self._records())
-        return LAYOUTS[layout]([self._table(measure) for measure in self.measures()])
+        tables = [self._table(measure) for measure in self.measures]
+        return LAYOUTS[layout]([*tables, *self._difference_tables()])
+
+    def _interval(self, place: int, measure: str, name: str) -> Interval | None:
+        return self.resampling.interval(place, measure, name) if self.resampling else None
+
+    # --- tables
 
     def _table(self, measure: Measure) -> ScoreTable:
         names, used = self._names(measure), self.averaged(measure)
-        whole = len(used) == len(COMMON[self.kind])
+        whole = used == self.benchmark.common and self.models[0].complete
         mean = measure.mean if whole else f"Mean of {len(used)}"
-        clean = self.kind == "c"
-        rows = []
-        for model, values in zip(self.models, measure.values, strict=True):
-            # The clean error is a plain error, in per cent, in whichever table.
-            first: list[Cell] = [model.clean_error] if clean else []
-            cells = [self.mean(measure, model), *(values.get(name) for name in names)]
-            rows.append((model.model, (*first, *cells)))
+        rows = [row for place in range(len(self.models)) for row in self._rows(measure, names, place)]
         heads = tuple(_HEADS.get(name, name) for name in names)
-        lead = ("Error", mean) if clean else (mean,)
+        lead = ("Error", mean) if self.benchmark.has_clean else (mean,)
         title = measure.title if whole else f"{measure.title} (incomplete: no {measure.mean})"
         groups = (("", len(lead)), *self._groups(names))
         return ScoreTable(title, (*lead, *heads), groups, tuple(rows), measure.factor, measure.digits)
 
+    def _rows(self, measure: Measure, names: Sequence[str], place: int) -> Iterator[tuple[str, Cells]]:
+        """The values of a model, and under them the ends of their intervals."""
+        model, values = self.models[place], measure.values[place]
+        # The clean error is a plain error, in per cent, in whichever table.
+        clean = [model.clean_error] if self.benchmark.has_clean else []
+        yield model.model, (*clean, self.mean(measure, model), *(values.get(name) for name in names))
+        if self.resampling is None:
+            return
+        lead = [self._interval(place, "", CLEAN)] if self.benchmark.has_clean else []
+        found = [*lead, *(self._interval(place, measure.key, name) for name in (MEAN, *names))]
+        for end, label in enumerate(_ENDS):
+            yield label, tuple(None if each is None else each[end] for each in found)
+
+    def _difference_tables(self) -> Iterator[ScoreTable]:
+        """For each measure one of the means of the other models less that of the first."""
+        first = self.models[0].model
+        for measure in self.measures:
+            found = [each for each in self._differences() if each.measure == measure.key]
+            rows = [
+                row
+                for each in found
+                for row in (
+                    (each.model, (each.value,)),
+                    *zip(_ENDS, ((end,) for end in each.interval), strict=True),
+                )
+            ]
+            title = f"Mean less that of {first}, on the same images: {measure.title}"
+            if rows:
+                yield ScoreTable(
+                    title, ("Difference",), (("", 1),), tuple(rows), measure.factor, measure.digits + 1
+                )
+
+    def _differences(self) -> list[Difference]:
+        return self.resampling.differences() if self.resampling else []
+
     def _names(self, measure: Measure) -> list[str]:
         """The common operations, and others that some model has."""
-        common = COMMON[self.kind]
-        extra = metrics.EXTRA_CORRUPTIONS if self.kind == "c" else metrics.EXTRA_PERTURBATIONS
         there = {name for row in measure.values for name in row}
-        return [*common, *(n for n in extra if n in there), *sorted(there - {*common, *extra})]
+        extra = [name for name in self.benchmark.extra if name in there]
+        return [*self.benchmark.common, *extra, *sorted(there - {*self.benchmark.names})]
 
     def _groups(self, names: Sequence[str]) -> list[tuple[str, int]]:
-        others = len(names) - len(COMMON[self.kind])
-        return [*CATEGORIES[self.kind].items(), *([("In no mean", others)] if others else [])]
+        others = len(names) - len(self.benchmark.common)
+        groups = [(category.title(), len(own)) for category, own in self.benchmark.categories.items()]
+        return [*groups, *([("In no mean", others)] if others else [])]
+
+    # --- records
 
     def _records(self) -> list[dict[str, object]]:
         """Rows of the CSV: all have the same columns."""
-        made, extra = self.measures(), {"c": "clean_error", "p": "difficulty"}[self.kind]
-        columns = dict.fromkeys(name for measure in made for name in self._names(measure))
+        columns = [*dict.fromkeys(name for measure in self.measures for name in self._names(measure))]
+        return [
+            record
+            for measure in self.measures
+            for place in range(len(self.models))
+            for record in self._records_of(measure, place, columns)
+        ]
+
+    def _records_of(self, measure: Measure, place: int, columns: Sequence[str]) -> list[dict[str, object]]:
+        """The values of a model, and the lower and upper ends of their intervals."""
+        model, row = self.models[place], measure.values[place]
+        start = {"model": model.model, "measure": measure.key, "normalised_by": measure.baseline or ""}
+        over = {"mean_over": len(self.averaged(measure))}
+        extra: dict[str, object] = {} if self.benchmark.has_clean else {"difficulty": self.difficulty}
+        values = {CLEAN: model.clean_error, MEAN: self.mean(measure, model), **row}
+        found = {name: self._interval(place, measure.key, name) for name in (MEAN, *columns)}
+        found[CLEAN] = self._interval(place, "", CLEAN)
+        statistics: dict[str, Mapping[str, float | None]] = {"value": values}
+        if self.resampling:
+            for end, label in enumerate(Interval._fields):
+                statistics[label] = {name: each and each[end] for name, each in found.items()}
         return [
             {
-                "model": model.model,
-                "measure": measure.key,
-                "normalised_by": measure.baseline or "",
-                extra: model.clean_error if self.kind == "c" else self.difficulty,
-                "mean": self.mean(measure, model),
-                "mean_over": len(self.averaged(measure)),
-                **{name: row.get(name) for name in columns},
+                **start,
+                "statistic": label,
+                **({"clean_error": each[CLEAN]} if self.benchmark.has_clean else extra),
+                MEAN: each[MEAN],
+                **over,
+                **{name: each.get(name) for name in columns},
             }
-            for measure in made
-            for model, row in zip(self.models, measure.values, strict=True)
+            for label, each in statistics.items()
         ]
 
     def as_dict(self) -> dict[str, Any]:
         """All values, for JSON; what it says of one model serves as a baseline."""
-        made = self.measures()
+        differences = [{**vars(each), "interval": [*each.interval]} for each in self._differences()]
         return {
-            "kind": "ImageNet-C" if self.kind == "c" else "ImageNet-P",
+            "kind": self.benchmark.title,
             "baseline": self.baseline.name if self.baseline else None,
-            **({"difficulty": self.difficulty} if self.kind == "p" else {}),
-            "models": [self._model(i, made) for i in range(len(self.models))],
+            **({} if self.benchmark.has_clean else {"difficulty": self.difficulty}),
+            **({"severities": [*self.models[0].levels]} if self.benchmark.has_clean else {}),
+            "models": [self._model(place) for place in range(len(self.models))],
+            **({"differences": differences} if differences else {}),
         }
 
-    def _model(self, i: int, made: Sequence[Measure]) -> dict[str, Any]:
-        model = self.models[i]
+    def _model(self, place: int) -> dict[str, Any]:
+        model = self.models[place]
         own: dict[str, Any] = {"model": model.model, "count": model.count, "missing": list(model.missing)}
-        if self.kind == "c":
+        if self.benchmark.has_clean:
             own |= {"clean_error": model.clean_error, "errors": model.errors}
         else:
             own |= {"flip_probabilities": model.flip_probabilities, "top5_distances": model.top5_distances}
-        own["measures"] = {
-            measure.key: {
-                "normalised_by": measure.baseline,
-                "mean": self.mean(measure, model),
-                "mean_over": list(self.averaged(measure)),
-                "values": measure.values[i],
-            }
-            for measure in made
-        }
+        if self.resampling and model.mistakes:
+            arms = {folder: self._interval(place, "", folder) for folder in model.mistakes}
+            own["error_intervals"] = {folder: each and [*each] for folder, each in arms.items()}
+        own["measures"] = {measure.key: self._described(measure, place) for measure in self.measures}
         return own
+
+    def _described(self, measure: Measure, place: int) -> dict[str, Any]:
+        values = measure.values[place]
+        described: dict[str, Any] = {
+            "normalised_by": measure.baseline,
+            "mean": self.mean(measure, self.models[place]),
+            "mean_over": list(self.averaged(measure)),
+            "values": values,
+        }
+        if self.resampling:
+            found = {name: self._interval(place, measure.key, name) for name in (MEAN, *values)}
+            intervals = {name: each and [*each] for name, each in found.items()}
+            described |= {"mean_interval": intervals.pop(MEAN), "intervals": intervals}
+        return described
+
+    # --- planning
+
+    def describe_plan(self, half_width: float) -> Iterator[str]:
+        """For each model how many images its mean takes to be known to plus or minus `half_width`.
+
+        That is of the first measure, in the unit of its table. Raises an ArgumentError where it has no mean.
+        """
+        measure = self.measures[0]
+        names, unit = self.averaged(measure), " %" if measure.factor == 100 else ""
+        for model in self.models:
+            mean = measure.average(model, names) * measure.factor
+            needed = plan_images(model, measure, names, half_width / measure.factor)
+            yield (
+                f"{model.model}: {measure.mean} {mean:.1f}{unit} from "
+                f"{format_count(model.count, self.benchmark.noun)}; "
+                f"+- {half_width:g}{unit} (95 %) takes {format_count(needed, self.benchmark.noun)}"
+            )

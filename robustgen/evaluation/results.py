@@ -4,9 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from robustgen import metrics
-from robustgen.benchmark import CLEAN, Kind
+from robustgen.benchmark import CLEAN, IMAGENET_C, Kind
 from robustgen.metrics import RunningMean
+from robustgen.metrics.checks import Floats
 from robustgen.predictions import PredictionFile, Predictions, prefix_errors
 
 
@@ -27,6 +31,12 @@ class Scores:
         Corruption to severity to top-1 error.
     flip_probabilities, top5_distances : dict
         Of each perturbation.
+    levels : tuple of int
+        The severities that errors are averaged over.
+    mistakes : dict
+        Folder of an arm to whether each image is classified wrongly, (count,), in the order of sorted keys.
+    flips, distances : dict
+        Perturbation to share of flips, and to mean top-5 distance, of each sequence, likewise.
     """
 
     model: str
@@ -37,16 +47,28 @@ class Scores:
     severities: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
     flip_probabilities: Mapping[str, float] = field(default_factory=dict)
     top5_distances: Mapping[str, float] = field(default_factory=dict)
+    levels: tuple[int, ...] = IMAGENET_C.levels
+    mistakes: Mapping[str, NDArray[Any]] = field(default_factory=dict, repr=False)
+    flips: Mapping[str, Floats] = field(default_factory=dict, repr=False)
+    distances: Mapping[str, Floats] = field(default_factory=dict, repr=False)
 
     @property
     def errors(self) -> dict[str, list[float]]:
-        """Errors at severities 1 to 5 of the corruptions that have all."""
-        levels = range(1, metrics.SEVERITIES + 1)
+        """Errors at `levels` of the corruptions that have all of them."""
         return {
-            name: [by_level[level] for level in levels]
+            name: [by_level[level] for level in self.levels]
             for name, by_level in self.severities.items()
-            if len(by_level) == metrics.SEVERITIES
+            if by_level.keys() >= {*self.levels}
         }
+
+    @property
+    def complete(self) -> bool:
+        """Whether errors are averaged over all five severities."""
+        return self.levels == IMAGENET_C.levels
+
+    def mistakes_on(self, corruption: str) -> NDArray[Any]:
+        """Which images are classified wrongly at each of `levels`: (levels, count)."""
+        return np.stack([self.mistakes[IMAGENET_C.arm(corruption, level).folder] for level in self.levels])
 
 
 def read_scores(predictions: Predictions, model: str, difficulty: int = 1) -> Scores:
@@ -62,7 +84,8 @@ def read_scores(predictions: Predictions, model: str, difficulty: int = 1) -> Sc
 
 
 def _read_corruptions(predictions: Predictions, model: str, _: int) -> Scores:
-    errors = {folder: _error(file) for folder, file in predictions.files.items()}
+    mistakes = {folder: _mistakes(file) for folder, file in predictions.files.items()}
+    errors = {folder: float(wrong.mean()) for folder, wrong in mistakes.items()}
     clean = errors.pop(CLEAN, None)
     by_name: dict[str, dict[int, float]] = {}
     for folder, error in errors.items():
@@ -71,21 +94,25 @@ def _read_corruptions(predictions: Predictions, model: str, _: int) -> Scores:
     levels = range(1, metrics.SEVERITIES + 1)
     wanted = [f"{name}/{level}" for name in metrics.COMMON_CORRUPTIONS for level in levels]
     missing = tuple(arm for arm in wanted if arm not in errors)
-    return Scores(model, "c", len(predictions.keys), missing, clean, by_name)
+    return Scores(model, "c", len(predictions.keys), missing, clean, by_name, mistakes=mistakes)
 
 
-def _error(file: PredictionFile) -> float:
-    mean, labels, at = RunningMean(), file.labels, 0
+def _mistakes(file: PredictionFile) -> NDArray[np.bool_]:
+    """Which images are classified wrongly, in the order of sorted keys."""
+    labels = file.labels
     assert labels is not None  # which `open_predictions` has seen to
-    for best in file.best(1):
-        mean.update(best[:, 0] != labels[at : at + len(best)])
-        at += len(best)
-    return mean.mean
+    best = np.concatenate([rows[:, 0] for rows in file.best(1)])
+    return np.asarray(best != labels)[_sorted_places(file)]
+
+
+def _sorted_places(file: PredictionFile) -> NDArray[np.intp]:
+    keys = file.keys
+    return np.array(sorted(range(len(keys)), key=keys.__getitem__), np.intp)
 
 
 def _read_perturbations(predictions: Predictions, model: str, difficulty: int) -> Scores:
-    flips: dict[str, float] = {}
-    distances: dict[str, float] = {}
+    flips: dict[str, Floats] = {}
+    distances: dict[str, Floats] = {}
     # Noises have harder sequences of their own; of the others, frames further apart are compared.
     arms = {name: _arm_at(name, difficulty) for name in _perturbations(predictions)}
     found = {name: predictions.files[arm] for name, arm in arms.items() if arm in predictions.files}
@@ -93,6 +120,9 @@ def _read_perturbations(predictions: Predictions, model: str, difficulty: int) -
         flips[name], distance = _instability(file, name, difficulty)
         if distance is not None:
             distances[name] = distance
+    if len(distances) < len(flips):
+        # They would be means over other perturbations than those beside them.
+        distances = {}
     wanted = (_arm_at(name, difficulty) for name in metrics.COMMON_PERTURBATIONS)
     missing = tuple(arm for arm in wanted if arm not in predictions.files)
     return Scores(
@@ -100,10 +130,17 @@ def _read_perturbations(predictions: Predictions, model: str, difficulty: int) -
         "p",
         len(predictions.keys),
         missing,
-        flip_probabilities=flips,
-        # Fewer than all would be means over other perturbations than those beside them.
-        top5_distances=distances if len(distances) == len(flips) else {},
+        flip_probabilities={name: _mean(each) for name, each in flips.items()},
+        top5_distances={name: _mean(each) for name, each in distances.items()},
+        flips=flips,
+        distances=distances,
     )
+
+
+def _mean(values: Floats) -> float:
+    mean = RunningMean()
+    mean.update(values)
+    return mean.mean
 
 
 def _perturbations(predictions: Predictions) -> list[str]:
@@ -115,13 +152,15 @@ def _arm_at(name: str, difficulty: int) -> str:
     return f"{name}_{difficulty}" if harder else name
 
 
-def _instability(file: PredictionFile, name: str, difficulty: int) -> tuple[float, float | None]:
-    """Flip probability, and top-5 distance where five classes are known."""
-    flips, distances = RunningMean(), RunningMean()
+def _instability(file: PredictionFile, name: str, difficulty: int) -> tuple[Floats, Floats | None]:
+    """Flips, and distances where five classes are known, of the sequences in the order of their keys."""
+    flips: list[Floats] = []
+    distances: list[Floats] = []
     how: Any = {"noise": name in metrics.NOISE_PERTURBATIONS, "difficulty": difficulty}
     for best in file.best(file.lists):
         with prefix_errors(file.path):
-            flips.update(metrics.sequence_flips(best[..., 0], **how))
+            flips.append(metrics.sequence_flips(best[..., 0], **how))
             if file.lists == 5:
-                distances.update(metrics.sequence_top5_distances(best, **how))
-    return flips.mean, distances.mean if file.lists == 5 else None
+                distances.append(metrics.sequence_top5_distances(best, **how))
+    order = _sorted_places(file)
+    return np.concatenate(flips)[order], np.concatenate(distances)[order] if distances else None

@@ -2,15 +2,16 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from robustgen.benchmark import CLEAN
+from robustgen.benchmark import CLEAN, IMAGENET_C, IMAGENET_P
 from robustgen.datasets import difference, open_dataset
 from robustgen.errors import ArgumentError, ConfigError, SourceError
 from robustgen.evaluation.baselines import ALEXNET, Baseline, read_baseline
 from robustgen.evaluation.measures import Measure
-from robustgen.evaluation.reporting import COMMON, Report
+from robustgen.evaluation.reporting import Report
 from robustgen.evaluation.results import Scores, read_scores
 from robustgen.metrics import COMMON_PERTURBATIONS
 from robustgen.predictions import ABOUT, Predictions, open_predictions, prefix_errors
@@ -27,6 +28,7 @@ def score(
     partial: bool = False,
     difficulty: int = 1,
     dataset: Path | None = None,
+    intervals: bool = True,
 ) -> Report:
     """Score the predictions in `folders`, one model each, on the same images.
 
@@ -42,6 +44,8 @@ def score(
         Of the perturbations.
     dataset : Path, optional
         The C or P set, to hold the keys of the predictions against.
+    intervals : bool
+        Whether to compute bootstrap intervals.
 
     Raises
     ------
@@ -59,7 +63,9 @@ def score(
     models = [read_scores(each, name, difficulty) for each, name in zip(opened, names, strict=True)]
     for folder, model in zip(folders, models, strict=True):
         _check_complete(folder, model, partial, notes)
-    report = Report(models, chosen, difficulty, notes)
+    models = _choose_levels(models, chosen, notes)
+    _say_averaged(opened, notes)
+    report = Report(models, chosen, difficulty, notes, intervals)
     if not any(report.averaged(measure) for measure in _measured(report, baseline)):
         raise SourceError("the folders share no corruption or perturbation that could be scored")
     return report
@@ -67,7 +73,7 @@ def score(
 
 def _measured(report: Report, baseline: str | None) -> list[Measure]:
     try:
-        return report.measures()
+        return report.measures
     except ArgumentError as error:
         raise ConfigError(f"--baseline {baseline or 'alexnet'}: {error}") from error
 
@@ -159,8 +165,32 @@ def _check_complete(folder: Path, model: Scores, partial: bool, notes: list[str]
     notes.append(f"{folder}: incomplete, lacks {missing}; means are over what is there")
 
 
+def _choose_levels(models: list[Scores], baseline: Baseline | None, notes: list[str]) -> list[Scores]:
+    """The models with the severities that errors are averaged over: five, or those that all have."""
+    if models[0].kind == "p" or any(model.errors for model in models):
+        return models
+    found = [by_level.keys() for model in models for by_level in model.severities.values()]
+    levels = tuple(level for level in IMAGENET_C.levels if all(level in each for each in found))
+    if levels:
+        listed = " and ".join(filter(None, [", ".join(map(str, levels[:-1])), str(levels[-1])]))
+        why = "; nothing is normalised, as baselines are means over five" if baseline else ""
+        notes.append(f"no corruption has five severities: means are over severity {listed} only{why}")
+    return [replace(model, levels=levels or model.levels) for model in models]
+
+
+def _say_averaged(opened: Sequence[Predictions], notes: list[str]) -> None:
+    """Name the ten perturbations of a CIFAR set that the means go over, which others choose otherwise."""
+    edition = str(_about(opened[0]).get("edition") or "")
+    if opened[0].kind == "p" and edition.startswith("cifar"):
+        ten = ", ".join(IMAGENET_P.common)
+        notes.append(
+            f"means are over the ten of ImageNet-P ({ten}); the published evaluation of CIFAR-10-P "
+            f"has spatter in place of snow"
+        )
+
+
 def _shorten_missing(model: Scores) -> str:
     """The missing arms; a corruption that is missing altogether by its name alone."""
-    absent = [name for name in COMMON["c"] if name not in model.severities] if model.kind == "c" else []
+    absent = [name for name in IMAGENET_C.common if name not in model.severities] if model.kind == "c" else []
     single = [arm for arm in model.missing if arm.partition("/")[0] not in absent]
     return ", ".join(absent + single)

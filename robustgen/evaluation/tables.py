@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-Cell = float | None
+Cells = tuple[float | None, ...]
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class ScoreTable:
     title: str
     columns: tuple[str, ...]
     groups: tuple[tuple[str, int], ...]
-    rows: tuple[tuple[str, tuple[Cell, ...]], ...]
+    rows: tuple[tuple[str, Cells], ...]
     factor: float = 100
     digits: int = 1
 

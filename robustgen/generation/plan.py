@@ -254,6 +254,9 @@ def _listed(path: Path, keys: tuple[str, ...]) -> tuple[str, ...]:
     except OSError as error:
         raise ConfigError(f"subset {path}: cannot be read: {error.strerror}") from error
     wanted = {line.strip(): i for i, line in enumerate(lines, 1) if line.strip() and not line.startswith("#")}
+    if keys and not any("/" in key for key in keys):
+        # A flat folder: lists of ImageNet's images, such as RobustBench's, name their class folders.
+        wanted = {key.rpartition("/")[2]: i for key, i in wanted.items()}
     for key in wanted.keys() - set(keys):
         raise ConfigError(f"{path}, line {wanted[key]}: the source has no image {key!r}")
     if not wanted:

@@ -31,6 +31,7 @@ ranking_distances   ImageNet-P: how far the ranking of the classes moves
 calibration         RMS calibration error, Brier score
 anomalies           ImageNet-A and ImageNet-O
 divergence          Jensen-Shannon
+bootstrap           intervals of means over images
 baselines           AlexNet's values, and the division by them
 running             means of values that arrive in chunks
 checks              of what callers pass
@@ -43,16 +44,21 @@ from robustgen.metrics.baselines import (
     ALEXNET_FLIP_PROBABILITY,
     ALEXNET_TOP5_DISTANCE,
 )
+from robustgen.metrics.bootstrap import bootstrap_means, images_needed, percentile_interval
 from robustgen.metrics.calibration import CALIBRATION_BIN, brier_score, brier_scores, rms_calibration_error
 from robustgen.metrics.classification import confidences, softmax, top1_error, top1_mistakes, top_classes
 from robustgen.metrics.corruption_errors import (
     area_under_distortion_error,
+    areas_under_distortion_error,
     corruption_error,
+    corruption_errors,
     mean_area_under_distortion_error,
     mean_corruption_error,
     relative_corruption_error,
+    relative_corruption_errors,
     relative_mean_corruption_error,
     unnormalised_corruption_error,
+    unnormalised_corruption_errors,
     unnormalised_mean_corruption_error,
 )
 from robustgen.metrics.divergence import jensen_shannon
@@ -101,22 +107,28 @@ __all__ = [
     "RunningMean",
     "anomaly_scores",
     "area_under_distortion_error",
+    "areas_under_distortion_error",
     "aupr",
+    "bootstrap_means",
     "brier_score",
     "brier_scores",
     "confidences",
     "corruption_error",
+    "corruption_errors",
     "flip_probability",
     "flip_rate",
     "imagenet_a_accuracy",
     "imagenet_o_aupr",
+    "images_needed",
     "jensen_shannon",
     "mean_area_under_distortion_error",
     "mean_corruption_error",
     "mean_flip_probability",
     "mean_flip_rate",
     "mean_top5_distance",
+    "percentile_interval",
     "relative_corruption_error",
+    "relative_corruption_errors",
     "relative_mean_corruption_error",
     "rms_calibration_error",
     "sequence_flips",
@@ -129,6 +141,7 @@ __all__ = [
     "top5_distance",
     "top_classes",
     "unnormalised_corruption_error",
+    "unnormalised_corruption_errors",
     "unnormalised_mean_corruption_error",
     "unnormalised_mean_top5_distance",
     "unnormalised_top5_distance",

@@ -13,7 +13,7 @@ from robustgen.metrics.baselines import (
     mean_over,
     positive,
 )
-from robustgen.metrics.checks import Floats, bounded, number
+from robustgen.metrics.checks import Floats, array_of, bounded, number
 from robustgen.metrics.names import COMMON_CORRUPTIONS, SEVERITIES
 
 
@@ -33,6 +33,32 @@ def unnormalised_corruption_error(errors: ArrayLike, *, severities: int = SEVERI
         If there are not that many, or one is not a fraction.
     """
     return float(severity_errors(errors, severities=severities).mean())
+
+
+def unnormalised_corruption_errors(mistakes: ArrayLike, *, severities: int = SEVERITIES) -> Floats:
+    """What each image adds to `unnormalised_corruption_error`, which is the mean of this.
+
+    Parameters
+    ----------
+    mistakes : array_like, (5, images), bool or float
+        Whether the image is classified wrongly at each severity; or errors of samples, one a column.
+    severities : int
+        As for `unnormalised_corruption_error`.
+
+    Returns
+    -------
+    ndarray, (images,), float64
+
+    Raises
+    ------
+    ArgumentError
+        If there are not that many severities.
+    """
+    wrong = array_of(mistakes, "mistakes", "bf", "severities images")
+    if len(wrong) != severities:
+        raise ArgumentError(f"mistakes must be given for all {severities} severities, not {len(wrong)}")
+    errors: Floats = wrong.mean(axis=0)
+    return errors
 
 
 def corruption_error(
@@ -55,6 +81,16 @@ def corruption_error(
         If there are not five errors, one is not a fraction, or the baseline has no positive value.
     """
     return unnormalised_corruption_error(errors) / _baseline_error(baseline, corruption)
+
+
+def corruption_errors(
+    corruption: str, mistakes: ArrayLike, baseline: Mapping[str, ArrayLike] = ALEXNET_ERROR
+) -> Floats:
+    """What each image adds to `corruption_error`, which is the mean of this; arguments as there.
+
+    `mistakes` and the result are as for `unnormalised_corruption_errors`.
+    """
+    return unnormalised_corruption_errors(mistakes) / _baseline_error(baseline, corruption)
 
 
 def relative_corruption_error(
@@ -81,11 +117,24 @@ def relative_corruption_error(
         As `corruption_error`; also if the baseline's clean error is unknown or not below the others.
     """
     decline = unnormalised_corruption_error(errors) - number(clean_error, "clean_error")
-    clean = _baseline_clean(baseline, baseline_clean_error)
-    of_baseline = _baseline_error(baseline, corruption) - clean
-    if of_baseline <= 0:
-        raise ArgumentError(f"the baseline's error on {corruption} does not exceed its clean error")
-    return decline / of_baseline
+    return decline / _baseline_decline(corruption, baseline, baseline_clean_error)
+
+
+def relative_corruption_errors(
+    corruption: str,
+    mistakes: ArrayLike,
+    clean_mistakes: ArrayLike,
+    baseline: Mapping[str, ArrayLike] = ALEXNET_ERROR,
+    baseline_clean_error: float | None = None,
+) -> Floats:
+    """What each image adds to `relative_corruption_error`, which is the mean of this; arguments as there.
+
+    `mistakes` and the result are as for `unnormalised_corruption_errors`; `clean_mistakes`, (images,),
+    are those on the clean images.
+    """
+    errors = unnormalised_corruption_errors(mistakes)
+    decline: Floats = errors - array_of(clean_mistakes, "clean_mistakes", "bf", "images")
+    return decline / _baseline_decline(corruption, baseline, baseline_clean_error)
 
 
 def area_under_distortion_error(clean_error: float, errors: ArrayLike) -> float:
@@ -105,6 +154,18 @@ def area_under_distortion_error(clean_error: float, errors: ArrayLike) -> float:
     """
     curve = np.concatenate([[number(clean_error, "clean_error")], severity_errors(errors)])
     return float((curve[:-1] + curve[1:]).mean() / 2)
+
+
+def areas_under_distortion_error(clean_mistakes: ArrayLike, mistakes: ArrayLike) -> Floats:
+    """What each image adds to `area_under_distortion_error`, which is the mean of this.
+
+    Arguments and result as for `relative_corruption_errors`.
+    """
+    wrong = array_of(mistakes, "mistakes", "bf", "severities images")
+    clean = array_of(clean_mistakes, "clean_mistakes", "bf", "images")
+    curve = np.concatenate([clean[None], wrong]).astype(np.float64)
+    areas: Floats = (curve[:-1] + curve[1:]).mean(axis=0) / 2
+    return areas
 
 
 def mean_corruption_error(
@@ -189,6 +250,14 @@ def _baseline_error(baseline: Mapping[str, ArrayLike], corruption: str) -> float
     value = np.asarray(baseline_value(baseline, corruption))
     errors = severity_errors(value if value.ndim else [value] * SEVERITIES, f"the baseline of {corruption}")
     return positive(float(errors.mean()), corruption)
+
+
+def _baseline_decline(corruption: str, baseline: Mapping[str, ArrayLike], clean_error: float | None) -> float:
+    """How much worse the baseline is on `corruption` than on clean images."""
+    decline = _baseline_error(baseline, corruption) - _baseline_clean(baseline, clean_error)
+    if decline <= 0:
+        raise ArgumentError(f"the baseline's error on {corruption} does not exceed its clean error")
+    return decline
 
 
 def _baseline_clean(baseline: Mapping[str, ArrayLike], given: float | None) -> float:

@@ -1,0 +1,126 @@
+"""How sure the numbers of a report are: bootstrap intervals, paired differences of models, sizes of samples.
+
+Every value of a table is linear in the errors of the arms, or in the flips of the perturbations. So these
+are resampled, and each sample stands for an image in what the measures make of them. The draws are seeded:
+equal predictions give equal intervals.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustgen.benchmark import CLEAN
+from robustgen.evaluation.measures import Measure
+from robustgen.evaluation.results import Scores
+from robustgen.metrics import bootstrap_means, images_needed, percentile_interval
+from robustgen.metrics.checks import Floats
+
+MEAN: Final = "mean"
+"""The column of a measure's mean, beside those of the operations."""
+
+
+class Column(NamedTuple):
+    """One value of one model: a measure's of an operation, its mean, or the error of an arm (measure "")."""
+
+    measure: str
+    name: str
+
+
+class Interval(NamedTuple):
+    """The ends of a 95 % interval."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How much larger a model's mean of a measure is than that of another model, on the same images."""
+
+    model: str
+    other: str
+    measure: str
+    value: float
+    interval: Interval
+
+
+def resample(model: Scores) -> Scores:
+    """`model` with the errors, flips and distances of bootstrap samples in the place of those of images."""
+    return replace(
+        model,
+        mistakes=_means(model.mistakes),
+        flips=_means(model.flips),
+        distances=_means(model.distances),
+    )
+
+
+def _means(columns: Mapping[str, NDArray[Any]]) -> dict[str, Floats]:
+    if not columns:
+        return {}
+    means = bootstrap_means(np.stack([*columns.values()], axis=1))
+    return dict(zip(columns, means.T, strict=True))
+
+
+class Resampling:
+    """Bootstrap replicates of all values of several models, on the same draws of their images.
+
+    Parameters
+    ----------
+    models : sequence of Scores
+        On the same images.
+    measures : mapping of Measure to sequence of str
+        And the operations that its mean goes over.
+    """
+
+    def __init__(self, models: Sequence[Scores], measures: Mapping[Measure, Sequence[str]]) -> None:
+        self._models, self._measures = models, measures
+        self._replicates = [self._columns(place, resample(model)) for place, model in enumerate(models)]
+        self._intervals: list[dict[Column, Interval]] = []
+        for columns in self._replicates:
+            low, high = percentile_interval(np.stack([*columns.values()], axis=1))
+            pairs = zip(columns, low.tolist(), high.tolist(), strict=True)
+            self._intervals.append({column: Interval(*ends) for column, *ends in pairs})
+
+    def _columns(self, place: int, samples: Scores) -> dict[Column, Floats]:
+        """The replicates of every value of the model at `place`, whose samples stand as if for images."""
+        columns: dict[Column, Floats] = {
+            Column("", folder): np.asarray(errors, np.float64) for folder, errors in samples.mistakes.items()
+        }
+        for measure, averaged in self._measures.items():
+            own = {name: measure.contributions(samples, name) for name in measure.values[place]}
+            columns |= {Column(measure.key, name): each for name, each in own.items()}
+            if averaged:
+                columns[Column(measure.key, MEAN)] = np.mean([own[name] for name in averaged], axis=0)
+        return columns
+
+    def interval(self, place: int, measure: str, name: str) -> Interval | None:
+        """The interval of a value of the model at `place`; None where it has none."""
+        return self._intervals[place].get(Column(measure, name))
+
+    def clean_interval(self, place: int) -> Interval | None:
+        """The interval of the clean error."""
+        return self.interval(place, "", CLEAN)
+
+    def differences(self) -> list[Difference]:
+        """The means of all models but the first, less those of the first."""
+        return [
+            self._difference(place, measure, averaged)
+            for measure, averaged in self._measures.items()
+            for place in range(1, len(self._models))
+            if averaged
+        ]
+
+    def _difference(self, place: int, measure: Measure, averaged: Sequence[str]) -> Difference:
+        column, first, own = Column(measure.key, MEAN), self._models[0], self._models[place]
+        low, high = percentile_interval(self._replicates[place][column] - self._replicates[0][column])
+        value = measure.average(own, averaged) - measure.average(first, averaged)
+        return Difference(own.model, first.model, measure.key, value, Interval(float(low), float(high)))
+
+
+def plan_images(model: Scores, measure: Measure, averaged: Sequence[str], half_width: float) -> int:
+    """How many images the mean of a measure takes to be known to plus or minus `half_width`."""
+    rows = np.mean([measure.contributions(model, name) for name in averaged], axis=0)
+    return images_needed(rows, half_width)

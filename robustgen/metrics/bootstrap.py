@@ -1,0 +1,104 @@
+"""How far a mean over images can be trusted: the bootstrap, and how many images a precision takes."""
+
+import math
+from typing import Final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from robustgen.errors import ArgumentError
+from robustgen.metrics.checks import Floats, array_of
+
+REPLICATES: Final = 1000
+"""Resamples of a bootstrap, as is usual for intervals of 95 %."""
+LEVEL: Final = 0.95
+"""Share of the replicates that lie within an interval."""
+NORMAL_QUANTILE: Final = 1.959963984540054
+"""Half the width of the central 95 % of the normal distribution, in standard deviations."""
+
+_ROWS: Final = 64
+
+
+def bootstrap_means(values: ArrayLike, *, replicates: int = REPLICATES, seed: int = 0) -> Floats:
+    """Means of columns over images that are drawn with replacement; Efron and Tibshirani 1993, chapter 6.
+
+    All columns, and all calls with the same seed and number of images, share their draws, so that
+    differences between replicates of two models are paired.
+
+    Parameters
+    ----------
+    values : array_like, (images, columns), bool, integer or float
+        For each image what is averaged.
+    replicates : int
+    seed : int
+
+    Returns
+    -------
+    ndarray, (replicates, columns), float64
+
+    Raises
+    ------
+    ArgumentError
+        If the values have another shape, are no finite numbers, or there is no replicate.
+    """
+    rows = array_of(values, "values", "fiub", "images columns")
+    # Single precision counts truth values exactly, up to 2**24 images.
+    exact = rows.dtype.kind == "b" and len(rows) < 1 << 24
+    rows = rows.astype(np.float32 if exact else np.float64, copy=False)
+    if not np.isfinite(rows).all():
+        raise ArgumentError("values hold NaN or infinity")
+    if replicates < 1:
+        raise ArgumentError(f"replicates must be 1 or more, not {replicates}")
+    rng, count = np.random.default_rng(seed), len(rows)
+    means = np.empty((replicates, rows.shape[1]))
+    times = np.empty((min(_ROWS, replicates), count), rows.dtype)
+    for start in range(0, replicates, _ROWS):
+        stop = min(start + _ROWS, replicates)
+        for row in times[: stop - start]:
+            row[:] = np.bincount(rng.integers(0, count, count, np.int32), minlength=count)
+        # How often each image was drawn, times what it counts for: all means of all resamples at once.
+        means[start:stop] = times[: stop - start] @ rows
+    return means / count
+
+
+def percentile_interval(replicates: ArrayLike, level: float = LEVEL) -> tuple[Floats, Floats]:
+    """Lower and upper ends of the central part of bootstrap replicates, column by column.
+
+    Parameters
+    ----------
+    replicates : array_like, (replicates, ...), float
+    level : float
+        The share that lies within.
+
+    Returns
+    -------
+    low, high : ndarray, (...), float64
+    """
+    rows = array_of(replicates, "replicates", "f", "replicates ...")
+    low, high = np.quantile(rows, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    return low, high
+
+
+def images_needed(values: ArrayLike, half_width: float) -> int:
+    """How many images a 95 % interval of a mean takes to be no wider than twice `half_width`.
+
+    By the normal approximation: (1.96 s / half_width) squared, for the standard deviation s of the values.
+
+    Parameters
+    ----------
+    values : array_like, (images,), float
+        What is averaged, of a sample of two images or more.
+    half_width : float
+        In the unit of the values.
+
+    Raises
+    ------
+    ArgumentError
+        If there are fewer than two values, or the width is not positive.
+    """
+    sample = array_of(values, "values", "fiub", "images").astype(np.float64)
+    if len(sample) < 2:
+        raise ArgumentError("to plan takes predictions on at least two images")
+    if not half_width > 0:
+        raise ArgumentError(f"half_width must be positive, not {half_width}")
+    return max(2, math.ceil((NORMAL_QUANTILE * float(sample.std(ddof=1)) / half_width) ** 2))
