@@ -120,7 +120,9 @@ class Benchmark:
 
     def arm(self, name: str, level: int) -> Arm:
         """The arm of the operation `name` at `level`."""
-        return Arm(name, level, name if level == self.bare_level else f"{name}{self.level_mark}{level}")
+        # Not every file system takes the colon between a plug-in's family and its corruption.
+        stem = name.replace(":", ".")
+        return Arm(name, level, stem if level == self.bare_level else f"{stem}{self.level_mark}{level}")
 
     def arms(self, names: Iterable[str], levels: Iterable[int], *, clean: bool = False) -> tuple[Arm, ...]:
         """The arms of a set: the clean one first if `clean`, then every one of `levels` of all `names`.
@@ -145,12 +147,12 @@ class Benchmark:
             return CLEAN_ARM
         name, mark, level = folder.rpartition(self.level_mark)
         if mark and level in map(str, self.levels) and int(level) != self.bare_level:
-            return Arm(name, int(level), folder)
+            return Arm(name.replace(".", ":"), int(level), folder)
         return Arm(folder, self.bare_level, folder) if self.bare_level else None
 
     def array_name(self, arm: Arm) -> str:
         """The name, without suffix, of the array that holds `arm`."""
-        return arm.name if self.shares_arrays else arm.folder
+        return arm.folder.partition("/")[0] if self.shares_arrays else arm.folder
 
 
 IMAGENET_C: Final = Benchmark(

@@ -255,6 +255,8 @@ def corruption(
 
     def register(function: Function) -> Function:
         name = function.__name__
+        if not family.qualified and not function.__module__.startswith("robustgen."):
+            raise ArgumentError(f"{name} needs a family of its own: corruption(..., family=Family(...))")
         if category not in CATEGORIES:
             raise UnknownNameError(f"category of {name}", category, CATEGORIES)
         rows = _rows(name, parameters, table)

@@ -13,9 +13,9 @@ from helpers import cli, cli_error, pixels_of, put_photo
 import robustgen
 from robustgen.benchmark import Arm
 from robustgen.calibrate import matching
-from robustgen.calibrate.families import interpolate, list_families, select_numbers
 from robustgen.calibrate.matching import Gap, propose_constants, search
 from robustgen.calibrate.strengths import measure_strengths, sample_keys
+from robustgen.calibrate.trajectories import interpolate, list_trajectories, select_numbers
 from robustgen.corruptions import CORRUPTIONS
 from robustgen.generation import config
 from robustgen.generation.recipes import check_overrides
@@ -135,7 +135,7 @@ def test_families_pass_through_the_published_constants(name, size):
     scales = {48: (32, 64), 96: (64, 224)}.get(size, (224, 299))
     operation = CORRUPTIONS[name]
     for level in operation.levels:
-        for family in list_families(name, level, size):
+        for family in list_trajectories(name, level, size):
             if family.way == "severities":
                 nearest = {48: 64, 96: 64}.get(size, 224)
                 assert family.at(level) == pytest.approx(
@@ -150,7 +150,7 @@ def test_families_pass_through_the_published_constants(name, size):
 @pytest.mark.parametrize("name", CORRUPTIONS)
 def test_all_that_families_propose_can_be_written_into_a_config(name):
     for level in CORRUPTIONS[name].levels:
-        for family in list_families(name, level, 384):
+        for family in list_trajectories(name, level, 384):
             for place in family.places:
                 check_overrides({name: {level: family.at(place)}})
 
@@ -163,13 +163,13 @@ def test_numbers_move_by_factors_and_whole_ones_stay_whole():
 
 def test_mud_is_not_mixed_with_water():
     for level in CORRUPTIONS["spatter"].levels:
-        for family in list_families("spatter", level, 384):
+        for family in list_trajectories("spatter", level, 384):
             assert {family.at(place)["mud"] for place in family.places} == {int(level > 3)}
 
 
 def test_guesses_scale_with_the_size():
     """Beyond 299 pixels the guess is the published trend in log size."""
-    (family, _) = list_families("gaussian_blur", 1, 384)
+    (family, _) = list_trajectories("gaussian_blur", 1, 384)
     guess = family.places[1]
     assert guess == pytest.approx(math.log(384 / 224) / math.log(299 / 224))
     assert family.at(guess)["sigma"] == pytest.approx(1.5**guess, rel=1e-3)

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustgen.benchmark import Arm
-from robustgen.calibrate.families import PUBLISHED_SIZE, Constants, list_families, select_numbers
 from robustgen.calibrate.strengths import check_any, plan_calibration, run_in_threads, sample_keys
+from robustgen.calibrate.trajectories import PUBLISHED_SIZE, Constants, list_trajectories, select_numbers
 from robustgen.corruptions import ALL_CORRUPTIONS
 from robustgen.editions import prepare
 from robustgen.errors import ConfigError, ImageError
@@ -169,7 +169,7 @@ class Bench:
         """The constants that come nearest to what the published ones reach at 224 pixels."""
         target = self._values("imagenet", arm, {}, self.small)
         found: list[tuple[Match, Gap]] = []
-        for family in list_families(arm.name, arm.level, self.size):
+        for family in list_trajectories(arm.name, arm.level, self.size):
 
             def gap(place: float, at: Callable[[float], Constants] = family.at) -> Gap:
                 return self._gap(arm, at(place), target)

@@ -19,7 +19,11 @@ def list_(name: str | None) -> None:
 
     With NAME, the published constants of that corruption or perturbation.
     """
+    from robustgen.corruptions import FAMILIES
+
     click.echo(_describe_operation(name) if name else _list_all())
+    for problem in [] if name else FAMILIES.problems():
+        click.echo(problem, err=True)
 
 
 def _list_all() -> str:
@@ -64,6 +68,7 @@ def _describe_operation(name: str) -> str:
 
 
 def _describe_table(operation: "Operation") -> str:
+    from robustgen.corruptions import FAMILIES
     from robustgen.registry import SCALES
 
     lines = [f"{operation.kind} {operation.name}: {operation.function.__doc__}"]
@@ -72,6 +77,10 @@ def _describe_table(operation: "Operation") -> str:
             values = dataclasses.asdict(operation.parameters(level, scale))
             constants = ", ".join(f"{key} {_format_value(value)}" for key, value in values.items())
             lines.append(f"  scale {scale:3d}, {operation.level_name} {level}: {constants}")
+    family = FAMILIES.get(getattr(operation, "family", ""))
+    if family and operation.name in family.means:
+        mean = f"{100 * family.means[operation.name]:.1f} %"
+        lines.append(f"  published mean error of {family.reference}: {mean}")
     return "\n".join(lines)
 
 

@@ -8,10 +8,10 @@ published scripts ``make_imagenet_c.py``, ``make_imagenet_c_inception.py``,
 """
 
 from collections.abc import Iterator, Mapping
-from types import MappingProxyType
 
-from robustgen.corruptions import blur, digital, noise, weather
+from robustgen.corruptions import blur, digital, noise, plugins, weather
 from robustgen.corruptions.c_bar import C_BAR
+from robustgen.errors import ArgumentError
 from robustgen.registry import BENCHMARK_FAMILY, Corruption, Family
 
 __all__ = ["ALL_CORRUPTIONS", "CORRUPTIONS", "FAMILIES", "blur", "digital", "noise", "weather"]
@@ -19,9 +19,48 @@ __all__ = ["ALL_CORRUPTIONS", "CORRUPTIONS", "FAMILIES", "blur", "digital", "noi
 CORRUPTIONS = BENCHMARK_FAMILY.corruptions
 """The nineteen, by name."""
 
-FAMILIES: Mapping[str, Family] = MappingProxyType(
-    {family.name: family for family in (BENCHMARK_FAMILY, C_BAR)}
-)
+_BUILT_IN = {family.name: family for family in (BENCHMARK_FAMILY, C_BAR)}
+# Words that stand for groups where corruptions are named.
+_TAKEN = (*_BUILT_IN, "common", "extra", "all")
+
+
+class Families(Mapping[str, Family]):
+    """Families of corruptions by name: the built-in ones, and those of the plug-ins that can be used.
+
+    Looking up a plug-in that cannot be used is an ArgumentError that says why; `problems` tells all of them.
+    """
+
+    def __getitem__(self, name: str) -> Family:
+        if name in _BUILT_IN:
+            return _BUILT_IN[name]
+        return plugins.load_plugin(plugins.find_plugins(_TAKEN)[name])
+
+    def __iter__(self) -> Iterator[str]:
+        yield from _BUILT_IN
+        for name in sorted(plugins.find_plugins(_TAKEN)):
+            if self._problem(name) is None:
+                yield name
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def problems(self) -> list[str]:
+        """Why some plug-ins cannot be used, a line each."""
+        names = sorted(plugins.find_plugins(_TAKEN))
+        impostors = [
+            f"family {entry!r} cannot be used: {why}" for entry, why in plugins.find_impostors(_TAKEN).items()
+        ]
+        return [problem for name in names if (problem := self._problem(name))] + impostors
+
+    def _problem(self, name: str) -> str | None:
+        try:
+            self[name]
+        except ArgumentError as error:
+            return str(error)
+        return None
+
+
+FAMILIES = Families()
 """Families of corruptions, by name."""
 
 
@@ -29,8 +68,10 @@ class _AllCorruptions(Mapping[str, Corruption]):
     """The corruptions of all families, by their full names."""
 
     def __getitem__(self, name: str) -> Corruption:
-        for family in FAMILIES.values():
-            if found := family.find(name):
+        family, colon, _ = name.partition(":")
+        # Those of plug-ins have the family's name before a colon, the built-in ones have none.
+        for each in (FAMILIES[family],) if colon else _BUILT_IN.values():
+            if found := each.find(name):
                 return found
         raise KeyError(name)
 

@@ -86,7 +86,7 @@ class _CorruptionNames(Collection[str]):
     """What may be named as a corruption: those of all families, and the groups of the benchmark."""
 
     def __contains__(self, name: object) -> bool:
-        return name in GROUPS or name in ALL_CORRUPTIONS
+        return name in GROUPS or name in FAMILIES or name in ALL_CORRUPTIONS
 
     def __iter__(self) -> Iterator[str]:
         yield from (*ALL_CORRUPTIONS, *GROUPS, *FAMILIES)
@@ -108,8 +108,9 @@ def expand_families(names: Any, scale: int) -> Any:
 
 def _expand_family(part: Any, scale: int) -> Iterable[Any]:
     name, colon, member = part.partition(":") if isinstance(part, str) else ("", "", "")
-    family = FAMILIES.get(name)
-    if family is None:
+    try:
+        family = FAMILIES[name]
+    except (KeyError, ArgumentError):  # Refused where each name is looked up.
         return [part]
     every = [each for each in family.corruptions.values() if each.common or colon]
     if member in ("", "all"):

@@ -92,7 +92,8 @@ class Arrays(Writer):
         self._shapes = dict(shapes)
         files: dict[str, list[str]] = {}
         for arm in arms:
-            files.setdefault(f"{arm.name if per_name else arm.folder}.npy", []).append(arm.folder)
+            stem = arm.folder.partition("/")[0] if per_name else arm.folder
+            files.setdefault(f"{stem}.npy", []).append(arm.folder)
         self._files = files
         self.arrays = tuple(files)
         self._places = {

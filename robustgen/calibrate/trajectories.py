@@ -1,13 +1,13 @@
 """The constants of a corruption as functions of one number, made from nothing but the published tables.
 
-One family moves all constants together as the authors moved them from one published image size to the next;
-another moves them towards the neighbouring severities. `matching` looks for the number that fits.
+One trajectory moves all constants together as the authors moved them from one published image size to the
+next; another moves them towards the neighbouring severities. `matching` looks for the number that fits.
 """
 
 import dataclasses
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -24,7 +24,7 @@ Constants = dict[str, float]
 
 
 @dataclass(frozen=True)
-class Family:
+class Trajectory:
     """Constants that depend on one number.
 
     Attributes
@@ -48,16 +48,18 @@ def select_numbers(parameters: Any) -> Constants:
     return {name: value for name, value in fields if isinstance(value, (int, float))}
 
 
-def list_families(name: str, level: int, size: int) -> list[Family]:
+def list_trajectories(name: str, level: int, size: int) -> list[Trajectory]:
     """The ways to change the constants of one corruption and severity for images of `size` pixels."""
     operation = ALL_CORRUPTIONS[name]
     found = (_by_size(operation, level, size), _by_severity(operation, level, size))
     return [each for each in found if each]
 
 
-def _by_size(operation: Operation, level: int, size: int) -> Family | None:
+def _by_size(operation: Operation, level: int, size: int) -> Trajectory | None:
     """As from one published size to the next; None where these have the same constants."""
-    low, high = _neighbours(size)
+    if len(operation.table) < 2:
+        return None
+    low, high = _neighbours(size, operation.table)
     first, last = (operation.parameters(level, scale) for scale in (low, high))
     if first == last:
         return None
@@ -65,24 +67,24 @@ def _by_size(operation: Operation, level: int, size: int) -> Family | None:
     # From 224 pixels on, the published constants come first: they may match as they are.
     start = (0.0, guess) if low == PUBLISHED_SIZE else (guess, 0.0, 1.0)
     places = start + tuple(factor * guess for factor in _OUTWARDS)
-    return Family(f"sizes {low} to {high}", lambda place: interpolate(first, last, place), places)
+    return Trajectory(f"sizes {low} to {high}", lambda place: interpolate(first, last, place), places)
 
 
-def _by_severity(operation: Operation, level: int, size: int) -> Family | None:
+def _by_severity(operation: Operation, level: int, size: int) -> Trajectory | None:
     """Towards the neighbouring severities; None where these are of another sort."""
-    scale = min(nearest_scale(size), PUBLISHED_SIZE)
+    scale = nearest_scale(size, [each for each in operation.table if each <= PUBLISHED_SIZE])
     rows = [operation.parameters(each, scale) for each in operation.levels]
     first, last = _alike(rows, level)
     if first == last:
         return None
     places = tuple(level + away for away in _SEVERITIES_AWAY)
     kin = rows[first - 1 : last]
-    return Family("severities", lambda place: _on_the_way(kin, place - first), places)
+    return Trajectory("severities", lambda place: _on_the_way(kin, place - first), places)
 
 
-def _neighbours(size: int) -> tuple[int, int]:
-    """The published sizes on both sides of `size`, or the two nearest; from 224 on always the two largest."""
-    ordered = sorted(SCALES)
+def _neighbours(size: int, known: Iterable[int] = SCALES) -> tuple[int, int]:
+    """The `known` sizes on both sides of `size`, or the two nearest; from 224 on always the two largest."""
+    ordered = sorted(known)
     place = min(max(bisect_right(ordered, size) - 1, 0), len(ordered) - 2)
     return ordered[place], ordered[place + 1]
 

@@ -1,0 +1,75 @@
+"""Families of corruptions from other packages, found by their entry points ``robustgen.corruptions``.
+
+Nothing is imported before it is asked for by name, or everything there is has to be listed.
+"""
+
+import re
+from functools import lru_cache
+from importlib.metadata import EntryPoint, entry_points
+
+from robustgen.errors import ArgumentError
+from robustgen.registry import Family
+
+GROUP = "robustgen.corruptions"
+
+
+def find_plugins(taken: tuple[str, ...]) -> dict[str, EntryPoint]:
+    """The plug-ins installed, by the names of their families, but for those whose name is `taken`.
+
+    Of two packages that claim a name, the first in alphabetical order has it.
+    """
+    return {entry.name: entry for entry in reversed(_sorted_entries()) if entry.name not in taken}
+
+
+def find_impostors(taken: tuple[str, ...]) -> dict[str, str]:
+    """Why some plug-ins cannot be used by the name of their family: it is `taken`. By package and name."""
+    owners = dict.fromkeys(taken, "robustgen")
+    refused = {}
+    for entry in _sorted_entries():
+        owner = owners.setdefault(entry.name, package_of(entry))
+        if owner != package_of(entry):
+            refused[f"{package_of(entry)}: {entry.name}"] = f"the name is taken by {owner}"
+    return refused
+
+
+def package_of(entry: EntryPoint) -> str:
+    """Name and version of the package that a plug-in is from."""
+    return f"{entry.dist.name} {entry.dist.version}" if entry.dist else "of unknown origin"
+
+
+@lru_cache(maxsize=1)
+def _sorted_entries() -> tuple[EntryPoint, ...]:
+    # A package may stand on the path twice; each entry counts once.
+    found = {(package_of(entry), entry.name): entry for entry in entry_points(group=GROUP)}
+    return tuple(found[key] for key in sorted(found))
+
+
+@lru_cache(maxsize=64)
+def load_plugin(entry: EntryPoint) -> Family:
+    """The family that a plug-in registers.
+
+    Raises
+    ------
+    ArgumentError
+        It cannot be used; the message names the package and says why.
+    """
+    try:
+        family: object = entry.load()
+        return _check_family(family, entry.name)
+    except (Exception, SystemExit) as error:
+        reason = str(error) if isinstance(error, ArgumentError) else f"{type(error).__name__}: {error}"
+        raise ArgumentError(
+            f"family {entry.name!r} of package {package_of(entry)} cannot be used: {reason}"
+        ) from error
+
+
+def _check_family(family: object, name: str) -> Family:
+    if not isinstance(family, Family):
+        raise ArgumentError(f"its entry point must name a robustgen.registry.Family, not {family!r}")
+    if family.name != name or not family.qualified:
+        raise ArgumentError(f"its Family must be called {name!r} as the entry point, not {family.name!r}")
+    if not re.fullmatch(r"[a-z][a-z0-9_-]*", name):
+        raise ArgumentError("the name must be of small letters, digits, - and _")
+    if not family.corruptions:
+        raise ArgumentError("it registers no corruption")
+    return family

@@ -1,0 +1,206 @@
+"""Families of corruptions from other packages: installed, found, used, and named where they are bad."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from helpers import cifar_folder, pictures, put_photo
+
+import robustgen
+from robustgen.errors import ArgumentError, ArgumentTypeError
+from robustgen.registry import BENCHMARK_FAMILY, Family, corruption
+
+EXAMPLE = Path(__file__).parent / "plugin"
+
+
+def install(site, package, entries, modules):
+    """Lay out what pip would: modules, and a dist-info with the entry points."""
+    info = site / f"{package.replace('-', '_')}-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+    lines = [f"{name} = {value}" for name, value in entries]
+    (info / "entry_points.txt").write_text("[robustgen.corruptions]\n" + "\n".join(lines) + "\n")
+    for name, text in modules.items():
+        (site / f"{name}.py").write_text(text)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """A folder in which the example package is installed as its own pyproject.toml says."""
+    project = (EXAMPLE / "pyproject.toml").read_text()
+    section = project.split('[project.entry-points."robustgen.corruptions"]\n')[1].split("\n[")[0]
+    entries = re.findall(r'^(\w+) = "(.+)"$', section, re.MULTILINE)
+    package = re.search(r'^name = "(.+)"$', project, re.MULTILINE)[1]
+    folder = tmp_path_factory.mktemp("site")
+    install(folder, package, entries, {path.stem: path.read_text() for path in EXAMPLE.glob("*.py")})
+    return folder
+
+
+def run(site, *args, status=0):
+    """The command line in a process that finds the packages in `site`."""
+    done = subprocess.run(
+        [sys.executable, "-m", "robustgen", *map(str, args)],
+        env={**os.environ, "PYTHONPATH": str(site)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == status, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def test_the_example_is_short_and_whole():
+    lines = (EXAMPLE / "robustgen_darkness.py").read_text().splitlines()
+    assert 30 <= len(lines) <= 45
+    assert (EXAMPLE / "robustgen_darkness.py").read_text() in (
+        EXAMPLE.parents[1] / "docs" / "plugins.md"
+    ).read_text()
+
+
+def test_a_plugin_is_listed_with_its_means(site):
+    listed = run(site, "list").stdout
+    assert "ImageNet-Darkness (robustgen make-c --corruptions darkness)" in listed
+    assert re.search(r"^  darkness:dusk +weather +common +light$", listed, re.MULTILINE)
+    one = run(site, "list", "darkness:dusk").stdout
+    assert "scale 224, severity 5: light 0.2" in one and "AlexNet: 42.0 %" in one
+    assert "darkness" not in run(site.parent, "list").stdout
+
+
+def test_a_plugin_makes_sets_that_verify(site, tmp_path):
+    put_photo(tmp_path / "in" / "class" / "a.jpg", 64, 64)
+    out = tmp_path / "out"
+    flags = ["--source", tmp_path / "in", "--edition", "imagenet", "--severities", "1,5"]
+    run(site, "make-c", *flags, "--corruptions", "fog,darkness:all", "--output", out, "--jobs", "2")
+    folders = {"clean", *(f"{n}/{s}" for n in ("fog", "darkness.dusk", "darkness.shadow") for s in (1, 5))}
+    assert pictures(out) == {f"{folder}/class/a.jpg" for folder in folders}
+    manifest = json.loads((out / "dataset.json").read_text())
+    assert "On Darkness" in manifest["citation"] and "Hendrycks" in manifest["citation"]
+    run(site, "verify", out, "--deep", "3")
+    report = run(site, "report", out, "--output", tmp_path / "report.html")
+    assert report.stdout and "darkness" in (tmp_path / "report.html").read_text()
+    run(
+        site,
+        "preview",
+        "--source",
+        tmp_path / "in",
+        "--corruptions",
+        "darkness",
+        "--output",
+        tmp_path / "p.png",
+    )
+    measured = run(site, "calibrate", "--source", tmp_path / "in", "--corruptions", "darkness:shadow")
+    assert "darkness:shadow" in measured.stdout
+
+
+def test_a_plugin_fills_arrays_and_obeys_configs(site, tmp_path):
+    folder, images, _ = cifar_folder(tmp_path, images=3)
+    config = tmp_path / "my.yaml"
+    config.write_text(
+        f"edition: cifar-10\nsource: {folder}\ncorruptions: [darkness]\nseverities: [2]\n"
+        "parameters: {'darkness:dusk': {2: {light: 0.25}}}\n"
+    )
+    refused = run(site, "make-c", "--config", config, "--corruptions", "darkness:shadow", status=2)
+    assert "darkness:shadow has no published strength at scale 32 (it has at 224)" in refused.stderr
+    run(site, "make-c", "--config", config, "--output", tmp_path / "out")
+    made = np.load(tmp_path / "out" / "darkness.dusk.npy")
+    assert np.array_equal(made, (images * 0.25).astype(np.uint8))
+
+
+def test_a_plugin_serves_python(site):
+    code = """
+import numpy, robustgen
+image = numpy.full((40, 40, 3), 100, 'uint8')
+assert (robustgen.corrupt(image, 'darkness:dusk', 2) == 50).all()
+assert list(robustgen.FAMILIES) == ['imagenet-c', 'c-bar', 'darkness']
+assert robustgen.FAMILIES['darkness'].means['darkness:dusk'] == 0.42
+assert len(robustgen.CORRUPTIONS) == 19
+"""
+    environment = {**os.environ, "PYTHONPATH": str(site)}
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True)
+
+
+GOOD = """
+from dataclasses import dataclass
+from robustgen.registry import Family, corruption
+@dataclass(frozen=True)
+class Nothing:
+    amount: float
+{family} = Family("{family}", "Good")
+@corruption("noise", Nothing, {{224: (1, 2, 3, 4, 5)}}, family={family})
+def same(image, parameters, rng):
+    \"\"\"Leave the image as it is.\"\"\"
+    return image
+"""
+TWICE = "corruption('noise', Nothing, {224: range(5)}, family=twice)(same)"
+BAD = {
+    "absent": ("import no_such_library\n", "No module named 'no_such_library'"),
+    "short": (GOOD.format(family="short").replace("4, 5)", "4)"), "scale 224 needs a row for each"),
+    "oddly": (GOOD.format(family="oddly").replace("224:", "225:"), "scale 225 does not exist"),
+    "rows": (GOOD.format(family="rows").replace("(1, 2,", "((1, 1), 2,"), "table of same: scale 224"),
+    "twice": (GOOD.format(family="twice") + TWICE,
+              "same' is registered twice"),
+    "lost": (GOOD.format(family="lost").replace(", family=lost", ""), "same needs a family of its own"),
+    "other": (GOOD.format(family="other").replace('"other"', '"another"'), "must be called 'other'"),
+    "odd": ("odd = 3\n", "must name a robustgen.registry.Family"),
+    "hollow": ("from robustgen.registry import Family\nhollow = Family('hollow', 'H')\n", "registers no"),
+    "quits": ("raise SystemExit(3)\n", "SystemExit: 3"),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def bad_site(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("bad")
+    install(folder, "good", [("fine", "good_module:fine")], {"good_module": GOOD.format(family="fine")})
+    for name, (text, _) in BAD.items():
+        install(folder, f"bad-{name}", [(name, f"bad_{name}:{name}")], {f"bad_{name}": text})
+    install(folder, "thief", [("c-bar", "good_module:fine"), ("fine", "thief:fine")], {"thief": "fine = 1\n"})
+    return folder
+
+
+def test_bad_plugins_are_named_with_their_package_and_the_others_work(bad_site):
+    done = run(bad_site, "list")
+    assert "--corruptions fine)" in done.stdout
+    for name, (_, reason) in BAD.items():
+        (line,) = [line for line in done.stderr.splitlines() if f"package bad-{name} 1.0" in line]
+        assert reason in line, line
+    for name, owner in (("c-bar", "robustgen"), ("fine", "good 1.0")):
+        assert f"'thief 1.0: {name}' cannot be used: the name is taken by {owner}" in done.stderr
+
+
+def test_asking_for_a_bad_plugin_says_why(bad_site, tmp_path):
+    put_photo(tmp_path / "in" / "class" / "a.jpg", 64, 64)
+    flags = ["make-c", "--source", tmp_path / "in", "--edition", "imagenet", "--output", tmp_path / "out"]
+    for asked in ("absent", "absent:all", "absent:same"):
+        (line,) = run(bad_site, *flags, "--corruptions", asked, status=2).stderr.splitlines()
+        assert "package bad-absent 1.0 cannot be used" in line and "no_such_library" in line
+    (line,) = run(bad_site, *flags, "--corruptions", "fine:sane", status=2).stderr.splitlines()
+    assert "unknown corruption 'fine:sane' (did you mean 'fine:same'?)" in line
+    run(bad_site, *flags, "--corruptions", "fine,fog", "--severities", "1")
+
+
+def test_what_cannot_be_registered_is_refused_at_once():
+    family = Family("trial", "Trial")
+
+    def same(image, parameters, rng):
+        return image
+
+    table = {224: (1, 2, 3, 4, 5)}
+    nothing = robustgen.CORRUPTIONS["brightness"].parameters(1, 224).__class__
+    for arguments, kind in (
+        (("nose", nothing, table), ArgumentError),
+        (("noise", dict, table), ArgumentTypeError),
+        (("noise", nothing, 3), ArgumentTypeError),
+        (("noise", nothing, {}), ArgumentTypeError),
+        (("noise", nothing, {224: 32}), ArgumentError),
+    ):
+        with pytest.raises(kind, match="same"):
+            corruption(*arguments, family=family)(same)
+    assert not family.corruptions
+    with pytest.raises(ArgumentError, match="needs a family"):
+        corruption("noise", nothing, table)(same)
+    assert len(BENCHMARK_FAMILY.corruptions) == 19
