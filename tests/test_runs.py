@@ -693,3 +693,59 @@ def test_the_file_of_a_source_image_is_asked_for_its_size_once(photos, tmp_path,
     monkeypatch.setattr(ImageFolder, "size", lambda self, key: asked.append(key) or size(self, key))
     make_c(photos, tmp_path / "out", *FEW)
     assert sorted(asked) == sorted(NAMES)
+
+
+# --- the source is part of what an output is -----------------------------------------------------
+
+
+def test_another_source_is_refused_where_a_set_is(tmp_path):
+    ours, theirs, output = tmp_path / "ours", tmp_path / "theirs", tmp_path / "out"
+    put_photo(ours / "cat" / "a.JPEG", seed=1)
+    put_photo(theirs / "dog" / "b.JPEG", seed=2)
+    make_c(ours, output, *FEW)
+    before = tree(output)
+    refusal = cli_error("make-c", "--source", theirs, "--output", output, *FEW)
+    assert refusal == (
+        f"{output} was made from another source: it holds 'cat/a.JPEG', where this one has 'dog/b.JPEG'. "
+        "Choose another output, or begin anew with --overwrite"
+    )
+    assert tree(output) == before
+    make_c(theirs, output, *FEW, "--overwrite")
+    assert {name.rpartition("/")[2] for name in pictures(output)} == {"b.JPEG"}
+    make_c(theirs, tmp_path / "alone", *FEW)
+    assert tree(output) == tree(tmp_path / "alone")
+
+
+def test_a_set_without_labels_is_not_continued_with_them(tmp_path):
+    put_photo(tmp_path / "flat" / "a.JPEG", seed=1)
+    (tmp_path / "labels.txt").write_text("a.JPEG cat\n")
+    make_c(tmp_path / "flat", tmp_path / "out", *FEW)
+    labelled = ("--source", tmp_path / "flat", "--labels", tmp_path / "labels.txt")
+    refusal = cli_error("make-c", *labelled, "--output", tmp_path / "out", *FEW)
+    assert "it holds 'a.JPEG', where this one has 'cat/a.JPEG'" in refusal
+
+
+def test_images_that_are_added_to_a_source_are_made_too(copied, tmp_path):
+    make_c(copied, tmp_path / "out", *FEW)
+    put_photo(copied / "fox" / "f.JPEG", seed=8)
+    make_c(copied, tmp_path / "out", *FEW)
+    assert {f"{arm}/fox/f.JPEG" for arm in FEW_ARMS} <= pictures(tmp_path / "out")
+
+
+def test_the_default_output_is_named_after_the_source(copied, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    cli("make-c", "--source", copied, *FEW)
+    cli(
+        "make-p",
+        "--source",
+        "photos",
+        "--perturbations",
+        "tilt",
+        "--format",
+        "png",
+        "--limit",
+        "1",
+        "--jobs",
+        "1",
+    )
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"photos-c", "photos-p"}

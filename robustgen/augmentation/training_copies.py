@@ -141,9 +141,9 @@ def plan_copies(choices: AugMixChoices) -> Plan:
     parameters = AugMix(choices.severity, choices.width, choices.depth, choices.alpha, choices.operations)
     recipe = AugMixRecipe(parameters, choices.edition, choices.seed)
     keys, arms, writer = select_keys(source, choices), copy_arms(choices.copies), JpegTree(choices.quality)
-    output = Path(choices.output.replace("{dataset}", choices.dataset).replace("{kind}", "augmix"))
+    output = choices.resolve_output("augmix")
     return assemble_plan(
-        recipe, source, keys, arms, writer, output.absolute(), choices, citation=CITATION, licence=LICENCE
+        recipe, source, keys, arms, writer, output, choices, citation=CITATION, licence=LICENCE
     )
 
 

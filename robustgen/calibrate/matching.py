@@ -238,7 +238,7 @@ def propose_constants(config: Config, size: int, sample: int = 20) -> Proposal:
     check_any(bench.keys, plan, failures)
     matches = run_in_threads(bench.match, plan.arms, config.jobs, "severity")
     counts = len(bench.keys), bench.enlarged
-    return Proposal(config.dataset, size, *counts, config.seed, tuple(matches), failures)
+    return Proposal(config.name_dataset(), size, *counts, config.seed, tuple(matches), failures)
 
 
 def _bench(plan: Plan, seed: int, size: int, sample: int) -> tuple[Bench, dict[str, str]]:

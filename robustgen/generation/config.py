@@ -207,7 +207,9 @@ class Video(_Strict):
 class Choices(_Strict):
     """What every kind of run has to choose; the field descriptions are the reference."""
 
-    dataset: str = Field("custom", description="name of the data set, used in the default output")
+    dataset: str | None = Field(
+        None, description="name of the data set, used in the default output; else that of the source"
+    )
     source: Location | None = Field(None, description="folder or archive of the source images")
     source_kind: SourceKind = Field("auto", description="how the source is laid out")
     labels: Location | None = Field(None, description="labels file of a flat folder")
@@ -218,6 +220,18 @@ class Choices(_Strict):
     )
     limit: Count | None = Field(None, description="only the first N images")
     subset: Location | None = Field(None, description="text file: the keys of the only images to take")
+
+    def name_dataset(self) -> str:
+        """The name of the data set: as given, else that of the source's folder or archive."""
+        if self.dataset or self.source is None:
+            return self.dataset or "custom"
+        source = Path(self.source).resolve()
+        return (source.name.partition(".")[0] if source.is_file() else source.name) or "custom"
+
+    def resolve_output(self, kind: str) -> Path:
+        """Where to write a set of this `kind`: absolute, because workers outlive a change of the folder."""
+        named = self.output.replace("{dataset}", self.name_dataset()).replace("{kind}", kind)
+        return Path(named).absolute()
 
 
 class Config(Choices):

@@ -132,8 +132,7 @@ def plan_benchmark(config: Config, kind: Kind, *, anew: bool = False) -> Plan:
     source = open_chosen_source(config)
     keys = select_keys(source, config)
     recipe = RECIPES[kind](config.edition, config.seed, config.scale, _overrides(config, kind))
-    # Absolute, because workers outlive a change of the current folder.
-    output = Path(config.output.replace("{dataset}", config.dataset).replace("{kind}", kind)).absolute()
+    output = config.resolve_output(kind)
     arms = config.arms(kind)
     _check_strengths(arms, config, BENCHMARKS[kind])
     _check_ingredients(arms, config)
@@ -166,7 +165,7 @@ def assemble_plan(
     _check_output(output, source)
     refused = source.refused() | _collisions(source, writer, arms)
     keys = tuple(key for key in keys if key not in refused)
-    dataset, jobs = choices.dataset, choices.jobs
+    dataset, jobs = choices.name_dataset(), choices.jobs
     made_from = resolve_paths(choices)
     return Plan(
         recipe,
@@ -175,7 +174,7 @@ def assemble_plan(
         refused,
         arms,
         writer,
-        output.absolute(),
+        output,
         jobs,
         dataset,
         made_from,

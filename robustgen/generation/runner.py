@@ -92,14 +92,15 @@ def run(
 def _run(
     plan: Plan, ledger: Ledger, sizes: dict[str, int], started: float, scheduler: str | None
 ) -> RunResult:
-    ledger.load(sizes, plan.arms)
+    known = {*plan.source.keys(), *plan.refused}
+    ledger.load(sizes, plan.arms, known)
     items = _pending(plan, ledger, sizes)
     for key, reason in plan.refused.items():
         ledger.record(Receipt(key, 0, failures=({"key": key, "reason": reason},)))
     plan.writer.reopen(plan.output, frozenset(arm.folder for item in items for arm in item.arms))
     made, size = _make(plan, ledger, items, scheduler)
     news = _describe(plan, sizes)
-    last = ledger.finish(plan.listing(), plan.arms, {*plan.source.keys(), *plan.refused})
+    last = ledger.finish(plan.listing(), plan.arms, known)
     companions = plan.companions()
     needed = [MANIFEST, *companions]
     if last and (made or news or ledger.failures() or not all((plan.output / n).exists() for n in needed)):

@@ -103,7 +103,7 @@ def _absolute(path: str | None) -> str | None:
 class IconChoices(Choices):
     """The choices of a run of make-icons."""
 
-    dataset: str = Field("icons", description="name of the data set")
+    dataset: str | None = Field("icons", description="name of the data set")
     output: Location = Field("out/icons", description="where to write")
     style: Annotated[dict[str, Location], AfterValidator(_checked_styles)] = Field(
         description="name of a style to the folder of its pictures"
@@ -350,7 +350,7 @@ def plan_icons(choices: IconChoices) -> IconPlan:
     source = EmojiPackages(styles, choice, parse_colour(choices.background), choices.size)
     _check_left(styles, source)
     recipe = IconRecipe(choices.size, _settings(choices, classes, source, styles))
-    writer, output, terms = IconTree(tuple(choices.style)), Path(choices.output), _terms(styles)
+    writer, output, terms = IconTree(tuple(choices.style)), Path(choices.output).absolute(), _terms(styles)
     keys = source.keys()
     general = assemble_plan(
         recipe, source, keys, (ARM,), writer, output, choices, citation=CITATION, licence=terms

@@ -57,7 +57,7 @@ class Ledger:
         overwrite: bool = False,
     ) -> None:
         self.root, self.writer, self.settings, self.shard = root, writer, settings, shard
-        self._overwrite = overwrite
+        self._overwrite, self._wanted = overwrite, settings
         self._state = State(root)
         self._done: dict[str, tuple[int, frozenset[str]]] = {}
         self._failures: dict[str, tuple[Failure, ...]] = {}
@@ -187,13 +187,20 @@ class Ledger:
 
     # --- receipts
 
-    def load(self, sizes: dict[str, int], arms: Iterable[Arm]) -> None:
+    def load(self, sizes: dict[str, int], arms: Iterable[Arm], known: Collection[str]) -> None:
         """Find out what is done of the images in `sizes`: key to the bytes the source image has now.
 
         A file counts as done when its receipt can be relied on and it is there with its full size.
+
+        Raises
+        ------
+        OutputError
+            There are files of an image that is not among the `known` ones of the source: it was another one.
         """
+        if stranger := self._find_stranger(known):
+            self._refuse_source(stranger, known)
         folders = frozenset(arm.folder for arm in arms)
-        known: dict[frozenset[str], frozenset[str]] = {}
+        sets: dict[frozenset[str], frozenset[str]] = {}
         outdated: dict[str, dict[str, Written]] = {}
         for receipt in self._state.receipts():
             by_path = {written.path: written for files in receipt.files.values() for written in files}
@@ -208,11 +215,30 @@ class Ledger:
                 there = {f for f in folders & receipt.files.keys() if self._holds(receipt.files[f])}
                 now = frozenset((before - receipt.files.keys()) | there)
                 # Most images have the same set; one object serves them all.
-                self._done[receipt.key] = receipt.size, known.setdefault(now, now)
+                self._done[receipt.key] = receipt.size, sets.setdefault(now, now)
         # It may not be made again; but where there are shards, another one may be just making it.
         for written in (written for each in outdated.values() for written in each.values()):
             if not self.shard:
                 self.writer.remove(self.root, written)
+
+    def _find_stranger(self, known: Collection[str]) -> str | None:
+        """The key of an image that has files here and is none of the `known` ones."""
+        receipts = (receipt for receipt in self._state.receipts() if receipt.files)
+        return next((receipt.key for receipt in receipts if receipt.key not in known), None)
+
+    def _refuse_source(self, stranger: str, known: Collection[str]) -> None:
+        if not self._overwrite:
+            raise OutputError(
+                f"{self.root} was made from another source: it holds {stranger!r}, where this one has "
+                f"{min(known, default='nothing')!r}. Choose another output, or begin anew with --overwrite"
+            )
+        assert self._journal is not None
+        self._journal.close()
+        self._clear()
+        self.settings = self._wanted
+        self._state.write_settings(self.settings)
+        self._journal = self._state.journal()
+        self.writer.start(self.root)
 
     def _holds(self, files: list[Written]) -> bool:
         return all(self.writer.holds(self.root, written) for written in files)
