@@ -9,7 +9,7 @@ export PYTHON VENV
 BIN := $(VENV)/bin
 # The oldest releases that pyproject.toml admits, in an environment of their own.
 LOWEST := build/lowest
-# PyTorch and a trained network, which nothing else needs.
+# A trained network, which nothing else needs.
 SCORE := build/score
 
 .DEFAULT_GOAL := help
@@ -58,11 +58,11 @@ $(VENV)/.installed: pyproject.toml scripts/setup.sh
 	touch $@
 
 $(VENV)/.installed-test: pyproject.toml scripts/setup.sh
-	scripts/setup.sh test
+	scripts/setup.sh test,torch
 	touch $(VENV)/.installed $@
 
 $(VENV)/.installed-dev: pyproject.toml scripts/setup.sh
-	scripts/setup.sh dev
+	scripts/setup.sh dev,torch
 	touch $(VENV)/.installed $(VENV)/.installed-test $@
 
 $(LOWEST)/.installed-test: pyproject.toml scripts/setup.sh scripts/lowest.txt

@@ -29,6 +29,7 @@ MODULES = {module_name(path): ast.parse(path.read_text()) for path in PACKAGE.rg
 ROOMS = (
     "__main__",
     "cli",
+    "torch",
     "verify",
     "preprocess",
     "filtration",
@@ -43,7 +44,6 @@ ROOMS = (
     "generation",
     "predictions",
     "datasets",
-    "training",
     "metrics",
     "display",
     "output",
@@ -82,6 +82,7 @@ OWNERS = {
     "av": {"imaging.video"},
     "onnxruntime": {"evaluation.models"},
     "matplotlib": {"display.charts"},
+    "torch": {"torch.loss"},
     "skimage": set(),
     "imagecorruptions": set(),
 }

@@ -16,7 +16,8 @@ from scipy.special import log_softmax, rel_entr, softmax
 import robustgen
 from robustgen.errors import ArgumentError, ArgumentTypeError, MissingDependencyError
 from robustgen.metrics.divergence import divergence_from_mean
-from robustgen.training import LEAST_PROBABILITY, AugMixDataset, jensen_shannon_loss
+from robustgen.torch import AugMixDataset, jensen_shannon_loss
+from robustgen.torch.loss import LEAST_PROBABILITY
 
 # --- the dataset ----------------------------------------------------------------------------------
 
@@ -284,7 +285,7 @@ def test_without_pytorch_the_remedy_is_said(monkeypatch):
 
 def test_neither_the_module_nor_the_dataset_loads_pytorch():
     code = (
-        "import sys; sys.path.insert(0, 'tests'); import numpy, robustgen.training as t;"
+        "import sys; sys.path.insert(0, 'tests'); import numpy, robustgen.torch as t;"
         "t.AugMixDataset([(numpy.zeros((32, 32, 3), 'uint8'), 0)])[0]; assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,39 +1,26 @@
-"""For training with AugMix in PyTorch: triples of views, and the loss that makes their predictions agree.
+"""The data set of AugMix: triples of views.
 
-Hendrycks et al., "AugMix" (ICLR 2020), section 3. PyTorch is imported by the loss alone, when it is called.
+Hendrycks et al., "AugMix" (ICLR 2020), section 3.
 """
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from ctypes import c_uint64
 from multiprocessing.context import get_spawning_popen
 from multiprocessing.sharedctypes import RawValue
 from numbers import Integral
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from PIL import Image
 
 from robustgen.augmentation.augmix import AugMix, augmix
-from robustgen.errors import ArgumentError, ArgumentTypeError, MissingDependencyError
+from robustgen.errors import ArgumentError, ArgumentTypeError
 from robustgen.imaging.decode import as_rgb
 from robustgen.imaging.pixels import Rgb
-from robustgen.metrics.divergence import divergence_from_mean
-
-# The mean prediction is kept away from 0 before its logarithm is taken, as published.
-LEAST_PROBABILITY = 1e-7
+from robustgen.torch.pairs import MapStyle, split_pair
 
 Views = tuple[Any, Any, Any]
-
-
-# --- the dataset ---------------------------------------------------------------------------------
-
-
-class MapStyle(Protocol):
-    """A dataset with a length, whose items are images with their labels."""
-
-    def __len__(self) -> int: ...
-    def __getitem__(self, index: int, /) -> Any: ...
 
 
 class AugMixDataset:
@@ -92,7 +79,7 @@ class AugMixDataset:
 
     def __getitem__(self, index: int) -> tuple[Views, Any]:
         place = range(len(self))[operator.index(index)]
-        image, label = _pair(self.dataset[place], place)
+        image, label = split_pair(self.dataset[place], place)
         pixels = as_rgb(image)
         rng = np.random.default_rng((self.seed, self.epoch, place))
         first, second = (augmix(pixels, self.parameters, rng) for _ in range(2))
@@ -106,12 +93,6 @@ class AugMixDataset:
     def _view(self, pixels: Rgb, as_picture: bool) -> Any:
         view = Image.fromarray(pixels) if as_picture else pixels
         return self.preprocess(view) if self.preprocess else view
-
-
-def _pair(item: Any, index: int) -> tuple[Any, Any]:
-    if not isinstance(item, (tuple, list)) or len(item) != 2:
-        raise ArgumentTypeError(f"item {index} of the dataset must be a pair (image, label)")
-    return item[0], item[1]
 
 
 def _natural(name: str, value: Any) -> int:
@@ -141,65 +122,3 @@ class _Shared:
         if get_spawning_popen() is None:
             return _Shared, (self.value,)
         return object.__new__, (_Shared,), {"_memory": self._memory}
-
-
-# --- the loss ------------------------------------------------------------------------------------
-
-
-def jensen_shannon_loss(
-    logits_clean: Any, logits_1: Any, logits_2: Any, labels: Any = None, weight: float = 12.0
-) -> Any:
-    """Cross entropy of the clean images, and `weight` times the divergence of the three predictions.
-
-    The divergence is the mean of the Kullback-Leibler divergences of the three distributions from their
-    mean, which is clamped to at least 1e-7, averaged over the images.
-
-    Parameters
-    ----------
-    logits_clean, logits_1, logits_2 : torch.Tensor of shape (N, classes)
-        Of the clean images and of their two mixes.
-    labels : torch.Tensor of shape (N,), optional
-        Classes. Without them the result is the weighted divergence alone.
-    weight : float
-        12 in the paper's experiments.
-
-    Returns
-    -------
-    torch.Tensor
-        A scalar.
-
-    Raises
-    ------
-    ArgumentError, ArgumentTypeError
-        The logits are no tensors, or not of one shape (N, classes).
-    MissingDependencyError
-        PyTorch is not installed.
-    """
-    torch = _torch()
-    logits = (logits_clean, logits_1, logits_2)
-    _check_logits(logits, torch)
-    # In half precision 1e-7 would be 0.
-    precision = torch.promote_types(logits_clean.dtype, torch.float32)
-    logarithms = [torch.log_softmax(each, 1, dtype=precision) for each in logits]
-    probabilities = [torch.exp(each) for each in logarithms]
-    loss = weight * divergence_from_mean(probabilities, logarithms, LEAST_PROBABILITY, torch).mean()
-    return loss if labels is None else loss + torch.nn.functional.cross_entropy(logits_clean, labels)
-
-
-def _torch() -> Any:
-    try:
-        import torch
-    except ImportError as error:
-        raise MissingDependencyError(
-            "jensen_shannon_loss needs PyTorch: pip install 'robustgen[torch]'"
-        ) from error
-    return torch
-
-
-def _check_logits(logits: Sequence[Any], torch: Any) -> None:
-    for each in logits:
-        if not isinstance(each, torch.Tensor):
-            raise ArgumentTypeError(f"logits must be torch.Tensor, not {type(each).__name__}")
-    shapes = [tuple(each.shape) for each in logits]
-    if len(set(shapes)) > 1 or len(shapes[0]) != 2:
-        raise ArgumentError(f"logits must have one shape (N, classes), not {', '.join(map(str, shapes))}")

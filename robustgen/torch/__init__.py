@@ -1,0 +1,29 @@
+"""For loops of one's own in PyTorch: data sets that make their images on the fly, a transform, and a loss.
+
+Each name loads on first use; PyTorch itself is imported by what cannot do without.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from robustgen.torch.augmix_dataset import AugMixDataset as AugMixDataset
+    from robustgen.torch.loss import jensen_shannon_loss as jensen_shannon_loss
+
+_PUBLIC = {
+    "AugMixDataset": "robustgen.torch.augmix_dataset",
+    "jensen_shannon_loss": "robustgen.torch.loss",
+}
+
+__all__ = [*_PUBLIC]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PUBLIC:
+        raise AttributeError(f"module 'robustgen.torch' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_PUBLIC[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

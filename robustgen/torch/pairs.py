@@ -1,0 +1,25 @@
+"""The data sets that are wrapped: map-style, of pairs of an image and whatever belongs to it."""
+
+from typing import Any, Protocol
+
+from robustgen.errors import ArgumentTypeError
+
+
+class MapStyle(Protocol):
+    """A dataset with a length, whose items are images with their labels."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, index: int, /) -> Any: ...
+
+
+def split_pair(item: Any, index: int) -> tuple[Any, Any]:
+    """The image and the label of `item`, which stands at `index`.
+
+    Raises
+    ------
+    ArgumentTypeError
+        It is no pair.
+    """
+    if not isinstance(item, (tuple, list)) or len(item) != 2:
+        raise ArgumentTypeError(f"item {index} of the dataset must be a pair (image, label)")
+    return item[0], item[1]
