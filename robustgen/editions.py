@@ -7,6 +7,7 @@ perturbations act on the image between them.
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from numbers import Integral
 from types import MappingProxyType
 from typing import Any, Literal
@@ -19,6 +20,7 @@ from robustgen.imaging.geometry import SMALLEST_SIDE, centre_crop, resize, resiz
 from robustgen.imaging.pixels import Decoded, Rgb
 from robustgen.registry import SCALES, Stage, get_known
 
+MOST_SIDE = 4096
 Format = Literal["jpeg", "npy"]
 Step = Callable[[Decoded], Rgb]
 
@@ -27,38 +29,26 @@ def _as_is(image: Decoded) -> Rgb:
     return as_rgb(image)
 
 
-def _shorter_256(image: Decoded) -> Rgb:
-    return resize_shorter(image, 256)
+def _shorter(side: int) -> Step:
+    return lambda image: resize_shorter(image, side)
 
 
-def _crop_224(image: Decoded) -> Rgb:
-    return centre_crop(as_rgb(image), 224, 224)
+def _crop(side: int) -> Step:
+    return lambda image: centre_crop(as_rgb(image), side, side)
 
 
-def _shorter_256_crop_224(image: Decoded) -> Rgb:
-    return _crop_224(_shorter_256(image))
+def _squeeze(side: int) -> Step:
+    return lambda image: resize(image, side, side)
 
 
-def _crop_then_299(image: Decoded) -> Rgb:
+def _then(first: Step, second: Step) -> Step:
+    return lambda image: second(first(image))
+
+
+def _crop_most(image: Decoded) -> Rgb:
     pixels = as_rgb(image)
     height, width = pixels.shape[:2]
-    return resize(centre_crop(pixels, int(0.875 * width), int(0.875 * height)), 299, 299)
-
-
-def _squeeze_64(image: Decoded) -> Rgb:
-    return resize(image, 64, 64)
-
-
-def _shorter_64(image: Decoded) -> Rgb:
-    return resize_shorter(image, 64)
-
-
-def _crop_64(image: Decoded) -> Rgb:
-    return centre_crop(as_rgb(image), 64, 64)
-
-
-def _shorter_64_crop_64(image: Decoded) -> Rgb:
-    return _crop_64(_shorter_64(image))
+    return centre_crop(pixels, int(0.875 * width), int(0.875 * height))
 
 
 def _exactly_32(image: Decoded) -> Rgb:
@@ -124,46 +114,76 @@ def nearest_scale(side: int, known: Iterable[int] = SCALES) -> int:
     return min(sorted(known, reverse=True), key=lambda scale: abs(scale - side))
 
 
-_ROWS = (
-    Edition(
-        "imagenet",
-        224,
-        prepared=_shorter_256_crop_224,
-        resized=_shorter_256,
-        cropped=_crop_224,
-        finished=_shorter_256_crop_224,
-    ),
-    Edition(
-        "imagenet-inception", 299, prepared=_crop_then_299, cropped=_crop_then_299, finished=_crop_then_299
-    ),
+def _imagenet(name: str, size: int, scale: int | None = 224) -> Edition:
+    resized, cropped = _shorter(round(size * 256 / 224)), _crop(size)
+    whole = _then(resized, cropped)
+    return Edition(name, scale, prepared=whole, resized=resized, cropped=cropped, finished=whole)
+
+
+def _imagenet_inception(name: str, size: int) -> Edition:
+    whole = _then(_crop_most, _squeeze(size))
+    return Edition(name, 299, prepared=whole, cropped=whole, finished=whole)
+
+
+def _imagenet_64(name: str, size: int) -> Edition:
     # Frames made from the raw image kept its aspect in the scripts, unlike all others at 64.
-    Edition("imagenet-64", 64, prepared=_squeeze_64, resized=_squeeze_64, finished=_shorter_64_crop_64),
+    finished = _then(_shorter(size), _crop(size))
+    return Edition(name, 64, prepared=_squeeze(size), resized=_squeeze(size), finished=finished)
+
+
+def _tiny_imagenet(name: str, size: int) -> Edition:
     # The scripts squeezed for the corruptions and cropped for the perturbations; both are kept.
-    Edition(
-        "tiny-imagenet",
-        64,
-        prepared=_squeeze_64,
-        resized=_shorter_64,
-        cropped=_crop_64,
-        finished=_shorter_64_crop_64,
-    ),
-    Edition("cifar-10", 32, prepared=_exactly_32, cropped=_exactly_32, finished=_exactly_32, format="npy"),
-    Edition("cifar-100", 32, prepared=_exactly_32, cropped=_exactly_32, finished=_exactly_32, format="npy"),
-    Edition("folder", None),
-)
+    resized, cropped = _shorter(size), _crop(size)
+    finished = _then(resized, cropped)
+    return Edition(name, 64, prepared=_squeeze(size), resized=resized, cropped=cropped, finished=finished)
+
+
+def _cifar(name: str, size: int) -> Edition:
+    if size != 32:
+        raise ArgumentError(f"{name} is 32 x 32 pixels, and has no other size")
+    return Edition(name, 32, prepared=_exactly_32, cropped=_exactly_32, finished=_exactly_32, format="npy")
+
+
+def _folder(name: str, size: int) -> Edition:
+    return _imagenet(name, size, scale=None)
+
+
+_AT_SIZE: Mapping[str, Callable[[str, int], Edition]] = {
+    "imagenet": _imagenet,
+    "imagenet-inception": _imagenet_inception,
+    "imagenet-64": _imagenet_64,
+    "tiny-imagenet": _tiny_imagenet,
+    "cifar-10": _cifar,
+    "cifar-100": _cifar,
+    "folder": _folder,
+}
+_SIZES = {"imagenet": 224, "imagenet-inception": 299, "imagenet-64": 64, "tiny-imagenet": 64}
+_SIZES |= {"cifar-10": 32, "cifar-100": 32}
+_ROWS = (*(_AT_SIZE[name](name, size) for name, size in _SIZES.items()), Edition("folder", None))
 
 EDITIONS: Mapping[str, Edition] = MappingProxyType({edition.name: edition for edition in _ROWS})
 
 
 def get_edition(name: str) -> Edition:
-    """The edition called `name`.
+    """The edition called `name`; ``"imagenet@384"`` is `imagenet` resized and cropped to 384 pixels.
+
+    Of `folder`, which leaves images as they are, a size is made as `imagenet` makes its own.
 
     Raises
     ------
-    ArgumentTypeError, UnknownNameError
+    ArgumentTypeError, ArgumentError
+        There is no such edition, or it has no such size.
     """
-    edition: Edition = get_known("edition", name, EDITIONS)
-    return edition
+    base, at, size = name.partition("@") if isinstance(name, str) else (name, "", "")
+    edition: Edition = get_known("edition", base, EDITIONS)
+    return _at_size(base, size) if at else edition
+
+
+@lru_cache
+def _at_size(base: str, size: str) -> Edition:
+    if not size.isdecimal() or not SMALLEST_SIDE <= int(size) <= MOST_SIDE:
+        raise ArgumentError(f"size of {base}: must be {SMALLEST_SIDE} to {MOST_SIDE} pixels, not {size!r}")
+    return _AT_SIZE[base](f"{base}@{size}", int(size))
 
 
 def prepare(image: Any, edition: str = "imagenet") -> Rgb:

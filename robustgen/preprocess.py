@@ -17,8 +17,9 @@ from robustgen.benchmark import TITLES, Arm
 from robustgen.datasets import EQUALISED, Dataset
 from robustgen.errors import SourceError
 from robustgen.generation import config
-from robustgen.generation.plan import Plan, assemble_plan, select_keys
+from robustgen.generation.plan import Plan, assemble_plan
 from robustgen.generation.recipes import Recipe
+from robustgen.generation.selection import select_keys
 from robustgen.imaging.clahe import MOST_CLIP, MOST_TILES, Clahe, clahe
 from robustgen.imaging.decode import as_rgb
 from robustgen.imaging.pixels import Decoded, Rgb

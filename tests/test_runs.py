@@ -1,7 +1,9 @@
 """Whole runs: the tree that they write, byte for byte, whatever happens on the way."""
 
 import contextlib
+import json
 import os
+import re
 import shutil
 import signal
 import time
@@ -24,7 +26,9 @@ from helpers import (
 from PIL import Image, JpegImagePlugin
 
 from robustgen import CORRUPTIONS, PERTURBATIONS, corrupt, perturb, prepare
+from robustgen.display import progress
 from robustgen.generation.recipes import item_rng
+from robustgen.generation.selection import sample_keys
 from robustgen.imaging.video import read_sequence
 from robustgen.sources import ImageFolder
 
@@ -749,3 +753,94 @@ def test_the_default_output_is_named_after_the_source(copied, tmp_path, monkeypa
         "1",
     )
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"photos-c", "photos-p"}
+
+
+# --- which images --------------------------------------------------------------------------------
+
+
+def images_of(output, arm="clean"):
+    return sorted(path.relative_to(output / arm).as_posix() for path in (output / arm).rglob("*.J*"))
+
+
+@pytest.fixture(scope="module")
+def uneven(tmp_path_factory):
+    """Three classes of 6, 2 and 1 images."""
+    root = tmp_path_factory.mktemp("uneven")
+    for folder, count in (("a", 6), ("b", 2), ("c", 1)):
+        for i in range(count):
+            put_photo(root / folder / f"{i}.JPEG", seed=i)
+    return root
+
+
+def test_a_sample_has_of_every_class_as_many_as_can_be(uneven, tmp_path):
+    few = ("--corruptions", "contrast", "--severities", "1", "--jobs", "1")
+    counts = {}
+    for size in (3, 5, 6):
+        make_c(uneven, tmp_path / str(size), *few, "--sample", size)
+        names = images_of(tmp_path / str(size))
+        counts[size] = [sum(name.startswith(letter) for name in names) for letter in "abc"]
+    assert counts == {3: [1, 1, 1], 5: [2, 2, 1], 6: [3, 2, 1]}
+    assert set(images_of(tmp_path / "3")) < set(images_of(tmp_path / "5")) < set(images_of(tmp_path / "6"))
+
+
+def test_a_sample_is_decided_by_the_seed():
+    keys, label = [f"{i:05d}" for i in range(1000)], lambda _: 0
+    samples = [sample_keys(keys, label, 20, seed) for seed in (0, 0, 1)]
+    assert samples[0] == samples[1] != samples[2]
+    assert all(list(sample) == sorted(sample) for sample in samples)
+
+
+def test_a_sample_and_a_limit_exclude_each_other(uneven, tmp_path):
+    both = ("--sample", "2", "--limit", "2")
+    assert "sample and limit" in cli_error("make-c", "--source", uneven, "--output", tmp_path / "out", *both)
+
+
+def test_the_keys_of_a_source_make_a_subset(uneven, tmp_path):
+    keys = cli("list", "--keys", uneven).stdout
+    assert keys.splitlines() == [*(f"a/{i}.JPEG" for i in range(6)), "b/0.JPEG", "b/1.JPEG", "c/0.JPEG"]
+    (tmp_path / "subset.txt").write_text("".join(keys.splitlines(keepends=True)[5:7]))
+    make_c(uneven, tmp_path / "out", *FEW, "--subset", tmp_path / "subset.txt")
+    assert images_of(tmp_path / "out") == ["a/5.JPEG", "b/0.JPEG"]
+
+
+# --- size, preset, quiet -------------------------------------------------------------------------
+
+
+def test_an_edition_at_another_size(photos, tmp_path):
+    """As the edition does it: shorter side to 8/7 of the size, then the middle."""
+    make_c(photos, tmp_path / "out", *FEW, "--edition", "imagenet", "--size", "96", "--format", "png")
+    source = Image.fromarray(pixels_of(photos / "cat/a.JPEG"))
+    resized = source.resize((round(110 * 40 / 36) // 1, 110), Image.Resampling.BILINEAR)
+    left, top = round((resized.width - 96) / 2), 7
+    wanted = np.asarray(resized.crop((left, top, left + 96, top + 96)))
+    assert np.array_equal(pixels_of(tmp_path / "out/clean/cat/a.png"), wanted)
+    refusal = cli_error(
+        "make-c", "--source", photos, "--output", tmp_path / "out", *FEW, "--edition", "imagenet"
+    )
+    assert "edition is 'imagenet@96' there and 'imagenet' here" in refusal
+
+
+def test_cifar_has_one_size(cifar, tmp_path):
+    flags = ("--dataset", "cifar-10", "--source", cifar[0], "--size", "64", "--output", tmp_path / "out")
+    assert "cifar-10@64 is 32 x 32 pixels, and has no other size" in cli_error("make-c", *flags)
+
+
+def test_the_preset_of_the_encoder_is_a_flag(photos, tmp_path):
+    few = ("--perturbations", "tilt", "--limit", "1", "--jobs", "1", "--preset")
+    make_p(photos, tmp_path / "fast", *few, "ultrafast")
+    settings = json.loads((tmp_path / "fast" / "dataset.json").read_text())["settings"]["output"]
+    assert settings["video"]["preset"] == settings["noise_video"]["preset"] == "ultrafast"
+    wrong = cli_error("make-p", "--source", photos, "--output", tmp_path / "out", *few, "quick")
+    assert wrong.startswith("--preset: unknown preset 'quick'")
+
+
+def test_a_quiet_run_says_only_what_failed(copied, tmp_path):
+    assert make_c(copied, tmp_path / "out", *FEW, "--quiet").output == ""
+    (copied / "cat" / "z.JPEG").write_bytes(b"nothing")
+    assert "cat/z.JPEG" in make_c(copied, tmp_path / "out", *FEW, "--quiet", status=1).stderr
+
+
+def test_without_a_terminal_a_line_a_minute_tells_how_far_it_is(photos, tmp_path, monkeypatch):
+    monkeypatch.setattr(progress, "SECONDS_BETWEEN_LINES", 0)
+    lines = make_c(photos, tmp_path / "out", *FEW).stderr.splitlines()
+    assert re.fullmatch(r"35 of 35 images, [\d.]+/s, 0 s left", lines[-1])

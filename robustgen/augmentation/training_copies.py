@@ -13,8 +13,9 @@ from robustgen.editions import get_edition
 from robustgen.errors import ArgumentError, ConfigError, SourceError
 from robustgen.generation import config
 from robustgen.generation.config import Whole
-from robustgen.generation.plan import Plan, assemble_plan, open_chosen_source, select_keys
+from robustgen.generation.plan import Plan, assemble_plan
 from robustgen.generation.recipes import Recipe, item_rng
+from robustgen.generation.selection import open_chosen_source, select_keys
 from robustgen.imaging.pixels import Decoded, Rgb
 from robustgen.output.writers.jpeg import JpegTree
 from robustgen.sources.base import Source

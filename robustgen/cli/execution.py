@@ -26,6 +26,8 @@ class Execution:
         Whether what the output holds may be replaced.
     dry_run : bool
         Whether the plan is only shown.
+    quiet : bool
+        Whether neither progress nor the result is printed; failures are.
     shard : tuple of int or None
         (3, 16): the third of sixteen parts.
     scheduler : str or None
@@ -34,6 +36,7 @@ class Execution:
 
     overwrite: bool
     dry_run: bool
+    quiet: bool = False
     shard: tuple[int, int] | None = None
     scheduler: str | None = None
 
@@ -42,14 +45,18 @@ class Execution:
         if self.dry_run:
             _show_plan(plan)
             return
+        from robustgen.display import progress
         from robustgen.generation.runner import run
 
         # Batch systems end a job with SIGTERM; it deserves the same orderly stop as Ctrl-C.
         for number in (signal.SIGINT, signal.SIGTERM):
             if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, _stop)
-        summary = run(plan, overwrite=self.overwrite, shard=self.shard, scheduler=self.scheduler)
-        _show_summary(summary, plan)
+        with progress.quiet(self.quiet):
+            summary = run(plan, overwrite=self.overwrite, shard=self.shard, scheduler=self.scheduler)
+        if not self.quiet:
+            _show_result(summary, plan)
+        _show_failures(summary, plan)
         sys.exit(1 if summary.failures else 0)
 
 
@@ -64,6 +71,7 @@ def take_execution(flags: dict[str, Any]) -> Execution:
     return Execution(
         flags.pop("overwrite"),
         flags.pop("dry_run"),
+        flags.pop("quiet"),
         _read_shard(flags.pop("shard", None)),
         _check_scheduler(flags.pop("backend", "loky"), flags.pop("scheduler", None)),
     )
@@ -107,7 +115,7 @@ def _show_plan(plan: "Plan") -> None:
     click.echo(f"about    {format_size(cost.size)}, {format_time(cost.seconds)} (judged by one image)")
 
 
-def _show_summary(summary: "RunResult", plan: "Plan") -> None:
+def _show_result(summary: "RunResult", plan: "Plan") -> None:
     noun, output = plan.recipe.noun, format_path(plan.output)
     if summary.made:
         rate = summary.made / max(summary.seconds, 1e-9)
@@ -119,12 +127,15 @@ def _show_summary(summary: "RunResult", plan: "Plan") -> None:
         click.echo(f"nothing to do: all {summary.kept} {noun}s are in {output}")
     if summary.made and summary.kept:
         click.echo(f"{format_count(summary.kept, noun)} there already")
-    for file in summary.withheld:
-        click.echo(f"{file} is withheld: not all of its rows could be made", err=True)
     if not summary.last:
         click.echo(
             "other shards are still at work; the last one, or robustgen verify, completes the manifest"
         )
+
+
+def _show_failures(summary: "RunResult", plan: "Plan") -> None:
+    for file in summary.withheld:
+        click.echo(f"{file} is withheld: not all of its rows could be made", err=True)
     if summary.failures:
         failures = format_count(len(summary.failures), "failure")
         click.echo(f"{failures}, listed in {format_path(plan.output / 'errors.jsonl')}:", err=True)

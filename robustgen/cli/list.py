@@ -14,11 +14,18 @@ if TYPE_CHECKING:
 
 @command("list", Section.MAKE)
 @click.argument("name", required=False)
-def list_(name: str | None) -> None:
+@click.option("--keys", metavar="SOURCE", help="List the keys of a source's images, for --subset.")
+@click.option("--labels", metavar="FILE", help="Labels file of a flat SOURCE.")
+def list_(name: str | None, keys: str | None, labels: str | None) -> None:
     """List corruptions, perturbations, editions, data sets.
 
     With NAME, the published constants of that corruption or perturbation.
     """
+    if keys:
+        from robustgen.sources.opening import open_source
+
+        click.echo("\n".join(open_source(keys, labels=labels).keys()))
+        return
     from robustgen.corruptions import FAMILIES
 
     click.echo(_describe_operation(name) if name else _list_all())

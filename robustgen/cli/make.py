@@ -19,6 +19,7 @@ from robustgen.cli.options import (
     seed_option,
     selection_options,
     shard_options,
+    size_option,
     source_options,
 )
 from robustgen.errors import ConfigError
@@ -31,6 +32,7 @@ _of_both = combine(
     selection_options,
     output_option,
     edition_option,
+    size_option,
     scale_option,
     seed_option,
     engine_options,
@@ -54,10 +56,11 @@ def make_c(**flags: Any) -> None:
 @command("make-p", Section.MAKE)
 @perturbation_options
 @click.option("--format", metavar="FORMAT", help="mp4 (default), png or npy.")
+@click.option("--preset", metavar="NAME", help="Of x264: veryslow (default) to ultrafast.")
 @_of_both
 def make_p(**flags: Any) -> None:
     """Write ImageNet-P: perturbation sequences of every image."""
-    _make("p", flags)
+    _make("p", flags | {"video.preset": flags.pop("preset")})
 
 
 def _make(kind: "Kind", flags: dict[str, Any]) -> None:

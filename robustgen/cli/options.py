@@ -30,6 +30,7 @@ source_options = combine(
 )
 selection_options = combine(
     click.option("--limit", type=int, metavar="N", help="Only the first N images."),
+    click.option("--sample", type=int, metavar="N", help="Only N images, of all classes alike, by the seed."),
     click.option("--subset", metavar="FILE", help="Only the images whose keys the file lists."),
 )
 
@@ -38,6 +39,9 @@ selection_options = combine(
 edition_option = click.option("--edition", metavar="NAME", help="Preparation and constants.")
 scale_option = click.option(
     "--scale", type=int, help="Constants of 224, 299, 64 or 32 instead of the edition's."
+)
+size_option = click.option(
+    "--size", type=int, metavar="PIXELS", help="Resize and crop as the edition does, but to this size."
 )
 seed_option = click.option("--seed", type=int, help="Non-negative whole number; default 0.")
 corruption_options = combine(
@@ -60,6 +64,7 @@ run_options = combine(
     click.option("--jobs", type=int, help="Worker processes; default all cores."),
     click.option("--overwrite", is_flag=True, help="Begin anew where the output holds something else."),
     click.option("--dry-run", is_flag=True, help="Print the plan and make nothing."),
+    click.option("--quiet", is_flag=True, help="Print no progress and no result, only what failed."),
 )
 shard_options = combine(
     click.option("--shard", metavar="I/N", help="Only part I of N, for machines that share the work."),

@@ -3,6 +3,7 @@
 import sys
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -16,10 +17,15 @@ _quiet = False
 Item = TypeVar("Item")
 
 
-def be_quiet() -> None:
-    """Show no progress from now on; lines that are printed still are."""
+@contextmanager
+def quiet(wanted: bool = True) -> Iterator[None]:
+    """Show no progress meanwhile; what `print_line` prints is shown."""
     global _quiet
-    _quiet = True
+    before, _quiet = _quiet, wanted
+    try:
+        yield
+    finally:
+        _quiet = before
 
 
 class Meter:

@@ -25,10 +25,11 @@ from pydantic import (
 
 from robustgen.benchmark import IMAGENET_C, IMAGENET_P, Arm, Kind
 from robustgen.corruptions import ALL_CORRUPTIONS, CORRUPTIONS, FAMILIES
-from robustgen.editions import EDITIONS
+from robustgen.editions import EDITIONS, MOST_SIDE
 from robustgen.errors import ArgumentError, ConfigError, RobustgenError, UnknownNameError
 from robustgen.generation.recipes import check_overrides
 from robustgen.imaging import video
+from robustgen.imaging.geometry import SMALLEST_SIDE
 from robustgen.imaging.jpeg import Libjpeg
 from robustgen.output.writers import FORMATS
 from robustgen.perturbations import PERTURBATIONS
@@ -219,6 +220,9 @@ class Choices(_Strict):
         None, description="worker processes; all: one a core"
     )
     limit: Count | None = Field(None, description="only the first N images")
+    sample: Count | None = Field(
+        None, description="only so many images, drawn by the seed, as many of each class as can be"
+    )
     subset: Location | None = Field(None, description="text file: the keys of the only images to take")
 
     def name_dataset(self) -> str:
@@ -238,6 +242,9 @@ class Config(Choices):
     """The choices of a run of make-c or make-p."""
 
     edition: EditionName = Field("folder", description="preparation and constants")
+    size: Annotated[Whole, Field(ge=SMALLEST_SIDE, le=MOST_SIDE)] | None = Field(
+        None, description="resize and crop as the edition does, but to so many pixels"
+    )
     corruptions: Corruptions = Field("common", validate_default=True, description="names or a group")
     severities: Severities = Field("1-5", validate_default=True, description="1 to 5")
     perturbations: Perturbations = Field("common", validate_default=True, description="names or a group")
@@ -373,7 +380,19 @@ def load(path: Path | None, flags: Mapping[str, Any] | None = None, model: type[
     """
     given = {key: value for key, value in (flags or {}).items() if value is not None}
     content = read_yaml(path) if path else {}
-    return check(content | given, str(path), given, model)
+    return check(_merge(content, given), str(path), given, model)
+
+
+def _merge(content: Mapping[str, Any], flags: Mapping[str, Any]) -> dict[str, Any]:
+    """`content` with `flags` over it; a flag called ``"video.preset"`` goes into the section `video`."""
+    merged = dict(content)
+    for flag, value in flags.items():
+        section, dot, key = flag.rpartition(".")
+        if not dot:
+            merged[key] = value
+        elif isinstance(held := merged.get(section, {}), Mapping):
+            merged[section] = {**held, key: value}
+    return merged
 
 
 @overload
@@ -405,7 +424,8 @@ def _explained(error: ValidationError, file: str, flags: Mapping[str, Any], mode
     first = error.errors()[0]
     location, cause = first["loc"], first.get("ctx", {}).get("error")
     key = str(location[0]) if location else ""
-    where = f"--{key.replace('_', '-')}" if key in flags else f"{file}: {_dotted(location)}"
+    flag = next((flag for flag in (_dotted(location), key) if flag in flags), None)
+    where = f"--{flag.rpartition('.')[2].replace('_', '-')}" if flag else f"{file}: {_dotted(location)}"
     if first["type"] == "extra_forbidden":
         fields = Video.model_fields if len(location) > 1 else model.model_fields
         within = f"{_dotted(location[:-1])}: " if len(location) > 1 else ""

@@ -14,10 +14,11 @@ import numpy as np
 
 from robustgen.benchmark import BENCHMARKS, CLEAN_ARM, Arm, Benchmark, Kind
 from robustgen.corruptions import ALL_CORRUPTIONS, FAMILIES
-from robustgen.editions import EDITIONS
+from robustgen.editions import EDITIONS, get_edition
 from robustgen.errors import ArgumentError, ConfigError, ImageError, OutputError, SourceError
 from robustgen.generation.config import Choices, Config, Video
 from robustgen.generation.recipes import RECIPES, BenchmarkRecipe, CorruptionRecipe, Recipe
+from robustgen.generation.selection import open_chosen_source, select_keys
 from robustgen.generation.versions import list_versions
 from robustgen.imaging import video
 from robustgen.imaging.frost import check_frost
@@ -28,7 +29,6 @@ from robustgen.output.files import ERRORS, FRAMES, MANIFEST, SUMS
 from robustgen.output.state import State
 from robustgen.output.writers import DEFAULTS, Listing, Order, Writer, open_writer
 from robustgen.sources.base import Items, Loaded, Source
-from robustgen.sources.opening import open_source
 
 CITATION = (
     "Dan Hendrycks and Thomas Dietterich: Benchmarking Neural Network Robustness to Common Corruptions "
@@ -131,12 +131,13 @@ def plan_benchmark(config: Config, kind: Kind, *, anew: bool = False) -> Plan:
     """
     source = open_chosen_source(config)
     keys = select_keys(source, config)
-    recipe = RECIPES[kind](config.edition, config.seed, config.scale, _overrides(config, kind))
+    edition = config.edition if config.size is None else f"{config.edition}@{config.size}"
+    recipe = RECIPES[kind](edition, config.seed, config.scale, _overrides(config, kind))
     output = config.resolve_output(kind)
     arms = config.arms(kind)
     _check_strengths(arms, config, BENCHMARKS[kind])
     _check_ingredients(arms, config)
-    if EDITIONS[recipe.edition].format == "npy" and not anew:
+    if get_edition(recipe.edition).format == "npy" and not anew:
         arms = _add_held(arms, output, BENCHMARKS[kind])
     writer = _open_writer(config, recipe, source, keys, arms)
     citation = " ".join(dict.fromkeys(_cite(arm) for arm in arms)) if kind == "c" else CITATION
@@ -214,53 +215,6 @@ def _add_held(arms: tuple[Arm, ...], output: Path, benchmark: Benchmark) -> tupl
         return tuple(wanted)
     names, levels = {arm.name for arm in wanted}, {arm.level for arm in wanted}
     return tuple(arm for arm in every if arm.name in names and arm.level in levels)
-
-
-def open_chosen_source(config: Choices) -> Source:
-    """The source that `config` names.
-
-    Raises
-    ------
-    SourceError
-        It names none, or one that cannot be used.
-    """
-    if config.source is None and config.source_kind != "demo":
-        raise SourceError("no source: name the folder of images with --source or `source:`")
-    if config.source is not None and config.source_kind == "demo":
-        raise SourceError(f"{config.source}: the demo has photographs of its own; name another --dataset")
-    located, labels = (path and Path(path).absolute() for path in (config.source, config.labels))
-    return open_source(located, config.source_kind, labels)
-
-
-def select_keys(source: Items[Any], config: Choices) -> tuple[str, ...]:
-    """The keys of the images that `config` asks for: its subset, or the first few, or all.
-
-    Raises
-    ------
-    ConfigError
-        The subset names what is not there.
-    """
-    keys = source.keys()
-    if config.subset:
-        keys = _listed(Path(config.subset), keys)
-    return keys[: config.limit]
-
-
-def _listed(path: Path, keys: tuple[str, ...]) -> tuple[str, ...]:
-    """The keys that the file at `path` lists, one a line, in the source's own order."""
-    try:
-        lines = path.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
-    except OSError as error:
-        raise ConfigError(f"subset {path}: cannot be read: {error.strerror}") from error
-    wanted = {line.strip(): i for i, line in enumerate(lines, 1) if line.strip() and not line.startswith("#")}
-    if keys and not any("/" in key for key in keys):
-        # A flat folder: lists of ImageNet's images, such as RobustBench's, name their class folders.
-        wanted = {key.rpartition("/")[2]: i for key, i in wanted.items()}
-    for key in wanted.keys() - set(keys):
-        raise ConfigError(f"{path}, line {wanted[key]}: the source has no image {key!r}")
-    if not wanted:
-        raise ConfigError(f"{path}: lists no image")
-    return tuple(key for key in keys if key in wanted)
 
 
 def _check_output(output: Path, source: Items[Any]) -> None:
@@ -341,7 +295,7 @@ def _overrides(config: Config, kind: Kind) -> dict[str, dict[int, dict[str, Any]
 def _open_writer(
     config: Config, recipe: BenchmarkRecipe, source: Source, keys: tuple[str, ...], arms: tuple[Arm, ...]
 ) -> Writer:
-    arrays = EDITIONS[recipe.edition].format == "npy"
+    arrays = get_edition(recipe.edition).format == "npy"
     benchmark = recipe.benchmark
     order = Order(
         benchmark=benchmark,
@@ -358,7 +312,7 @@ def _open_writer(
 def _encodings(config: Config) -> tuple[video.Encoding, video.Encoding]:
     """How smooth sequences are encoded, and how noise is."""
     choice = config.video
-    scale = config.scale or EDITIONS[config.edition].scale or 0
+    scale = config.size or config.scale or EDITIONS[config.edition].scale or 0
     if scale % 2 and (choice.playable or choice.pixel_format == "yuv420p"):
         raise ConfigError(f"video: yuv420p halves the colour, which {scale} x {scale} pixels do not allow")
     smooth = video.Encoding(preset=choice.preset, pixel_format=choice.pixel_format)

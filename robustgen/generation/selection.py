@@ -1,0 +1,86 @@
+"""Which images of a source a run takes: a subset that a file lists, a sample, the first few, or all."""
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from robustgen.errors import ConfigError, SourceError
+from robustgen.generation.config import Choices
+from robustgen.generation.recipes import rank
+from robustgen.sources.base import Items, Source
+from robustgen.sources.opening import open_source
+
+
+def open_chosen_source(config: Choices) -> Source:
+    """The source that `config` names.
+
+    Raises
+    ------
+    SourceError
+        It names none, or one that cannot be used.
+    """
+    if config.source is None and config.source_kind != "demo":
+        raise SourceError("no source: name the folder of images with --source or `source:`")
+    if config.source is not None and config.source_kind == "demo":
+        raise SourceError(f"{config.source}: the demo has photographs of its own; name another --dataset")
+    located, labels = (path and Path(path).absolute() for path in (config.source, config.labels))
+    return open_source(located, config.source_kind, labels)
+
+
+def select_keys(source: Items[Any], config: Choices) -> tuple[str, ...]:
+    """The keys of the images that `config` asks for: of its subset or of all, a sample or the first few.
+
+    Raises
+    ------
+    ConfigError
+        The subset names what is not there, or a sample and a limit are both asked for.
+    """
+    keys = source.keys()
+    if config.subset:
+        keys = _listed(Path(config.subset), keys)
+    if config.sample and config.limit:
+        raise ConfigError("sample and limit exclude each other: a sample of N images, or the first N")
+    if config.sample:
+        return sample_keys(keys, source.label, config.sample, config.seed)
+    return keys[: config.limit]
+
+
+def sample_keys(keys: Sequence[str], label: Callable[[str], int], count: int, seed: int) -> tuple[str, ...]:
+    """Draw `count` of the `keys`, of each class as many as can be, in their own order.
+
+    Seed and names alone decide. A smaller sample is part of a larger one.
+
+    Parameters
+    ----------
+    keys : sequence of str
+    label : callable
+        Key to class.
+    count : int
+    seed : int
+    """
+    places: dict[int, int] = defaultdict(int)
+    turns = []
+    for key in sorted(keys, key=lambda key: rank(seed, key)):
+        # Every class has a first image, then every class a second one, and so on.
+        turns.append((places[label(key)], rank(seed, f"class {label(key)}"), key))
+        places[label(key)] += 1
+    drawn = {key for *_, key in sorted(turns)[:count]}
+    return tuple(key for key in keys if key in drawn)
+
+
+def _listed(path: Path, keys: tuple[str, ...]) -> tuple[str, ...]:
+    """The keys that the file at `path` lists, one a line, in the source's own order."""
+    try:
+        lines = path.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+    except OSError as error:
+        raise ConfigError(f"subset {path}: cannot be read: {error.strerror}") from error
+    wanted = {line.strip(): i for i, line in enumerate(lines, 1) if line.strip() and not line.startswith("#")}
+    if keys and not any("/" in key for key in keys):
+        # A flat folder: lists of ImageNet's images, such as RobustBench's, name their class folders.
+        wanted = {key.rpartition("/")[2]: i for key, i in wanted.items()}
+    for key in wanted.keys() - set(keys):
+        raise ConfigError(f"{path}, line {wanted[key]}: the source has no image {key!r}")
+    if not wanted:
+        raise ConfigError(f"{path}: lists no image")
+    return tuple(key for key in keys if key in wanted)
