@@ -1,5 +1,6 @@
 """compare: whether two sets are equivalent."""
 
+import math
 import sys
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,23 @@ def _read_sample(ctx: click.Context, param: click.Parameter, value: str) -> int 
     return int(value)
 
 
+def _read_margins(texts: tuple[str, ...]) -> dict[str, float]:
+    """``psnr=0.2`` as {"psnr": 0.2}."""
+    from robustgen.compare.equivalence import METRICS, PIXELS
+
+    known, margins = {metric.key for metric in (*METRICS, PIXELS)}, dict[str, float]()
+    for name, sign, value in (text.partition("=") for text in texts):
+        if name not in known or not sign:
+            raise ConfigError(f"--margin: must be METRIC=X, METRIC one of {', '.join(sorted(known))}")
+        try:
+            margins[name] = float(value)
+        except ValueError:
+            margins[name] = math.nan
+        if not 0 < margins[name] < math.inf:
+            raise ConfigError(f"--margin: {name}: must be a number above 0, not {value!r}")
+    return margins
+
+
 @command("compare", Section.SEE)
 @click.argument("a", type=PATH)
 @click.argument("b", type=PATH)
@@ -36,14 +54,21 @@ def _read_sample(ctx: click.Context, param: click.Parameter, value: str) -> int 
 @click.option("--severities", metavar="LEVELS", help="1-5 (default), or for instance 1,3.")
 @click.option("--partial", is_flag=True, help="What only one of the two has does not count.")
 @click.option("--clean", metavar="DIR", type=PATH, help="Prepared clean images, where a set has none.")
+@click.option(
+    "--margin",
+    "margins",
+    metavar="METRIC=X",
+    multiple=True,
+    help="Mean difference that counts as none, e.g. psnr=0.2, ssim=0.01, size=2; repeatable.",
+)
 @threads_option
 @format_option("table", "json", "csv")
 @file_option("--report", "Write an HTML page with charts and pictures.")
 def compare(a: Path, b: Path, layout: str, report: Path | None, **flags: Any) -> None:
     """Tell whether two sets are equivalent.
 
-    A and B are two C or P sets of the same images, made here or published. Exits with 0 if nothing
-    differs and nothing is missing, with 1 otherwise.
+    A and B are two C or P sets of the same images, made here or published. Exits with 0 if they are
+    identical or equivalent within the margin and nothing is missing, with 1 otherwise.
     """
     from robustgen.compare.comparison import compare_sets
     from robustgen.compare.layouts import format_comparison
@@ -59,7 +84,8 @@ def compare(a: Path, b: Path, layout: str, report: Path | None, **flags: Any) ->
         config.load(None, {"severities": flags["severities"]}).severities if flags["severities"] else ()
     )
     names = tuple(name.strip() for name in (flags["only"] or "").split(",") if name.strip())
-    scope = Scope(names, severities, flags["sample"], flags["seed"], flags["partial"])
+    margins = _read_margins(flags["margins"])
+    scope = Scope(names, severities, flags["sample"], flags["seed"], flags["partial"], margins)
     found = compare_sets(a, b, scope=scope, clean=flags["clean"], jobs=flags["jobs"])
     click.echo(format_comparison(found, layout))
     if report:

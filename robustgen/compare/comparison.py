@@ -1,22 +1,31 @@
 """`robustgen compare`: whether two C or P sets of the same images are equivalent.
 
 The same sample of images is read from both sets. Of each, the mean grey level, the size of the file, and
-PSNR, SSIM and MS-SSIM against the clean image (of a sequence, against its first frame) are measured
-(`pairing`); `equivalence` says which differences chance explains.
+PSNR, SSIM, MS-SSIM and displacement against the clean image (of a sequence, against its first frame) are
+measured (`pairing`); `equivalence` says which differences chance explains, and which lie within a margin.
 """
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from robustgen.benchmark import CLEAN, Arm, Kind
-from robustgen.compare.equivalence import FEWEST, METRICS, Effect, correct_effects, measure_effect
+from robustgen.benchmark import BENCHMARKS, CLEAN, Arm, Kind
+from robustgen.compare.equivalence import (
+    FEWEST_EQUIVALENT,
+    LEVEL_FACTOR,
+    METRICS,
+    Effect,
+    correct_effects,
+    measure_distance,
+    measure_effect,
+)
 from robustgen.compare.pairing import Name, Pair, Problem, Side, Sides, open_clean_side
 from robustgen.compare.results import ArmResult, Comparison, Missing, OperationResult, Scope
 from robustgen.datasets import noun, open_dataset
@@ -24,8 +33,6 @@ from robustgen.display import progress
 from robustgen.display.text import format_count
 from robustgen.errors import SourceError, UnknownNameError
 from robustgen.generation.recipes import rank
-
-# --- comparing -----------------------------------------------------------------------------------
 
 
 def compare_sets(
@@ -61,11 +68,20 @@ def compare_sets(
     if any(sides.unlike_files(folder, key) for key, arms in plan.items() for folder in arms):
         notes.append("one has videos, the other frames: their file sizes are not compared")
     found = _measured(sides, plan, folders, jobs or os.cpu_count() or 1)
-    operations = _judged([_arm_result(first.arms[f], found[f], missing[f]) for f in folders])
+    judge = _Judge(kind, scope.margins)
+    arms = {folder: first.arms[folder] for folder in folders}
+    levels = Counter(arm.name for arm in arms.values())
+    results = [
+        _arm_result(arm, found[folder], missing[folder], judge, levels[arm.name])
+        for folder, arm in arms.items()
+    ]
+    operations = _judged(results, judge)
     if scope.sample is not None and len(plan) < scope.sample:
         notes.append(f"no more than {format_count(len(plan), noun(kind).removesuffix('s'))} to compare")
-    if any(arm.verdict == "not compared" and arm.pairs for operation in operations for arm in operation.arms):
-        notes.append(f"the tests need at least {FEWEST} {noun(kind)} that are in both sets")
+    if any(len(arm.pairs) < FEWEST_EQUIVALENT and arm.verdict == "too few images" for arm in results):
+        notes.append(
+            f"equivalence is shown by at least {FEWEST_EQUIVALENT} {noun(kind)} that are in both sets"
+        )
     return Comparison(first, second, kind, operations, only, tuple(notes), scope)
 
 
@@ -166,34 +182,59 @@ def _measured(
     return found
 
 
-def _arm_result(arm: Arm, found: list[Pair | Problem], missing: Missing) -> ArmResult:
+def _arm_result(
+    arm: Arm, found: list[Pair | Problem], missing: Missing, judge: "_Judge", levels: int
+) -> ArmResult:
     pairs = tuple(each for each in found if isinstance(each, Pair))
     problems = tuple(each for each in found if isinstance(each, Problem))
     same = all(pair.equal for pair in pairs)
-    effects = () if same else _effects(np.array([pair.values for pair in pairs]))
+    factor = LEVEL_FACTOR if levels > 1 else 1
+    values = np.array([pair.values for pair in pairs])
+    distances = np.array([pair.distance for pair in pairs])
+    effects = () if same else judge.measure(arm, values, distances, factor)
     return ArmResult(arm, pairs, effects, problems, missing)
 
 
-def _effects(values: NDArray[np.float64]) -> tuple[Effect, ...]:
-    """The effects on all metrics of `values`, (images, 2, metrics); p know nothing of other tests yet."""
-    found = [measure_effect(metric, values[:, 0, i], values[:, 1, i]) for i, metric in enumerate(METRICS)]
-    return tuple(each for each in found if each)
+@dataclass(frozen=True)
+class _Judge:
+    """The tests that the pairs of an arm, or their means over several, are put to."""
+
+    kind: Kind
+    margins: Mapping[str, float]
+
+    def measure(
+        self, arm: Arm, values: NDArray[np.float64], distances: NDArray[np.float64], factor: float
+    ) -> tuple[Effect, ...]:
+        """The effects on all metrics of `values`, (images, 2, metrics); p know nothing of other tests yet."""
+        found = [
+            measure_effect(metric, values[:, 0, i], values[:, 1, i], self.margins, factor=factor)
+            for i, metric in enumerate(METRICS)
+        ]
+        if not self._is_random(arm):
+            found.append(measure_distance(distances, self.margins, factor=factor))
+        return tuple(each for each in found if each)
+
+    def _is_random(self, arm: Arm) -> bool:
+        """Whether the same image may come out otherwise; so it may of what we do not know."""
+        known = BENCHMARKS[self.kind].operations
+        return arm.name != CLEAN and (arm.name not in known or known[arm.name].random)
+
+    def pool(self, arms: tuple[ArmResult, ...]) -> tuple[Effect, ...]:
+        """The effects on the means over several levels, of the images that were measured in all of them."""
+        if len(arms) == 1 or all(arm.verdict == "identical" for arm in arms):
+            return ()
+        pairs = [{pair.key: pair for pair in arm.pairs} for arm in arms]
+        shared = [key for key in pairs[0] if all(key in each for each in pairs)]
+        values = [np.mean([each[key].values for each in pairs], axis=0) for key in shared]
+        distances = [np.mean([each[key].distance for each in pairs]) for key in shared]
+        shape = (-1, 2, len(METRICS))
+        return self.measure(arms[0].arm, np.reshape(values, shape), np.array(distances), 1)
 
 
-def _pooled(arms: tuple[ArmResult, ...]) -> tuple[Effect, ...]:
-    """The effects on the means over several levels, of the images that were measured in all of them."""
-    if len(arms) == 1 or all(arm.verdict == "identical" for arm in arms):
-        return ()
-    values = [{pair.key: pair.values for pair in arm.pairs} for arm in arms]
-    shared = [key for key in values[0] if all(key in each for each in values)]
-    means = [np.mean([each[key] for each in values], axis=0) for key in shared]
-    return _effects(np.array(means).reshape(-1, 2, len(METRICS)))
-
-
-def _judged(arms: list[ArmResult]) -> tuple[OperationResult, ...]:
+def _judged(arms: list[ArmResult], judge: _Judge) -> tuple[OperationResult, ...]:
     """The arms by operation, and the p of all their effects corrected together."""
     groups = [tuple(group) for _, group in groupby(arms, key=lambda each: each.arm.name)]
-    pooled = [_pooled(group) for group in groups]
+    pooled = [judge.pool(group) for group in groups]
     every = [each for arm in arms for each in arm.effects] + [each for effects in pooled for each in effects]
     judged = iter(correct_effects(every))
 

@@ -1,16 +1,21 @@
-"""Whether two sets of measurements of the same images can come from one distribution.
+"""Whether differences between paired values are explained by chance, and whether they lie within a margin.
 
-Two sets that were made from the same images with other random draws give, for each image, a pair of values
-whose order is chance. Two tests look at the pairs. The paired t-test sees a shift of the mean, and because
-both values are of one image, what the images differ among each other does not count. The two-sample
-Kolmogorov-Smirnov test sees any other change of the distribution; pairs that go together make it err on the
-safe side. All tests of a comparison are corrected together by Holm's method: the chance that a comparison of
-equal sets raises even one false alarm is at most `ALPHA`, however many tests there are.
+Both sets hold the same images, so each metric gives a pair of values an image. A paired t-test sees a shift
+of the mean, whatever the images differ among each other. A two-sample Kolmogorov-Smirnov test sees any other
+change of the distribution; it takes the samples for independent, which errs on the safe side for pairs. All
+p of a comparison are corrected together by Holm's method: equal sets are called different with a probability
+of at most `ALPHA`, however many tests there are.
+
+That no difference was found proves nothing. So two one-sided t-tests (Schuirmann 1987) ask besides whether
+the mean difference certainly lies within a margin. They need no correction: sets are equivalent only if every
+one of them says so.
 """
 
+import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -19,8 +24,13 @@ from numpy.typing import NDArray
 ALPHA: Final = 0.01
 # With fewer no test says anything.
 FEWEST: Final = 5
+# With fewer equivalence is not claimed: a handful of images says little about the others.
+FEWEST_EQUIVALENT: Final = 10
+# A single severity may lie this many times farther off than the mean over all of them.
+LEVEL_FACTOR: Final = 3
 _MOST_EXACT = 1000
 _POWER = 0.8
+_NO_MARGINS: Final[Mapping[str, float]] = MappingProxyType({})
 
 _Values = NDArray[np.float64]
 
@@ -34,24 +44,31 @@ class Metric:
     key, title, unit : str
     digits : int
         Decimals in print.
+    margin : float
+        The mean difference that counts as none unless the user says otherwise.
     relative : bool
-        Whether differences are told in per cent, and taken between logarithms.
+        Whether differences, and the margin, are in per cent, and taken between logarithms.
     """
 
     key: str
     title: str
     unit: str
     digits: int
+    margin: float
     relative: bool = False
 
 
 METRICS: Final = (
-    Metric("level", "mean grey level", "", 2),
-    Metric("psnr", "PSNR", "dB", 2),
-    Metric("ssim", "SSIM", "", 4),
-    Metric("ms_ssim", "MS-SSIM", "", 4),
-    Metric("size", "file size", "%", 1, relative=True),
+    Metric("level", "mean grey level", "", 2, 5),
+    Metric("psnr", "PSNR", "dB", 2, 0.5),
+    Metric("ssim", "SSIM", "", 4, 0.02),
+    Metric("ms_ssim", "MS-SSIM", "", 4, 0.02),
+    Metric("right", "shift right", "px", 2, 0.5),
+    Metric("down", "shift down", "px", 2, 0.5),
+    Metric("size", "file size", "%", 1, 5, relative=True),
 )
+# Of what draws nothing at random the pixels themselves have to agree, but for the codec.
+PIXELS: Final = Metric("pixels", "pixel distance", "", 2, 4)
 
 
 @dataclass(frozen=True)
@@ -69,9 +86,15 @@ class Effect:
     ks : float
         The greatest distance between the two distribution functions.
     p_paired, p_ks : float
-        Of the two tests, corrected by Holm's method once `corrected` has seen them.
+        That chance explains the difference, of the two tests; corrected by Holm's method once
+        `correct_effects` has seen them.
+    margin : float
+    p_margin : float
+        That the mean difference lies outside of the margin: the larger p of two one-sided tests.
+    tolerated : bool
+        Whether a difference that is certain counts as none within the margin.
     detectable : float
-        The smallest difference that would be found four times out of five; known after `corrected`.
+        The smallest difference that would be found four times out of five; known after `correct_effects`.
     """
 
     metric: Metric
@@ -83,24 +106,33 @@ class Effect:
     ks: float
     p_paired: float
     p_ks: float
+    margin: float
+    p_margin: float
+    tolerated: bool = False
     detectable: float = float("nan")
 
     @property
     def p(self) -> float:
-        """The smaller of the two."""
+        """The smaller of the two that speak of a difference."""
         return min(self.p_paired, self.p_ks)
 
     @property
+    def within(self) -> bool:
+        """Whether the mean difference certainly lies within the margin."""
+        return self.images >= FEWEST_EQUIVALENT and self.p_margin < ALPHA
+
+    @property
     def significant(self) -> bool:
-        """Whether chance is no explanation."""
-        return self.p < ALPHA
+        """Whether the two sets differ: chance is no explanation, and no margin allows it."""
+        shifted = self.p_paired < ALPHA and not (self.tolerated and self.within)
+        return shifted or self.p_ks < ALPHA
 
     @property
     def sureness(self) -> float:
         """How many standard errors the difference is away from none."""
         return abs(self.difference) / (self.error or 1e-9)
 
-    def told(self) -> str:
+    def describe(self) -> str:
         """What differs and by how much, in a few words."""
         metric = self.metric
         unit = f" {metric.unit}" if metric.unit else ""
@@ -108,11 +140,36 @@ class Effect:
             return f"{metric.title} {self.difference:+.{metric.digits}f}{unit} (± {self.error:.2g})"
         return f"distribution of {metric.title} (distance {self.ks:.2f})"
 
+    def describe_doubt(self) -> str:
+        """Why the difference is not proven to be within the margin, in a few words."""
+        metric = self.metric
+        unit = f" {metric.unit}" if metric.unit else ""
+        if self.images < FEWEST_EQUIVALENT:
+            return f"{self.images} images, of at least {FEWEST_EQUIVALENT}"
+        difference = f"{self.difference:+.{metric.digits}f} ± {self.error:.2g}{unit}"
+        return f"{metric.title} {difference}, not surely within {self.margin:g}{unit}"
 
-def measure_effect(metric: Metric, a: _Values, b: _Values) -> Effect | None:
-    """How `metric` differs between the paired values `a` and `b`, (images,); None if they are too few.
 
-    Pairs with a value that is not a number are left out.
+def measure_effect(
+    metric: Metric, a: _Values, b: _Values, margins: Mapping[str, float] = _NO_MARGINS, *, factor: float = 1
+) -> Effect | None:
+    """How one metric differs between paired values.
+
+    Parameters
+    ----------
+    metric : Metric
+    a, b : float64 ndarray of shape (images,)
+        Pairs with a value that is not a number are left out.
+    margins : mapping of str to float
+        What the user allows, by key of the metric. A difference that is certain counts as none if it lies
+        within such a margin; within one of our own it does not.
+    factor : float
+        How many times the margin is allowed.
+
+    Returns
+    -------
+    Effect or None
+        None if there are fewer than `FEWEST` pairs.
     """
     from scipy.stats import ttest_rel
 
@@ -120,14 +177,50 @@ def measure_effect(metric: Metric, a: _Values, b: _Values) -> Effect | None:
     a, b = a[known], b[known]
     if len(a) < FEWEST:
         return None
+    margin, tolerated = factor * margins.get(metric.key, metric.margin), metric.key in margins
     before, after = (100 * np.log(a), 100 * np.log(b)) if metric.relative else (a, b)
-    differences = after - before
-    mean, error = float(differences.mean()), float(differences.std(ddof=1) / np.sqrt(len(a)))
-    shown = 100 * float(np.expm1(mean / 100)) if metric.relative else mean
+    mean, error = _mean_and_error(after - before)
+    shown = 100 * math.expm1(mean / 100) if metric.relative else mean
     # Without any spread the test has no answer: all differences are the same one.
     p_paired = float(ttest_rel(after, before).pvalue) if error else float(mean == 0)
-    ks, p_ks = _kolmogorov_smirnov(a, b)
-    return Effect(metric, len(a), float(a.mean()), float(b.mean()), shown, error, ks, p_paired, p_ks)
+    # Where a shift is allowed, only what else differs counts.
+    ks, p_ks = _kolmogorov_smirnov(before, after - mean if tolerated else after)
+    p_margin = _test_margin(mean, error, len(a), margin)
+    means = float(a.mean()), float(b.mean())
+    return Effect(metric, len(a), *means, shown, error, ks, p_paired, p_ks, margin, p_margin, tolerated)
+
+
+def measure_distance(
+    distances: _Values, margins: Mapping[str, float] = _NO_MARGINS, *, factor: float = 1
+) -> Effect | None:
+    """How far apart the pixels of pairs are that should be equal: `distances` in grey levels, (images,).
+
+    Two codecs leave a little, so only what certainly lies outside of the margin counts as different.
+    """
+    if len(distances) < FEWEST:
+        return None
+    margin = factor * margins.get(PIXELS.key, PIXELS.margin)
+    mean, error = _mean_and_error(distances)
+    below = _student(mean - margin, error, len(distances))
+    return Effect(PIXELS, len(distances), 0, mean, mean, error, 0, 1 - below, 1, margin, below)
+
+
+def _mean_and_error(differences: _Values) -> tuple[float, float]:
+    """Their mean and its standard error; differences that are all the same have none, rounding apart."""
+    mean, error = float(differences.mean()), float(differences.std(ddof=1) / np.sqrt(len(differences)))
+    return mean, error if error > 1e-12 * abs(mean) else 0.0
+
+
+def _test_margin(mean: float, error: float, images: int, margin: float) -> float:
+    """The larger p of two one-sided t-tests that the mean difference is beyond either end of the margin."""
+    return max(_student(mean - margin, error, images), _student(-mean - margin, error, images))
+
+
+def _student(excess: float, error: float, images: int) -> float:
+    """The p of a one-sided t-test that what exceeds zero by `excess` is truly below it."""
+    from scipy.special import stdtr
+
+    return float(stdtr(images - 1, excess / error)) if error else float(excess >= 0)
 
 
 def _kolmogorov_smirnov(a: _Values, b: _Values) -> tuple[float, float]:
@@ -178,4 +271,4 @@ def find_quantiles(values: _Values) -> tuple[float, ...] | None:
 def describe_effect(found: Effect) -> dict[str, Any]:
     """`found` as JSON takes it."""
     plain: dict[str, Any] = {name: value for name, value in vars(found).items() if name != "metric"}
-    return {"metric": found.metric.key, **plain, "significant": found.significant}
+    return {"metric": found.metric.key, **plain, "significant": found.significant, "within": found.within}

@@ -17,7 +17,7 @@ _NAMED: Final = 3
 _CSV_ABOUT: Final = ("arm", "verdict", "pairs", "equal", "pixel_difference_mean", "pixel_difference_std")
 _CSV_EFFECT: Final = (
     *("images", "mean_a", "mean_b", "difference", "error"),
-    *("ks", "p_paired", "p_ks", "detectable"),
+    *("ks", "p_paired", "p_ks", "margin", "p_margin", "detectable"),
 )
 
 

@@ -131,7 +131,7 @@ def _section(comparison: Comparison, operation: OperationResult) -> dict[str, An
         "operation": operation,
         "charts": [chart for chart in charts if chart],
         "effects": effects,
-        "pictures": _pictures(comparison, operation) if operation.verdict == "differs" else [],
+        "pictures": _pictures(comparison, operation) if operation.verdict == "different" else [],
     }
 
 

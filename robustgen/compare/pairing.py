@@ -1,11 +1,12 @@
 """Two sets of the same images, read side by side and measured."""
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from statistics import fmean
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,7 @@ from robustgen.benchmark import CLEAN, Arm
 from robustgen.datasets import Dataset, Pixels, Tree, open_dataset
 from robustgen.errors import RobustgenError, SourceError
 from robustgen.imaging.opencv import cv2
-from robustgen.imaging.similarity import Reference
+from robustgen.imaging.similarity import Alignment, Reference
 
 Name = Literal["A", "B", "clean"]
 
@@ -23,8 +24,9 @@ _FRAMES_MEASURED: Final = 8
 _CLEAN: Final = Arm(CLEAN, 0, CLEAN)
 
 _Places = Mapping[str, int]
-_Alike = tuple[float, float, float]
-_UNKNOWN: Final[_Alike] = (np.nan, np.nan, np.nan)
+# PSNR, SSIM, MS-SSIM, and the displacement across and down.
+_Likeness = tuple[float, float, float, float, float]
+_UNKNOWN: Final[_Likeness] = (np.nan,) * 5
 
 
 class Side:
@@ -99,6 +101,11 @@ class Pair:
     spread: float
     equal: bool
 
+    @property
+    def distance(self) -> float:
+        """Root of the mean square of B - A over the pixels, in grey levels."""
+        return math.hypot(self.offset, self.spread)
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -138,7 +145,7 @@ class Sides:
         equal = np.array_equal(a, b)
         try:
             # A clean image against itself would say nothing.
-            alike = (_UNKNOWN, _UNKNOWN) if folder == CLEAN else references.alike(a, b, equal)
+            alike = (_UNKNOWN, _UNKNOWN) if folder == CLEAN else references.compare(a, b, equal)
         except RobustgenError as error:
             return Problem("clean", folder, key, str(error))
         return _measured(key, (a, b), equal, alike, self._sizes(folder, key))
@@ -166,30 +173,42 @@ class _References:
         self._sides, self._key = sides, key
 
     @cached_property
-    def _both(self) -> tuple[Reference | None, Reference | None]:
+    def _both(self) -> tuple["_Original | None", "_Original | None"]:
         a, b = (self._loaded(side) for side in self._sides)
-        first = None if a is None else Reference(a)
+        first = None if a is None else _Original(Reference(a), Alignment(a))
         if a is not None and b is not None and np.array_equal(a, b):
             return first, first
-        return first, None if b is None else Reference(b)
+        return first, None if b is None else _Original(Reference(b), Alignment(b))
 
     def _loaded(self, side: Side | None) -> Pixels | None:
         return side.load(CLEAN, self._key) if side and self._key in side.keys(CLEAN) else None
 
-    def alike(self, a: Pixels, b: Pixels, equal: bool) -> tuple[_Alike, _Alike]:
-        """PSNR, SSIM and MS-SSIM of `a` and of `b` against the clean image; of frames against the first."""
-        first, second = (Reference(a[0]), Reference(b[0])) if a.ndim == 4 else self._both
-        alike = _alike(first, a)
-        return alike, alike if equal and (a.ndim == 4 or first is second) else _alike(second, b)
+    def compare(self, a: Pixels, b: Pixels, equal: bool) -> tuple[_Likeness, _Likeness]:
+        """`a` and `b` against the clean image; frames against their first, and not for displacement."""
+        first, second = (_first_frame(a), _first_frame(b)) if a.ndim == 4 else self._both
+        found = _compare(first, a)
+        return found, found if equal and (a.ndim == 4 or first is second) else _compare(second, b)
 
 
-def _alike(reference: Reference | None, pixels: Pixels) -> _Alike:
-    if reference is None:
+class _Original(NamedTuple):
+    """What an image is compared with."""
+
+    reference: Reference
+    alignment: Alignment | None
+
+
+def _first_frame(sequence: Pixels) -> _Original:
+    return _Original(Reference(sequence[0]), None)
+
+
+def _compare(original: _Original | None, pixels: Pixels) -> _Likeness:
+    if original is None:
         return _UNKNOWN
     places = np.linspace(1, len(pixels) - 1, _FRAMES_MEASURED).round().astype(int).tolist()
     images = [pixels[i] for i in dict.fromkeys(places)] if pixels.ndim == 4 else [pixels]
-    found = [reference.similarity(image) for image in images]
-    return fmean(s.psnr for s in found), fmean(s.ssim for s in found), fmean(s.ms_ssim for s in found)
+    found = [original.reference.similarity(image) for image in images]
+    moved = original.alignment.displacement(pixels) if original.alignment else (np.nan, np.nan)
+    return fmean(s.psnr for s in found), fmean(s.ssim for s in found), fmean(s.ms_ssim for s in found), *moved
 
 
 def _bytes(path: Path) -> float:
@@ -201,7 +220,7 @@ def _measured(
     key: str,
     pixels: tuple[Pixels, Pixels],
     equal: bool,
-    alike: tuple[_Alike, _Alike],
+    alike: tuple[_Likeness, _Likeness],
     sizes: tuple[float, float],
 ) -> Pair:
     # Frames below each other: OpenCV knows nothing of four axes.

@@ -1,7 +1,7 @@
 """What is found out when two sets are compared: of an arm, of an operation, of the whole."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
 import numpy as np
@@ -13,11 +13,17 @@ from robustgen.datasets import noun
 from robustgen.display.text import format_count
 
 SIDES: Final[tuple[Name, ...]] = ("A", "B", "clean")
-Verdict = Literal["identical", "statistically the same", "differs", "not compared"]
-_COUNTED: Final[Mapping[Verdict, str]] = {"differs": "different"}
-_FROM_BEST: Final[tuple[Verdict, ...]] = ("identical", "statistically the same", "not compared", "differs")
+Verdict = Literal["identical", "equivalent", "too few images", "different"]
+_FROM_BEST: Final[tuple[Verdict, ...]] = ("identical", "equivalent", "too few images", "different")
 Quantiles = tuple[float, ...]
 Missing = Mapping[Name, tuple[str, ...]]
+
+
+def judge(effects: Sequence[Effect]) -> Verdict:
+    """What the tests of one arm, or of the means over several, say together."""
+    if any(each.significant for each in effects):
+        return "different"
+    return "equivalent" if effects and all(each.within for each in effects) else "too few images"
 
 
 @dataclass(frozen=True)
@@ -53,9 +59,7 @@ class ArmResult:
         """By the tests, or by the pixels where all are the same."""
         if self.pairs and self.equal == len(self.pairs):
             return "identical"
-        if not self.effects:
-            return "not compared"
-        return "differs" if any(each.significant for each in self.effects) else "statistically the same"
+        return judge(self.effects)
 
     @property
     def offset(self) -> float:
@@ -91,21 +95,35 @@ class OperationResult:
     @property
     def verdict(self) -> Verdict:
         """The worst among its levels and their means."""
-        if any(each.significant for each in self.pooled):
-            return "differs"
-        return max((each.verdict for each in self.arms), key=_FROM_BEST.index)
+        levels = [each.verdict for each in self.arms]
+        pooled = [judge(self.pooled)] if self.pooled else []
+        return max(levels + pooled, key=_FROM_BEST.index)
 
     @property
     def reason(self) -> str:
-        """What differs most surely, by how much and where; empty where nothing does."""
+        """What differs most surely, or is least certain, by how much and where; empty where nothing is."""
+        if self.verdict == "too few images":
+            return self._doubt
         levels = [(arm.effects, f" at level {arm.arm.level}" * (len(self.arms) > 1)) for arm in self.arms]
         found = [
-            (each.p, -each.sureness, f"{each.told()}{place}")
+            (each.p, -each.sureness, f"{each.describe()}{place}")
             for effects, place in [(self.pooled, " in the mean"), *levels]
             for each in effects
             if each.significant
         ]
         return min(found)[2] if found else ""
+
+    @property
+    def _doubt(self) -> str:
+        """The metric that is farthest from being proven within its margin, and where."""
+        levels = [(arm.effects, f" at level {arm.arm.level}" * (len(self.arms) > 1)) for arm in self.arms]
+        found = [
+            (each.p_margin, f"{each.describe_doubt()}{place}")
+            for effects, place in [(self.pooled, " in the mean"), *levels]
+            for each in effects
+            if not each.within
+        ]
+        return max(found)[1] if found else ""
 
     def overall(self, metric: str) -> Effect | None:
         """The effect on one metric over all levels; None where all is equal or there is too little."""
@@ -168,12 +186,22 @@ class Comparison:
     def sentence(self) -> str:
         """The answer."""
         named = {v: [o.name for o in self.operations if o.verdict == v] for v in _FROM_BEST}
-        counts = [f"{len(names)} {_COUNTED.get(each, each)}" for each, names in named.items() if names]
-        answer = (
-            "is equivalent to A, as far as this sample shows" if self.equivalent else "is not equivalent to A"
-        )
-        parts = [f"{_COUNTED.get(v, v)}: {', '.join(named[v])}" for v in _FROM_BEST[:1:-1] if named[v]]
-        return "; ".join([f"B {answer} ({', '.join(counts)})", *parts, *self._lacking()]) + "."
+        counts = [f"{len(names)} {each}" for each, names in named.items() if names]
+        parts = [f"{v}: {', '.join(named[v])}" for v in _FROM_BEST[:1:-1] if named[v]]
+        return "; ".join([f"{self._answer} ({', '.join(counts)})", *parts, *self._lacking()]) + "."
+
+    @property
+    def _answer(self) -> str:
+        verdicts = {each.verdict for each in self.operations}
+        if self.equivalent:
+            return (
+                "B is identical to A"
+                if verdicts == {"identical"}
+                else "B is equivalent to A within the margin"
+            )
+        if "different" in verdicts or "too few images" not in verdicts:
+            return "B is not equivalent to A"
+        return "too few images to tell whether B is equivalent to A"
 
     def _lacking(self) -> list[str]:
         what = noun(self.kind).removesuffix("s")
@@ -225,6 +253,8 @@ class Scope:
         Decides which images.
     partial : bool
         Whether what only one of the sets has does not count.
+    margins : mapping of str to float
+        The mean differences that count as none, by key of the metric; others have their own.
     """
 
     names: tuple[str, ...] = ()
@@ -232,6 +262,7 @@ class Scope:
     sample: int | None = 200
     seed: int = 0
     partial: bool = False
+    margins: Mapping[str, float] = field(default_factory=dict)
 
     def has(self, arm: Arm) -> bool:
         """Whether `arm` was asked for; the clean images always are."""

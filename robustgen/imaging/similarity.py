@@ -22,6 +22,9 @@ WEIGHTS: Final = (0.0448, 0.2856, 0.3001, 0.2363, 0.1333)
 # Of equal images it would be infinite, which has no mean.
 HIGHEST_PSNR: Final = 100.0
 
+# Where an image is moved by more, or by different ways in different places, slopes tell little.
+_FARTHEST: Final = 4.0
+
 _BORDER = WINDOW // 2
 _KERNEL = cv2.getGaussianKernel(WINDOW, 1.5)
 _C1, _C2 = np.float32((0.01 * 255) ** 2), np.float32((0.03 * 255) ** 2)
@@ -102,6 +105,42 @@ class Reference:
         factors = np.maximum([*(cs for _, cs in measured[:-1]), measured[-1][0]], 0)
         products = np.prod(factors ** weights_of(self._scales)[:, None], axis=0)
         return Similarity(psnr(self.image, image), float(measured[0][0].mean()), float(products.mean()))
+
+
+class Alignment:
+    """An image that others are moved against: by how much is read off the slopes of its grey levels.
+
+    To first order, an image moved by d is the image less d times its slope. Least squares over all pixels
+    give d, with a gain and an offset of the grey levels beside it, after a Gaussian blur that lets slopes
+    reach some pixels far.
+
+    Parameters
+    ----------
+    image : uint8 ndarray of shape (H, W, 3)
+    """
+
+    def __init__(self, image: Rgb) -> None:
+        plane = _blurred(image)
+        slopes = [cv2.Sobel(plane, cv2.CV_32F, dx, 1 - dx, scale=1 / 8) for dx in (1, 0)]
+        columns = np.stack([each.ravel() for each in (*slopes, plane, np.ones_like(plane))]).astype(
+            np.float64
+        )
+        # Of a flat image there is no inverse, and nothing moves.
+        self._solve = np.linalg.pinv(columns @ columns.T) @ columns
+
+    def displacement(self, image: Rgb) -> tuple[float, float]:
+        """By how many pixels `image` lies to the right of the reference, and below it; at most 4."""
+        across, down, *_ = self._solve @ _blurred(image).ravel()
+        return _within(-across), _within(-down)
+
+
+def _blurred(image: Rgb) -> _Plane:
+    plane: _Plane = cv2.GaussianBlur(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY).astype(np.float32), (0, 0), 3)
+    return plane
+
+
+def _within(displacement: float) -> float:
+    return float(np.clip(displacement, -_FARTHEST, _FARTHEST))
 
 
 class _Level:
