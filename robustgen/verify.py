@@ -3,7 +3,7 @@
 import errno
 import os
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,6 +18,7 @@ from robustgen.icons import TITLE as ICONS
 from robustgen.output.files import ERRORS, FRAMES, KEYS, MANIFEST, STATE, SUMS, file_digest
 from robustgen.output.manifest import (
     Tally,
+    card_files,
     dataset_digest,
     read_sums,
     sums_files,
@@ -86,7 +87,8 @@ def verify(
     manifest = _manifest(root)
     wanted, digest = _listed(root), dataset_digest(root)
     problems = [*_unfinished(manifest, digest), *_compared(root, wanted, jobs or os.cpu_count() or 1)]
-    problems += _extra(root, wanted)
+    cards = card_files(manifest)
+    problems += [*_changed_cards(root, cards), *_extra(root, {*wanted, *cards})]
     if deep:
         problems += _made_anew(root, manifest, wanted, deep)
     if against:
@@ -175,7 +177,16 @@ def _sizes(root: Path, paths: set[str]) -> dict[str, int]:
     return {each.path: each.size for each in (*files, *state.assembled_files()) if each.path in paths}
 
 
-def _extra(root: Path, wanted: dict[str, str]) -> Iterator[Finding]:
+def _changed_cards(root: Path, cards: Mapping[str, bytes]) -> Iterator[Finding]:
+    """The files about the set that do not say what the manifest gives."""
+    for name, data in cards.items():
+        if not (root / name).is_file():
+            yield Finding("missing", name)
+        elif (root / name).read_bytes() != data:
+            yield Finding("changed", name)
+
+
+def _extra(root: Path, wanted: Collection[str]) -> Iterator[Finding]:
     checksums = {SUMS, FRAMES}
     own = {MANIFEST, ERRORS}
     for folder, folders, files in os.walk(root):

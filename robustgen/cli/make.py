@@ -38,12 +38,18 @@ _of_both = combine(
     engine_options,
     run_options,
     shard_options,
+    click.option("--shard-size", type=int, help="Images of a shard of webdataset and parquet; default 1000."),
 )
 
 
 @command("make-c", Section.MAKE)
 @corruption_options
-@click.option("--format", metavar="FORMAT", help="jpeg (default), png, webp, same (as the source) or npy.")
+@click.option(
+    "--format",
+    metavar="FORMAT",
+    help="jpeg (default), png, webp, same (as the source), npy, webdataset or parquet.",
+)
+@click.option("--sample", metavar="FORMAT", help="Of the files in shards: jpeg (default), png or webp.")
 @click.option("--quality", type=int, help="JPEG quality; default 85, as published.")
 @click.option("--libjpeg", metavar="LIBRARY", help="turbo (default), or ijg: libjpeg 9c, as in 2018.")
 @click.option("--clean/--no-clean", default=None, help="Whether to write the uncorrupted images too.")
@@ -55,7 +61,7 @@ def make_c(**flags: Any) -> None:
 
 @command("make-p", Section.MAKE)
 @perturbation_options
-@click.option("--format", metavar="FORMAT", help="mp4 (default), png or npy.")
+@click.option("--format", metavar="FORMAT", help="mp4 (default), png, npy, webdataset or parquet.")
 @click.option("--preset", metavar="NAME", help="Of x264: veryslow (default) to ultrafast.")
 @_of_both
 def make_p(**flags: Any) -> None:

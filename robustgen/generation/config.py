@@ -32,6 +32,7 @@ from robustgen.imaging import video
 from robustgen.imaging.geometry import SMALLEST_SIDE
 from robustgen.imaging.jpeg import Libjpeg
 from robustgen.output.writers import FORMATS
+from robustgen.output.writers.shards import SHARD_SIZE
 from robustgen.perturbations import PERTURBATIONS
 from robustgen.registry import Operation
 from robustgen.sources.opening import KINDS
@@ -257,6 +258,8 @@ class Config(Choices):
     )
     clean: StrictBool = Field(True, description="whether make-c writes the uncorrupted images too")
     format: FormatName | None = Field(None, description="of the files, see [formats](formats.md)")
+    sample: FormatName | None = Field(None, description="of the files in shards; otherwise as published")
+    shard_size: Annotated[Whole, Field(ge=1)] = Field(SHARD_SIZE, description="images of a shard")
     video: Video = Field(Video(), description="settings of the encoder of make-p")
     scale: Literal[224, 299, 64, 32] | None = Field(None, description="constants instead of the edition's")
     motion_blur: Literal["exact", "imagemagick"] = Field("exact", description="our loop, or the library")

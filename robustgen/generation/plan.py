@@ -27,7 +27,7 @@ from robustgen.imaging.motion import check_imagemagick
 from robustgen.imaging.pixels import Rgb
 from robustgen.output.files import ERRORS, FRAMES, MANIFEST, SUMS
 from robustgen.output.state import State
-from robustgen.output.writers import DEFAULTS, Listing, Order, Writer, open_writer
+from robustgen.output.writers import DEFAULTS, FORMATS, Listing, Order, Writer, open_writer
 from robustgen.sources.base import Items, Loaded, Source
 
 CITATION = (
@@ -137,9 +137,10 @@ def plan_benchmark(config: Config, kind: Kind, *, anew: bool = False) -> Plan:
     arms = config.arms(kind)
     _check_strengths(arms, config, BENCHMARKS[kind])
     _check_ingredients(arms, config)
-    if get_edition(recipe.edition).format == "npy" and not anew:
-        arms = _add_held(arms, output, BENCHMARKS[kind])
-    writer = _open_writer(config, recipe, source, keys, arms)
+    name = _format_name(config, kind)
+    if FORMATS[name].joint and not anew:
+        arms = _add_held(arms, output, BENCHMARKS[kind], stacked=FORMATS[name].stacked)
+    writer = _open_writer(name, config, recipe, source, keys, arms)
     citation = " ".join(dict.fromkeys(_cite(arm) for arm in arms)) if kind == "c" else CITATION
     return assemble_plan(recipe, source, keys, arms, writer, output, config, citation=citation)
 
@@ -201,8 +202,14 @@ def _collisions(source: Items[Any], writer: Writer, arms: tuple[Arm, ...]) -> di
     return refused
 
 
-def _add_held(arms: tuple[Arm, ...], output: Path, benchmark: Benchmark) -> tuple[Arm, ...]:
-    """`arms`, and those that the arrays at `output` hold: all arrays share one list of rows and labels."""
+def _format_name(config: Config, kind: Kind) -> str:
+    """The format that is asked for, or else that of the published set."""
+    arrays = get_edition(config.edition).format == "npy"
+    return config.format or ("npy" if arrays else DEFAULTS[kind])
+
+
+def _add_held(arms: tuple[Arm, ...], output: Path, benchmark: Benchmark, *, stacked: bool) -> tuple[Arm, ...]:
+    """`arms`, and those that `output` holds: its files hold many images, and all arms share one list."""
     try:
         held = State(output).settings().get("parameters", {})
     except (OSError, OutputError):
@@ -211,7 +218,7 @@ def _add_held(arms: tuple[Arm, ...], output: Path, benchmark: Benchmark) -> tupl
         return arms
     every = benchmark.every_arm()
     wanted = [arm for arm in every if arm in arms or arm.folder in held]
-    if not benchmark.shares_arrays:
+    if not (stacked and benchmark.shares_arrays):
         return tuple(wanted)
     names, levels = {arm.name for arm in wanted}, {arm.level for arm in wanted}
     return tuple(arm for arm in every if arm.name in names and arm.level in levels)
@@ -293,9 +300,13 @@ def _overrides(config: Config, kind: Kind) -> dict[str, dict[int, dict[str, Any]
 
 
 def _open_writer(
-    config: Config, recipe: BenchmarkRecipe, source: Source, keys: tuple[str, ...], arms: tuple[Arm, ...]
+    name: str,
+    config: Config,
+    recipe: BenchmarkRecipe,
+    source: Source,
+    keys: tuple[str, ...],
+    arms: tuple[Arm, ...],
 ) -> Writer:
-    arrays = get_edition(recipe.edition).format == "npy"
     benchmark = recipe.benchmark
     order = Order(
         benchmark=benchmark,
@@ -305,8 +316,10 @@ def _open_writer(
         libjpeg=config.libjpeg,
         shapes=lambda: _shapes(recipe, source, keys, arms),
         encodings=lambda: _encodings(config),
+        sample=config.sample,
+        shard_size=config.shard_size,
     )
-    return open_writer(config.format or ("npy" if arrays else DEFAULTS[benchmark.kind]), order)
+    return open_writer(name, order)
 
 
 def _encodings(config: Config) -> tuple[video.Encoding, video.Encoding]:

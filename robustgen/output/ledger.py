@@ -274,11 +274,17 @@ class Ledger:
             return False
         if self.shard:
             self._learn_of_other_shards()
-        lacking = {arm.folder for key in listing.keys for arm in self.pending(key, arms)}
-        complete = frozenset(arm.folder for arm in arms) - lacking
-        self.withheld = self.writer.finish(self.root, complete, listing)
+        folders = frozenset(arm.folder for arm in arms)
+        lacking = [(key, arm.folder) for key in listing.keys for arm in self.pending(key, arms)]
+        complete = folders - {folder for _, folder in lacking}
+        settled = folders - {folder for key, folder in lacking if not self._has_failed(key, folder)}
+        self.withheld = self.writer.finish(self.root, complete, settled, listing)
         self._write_errors(set(known) - set(listing.keys))
         return True
+
+    def _has_failed(self, key: str, folder: str) -> bool:
+        """Whether it was tried to make the arm in `folder` of the image `key`, in vain."""
+        return any(failure.get("arm", folder) == folder for failure in self._failures.get(key, ()))
 
     def _learn_of_other_shards(self) -> None:
         self.tally = Tally(self.root)

@@ -16,6 +16,7 @@ from robustgen.output.files import ERRORS, FRAMES, MANIFEST, SUMS, temporary_fol
 from robustgen.output.journal import sync_disk
 from robustgen.output.records import Failure, Receipt, WrittenFile
 from robustgen.output.state import State
+from robustgen.output.writers import FORMATS
 
 
 def escaped(path: str) -> tuple[str, str]:
@@ -94,11 +95,19 @@ def write_manifest(root: Path, tally: "Tally | None" = None) -> dict[str, Any]:
         "complete": finished and tally.is_complete(about["images"], frozenset(about["arms"])),
         "digest": dataset_digest(root),
     }
+    for name, data in card_files(manifest).items():
+        write_whole(root, name, data)
     text = json.dumps(manifest, indent=1, sort_keys=True) + "\n"
     # Where there is a manifest, a run takes the sums for written; so they must outlive a power cut too.
     sync_disk(root)
     write_whole(root, MANIFEST, text.encode(), durable=True)
     return manifest
+
+
+def card_files(manifest: Mapping[str, Any]) -> Mapping[str, bytes]:
+    """Files that tell people of the set, as its format asks for them: names, below the output, to bytes."""
+    row = FORMATS.get(manifest["settings"].get("output", {}).get("format", ""))
+    return row.card(manifest) if row and row.card else {}
 
 
 def _write_checksums(root: Path, folder: str, written: Mapping[str, WrittenFile]) -> None:

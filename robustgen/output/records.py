@@ -4,6 +4,7 @@
 
     WrittenFile   ["file", "fog/3/cat/a.JPEG", 8123, "5891b5b5...", ""]
     WrittenRow    ["row", "fog.npy", 10007, 3072, "f3a9c81e0b47d215-8c1d22aa"]
+    WrittenSample ["sample", "fog/3/000012.tar", 12007, 8123, "f3a9-000001-8c1d22aa-77.spool", 9131, "f3a9"]
 """
 
 from collections.abc import Mapping, Sequence
@@ -54,9 +55,36 @@ class WrittenRow(NamedTuple):
     layout: str
 
 
-Written = WrittenFile | WrittenRow
+class WrittenSample(NamedTuple):
+    """One sample, staged in a spool until its shard is put together.
 
-_KINDS: Final[Mapping[str, Any]] = {"file": WrittenFile, "row": WrittenRow}
+    Attributes
+    ----------
+    path : str
+        The shard, POSIX path below the output.
+    image : int
+        Number of the image.
+    size : int
+        Bytes of the sample.
+    spool : str
+        Name of the spool.
+    end : int
+        Offset at which the sample ends there.
+    layout : str
+        Of which list of images the shard is.
+    """
+
+    path: str
+    image: int
+    size: int
+    spool: str
+    end: int
+    layout: str
+
+
+Written = WrittenFile | WrittenRow | WrittenSample
+
+_KINDS: Final[Mapping[str, Any]] = {"file": WrittenFile, "row": WrittenRow, "sample": WrittenSample}
 _NAMES: Final = {kind: name for name, kind in _KINDS.items()}
 
 

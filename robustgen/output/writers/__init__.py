@@ -5,19 +5,23 @@ To add a format, write a `Writer` in a module of its own and give it a row in `F
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from robustgen.benchmark import BENCHMARKS, Arm, Benchmark, Kind
 from robustgen.errors import ConfigError
 from robustgen.imaging import video
 from robustgen.imaging.jpeg import Libjpeg
-from robustgen.output.writers.base import Listing, Writer
+from robustgen.output.writers.base import Listing, TreeWriter, Writer
+from robustgen.output.writers.card import write_card
 from robustgen.output.writers.jpeg import JpegTree
 from robustgen.output.writers.lossless import PngTree, WebpTree
 from robustgen.output.writers.mp4 import Mp4Tree
 from robustgen.output.writers.npy import Arrays
+from robustgen.output.writers.parquet import SAMPLE_COLUMNS, ParquetWriter
 from robustgen.output.writers.png_frames import PngFrames
 from robustgen.output.writers.same import SameTree
+from robustgen.output.writers.shards import SHARD_SIZE
+from robustgen.output.writers.webdataset import WebDatasetWriter
 
 __all__ = ["DEFAULTS", "FORMATS", "Listing", "Order", "Writer", "formats_of", "open_writer"]
 
@@ -43,6 +47,10 @@ class Order:
         Returns, for each folder of an arm, the shape of what it makes: (H, W, 3), or (T, H, W, 3).
     encodings : callable
         Returns how smooth sequences are encoded, and how noise is.
+    sample : str or None
+        Of shards: the format of the files in them; None for the published one.
+    shard_size : int
+        Of shards: how many images each holds.
     """
 
     benchmark: Benchmark
@@ -52,6 +60,8 @@ class Order:
     shapes: Callable[[], Mapping[str, tuple[int, ...]]]
     libjpeg: Libjpeg = "turbo"
     encodings: Callable[[], tuple[video.Encoding, video.Encoding]] = _published_encodings
+    sample: str | None = None
+    shard_size: int = SHARD_SIZE
 
 
 @dataclass(frozen=True)
@@ -64,10 +74,22 @@ class Format:
         In words.
     writers : mapping
         Kind of set to what makes the writer from an `Order`; kinds that it lacks cannot be written so.
+    samples : str
+        Kinds of set of which shards can be made of its files.
+    joint : bool
+        Whether its files hold many images, so that all arms of a set share one list of them.
+    stacked : bool
+        Whether the levels of an operation share a file, if the benchmark has it so.
+    card : callable or None
+        Makes files about the set from its manifest: names, below the output, to bytes.
     """
 
     title: str
     writers: Mapping[Kind, Callable[[Order], Writer]]
+    samples: str = ""
+    joint: bool = False
+    stacked: bool = False
+    card: Callable[[Mapping[str, Any]], Mapping[str, bytes]] | None = None
 
 
 def _videos(order: Order) -> Mp4Tree:
@@ -78,13 +100,36 @@ def _arrays(order: Order) -> Arrays:
     return Arrays(order.arms, order.keys, order.shapes(), per_name=order.benchmark.shares_arrays)
 
 
+def _sample_encoder(order: Order) -> TreeWriter:
+    """What encodes the samples of shards."""
+    kind = order.benchmark.kind
+    known = [name for name, row in FORMATS.items() if kind in row.samples]
+    name = order.sample or DEFAULTS[kind]
+    if name not in known:
+        raise ConfigError(f"sample: shards of make-{kind} hold no {name} (known: {', '.join(known)})")
+    encoder = FORMATS[name].writers[kind](order)
+    assert isinstance(encoder, TreeWriter)
+    return encoder
+
+
+def _webdataset(order: Order) -> WebDatasetWriter:
+    return WebDatasetWriter(_sample_encoder(order), order.arms, order.keys, order.shard_size)
+
+
+def _parquet(order: Order) -> ParquetWriter:
+    column = SAMPLE_COLUMNS[order.benchmark.kind]
+    return ParquetWriter(_sample_encoder(order), order.arms, order.keys, order.shard_size, column)
+
+
 FORMATS: Final[Mapping[str, Format]] = {
-    "jpeg": Format("JPEG", {"c": lambda order: JpegTree(order.quality, order.libjpeg)}),
-    "png": Format("PNG", {"c": lambda _: PngTree(), "p": lambda _: PngFrames()}),
-    "webp": Format("lossless WebP", {"c": lambda _: WebpTree()}),
+    "jpeg": Format("JPEG", {"c": lambda order: JpegTree(order.quality, order.libjpeg)}, samples="c"),
+    "png": Format("PNG", {"c": lambda _: PngTree(), "p": lambda _: PngFrames()}, samples="c"),
+    "webp": Format("lossless WebP", {"c": lambda _: WebpTree()}, samples="c"),
     "same": Format("as in the source", {"c": lambda order: SameTree(order.quality, order.libjpeg)}),
-    "mp4": Format("MP4", {"p": _videos}),
-    "npy": Format("NumPy arrays", dict.fromkeys(BENCHMARKS, _arrays)),
+    "mp4": Format("MP4", {"p": _videos}, samples="p"),
+    "npy": Format("NumPy arrays", dict.fromkeys(BENCHMARKS, _arrays), joint=True, stacked=True),
+    "webdataset": Format("WebDataset", dict.fromkeys(BENCHMARKS, _webdataset), joint=True),
+    "parquet": Format("Parquet", dict.fromkeys(BENCHMARKS, _parquet), joint=True, card=write_card),
 }
 """Name, as `--format` takes it, to format."""
 

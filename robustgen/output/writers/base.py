@@ -102,9 +102,12 @@ class Writer(ABC):
     def reopen(self, root: Path, folders: frozenset[str]) -> None:  # noqa: B027
         """Make what is finished writable again, for the arms whose `folders` lack images after all."""
 
-    def finish(self, root: Path, complete: frozenset[str], listing: Listing) -> list[str]:
-        """Bring to an end what was written for the arms whose folders are `complete`.
+    def finish(
+        self, root: Path, complete: frozenset[str], settled: frozenset[str], listing: Listing
+    ) -> list[str]:
+        """Bring to an end what was written for the arms whose folders are `complete`, or at least `settled`.
 
+        Of a complete arm all images are there; of a settled one all that could be made.
         Called by one process, when no other writes; whatever this makes is recorded as assembled.
 
         Returns

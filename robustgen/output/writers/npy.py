@@ -17,10 +17,11 @@ import numpy as np
 from robustgen.benchmark import Arm
 from robustgen.errors import ImageError
 from robustgen.imaging.pixels import Rgb
-from robustgen.output.files import KEYS, LABELS, MANIFEST, file_digest, rename, temporary_folder, write_whole
+from robustgen.output.files import KEYS, LABELS, file_digest, rename, temporary_folder
 from robustgen.output.records import Written, WrittenFile, WrittenRow
 from robustgen.output.state import State
 from robustgen.output.writers.base import Listing, Writer
+from robustgen.output.writers.companions import keep_companion
 
 _MOST_PENDING = 1 << 18
 
@@ -186,7 +187,9 @@ class Arrays(Writer):
                 State(root).forget_assembled(file)
                 (root / file).replace(self._partial(root, file))
 
-    def finish(self, root: Path, complete: frozenset[str], listing: Listing) -> list[str]:
+    def finish(
+        self, root: Path, complete: frozenset[str], settled: frozenset[str], listing: Listing
+    ) -> list[str]:
         """Give the arrays whose folders are all `complete` their final names; write labels and keys."""
         withheld = []
         for file, folders in self._files.items():
@@ -198,7 +201,7 @@ class Arrays(Writer):
                 rename(partial, root / file)
                 State(root).record_assembled(file, [whole], self._layouts[file])
         for name, data in self._companions(listing).items():
-            _keep_companion(root, name, data)
+            keep_companion(root, name, data)
         return withheld
 
     def _companions(self, listing: Listing) -> dict[str, bytes]:
@@ -235,19 +238,6 @@ class Arrays(Writer):
             return  # the sums have told of that
         if row >= len(rows) or not np.array_equal(rows[row], pixels):
             yield file, f": row {row} ({key}, {arm.folder}) from what the source gives now"
-
-
-def _keep_companion(root: Path, name: str, data: bytes) -> None:
-    """Write a file beside the arrays unless it is there."""
-    state, written = State(root), WrittenFile(name, len(data), hashlib.sha256(data).hexdigest())
-    held = state.assembled(name)
-    recorded = held is not None and held.files == [written]
-    if not recorded or not (root / name).exists():
-        write_whole(root, name, data)
-    if not recorded:
-        # A manifest must never be older than this.
-        (root / MANIFEST).unlink(missing_ok=True)
-        state.record_assembled(name, [written])
 
 
 def _short_digest(*parts: str) -> str:

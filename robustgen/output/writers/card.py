@@ -1,0 +1,62 @@
+"""The data set card of hubs: `README.md`, whose head tells readers which files belong to which config."""
+
+from collections.abc import Mapping
+from typing import Any
+
+CARD = "README.md"
+
+
+def write_card(manifest: Mapping[str, Any]) -> dict[str, bytes]:
+    """`README.md`, from what `dataset.json` says; one config for each arm.
+
+    Parameters
+    ----------
+    manifest : mapping
+        The content of ``dataset.json``.
+    """
+    head = ["---", "license: other", "task_categories:", "- image-classification", "configs:"]
+    for arm in manifest["arms"]:
+        head += [
+            f"- config_name: {config_name(arm)}",
+            "  data_files:",
+            "  - split: test",
+            f"    path: {arm}/*.parquet",
+        ]
+    return {CARD: "\n".join([*head, "---", "", *_body(manifest), ""]).encode("utf-8", "replace")}
+
+
+def config_name(folder: str) -> str:
+    """What hubs call the arm in `folder`: ``fog-3``, as their names hold no slash."""
+    return folder.replace("/", "-")
+
+
+def _body(manifest: Mapping[str, Any]) -> list[str]:
+    settings, versions = manifest["settings"], manifest["settings"]["versions"]
+    example = config_name(manifest["arms"][-1])
+    return [
+        f"# {manifest['dataset']}: {manifest['kind']}",
+        "",
+        f"{manifest['images']} images, each under {len(manifest['arms'])} configs, made by robustgen with the"
+        f" edition {settings['edition']} and the seed {settings['seed']}.",
+        "",
+        "```python",
+        "from datasets import load_dataset",
+        "",
+        f'images = load_dataset("path/to/this/folder", "{example}", split="test")',
+        "```",
+        "",
+        "## How it was made",
+        "",
+        "Libraries: " + ", ".join(f"{name} {version}" for name, version in sorted(versions.items())) + ".",
+        "All parameters are in `dataset.json`; the digest of the data set is",
+        "",
+        f"    {manifest['digest']}",
+        "",
+        "## Licence",
+        "",
+        manifest["licence"],
+        "",
+        "## Citation",
+        "",
+        manifest["citation"],
+    ]
