@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+import webdataset as wds
 from helpers import cli, errors_of, put_photo, spawn, tree
 from PIL import Image
 
@@ -298,7 +299,6 @@ def test_a_sample_in_a_journal_and_back():
 
 
 def test_webdataset_reads_the_tars(sets):
-    wds = pytest.importorskip("webdataset")
     pattern = str(sets / "webdataset/gaussian_noise/4/{000000..000001}.tar")
     found = list(wds.WebDataset(pattern, shardshuffle=False).decode("pil").to_tuple("__key__", "jpg", "cls"))
     assert [(key, label) for key, _, label in found] == [
@@ -310,7 +310,6 @@ def test_webdataset_reads_the_tars(sets):
 
 def test_clip_benchmark_finds_what_it_looks_for(sets, tmp_path):
     """It reads <split>/nshards.txt, classnames.txt and <split>/{0..N-1}.tar, whose numbers have no zeros."""
-    wds = pytest.importorskip("webdataset")
     root, split = sets / "webdataset", "contrast/1"
     count = int((root / split / "nshards.txt").read_text())
     for number in range(count):
@@ -326,7 +325,8 @@ def test_clip_benchmark_finds_what_it_looks_for(sets, tmp_path):
 def test_datasets_loads_the_folder_by_its_card(sets, tmp_path, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setenv("HF_HOME", str(tmp_path))
-    datasets = pytest.importorskip("datasets")
+    import datasets
+
     folder = str(sets / "parquet")
     assert sorted(datasets.get_dataset_config_names(folder)) == sorted(arm.replace("/", "-") for arm in ARMS)
     found = datasets.load_dataset(folder, "contrast-4", split="test", cache_dir=str(tmp_path))

@@ -17,7 +17,7 @@ from robustgen.output.records import WrittenFile
 
 STATE = ".robustgen"
 SUMS, FRAMES, MANIFEST, ERRORS = "SHA256SUMS", "FRAMES.SHA256", "dataset.json", "errors.jsonl"
-# Beside arrays: the class of each row, and the source images behind the rows of one level.
+# Beside arrays: the class of each row. Beside arrays and shards: what the images are called, in order.
 LABELS, KEYS = "labels.npy", "keys.txt"
 
 _numbers = itertools.count()

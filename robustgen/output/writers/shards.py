@@ -17,7 +17,7 @@ import numpy as np
 from robustgen.benchmark import Arm
 from robustgen.errors import OutputError
 from robustgen.imaging.pixels import Rgb
-from robustgen.output.files import MANIFEST, file_digest, rename, temporary_folder
+from robustgen.output.files import KEYS, MANIFEST, file_digest, rename, temporary_folder
 from robustgen.output.records import Written, WrittenFile, WrittenSample
 from robustgen.output.state import State, lock_file
 from robustgen.output.writers.base import Listing, TreeWriter, Writer
@@ -211,6 +211,8 @@ class ShardWriter(Writer):
             if folder in settled:
                 staging = staged.get(folder) or _Staging(len(self._keys))
                 self._finish_arm(root, folder, staging, [spool.path for spool in spools], listing)
+        names = "".join(f"{self._name(key)}\n" for key in self._keys)
+        keep_companion(root, KEYS, names.encode("utf-8", "surrogateescape"))
         for name, data in self.root_companions(listing.classes()).items():
             keep_companion(root, name, data)
         for path, folders in used.items():
@@ -240,6 +242,10 @@ class ShardWriter(Writer):
         return staged, used
 
     # --- shards
+
+    def _name(self, key: str) -> str:
+        """What the file of the image `key` would be called in a tree."""
+        return self.encoder.output_name(key) or key
 
     def _path(self, folder: str, index: int) -> str:
         name = self.shard_name(index // self.shard_size, self._count)
@@ -306,7 +312,7 @@ class ShardWriter(Writer):
         """The samples of the images in `span`: those staged, and else those that the old shard has."""
         for index in span:
             key = self._keys[index]
-            name = self.encoder.output_name(key) or key
+            name = self._name(key)
             data = staging.read(index, spools)
             if data is None and name in held and not staging.is_withdrawn(index):
                 data = held[name]()
