@@ -11,6 +11,7 @@ from helpers import cli, cli_error, pictures, put_photo
 from robustgen import CORRUPTIONS, EDITIONS, PERTURBATIONS
 from robustgen.errors import ConfigError, UnknownNameError
 from robustgen.generation.config import config_folder, dataset_file, dataset_names, load
+from robustgen.output.writers import FORMATS
 
 
 @pytest.fixture(autouse=True)
@@ -78,7 +79,7 @@ WRONG = {
     "jobs: 0": "jobs: input should be greater than or equal to 1, not 0",
     "limit: 0": "limit: ",
     "quality: 100": "quality: input should be less than or equal to 95, not 100",
-    "format: avi": "format: unknown format 'avi' (known: jpeg, png, webp, same, mp4, npy, webdataset, parquet)",
+    "format: avi": f"format: unknown format 'avi' (known: {', '.join(FORMATS)})",
     "scale: 100": "scale: input should be 224, 299, 64 or 32, not 100",
     "libjpeg: mozjpeg": "libjpeg: input should be 'turbo' or 'ijg', not 'mozjpeg'",
     "motion_blur: fast": "motion_blur: input should be 'exact' or 'imagemagick', not 'fast'",
@@ -177,7 +178,7 @@ def test_a_wrong_flag_is_told_in_one_line(flags, message):
     ("flags", "message"),
     [
         (["--difficulty", "7"], "--difficulty: difficulty 7 does not exist (1 to 3)"),
-        (["--format", "avi"], "--format: unknown format 'avi' (known: jpeg, png, webp, same, mp4, npy, webdataset, parquet)"),
+        (["--format", "avi"], f"--format: unknown format 'avi' (known: {', '.join(FORMATS)})"),
         (
             ["--perturbations", "rotat"],
             "--perturbations: unknown perturbation 'rotat' (did you mean 'rotate'?)",

@@ -104,7 +104,7 @@ def test_a_table_holds_the_files_of_the_tree_and_their_labels(sets, arm):
 
 
 def test_samples_can_be_lossless(photos, tmp_path):
-    make(photos, tmp_path / "out", "webdataset", "--sample", "webp", "--corruptions", "contrast")
+    make(photos, tmp_path / "out", "webdataset", "--sample-format", "webp", "--corruptions", "contrast")
     make(photos, tmp_path / "tree", "webp", "--corruptions", "contrast")
     shard = members(tmp_path / "out/contrast/1/000000.tar")
     assert shard["cat/a.webp"] == (tmp_path / "tree/contrast/1/cat/a.webp").read_bytes()

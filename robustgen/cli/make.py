@@ -49,7 +49,9 @@ _of_both = combine(
     metavar="FORMAT",
     help="jpeg (default), png, webp, same (as the source), npy, webdataset or parquet.",
 )
-@click.option("--sample", metavar="FORMAT", help="Of the files in shards: jpeg (default), png or webp.")
+@click.option(
+    "--sample-format", metavar="FORMAT", help="Of the files in shards: jpeg (default), png or webp."
+)
 @click.option("--quality", type=int, help="JPEG quality; default 85, as published.")
 @click.option("--libjpeg", metavar="LIBRARY", help="turbo (default), or ijg: libjpeg 9c, as in 2018.")
 @click.option("--clean/--no-clean", default=None, help="Whether to write the uncorrupted images too.")

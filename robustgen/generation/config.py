@@ -258,7 +258,9 @@ class Config(Choices):
     )
     clean: StrictBool = Field(True, description="whether make-c writes the uncorrupted images too")
     format: FormatName | None = Field(None, description="of the files, see [formats](formats.md)")
-    sample: FormatName | None = Field(None, description="of the files in shards; otherwise as published")
+    sample_format: FormatName | None = Field(
+        None, description="of the files in shards; otherwise as published"
+    )
     shard_size: Annotated[Whole, Field(ge=1)] = Field(SHARD_SIZE, description="images of a shard")
     video: Video = Field(Video(), description="settings of the encoder of make-p")
     scale: Literal[224, 299, 64, 32] | None = Field(None, description="constants instead of the edition's")

@@ -316,7 +316,7 @@ def _open_writer(
         libjpeg=config.libjpeg,
         shapes=lambda: _shapes(recipe, source, keys, arms),
         encodings=lambda: _encodings(config),
-        sample=config.sample,
+        sample_format=config.sample_format,
         shard_size=config.shard_size,
     )
     return open_writer(name, order)

@@ -47,7 +47,7 @@ class Order:
         Returns, for each folder of an arm, the shape of what it makes: (H, W, 3), or (T, H, W, 3).
     encodings : callable
         Returns how smooth sequences are encoded, and how noise is.
-    sample : str or None
+    sample_format : str or None
         Of shards: the format of the files in them; None for the published one.
     shard_size : int
         Of shards: how many images each holds.
@@ -60,7 +60,7 @@ class Order:
     shapes: Callable[[], Mapping[str, tuple[int, ...]]]
     libjpeg: Libjpeg = "turbo"
     encodings: Callable[[], tuple[video.Encoding, video.Encoding]] = _published_encodings
-    sample: str | None = None
+    sample_format: str | None = None
     shard_size: int = SHARD_SIZE
 
 
@@ -104,9 +104,9 @@ def _sample_encoder(order: Order) -> TreeWriter:
     """What encodes the samples of shards."""
     kind = order.benchmark.kind
     known = [name for name, row in FORMATS.items() if kind in row.samples]
-    name = order.sample or DEFAULTS[kind]
+    name = order.sample_format or DEFAULTS[kind]
     if name not in known:
-        raise ConfigError(f"sample: shards of make-{kind} hold no {name} (known: {', '.join(known)})")
+        raise ConfigError(f"sample_format: shards of make-{kind} hold no {name} (known: {', '.join(known)})")
     encoder = FORMATS[name].writers[kind](order)
     assert isinstance(encoder, TreeWriter)
     return encoder
