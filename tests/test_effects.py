@@ -21,7 +21,7 @@ from robustgen.imaging.colour import change_hsv
 from robustgen.imaging.defocus import disk
 from robustgen.imaging.elastic import displace, smooth_field
 from robustgen.imaging.frost import FROST_PHOTOGRAPHS, frost_directory, frost_photograph
-from robustgen.imaging.gaussian import gaussian
+from robustgen.imaging.gaussian import gaussian, gaussian_bytes
 from robustgen.imaging.haze import draw_plasma
 from robustgen.imaging.motion import blur_along_line
 from robustgen.imaging.zoom import add_zoom
@@ -102,6 +102,14 @@ def test_gaussian_takes_any_memory_layout():
     assert np.array_equal(gaussian(values, 1.5), ndi.gaussian_filter(values, (1.5, 1.5, 0), mode="nearest"))
 
 
+@pytest.mark.parametrize("shape", [(32, 32, 3), (33, 70, 3), (60, 35, 3)], ids=str)
+@pytest.mark.parametrize("sigma", [0.05, 0.7, 1.5, 6, 20])
+def test_an_image_filtered_in_one_pass_is_the_same(shape, sigma):
+    """Kernels shorter and longer than the image, of odd and even radius."""
+    image = np.random.default_rng(4).integers(0, 256, shape, dtype=np.uint8)
+    assert np.array_equal(gaussian_bytes(image, sigma), to_uint8(gaussian(unit(image), sigma)))
+
+
 # --- zoom, displacement, smooth fields -----------------------------------------------------------
 
 
@@ -139,7 +147,7 @@ def test_zoom_equals_scipy_as_the_scripts_called_it(side):
 @pytest.mark.parametrize("shape", [(40, 51), (32, 32)], ids=str)
 def test_displace_equals_that_of_scipy_in_2018(shape, reach):
     rng = np.random.default_rng(3)
-    image = rng.random((*shape, 3)).astype(np.float32)
+    image = rng.random((*shape, 4)).astype(np.float32)
     dx, dy = (rng.uniform(-reach, reach, (2, *shape))).astype(np.float32)
     want = np.stack([reference.displaced(image[:, :, c], dx, dy) for c in range(3)], axis=2)
     got = displace(image, dx, dy)

@@ -8,9 +8,9 @@ import numpy.typing as npt
 
 from robustgen.imaging import kernels
 from robustgen.imaging.alias_sampling import random_bits
-from robustgen.imaging.arrays import to_uint8, unit
+from robustgen.imaging.arrays import unit
 from robustgen.imaging.defocus import filter_with_disk
-from robustgen.imaging.gaussian import gaussian
+from robustgen.imaging.gaussian import gaussian_bytes
 from robustgen.imaging.motion import MotionEngine, blur_along_line
 from robustgen.imaging.pixels import Floats, Rgb
 from robustgen.imaging.rng import Rng
@@ -60,16 +60,15 @@ class GlassBlur:
         64: ((0.1, 1, 1), (0.5, 1, 1), (0.6, 1, 2), (0.7, 2, 1), (0.9, 2, 2)),
         32: ((0.05, 1, 1), (0.25, 1, 1), (0.4, 1, 1), (0.25, 1, 2), (0.4, 1, 2)),
     },
-    shares=unit,
 )
-def glass_blur(image: Rgb, parameters: GlassBlur, rng: Rng, x: Floats) -> Rgb:
+def glass_blur(image: Rgb, parameters: GlassBlur, rng: Rng) -> Rgb:
     """Look through frosted glass: pixels are taken from their neighbours at random."""
     reach, iterations = parameters.max_delta, parameters.iterations
     visits = (image.shape[0] - 2 * reach) * (image.shape[1] - 2 * reach) * iterations
     moves = _moves(reach, visits, rng)
-    shuffled = to_uint8(gaussian(x, parameters.sigma))
+    shuffled = gaussian_bytes(image, parameters.sigma)
     kernels.glass_shuffle(shuffled, moves, reach, iterations)
-    return to_uint8(gaussian(unit(shuffled), parameters.sigma))
+    return gaussian_bytes(shuffled, parameters.sigma)
 
 
 def _moves(reach: int, visits: int, rng: Rng) -> npt.NDArray[np.integer[Any]]:
@@ -173,8 +172,7 @@ class GaussianBlur:
     },
     common=False,
     random=False,
-    shares=unit,
 )
-def gaussian_blur(image: Rgb, parameters: GaussianBlur, rng: Rng, x: Floats) -> Rgb:
+def gaussian_blur(image: Rgb, parameters: GaussianBlur, rng: Rng) -> Rgb:
     """Filter with a Gaussian."""
-    return to_uint8(gaussian(x, parameters.sigma))
+    return gaussian_bytes(image, parameters.sigma)

@@ -40,8 +40,10 @@ def smooth_field(shape: tuple[int, int], alpha: float, sigma: float, rng: Rng) -
 def _cosine_filter(field: Floats, weights: npt.NDArray[np.float64]) -> Floats:
     """Filter with a symmetric kernel under reflecting borders, where it is a product in the cosine domain."""
     rows, columns = (_transfer(side, weights.tobytes()) for side in field.shape)
-    spectrum = scipy.fft.dctn(field) * rows[:, None] * columns[None, :]
-    return np.asarray(scipy.fft.idctn(spectrum))
+    spectrum = scipy.fft.dctn(field, overwrite_x=True)
+    spectrum *= rows[:, None]
+    spectrum *= columns
+    return np.asarray(scipy.fft.idctn(spectrum, overwrite_x=True))
 
 
 @lru_cache(maxsize=64)
@@ -53,7 +55,7 @@ def _transfer(side: int, packed_weights: bytes) -> npt.NDArray[np.float64]:
 
 
 def displace(image: npt.NDArray[np.float32], dx: npt.NDArray[np.float32], dy: npt.NDArray[np.float32]) -> Rgb:
-    """Sample a unit `image` (H, W, 3) at (row + dy, column + dx), as SciPy did before 1.6; uint8."""
-    out = np.empty(image.shape, np.uint8)
+    """Sample a unit `image` (H, W, 4) at (row + dy, column + dx), as SciPy did before 1.6; uint8."""
+    out = np.empty((*dx.shape, 3), np.uint8)
     kernels.displace(image, dx, dy, out)
     return out

@@ -7,7 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from robustgen.imaging import kernels
-from robustgen.imaging.pixels import Floats
+from robustgen.imaging.arrays import UNITS
+from robustgen.imaging.pixels import Floats, Rgb
 
 
 @lru_cache(maxsize=256)
@@ -50,12 +51,25 @@ def gaussian(values: npt.NDArray[Any], sigma: float, truncate: float = 4.0, mode
         float32 for float32, which is also how SciPy rounds between its two passes; else float64.
     """
     height, width = values.shape[:2]
-    dtype = np.float32 if values.dtype == np.float32 else np.float64
+    flat = np.ascontiguousarray(values).reshape(height, -1)
+    out = np.empty(flat.shape, np.float32 if values.dtype == np.float32 else np.float64)
+    weights, rows, columns = _kernel(height, width, sigma, truncate, mode)
+    kernels.blur(flat, flat.shape[1] // width, weights, rows, columns, out)
+    return out.reshape(values.shape)
+
+
+def gaussian_bytes(image: Rgb, sigma: float, truncate: float = 4.0) -> Rgb:
+    """Filter an image: `to_uint8` of `gaussian` of its values in [0, 1], in one pass and little memory."""
+    height, width, channels = image.shape
+    out = np.empty_like(image)
+    weights, rows, columns = _kernel(height, width, sigma, truncate, "nearest")
+    flat, target = image.reshape(height, -1), out.reshape(height, -1)
+    kernels.blur_bytes(flat, channels, UNITS, weights, rows, columns, target)
+    return out
+
+
+def _kernel(height: int, width: int, sigma: float, truncate: float, mode: str) -> tuple[Any, Any, Any]:
+    """Right half of the kernel, and what stands at each row and column of the extended image."""
     weights = gaussian_weights(float(sigma), float(truncate))
     radius = weights.size - 1
-    flat = np.ascontiguousarray(values).reshape(height, -1)
-    rows = np.empty(flat.shape, dtype)
-    kernels.blur_rows(flat, weights, _extension(height, radius, mode), rows)
-    out = np.empty(flat.shape, dtype)
-    kernels.blur_columns(rows, flat.shape[1] // width, weights, _extension(width, radius, mode), out)
-    return out.reshape(values.shape)
+    return weights, _extension(height, radius, mode), _extension(width, radius, mode)

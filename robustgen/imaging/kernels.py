@@ -73,60 +73,97 @@ def resample(image, table, bits, out):
 
 
 @compiled
-def blur_rows(image, weights, source, out):
-    """Correlate along axis 0 of `image` (H, M) with the symmetric kernel whose right half is `weights`.
+def blur_across_rows(lines, weights, source, row, line):
+    """Correlate along axis 0 with the symmetric kernel whose right half is `weights`: one row, into `line`.
 
-    `source` (H + 2 r) names the input row that stands at each row of the image extended by r on both sides.
+    `source` (H + 2 r) names the row that stands at each row of the image extended by r on both sides; row i
+    is `lines` (N, M) at i modulo N.
+    """
+    radius, count = weights.size - 1, lines.shape[0]
+    centre = lines[source[row + radius] % count]
+    for m in range(line.size):
+        line[m] = centre[m] * weights[0]
+    for j in range(radius, 1, -2):
+        # Two at a time, so that `line` goes to and from memory less often; the order of sums stays.
+        above, below = lines[source[row + radius - j] % count], lines[source[row + radius + j] % count]
+        upper, lower = (
+            lines[source[row + radius - j + 1] % count],
+            lines[source[row + radius + j - 1] % count],
+        )
+        weight, larger = weights[j], weights[j - 1]
+        for m in range(line.size):
+            total = line[m] + (np.float64(above[m]) + np.float64(below[m])) * weight
+            line[m] = total + (np.float64(upper[m]) + np.float64(lower[m])) * larger
+    if radius % 2:
+        above, below = lines[source[row + radius - 1] % count], lines[source[row + radius + 1] % count]
+        for m in range(line.size):
+            line[m] += (np.float64(above[m]) + np.float64(below[m])) * weights[1]
+
+
+@compiled
+def blur_along_row(values, channels, weights, source, extended, line):
+    """Correlate `values` (W * channels) with the symmetric kernel whose right half is `weights`, into `line`.
+
+    `source` as in `blur_across_rows`, for columns; `extended` ((W + 2 r) * channels) is room to work in.
     """
     radius = weights.size - 1
-    line = np.empty(image.shape[1])
-    for row in range(out.shape[0]):
-        centre = image[source[row + radius]]
+    margin = radius * channels
+    extended[margin : margin + line.size] = values
+    for x in range(radius):
+        left, right = source[x] * channels, source[source.size - 1 - x] * channels
+        for c in range(channels):
+            extended[x * channels + c] = values[left + c]
+            extended[extended.size - (x + 1) * channels + c] = values[right + c]
+    centre = extended[margin:]
+    for m in range(line.size):
+        line[m] = centre[m] * weights[0]
+    for j in range(radius, 1, -2):
+        left, right = extended[margin - j * channels :], extended[margin + j * channels :]
+        west, east = extended[margin - (j - 1) * channels :], extended[margin + (j - 1) * channels :]
+        weight, larger = weights[j], weights[j - 1]
         for m in range(line.size):
-            line[m] = centre[m] * weights[0]
-        for j in range(radius, 1, -2):
-            # Two at a time, so that `line` goes to and from memory less often; the order of sums stays.
-            above, below = image[source[row + radius - j]], image[source[row + radius + j]]
-            upper, lower = image[source[row + radius - j + 1]], image[source[row + radius + j - 1]]
-            weight, larger = weights[j], weights[j - 1]
-            for m in range(line.size):
-                total = line[m] + (np.float64(above[m]) + np.float64(below[m])) * weight
-                line[m] = total + (np.float64(upper[m]) + np.float64(lower[m])) * larger
-        if radius % 2:
-            above, below = image[source[row + radius - 1]], image[source[row + radius + 1]]
-            for m in range(line.size):
-                line[m] += (np.float64(above[m]) + np.float64(below[m])) * weights[1]
+            line[m] = line[m] + (left[m] + right[m]) * weight + (west[m] + east[m]) * larger
+    if radius % 2:
+        left, right = extended[margin - channels :], extended[margin + channels :]
+        for m in range(line.size):
+            line[m] += (left[m] + right[m]) * weights[1]
+
+
+@compiled
+def blur(image, channels, weights, rows, columns, out):
+    """Filter `image` (H, W * channels) along both axes; between them it is rounded to the type of `out`.
+
+    `rows` and `columns` are the `source` of `blur_across_rows` and `blur_along_row`.
+    """
+    width = image.shape[1]
+    line, between = np.empty(width), np.empty(width, out.dtype)
+    extended = np.empty(width + 2 * (weights.size - 1) * channels)
+    for row in range(image.shape[0]):
+        blur_across_rows(image, weights, rows, row, line)
+        between[:] = line
+        blur_along_row(between, channels, weights, columns, extended, line)
         out[row] = line
 
 
 @compiled
-def blur_columns(image, channels, weights, source, out):
-    """Correlate along the columns of `image` (H, W * channels); `source` as in `blur_rows`."""
+def blur_bytes(image, channels, units, weights, rows, columns, out):
+    """As `blur`, of the entries in `units` (float64, 256) of a uint8 image, clipped and truncated, as uint8.
+
+    Only the rows under the kernel are ever there as floats, so that they stay in the cache.
+    """
+    height, width = image.shape
     radius = weights.size - 1
-    margin, width = radius * channels, image.shape[1]
-    extended = np.empty(width + 2 * margin)
-    line = np.empty(width)
-    for row in range(image.shape[0]):
-        extended[margin : margin + width] = image[row]
-        for x in range(radius):
-            left, right = source[x] * channels, source[source.size - 1 - x] * channels
-            for c in range(channels):
-                extended[x * channels + c] = image[row, left + c]
-                extended[extended.size - (x + 1) * channels + c] = image[row, right + c]
-        centre = extended[margin : margin + width]
-        for m in range(width):
-            line[m] = centre[m] * weights[0]
-        for j in range(radius, 1, -2):
-            left, right = extended[margin - j * channels :], extended[margin + j * channels :]
-            west, east = extended[margin - (j - 1) * channels :], extended[margin + (j - 1) * channels :]
-            weight, larger = weights[j], weights[j - 1]
-            for m in range(width):
-                line[m] = line[m] + (left[m] + right[m]) * weight + (west[m] + east[m]) * larger
-        if radius % 2:
-            left, right = extended[margin - channels :], extended[margin + channels :]
-            for m in range(width):
-                line[m] += (left[m] + right[m]) * weights[1]
-        out[row] = line
+    line, result = np.empty(width), np.empty(width)
+    extended = np.empty(width + 2 * radius * channels)
+    lines = np.empty((min(2 * radius + 1, height), width))
+    there = 0
+    for row in range(height):
+        while there < min(row + radius + 1, height):
+            widen(image[there], units, lines[there % lines.shape[0]])
+            there += 1
+        blur_across_rows(lines, weights, rows, row, line)
+        blur_along_row(line, channels, weights, columns, extended, result)
+        quantise(result, out[row])
 
 
 @compiled
@@ -475,41 +512,114 @@ def mirrored(index, size):
 
 
 @compiled
+def mark_outside(rows, columns, height, width, outside):
+    """Set `outside` where the neighbours of (rows, columns) are not all in the image; returns how many."""
+    bottom, right = height - 1, width - 1
+    for x in range(rows.size):
+        outside[x] = (rows[x] < 0) | (rows[x] >= bottom) | (columns[x] < 0) | (columns[x] >= right)
+    count = 0
+    for x in range(rows.size):
+        count += outside[x]
+    return count
+
+
+@compiled
+def place_corners(top, left, width, corners):
+    """Write which pixels, counted flat, the four neighbours from (`top`, `left`) are."""
+    for x in range(top.size):
+        corners[0, x] = np.int64(top[x]) * width + np.int64(left[x])
+    for x in range(top.size):
+        corners[1, x] = corners[0, x] + 1
+    for x in range(top.size):
+        corners[2, x] = corners[0, x] + width
+    for x in range(top.size):
+        corners[3, x] = corners[2, x] + 1
+
+
+@compiled
+def mirror_corners(top, left, height, width, x, corners):
+    """Write which pixels the four neighbours of one place are, mirrored about the edge pixels."""
+    top, bottom = width * mirrored(top, height), width * mirrored(top + 1, height)
+    left, right = mirrored(left, width), mirrored(left + 1, width)
+    corners[0, x], corners[1, x] = top + left, top + right
+    corners[2, x], corners[3, x] = bottom + left, bottom + right
+
+
+@compiled
+def gather(pixels, corners, near):
+    """Copy the `pixels`, each one word, at `corners` (4, W) to `near` (4, W)."""
+    for corner in range(4):
+        place, target = corners[corner], near[corner]
+        for x in range(place.size):
+            target[x] = pixels[np.uint64(place[x])]
+
+
+@compiled
+def pack(image, words):
+    """Write the pixels of `image` (uint8, (N, 3)) as `words` (uint32, N), red lowest."""
+    for i in range(words.size):
+        words[i] = (
+            image[i, 0] | np.uint32(image[i, 1]) << np.uint32(8) | np.uint32(image[i, 2]) << np.uint32(16)
+        )
+
+
+@compiled
 def warp_affine(image, matrix, out):
     """Bilinear samples of `image` (uint8, (H, W, 3)) / 255 where `matrix` takes each pixel, into `out`.
 
     (x, y) goes to (a x + b y + c, d x + e y + f), rounded to 1/32 of a pixel; borders are mirrored about the
-    edge pixels. `out` is float32 (H, W, 3). This is OpenCV 3's and 4's warpAffine of a float32 image.
+    edge pixels. `out` is float32 (H, W, 4), of which the fourth is left alone. This is OpenCV 3's and 4's
+    warpAffine of a float32 image.
     """
     height, width, _ = image.shape
     a, b, c, d, e, f = matrix
-    units = np.arange(256).astype(np.float32) / np.float32(255)
-    one, steps = np.float32(1), np.float32(32)
+    one, steps, most = np.float32(1), np.float32(32), np.float32(255)
+    pixels = np.empty(height * width, np.uint32)
+    pack(image.reshape(-1, 3), pixels)
     across, down = np.empty(width, np.int64), np.empty(width, np.int64)
     for x in range(width):
         across[x], down[x] = np.int64(np.rint(a * x * 1024)), np.int64(np.rint(d * x * 1024))
+    # Whole lines at once: positions, then neighbours, then sums, each of which the compiler vectorises.
+    top, left, corners = np.empty(width, np.int64), np.empty(width, np.int64), np.empty((4, width), np.int64)
+    part_x, part_y, outside = (
+        np.empty(width, np.float32),
+        np.empty(width, np.float32),
+        np.empty(width, np.uint8),
+    )
+    near, line = np.empty((4, width), np.uint32), np.empty((3, width), np.float32)
     for y in range(height):
         from_x, from_y = (
             np.int64(np.rint((b * y + c) * 1024)) + 16,
             np.int64(np.rint((e * y + f) * 1024)) + 16,
         )
         for x in range(width):
-            at_x, at_y = (from_x + across[x]) >> 5, (from_y + down[x]) >> 5
-            part_x, part_y = np.float32(at_x & 31) / steps, np.float32(at_y & 31) / steps
-            left, top = at_x >> 5, at_y >> 5
-            right, bottom = left + 1, top + 1
-            if top < 0 or left < 0 or bottom >= height or right >= width:
-                top, bottom = mirrored(top, height), mirrored(bottom, height)
-                left, right = mirrored(left, width), mirrored(right, width)
-            weight_a, weight_b = (one - part_y) * (one - part_x), (one - part_y) * part_x
-            weight_c, weight_d = part_y * (one - part_x), part_y * part_x
-            for k in range(3):
-                out[y, x, k] = (
-                    units[image[np.uint64(top), np.uint64(left), k]] * weight_a
-                    + units[image[np.uint64(top), np.uint64(right), k]] * weight_b
-                    + units[image[np.uint64(bottom), np.uint64(left), k]] * weight_c
-                    + units[image[np.uint64(bottom), np.uint64(right), k]] * weight_d
+            left[x] = (from_x + across[x]) >> 5
+            part_x[x] = np.float32(left[x] & 31) / steps
+            left[x] >>= 5
+        for x in range(width):
+            top[x] = (from_y + down[x]) >> 5
+            part_y[x] = np.float32(top[x] & 31) / steps
+            top[x] >>= 5
+        place_corners(top, left, width, corners)
+        if mark_outside(top, left, height, width, outside):
+            for x in range(width):
+                if outside[x]:
+                    mirror_corners(top[x], left[x], height, width, x, corners)
+        gather(pixels, corners, near)
+        upper, next_upper, lower, next_lower = near[0], near[1], near[2], near[3]
+        for k in range(3):
+            target, shift = line[k], np.uint32(8 * k)
+            for x in range(width):
+                px, py = part_x[x], part_y[x]
+                target[x] = (
+                    np.float32((upper[x] >> shift) & np.uint32(255)) / most * ((one - py) * (one - px))
+                    + np.float32((next_upper[x] >> shift) & np.uint32(255)) / most * ((one - py) * px)
+                    + np.float32((lower[x] >> shift) & np.uint32(255)) / most * (py * (one - px))
+                    + np.float32((next_lower[x] >> shift) & np.uint32(255)) / most * (py * px)
                 )
+        red, green, blue, target = line[0], line[1], line[2], out[y]
+        for x in range(width):
+            target[x, 0], target[x, 1], target[x, 2], target[x, 3] = red[x], green[x], blue[x], 0
 
 
 @compiled
@@ -566,30 +676,47 @@ def folded(place, size):
 
 @compiled
 def displace(image, dx, dy, out):
-    """Bilinear samples of unit `image` (float32, (H, W, 3)) at (row + dy, column + dx) into `out` (uint8).
+    """Bilinear samples of unit `image` (float32, (H, W, 4)) at (row + dy, column + dx) into `out` (uint8).
 
-    Samples are summed in double and rounded to single precision, clipped to [0, 1] and truncated. Borders are
-    those of SciPy before 1.6: the place is folded, its neighbours are mirrored about the edge pixels.
+    The fourth value of a pixel counts for nothing. Samples are summed in double and rounded to single
+    precision, clipped to [0, 1] and truncated. Borders are those of SciPy before 1.6: the place is folded,
+    its neighbours are mirrored about the edge pixels.
     """
     zero, one, most = np.float32(0), np.float32(1), np.float32(255)
     height, width, _ = image.shape
+    # A pixel is moved as one word of 16 bytes.
+    pixels = image.reshape(-1).view(np.complex128)
+    near, line = np.empty((4, width), np.complex128), np.empty((3, width), np.uint8)
+    values = near.view(np.float32)
+    rows, columns, corners = np.empty(width), np.empty(width), np.empty((4, width), np.int64)
+    top, left, outside = np.empty(width), np.empty(width), np.empty(width, np.uint8)
     for y in range(height):
         for x in range(width):
-            at_y, at_x = folded(y + np.float64(dy[y, x]), height), folded(x + np.float64(dx[y, x]), width)
-            floor_y, floor_x = np.floor(at_y), np.floor(at_x)
-            part_y, part_x = at_y - floor_y, at_x - floor_x
-            top, left = np.int64(floor_y), np.int64(floor_x)
-            bottom, right = top + 1, left + 1
-            if top < 0 or left < 0 or bottom >= height or right >= width:
-                top, bottom = mirrored(top, height), mirrored(bottom, height)
-                left, right = mirrored(left, width), mirrored(right, width)
-            a, b = (1.0 - part_y) * (1.0 - part_x), (1.0 - part_y) * part_x
-            c, d = part_y * (1.0 - part_x), part_y * part_x
-            for k in range(3):
+            rows[x] = y + np.float64(dy[y, x])
+            top[x] = np.floor(rows[x])
+        for x in range(width):
+            columns[x] = x + np.float64(dx[y, x])
+            left[x] = np.floor(columns[x])
+        place_corners(top, left, width, corners)
+        if mark_outside(rows, columns, height, width, outside):
+            for x in range(width):
+                if outside[x]:
+                    rows[x], columns[x] = folded(rows[x], height), folded(columns[x], width)
+                    top[x], left[x] = np.floor(rows[x]), np.floor(columns[x])
+                    mirror_corners(np.int64(top[x]), np.int64(left[x]), height, width, x, corners)
+        gather(pixels, corners, near)
+        upper, next_upper, lower, next_lower = values[0], values[1], values[2], values[3]
+        for k in range(3):
+            target = line[k]
+            for x in range(width):
+                part_y, part_x = rows[x] - top[x], columns[x] - left[x]
                 value = np.float32(
-                    image[np.uint64(top), np.uint64(left), k] * a
-                    + image[np.uint64(top), np.uint64(right), k] * b
-                    + image[np.uint64(bottom), np.uint64(left), k] * c
-                    + image[np.uint64(bottom), np.uint64(right), k] * d
+                    upper[4 * x + k] * ((1.0 - part_y) * (1.0 - part_x))
+                    + next_upper[4 * x + k] * ((1.0 - part_y) * part_x)
+                    + lower[4 * x + k] * (part_y * (1.0 - part_x))
+                    + next_lower[4 * x + k] * (part_y * part_x)
                 )
-                out[y, x, k] = np.uint8(np.int32(min(max(value, zero), one) * most))
+                target[x] = np.uint8(np.int32(min(max(value, zero), one) * most))
+        red, green, blue, target = line[0], line[1], line[2], out[y]
+        for x in range(width):
+            target[x, 0], target[x, 1], target[x, 2] = red[x], green[x], blue[x]

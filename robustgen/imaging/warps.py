@@ -25,15 +25,15 @@ def warp_affine(image: Rgb, matrix: npt.NDArray[np.float64]) -> npt.NDArray[np.f
 
     Returns
     -------
-    float32 ndarray of shape (H, W, 3)
-        Values in [0, 1].
+    float32 ndarray of shape (H, W, 4)
+        Values in [0, 1]; the fourth of each pixel means nothing, it makes the pixel one word of 16 bytes.
     """
     (a, b, c), (d, e, f) = matrix.tolist()
     determinant = a * e - b * d
     scale = 1.0 / determinant if determinant else 0.0
     xx, xy, yx, yy = e * scale, -b * scale, -d * scale, a * scale
     inverse = (xx, xy, -xx * c - xy * f, yx, yy, -yx * c - yy * f)
-    out = np.empty(image.shape, np.float32)
+    out = np.empty((*image.shape[:2], 4), np.float32)
     kernels.warp_affine(image, inverse, out)
     return out
 

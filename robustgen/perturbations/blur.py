@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from robustgen.imaging.arrays import to_uint8, unit
-from robustgen.imaging.gaussian import gaussian
+from robustgen.imaging.arrays import unit
+from robustgen.imaging.gaussian import gaussian_bytes
 from robustgen.imaging.geometry import affine
 from robustgen.imaging.motion import MotionEngine, blur_along_line
 from robustgen.imaging.pixels import Rgb
@@ -91,6 +91,6 @@ class GaussianBlur:
 )
 def gaussian_blur(image: Rgb, parameters: GaussianBlur, rng: Rng) -> Rgb:
     """Filter with a wider Gaussian in every frame."""
-    x, p = unit(image), parameters
+    p = parameters
     sigmas = [p.start + p.step * i for i in range(FRAMES)]
-    return np.stack([to_uint8(gaussian(x, sigma, p.truncate)) for sigma in sigmas])
+    return np.stack([gaussian_bytes(image, sigma, p.truncate) for sigma in sigmas])
