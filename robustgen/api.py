@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from robustgen.augmentation import augmix as mixing
-from robustgen.corruptions import ALL_CORRUPTIONS, CORRUPTIONS, FAMILIES
+from robustgen.corruptions import CORRUPTIONS, FAMILIES, get_corruption
 from robustgen.editions import EDITIONS, check_size, get_edition, prepare
 from robustgen.errors import ArgumentError, ArgumentTypeError, RobustgenError
 from robustgen.imaging.decode import as_rgb
@@ -72,9 +72,10 @@ def corrupt(
     ArgumentError, ArgumentTypeError
         A ValueError or TypeError that says what is wrong, and the nearest name.
     """
-    operation = get_known("corruption", corruption, ALL_CORRUPTIONS)
+    row = get_edition(edition)
+    operation = get_corruption(corruption, row.dialect)
     pixels = check_size(as_rgb(image))
-    used_scale = get_edition(edition).scale_for(pixels, scale, operation.table)
+    used_scale = row.scale_for(pixels, scale, operation.table)
     corrupted = _apply(operation, pixels, operation.parameters(severity, used_scale), parameters, rng)
     return corrupted.copy() if np.shares_memory(corrupted, pixels) else corrupted
 
@@ -121,6 +122,7 @@ def perturb(
     """
     operation = get_known("perturbation", perturbation, PERTURBATIONS)
     row, pixels = get_edition(edition), check_size(as_rgb(source))
+    row.check_perturbations()
     used_scale = row.scale_for(pixels, scale)
     published, stage = operation.parameters(difficulty, used_scale), operation.stage[used_scale]
     frames = _apply(operation, row.at_stage(pixels, stage), published, parameters, rng)

@@ -76,6 +76,8 @@ class Edition:
         What is left to do to a frame made from the `raw` image.
     format : {"jpeg", "npy"}
         What is written unless the config says otherwise.
+    dialect : str or None
+        The package whose port of the nineteen corruptions is used; it has no perturbations.
     """
 
     name: str
@@ -85,6 +87,7 @@ class Edition:
     cropped: Step = _as_is
     finished: Step = _as_is
     format: Format = "jpeg"
+    dialect: str | None = None
 
     def scale_for(self, image: Rgb, scale: int | None = None, known: Iterable[int] = SCALES) -> int:
         """`scale` if given, else the edition's own, else the nearest of those `known` to the shorter side."""
@@ -95,6 +98,11 @@ class Edition:
         if scale not in SCALES:
             raise ArgumentError(f"scale {scale} does not exist (known: {', '.join(map(str, SCALES))})")
         return int(scale)
+
+    def check_perturbations(self) -> None:
+        """Raise an ArgumentError where there are no perturbations."""
+        if self.dialect:
+            raise ArgumentError(f"edition {self.name} has no perturbations, only corruptions")
 
     def at_stage(self, source: Rgb, stage: Stage) -> Rgb:
         """The raw `source`, brought to `stage`."""
@@ -148,6 +156,10 @@ def _folder(name: str, size: int) -> Edition:
     return _imagenet(name, size, scale=None)
 
 
+def _coco_c(name: str, size: int) -> Edition:
+    raise ArgumentError(f"{name} keeps the size of each image")
+
+
 _AT_SIZE: Mapping[str, Callable[[str, int], Edition]] = {
     "imagenet": _imagenet,
     "imagenet-inception": _imagenet_inception,
@@ -156,10 +168,16 @@ _AT_SIZE: Mapping[str, Callable[[str, int], Edition]] = {
     "cifar-10": _cifar,
     "cifar-100": _cifar,
     "folder": _folder,
+    "coco-c": _coco_c,
 }
 _SIZES = {"imagenet": 224, "imagenet-inception": 299, "imagenet-64": 64, "tiny-imagenet": 64}
 _SIZES |= {"cifar-10": 32, "cifar-100": 32}
-_ROWS = (*(_AT_SIZE[name](name, size) for name, size in _SIZES.items()), Edition("folder", None))
+_ROWS = (
+    *(_AT_SIZE[name](name, size) for name, size in _SIZES.items()),
+    Edition("folder", None),
+    # At every size with the constants of 224 pixels.
+    Edition("coco-c", 224, dialect="imagecorruptions"),
+)
 
 EDITIONS: Mapping[str, Edition] = MappingProxyType({edition.name: edition for edition in _ROWS})
 

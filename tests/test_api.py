@@ -44,7 +44,7 @@ def test_editions_and_their_scales():
     scales = {name: edition.scale for name, edition in EDITIONS.items()}
     assert list(scales.items()) == [
         *[("imagenet", 224), ("imagenet-inception", 299), ("imagenet-64", 64), ("tiny-imagenet", 64)],
-        *[("cifar-10", 32), ("cifar-100", 32), ("folder", None)],
+        *[("cifar-10", 32), ("cifar-100", 32), ("folder", None), ("coco-c", 224)],
     ]
 
 

@@ -47,8 +47,8 @@ def test_every_edition_corruption_and_perturbation_is_covered():
     covered = {tuple(case["file"].split("_", 1)) + (case["key"].split("/")[-2:][0],) for case in CASES}
     # cifar-100 and, for corruptions, tiny-imagenet share the tables of cifar-10 and imagenet-64.
     by_kind = {
-        "c": (robustgen.CORRUPTIONS, {"cifar-100", "tiny-imagenet", "folder"}),
-        "p": (robustgen.PERTURBATIONS, {"cifar-100", "folder"}),
+        "c": (robustgen.CORRUPTIONS, {"cifar-100", "tiny-imagenet", "folder", "coco-c"}),
+        "p": (robustgen.PERTURBATIONS, {"cifar-100", "folder", "coco-c"}),
     }
     for kind, (operations, shared) in by_kind.items():
         for edition in set(robustgen.EDITIONS) - shared:

@@ -44,6 +44,7 @@ ROOMS = (
     "generation",
     "predictions",
     "datasets",
+    "compat",
     "metrics",
     "display",
     "output",

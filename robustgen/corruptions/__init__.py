@@ -11,10 +11,21 @@ from collections.abc import Iterator, Mapping
 
 from robustgen.corruptions import blur, digital, noise, plugins, weather
 from robustgen.corruptions.c_bar import C_BAR
+from robustgen.corruptions.imagecorruptions import IMAGECORRUPTIONS
 from robustgen.errors import ArgumentError
-from robustgen.registry import BENCHMARK_FAMILY, Corruption, Family
+from robustgen.registry import BENCHMARK_FAMILY, Corruption, Family, get_known
 
-__all__ = ["ALL_CORRUPTIONS", "CORRUPTIONS", "FAMILIES", "blur", "digital", "noise", "weather"]
+__all__ = [
+    "ALL_CORRUPTIONS",
+    "CORRUPTIONS",
+    "FAMILIES",
+    "blur",
+    "digital",
+    "get_corruption",
+    "get_family",
+    "noise",
+    "weather",
+]
 
 CORRUPTIONS = BENCHMARK_FAMILY.corruptions
 """The nineteen, by name."""
@@ -85,3 +96,23 @@ class _AllCorruptions(Mapping[str, Corruption]):
 
 ALL_CORRUPTIONS: Mapping[str, Corruption] = _AllCorruptions()
 """The corruptions of all families, by name."""
+
+_DIALECTS = {IMAGECORRUPTIONS.name: IMAGECORRUPTIONS}
+
+
+def get_corruption(name: str, dialect: str | None = None) -> Corruption:
+    """The corruption `name`; of the nineteen, that of the `dialect` if one is named.
+
+    Raises
+    ------
+    ArgumentTypeError, ArgumentError
+        There is no such corruption; the message names the nearest, or says why a plug-in cannot be used.
+    """
+    found = _DIALECTS[dialect].find(name) if dialect and isinstance(name, str) else None
+    corruption: Corruption = found or get_known("corruption", name, ALL_CORRUPTIONS)
+    return corruption
+
+
+def get_family(corruption: Corruption) -> Family:
+    """The family that `corruption` belongs to."""
+    return _DIALECTS.get(corruption.family) or FAMILIES[corruption.family]

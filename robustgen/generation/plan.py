@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from robustgen.benchmark import BENCHMARKS, CLEAN_ARM, Arm, Benchmark, Kind
-from robustgen.corruptions import ALL_CORRUPTIONS, FAMILIES
+from robustgen.corruptions import get_corruption, get_family
 from robustgen.editions import EDITIONS, get_edition
 from robustgen.errors import ArgumentError, ConfigError, ImageError, OutputError, SourceError
 from robustgen.generation.config import Choices, Config, Video
@@ -129,6 +129,8 @@ def plan_benchmark(config: Config, kind: Kind, *, anew: bool = False) -> Plan:
     ConfigError, SourceError, OutputError
         What was asked for cannot be done; the message names the key.
     """
+    if kind == "p":
+        _check_perturbations(config)
     source = open_chosen_source(config)
     keys = select_keys(source, config)
     edition = config.edition if config.size is None else f"{config.edition}@{config.size}"
@@ -141,7 +143,7 @@ def plan_benchmark(config: Config, kind: Kind, *, anew: bool = False) -> Plan:
     if FORMATS[name].joint and not anew:
         arms = _add_held(arms, output, BENCHMARKS[kind], stacked=FORMATS[name].stacked)
     writer = _open_writer(name, config, recipe, source, keys, arms)
-    citation = " ".join(dict.fromkeys(_cite(arm) for arm in arms)) if kind == "c" else CITATION
+    citation = _cite(arms, config.edition) if kind == "c" else CITATION
     return assemble_plan(recipe, source, keys, arms, writer, output, config, citation=citation)
 
 
@@ -235,6 +237,13 @@ def _check_output(output: Path, source: Items[Any]) -> None:
         raise OutputError(f"output {output} cannot be used: {error.strerror}") from error
 
 
+def _check_perturbations(config: Config) -> None:
+    try:
+        EDITIONS[config.edition].check_perturbations()
+    except ArgumentError as error:
+        raise ConfigError(f"edition: {error}") from error
+
+
 def _check_strengths(arms: tuple[Arm, ...], config: Config, benchmark: Benchmark) -> None:
     """Refuse what has no published strength where the constants are those of one scale."""
     scale = config.scale or EDITIONS[config.edition].scale
@@ -247,9 +256,11 @@ def _check_strengths(arms: tuple[Arm, ...], config: Config, benchmark: Benchmark
             raise ConfigError(f"edition {config.edition}: {error}") from error
 
 
-def _cite(arm: Arm) -> str:
-    """The publication that a corruption is from."""
-    return CITATION if arm == CLEAN_ARM else FAMILIES[ALL_CORRUPTIONS[arm.name].family].citation
+def _cite(arms: tuple[Arm, ...], edition: str) -> str:
+    """The publications that the corruptions among `arms` are from."""
+    dialect = EDITIONS[edition].dialect
+    made = [get_corruption(arm.name, dialect) for arm in arms if arm != CLEAN_ARM]
+    return " ".join(dict.fromkeys(get_family(each).citation for each in made)) or CITATION
 
 
 def _check_ingredients(arms: tuple[Arm, ...], config: Config) -> None:
@@ -257,6 +268,8 @@ def _check_ingredients(arms: tuple[Arm, ...], config: Config) -> None:
     names = {arm.name for arm in arms}
     if "frost" in names:
         check_frost(config.frost_dir)
+    if config.motion_blur == "imagemagick" and EDITIONS[config.edition].dialect:
+        raise ConfigError(f"motion_blur: imagemagick: edition {config.edition} has a motion blur of its own")
     if config.motion_blur == "imagemagick" and names & {"motion_blur", "snow"}:
         check_imagemagick()
     if config.libjpeg == "ijg":
@@ -266,7 +279,8 @@ def _check_ingredients(arms: tuple[Arm, ...], config: Config) -> None:
 def _try_out(config: Config) -> None:
     """Make one image with each of the config's own parameters, as they may fit each other no better."""
     image = np.arange(64 * 64 * 3, dtype=np.uint8).reshape(64, 64, 3)
-    recipe = CorruptionRecipe("folder", 0, config.scale, config.parameters)
+    edition = config.edition if EDITIONS[config.edition].dialect else "folder"
+    recipe = CorruptionRecipe(edition, 0, config.scale, config.parameters)
     for name, levels in config.parameters.items():
         for level in levels:
             try:
@@ -290,8 +304,9 @@ def _overrides(config: Config, kind: Kind) -> dict[str, dict[int, dict[str, Any]
         everywhere["directory"] = config.frost_dir
     if config.libjpeg != "turbo":
         everywhere["library"] = config.libjpeg
+    recipe = RECIPES[kind](config.edition)
     for name in BENCHMARKS[kind].names:
-        operation = BENCHMARKS[kind].operations[name]
+        operation = recipe.get_operation(name)
         names = {field.name for field in dataclasses.fields(operation.parameters(1, 224))}
         for parameter in everywhere.keys() & names:
             for level in operation.levels:

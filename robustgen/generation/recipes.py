@@ -12,14 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from robustgen.benchmark import CLEAN, IMAGENET_C, IMAGENET_P, Arm, Benchmark, Kind
-from robustgen.corruptions import ALL_CORRUPTIONS
+from robustgen.corruptions import get_corruption
 from robustgen.editions import check_size, get_edition
 from robustgen.errors import ArgumentError, ImageError
 from robustgen.imaging.decode import as_rgb
 from robustgen.imaging.pixels import Decoded, Rgb
 from robustgen.parameters import check_parameter
 from robustgen.perturbations import PERTURBATIONS
-from robustgen.registry import SCALES, get_known
+from robustgen.registry import SCALES, Operation, get_known
 from robustgen.sources.base import Loaded
 
 Overrides = Mapping[str, Mapping[int, Mapping[str, Any]]]
@@ -122,17 +122,22 @@ class BenchmarkRecipe(Recipe[Rgb]):
         except ArgumentError as error:
             raise ImageError(str(error)) from error
 
+    def get_operation(self, name: str) -> Operation:
+        """The corruption or perturbation `name`, as the edition has it."""
+        operation: Operation = get_known("operation", name, self.benchmark.operations)
+        return operation
+
     def parameters(self, arm: Arm, scale: int) -> Any:
         """The parameter object of `arm` at `scale`, overrides applied."""
         if (arm, scale) not in self._resolved:
-            operation = get_known("operation", arm.name, self.benchmark.operations)
+            operation = self.get_operation(arm.name)
             own = self.overrides.get(arm.name, {}).get(arm.level, {})
             self._resolved[arm, scale] = dataclasses.replace(operation.parameters(arm.level, scale), **own)
         return self._resolved[arm, scale]
 
     def random_stream(self, arm: Arm, key: str) -> np.random.Generator | None:
         """The random stream of one output; None for an operation that draws nothing."""
-        if not self.benchmark.operations[arm.name].random:
+        if not self.get_operation(arm.name).random:
             return None
         return item_rng(self.seed, self.benchmark.kind, self.edition, arm.name, arm.level, key)
 
@@ -154,7 +159,7 @@ class BenchmarkRecipe(Recipe[Rgb]):
             return {}
         if scale := self._fixed_scale():
             return _plain(self.parameters(arm, scale))
-        known = self.benchmark.operations[arm.name].table
+        known = self.get_operation(arm.name).table
         return {str(each): _plain(self.parameters(arm, each)) for each in SCALES if each in known}
 
 
@@ -170,11 +175,15 @@ class CorruptionRecipe(BenchmarkRecipe):
         """The image as the edition prepares it, which all corruptions act on."""
         return super().prepare(get_edition(self.edition).prepared(loaded))
 
+    def get_operation(self, name: str) -> Operation:
+        """The corruption `name`, in the dialect of the edition."""
+        return get_corruption(name, get_edition(self.edition).dialect)
+
     def make(self, arm: Arm, key: str, prepared: Rgb, shared: dict[str, Any] | None = None) -> Rgb:
         """Corrupt the prepared image: uint8 (H, W, 3)."""
         if arm.name == CLEAN:
             return prepared
-        operation = ALL_CORRUPTIONS[arm.name]
+        operation = self.get_operation(arm.name)
         scale = get_edition(self.edition).scale_for(prepared, self.scale, operation.table)
         parameters, rng = self.parameters(arm, scale), self.random_stream(arm, key)
         corrupted: Rgb = operation.apply(prepared, parameters, rng, shared)
@@ -225,7 +234,7 @@ def check_overrides(overrides: Overrides) -> Overrides:
     """
     checked: dict[str, dict[int, dict[str, Any]]] = {}
     for name, levels in overrides.items():
-        operation = get_known("corruption", name, ALL_CORRUPTIONS)
+        operation = get_corruption(name)
         for level, values in levels.items():
             published = operation.parameters(level, next(iter(operation.table)))
             for parameter, value in values.items():

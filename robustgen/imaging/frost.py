@@ -86,6 +86,22 @@ def frost_crop(shape: tuple[int, int], shrink: float, directory: str | None, rng
     return photograph[top : top + shape[0], left : left + shape[1]]
 
 
+@lru_cache(maxsize=16)
+def enlarged_photograph(index: int, shape: tuple[int, int], directory: str | None) -> Rgb:
+    """Frost photograph `index`, enlarged by a tenth more than it takes to cover `shape` (H, W).
+
+    As the package imagecorruptions does it: in either axis alone where only that is too small, and by a tenth
+    even where neither is.
+    """
+    photograph = frost_photograph(index, 1.0, directory)
+    rows, columns = photograph.shape[:2]
+    factor = max(shape[0] / rows, shape[1] / columns, 1.0) * 1.1
+    size = math.ceil(columns * factor), math.ceil(rows * factor)
+    enlarged = np.asarray(cv2.resize(photograph, size, interpolation=cv2.INTER_CUBIC), np.uint8)
+    enlarged.flags.writeable = False
+    return enlarged
+
+
 def blend(image: Rgb, weight: float, other: Rgb, other_weight: float) -> Rgb:
     """Weighted sum of two uint8 images of the same shape, clipped to 0 .. 255 and truncated."""
     out = np.empty_like(image)

@@ -217,6 +217,21 @@ def motion_rows(padded, weights, tops, lefts, out):
 
 
 @compiled
+def sum_rows(padded, weights, tops, lefts, out):
+    """Add shifted windows of `padded` (float64, (H', W' * C)), weighted, into `out` (float64, (H, W * C)).
+
+    Windows as in `motion_rows`.
+    """
+    for row in range(out.shape[0]):
+        line = out[row]
+        line[:] = 0.0
+        for i in range(weights.size):
+            window, weight = padded[row + tops[i], lefts[i] :], weights[i]
+            for m in range(line.size):
+                line[m] += weight * window[m]
+
+
+@compiled
 def weigh_groups(padded, weights, ends, tops, lefts, out):
     """Correlate with a kernel of few distinct weights: add up the values under each, exactly, then weigh.
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from robustgen.errors import MissingDependencyError
 from robustgen.imaging import kernels
-from robustgen.imaging.pixels import Rgb
+from robustgen.imaging.pixels import Floats, Rgb
 
 MotionEngine = Literal["exact", "imagemagick"]
 
@@ -67,6 +67,38 @@ def blur_along_line(
     out = np.empty((height, width * channels), np.uint8)
     kernels.motion_rows(padded, weights, rows + above, (columns + left) * channels, out)
     return out.reshape(image.shape)
+
+
+def sum_along_line(values: Floats, radius: float, sigma: float, angle: float) -> Floats:
+    """Blur along a line in float64, as the package imagecorruptions does: nothing is rounded on the way.
+
+    Parameters
+    ----------
+    values : ndarray of shape (H, W, 3) or (H, W)
+    radius, sigma, angle : float
+        As in `blur_along_line`. Weights of samples that are a whole side away are lost, not shared out.
+
+    Returns
+    -------
+    float64 ndarray of the shape of `values`
+    """
+    height, width = values.shape[:2]
+    steps = np.arange(2 * math.ceil(radius) + 1)
+    weights = np.exp(-(steps**2) / (2 * sigma**2)) / (np.sqrt(2 * np.pi) * sigma)
+    weights /= np.sum(weights)
+    rows, columns = _motion_offsets(weights.size, angle)
+    reached = np.maximum(np.abs(rows) / height, np.abs(columns) / width) < 1
+    count = weights.size if reached.all() else int(np.argmin(reached))
+    weights, rows, columns = weights[:count], rows[:count], columns[:count]
+    down, right = int(rows[-1]), int(columns[-1])
+    above, left = max(-down, 0), max(-right, 0)
+    flat = np.ascontiguousarray(values).reshape(height, -1)
+    channels = flat.shape[1] // width
+    padded = np.empty((height + abs(down), (width + abs(right)) * channels))
+    kernels.extend(flat, channels, above, left, False, 1.0, padded)
+    out = np.empty(flat.shape)
+    kernels.sum_rows(padded, weights, rows + above, (columns + left) * channels, out)
+    return out.reshape(values.shape)
 
 
 def check_imagemagick() -> Any:

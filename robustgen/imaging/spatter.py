@@ -44,6 +44,12 @@ def splash_water(image: Floats, layer: Floats, strength: float) -> Floats | None
 
 def splash_mud(image: Floats, spots: npt.NDArray[np.bool_], strength: float) -> Floats:
     """Cover a float32 unit `image` (H, W, 3) with mud on the softened `spots` (H, W)."""
+    cover = draw_cover(spots, strength)
+    return image * (1 - cover) + _MUD * cover
+
+
+def draw_cover(spots: npt.NDArray[np.bool_], strength: float) -> Floats:
+    """How much of the lens mud covers, float32 (H, W, 1): the softened `spots`, cut off under 0.8."""
     cover = gaussian(spots.astype(np.float32), strength)
     cover[cover < 0.8] = 0
-    return image * (1 - cover[:, :, None]) + _MUD * cover[:, :, None]
+    return cover[:, :, None]

@@ -32,6 +32,7 @@ INPUTS = ("input", "gray_input", "source")
 FAMILIES = {
     "cbar_imagenet": (11, ()),
     "cbar_cifar-10": (1, ()),
+    "imagecorruptions": (7, ("chelsea-224", "astronaut-320x240")),
 }
 
 

@@ -1,0 +1,1 @@
+"""Other packages' call signatures, over our functions."""
