@@ -294,6 +294,52 @@ def test_a_class_named_like_a_way_out(tmp_path, monkeypatch, label):
     assert "labels.txt, line 1: " in message and "cannot be the name of a class" in message
 
 
+# --- names that speak to the terminal ------------------------------------------------------------
+
+# Sets the title of the window, and begins a line of its own.
+SPEAKING = "a\x1b]0;owned\x07\nmissing   fog"
+
+
+def told(*args, status=0):
+    """What a command says, which is to hold no code for the terminal and no line out of a name."""
+    result = cli(*args, status=status)
+    for line in (result.stdout + result.stderr).split("\n"):
+        assert line.isprintable(), (args, line)
+        assert not line.startswith("missing   fog"), args
+    return result.stdout + result.stderr
+
+
+def test_names_are_printed_escaped_by_all_commands(tmp_path, monkeypatch):
+    root = tmp_path / SPEAKING
+    for i in range(3):
+        put_photo(root / "in" / SPEAKING / f"{SPEAKING}{i}.png", 40, 40, i)
+    (root / "in" / f"{SPEAKING}.JPEG").write_bytes(b"no image")
+    one, other = root / "out", root / "other"
+    flags = ("--source", root / "in", "--corruptions", "contrast", "--jobs", 1)
+    told("make-c", *flags, "--output", one, "--dry-run")
+    told("make-c", *flags, "--output", one, status=1)
+    told("make-c", *flags, "--output", one, "--seed", 1, status=2)
+    told("make-c", *flags, "--output", other, "--quality", 90, status=1)
+    changed = next((one / "contrast/1").rglob("*0.JPEG"))
+    changed.write_bytes(changed.read_bytes() + b"x")
+    next((one / "contrast/2").rglob("*0.JPEG")).unlink()
+    shown = told("verify", one, status=1)
+    assert "changed" in shown and "\\x1b]0;owned\\x07\\nmissing" in shown
+    told("verify", one, "--against", other, status=1)
+    told("compare", one, other, "--report", root / "page.html", status=1)
+    told("report", other)
+    told("preview", next((root / "in").rglob("*0.png")), "--corruptions", "fog", "--output", root / "a.png")
+    told("preview", root / "none.png", status=2)
+    told("calibrate", "--source", root / "in", "--corruptions", "contrast", "--sample", 2)
+    told("list", SPEAKING, status=2)
+    told("score", root / "in", status=2)
+    told("predict", one, "--model", root / "none.onnx", "--output", root / "p", status=2)
+    told("filter-a", root / "in", "--output", root / "f", "--accept", root / "list", status=2)
+    told("preprocess", "clahe", root / "in", root / "clahe", status=1)
+    monkeypatch.chdir(root)
+    told("report", "other", "--output", f"{SPEAKING}.html")
+
+
 # --- configs, pickles, archives ------------------------------------------------------------------
 
 

@@ -148,6 +148,16 @@ def loaded_by(code):
     return set(done.stdout.splitlines())
 
 
+def test_commands_print_through_one_function_that_escapes_names():
+    printing = {
+        name
+        for name in MODULES
+        for node in ast.walk(MODULES[name])
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("click.echo", "click.secho", "print")
+    }
+    assert printing == {"cli.app"}
+
+
 COMMANDS = ("", *main.commands)
 HELP = "from robustgen.cli import main; main([{}'--help'], standalone_mode=False)"
 

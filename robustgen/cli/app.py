@@ -1,13 +1,14 @@
 """The application: how commands are declared, the sections of its help, how errors end."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import Any, TypeVar
 
 import click
 
 from robustgen import __version__
+from robustgen.display.text import escape
 from robustgen.errors import RobustgenError
 
 Made = TypeVar("Made", bound=click.Command)
@@ -40,19 +41,37 @@ class _App(click.Group):
         try:
             return super().invoke(ctx)
         except RobustgenError as error:
-            click.echo(f"Error: {error}", err=True)
+            echo(f"Error: {error}", err=True)
             sys.exit(error.exit_code)
         except OSError as error:
             # Of a path that cannot even be asked about: too long, or in a folder that is closed to us.
             if error.filename is None:
                 raise
-            click.echo(f"Error: {error.filename}: {error.strerror}", err=True)
+            echo(f"Error: {error.filename}: {error.strerror}", err=True)
             sys.exit(2)
         except KeyboardInterrupt:
             resumable = str(ctx.invoked_subcommand).startswith(("make-", "filter-", "preprocess"))
             goes_on = "; the same command goes on from here" * resumable
-            click.echo(f"stopped{goes_on}", err=True)
+            echo(f"stopped{goes_on}", err=True)
             sys.exit(130)
+
+
+def echo(line: str, *, err: bool = False) -> None:
+    """Print one line, whatever names it holds: line breaks and codes for the terminal in them are escaped."""
+    click.echo(escape(line), err=err)
+
+
+def echo_text(text: str) -> None:
+    """Print several lines, each as `echo` does; the names in them have no line breaks any more."""
+    for line in text.split("\n"):
+        echo(line)
+
+
+def echo_keys(keys: Iterable[str]) -> None:
+    """Print a key a line: on a terminal as `echo` does; into a file, which has to hold them, as they are."""
+    show = echo if sys.stdout.isatty() else click.echo
+    for key in keys:
+        show(key)
 
 
 def _first_line(command: click.Command) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from robustgen.cli.app import Section, command
+from robustgen.cli.app import Section, command, echo, echo_text
 from robustgen.cli.options import (
     corruption_options,
     edition_option,
@@ -62,10 +62,10 @@ def calibrate(
         _propose(choices, for_size, sample, layout, output)
         return
     measured = measure_strengths(choices, sample)
-    click.echo(format_calibration(measured, layout))
+    echo_text(format_calibration(measured, layout))
     if plot:
         plot_strengths(measured, plot)
-        click.echo(format_path(plot), err=True)
+        echo(format_path(plot), err=True)
     _end(measured.failures)
 
 
@@ -94,15 +94,15 @@ def _propose(config: "Config", size: int, sample: int, layout: str, output: Path
     from robustgen.output.files import save
 
     proposal = propose_constants(config, size, sample)
-    click.echo(format_proposal(proposal, layout))
+    echo_text(format_proposal(proposal, layout))
     if output:
         save(output, write_config(proposal), f"--output {output}")
-        click.echo(format_path(output), err=True)
+        echo(format_path(output), err=True)
     _end(proposal.failures)
 
 
 def _end(failures: dict[str, str]) -> None:
     """Name what could not be read, and end with status 1 if there is any."""
     for key, reason in failures.items():
-        click.echo(f"{key!r}: {reason}", err=True)
+        echo(f"{key!r}: {reason}", err=True)
     sys.exit(1 if failures else 0)

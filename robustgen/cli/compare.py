@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from robustgen.cli.app import Section, command
+from robustgen.cli.app import Section, command, echo, echo_text
 from robustgen.cli.options import PATH, file_option, format_option, threads_option
 from robustgen.display.text import format_path
 from robustgen.errors import ConfigError
@@ -87,8 +87,8 @@ def compare(a: Path, b: Path, layout: str, report: Path | None, **flags: Any) ->
     margins = _read_margins(flags["margins"])
     scope = Scope(names, severities, flags["sample"], flags["seed"], flags["partial"], margins)
     found = compare_sets(a, b, scope=scope, clean=flags["clean"], jobs=flags["jobs"])
-    click.echo(format_comparison(found, layout))
+    echo_text(format_comparison(found, layout))
     if report:
         save(report, render_comparison(found), f"--report {report}")
-        click.echo(format_path(report), err=True)
+        echo(format_path(report), err=True)
     sys.exit(0 if found.equivalent else 1)

@@ -6,8 +6,7 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import click
-
+from robustgen.cli.app import echo
 from robustgen.display.text import format_count, format_path, format_size, format_time
 from robustgen.errors import ConfigError
 
@@ -105,39 +104,37 @@ def _show_plan(plan: "Plan") -> None:
     from robustgen.generation.estimate import estimate
 
     cost = estimate(plan)
-    click.echo(f"source   {plan.source.location}: {len(plan.keys)} images, {len(plan.refused)} refused")
-    click.echo(f"output   {format_path(plan.output)}: {cost.outputs} outputs in {len(plan.arms)} arms")
+    echo(f"source   {plan.source.location}: {len(plan.keys)} images, {len(plan.refused)} refused")
+    echo(f"output   {format_path(plan.output)}: {cost.outputs} outputs in {len(plan.arms)} arms")
     levels: dict[str, list[str]] = {}
     for arm in plan.arms:
         levels.setdefault(arm.name, []).append(str(arm.level or ""))
     named = [f"{name} {','.join(each)}".rstrip() for name, each in levels.items()]
-    click.echo(f"arms     {'; '.join(named)}")
-    click.echo(f"about    {format_size(cost.size)}, {format_time(cost.seconds)} (judged by one image)")
+    echo(f"arms     {'; '.join(named)}")
+    echo(f"about    {format_size(cost.size)}, {format_time(cost.seconds)} (judged by one image)")
 
 
 def _show_result(summary: "RunResult", plan: "Plan") -> None:
     noun, output = plan.recipe.noun, format_path(plan.output)
     if summary.made:
         rate = summary.made / max(summary.seconds, 1e-9)
-        click.echo(
+        echo(
             f"{format_count(summary.made, noun)} in {summary.seconds:.1f} s ({rate:.1f} {noun}s/s), "
             f"{format_size(summary.size)}, in {output}"
         )
     elif not summary.failures:
-        click.echo(f"nothing to do: all {summary.kept} {noun}s are in {output}")
+        echo(f"nothing to do: all {summary.kept} {noun}s are in {output}")
     if summary.made and summary.kept:
-        click.echo(f"{format_count(summary.kept, noun)} there already")
+        echo(f"{format_count(summary.kept, noun)} there already")
     if not summary.last:
-        click.echo(
-            "other shards are still at work; the last one, or robustgen verify, completes the manifest"
-        )
+        echo("other shards are still at work; the last one, or robustgen verify, completes the manifest")
 
 
 def _show_failures(summary: "RunResult", plan: "Plan") -> None:
     for file in summary.withheld:
-        click.echo(f"{file} is withheld: not all of its rows could be made", err=True)
+        echo(f"{file} is withheld: not all of its rows could be made", err=True)
     if summary.failures:
         failures = format_count(len(summary.failures), "failure")
-        click.echo(f"{failures}, listed in {format_path(plan.output / 'errors.jsonl')}:", err=True)
+        echo(f"{failures}, listed in {format_path(plan.output / 'errors.jsonl')}:", err=True)
         for failure in summary.failures[:10]:
-            click.echo(f"  {failure['key']!r}: {failure['reason']}", err=True)
+            echo(f"  {failure['key']!r}: {failure['reason']}", err=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from robustgen.cli.app import Section, command
+from robustgen.cli.app import Section, command, echo
 from robustgen.cli.options import PATH, PREPROCESSING, combine, inference_options, preprocessing_options
 from robustgen.display.text import format_count, format_path, format_time
 from robustgen.errors import ConfigError
@@ -151,18 +151,18 @@ def _run(
 def _show(summary: "FilterResult", output: Path) -> None:
     width = max(len(label) for label, _ in summary.steps)
     for label, images in summary.steps:
-        click.echo(f"{label:{width}s}  {images:9d}")
+        echo(f"{label:{width}s}  {images:9d}")
     if summary.passed_over:
-        click.echo(f"{format_count(summary.passed_over, 'image')} of other classes passed over (--only)")
+        echo(f"{format_count(summary.passed_over, 'image')} of other classes passed over (--only)")
     asked = f"models asked about {format_count(summary.made, 'image')} in {format_time(summary.seconds)}"
-    click.echo(f"{asked}, about {summary.kept} before")
+    echo(f"{asked}, about {summary.kept} before")
     more = f" to {summary.pages[-1].name}" if len(summary.pages) > 1 else ""
-    click.echo(f"look at them in a browser: {format_path(summary.pages[0])}{more}")
+    echo(f"look at them in a browser: {format_path(summary.pages[0])}{more}")
     if summary.failures:
         failed = format_count(len(summary.failures), "image")
-        click.echo(f"{failed} not usable, listed in {format_path(output / 'errors.jsonl')}:", err=True)
+        echo(f"{failed} not usable, listed in {format_path(output / 'errors.jsonl')}:", err=True)
         for key, reason in sorted(summary.failures.items())[:_MOST_NAMED]:
-            click.echo(f"  {key!r}: {reason}", err=True)
+            echo(f"  {key!r}: {reason}", err=True)
 
 
 def _accept(rule: "Rule", candidates: Path, output: Path, lists: tuple[Path, ...], overwrite: bool) -> None:
@@ -170,4 +170,4 @@ def _accept(rule: "Rule", candidates: Path, output: Path, lists: tuple[Path, ...
 
     done = accept(rule, candidates, output, lists, overwrite)
     what = f"{format_count(done.files, 'image')} of {format_count(done.classes, 'folder')}"
-    click.echo(f"{what} {'accepted' if done.made else 'were there already'}, in {format_path(done.root)}")
+    echo(f"{what} {'accepted' if done.made else 'were there already'}, in {format_path(done.root)}")

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from robustgen.cli.app import Section, command
+from robustgen.cli.app import Section, command, echo
 from robustgen.cli.execution import take_execution
 from robustgen.cli.options import output_option, run_options
 from robustgen.display.text import format_count, format_path, format_size, format_time
@@ -67,7 +67,7 @@ def _show_styles(plan: "IconPlan") -> None:
             format_count(duplicates[style.name], "duplicate"),
             f"{len(plan.choice.lacking[style.name])} emoji lacking",
         ]
-        click.echo(f"{style.name:10} {package} ({style.licence}): {', '.join(parts)}")
+        echo(f"{style.name:10} {package} ({style.licence}): {', '.join(parts)}")
 
 
 def _show_classes(plan: "IconPlan") -> None:
@@ -75,10 +75,10 @@ def _show_classes(plan: "IconPlan") -> None:
 
     names = [style.name for style in plan.styles]
     width = max(map(len, plan.counts()))
-    click.echo("  ".join([" " * width, *names]))
+    echo("  ".join([" " * width, *names]))
     for name, counts in plan.counts().items():
         columns = [f"{counts.get(style, 0):{len(style)}}" for style in names]
-        click.echo("  ".join([f"{name:{width}}", *columns]))
+        echo("  ".join([f"{name:{width}}", *columns]))
     cost = estimate(plan)
-    click.echo(f"output {format_path(plan.output)}: {cost.outputs} icons, {len(plan.refused)} refused")
-    click.echo(f"about  {format_size(cost.size)}, {format_time(cost.seconds)} (judged by one icon)")
+    echo(f"output {format_path(plan.output)}: {cost.outputs} icons, {len(plan.refused)} refused")
+    echo(f"about  {format_size(cost.size)}, {format_time(cost.seconds)} (judged by one icon)")

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from robustgen.cli.app import Section, command
+from robustgen.cli.app import Section, command, echo, echo_keys, echo_text
 from robustgen.errors import UnknownNameError
 
 if TYPE_CHECKING:
@@ -24,13 +24,13 @@ def list_(name: str | None, keys: str | None, labels: str | None) -> None:
     if keys:
         from robustgen.sources.opening import open_source
 
-        click.echo("\n".join(open_source(keys, labels=labels).keys()))
+        echo_keys(open_source(keys, labels=labels).keys())
         return
     from robustgen.corruptions import FAMILIES
 
-    click.echo(_describe_operation(name) if name else _list_all())
+    echo_text(_describe_operation(name) if name else _list_all())
     for problem in [] if name else FAMILIES.problems():
-        click.echo(problem, err=True)
+        echo(problem, err=True)
 
 
 def _list_all() -> str:

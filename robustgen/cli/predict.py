@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from robustgen.cli.app import Section, command
+from robustgen.cli.app import Section, command, echo
 from robustgen.cli.options import PATH, PREPROCESSING, inference_options, preprocessing_options
 from robustgen.display.text import format_path, format_time
 
@@ -34,7 +34,7 @@ def predict(dataset: Path, model: Path, output: Path, **flags: Any) -> None:
     own = {name: flags.pop(name) for name in (*PREPROCESSING, "classes")}
     flags |= {"threads": flags["threads"] or 0, "provider": flags["provider"] or models.CPU}
     done = predicting.predict(dataset, model, output, flags=own, **flags)
-    click.echo(
+    echo(
         f"{done.made} {done.noun} predicted in {format_time(done.seconds)}, {done.kept} were there already, "
         f"in {format_path(output)} (preprocessing {done.preprocessing})"
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from robustgen.cli.app import Section, command
+from robustgen.cli.app import Section, command, echo
 from robustgen.cli.options import (
     PATH,
     corruption_options,
@@ -65,7 +65,7 @@ def preview(image: Path | None, **flags: Any) -> None:
     drawing.check_preview_path(output, look["animate"])
     sheets.check_cell(sheets.CELL if look["cell"] is None else look["cell"])
     picture = _write(_subject(image, kind, flags, output), output, **look)
-    click.echo(format_path(output.absolute()))
+    echo(format_path(output.absolute()))
     if show is not False:
         _show(picture, insist=bool(show))
 
@@ -141,4 +141,4 @@ def _show(picture: "Rgb", *, insist: bool) -> None:
 
     sys.stdout.flush()
     if not terminal.show_picture(picture, sys.stdout.buffer, os.environ) and insist:
-        click.echo("this terminal is not known to show pictures", err=True)
+        echo("this terminal is not known to show pictures", err=True)

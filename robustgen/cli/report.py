@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from robustgen.cli.app import Section, command
+from robustgen.cli.app import Section, command, echo
 from robustgen.cli.options import PATH, file_option
 from robustgen.display.text import format_path, format_size
 
@@ -21,4 +21,4 @@ def report(directory: Path, output: Path | None, images: int) -> None:
     from robustgen.report.page import write_report
 
     written, size = write_report(directory, output, images)
-    click.echo(f"{format_path(written)}, {format_size(size)}")
+    echo(f"{format_path(written)}, {format_size(size)}")

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from robustgen.cli.app import Section, command
+from robustgen.cli.app import Section, command, echo, echo_text
 from robustgen.cli.options import PATH, file_option, format_option
 
 
@@ -37,8 +37,8 @@ def score(
     if plot:
         charts.check_chart_path(plot)
     report = scoring.score(predictions, **flags)
-    click.echo("\n".join(report.describe_plan(plan)) if plan else report.render(layout))
+    echo_text("\n".join(report.describe_plan(plan)) if plan else report.render(layout))
     for note in report.notes:
-        click.echo(note, err=True)
+        echo(note, err=True)
     if plot:
         plotting.plot(report, plot)

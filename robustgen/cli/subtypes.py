@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from robustgen.cli.app import Section, command
+from robustgen.cli.app import Section, command, echo
 from robustgen.cli.options import PATH
 from robustgen.display.text import format_count, format_path
 
@@ -36,26 +36,26 @@ def make_subtypes(imagenet22k: Path, wordnet: Path, output: Path, links: bool) -
     for split in splitting.SPLITS:
         _show(summary, split)
     _show_left_out(summary)
-    click.echo(f"in {format_path(output)}")
+    echo(f"in {format_path(output)}")
     sys.exit(1 if summary.refused else 0)
 
 
 def _show(summary: "Summary", split: str) -> None:
     shares, missing = summary.shares[split], summary.missing(split)
     subtypes, images = sum(len(share.images) for share in shares), sum(share.total for share in shares)
-    click.echo(f"{split:6} {format_count(images, 'image')} of {format_count(subtypes, 'subtype')}")
+    echo(f"{split:6} {format_count(images, 'image')} of {format_count(subtypes, 'subtype')}")
     if missing:
         named = ", ".join(missing[:5]) + ", ..." * (len(missing) > 5)
-        click.echo(f"       without images: {format_count(len(missing), 'subtype')} ({named})", err=True)
+        echo(f"       without images: {format_count(len(missing), 'subtype')} ({named})", err=True)
     if lacking := summary.without_images(split):
-        click.echo(f"       without images: the types {', '.join(lacking)}", err=True)
+        echo(f"       without images: the types {', '.join(lacking)}", err=True)
 
 
 def _show_left_out(summary: "Summary") -> None:
     if summary.unknown:
         named = ", ".join(summary.unknown[:5]) + ", ..." * (len(summary.unknown) > 5)
-        click.echo(f"unknown to WordNet: {format_count(len(summary.unknown), 'folder')} ({named})", err=True)
+        echo(f"unknown to WordNet: {format_count(len(summary.unknown), 'folder')} ({named})", err=True)
     for path, reason in [*summary.refused.items()][:10]:
-        click.echo(f"left out: {path!r}: {reason}", err=True)
+        echo(f"left out: {path!r}: {reason}", err=True)
     if len(summary.refused) > 10:
-        click.echo(f"left out: {len(summary.refused) - 10} more, listed in subtypes.json", err=True)
+        echo(f"left out: {len(summary.refused) - 10} more, listed in subtypes.json", err=True)

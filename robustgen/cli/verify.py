@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from robustgen.cli.app import Section, command
+from robustgen.cli.app import Section, command, echo
 from robustgen.cli.options import PATH, threads_option
 
 
@@ -25,8 +25,6 @@ def verify(directory: Path, jobs: int | None, deep: str | None, against: str | N
 
     findings = verifying.verify(directory, jobs=jobs, deep=deep, against=against)
     for finding in findings.problems:
-        click.echo(f"{finding.kind:9s} {finding.path}{finding.detail}")
-    click.echo(
-        f"{findings.checked} files checked, {len(findings.problems)} findings; digest {findings.digest}"
-    )
+        echo(f"{finding.kind:9s} {finding.path}{finding.detail}")
+    echo(f"{findings.checked} files checked, {len(findings.problems)} findings; digest {findings.digest}")
     sys.exit(1 if findings.problems else 0)

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from tqdm import tqdm
 
-from robustgen.display.text import format_time
+from robustgen.display.text import escape, format_time
 
 SECONDS_BETWEEN_LINES = 60.0
 _quiet = False
@@ -57,7 +57,7 @@ class Meter:
 
     def name(self, text: str) -> None:
         """Name what is being done, before the bar."""
-        self._bar.set_description(text)
+        self._bar.set_description(escape(text))
 
     def update(self, more: int = 1) -> None:
         """Count `more` as done."""
@@ -93,4 +93,4 @@ def track(items: Iterable[Item], total: int, unit: str) -> Iterator[Item]:
 
 def print_line(text: str) -> None:
     """Print `text` on standard error, above the bar if there is one."""
-    tqdm.write(text, file=sys.stderr)
+    tqdm.write(escape(text), file=sys.stderr)

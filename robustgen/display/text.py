@@ -30,9 +30,9 @@ def format_time(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
-def format_path(path: Path) -> Path:
-    """`path` as the user is likely to have named it: below the current folder, relative to it."""
-    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+def format_path(path: Path) -> str:
+    """`path` as the user is likely to have named it: below the current folder, relative to it; escaped."""
+    return escape(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
 
 def escape(text: object) -> str:

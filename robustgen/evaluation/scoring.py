@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from robustgen.benchmark import CLEAN, IMAGENET_C, IMAGENET_P
 from robustgen.datasets import difference, open_dataset
+from robustgen.display.text import escape
 from robustgen.errors import ArgumentError, ConfigError, SourceError
 from robustgen.evaluation.baselines import ALEXNET, Baseline, read_baseline
 from robustgen.evaluation.measures import Measure
@@ -80,8 +81,8 @@ def _measured(report: Report, baseline: str | None) -> list[Measure]:
 
 def _names(folders: Sequence[Path]) -> list[str]:
     """The folders' own names, or their paths where these are not enough."""
-    names = [folder.resolve().name for folder in folders]
-    return names if len(set(names)) == len(names) else [str(folder) for folder in folders]
+    names = [escape(folder.resolve().name) for folder in folders]
+    return names if len(set(names)) == len(names) else [escape(folder) for folder in folders]
 
 
 def _check_mixture(opened: Sequence[Predictions]) -> None:
