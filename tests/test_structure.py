@@ -70,7 +70,7 @@ OWNERS = {
     "joblib": {"generation.workers"},
     "tqdm": {"display.progress"},
     "distributed": {"generation.cluster"},
-    "click": {name for name in MODULES if name.startswith("cli.")},
+    "click": {name for name in MODULES if name.startswith("cli.") and name != "cli.execution"},
     "jinja2": {"display.html"},
     "yaml": {"generation.config"},
     "pydantic": {
