@@ -89,6 +89,11 @@ class Edition:
     format: Format = "jpeg"
     dialect: str | None = None
 
+    @property
+    def keeps_size(self) -> bool:
+        """Whether images stay as large as they are."""
+        return self.prepared is _as_is
+
     def scale_for(self, image: Rgb, scale: int | None = None, known: Iterable[int] = SCALES) -> int:
         """`scale` if given, else the edition's own, else the nearest of those `known` to the shorter side."""
         if scale is None:

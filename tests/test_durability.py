@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 from helpers import cli, cli_error, errors_of, free_port, pictures, put_photo, spawn, until_open
 
-from robustgen.generation import config, plan, runner
+from robustgen.generation import config, plan, runner, selection
 from robustgen.output import journal
 from robustgen.output.files import temporary_folder
 from robustgen.output.manifest import escaped, read_sums
@@ -315,8 +315,10 @@ def test_deep_finds_a_file_altered_with_its_sum(output, tmp_path, deep):
 
 def test_deep_takes_a_sample(output, photos, tmp_path, monkeypatch):
     taken = []
-    load = plan.open_source(photos).load
-    monkeypatch.setattr(type(plan.open_source(photos)), "load", lambda _, key: taken.append(key) or load(key))
+    load = selection.open_source(photos).load
+    monkeypatch.setattr(
+        type(selection.open_source(photos)), "load", lambda _, key: taken.append(key) or load(key)
+    )
     assert findings(output, "--deep", "2", status=0) == []
     assert len(set(taken)) == len(taken) == 2
 

@@ -844,3 +844,40 @@ def test_without_a_terminal_a_line_a_minute_tells_how_far_it_is(photos, tmp_path
     monkeypatch.setattr(progress, "SECONDS_BETWEEN_LINES", 0)
     lines = make_c(photos, tmp_path / "out", *FEW).stderr.splitlines()
     assert re.fullmatch(r"35 of 35 images, [\d.]+/s, 0 s left", lines[-1])
+
+
+# --- where an output may lie, and what is left of a run that could not begin ------------------------
+
+
+def test_an_output_around_its_source_is_refused(copied):
+    for output in (copied.parent, copied.parent.parent):
+        refusal = cli_error("make-c", "--source", copied, "--output", output, *FEW)
+        assert refusal == f"output {output} lies around the source {copied}"
+
+
+def test_an_output_inside_another_set_is_refused(photos, tmp_path):
+    make_c(photos, tmp_path / "set", *FEW, "--limit", "1")
+    inside = tmp_path / "set" / "more" / "p"
+    refusal = cli_error("make-p", "--source", photos, "--output", inside)
+    assert refusal == f"output {inside} lies inside another set, {tmp_path / 'set'}"
+    assert not inside.parent.exists()
+
+
+def test_a_run_that_cannot_begin_leaves_nothing_behind(photos, tmp_path):
+    (tmp_path / "own" / "contrast").mkdir(parents=True)
+    assert "already holds contrast" in cli_error(
+        "make-c", "--source", photos, "--output", tmp_path / "own", *FEW
+    )
+    nowhere = ("--backend", "dask", "--scheduler", "nowhere")
+    cli_error("make-c", "--source", photos, "--output", tmp_path / "new" / "out", *FEW, *nowhere)
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["contrast", "own"]
+
+
+def test_arrays_of_images_of_different_sizes_are_refused_at_once(photos, tmp_path):
+    flags = ("--source", photos, "--output", tmp_path / "out", "--format", "npy")
+    for command in ("make-c", "make-p"):
+        refusal = cli_error(command, *flags)
+        assert refusal.startswith(
+            "format npy: 'cat/a.JPEG' is 40 x 36, 'dog/d.JPEG' is 33 x 50; images of one size"
+        )
+    assert not (tmp_path / "out").exists()

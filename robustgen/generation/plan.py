@@ -6,6 +6,7 @@
 import dataclasses
 import hashlib
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,6 @@ from robustgen.imaging import video
 from robustgen.imaging.frost import check_frost
 from robustgen.imaging.jpeg import load_ijg
 from robustgen.imaging.motion import check_imagemagick
-from robustgen.imaging.pixels import Rgb
 from robustgen.output.files import ERRORS, FRAMES, MANIFEST, SUMS
 from robustgen.output.state import State
 from robustgen.output.writers import DEFAULTS, FORMATS, Listing, Order, Writer, open_writer
@@ -230,6 +230,11 @@ def _check_output(output: Path, source: Items[Any]) -> None:
     inside, root = output.resolve(), source.location.resolve()
     if root.is_dir() and (inside == root or root in inside.parents):
         raise OutputError(f"output {output} lies inside the source {source.location}")
+    if inside in root.parents:
+        raise OutputError(f"output {output} lies around the source {source.location}")
+    for folder in inside.parents:
+        if (folder / MANIFEST).exists() or State(folder).has_settings:
+            raise OutputError(f"output {output} lies inside another set, {folder}")
     try:
         if output.exists() and not output.is_dir():
             raise OutputError(f"output {output} is a file")
@@ -356,9 +361,11 @@ def _as_chosen(encoding: video.Encoding, choice: Video) -> video.Encoding:
 
 
 def _shapes(
-    recipe: Recipe[Rgb], source: Source, keys: tuple[str, ...], arms: tuple[Arm, ...]
+    recipe: BenchmarkRecipe, source: Source, keys: tuple[str, ...], arms: tuple[Arm, ...]
 ) -> Mapping[str, tuple[int, ...]]:
     """The shape of what each arm makes, taken from the first image that can be read."""
+    if get_edition(recipe.edition).keeps_size:
+        _check_one_size(source, keys)
     for key in keys:
         try:
             image = recipe.prepare(source.load(key))
@@ -366,3 +373,17 @@ def _shapes(
         except ImageError:
             continue
     raise SourceError(f"{source.location}: no image of it can be read")
+
+
+def _check_one_size(source: Source, keys: tuple[str, ...]) -> None:
+    """Refuse to make arrays of images that do not fit the same rows."""
+    first: dict[tuple[int, int], str] = {}
+    for key in keys:
+        # What cannot be read fails in the run.
+        with suppress(ImageError):
+            first.setdefault(source.dimensions(key), key)
+        if len(first) > 1:
+            named = ", ".join(f"{key!r} is {width} x {height}" for (width, height), key in first.items())
+            raise ConfigError(
+                f"format npy: {named}; images of one size are needed: name an edition, or --size"
+            )

@@ -50,6 +50,12 @@ def decode_to_pillow(file: Location | BinaryIO, name: str | None = None) -> Imag
         return _decode(file)
 
 
+def read_dimensions(file: Location | BinaryIO, name: str | None = None) -> tuple[int, int]:
+    """Width and height of an image file, as its header tells; an ImageError as `decode` raises it."""
+    with _blame_image(name or str(file)), _open(file) as stream, _identify(stream) as image:
+        return image.size
+
+
 def _decode(file: Location | BinaryIO) -> Image.Image:
     with _open(file) as stream, _identify(stream) as image:
         return _in_mode_rgb(image)

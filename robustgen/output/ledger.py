@@ -1,6 +1,7 @@
 """The ledger of a run: what is done already, what is recorded of what it makes, which other runs share it."""
 
 import json
+import shutil
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -69,15 +70,21 @@ class Ledger:
         self._journal: Journal | None = None
         # A shard can only be sure of that at its end.
         self._exclusive = shard is None
+        # The folders that there were not before this run.
+        self._new: list[Path] = []
+        self._recorded = False
 
     def __enter__(self) -> "Ledger":
+        self._new = [path for path in (self._state.folder, *self._state.folder.parents) if not path.exists()]
         try:
             self._open()
         except OutputError:
             self._close()
+            self._remove_new()
             raise
         except OSError as error:
             self._close()
+            self._remove_new()
             raise OutputError(f"{self.root}: cannot be written: {error.strerror or error}") from error
         return self
 
@@ -85,6 +92,8 @@ class Ledger:
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._close()
+        if kind and not self._recorded:
+            self._remove_new()
 
     # --- opening and closing
 
@@ -109,6 +118,17 @@ class Ledger:
         for lock in self._locks:
             lock.close()
         self._journal, self._locks = None, []
+
+    def _remove_new(self) -> None:
+        """Leave nothing behind of a run that failed before its first image."""
+        if self._state.folder not in self._new or self.shard:
+            return
+        with suppress(OSError):
+            # Workers may have written files whose receipts never came.
+            if not self._state.has_settings or {path.name for path in self.root.iterdir()} == {STATE}:
+                shutil.rmtree(self._state.folder)
+                for folder in self._new[1:]:
+                    folder.rmdir()
 
     def _lock(self) -> None:
         """Keep all others out; as a shard, all but the other shards of the same plan."""
@@ -252,6 +272,7 @@ class Ledger:
         """Take note of a finished source image, and of its failures."""
         assert self._journal is not None
         self._failures[receipt.key] = receipt.failures
+        self._recorded = self._recorded or bool(receipt.files)
         if receipt.files or receipt.failures:
             # Where there is a manifest it must be that of all receipts, should this run be killed.
             (self.root / MANIFEST).unlink(missing_ok=True)

@@ -114,6 +114,17 @@ class Source(Items[Rgb]):
             It cannot be read; the message names the key and the reason.
         """
 
+    def dimensions(self, key: str) -> tuple[int, int]:
+        """Return width and height of one image in pixels; from its header, where it has one.
+
+        Raises
+        ------
+        ImageError
+            It cannot be read.
+        """
+        height, width = self.load(key).shape[:2]
+        return width, height
+
 
 @contextmanager
 def blame_source(where: object) -> Iterator[None]:

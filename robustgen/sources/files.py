@@ -8,7 +8,14 @@ from pathlib import Path
 from PIL import Image
 
 from robustgen.errors import ImageError, SourceError
-from robustgen.imaging.decode import EXTENSIONS, Location, decode, decode_to_pillow, reason_of
+from robustgen.imaging.decode import (
+    EXTENSIONS,
+    Location,
+    decode,
+    decode_to_pillow,
+    read_dimensions,
+    reason_of,
+)
 from robustgen.imaging.pixels import Rgb
 from robustgen.sources.base import Source, class_of
 from robustgen.sources.walk import Found
@@ -56,6 +63,10 @@ class FileSource(Source):
     def open(self, key: str) -> Image.Image:
         """Decode one image afresh to a Pillow image of mode RGB; an ImageError if it cannot be read."""
         return decode_to_pillow(self._path(key), key)
+
+    def dimensions(self, key: str) -> tuple[int, int]:
+        """Return width and height of one image, from its header; an ImageError if it cannot be read."""
+        return read_dimensions(self._path(key), key)
 
     def size(self, key: str) -> int:
         """Return the size of one image's file in bytes; an ImageError if there is no such file."""
