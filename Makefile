@@ -58,11 +58,11 @@ $(VENV)/.installed: pyproject.toml scripts/setup.sh
 	touch $@
 
 $(VENV)/.installed-test: pyproject.toml scripts/setup.sh
-	scripts/setup.sh test,torch
+	scripts/setup.sh test,timm
 	touch $(VENV)/.installed $@
 
 $(VENV)/.installed-dev: pyproject.toml scripts/setup.sh
-	scripts/setup.sh dev,torch
+	scripts/setup.sh dev,timm
 	touch $(VENV)/.installed $(VENV)/.installed-test $@
 
 $(LOWEST)/.installed-test: pyproject.toml scripts/setup.sh scripts/lowest.txt

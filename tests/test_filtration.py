@@ -13,7 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 from PIL import Image
 
 from robustgen.errors import ArgumentError, ImageError
-from robustgen.evaluation import models
+from robustgen.evaluation.models.onnx import OnnxModel
 from robustgen.evaluation.preprocessing import class_list
 from robustgen.filtration import crops, funnel, reviewing
 from robustgen.filtration.funnel import Opinions, Step
@@ -430,7 +430,7 @@ def test_filter_o_wants_to_know_the_classes(strangers, model, tmp_path):
 
 def cut_off(monkeypatch, after):
     """From now on the model is cut off at that call; returns the calls."""
-    calls, run = [], models.Model._run
+    calls, run = [], OnnxModel.run
 
     def counted(self, images):
         calls.append(len(images))
@@ -438,7 +438,7 @@ def cut_off(monkeypatch, after):
             raise KeyboardInterrupt
         return run(self, images)
 
-    monkeypatch.setattr(models.Model, "_run", counted)
+    monkeypatch.setattr(OnnxModel, "run", counted)
     return calls
 
 

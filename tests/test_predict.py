@@ -23,7 +23,8 @@ from helpers import cli, cli_error, pixels_of, tree
 from PIL import Image
 
 from robustgen.datasets import open_dataset
-from robustgen.evaluation import models, preprocessing, store
+from robustgen.evaluation import preprocessing, store
+from robustgen.evaluation.models.onnx import OnnxModel
 from robustgen.imaging.video import read_sequence
 from robustgen.predictions import write
 
@@ -326,7 +327,7 @@ def test_labels_follow_the_class_list(folder_c, model, tmp_path, text):
 
 def interrupted(monkeypatch, after):
     """From now on the model is cut off after that many calls; returns how often it was called."""
-    calls, run = [], models.Model._run
+    calls, run = [], OnnxModel.run
 
     def counted(self, images):
         calls.append(len(images))
@@ -334,7 +335,7 @@ def interrupted(monkeypatch, after):
             raise KeyboardInterrupt
         return run(self, images)
 
-    monkeypatch.setattr(models.Model, "_run", counted)
+    monkeypatch.setattr(OnnxModel, "run", counted)
     return calls
 
 

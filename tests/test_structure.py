@@ -81,7 +81,7 @@ OWNERS = {
         "icons.icon_set",
     },
     "av": {"imaging.video"},
-    "onnxruntime": {"evaluation.models"},
+    "onnxruntime": {"evaluation.models.onnx"},
     "matplotlib": {"display.charts"},
     "torch": {"torch.loss"},
     "skimage": set(),

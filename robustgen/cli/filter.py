@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from robustgen.cli.app import Section, command, echo
-from robustgen.cli.options import PATH, PREPROCESSING, combine, inference_options, preprocessing_options
+from robustgen.cli.options import (
+    PATH,
+    PREPROCESSING,
+    combine,
+    inference_options,
+    pop_runtime,
+    preprocessing_options,
+)
 from robustgen.display.text import format_count, format_path, format_time
 from robustgen.errors import ConfigError
 
@@ -34,7 +41,13 @@ _PROBABILITY = _Probability(0, 1)
 
 _of_both = combine(
     click.argument("candidates", type=PATH),
-    click.option("--model", "models", metavar="FILE", type=PATH, multiple=True, help="ONNX; repeatable."),
+    click.option(
+        "--model",
+        "models",
+        metavar="NAME",
+        multiple=True,
+        help="model.onnx, model.pt2, timm:NAME[@FILE], ...; repeatable.",
+    ),
     click.option("--output", metavar="DIR", type=PATH, required=True, help="For shortlist and page."),
     click.option(
         "--classes",
@@ -137,6 +150,7 @@ def _run(
     from robustgen.filtration.filtering import filter_images
 
     own = {name: flags.pop(name, None) for name in PREPROCESSING}
+    flags["runtime"] = pop_runtime(flags)
     run: dict[str, Any] = {name: flags.pop(name) for name in ("limit", "names") if name in flags}
     run["batch"] = flags.pop("batch", batch)
     if "resize" in flags:

@@ -85,9 +85,25 @@ preprocessing_options = combine(
     click.option("--clahe/--no-clahe", default=None, help="Equalise the lightness of the images first."),
 )
 inference_options = combine(
+    click.option(
+        "--device",
+        type=click.Choice(["auto", "cpu", "cuda", "mps"]),
+        help="Where models compute; default auto: the first there is of cuda, mps, cpu.",
+    ),
+    click.option(
+        "--mixed-precision", is_flag=True, default=None, help="Half precision where it is safe; PyTorch only."
+    ),
     click.option("--threads", type=click.IntRange(1), help="Default one a core."),
-    click.option("--provider", metavar="NAME", help="Of ONNX Runtime; default CPUExecutionProvider."),
+    click.option("--provider", metavar="NAME", help="Of ONNX Runtime, instead of the device's."),
 )
+
+
+def pop_runtime(flags: dict[str, Any]) -> Any:
+    """The `Runtime` that the `inference_options` among `flags` say; they are removed there."""
+    from robustgen.evaluation.models.base import Runtime
+
+    given = {name: flags.pop(name, None) for name in ("device", "threads", "mixed_precision", "provider")}
+    return Runtime(**{name: value for name, value in given.items() if value is not None})
 
 
 def format_option(*layouts: str) -> Decorator[Any]:

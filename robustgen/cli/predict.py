@@ -6,13 +6,18 @@ from typing import Any
 import click
 
 from robustgen.cli.app import Section, command, echo
-from robustgen.cli.options import PATH, PREPROCESSING, inference_options, preprocessing_options
+from robustgen.cli.options import PATH, PREPROCESSING, inference_options, pop_runtime, preprocessing_options
 from robustgen.display.text import format_path, format_time
 
 
 @command("predict", Section.SCORE)
 @click.argument("dataset", type=PATH)
-@click.option("--model", metavar="FILE", type=PATH, required=True, help="ONNX model.")
+@click.option(
+    "--model",
+    metavar="NAME",
+    required=True,
+    help="model.onnx, model.pt2, timm:NAME[@FILE], torchvision:NAME@FILE, or package.module:function.",
+)
 @click.option("--output", metavar="DIR", type=PATH, required=True, help="For the .npz.")
 @click.option("--preprocessing", metavar="NAME", help="imagenet, cifar-10, cifar-100, or a YAML file.")
 @preprocessing_options
@@ -21,19 +26,21 @@ from robustgen.display.text import format_path, format_time
 @click.option(
     "--save", type=click.Choice(["logits", "top5"]), help="Default logits of C sets, top5 of P sets."
 )
-@click.option("--batch", type=click.IntRange(1), default=64, help="Images at once; default 64.")
+@click.option(
+    "--batch", "--batch-size", "batch", type=click.IntRange(1), default=64, help="Images at once; default 64."
+)
 @inference_options
 @click.option("--overwrite", is_flag=True, help="Remove other predictions from the output.")
-def predict(dataset: Path, model: Path, output: Path, **flags: Any) -> None:
-    """Run an ONNX model over a set.
+def predict(dataset: Path, model: str, output: Path, **flags: Any) -> None:
+    """Run a model over a set.
 
     DATASET is an output of make-c or make-p, or a published set; what the model predicts is kept in --output.
     """
-    from robustgen.evaluation import models, predicting
+    from robustgen.evaluation import predicting
 
     own = {name: flags.pop(name) for name in (*PREPROCESSING, "classes")}
-    flags |= {"threads": flags["threads"] or 0, "provider": flags["provider"] or models.CPU}
-    done = predicting.predict(dataset, model, output, flags=own, **flags)
+    runtime = pop_runtime(flags)
+    done = predicting.predict(dataset, model, output, flags=own, runtime=runtime, **flags)
     echo(
         f"{done.made} {done.noun} predicted in {format_time(done.seconds)}, {done.kept} were there already, "
         f"in {format_path(output)} (preprocessing {done.preprocessing})"

@@ -1,4 +1,4 @@
-"""`robustgen predict`: runs an ONNX model over a C or P set and leaves its predictions on disk.
+"""`robustgen predict`: runs a model over a C or P set and leaves its predictions on disk.
 
 What is predicted of an arm grows in the output's state folder and becomes a file of predictions once it is
 whole. A run that was cut off loses a few seconds at most.
@@ -18,11 +18,12 @@ from robustgen.datasets import EQUALISED, Dataset, noun, open_dataset
 from robustgen.display import progress
 from robustgen.errors import ConfigError, SourceError
 from robustgen.evaluation import preprocessing as presets
-from robustgen.evaluation.models import CPU, Classifier, Model
+from robustgen.evaluation.models.base import Runtime
+from robustgen.evaluation.models.classifier import Classifier, is_finite
+from robustgen.evaluation.models.opening import open_model
 from robustgen.evaluation.preprocessing import Pixels
 from robustgen.evaluation.store import PredictionStore, hold_store
 from robustgen.metrics import top_classes
-from robustgen.output.files import file_digest
 from robustgen.predictions import Saved, digest_of, top5_entries
 
 
@@ -81,10 +82,10 @@ class Predictor:
         parts = [images[at : at + self.batch] for at in range(0, len(images), self.batch)]
         logits = np.concatenate([self.classifier(part) for part in parts])
         logits = logits.reshape(*pixels.shape[:-3], logits.shape[-1])
-        bad = ~np.isfinite(logits.max(axis=-1)).reshape(len(logits), -1).all(axis=1)
-        if bad.any():
-            key, path = keys[int(bad.argmax())], self.classifier.model.path
-            raise ConfigError(f"{path}: gives NaN or infinity for {key!r} of {arm.folder}")
+        finite = is_finite(logits)
+        if not finite.all():
+            key, name = keys[int(finite.argmin())], self.classifier.model.name
+            raise ConfigError(f"{name}: gives NaN or infinity for {key!r} of {arm.folder}")
         return logits if self.save == "logits" else top_classes(logits).astype(np.int32)
 
     def entries(self, rows: NDArray[Any]) -> dict[str, NDArray[Any]]:
@@ -93,9 +94,8 @@ class Predictor:
 
     def settings(self) -> dict[str, Any]:
         """What decides the predictions, but for the images."""
-        model = self.classifier.model.path
         return {
-            "model": {"file": model.name, "sha256": file_digest(model)},
+            "model": self.classifier.model.settings(),
             "preprocessing": self.classifier.preprocessing.settings(),
             "save": self.save,
         }
@@ -105,7 +105,7 @@ class Predictor:
         if labels is not None and (labels.min() < 0 or labels.max() >= self.classes):
             raise SourceError(
                 f"{root}: labels {labels.min()} to {labels.max()} are out of range for the "
-                f"{self.classes} classes of {self.classifier.model.path}"
+                f"{self.classes} classes of {self.classifier.model.name}"
             )
 
 
@@ -151,23 +151,24 @@ class _Run:
 
 def predict(
     dataset: Path,
-    model: Path,
+    model: str,
     output: Path,
     *,
     preprocessing: str | None = None,
     flags: Mapping[str, Any] | None = None,
     save: Saved | None = None,
     batch: int = 64,
-    threads: int = 0,
-    provider: str = CPU,
+    runtime: Runtime | None = None,
     overwrite: bool = False,
 ) -> PredictResult:
     """Predict all arms of a set, or those that are not there yet.
 
     Parameters
     ----------
-    dataset, model, output : Path
-        A C or P set, an ONNX file, and the folder of the predictions.
+    dataset, output : Path
+        A C or P set, and the folder of the predictions.
+    model : str
+        As for `open_model`.
     preprocessing : str, optional
         A preset or a YAML file; otherwise what fits the set.
     flags : mapping, optional
@@ -176,8 +177,7 @@ def predict(
         What to keep; otherwise logits of a C set and top5 of a P set, whose logits fill disks.
     batch : int
         Images or frames that the model sees at once.
-    threads, provider
-        As for `Model`.
+    runtime : Runtime, optional
     overwrite : bool
         Remove other predictions that are in `output`.
 
@@ -189,18 +189,20 @@ def predict(
     started = time.monotonic()
     data = open_dataset(dataset)
     default = _default_preset(data)
-    chosen = presets.load_preprocessing(preprocessing, flags or {}, default)
+    opened = open_model(model, runtime or Runtime())
+    chosen = presets.load_preprocessing(preprocessing, flags or {}, default, opened.preprocessing)
     if chosen.classes:
         data = open_dataset(dataset, chosen.classes)
     if chosen.clahe and EQUALISED in data.about:
         raise ConfigError(f"{dataset}: has been through CLAHE already; --no-clahe takes it as it is")
-    classifier = Classifier(Model(model, threads, provider), chosen)
-    classes = classifier.classes(data)
+    classifier = Classifier(opened, chosen)
+    classes = classifier.count_classes(data.load(data.arms[0], 0), data.root, data.classes)
+    named = preprocessing or (f"of {model}" if opened.preprocessing else default)
     predictor = Predictor(classifier, classes, choose_saved(save, data.kind, classes), batch)
     settings = _describe_dataset(data) | predictor.settings()
     with hold_store(output, dataset, settings, overwrite=overwrite) as store:
         made, kept = _Run(data, predictor, store).carry_out()
-    return PredictResult(made, kept, noun(data.kind), time.monotonic() - started, preprocessing or default)
+    return PredictResult(made, kept, noun(data.kind), time.monotonic() - started, named)
 
 
 def _default_preset(dataset: Dataset) -> str:

@@ -7,13 +7,14 @@ layout: NCHW                    # or NHWC; unless given, what the model says
 size: 224                       # or [height, width]; images of another size are resized to it
 classes: wnids.txt              # class folders in the order of the model's outputs, or a list of them
 clahe: true                     # equalise the lightness first; or {clip_limit: 2.0, tiles: 8}
+interpolation: bicubic          # of resizing; unless given, bilinear
 """
 
 import json
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -28,6 +29,8 @@ from robustgen.imaging.clahe import MOST_CLIP, MOST_TILES, Clahe, clahe
 
 Pixels = NDArray[np.uint8]
 Layout = Literal["NCHW", "NHWC"]
+Interpolation = Literal["bilinear", "bicubic"]
+_INTERPOLATIONS: Final = {"bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resampling.BICUBIC}
 Colour = tuple[float, float, float]
 
 
@@ -43,11 +46,13 @@ class Preprocessing:
     layout : {"NCHW", "NHWC"}, optional
         None: as the model says, and NCHW if it does not say.
     size : (int, int), optional
-        Height and width to which other images are resized (bilinear); None: they have to fit.
+        Height and width to which other images are resized; None: they have to fit.
     classes : tuple of str, optional
         Class folders in the order of the model's outputs.
     clahe : Clahe, optional
         Equalisation of the images as they are in the set, before they are resized.
+    interpolation : {"bilinear", "bicubic"}
+        How they are resized.
     """
 
     mean: Colour
@@ -57,6 +62,7 @@ class Preprocessing:
     size: tuple[int, int] | None = None
     classes: tuple[str, ...] | None = None
     clahe: Clahe | None = None
+    interpolation: Interpolation = "bilinear"
 
     def normalise(self, pixels: Pixels, layout: Layout, dtype: np.dtype[Any]) -> NDArray[Any]:
         """Uint8 (n, H, W, 3) as the model takes it: (n, 3, H, W) or (n, H, W, 3) of `dtype`."""
@@ -80,7 +86,7 @@ class Preprocessing:
             return pixels
         if pixels.ndim == 4:
             return np.stack([self.resize(frame) for frame in pixels])
-        image = Image.fromarray(pixels).resize(self.size[::-1], Image.Resampling.BILINEAR)
+        image = Image.fromarray(pixels).resize(self.size[::-1], _INTERPOLATIONS[self.interpolation])
         return np.asarray(image)
 
     def prepare(self, pixels: Pixels) -> Pixels:
@@ -98,8 +104,9 @@ class Preprocessing:
     def settings(self) -> dict[str, Any]:
         """What decides the predictions, as plain values."""
         plain = json.loads(json.dumps(asdict(self)))
-        # Predictions made before there was CLAHE say nothing of it.
-        return {key: value for key, value in plain.items() if key != "clahe" or value is not None}
+        # What is as usual is not said, so that the settings of a model stay the same when a key is added.
+        usual = {"clahe": None, "interpolation": "bilinear"}
+        return {key: value for key, value in plain.items() if key not in usual or value != usual[key]}
 
 
 PRESETS: Final[Mapping[str, Preprocessing]] = {
@@ -110,7 +117,9 @@ PRESETS: Final[Mapping[str, Preprocessing]] = {
 """Mean and standard deviation of the training images, as most published models are trained with."""
 
 
-def load_preprocessing(name: str | None, flags: Mapping[str, Any], default: str) -> Preprocessing:
+def load_preprocessing(
+    name: str | None, flags: Mapping[str, Any], default: str, own: Preprocessing | None = None
+) -> Preprocessing:
     """Read a preset or a YAML file and put the command line's `flags` over it.
 
     Parameters
@@ -121,13 +130,15 @@ def load_preprocessing(name: str | None, flags: Mapping[str, Any], default: str)
         Field to text, or None where the flag was not given.
     default : str
         The preset that fits the data set.
+    own : Preprocessing, optional
+        What the model says, which is taken instead of the default.
 
     Raises
     ------
     ConfigError
         One line that names the file or the flag, the key and what is wrong.
     """
-    base, where = PRESETS[default], {}
+    base, where = own or PRESETS[default], {}
     given: dict[str, Any] = {}
     if name in PRESETS:
         base = PRESETS[str(name)]
@@ -139,6 +150,31 @@ def load_preprocessing(name: str | None, flags: Mapping[str, Any], default: str)
             given[key], where[key] = text, f"--{key}"
     _check_together(given, where)
     return replace(base, **{key: _check_value(where[key], key, value) for key, value in given.items()})
+
+
+def check_fields(given: Any, where: str) -> Preprocessing:
+    """A `Preprocessing` from a mapping with the keys of the YAML file; messages begin with `where`.
+
+    Raises
+    ------
+    ConfigError
+        It is none, or a value cannot be used.
+    """
+    if not isinstance(given, Mapping):
+        raise ConfigError(f"{where} must be a mapping, not {type(given).__name__}")
+    known = [each.name for each in fields(Preprocessing)]
+    for key in given:
+        if key not in known:
+            raise ConfigError(f"{where}: {UnknownNameError('key', str(key), known)}")
+    places = {key: f"{where}: {key}" for key in given}
+    _check_together(given, places)
+    checked = {key: _check_value(places[key], key, _plain(value)) for key, value in given.items()}
+    return replace(PRESETS["imagenet"], **checked)
+
+
+def _plain(value: Any) -> Any:
+    """Tuples and the like as the lists of a YAML file."""
+    return [*value] if isinstance(value, Iterable) and not isinstance(value, (str, Mapping)) else value
 
 
 def _from_file(path: Path) -> dict[str, Any]:
@@ -205,6 +241,12 @@ def _layout(value: Any) -> str:
     return str(value).upper()
 
 
+def _interpolation(value: Any) -> str:
+    if value not in _INTERPOLATIONS:
+        raise ValueError
+    return str(value)
+
+
 def _size(value: Any) -> tuple[int, int]:
     sides = [int(number) for number in _numbers(value) if number == int(number) and number > 0]
     if len(sides) != len(_numbers(value)) or len(sides) > 2:
@@ -245,6 +287,7 @@ _CHECKS = {
     "size": _size,
     "classes": _classes,
     "clahe": _clahe,
+    "interpolation": _interpolation,
 }
 _WANTED = {
     "mean": "must be one number, or three",
@@ -252,6 +295,7 @@ _WANTED = {
     "scale": "must be a positive number",
     "layout": "must be NCHW or NHWC",
     "size": "must be a number of pixels, or height and width",
+    "interpolation": "must be bilinear or bicubic",
     "classes": "must be a file, or a list of class folders",
     "clahe": (
         f"must be true, false, or a positive clip_limit up to {MOST_CLIP:g} and tiles from 1 to {MOST_TILES}"

@@ -228,8 +228,8 @@ def _check_settings(root: Path, settings: dict[str, Any]) -> None:
         return
     try:
         held = json.loads(path.read_bytes())
-        other = [key for key in settings if held[key] != settings[key]]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        other = [key for key in {**settings, **held} if held.get(key) != settings.get(key)]
+    except (OSError, ValueError, TypeError) as error:
         raise OutputError(f"{path}: cannot be read; {_REMEDY}") from error
     if other:
         raise OutputError(f"{root}: holds predictions of another {other[0]}; {_REMEDY}")

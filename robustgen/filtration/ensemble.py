@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
@@ -13,14 +13,15 @@ from numpy.typing import NDArray
 
 from robustgen.errors import ConfigError, UnknownNameError
 from robustgen.evaluation import preprocessing as presets
-from robustgen.evaluation.models import CPU, Classifier, Model
+from robustgen.evaluation.models.base import Model, Runtime
+from robustgen.evaluation.models.classifier import Classifier
+from robustgen.evaluation.models.opening import open_model
 from robustgen.evaluation.preprocessing import Preprocessing
 from robustgen.filtration.crops import Geometry, geometry
 from robustgen.filtration.funnel import Floats, Opinions, Whole, summarise_opinions
 from robustgen.imaging.clahe import Clahe
 from robustgen.imaging.pixels import Rgb
 from robustgen.metrics import softmax
-from robustgen.output.files import file_digest
 from robustgen.predictions import digest_of
 
 Outputs = Literal["logits", "probabilities"]
@@ -37,8 +38,8 @@ class EnsembleOptions:
 
     Attributes
     ----------
-    models : sequence of Path
-        ONNX files.
+    models : sequence of str
+        As for `open_model`.
     preprocessing, classes : sequence of str
         Presets or YAML files, and files of class folders: none, one for all models, or one for each.
     flags : mapping
@@ -49,19 +50,17 @@ class EnsembleOptions:
         What the models give; None finds out.
     shorter : int, optional
         Shorter side of the images that are cropped.
-    threads : int
-    provider : str
+    runtime : Runtime
     """
 
-    models: Sequence[Path]
+    models: Sequence[str]
     preprocessing: Sequence[str] = ()
     classes: Sequence[str] = ()
     flags: Mapping[str, Any] | None = None
     only: Path | None = None
     outputs: Outputs | None = None
     shorter: int | None = None
-    threads: int = 0
-    provider: str = CPU
+    runtime: Runtime = field(default_factory=Runtime)
 
 
 @dataclass(frozen=True)
@@ -113,12 +112,10 @@ class Member:
 
     def settings(self) -> dict[str, Any]:
         """What decides its opinions."""
-        path = self.classifier.model.path
         own = self.classifier.preprocessing.settings()
         del own["classes"]
         return {
-            "file": path.name,
-            "sha256": file_digest(path),
+            **self.classifier.model.settings(),
             "preprocessing": own,
             "outputs": self.outputs,
             "classes_sha256": digest_of(self.names),
@@ -183,7 +180,7 @@ class Ensemble:
         broken = np.isnan(values).any(axis=(1, 2))
         if broken.any():
             key = keys[int(broken.argmax())]
-            raise ConfigError(f"{member.classifier.model.path}: gives NaN or infinity for {key!r}")
+            raise ConfigError(f"{member.classifier.model.name}: gives NaN or infinity for {key!r}")
         return values
 
 
@@ -212,9 +209,9 @@ def open_ensemble(choices: EnsembleOptions, folders: Sequence[str], *, ten: bool
         strangers = [name for name in wanted if name not in set(member.names)]
         if strangers and choices.only:
             problem = unknown_class(strangers[0], member.names)
-            raise ConfigError(f"{choices.only}: {problem} of {member.classifier.model.path}")
+            raise ConfigError(f"{choices.only}: {problem} of {member.classifier.model.name}")
         if strangers or (not choices.only and len(member.names) > len(wanted)):
-            pair = f"{members[0].classifier.model.path} and {member.classifier.model.path}"
+            pair = f"{members[0].classifier.model.name} and {member.classifier.model.name}"
             raise ConfigError(f"{pair} know different classes: name those that matter with --only")
     return Ensemble(members, wanted, ten)
 
@@ -247,10 +244,10 @@ def _members(choices: EnsembleOptions, folders: tuple[str, ...]) -> tuple[Member
     count = len(choices.models)
     named = _for_each("--preprocessing", choices.preprocessing, count)
     listed = _for_each("--classes", choices.classes, count)
-    labels = _labels(choices.models)
+    models = [open_model(name, choices.runtime) for name in choices.models]
     return tuple(
-        _member(choices, path, label, _load_preprocessing(choices, *own), folders)
-        for path, label, own in zip(choices.models, labels, zip(named, listed, strict=True), strict=True)
+        _member(choices, model, label, _load_preprocessing(choices, model, *own), folders)
+        for model, label, own in zip(models, _labels(models), zip(named, listed, strict=True), strict=True)
     )
 
 
@@ -260,23 +257,26 @@ def _for_each(flag: str, values: Sequence[str], count: int) -> Sequence[str | No
     return values if len(values) == count else [*values, None][:1] * count
 
 
-def _labels(paths: Sequence[Path]) -> list[str]:
-    """File names, numbered where they are the same."""
-    times = Counter(path.name for path in paths)
+def _labels(models: Sequence[Model]) -> list[str]:
+    """Short names, numbered where they are the same."""
+    times = Counter(model.label for model in models)
     return [
-        path.name if times[path.name] == 1 else f"{path.name} ({number})"
-        for number, path in enumerate(paths, 1)
+        model.label if times[model.label] == 1 else f"{model.label} ({number})"
+        for number, model in enumerate(models, 1)
     ]
 
 
-def _load_preprocessing(choices: EnsembleOptions, name: str | None, classes: str | None) -> Preprocessing:
-    return presets.load_preprocessing(name, {**(choices.flags or {}), "classes": classes}, "imagenet")
+def _load_preprocessing(
+    choices: EnsembleOptions, model: Model, name: str | None, classes: str | None
+) -> Preprocessing:
+    flags = {**(choices.flags or {}), "classes": classes}
+    return presets.load_preprocessing(name, flags, "imagenet", model.preprocessing)
 
 
 def _member(
-    choices: EnsembleOptions, path: Path, label: str, own: Preprocessing, folders: tuple[str, ...]
+    choices: EnsembleOptions, model: Model, label: str, own: Preprocessing, folders: tuple[str, ...]
 ) -> Member:
-    classifier = Classifier(Model(path, choices.threads, choices.provider), own)
+    classifier = Classifier(model, own)
     shape = _geometry(classifier, choices.shorter)
     probe = _probe(classifier, shape)
     names = own.classes or folders
@@ -284,10 +284,10 @@ def _member(
         held = f"the class list has {len(names)} names" if own.classes else f"there are {len(names)} folders"
         remedy = "" if own.classes else ": list what its outputs mean with --classes"
         raise ConfigError(
-            f"{path} has {probe.shape[1]} classes, {held if names else 'no list of them'}{remedy}"
+            f"{model.name} has {probe.shape[1]} classes, {held if names else 'no list of them'}{remedy}"
         )
     if choices.outputs == "probabilities" and probe.min() < 0:
-        raise ConfigError(f"--outputs: {path} gives {probe.min():.3g}, which is no probability")
+        raise ConfigError(f"--outputs: {model.name} gives {probe.min():.3g}, which is no probability")
     return Member(label, classifier, shape, names, choices.outputs or _kind_of(probe))
 
 

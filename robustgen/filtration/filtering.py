@@ -22,7 +22,6 @@ import numpy as np
 from robustgen.datasets.prefetch import prefetch
 from robustgen.display import progress
 from robustgen.errors import ImageError, OutputError, SourceError
-from robustgen.evaluation.models import runtime_version
 from robustgen.filtration import reviewing
 from robustgen.filtration.cache import FILE, OpinionCache
 from robustgen.filtration.ensemble import Crops, Ensemble, EnsembleOptions, open_ensemble
@@ -148,7 +147,7 @@ def _settings(rule: Rule, ensemble: Ensemble) -> dict[str, Any]:
         "models": [member.settings() for member in ensemble.members],
         "classes": [*ensemble.classes],
         "versions": {
-            "onnxruntime": runtime_version(),
+            **{k: v for m in ensemble.members for k, v in m.classifier.model.versions().items()},
             "pillow": version("pillow"),
             "numpy": version("numpy"),
         },

@@ -1,0 +1,161 @@
+"""What all kinds of models have in common: batches, layouts and sizes of images."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustgen.display.progress import print_line
+from robustgen.errors import ConfigError
+from robustgen.evaluation.preprocessing import Layout, Preprocessing
+
+Device = Literal["auto", "cpu", "cuda", "mps"]
+DEVICES: Final = ("auto", "cpu", "cuda", "mps")
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """Where and how models compute.
+
+    Attributes
+    ----------
+    device : {"auto", "cpu", "cuda", "mps"}
+        "auto" is the first there is of cuda, mps and cpu.
+    threads : int
+        Of the processor; 0 for one a core.
+    mixed_precision : bool
+        Half precision where it is safe, on PyTorch.
+    provider : str, optional
+        Of ONNX Runtime, for instance ``"TensorrtExecutionProvider"``, instead of the device's.
+    """
+
+    device: Device = "auto"
+    threads: int = 0
+    mixed_precision: bool = False
+    provider: str | None = None
+
+
+class OutOfDeviceMemoryError(Exception):
+    """A batch is too large for the device."""
+
+
+class Model(ABC):
+    """Takes preprocessed images and gives logits.
+
+    Attributes
+    ----------
+    name : str
+        As the user gave it.
+    label : str
+        Short enough for tables.
+    dtype : dtype
+        Of the images.
+    preprocessing : Preprocessing or None
+        What the model was trained with, as far as it says so itself.
+    """
+
+    name: str
+    label: str
+    dtype: np.dtype[Any]
+    preprocessing: Preprocessing | None = None
+    _most: int | None = None
+
+    @abstractmethod
+    def settings(self) -> dict[str, Any]:
+        """What tells the model from others, as JSON takes it: ``"file"`` and ``"sha256"``."""
+
+    @abstractmethod
+    def versions(self) -> dict[str, str]:
+        """The libraries on which the last digits depend."""
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int | None, ...]:
+        """(images, ...) that it takes; None for an axis of any length."""
+
+    @abstractmethod
+    def run(self, images: NDArray[Any]) -> NDArray[Any]:
+        """The outputs for images that fit `shape`.
+
+        Raises
+        ------
+        OutOfDeviceMemoryError
+            There are too many of them.
+        Exception
+            The model fails; the caller names it.
+        """
+
+    def layout(self, wanted: Layout | None) -> Layout:
+        """The layout that the model says, or else the one `wanted`; a ConfigError where they disagree."""
+        first, last = self.shape[1] == 3, self.shape[3] == 3
+        own: Layout | None = None if first == last else "NCHW" if first else "NHWC"
+        if own and wanted and own != wanted:
+            raise ConfigError(f"{self.name}: takes {own} ({self._shape_as_text()}), not {wanted}")
+        return own or wanted or "NCHW"
+
+    def _shape_as_text(self) -> str:
+        return " x ".join("any" if axis is None else str(axis) for axis in self.shape)
+
+    def sides(self, layout: Layout) -> tuple[int | None, int | None]:
+        """Height and width of the images that the model takes; None where it takes any."""
+        height, width = self.shape[2:4] if layout == "NCHW" else self.shape[1:3]
+        return height, width
+
+    def check_size(self, height: int, width: int, layout: Layout) -> None:
+        """Raise a ConfigError if the model does not take images of this size."""
+        axes = self.sides(layout)
+        for side, wanted in zip((height, width), axes, strict=True):
+            if wanted and side != wanted:
+                sides = " x ".join(str(axis) if axis else "any" for axis in axes)
+                raise ConfigError(
+                    f"{self.name}: takes images of {sides} pixels, these are {height} x {width} "
+                    f"(--size resizes them)"
+                )
+
+    def __call__(self, images: NDArray[Any]) -> NDArray[Any]:
+        """Logits (n, classes) of preprocessed images (n, ...)."""
+        fixed = self.shape[0]
+        if not fixed:
+            outputs, start = [], 0
+            while start < len(images):
+                outputs.append(self._run_halving(images[start : start + (self._most or len(images))]))
+                start += len(outputs[-1])
+            return np.concatenate(outputs)
+        parts = [images[start : start + fixed] for start in range(0, len(images), fixed)]
+        return np.concatenate([self._run_checked(_fill(part, fixed))[: len(part)] for part in parts])
+
+    def _run_halving(self, images: NDArray[Any]) -> NDArray[Any]:
+        """Run fewer images at once from now on, where these are too many for the device."""
+        try:
+            return self._run_checked(images)
+        except OutOfDeviceMemoryError as error:
+            if len(images) == 1:
+                message = f"{self.name}: the device has too little memory for a single image"
+                raise ConfigError(message) from error
+            self._most = len(images) // 2
+            print_line(f"{self.name}: out of device memory; {self._most} images at once from now on")
+        return self(images)
+
+    def _run_checked(self, images: NDArray[Any]) -> NDArray[Any]:
+        try:
+            logits = self.run(images)
+        except (ConfigError, OutOfDeviceMemoryError):
+            raise
+        # Neither ONNX Runtime nor PyTorch has a base for what a model can raise.
+        except Exception as error:
+            raise ConfigError(f"{self.name}: fails on images {images.shape}: {first_line(error)}") from error
+        if logits.ndim != 2 or len(logits) != len(images):
+            raise ConfigError(f"{self.name}: gives {logits.shape} for {len(images)} images")
+        return logits
+
+
+def first_line(error: Exception) -> str:
+    """What `error` says, as far as it fits into a message."""
+    return str(error).strip().partition("\n")[0] or type(error).__name__
+
+
+def _fill(images: NDArray[Any], count: int) -> NDArray[Any]:
+    """`images` and as many copies of the last as make `count`."""
+    return np.concatenate([images, np.repeat(images[-1:], count - len(images), axis=0)])

@@ -1,0 +1,60 @@
+"""A model with the preprocessing it was trained with: pixels to logits."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustgen.errors import ConfigError
+from robustgen.evaluation.models.base import Model
+from robustgen.evaluation.preprocessing import Pixels, Preprocessing
+
+
+@dataclass(frozen=True)
+class Classifier:
+    """A model with the preprocessing it was trained with: pixels to logits."""
+
+    model: Model
+    preprocessing: Preprocessing
+
+    def __call__(self, images: Pixels) -> NDArray[Any]:
+        """Logits (n, K) of uint8 images (n, H, W, 3)."""
+        layout = self.model.layout(self.preprocessing.layout)
+        self.model.check_size(images.shape[1], images.shape[2], layout)
+        return self.model(self.preprocessing.normalise(images, layout, self.model.dtype))
+
+    def count_classes(self, pixels: Pixels, root: Path, folders: int | None) -> int:
+        """How many classes the model tells apart, judged by an image of the set at `root`.
+
+        Parameters
+        ----------
+        pixels : (H, W, 3) or (T, H, W, 3), uint8
+            An image or a sequence of the set.
+        root : Path
+        folders : int or None
+            How many classes the set has, as far as it tells.
+
+        Raises
+        ------
+        ConfigError
+            The model does not take these images, or its classes are not those of the set.
+        """
+        prepared = self.preprocessing.resize(pixels)
+        classes = int(self(prepared.reshape(-1, *prepared.shape[-3:])[:1]).shape[-1])
+        named, own = self.preprocessing.classes, f"{self.model.name} has {classes} classes"
+        if named and len(named) != classes:
+            raise ConfigError(f"the class list has {len(named)} names, {own}")
+        if folders not in (None, classes):
+            raise ConfigError(
+                f"{root} has {folders} class folders, {own}: "
+                f"list these, in the order of the model's outputs, with --classes"
+            )
+        return classes
+
+
+def is_finite(logits: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which rows (n, ..., K) are numbers, (n,); minus infinity rules a class out."""
+    finite: NDArray[np.bool_] = np.isfinite(logits.max(axis=-1)).reshape(len(logits), -1).all(axis=1)
+    return finite

@@ -1,0 +1,41 @@
+"""From what a user calls a model to the model."""
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+from robustgen.errors import ConfigError
+from robustgen.evaluation.models.base import Model, Runtime
+from robustgen.evaluation.models.onnx import OnnxModel
+from robustgen.evaluation.models.pytorch import open_exported, open_factory, open_timm, open_torchvision
+
+FORMS: Final = "model.onnx, model.pt2, timm:NAME, torchvision:NAME@FILE or package.module:function"
+"""How models are named."""
+
+_LIBRARIES: Final[Mapping[str, Callable[[str, Runtime], Model]]] = {
+    "timm": open_timm,
+    "torchvision": open_torchvision,
+}
+
+
+def open_model(name: str, runtime: Runtime) -> Model:
+    """Load the model called `name`, one of `FORMS`; a file of any other suffix is taken for ONNX.
+
+    Raises
+    ------
+    MissingDependencyError
+        The library that it takes is not installed.
+    ConfigError
+        There is none, or it is no classifier of images.
+    """
+    library, colon, rest = name.partition(":")
+    if colon and library in _LIBRARIES:
+        return _LIBRARIES[library](rest, runtime)
+    if Path(name).suffix == ".pt2":
+        return open_exported(Path(name), runtime)
+    if re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", name) and not Path(name).exists():
+        return open_factory(name, runtime)
+    if Path(name).suffix in (".pt", ".pth", ".safetensors"):
+        raise ConfigError(f"--model {name}: weights alone are no model; name it by one of {FORMS}")
+    return OnnxModel(Path(name), runtime)

@@ -1,0 +1,218 @@
+"""Models of PyTorch: every way to name one, on the digits of `test_predict`; skipped without PyTorch."""
+
+import sys
+
+import numpy as np
+import pytest
+from digits import classifier, expected_logits, pictures, put_folder, put_model
+from helpers import cli, cli_error, pixels_of
+
+from robustgen.evaluation.models.base import Runtime
+from robustgen.evaluation.models.opening import open_model
+from robustgen.evaluation.models.pytorch import TorchModel
+
+torch = pytest.importorskip("torch")
+
+FACTORY = """
+import torch
+from digits import classifier
+
+class Digits(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(64, 10)
+        self.layer.weight.data = torch.tensor(classifier().coef_, dtype=torch.float32)
+        self.layer.bias.data = torch.tensor(classifier().intercept_, dtype=torch.float32)
+
+    def forward(self, images):
+        small = torch.nn.functional.avg_pool2d(images.mean(1, keepdim=True), 4)
+        return self.layer(small.flatten(1))
+
+def plain():
+    return Digits(), {"mean": 0, "std": (1, 1, 1)}
+
+def bare():
+    return Digits()
+
+def broken():
+    return Digits(), {"mean": 0, "standard": 1}
+
+def number():
+    return 3
+
+def few():
+    return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3072, 4))
+
+def crowded():
+    class Crowded(Digits):
+        def forward(self, images):
+            if len(images) > 4:
+                raise torch.cuda.OutOfMemoryError("CUDA out of memory")
+            return super().forward(images)
+    return Crowded(), {"mean": 0, "std": 1}
+
+def undefined():
+    class Undefined(Digits):
+        def forward(self, images):
+            return super().forward(images).log()
+    return Undefined(), {"mean": 0, "std": 1}
+"""
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A C set of twelve digits, and a module of models that can be imported."""
+    root = tmp_path_factory.mktemp("models")
+    (root / "own_models.py").write_text(FACTORY)
+    sys.path.insert(0, str(root))
+    source = put_folder(root / "digits", 12)
+    flags = ("--edition", "folder", "--scale", "32", "--quality", "95", "--corruptions", "fog")
+    cli("make-c", "--source", source, "--output", root / "c", *flags, "--severities", "1", "--jobs", "1")
+    (root / "names.txt").write_text("".join(f"digit {i}\n" for i in range(10)))
+    yield root
+    sys.path.remove(str(root))
+
+
+def predicted(made, tmp_path, model, *flags):
+    output = tmp_path / "p"
+    cli("predict", made / "c", "--model", model, "--output", output, "--classes", made / "names.txt", *flags)
+    with np.load(output / "fog" / "1.npz") as archive:
+        return dict(archive)
+
+
+def check_logits(made, found, atol=1e-4):
+    pixels = np.stack([pixels_of(made / "c" / "fog" / "1" / key) for key in found["keys"]])
+    np.testing.assert_allclose(found["logits"], expected_logits(pixels), atol=atol)
+
+
+def own_model(function):
+    return TorchModel("m", getattr(__import__("own_models"), function)()[0].eval(), Runtime(device="cpu"))
+
+
+def test_a_function_returns_a_model_with_its_preprocessing(made, tmp_path):
+    check_logits(made, predicted(made, tmp_path, "own_models:plain"))
+
+
+def test_flags_win_over_the_preprocessing_of_the_model(made, tmp_path):
+    found = predicted(made, tmp_path, "own_models:bare", "--mean", "0", "--std", "1")
+    check_logits(made, found)
+
+
+@pytest.mark.parametrize("dynamic", [True, False])
+def test_exported_programs(made, tmp_path, dynamic):
+    module = __import__("own_models").bare().eval()
+    shapes = {"images": {0: torch.export.Dim("n")}} if dynamic else None
+    program = torch.export.export(module, (torch.zeros(5, 3, 32, 32),), dynamic_shapes=shapes)
+    torch.export.save(program, tmp_path / "digits.pt2")
+    opened = open_model(str(tmp_path / "digits.pt2"), Runtime(device="cpu"))
+    assert opened.shape == (None if dynamic else 5, 3, 32, 32)
+    check_logits(made, predicted(made, tmp_path, tmp_path / "digits.pt2", "--mean", "0", "--std", "1"))
+
+
+def test_networks_of_torchvision_take_weights_of_any_number_of_classes(made, tmp_path):
+    models = pytest.importorskip("torchvision").models
+    torch.manual_seed(0)
+    module = models.resnet18(num_classes=10).eval()
+    torch.save({"state_dict": module.state_dict()}, tmp_path / "w.pth")
+    name = f"torchvision:resnet18@{tmp_path / 'w.pth'}"
+    found = predicted(made, tmp_path, name, "--size", "32")
+    pixels = np.stack([pixels_of(made / "c" / "fog" / "1" / key) for key in found["keys"]])
+    mean, std = np.array([[0.485, 0.456, 0.406], [0.229, 0.224, 0.225]])
+    images = torch.tensor(((pixels / 255 - mean) / std).transpose(0, 3, 1, 2), dtype=torch.float32)
+    with torch.inference_mode():
+        np.testing.assert_allclose(found["logits"], module(images).numpy(), atol=1e-3)
+    own = open_model(name, Runtime(device="cpu")).preprocessing
+    assert own.size == (224, 224) and own.mean == (0.485, 0.456, 0.406)
+    line = cli_error("predict", made / "c", "--model", name.replace("18", "34"), "--output", tmp_path / "q")
+    assert "w.pth: the weights are not those of torchvision:resnet34: it lacks layer1.2." in line
+
+
+def test_networks_of_timm_bring_their_preprocessing(made, tmp_path):
+    timm = pytest.importorskip("timm")
+    module = timm.create_model("resnet10t", num_classes=10)
+    torch.save(module.state_dict(), tmp_path / "w.pth")
+    opened = open_model(f"timm:resnet10t@{tmp_path / 'w.pth'}", Runtime(device="cpu"))
+    own = timm.data.resolve_model_data_config(module)
+    assert opened.preprocessing.size == own["input_size"][1:]
+    assert opened.preprocessing.interpolation == own["interpolation"]
+    assert opened(np.zeros((2, 3, 32, 32), np.float32)).shape == (2, 10)
+    common = ("predict", made / "c", "--output", tmp_path / "p", "--model")
+    assert "has no such model (did you mean resnet" in cli_error(*common, "timm:resnet5")
+
+
+def test_batches_are_halved_when_memory_is_short(made, tmp_path, capsys):
+    check_logits(made, predicted(made, tmp_path, "own_models:crowded"))
+    model = own_model("crowded")
+    images = np.zeros((12, 3, 32, 32), np.float32)
+    assert model(images).shape == (12, 10)
+    assert capsys.readouterr().err.splitlines() == [
+        "m: out of device memory; 6 images at once from now on",
+        "m: out of device memory; 3 images at once from now on",
+    ]
+    model(images)
+    assert not capsys.readouterr().err
+
+
+def test_mixed_precision_is_near_and_recorded(made, tmp_path):
+    found = predicted(made, tmp_path, "own_models:plain", "--mixed-precision", "--device", "cpu")
+    check_logits(made, found, atol=0.3)
+    assert found["logits"].dtype == np.float32
+    flags = ("--classes", made / "names.txt")
+    common = ("predict", made / "c", "--model", "own_models:plain", "--output", tmp_path / "p", *flags)
+    assert "holds predictions of another model" in cli_error(*common)
+
+
+@pytest.mark.parametrize(
+    ("model", "says"),
+    [
+        ("own_models:missing", "AttributeError: module 'own_models' has no attribute 'missing'"),
+        ("no_such_models:plain", "ModuleNotFoundError: No module named 'no_such_models'"),
+        ("own_models:number", "returns int, not a torch.nn.Module"),
+        ("own_models:broken", "its preprocessing: unknown key 'standard'"),
+        ("own_models:few", "the class list has 10 names, own_models:few has 4 classes"),
+        ("own_models:undefined", "own_models:undefined: gives NaN or infinity for"),
+        ("torchvision:resnet18", "name its weights: torchvision:resnet18@FILE"),
+        ("torchvision:resnet", "torchvision has no such classifier (did you mean resnet"),
+        ("torchvision:resnet18@missing.pth", "there is no file missing.pth"),
+        ("weights.pth", "weights alone are no model"),
+        ("missing.pt2", "there is no file missing.pt2"),
+    ],
+)
+def test_models_that_cannot_be_used(made, tmp_path, model, says):
+    flags = ("--output", tmp_path / "p", "--classes", made / "names.txt")
+    assert says in cli_error("predict", made / "c", "--model", model, *flags)
+
+
+def test_files_that_are_no_weights(made, tmp_path):
+    (tmp_path / "w.pth").write_bytes(b"weights")
+    common = ("predict", made / "c", "--output", tmp_path / "p", "--model")
+    assert "w.pth: no file of weights" in cli_error(*common, f"torchvision:resnet18@{tmp_path / 'w.pth'}")
+    torch.save([1, 2], tmp_path / "w.pth")
+    assert "holds no weights by name" in cli_error(*common, f"torchvision:resnet18@{tmp_path / 'w.pth'}")
+    (tmp_path / "m.pt2").write_bytes(b"program")
+    assert "no exported program" in cli_error(*common, tmp_path / "m.pt2")
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
+def test_devices_that_are_not_there(made, tmp_path):
+    common = ("predict", made / "c", "--output", tmp_path / "p", "--device", "cuda", "--model")
+    line = cli_error(*common, "own_models:plain")
+    assert line.startswith("--device cuda: PyTorch has none here; it has ") and line.endswith("cpu")
+    model = put_model(tmp_path / "m.onnx")
+    assert cli_error(*common, model).startswith("--device cuda: ONNX Runtime has no CUDAExecutionProvider")
+
+
+def test_filtration_asks_models_of_pytorch_too(made, tmp_path):
+    flags = ("--classes", made / "names.txt", "--resize", "32", "--size", "32")
+    cli("filter-a", made / "digits", "--model", "own_models:plain", "--output", tmp_path / "a", *flags)
+    funnel = (tmp_path / "a" / "funnel.json").read_text()
+    assert "own_models:plain" in funnel and '"torch": ' in funnel
+
+
+def test_other_weights_are_another_model():
+    images, _ = pictures(1)
+    assert expected_logits(images).shape == (1, 10) and classifier().coef_.shape == (10, 64)
+    one, two = torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)
+    models = [TorchModel("m", module, Runtime(device="cpu")) for module in (one, two, one)]
+    digests = [model.settings()["sha256"] for model in models]
+    assert digests[0] == digests[2] != digests[1]
