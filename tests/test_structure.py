@@ -83,7 +83,7 @@ OWNERS = {
     "av": {"imaging.video"},
     "onnxruntime": {"evaluation.models.onnx"},
     "matplotlib": {"display.charts"},
-    "torch": {"torch.loss"},
+    "torch": {"torch.loss", "torch.perturbed"},
     "skimage": set(),
     "imagecorruptions": set(),
 }

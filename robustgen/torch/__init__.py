@@ -7,10 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from robustgen.torch.augmix_dataset import AugMixDataset as AugMixDataset
+    from robustgen.torch.corrupted import CorruptedDataset as CorruptedDataset
     from robustgen.torch.loss import jensen_shannon_loss as jensen_shannon_loss
+    from robustgen.torch.perturbed import PerturbedDataset as PerturbedDataset
+    from robustgen.torch.source_dataset import SourceDataset as SourceDataset
 
 _PUBLIC = {
     "AugMixDataset": "robustgen.torch.augmix_dataset",
+    "CorruptedDataset": "robustgen.torch.corrupted",
+    "PerturbedDataset": "robustgen.torch.perturbed",
+    "SourceDataset": "robustgen.torch.source_dataset",
     "jensen_shannon_loss": "robustgen.torch.loss",
 }
 

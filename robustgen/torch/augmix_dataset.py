@@ -8,16 +8,15 @@ from collections.abc import Callable
 from ctypes import c_uint64
 from multiprocessing.context import get_spawning_popen
 from multiprocessing.sharedctypes import RawValue
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 from PIL import Image
 
 from robustgen.augmentation.augmix import AugMix, augmix
-from robustgen.errors import ArgumentError, ArgumentTypeError
 from robustgen.imaging.decode import as_rgb
 from robustgen.imaging.pixels import Rgb
+from robustgen.torch.arguments import check_natural
 from robustgen.torch.pairs import MapStyle, split_pair
 
 Views = tuple[Any, Any, Any]
@@ -62,7 +61,7 @@ class AugMixDataset:
     ) -> None:
         self.dataset, self.preprocess = dataset, preprocess
         self.parameters = AugMix(severity, width, depth, alpha, operations)
-        self.seed = _natural("seed", seed)
+        self.seed = check_natural("seed", seed)
         self._epoch = _Shared()
 
     @property
@@ -72,7 +71,7 @@ class AugMixDataset:
 
     def set_epoch(self, epoch: int) -> None:
         """Give every item other mixes. Call it before each epoch; workers that live on are told too."""
-        self._epoch.value = _natural("epoch", epoch)
+        self._epoch.value = check_natural("epoch", epoch)
 
     def __len__(self) -> int:
         return len(self.dataset)
@@ -93,14 +92,6 @@ class AugMixDataset:
     def _view(self, pixels: Rgb, as_picture: bool) -> Any:
         view = Image.fromarray(pixels) if as_picture else pixels
         return self.preprocess(view) if self.preprocess else view
-
-
-def _natural(name: str, value: Any) -> int:
-    if not isinstance(value, Integral) or isinstance(value, bool):
-        raise ArgumentTypeError(f"{name} must be an int, not {type(value).__name__}")
-    if not 0 <= int(value) < 2**64:
-        raise ArgumentError(f"{name} must be from 0 to 2**64 - 1, not {value}")
-    return int(value)
 
 
 class _Shared:

@@ -85,6 +85,16 @@ class Writer(ABC):
         OSError
         """
 
+    def as_read(self, arm: Arm, key: str, pixels: Rgb) -> Rgb:
+        """What is read again where `write` has stored `pixels`: the same, but for formats with loss.
+
+        Raises
+        ------
+        ImageError
+            The format cannot hold these pixels.
+        """
+        return pixels
+
     def flush(self) -> None:  # noqa: B027
         """Let go of what is open after a batch of writes; receipts are written only after it."""
 

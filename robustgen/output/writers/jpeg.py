@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from robustgen.benchmark import Arm
-from robustgen.imaging.jpeg import Libjpeg, encode_jpeg
+from robustgen.imaging.jpeg import Libjpeg, decode_jpeg, encode_jpeg
 from robustgen.imaging.pixels import Rgb
 from robustgen.output.writers.base import Encoded, TreeWriter
 
@@ -34,3 +34,7 @@ class JpegTree(TreeWriter):
         """One JPEG file of uint8 `pixels` (H, W, 3)."""
         data = encode_jpeg(pixels, self.quality, optimise=True, library=self.libjpeg)
         return [Encoded(self.output_name(key), data)]
+
+    def as_read(self, arm: Arm, key: str, pixels: Rgb) -> Rgb:
+        """The pixels of the JPEG file, uint8 (H, W, 3)."""
+        return decode_jpeg(self.encode(arm, key, pixels)[0].data)

@@ -44,6 +44,15 @@ class Mp4Tree(TreeWriter):
 
     def encode(self, arm: Arm, key: str, pixels: Rgb) -> list[Encoded]:
         """Encode uint8 frames (T, H, W, 3), decode them again to count them, and take their digest."""
+        data, frames = self._encode(arm, pixels)
+        return [Encoded(self.output_name(key), data, video.frames_digest(frames))]
+
+    def as_read(self, arm: Arm, key: str, pixels: Rgb) -> Rgb:
+        """The frames of the video, uint8 (T, H, W, 3)."""
+        return self._encode(arm, pixels)[1]
+
+    def _encode(self, arm: Arm, pixels: Rgb) -> tuple[bytes, Rgb]:
+        """The video and the frames that it shows, as many as were given."""
         try:
             data = video.encode(pixels, self.noise_encoding if arm.name in self.noises else self.encoding)
         except ArgumentError as error:
@@ -51,4 +60,4 @@ class Mp4Tree(TreeWriter):
         frames = video.read_frames(data)
         if len(frames) != len(pixels):
             raise ImageError(f"the encoder kept {len(frames)} of {len(pixels)} frames")
-        return [Encoded(self.output_name(key), data, video.frames_digest(frames))]
+        return data, frames

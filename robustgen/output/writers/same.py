@@ -8,7 +8,7 @@ from PIL import features
 
 from robustgen.benchmark import Arm
 from robustgen.errors import ImageError
-from robustgen.imaging.jpeg import Libjpeg, encode_jpeg
+from robustgen.imaging.jpeg import Libjpeg, decode_jpeg, encode_jpeg
 from robustgen.imaging.pixels import Rgb
 from robustgen.output.writers.base import Encoded, TreeWriter
 from robustgen.output.writers.lossless import FORMATS, encode_lossless
@@ -44,3 +44,8 @@ class SameTree(TreeWriter):
             return [Encoded(key, encode_jpeg(pixels, self.quality, optimise=True, library=self.libjpeg))]
         kind = f"{suffix[1:].upper()} files" if suffix else "files without a suffix"
         raise ImageError(f"{kind} cannot hold the result; convert them to PNG first")
+
+    def as_read(self, arm: Arm, key: str, pixels: Rgb) -> Rgb:
+        """The pixels of the file: `pixels` themselves, but for JPEG files."""
+        file = self.encode(arm, key, pixels)[0]
+        return decode_jpeg(file.data) if PurePosixPath(key).suffix.lower() in _JPEG else pixels

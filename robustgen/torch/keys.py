@@ -1,0 +1,76 @@
+"""The keys of what a data set holds: the names by which `make-c` and `make-p` know the same images."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from robustgen.errors import ArgumentError, ArgumentTypeError
+from robustgen.torch.pairs import MapStyle
+
+Key = Callable[[int], str] | Sequence[str] | None
+"""What a user gives: a function of the index, a sequence as long as the data set, or nothing."""
+
+# What torchvision calls the folders of its CIFAR-10 and CIFAR-100.
+_CIFAR = ("cifar-10-batches-py", "cifar-100-python")
+
+
+def resolve_keys(base: MapStyle, key: Key = None) -> Callable[[int], str]:
+    """What gives the key of each item of `base` by its index.
+
+    Without `key` these are, as for `make-c`: the `keys` that a data set has itself; for folders of
+    torchvision the path below `root`, POSIX; for the test split of torchvision's CIFAR the index in five
+    digits; and for parts (`torch.utils.data.Subset`) what the whole says. Picklable, if a given `key` is.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        `key` cannot be used, or is lacking where nothing tells the keys.
+    """
+    if key is None:
+        return _find_keys(base)
+    if callable(key):
+        return partial(_call, key)
+    return _look_up(base, key)
+
+
+def _call(key: Callable[[int], str], index: int) -> str:
+    return _check(key(index), index)
+
+
+def _look_up(base: MapStyle, keys: Sequence[str]) -> Callable[[int], str]:
+    if isinstance(keys, str) or not isinstance(keys, Sequence):
+        raise ArgumentTypeError(f"key must be a function or a sequence of keys, not {type(keys).__name__}")
+    if len(keys) != len(base):
+        raise ArgumentError(f"key must hold a key for each of the {len(base)} items, not {len(keys)}")
+    names = tuple(_check(name, index) for index, name in enumerate(keys))
+    return names.__getitem__
+
+
+def _check(name: Any, index: int) -> str:
+    if not isinstance(name, str) or not name:
+        raise ArgumentTypeError(f"the key of item {index} must be a string that is not empty, not {name!r}")
+    return name
+
+
+def _find_keys(base: Any) -> Callable[[int], str]:
+    if hasattr(base, "keys") and not callable(base.keys):
+        return _look_up(base, base.keys)
+    if hasattr(base, "dataset") and hasattr(base, "indices"):
+        return partial(_key_of_part, resolve_keys(base.dataset), base.indices)
+    if hasattr(base, "root") and hasattr(base, "samples"):
+        return partial(_key_below, base)
+    if getattr(base, "base_folder", None) in _CIFAR and base.train is False:
+        return "{:05d}".format
+    raise ArgumentError(
+        f"nothing tells the keys of a {type(base).__name__}: give key=, a function of the index or a sequence"
+    )
+
+
+def _key_of_part(whole: Callable[[int], str], indices: Sequence[int], index: int) -> str:
+    return whole(int(indices[index]))
+
+
+def _key_below(folder: Any, index: int) -> str:
+    """The path below `root` of an item of torchvision's `DatasetFolder`."""
+    return Path(folder.samples[index][0]).relative_to(folder.root).as_posix()

@@ -1,0 +1,92 @@
+"""ImageNet-P on the fly: the sequences that `make-p` writes, without the files."""
+
+import operator
+from collections.abc import Callable, Iterable
+from typing import Any, Literal
+
+import numpy as np
+from PIL import Image
+
+from robustgen.benchmark import IMAGENET_P
+from robustgen.editions import get_edition
+from robustgen.generation.recipes import PerturbationRecipe
+from robustgen.imaging.pixels import Rgb
+from robustgen.output.writers.mp4 import Mp4Tree
+from robustgen.torch.arguments import check_natural, find_arm
+from robustgen.torch.corrupted import make_output
+from robustgen.torch.keys import Key, resolve_keys
+from robustgen.torch.pairs import MapStyle, split_pair
+
+
+class PerturbedDataset:
+    """A map-style dataset of the sequences that `make-p` writes for one perturbation and difficulty.
+
+    An item is ``(frames, label)``, whose pixels depend on edition, seed, perturbation, difficulty and key.
+
+    Parameters
+    ----------
+    base, seed, edition, key
+        As of `CorruptedDataset`.
+    perturbation : str
+        A name in `robustgen.PERTURBATIONS`.
+    difficulty : int
+        1 to 3 of the noises, 1 of the others.
+    video : bool or "published"
+        Whether the frames go through an MP4 file in memory, as those that `make-p` writes; ``"published"``
+        leaves it out for CIFAR. False gives what `make-p --format png` writes.
+    transform : callable, optional
+        Called with each frame, an RGB Pillow image if the base gives one, else an array (H, W, 3). What it
+        returns, tensors or arrays, is stacked. Without it the frames are an array (T, H, W, 3).
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError, ImageError
+        As of `CorruptedDataset`.
+    """
+
+    def __init__(
+        self,
+        base: MapStyle,
+        perturbation: str,
+        difficulty: int = 1,
+        *,
+        seed: int = 0,
+        edition: str,
+        key: Key = None,
+        video: bool | Literal["published"] = "published",
+        transform: Callable[[Any], Any] | None = None,
+    ) -> None:
+        self.base, self.transform = base, transform
+        self.arm = find_arm(IMAGENET_P, perturbation, difficulty, edition)
+        self.key = resolve_keys(base, key)
+        self._recipe = PerturbationRecipe(get_edition(edition).name, check_natural("seed", seed))
+        if video == "published":
+            video = get_edition(edition).format == "jpeg"
+        self._writer = Mp4Tree(noises=frozenset(IMAGENET_P.noises)) if video else None
+
+    def __len__(self) -> int:
+        return len(self.base)
+
+    def __getitem__(self, index: int) -> tuple[Any, Any]:
+        place = range(len(self))[operator.index(index)]
+        image, label = split_pair(self.base[place], place)
+        key = self.key(place)
+        frames = make_output(self._recipe, self.arm, key, image)
+        if self._writer:
+            frames = self._writer.as_read(self.arm, key, frames)
+        return self._view(frames, isinstance(image, Image.Image)), label
+
+    def _view(self, frames: Rgb, as_pictures: bool) -> Any:
+        if not self.transform:
+            return frames
+        return _stack(self.transform(Image.fromarray(each) if as_pictures else each) for each in frames)
+
+
+def _stack(frames: Iterable[Any]) -> Any:
+    """One tensor of tensors, one array of arrays."""
+    each = list(frames)
+    if isinstance(each[0], np.ndarray):
+        return np.stack(each)
+    import torch
+
+    return torch.stack(each)

@@ -1,0 +1,44 @@
+"""Any source of images as a data set."""
+
+import operator
+from typing import Any
+
+from robustgen.imaging.decode import Location
+from robustgen.sources.base import Source
+from robustgen.sources.opening import open_source
+
+
+class SourceDataset:
+    """A map-style dataset of the source images that `make-c --source` finds: ``(image, label)``.
+
+    Images are decoded afresh each time, to RGB Pillow images; those of CIFAR are arrays, uint8 (H, W, 3).
+
+    Parameters
+    ----------
+    source : path or Source
+        A folder, an archive, or anything else that ``--source`` takes.
+    labels : path, optional
+        The labels file of a flat folder.
+
+    Attributes
+    ----------
+    keys : tuple of str
+    classes : tuple of str
+        Labels index them.
+
+    Raises
+    ------
+    SourceError
+        There is no image at `source`.
+    """
+
+    def __init__(self, source: Location | Source, labels: Location | None = None) -> None:
+        self.source = source if isinstance(source, Source) else open_source(source, labels=labels)
+        self.keys, self.classes = self.source.keys(), self.source.classes
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def __getitem__(self, index: int) -> tuple[Any, int]:
+        key = self.keys[operator.index(index)]
+        return self.source.open(key), self.source.label(key)
