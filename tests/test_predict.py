@@ -117,6 +117,18 @@ def test_logits_of_a_tree_are_those_of_the_classifier(folder_c, model, tmp_path)
         assert found["logits"].dtype == np.float32
 
 
+@pytest.mark.parametrize("form", ["webdataset", "parquet"])
+def test_predictions_from_shards_are_those_from_files(digits, folder_c, model, names, tmp_path, form):
+    flags = ("--edition", "folder", "--scale", "32", "--quality", "95", "--format", form, "--shard-size", "7")
+    shards = made("make-c", digits, tmp_path / form, *flags, *FEW_C)
+    for data, output in ((folder_c, tmp_path / "files-preds"), (shards, tmp_path / "preds")):
+        predict(data, model, output, "--classes", names)
+    assert files_of(tmp_path / "preds") == sorted(ARMS)
+    for arm in ARMS:
+        wanted, found = held(tmp_path / "files-preds", arm), held(tmp_path / "preds", arm)
+        assert all(np.array_equal(found[name], wanted[name]) for name in {**found, **wanted})
+
+
 def test_the_classifier_is_good_on_clean_digits(folder_c, model, tmp_path):
     predict(folder_c, model, tmp_path / "p")
     clean = held(tmp_path / "p", "clean")

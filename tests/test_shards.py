@@ -8,11 +8,14 @@ import tarfile
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 import webdataset as wds
 from helpers import cli, errors_of, put_photo, spawn, tree
 from PIL import Image
 
+from robustgen.datasets import open_dataset
+from robustgen.errors import SourceError
 from robustgen.output.records import WrittenSample, from_json, to_json
 from robustgen.output.writers.spool import SpoolFile, list_spools, read_data, read_spool
 from robustgen.output.writers.webdataset import sample_key, sample_name
@@ -338,3 +341,65 @@ def test_datasets_loads_the_folder_by_its_card(sets, tmp_path, monkeypatch):
     assert found.features["label"].names == ["cat", "dog"]
     assert found["label"] == [0, 0, 0, 1, 1]
     assert [image.size for image in found["image"]] == [(40, 36)] * 4 + [(33, 50)]
+
+
+# --- our own readers -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_shards_are_read_as_the_tree_is(sets, form):
+    shards, files = open_dataset(sets / form), open_dataset(sets / "jpeg")
+    assert shards.arms == files.arms and shards.classes == files.classes == 2
+    for arm in files.arms:
+        assert shards.keys(arm) == files.keys(arm)
+        assert np.array_equal(shards.labels(arm), files.labels(arm))
+        for index in range(5):
+            assert np.array_equal(shards.load(arm, index), files.load(arm, index))
+    with_list = open_dataset(sets / form, ["dog", "bird", "cat"])
+    assert with_list.labels(files.arms[0]).tolist() == [2, 2, 2, 0, 0] and with_list.classes == 3
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_sequences_in_shards_are_read_as_the_tree_is(photos, tmp_path, form):
+    flags = ("--source", photos, "--perturbations", "brightness", "--edition", "imagenet-64", "--limit", "2")
+    for each in ("mp4", form):
+        cli("make-p", *flags, "--format", each, "--output", tmp_path / each)
+    shards, files = open_dataset(tmp_path / form), open_dataset(tmp_path / "mp4")
+    (arm,) = files.arms
+    assert shards.keys(arm) == files.keys(arm) == ("cat/a", "cat/b")
+    assert np.array_equal(shards.load(arm, 1), files.load(arm, 1))
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_compare_calls_a_tree_and_its_shards_identical(sets, form):
+    assert "identical" in cli("compare", sets / "jpeg", sets / form).output
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_report_and_preprocess_take_shards(sets, tmp_path, form):
+    cli("report", sets / form, "--output", tmp_path / "report.html")
+    assert (tmp_path / "report.html").stat().st_size > 10_000
+    cli("preprocess", "clahe", sets / form, tmp_path / "clahe")
+    assert open_dataset(tmp_path / "clahe").format == form
+    cli("preprocess", "clahe", sets / "jpeg", tmp_path / "files")
+    assert "identical" in cli("compare", tmp_path / "files", tmp_path / "clahe").output
+
+
+def test_a_webdataset_of_someone_else_is_read(sets, tmp_path):
+    for arm in ARMS:
+        shutil.copytree(sets / "webdataset" / arm, tmp_path / "theirs" / arm, dirs_exist_ok=True)
+        (tmp_path / "theirs" / arm / "SHA256SUMS").unlink()
+    theirs = open_dataset(tmp_path / "theirs")
+    assert theirs.keys(theirs.arms[0]) == ("cat/a.jpg", "cat/b.jpg", "cat/c.jpg", "dog/a.jpg", "dog/d.jpg")
+    assert theirs.classes is None
+    assert theirs.labels(theirs.arms[0]).tolist() == [0, 0, 0, 1, 1]
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_damaged_shard_is_named(sets, tmp_path, form):
+    out = Path(shutil.copytree(sets / form, tmp_path / "out"))
+    shard = next((out / "clean").glob("*0000*"))
+    shard.write_bytes(b"no shard at all" * 100)
+    with pytest.raises(SourceError, match=shard.name):
+        dataset = open_dataset(out)
+        dataset.keys(dataset.arms[0])

@@ -8,6 +8,7 @@ from typing import Any
 from robustgen.benchmark import BENCHMARKS, CLEAN, TITLES, Kind
 from robustgen.datasets.arrays import Arrays, open_array
 from robustgen.datasets.base import Dataset, arm_called
+from robustgen.datasets.shards import ParquetShards, Shards, WebDatasetShards, list_shards
 from robustgen.datasets.trees import Tree
 from robustgen.errors import ConfigError, SourceError
 from robustgen.output.files import MANIFEST
@@ -24,10 +25,11 @@ def open_dataset(root: str | Path, classes: Sequence[str] | None = None) -> Data
     Parameters
     ----------
     root : path
-        An output of make-c or make-p, or a published set: ImageNet-C, ImageNet-P, Tiny ImageNet or CIFAR.
+        An output of make-c or make-p in any format, or a published set: ImageNet-C, ImageNet-P, Tiny ImageNet
+        or CIFAR.
     classes : sequence of str, optional
         Names of class folders in the order of the model's outputs. Otherwise the labels count the class
-        folders in sorted order; those of arrays are what `labels.npy` says.
+        folders in sorted order; those of arrays are what `labels.npy` says, and shards hold their own.
 
     Raises
     ------
@@ -46,7 +48,15 @@ def open_dataset(root: str | Path, classes: Sequence[str] | None = None) -> Data
         if classes:
             raise ConfigError(f"a class list goes with class folders; {root} has arrays with labels.npy")
         return Arrays(root, kind, arms, about)
-    return Tree(root, kind, arms, about, {arm: root / folders[arm.folder] for arm in arms}, classes)
+    places = {arm: root / folders[arm.folder] for arm in arms}
+    return _find_layout(places[arms[0]])(root, kind, arms, about, places, classes)
+
+
+def _find_layout(folder: Path) -> type[Tree | Shards]:
+    """What the folder of an arm holds: shards of some kind, or else files."""
+    return next(
+        (each for each in (WebDatasetShards, ParquetShards) if list_shards(folder, each.suffix)), Tree
+    )
 
 
 def about_of(root: Path) -> dict[str, Any]:

@@ -32,12 +32,13 @@ def config_name(folder: str) -> str:
 
 def _body(manifest: Mapping[str, Any]) -> list[str]:
     settings, versions = manifest["settings"], manifest["settings"]["versions"]
+    choices = [f"{name} {settings[name]}" for name in ("edition", "seed", "clahe") if name in settings]
     example = config_name(manifest["arms"][-1])
     return [
         f"# {manifest['dataset']}: {manifest['kind']}",
         "",
-        f"{manifest['images']} images, each under {len(manifest['arms'])} configs, made by robustgen with the"
-        f" edition {settings['edition']} and the seed {settings['seed']}.",
+        f"{manifest['images']} images, each under {len(manifest['arms'])} configs, made by robustgen"
+        f" ({', '.join(choices)}).",
         "",
         "```python",
         "from datasets import load_dataset",

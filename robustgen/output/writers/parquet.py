@@ -102,6 +102,16 @@ def _schema(pyarrow: Any, column: str, classes: Sequence[str]) -> Any:
     )
 
 
+def read_class_names(schema: Any) -> list[str] | None:
+    """The names of the classes in the metadata of a `schema`; None where there are none."""
+    try:
+        features = json.loads(schema.metadata[b"huggingface"])["info"]["features"]
+        names = features["label"]["names"]
+    except (KeyError, TypeError, ValueError):
+        return None
+    return names if isinstance(names, list) and all(isinstance(name, str) for name in names) else None
+
+
 def _table(pyarrow: Any, schema: Any, rows: Sequence[Sample]) -> Any:
     cells = [{"bytes": row.data, "path": row.name.encode("utf-8", "replace").decode()} for row in rows]
     labels = [row.label for row in rows]

@@ -9,6 +9,7 @@ from typing import BinaryIO, Final
 from robustgen.errors import OutputError
 from robustgen.output.writers.shards import Sample, ShardWriter
 
+CLASS_NAMES: Final = "classnames.txt"
 _BLOCK: Final = 512
 # What readers of WebDatasets call a suffix.
 _SUFFIXES: Final = {".jpeg": "jpg", ".jpg": "jpg"}
@@ -49,7 +50,7 @@ class WebDatasetWriter(ShardWriter):
     def root_companions(self, classes: Sequence[str]) -> Mapping[str, bytes]:
         """The names of the classes, in the order of the labels."""
         text = "".join(f"{name}\n" for name in classes)
-        return {"classnames.txt": text.encode("utf-8", "surrogateescape")}
+        return {CLASS_NAMES: text.encode("utf-8", "surrogateescape")}
 
     def write_shard(self, file: BinaryIO, samples: Iterator[Sample], classes: Sequence[str]) -> None:
         """Two members for each sample: the file, and its label in decimal."""
@@ -78,10 +79,13 @@ class WebDatasetWriter(ShardWriter):
                 }
         except tarfile.TarError as error:
             raise OutputError(f"{path} is damaged: {error}") from error
-        return {names[key]: partial(_read, path, *place) for key, place in members.items() if key in names}
+        return {
+            names[key]: partial(read_member, path, *place) for key, place in members.items() if key in names
+        }
 
 
-def _read(path: Path, offset: int, size: int) -> bytes:
+def read_member(path: Path, offset: int, size: int) -> bytes:
+    """What lies at `offset` of an archive."""
     with path.open("rb") as file:
         file.seek(offset)
         return file.read(size)
