@@ -294,14 +294,23 @@ def test_in_a_browser(browser, tmp_path):
     browser.run("document.querySelectorAll('.drop')[0].click()")
     assert counts(browser) == "4 kept, 2 dropped, 0 undecided"
 
-    # What was decided is still there after the page is opened again, but for what could be taken back.
+    # What was decided is still there after the page is opened again, and so is what can be taken back.
     open_again(browser, page)
     assert counts(browser) == "4 kept, 2 dropped, 0 undecided"
     browser.press("u")
+    assert counts(browser) == "5 kept, 1 dropped, 0 undecided"
+    browser.press("d")
     assert counts(browser) == "4 kept, 2 dropped, 0 undecided"
 
+    # A list that undoes decisions is loaded only if that is wanted.
+    listed = "\ufeff" + "\r\n".join([HOSTILE[5], HOSTILE[2], "strange.png", ""])
+    browser.run("window.asked = []; window.confirm = (text) => { asked.push(text); return asked.length > 1; }")
+    load(browser, listed)
+    assert counts(browser) == "4 kept, 2 dropped, 0 undecided"
+    assert browser.run("asked") == ["The list undoes 4 of your decisions. Load it?"]
+
     # A list that comes back replaces what was kept; what it does not name is undecided, or still dropped.
-    load(browser, "\ufeff" + "\r\n".join([HOSTILE[5], HOSTILE[2], "strange.png", ""]))
+    load(browser, listed)
     assert counts(browser) == "2 kept, 1 dropped, 3 undecided"
     said = browser.run("document.getElementById('said').textContent")
     assert said == "2 keys loaded. Not on this page: 1, for instance strange.png."
@@ -318,3 +327,51 @@ def test_in_a_browser(browser, tmp_path):
     browser.press("k")
     assert browser.run("document.querySelectorAll('.card:not([hidden])').length") == 1
     assert counts(browser) == "5 kept, 1 dropped, 0 undecided"
+
+
+def show(browser, letter):
+    """Choose in "Show" as a person does: the list has the focus meanwhile."""
+    browser.run(
+        "(() => { const s = document.getElementById('show'); s.focus(); "
+        f"s.value = '{letter}'; s.dispatchEvent(new Event('change')); }})()"
+    )
+
+
+def marked(browser):
+    return browser.run("document.querySelector('.card[aria-current]').dataset.key")
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium")
+def test_keys_act_on_the_marked_card_whatever_is_shown(browser, tmp_path):
+    (page,) = write(tmp_path, HOSTILE)
+    browser.open(page)
+    browser.press("k", "k", "d")
+    assert marked(browser) == HOSTILE[3]
+    show(browser, "k")
+    assert marked(browser) == HOSTILE[1]
+    browser.press("ArrowLeft")
+    assert marked(browser) == HOSTILE[0]
+    browser.press("d")
+    assert counts(browser) == "1 kept, 2 dropped, 3 undecided"
+    assert browser.run("document.getElementById('show').value") == "k"
+
+    # With the focus in the list, letters decide and choose nothing there.
+    browser.run("document.getElementById('show').focus()")
+    browser.press("k")
+    assert browser.run("document.getElementById('show').value") == "k"
+    assert counts(browser) == "1 kept, 2 dropped, 3 undecided"
+
+    # Where nothing is shown, nothing is decided.
+    browser.press("d")
+    assert counts(browser) == "0 kept, 3 dropped, 3 undecided"
+    browser.press("k", "d", "k")
+    assert counts(browser) == "0 kept, 3 dropped, 3 undecided"
+
+    # What is taken back is seen, though it would not be among those shown.
+    show(browser, "-")
+    browser.press("u")
+    assert marked(browser) == HOSTILE[1]
+    assert counts(browser) == "1 kept, 2 dropped, 3 undecided"
+    assert browser.run("document.getElementById('show').value") == ""
+    browser.press("d")
+    assert counts(browser) == "0 kept, 3 dropped, 3 undecided"
