@@ -78,6 +78,8 @@ class Edition:
         What is written unless the config says otherwise.
     dialect : str or None
         The package whose port of the nineteen corruptions is used; it has no perturbations.
+    preparation : str
+        What happens to the images, in words.
     """
 
     name: str
@@ -88,6 +90,7 @@ class Edition:
     finished: Step = _as_is
     format: Format = "jpeg"
     dialect: str | None = None
+    preparation: str = "as they are"
 
     @property
     def keeps_size(self) -> bool:
@@ -130,31 +133,48 @@ def nearest_scale(side: int, known: Iterable[int] = SCALES) -> int:
 def _imagenet(name: str, size: int, scale: int | None = 224) -> Edition:
     resized, cropped = _shorter(round(size * 256 / 224)), _crop(size)
     whole = _then(resized, cropped)
-    return Edition(name, scale, prepared=whole, resized=resized, cropped=cropped, finished=whole)
+    words = f"shorter side to {round(size * 256 / 224)} pixels, then the middle {size} x {size}"
+    return Edition(
+        name, scale, prepared=whole, resized=resized, cropped=cropped, finished=whole, preparation=words
+    )
 
 
 def _imagenet_inception(name: str, size: int) -> Edition:
     whole = _then(_crop_most, _squeeze(size))
-    return Edition(name, 299, prepared=whole, cropped=whole, finished=whole)
+    words = f"the middle 87.5 % of both sides, then squeezed to {size} x {size} pixels"
+    return Edition(name, 299, prepared=whole, cropped=whole, finished=whole, preparation=words)
 
 
 def _imagenet_64(name: str, size: int) -> Edition:
     # Frames made from the raw image kept its aspect in the scripts, unlike all others at 64.
     finished = _then(_shorter(size), _crop(size))
-    return Edition(name, 64, prepared=_squeeze(size), resized=_squeeze(size), finished=finished)
+    words = f"squeezed to {size} x {size} pixels"
+    return Edition(
+        name, 64, prepared=_squeeze(size), resized=_squeeze(size), finished=finished, preparation=words
+    )
 
 
 def _tiny_imagenet(name: str, size: int) -> Edition:
     # The scripts squeezed for the corruptions and cropped for the perturbations; both are kept.
     resized, cropped = _shorter(size), _crop(size)
     finished = _then(resized, cropped)
-    return Edition(name, 64, prepared=_squeeze(size), resized=resized, cropped=cropped, finished=finished)
+    words = f"squeezed to {size} x {size} pixels; for perturbations shorter side to {size}, then the middle"
+    return Edition(
+        name,
+        64,
+        prepared=_squeeze(size),
+        resized=resized,
+        cropped=cropped,
+        finished=finished,
+        preparation=words,
+    )
 
 
 def _cifar(name: str, size: int) -> Edition:
     if size != 32:
         raise ArgumentError(f"{name} is 32 x 32 pixels, and has no other size")
-    return Edition(name, 32, prepared=_exactly_32, cropped=_exactly_32, finished=_exactly_32, format="npy")
+    whole, words = _exactly_32, "as they are, 32 x 32 pixels"
+    return Edition(name, 32, prepared=whole, cropped=whole, finished=whole, format="npy", preparation=words)
 
 
 def _folder(name: str, size: int) -> Edition:

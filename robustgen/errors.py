@@ -17,6 +17,7 @@ failed, 2 where the command or its config is wrong.
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from pathlib import Path
 
 
 class RobustgenError(Exception):
@@ -58,6 +59,11 @@ class ConfigError(ArgumentError):
 
 class SourceError(ArgumentError):
     """A source of images is missing, empty or malformed."""
+
+
+def explain_no_folder(path: Path) -> str:
+    """Why `path` is no folder: ``"no such folder"``, or ``"not a folder"`` where there is something else."""
+    return "not a folder" if path.exists() else "no such folder"
 
 
 class OutputError(ArgumentError):

@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from robustgen.benchmark import CLEAN, Arm, Kind
 from robustgen.datasets import arm_called, difference
-from robustgen.errors import ArgumentError, SourceError
+from robustgen.errors import ArgumentError, SourceError, explain_no_folder
 from robustgen.metrics import top_classes
 from robustgen.output.files import rename, temporary_folder
 
@@ -360,7 +360,7 @@ def open_predictions(root: Path) -> Predictions:
         There are none, they are of several sets, or one is malformed; the message names the file.
     """
     if not root.is_dir():
-        raise SourceError(f"{root}: not a folder of predictions")
+        raise SourceError(f"{root}: {explain_no_folder(root)} of predictions")
     paths = sorted([*root.glob("*.npz"), *root.glob("*/*.npz")])
     folders = [path.relative_to(root).with_suffix("").as_posix() for path in paths]
     kind = _kind(root, folders)

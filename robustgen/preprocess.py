@@ -15,7 +15,7 @@ from pydantic import Field
 from robustgen import datasets
 from robustgen.benchmark import TITLES, Arm
 from robustgen.datasets import EQUALISED, Dataset
-from robustgen.errors import SourceError
+from robustgen.errors import SourceError, explain_no_folder
 from robustgen.generation import config
 from robustgen.generation.plan import Plan, assemble_plan
 from robustgen.generation.recipes import Recipe
@@ -173,7 +173,7 @@ def plan_clahe(choices: ClaheChoices) -> Plan:
 def _about(root: Path) -> dict[str, Any]:
     """What the manifest of the source says, if it has one."""
     if not root.is_dir():
-        raise SourceError(f"{root}: not a folder")
+        raise SourceError(f"{root}: {explain_no_folder(root)}")
     about = datasets.about_of(root)
     if EQUALISED in about:
         raise SourceError(f"{root}: has been through CLAHE already")

@@ -341,7 +341,7 @@ def test_wrong_input_is_answered_with_one_line(set_c, tmp_path):
 
     (tmp_path / "empty").mkdir()
     assert "no images" in error(tmp_path / "empty")
-    assert error(tmp_path / "none").endswith("none: not a folder")
+    assert error(tmp_path / "none").endswith("none: no such folder")
     assert "lies inside the source" in error(set_c, output=set_c / "out")
     assert "--tiles: " in error(set_c, "--tiles", "0")
     assert "--clip-limit: " in error(set_c, "--clip-limit", "0")

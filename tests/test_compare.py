@@ -116,7 +116,7 @@ def test_other_constants_are_found_where_they_are(make, source, tmp_path):
         "fog": "too few images",
         "brightness": "identical",
     }
-    assert "PSNR" in found.operations[1].reason and "at level 3" in found.operations[1].reason
+    assert "PSNR" in found.operations[1].reason and "at severity 3" in found.operations[1].reason
     arms = {arm.arm.level: arm.verdict for arm in found.operations[1].arms}
     assert arms == dict.fromkeys((1, 2, 4, 5), "equivalent") | {3: "different"}
 
@@ -298,7 +298,7 @@ def test_a_margin_of_the_users_own_allows_what_is_certain():
 
 def test_margins_can_be_named(make):
     a, b = make(*FEW), make(*FEW, "--quality", 80)
-    flags = ("compare", a, b, "--only", "gaussian_noise")
+    flags = ("compare", a, b, "--corruptions", "gaussian_noise")
     assert "different: clean, gaussian_noise" in cli(*flags, status=1).stdout
     wide = ("size=30", "level=1", "psnr=2", "ssim=0.1", "ms_ssim=0.1", "pixels=20")
     result = cli(*flags, *(word for each in wide for word in ("--margin", each)))
@@ -394,7 +394,7 @@ def test_partial_sets_are_equivalent_as_far_as_they_go(make, own_copy):
     assert "only in A: fog/1-5" in result.stdout
     result = cli("compare", a, b, "--partial")
     assert "B is identical to A (" in result.stdout and "only in A: fog/1-5" in result.stdout
-    only = as_json(a, b, "--only", "brightness", "--severities", "1-2")
+    only = as_json(a, b, "--corruptions", "brightness", "--severities", "1-2")
     assert [each["name"] for each in only["operations"]] == ["brightness"]
     assert [arm["arm"] for arm in only["operations"][0]["arms"]] == ["brightness/1", "brightness/2"]
 
@@ -441,9 +441,9 @@ def test_too_few_images_are_no_verdict(make):
 
 def test_what_cannot_be_compared_is_refused(make, tmp_path):
     a = make(*FEW)
-    assert cli_error("compare", a, tmp_path / "none").endswith("none: not a folder")
+    assert cli_error("compare", a, tmp_path / "none").endswith("none: no such folder")
     assert "holds no folder" in cli_error("compare", a, tmp_path)
-    assert "did you mean 'fog'?" in cli_error("compare", a, a, "--only", "frog")
+    assert "did you mean 'fog'?" in cli_error("compare", a, a, "--corruptions", "frog")
     assert "--severities: severity 7" in cli_error("compare", a, a, "--severities", "7")
     assert "--sample: must be a number" in cli_error("compare", a, a, "--sample", "0")
     assert "is a folder" in cli_error("compare", a, a, "--report", tmp_path)

@@ -1,5 +1,6 @@
 """Configs and flags: what is wrong is told in one line that names the file or flag and the key."""
 
+import dataclasses
 import json
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ import yaml
 from helpers import cli, cli_error, pictures, put_photo
 
 from robustgen import CORRUPTIONS, EDITIONS, PERTURBATIONS
+from robustgen.cli import options
 from robustgen.errors import ConfigError, UnknownNameError
 from robustgen.generation.config import config_folder, dataset_file, dataset_names, load
 from robustgen.output.writers import FORMATS
@@ -52,37 +54,37 @@ WRONG = {
     "video: {presett: fast}": "video: unknown key 'presett' (did you mean 'preset'?)",
     "qqq: 1": "unknown key 'qqq' (known: dataset, source, ",
     # types
-    "seed: '3'": "seed: input should be a valid integer, not '3'",
-    "seed: 1.0": "seed: input should be a valid integer, not 1.0",
-    "seed: true": "seed: input should be a valid integer, not True",
-    "seed:": "seed: input should be a valid integer, not None",
+    "seed: '3'": "seed: must be a whole number, not '3'",
+    "seed: 1.0": "seed: must be a whole number, not 1.0",
+    "seed: true": "seed: must be a whole number, not True",
+    "seed:": "seed: must be a whole number, not None",
     "corruptions: 3": "corruptions: ",
     "corruptions: {fog: 1}": "corruptions: ",
     "corruptions: [3]": "corruptions[0]: ",
     "severities: {}": "severities: ",
     "severities: 1.5": "severities: ",
     "severities: true": "severities[0]: ",
-    "clean: 1": "clean: input should be a valid boolean, not 1",
+    "clean: 1": "clean: must be true or false, not 1",
     "video: 3": "video: ",
     "video: {crf: x}": "video.crf: ",
     "video: {lossless: 1}": "video.lossless: ",
     "parameters: {frost: 3}": "parameters.frost: ",
-    "dataset: 3": "dataset: input should be a valid string, not 3",
+    "dataset: 3": "dataset: must be text, not 3",
     # values
+    "severities: 3-1": "severities[0]: '3-1' runs backwards: write 1-3",
     "severities: 6": "severities[0]: severity 6 does not exist (1 to 5)",
     "severities: [1, 0]": "severities[1]: severity 0 does not exist (1 to 5)",
-    "severities: 3-1": "severities: at least one is needed",
     "severities: []": "severities: at least one is needed",
     "corruptions: []": "corruptions: at least one is needed",
     "difficulty: 4": "difficulty[0]: difficulty 4 does not exist (1 to 3)",
-    "seed: -1": "seed: input should be greater than or equal to 0, not -1",
-    "jobs: 0": "jobs: input should be greater than or equal to 1, not 0",
+    "seed: -1": "seed: must be at least 0, not -1",
+    "jobs: 0": "jobs: must be at least 1, not 0",
     "limit: 0": "limit: ",
-    "quality: 100": "quality: input should be less than or equal to 95, not 100",
+    "quality: 100": "quality: must be at most 95, not 100",
     "format: avi": f"format: unknown format 'avi' (known: {', '.join(FORMATS)})",
-    "scale: 100": "scale: input should be 224, 299, 64 or 32, not 100",
-    "libjpeg: mozjpeg": "libjpeg: input should be 'turbo' or 'ijg', not 'mozjpeg'",
-    "motion_blur: fast": "motion_blur: input should be 'exact' or 'imagemagick', not 'fast'",
+    "scale: 100": "scale: must be 224, 299, 64 or 32, not 100",
+    "libjpeg: mozjpeg": "libjpeg: must be 'turbo' or 'ijg', not 'mozjpeg'",
+    "motion_blur: fast": "motion_blur: must be 'exact' or 'imagemagick', not 'fast'",
     "video: {crf: 60}": "video.crf: ",
     "frost_dir: ${NO_SUCH_VARIABLE}": "frost_dir: environment variable NO_SUCH_VARIABLE is not set",
     # YAML
@@ -157,12 +159,12 @@ def test_an_empty_file_is_all_defaults(text):
         (["--corruptions", "fog,forst"], "--corruptions: unknown corruption 'forst' (did you mean 'frost'?)"),
         (["--corruptions", ""], "--corruptions: at least one is needed"),
         (["--edition", "imagnet"], "--edition: unknown edition 'imagnet' (did you mean 'imagenet'?)"),
-        (["--seed", "-1"], "--seed: input should be greater than or equal to 0, not -1"),
-        (["--jobs", "0"], "--jobs: input should be greater than or equal to 1, not 0"),
-        (["--limit", "0"], "--limit: input should be greater than or equal to 1, not 0"),
-        (["--scale", "7"], "--scale: input should be 224, 299, 64 or 32, not 7"),
-        (["--quality", "96"], "--quality: input should be less than or equal to 95, not 96"),
-        (["--motion-blur", "fast"], "--motion-blur: input should be 'exact' or 'imagemagick', not 'fast'"),
+        (["--seed", "-1"], "--seed: must be at least 0, not -1"),
+        (["--jobs", "0"], "--jobs: must be at least 1, not 0"),
+        (["--limit", "0"], "--limit: must be at least 1, not 0"),
+        (["--scale", "7"], "--scale: must be 224, 299, 64 or 32, not 7"),
+        (["--quality", "96"], "--quality: must be at most 95, not 96"),
+        (["--motion-blur", "fast"], "--motion-blur: must be 'exact' or 'imagemagick', not 'fast'"),
         (["--dataset", "imagnet"], "unknown dataset 'imagnet' (did you mean 'imagenet'?)"),
         (["--dataset", "demo", "--config", "my.yaml"], "give --dataset or --config, not both"),
         (["--config", "nowhere.yaml"], "nowhere.yaml: cannot be read: No such file or directory"),
@@ -463,6 +465,39 @@ def test_list_tells_the_constants_of_one():
     assert "scale 224, severity 5: radius 20, sigma 15" in text
     assert "scale  32, difficulty 1: radius 6, sigma 1.8, step 9" in text
     assert cli_error("list", "forst").endswith("(did you mean 'frost'?)")
+
+
+def test_list_describes_an_edition_and_the_config_of_a_data_set():
+    text = cli("list", "imagenet").stdout
+    assert "edition imagenet: constants of 224 pixels" in text
+    assert "shorter side to 256 pixels, then the middle 224 x 224" in text
+    assert "source: ${IMAGENET_VAL}" in text
+    assert "by default  npy files" in cli("list", "cifar-10").stdout
+
+
+def test_list_gives_all_as_json():
+    found = json.loads(cli("list", "--json").stdout)
+    assert {each["kind"] for each in found} == {"corruption", "perturbation", "edition", "data set"}
+    assert {each["name"] for each in found if each["kind"] == "edition"} == set(EDITIONS)
+    (fog,) = json.loads(cli("list", "fog", "--json").stdout)
+    assert fog["parameters"]["224"]["3"] == dataclasses.asdict(CORRUPTIONS["fog"].parameters(3, 224))
+
+
+def test_the_help_names_all_choices():
+    assert set(options.EDITIONS) == set(EDITIONS)
+    assert {*options.DATASETS, "smoke"} == set(dataset_names())
+    for command in ("make-c", "make-p", "make-augmix", "preview", "calibrate"):
+        text = " ".join(cli(command, "--help").stdout.split()).replace("- ", "-")
+        assert all(name in text for name in options.EDITIONS)
+
+
+def test_jobs_can_be_all(tmp_path):
+    put_photo(tmp_path / "in/a.png")
+    flags = ("--source", tmp_path / "in", "--corruptions", "contrast", "--output", tmp_path / "out")
+    cli("make-c", *flags, "--jobs", "all")
+    cli("verify", tmp_path / "out", "--jobs", "all")
+    for wrong in ("0", "most", "-1"):
+        assert "--jobs: must be" in cli_error("make-c", *flags, "--jobs", wrong)
 
 
 @pytest.mark.parametrize(

@@ -495,7 +495,9 @@ def test_other_settings_want_another_folder(candidates, model, classes, tmp_path
     remedy = "choose another --output, or --overwrite"
     line = refused("filter-a", candidates, other, output, *flags)
     assert line == f"{output}: holds a shortlist of other models or preprocessing; {remedy}"
-    assert "models or preprocessing" in refused("filter-a", candidates, model, output, *flags, "--scale", "1")
+    assert "models or preprocessing" in refused(
+        "filter-a", candidates, model, output, *flags, "--pixel-scale", "1"
+    )
     line = refused("filter-a", candidates, model, output, *flags, "--max-confidence", "0.3")
     assert line == f"{output}: holds a shortlist of other thresholds; {remedy}"
     assert "of another kind" in refused("filter-o", candidates, model, output, *flags)

@@ -250,7 +250,7 @@ def test_a_yaml_file_does_what_the_flags_do(folder_c, model, tmp_path):
         "1,2,3",
         "--std",
         "4",
-        "--scale",
+        "--pixel-scale",
         "0.5",
         "--layout",
         "nchw",
@@ -534,7 +534,7 @@ def wrong(folder_c, model, tmp_path, *flags):
         (("--mean", "1,2", "--std", "1"), "--mean: must be one number, or three, not '1,2'"),
         (("--mean", "0", "--std", "0"), "--std: must be one positive number"),
         (("--mean", "nan", "--std", "1"), "--mean: must be"),
-        (("--scale", "1"), "--scale: needs mean and std beside it"),
+        (("--pixel-scale", "1"), "--pixel-scale: needs mean and std beside it"),
         (("--layout", "CHWN"), "--layout: must be NCHW or NHWC, not 'CHWN'"),
         (("--layout", "NHWC"), "takes NCHW"),
         (("--size", "0"), "--size: must be a number of pixels"),
@@ -643,7 +643,7 @@ def test_sets_that_are_not_whole(folder_c, model, tmp_path):
 
 def test_no_set_at_all(digits, model, tmp_path):
     assert "holds no folder or array of a corruption" in wrong(digits, model, tmp_path)
-    assert "not a folder" in wrong(tmp_path / "missing", model, tmp_path)
+    assert "no such folder" in wrong(tmp_path / "missing", model, tmp_path)
 
 
 def test_predictions_of_other_keys_are_not_continued(folder_c, model, tmp_path):

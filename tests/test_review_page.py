@@ -304,7 +304,9 @@ def test_in_a_browser(browser, tmp_path):
 
     # A list that undoes decisions is loaded only if that is wanted.
     listed = "\ufeff" + "\r\n".join([HOSTILE[5], HOSTILE[2], "strange.png", ""])
-    browser.run("window.asked = []; window.confirm = (text) => { asked.push(text); return asked.length > 1; }")
+    browser.run(
+        "window.asked = []; window.confirm = (text) => { asked.push(text); return asked.length > 1; }"
+    )
     load(browser, listed)
     assert counts(browser) == "4 kept, 2 dropped, 0 undecided"
     assert browser.run("asked") == ["The list undoes 4 of your decisions. Load it?"]

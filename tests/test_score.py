@@ -572,7 +572,7 @@ def test_predicted_classes_out_of_range(tmp_path):
 
 
 def test_folders_without_predictions(tmp_path):
-    assert "missing: not a folder of predictions" in cli_error("score", tmp_path / "missing")
+    assert "missing: no such folder of predictions" in cli_error("score", tmp_path / "missing")
     assert "holds no predictions" in cli_error("score", tmp_path)
     put_top5(tmp_path / "clean.npz", 0)
     assert "holds no predictions" in cli_error("score", tmp_path)

@@ -15,6 +15,7 @@ from robustgen.cli.options import (
     resolve_config,
     scale_option,
     source_options,
+    threads_option,
 )
 from robustgen.display.text import format_path
 from robustgen.errors import ConfigError, OutputError
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 @corruption_options
 @click.option("--sample", type=click.IntRange(1), default=20, metavar="N", help="Images; default 20.")
 @click.option("--seed", type=int, help="Chooses the images, and decides the draws; default 0.")
-@click.option("--jobs", type=int, help="Threads; default all cores.")
+@threads_option
 @format_option("table", "json", "csv")
 @file_option("--plot", "A chart: .png, .svg, .pdf.")
 @click.option(

@@ -50,8 +50,9 @@ def _read_margins(texts: tuple[str, ...]) -> dict[str, float]:
     help="Images of each arm, or all; default 200.",
 )
 @click.option("--seed", type=click.IntRange(0), default=0, help="Chooses the images; default 0.")
-@click.option("--only", metavar="NAMES", help="Corruptions or perturbations to compare: a,b.")
-@click.option("--severities", metavar="LEVELS", help="1-5 (default), or for instance 1,3.")
+@click.option("--corruptions", metavar="NAMES", help="Only these corruptions of C sets: a,b.")
+@click.option("--severities", metavar="N,N", help="Only these severities, for instance 1,3.")
+@click.option("--perturbations", metavar="NAMES", help="Only these perturbations of P sets: a,b.")
 @click.option("--partial", is_flag=True, help="What only one of the two has does not count.")
 @click.option("--clean", metavar="DIR", type=PATH, help="Prepared clean images, where a set has none.")
 @click.option(
@@ -83,7 +84,8 @@ def compare(a: Path, b: Path, layout: str, report: Path | None, **flags: Any) ->
     severities = (
         config.load(None, {"severities": flags["severities"]}).severities if flags["severities"] else ()
     )
-    names = tuple(name.strip() for name in (flags["only"] or "").split(",") if name.strip())
+    listed = [flags["corruptions"] or "", flags["perturbations"] or ""]
+    names = tuple(name.strip() for name in ",".join(listed).split(",") if name.strip())
     margins = _read_margins(flags["margins"])
     scope = Scope(names, severities, flags["sample"], flags["seed"], flags["partial"], margins)
     found = compare_sets(a, b, scope=scope, clean=flags["clean"], jobs=flags["jobs"])

@@ -105,12 +105,12 @@ def _show_plan(plan: "Plan") -> None:
 
     cost = estimate(plan)
     echo(f"source   {plan.source.location}: {len(plan.keys)} images, {len(plan.refused)} refused")
-    echo(f"output   {format_path(plan.output)}: {cost.outputs} outputs in {len(plan.arms)} arms")
+    echo(f"output   {format_path(plan.output)}: {cost.outputs} outputs, {len(plan.arms)} of each image")
     levels: dict[str, list[str]] = {}
     for arm in plan.arms:
         levels.setdefault(arm.name, []).append(str(arm.level or ""))
     named = [f"{name} {','.join(each)}".rstrip() for name, each in levels.items()]
-    echo(f"arms     {'; '.join(named)}")
+    echo(f"of each  {'; '.join(named)}")
     echo(f"about    {format_size(cost.size)}, {format_time(cost.seconds)} (judged by one image)")
 
 

@@ -1,7 +1,8 @@
 """list: what there is to choose from."""
 
-import dataclasses
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -9,17 +10,19 @@ from robustgen.cli.app import Section, command, echo, echo_keys, echo_text
 from robustgen.errors import UnknownNameError
 
 if TYPE_CHECKING:
+    from robustgen.editions import Edition
     from robustgen.registry import Operation
 
 
 @command("list", Section.MAKE)
 @click.argument("name", required=False)
+@click.option("--json", "as_json", is_flag=True, help="All that is known, as JSON.")
 @click.option("--keys", metavar="SOURCE", help="List the keys of a source's images, for --subset.")
 @click.option("--labels", metavar="FILE", help="Labels file of a flat SOURCE.")
-def list_(name: str | None, keys: str | None, labels: str | None) -> None:
+def list_(name: str | None, as_json: bool, keys: str | None, labels: str | None) -> None:
     """List corruptions, perturbations, editions, data sets.
 
-    With NAME, the published constants of that corruption or perturbation.
+    With NAME, all about one of them: constants, preparation, the config it stands for.
     """
     if keys:
         from robustgen.sources.opening import open_source
@@ -27,67 +30,108 @@ def list_(name: str | None, keys: str | None, labels: str | None) -> None:
         echo_keys(open_source(keys, labels=labels).keys())
         return
     from robustgen.corruptions import FAMILIES
+    from robustgen.display.text import format_json
 
-    echo_text(_describe_operation(name) if name else _list_all())
+    found = [each for each in _list_all() if name in (None, each["name"])]
+    if not found:
+        known = [each["name"] for each in _list_all()]
+        raise UnknownNameError("corruption, perturbation, edition or data set", str(name), known)
+    if as_json:
+        echo_text(format_json(found))
+    else:
+        echo_text("\n\n".join(map(_describe, found)) if name else _summarise(found))
     for problem in [] if name else FAMILIES.problems():
         echo(problem, err=True)
 
 
-def _list_all() -> str:
-    """All corruptions, perturbations, editions and data sets, a line each."""
+def _list_all() -> Iterator[dict[str, Any]]:
+    """All corruptions, perturbations, editions and data sets, as JSON takes them."""
     from robustgen.corruptions import FAMILIES
     from robustgen.editions import EDITIONS
-    from robustgen.generation.config import dataset_names
+    from robustgen.generation.config import dataset_file, dataset_names
     from robustgen.perturbations import PERTURBATIONS
 
-    lines = []
     for family in FAMILIES.values():
-        lines += [f"corruptions of {family.title} (robustgen make-c --corruptions {family.group})"]
-        lines += [_list_operation(operation) for operation in family.corruptions.values()] + [""]
-    lines += ["perturbations (robustgen make-p)"]
-    lines += [_list_operation(operation) for operation in PERTURBATIONS.values()]
-    lines += ["", "editions"]
-    lines += [f"  {e.name:20s} scale {e.scale or 'nearest to the image'}" for e in EDITIONS.values()]
-    lines += ["", f"data sets: {', '.join(dataset_names())}"]
-    return "\n".join(lines)
+        for operation in family.corruptions.values():
+            mean = family.means.get(operation.name)
+            published = {} if mean is None else {"published_mean_error": mean, "reference": family.reference}
+            names = {"family": family.title, "group": family.group}
+            yield _read_operation(operation) | names | published
+    yield from map(_read_operation, PERTURBATIONS.values())
+    yield from map(_read_edition, EDITIONS.values())
+    for name in dataset_names():
+        yield {"kind": "data set", "name": name, "config": dataset_file(name).read_text(encoding="utf-8")}
 
 
-def _list_operation(operation: "Operation") -> str:
-    names = ", ".join(field.name for field in dataclasses.fields(next(iter(operation.table.values()))[0]))
-    group = "common" if operation.common else "extra"
-    return f"  {operation.name:31s} {operation.category:8s} {group:7s} {names}"
+def _read_operation(operation: "Operation") -> dict[str, Any]:
+    return {
+        "kind": operation.kind,
+        "name": operation.name,
+        "category": operation.category,
+        "common": operation.common,
+        "random": operation.random,
+        "summary": (operation.function.__doc__ or "").splitlines()[0],
+        "level": operation.level_name,
+        "parameters": {
+            scale: {level: asdict(operation.parameters(level, scale)) for level in operation.levels}
+            for scale in operation.table
+        },
+    }
 
 
-def _describe_operation(name: str) -> str:
-    """The published constants of the operation `name`, per scale and level.
-
-    Raises
-    ------
-    UnknownNameError
-    """
-    from robustgen.corruptions import ALL_CORRUPTIONS
-    from robustgen.perturbations import PERTURBATIONS
-
-    tables = [o for known in (ALL_CORRUPTIONS, PERTURBATIONS) if (o := known.get(name))]
-    if not tables:
-        raise UnknownNameError("corruption or perturbation", name, [*ALL_CORRUPTIONS, *PERTURBATIONS])
-    return "\n\n".join(_describe_table(operation) for operation in tables)
+def _read_edition(edition: "Edition") -> dict[str, Any]:
+    return {
+        "kind": "edition",
+        "name": edition.name,
+        "scale": edition.scale,
+        "preparation": edition.preparation,
+        "format": edition.format,
+    }
 
 
-def _describe_table(operation: "Operation") -> str:
-    from robustgen.corruptions import FAMILIES
-    from robustgen.registry import SCALES
+def _summarise(found: list[dict[str, Any]]) -> str:
+    """A line for each, below heads; the names of the data sets together."""
+    lines: list[str] = []
+    head = ""
+    for each in found:
+        if each["kind"] != "data set" and _head(each) != head:
+            lines += [""] * bool(head) + [_head(each)]
+            head = _head(each)
+        lines += [_row(each)] if each["kind"] != "data set" else []
+    names = [each["name"] for each in found if each["kind"] == "data set"]
+    return "\n".join([*lines, "", f"data sets: {', '.join(names)}"])
 
-    lines = [f"{operation.kind} {operation.name}: {operation.function.__doc__}"]
-    for scale in [each for each in SCALES if each in operation.table]:
-        for level in operation.levels:
-            values = dataclasses.asdict(operation.parameters(level, scale))
+
+def _head(each: dict[str, Any]) -> str:
+    if each["kind"] == "corruption":
+        return f"corruptions of {each['family']} (robustgen make-c --corruptions {each['group']})"
+    return {"perturbation": "perturbations (robustgen make-p)", "edition": "editions"}[each["kind"]]
+
+
+def _row(each: dict[str, Any]) -> str:
+    if each["kind"] == "edition":
+        return f"  {each['name']:20s} scale {each['scale'] or 'nearest to the image'}"
+    first = next(iter(each["parameters"].values()))[1]
+    group = "common" if each["common"] else "extra"
+    return f"  {each['name']:31s} {each['category']:8s} {group:7s} {', '.join(first)}"
+
+
+def _describe(each: dict[str, Any]) -> str:
+    """All about one of them, in some lines."""
+    if each["kind"] == "data set":
+        return f"data set {each['name']}, the config\n\n{each['config'].rstrip()}"
+    if each["kind"] == "edition":
+        scale = f"constants of {each['scale']} pixels" if each["scale"] else "constants nearest to the image"
+        lines = [f"edition {each['name']}: {scale}", f"  images      {each['preparation']}"]
+        return "\n".join([*lines, f"  by default  {each['format']} files"])
+    lines = [f"{each['kind']} {each['name']}: {each['summary']}"]
+    for scale, levels in each["parameters"].items():
+        for level, values in levels.items():
             constants = ", ".join(f"{key} {_format_value(value)}" for key, value in values.items())
-            lines.append(f"  scale {scale:3d}, {operation.level_name} {level}: {constants}")
-    family = FAMILIES.get(getattr(operation, "family", ""))
-    if family and operation.name in family.means:
-        mean = f"{100 * family.means[operation.name]:.1f} %"
-        lines.append(f"  published mean error of {family.reference}: {mean}")
+            lines.append(f"  scale {scale:3d}, {each['level']} {level}: {constants}")
+    if "published_mean_error" in each:
+        mean = f"{100 * each['published_mean_error']:.1f} %"
+        lines.append(f"  published mean error of {each['reference']}: {mean}")
     return "\n".join(lines)
 
 

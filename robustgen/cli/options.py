@@ -15,6 +15,22 @@ Decorator = Callable[[Command], Command]
 PATH = click.Path(path_type=Path)
 
 
+class Jobs(click.ParamType):  # type: ignore[type-arg,unused-ignore]
+    """A whole number from 1 up, or ``all``."""
+
+    name = "n|all"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
+        """`value` as a number, unless it is ``all``."""
+        if value == "all" or isinstance(value, int):
+            return value  # type: ignore[no-any-return]
+        if not value.lstrip("-").isdecimal():
+            raise ConfigError(f"--jobs: must be a whole number or all, not {value!r}")
+        if int(value) < 1:
+            raise ConfigError(f"--jobs: must be at least 1, not {value}")
+        return int(value)
+
+
 def combine(*decorators: Decorator[Any]) -> Decorator[Any]:
     """One decorator in place of several; the help lists their options in this order."""
     return lambda command: reduce(lambda made, decorate: decorate(made), reversed(decorators), command)
@@ -22,8 +38,16 @@ def combine(*decorators: Decorator[Any]) -> Decorator[Any]:
 
 # --- what to work on -----------------------------------------------------------------------------
 
+# Named here too, because to ask those who know would load them; a test compares.
+EDITIONS = (
+    *("imagenet", "imagenet-inception", "imagenet-64", "tiny-imagenet", "cifar-10", "cifar-100"),
+    *("folder", "coco-c"),
+)
+DATASETS = (*EDITIONS, "demo")
+_common = "common (default), extra, all, or names: a,b; robustgen list names all."
+
 source_options = combine(
-    click.option("--dataset", metavar="NAME", help="A built-in config: imagenet, cifar-10, demo, ..."),
+    click.option("--dataset", metavar="NAME", help=f"A built-in config: {', '.join(DATASETS)}."),
     click.option("--config", "config_file", type=PATH, help="Your own YAML config."),
     click.option("--source", metavar="PATH", help="Folder or archive of the source images."),
     click.option("--labels", metavar="FILE", help="Labels file of a flat source folder."),
@@ -36,21 +60,23 @@ selection_options = combine(
 
 # --- what to make of it --------------------------------------------------------------------------
 
-edition_option = click.option("--edition", metavar="NAME", help="Preparation and constants.")
+edition_option = click.option(
+    "--edition", metavar="NAME", help=f"Preparation and constants: {', '.join(EDITIONS)}."
+)
 scale_option = click.option(
-    "--scale", type=int, help="Constants of 224, 299, 64 or 32 instead of the edition's."
+    "--scale", type=int, metavar="PIXELS", help="Constants of 224, 299, 64 or 32 instead of the edition's."
 )
 size_option = click.option(
     "--size", type=int, metavar="PIXELS", help="Resize and crop as the edition does, but to this size."
 )
 seed_option = click.option("--seed", type=int, help="Non-negative whole number; default 0.")
 corruption_options = combine(
-    click.option("--corruptions", metavar="NAMES", help="common (default), extra, all, or names: a,b."),
-    click.option("--severities", metavar="LEVELS", help="1-5 (default), or for instance 1,3."),
+    click.option("--corruptions", metavar="NAMES", help=_common),
+    click.option("--severities", metavar="N,N", help="1-5 (default), or for instance 1,3."),
 )
 perturbation_options = combine(
-    click.option("--perturbations", metavar="NAMES", help="common (default), extra, all, or names: a,b."),
-    click.option("--difficulty", metavar="LEVELS", help="1 (default), 2, 3 or all: strength of the noises."),
+    click.option("--perturbations", metavar="NAMES", help=_common),
+    click.option("--difficulty", metavar="N,N", help="1 (default), 2, 3 or all: strength of the noises."),
 )
 engine_options = combine(
     click.option("--frost-dir", metavar="DIR", help="Another copy of the frost photographs."),
@@ -61,7 +87,7 @@ engine_options = combine(
 
 output_option = click.option("--output", metavar="DIR", help="Where to write.")
 run_options = combine(
-    click.option("--jobs", type=int, help="Worker processes; default all cores."),
+    click.option("--jobs", type=Jobs(), help="Worker processes; default all: one a core."),
     click.option("--overwrite", is_flag=True, help="Begin anew where the output holds something else."),
     click.option("--dry-run", is_flag=True, help="Print the plan and make nothing."),
     click.option("--quiet", is_flag=True, help="Print no progress and no result, only what failed."),
@@ -69,18 +95,27 @@ run_options = combine(
 shard_options = combine(
     click.option("--shard", metavar="I/N", help="Only part I of N, for machines that share the work."),
     click.option("--backend", type=click.Choice(["loky", "dask"]), default="loky", help="Where workers run."),
-    click.option("--scheduler", metavar="ADDRESS", help="Of Dask, for instance tcp://host:8786."),
+    click.option(
+        "--scheduler", metavar="ADDRESS", help="Address of the Dask scheduler, for instance tcp://host:8786."
+    ),
 )
-threads_option = click.option("--jobs", type=click.IntRange(1), help="Threads; default all cores.")
+threads_option = click.option(
+    "--jobs",
+    type=Jobs(),
+    callback=lambda ctx, param, jobs: None if jobs == "all" else jobs,
+    help="Threads; default all: one a core.",
+)
 
 # --- models --------------------------------------------------------------------------------------
 
 # What of a model's preprocessing flags can say; `evaluation.preprocessing` takes them together.
 PREPROCESSING = ("mean", "std", "scale", "layout", "size", "clahe")
 preprocessing_options = combine(
-    click.option("--mean", metavar="R,G,B", help="The model sees (scale * pixel - mean) / std."),
+    click.option("--mean", metavar="R,G,B", help="The model sees (pixel-scale * pixel - mean) / std."),
     click.option("--std", metavar="R,G,B", help="Goes with --mean."),
-    click.option("--scale", metavar="X", help="Of the pixels, 0 to 255; default 1/255."),
+    click.option(
+        "--pixel-scale", "scale", metavar="X", help="Factor of the pixels, 0 to 255; default 1/255."
+    ),
     click.option("--layout", metavar="AXES", help="NCHW or NHWC; default what the model says."),
     click.option("--clahe/--no-clahe", default=None, help="Equalise the lightness of the images first."),
 )
@@ -94,7 +129,7 @@ inference_options = combine(
         "--mixed-precision", is_flag=True, default=None, help="Half precision where it is safe; PyTorch only."
     ),
     click.option("--threads", type=click.IntRange(1), help="Default one a core."),
-    click.option("--provider", metavar="NAME", help="Of ONNX Runtime, instead of the device's."),
+    click.option("--provider", metavar="NAME", help="Execution provider of ONNX Runtime."),
 )
 
 

@@ -9,6 +9,7 @@ import click
 
 from robustgen.cli.app import Section, command, echo
 from robustgen.cli.options import (
+    EDITIONS,
     PATH,
     corruption_options,
     file_option,
@@ -34,7 +35,7 @@ _OF_SEQUENCES = ("perturbations", "difficulty", "frames", "animate")
 @click.argument("image", required=False, type=PATH)
 @source_options
 @click.option("--index", type=click.IntRange(0), metavar="N", help="Which of the images, from 0; default 0.")
-@click.option("--edition", metavar="NAME", help="Preparation and constants; of an IMAGE default imagenet.")
+@click.option("--edition", metavar="NAME", help=f"{', '.join(EDITIONS)}; of an IMAGE default imagenet.")
 @scale_option
 @seed_option
 @corruption_options

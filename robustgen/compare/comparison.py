@@ -99,7 +99,7 @@ def _shared(a: Side, b: Side, scope: Scope) -> tuple[list[str], dict[Name, tuple
     known = sorted({arm.name for side in (a, b) for arm in side.arms.values()} - {CLEAN})
     for name in scope.names:
         if name not in known:
-            raise UnknownNameError("arm", name, known)
+            raise UnknownNameError({"c": "corruption", "p": "perturbation"}[a.dataset.kind], name, known)
     wanted_a, wanted_b = ([f for f, arm in side.arms.items() if scope.has(arm)] for side in (a, b))
     shared = [folder for folder in wanted_a if folder in wanted_b]
     if not set(shared) - {CLEAN}:

@@ -82,7 +82,7 @@ def _table(comparison: Comparison) -> list[str]:
         cells += [cell.rjust(width) for cell, width in zip(row[2:], widths[2:], strict=True)]
         lines.append("  ".join(cells).rstrip())
         lines += [f"  {operation.reason}"] if operation and operation.reason else []
-    legend = "B - A, mean over the levels; in brackets the smallest difference that would have been found"
+    legend = "B - A, mean over the severities; in brackets the smallest difference that would have been found"
     return lines + ([f"({legend})"] if metrics else [])
 
 

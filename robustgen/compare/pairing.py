@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from robustgen.benchmark import CLEAN, Arm
 from robustgen.datasets import Dataset, Pixels, Tree, open_dataset
-from robustgen.errors import RobustgenError, SourceError
+from robustgen.errors import RobustgenError, SourceError, explain_no_folder
 from robustgen.imaging.opencv import cv2
 from robustgen.imaging.similarity import Alignment, Reference
 
@@ -73,7 +73,7 @@ def open_clean_side(root: Path) -> Side:
     if (root / CLEAN).is_dir() or (root / f"{CLEAN}.npy").exists():
         return Side(open_dataset(root))
     if not root.is_dir():
-        raise SourceError(f"--clean {root}: not a folder")
+        raise SourceError(f"--clean {root}: {explain_no_folder(root)}")
     side = Side(Tree(root, "c", (_CLEAN,), {}, {_CLEAN: root}))
     if not side.keys(CLEAN):
         raise SourceError(f"--clean {root}: holds no images")

@@ -104,7 +104,7 @@ class OperationResult:
         """What differs most surely, or is least certain, by how much and where; empty where nothing is."""
         if self.verdict == "too few images":
             return self._doubt
-        levels = [(arm.effects, f" at level {arm.arm.level}" * (len(self.arms) > 1)) for arm in self.arms]
+        levels = [(arm.effects, f" at severity {arm.arm.level}" * (len(self.arms) > 1)) for arm in self.arms]
         found = [
             (each.p, -each.sureness, f"{each.describe()}{place}")
             for effects, place in [(self.pooled, " in the mean"), *levels]
@@ -116,7 +116,7 @@ class OperationResult:
     @property
     def _doubt(self) -> str:
         """The metric that is farthest from being proven within its margin, and where."""
-        levels = [(arm.effects, f" at level {arm.arm.level}" * (len(self.arms) > 1)) for arm in self.arms]
+        levels = [(arm.effects, f" at severity {arm.arm.level}" * (len(self.arms) > 1)) for arm in self.arms]
         found = [
             (each.p_margin, f"{each.describe_doubt()}{place}")
             for effects, place in [(self.pooled, " in the mean"), *levels]

@@ -10,7 +10,7 @@ from robustgen.datasets.arrays import Arrays, open_array
 from robustgen.datasets.base import Dataset, arm_called
 from robustgen.datasets.shards import ParquetShards, Shards, WebDatasetShards, list_shards
 from robustgen.datasets.trees import Tree
-from robustgen.errors import ConfigError, SourceError
+from robustgen.errors import ConfigError, SourceError, explain_no_folder
 from robustgen.output.files import MANIFEST
 from robustgen.output.state import State
 
@@ -40,7 +40,7 @@ def open_dataset(root: str | Path, classes: Sequence[str] | None = None) -> Data
     """
     root = Path(root)
     if not root.is_dir():
-        raise SourceError(f"{root}: not a folder")
+        raise SourceError(f"{root}: {explain_no_folder(root)}")
     about = about_of(root)
     kind, folders = _from_manifest(root, about) if about.get("kind") in TITLES else _from_layout(root)
     arms = tuple(arm_called(folder, kind) for folder in _in_order(folders, kind))

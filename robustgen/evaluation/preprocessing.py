@@ -32,6 +32,8 @@ Layout = Literal["NCHW", "NHWC"]
 Interpolation = Literal["bilinear", "bicubic"]
 _INTERPOLATIONS: Final = {"bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resampling.BICUBIC}
 Colour = tuple[float, float, float]
+# Where the flag of a key is not called like it.
+_FLAGS: Final = {"scale": "--pixel-scale"}
 
 
 @dataclass(frozen=True)
@@ -147,7 +149,7 @@ def load_preprocessing(
         where = {key: f"{name}: {key}" for key in given}
     for key, text in flags.items():
         if text is not None:
-            given[key], where[key] = text, f"--{key}"
+            given[key], where[key] = text, _FLAGS.get(key, f"--{key}")
     _check_together(given, where)
     return replace(base, **{key: _check_value(where[key], key, value) for key, value in given.items()})
 

@@ -22,6 +22,7 @@ from pydantic import (
     ValidationError,
     model_validator,
 )
+from pydantic_core import ErrorDetails
 
 from robustgen.benchmark import IMAGENET_C, IMAGENET_P, Arm, Kind
 from robustgen.corruptions import ALL_CORRUPTIONS, CORRUPTIONS, FAMILIES
@@ -63,6 +64,8 @@ def _span(what: str, highest: int) -> PlainValidator:
         span = range(int(ends[1]), int(ends[2] or ends[1]) + 1)
         if wrong := [end for end in (span.start, span.stop - 1) if not 1 <= end <= highest]:
             raise ArgumentError(f"{what} {wrong[0]} does not exist (1 to {highest})")
+        if not span:
+            raise ArgumentError(f"{part!r} runs backwards: write {span.stop - 1}-{span.start}")
         return span
 
     return PlainValidator(check)
@@ -438,9 +441,37 @@ def _explained(error: ValidationError, file: str, flags: Mapping[str, Any], mode
     if isinstance(cause, RobustgenError):
         hint = "; name the images with --source" if key == "source" and key not in flags else ""
         return f"{where}: {cause}{hint}"
-    return f"{where}: {first['msg'][0].lower()}{first['msg'][1:]}, not {first['input']!r}"
+    return f"{where}: must be {_wanted(first)}, not {first['input']!r}"
+
+
+# What pydantic wants of a value, by the first word of its type of error.
+_WANTED = {
+    "int": "a whole number",
+    "float": "a number",
+    "finite": "a number",
+    "string": "text",
+    "bool": "true or false",
+    "dict": "keys with values",
+    "model": "keys with values",
+    "tuple": "a list",
+    "invalid": "a key in letters",
+}
+
+
+def _wanted(error: ErrorDetails) -> str:
+    """What should have stood in the place of a wrong value, in a few words."""
+    limits = error.get("ctx", {})
+    if error["type"] == "greater_than_equal":
+        return f"at least {limits['ge']:g}"
+    if error["type"] == "less_than_equal":
+        return f"at most {limits['le']:g}"
+    if error["type"] == "literal_error":
+        return str(limits["expected"])
+    return _WANTED.get(error["type"].partition("_")[0]) or error["msg"]
 
 
 def _dotted(location: tuple[int | str, ...]) -> str:
+    # Where a key is wrong, pydantic says so in a step of its own.
+    location = tuple(part for part in location if part != "[key]")
     path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)
     return path.removeprefix(".")

@@ -45,7 +45,8 @@ def estimate(plan: Plan) -> Estimate:
             if not receipt.failures:
                 break
         else:
-            raise ImageError(f"{plan.source.location}: none of the images can be made")
+            reason = receipt.failures[0]["reason"] if plan.keys else "there are none"
+            raise ImageError(f"{plan.source.location}: none of the images can be made: {reason}")
         size = sum(written.size for files in receipt.files.values() for written in files)
     images = len(plan.keys)
     return Estimate(images * len(plan.arms), size * images, seconds * images / (plan.jobs or count_cores()))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from robustgen.errors import ImageError, SourceError
+from robustgen.errors import ImageError, SourceError, explain_no_folder
 from robustgen.imaging.decode import (
     EXTENSIONS,
     Location,
@@ -27,7 +27,7 @@ class FileSource(Source):
     def __init__(self, location: Location) -> None:
         super().__init__(location)
         if not self.location.is_dir():
-            raise SourceError(f"{self.location}: not a folder")
+            raise SourceError(f"{self.location}: {explain_no_folder(self.location)}")
 
     @abstractmethod
     def _scan(self) -> Iterable[Found]:
