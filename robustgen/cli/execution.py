@@ -105,6 +105,10 @@ def _show_plan(plan: "Plan") -> None:
 
     cost = estimate(plan)
     echo(f"source   {plan.source.location}: {len(plan.keys)} images, {len(plan.refused)} refused")
+    if unread := plan.source.passed_over():
+        from robustgen.sources.walk import describe_unread
+
+        echo(f"         {describe_unread(unread)}")
     echo(f"output   {format_path(plan.output)}: {cost.outputs} outputs, {len(plan.arms)} of each image")
     levels: dict[str, list[str]] = {}
     for arm in plan.arms:
@@ -133,6 +137,10 @@ def _show_result(summary: "RunResult", plan: "Plan") -> None:
 def _show_failures(summary: "RunResult", plan: "Plan") -> None:
     for file in summary.withheld:
         echo(f"{file} is withheld: not all of its rows could be made", err=True)
+    if unread := plan.source.passed_over():
+        from robustgen.sources.walk import describe_unread
+
+        echo(describe_unread(unread), err=True)
     if summary.failures:
         failures = format_count(len(summary.failures), "failure")
         echo(f"{failures}, listed in {format_path(plan.output / 'errors.jsonl')}:", err=True)

@@ -7,6 +7,7 @@ import click
 from robustgen.cli.app import Section, command
 from robustgen.cli.execution import take_execution
 from robustgen.cli.options import (
+    classes_option,
     combine,
     corruption_options,
     edition_option,
@@ -33,6 +34,7 @@ _of_both = combine(
     output_option,
     edition_option,
     size_option,
+    classes_option,
     scale_option,
     seed_option,
     engine_options,

@@ -50,7 +50,8 @@ source_options = combine(
     click.option("--dataset", metavar="NAME", help=f"A built-in config: {', '.join(DATASETS)}."),
     click.option("--config", "config_file", type=PATH, help="Your own YAML config."),
     click.option("--source", metavar="PATH", help="Folder or archive of the source images."),
-    click.option("--labels", metavar="FILE", help="Labels file of a flat source folder."),
+    click.option("--labels", metavar="FILE", help="Labels of a flat source: a file, or ImageNet's devkit."),
+    click.option("--follow-links", metavar="DIRS", help="Places that links in the source may lead to: a,b."),
 )
 selection_options = combine(
     click.option("--limit", type=int, metavar="N", help="Only the first N images."),
@@ -62,6 +63,9 @@ selection_options = combine(
 
 edition_option = click.option(
     "--edition", metavar="NAME", help=f"Preparation and constants: {', '.join(EDITIONS)}."
+)
+classes_option = click.option(
+    "--classes/--no-classes", default=None, help="Whether ImageNet must come in class folders or with labels."
 )
 scale_option = click.option(
     "--scale", type=int, metavar="PIXELS", help="Constants of 224, 299, 64 or 32 instead of the edition's."

@@ -16,7 +16,7 @@ from robustgen.errors import ImageError, SourceError
 from robustgen.imaging import decode, video
 from robustgen.output.files import SUMS
 from robustgen.output.manifest import read_sums
-from robustgen.sources.base import class_of
+from robustgen.sources.base import class_of, sort_classes
 
 VIDEO = ".mp4"
 
@@ -31,7 +31,7 @@ class Tree(Dataset):
         As for `Dataset`.
     folders : mapping of Arm to Path
     names : sequence of str, optional
-        Class folders in the order of the model's outputs; otherwise those there are, sorted.
+        Class folders in the order of the model's outputs; otherwise those there are, sorted, numbers by size.
     """
 
     root: Path
@@ -64,7 +64,7 @@ class Tree(Dataset):
 
     @cached_property
     def _index(self) -> dict[str, int]:
-        names = self.names or sorted({class_of(key) for key in self.keys(self.arms[0])})
+        names = self.names or sort_classes({class_of(key) for key in self.keys(self.arms[0])})
         return {name: i for i, name in enumerate(names)}
 
     @property

@@ -217,7 +217,12 @@ class Choices(_Strict):
     )
     source: Location | None = Field(None, description="folder or archive of the source images")
     source_kind: SourceKind = Field("auto", description="how the source is laid out")
-    labels: Location | None = Field(None, description="labels file of a flat folder")
+    labels: Location | None = Field(
+        None, description="labels file of a flat source, or the archive of ImageNet's devkit"
+    )
+    follow_links: Annotated[tuple[Location, ...], BeforeValidator(_parts)] = Field(
+        (), description="folders outside the source that links in it may lead to"
+    )
     output: Location = Field("out/{dataset}-{kind}", description="where to write; {kind} is c or p")
     seed: Annotated[Whole, Field(ge=0)] = Field(0, description="non-negative whole number")
     jobs: Annotated[Count | None, BeforeValidator(_all_cores)] = Field(
@@ -258,6 +263,9 @@ class Config(Choices):
     )
     libjpeg: Libjpeg = Field(
         "turbo", description="of the files of make-c and jpeg_compression: libjpeg-turbo, or IJG libjpeg 9c"
+    )
+    classes: StrictBool = Field(
+        True, description="whether ImageNet must come in class folders or with labels"
     )
     clean: StrictBool = Field(True, description="whether make-c writes the uncorrupted images too")
     format: FormatName | None = Field(None, description="of the files, see [formats](formats.md)")

@@ -19,7 +19,7 @@ from robustgen.editions import EDITIONS, get_edition
 from robustgen.errors import ArgumentError, ConfigError, ImageError, OutputError, SourceError
 from robustgen.generation.config import Choices, Config, Video
 from robustgen.generation.recipes import RECIPES, BenchmarkRecipe, CorruptionRecipe, Recipe
-from robustgen.generation.selection import open_chosen_source, select_keys
+from robustgen.generation.selection import check_classes, open_chosen_source, select_keys
 from robustgen.generation.versions import list_versions
 from robustgen.imaging import video
 from robustgen.imaging.frost import check_frost
@@ -118,7 +118,8 @@ def resolve_paths(choices: Choices) -> dict[str, Any]:
     """`choices` without what decides no byte, their paths absolute, so that they hold in any folder."""
     plain = choices.model_dump(mode="json", exclude={"output", "jobs"})
     paths = {"source", "labels", "subset", "frost_dir"}
-    return {k: str(Path(v).absolute()) if k in paths and v else v for k, v in plain.items()}
+    absolute = {k: str(Path(v).absolute()) if k in paths and v else v for k, v in plain.items()}
+    return absolute | {"follow_links": [str(Path(place).absolute()) for place in choices.follow_links]}
 
 
 def plan_benchmark(config: Config, kind: Kind, *, anew: bool = False) -> Plan:
@@ -132,6 +133,7 @@ def plan_benchmark(config: Config, kind: Kind, *, anew: bool = False) -> Plan:
     if kind == "p":
         _check_perturbations(config)
     source = open_chosen_source(config)
+    check_classes(source, config)
     keys = select_keys(source, config)
     edition = config.edition if config.size is None else f"{config.edition}@{config.size}"
     recipe = RECIPES[kind](edition, config.seed, config.scale, _overrides(config, kind))

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from robustgen.errors import ConfigError, SourceError
-from robustgen.generation.config import Choices
+from robustgen.generation.config import Choices, Config
 from robustgen.generation.recipes import rank
 from robustgen.sources.base import Items, Source
 from robustgen.sources.opening import open_source
@@ -25,7 +25,19 @@ def open_chosen_source(config: Choices) -> Source:
     if config.source is not None and config.source_kind == "demo":
         raise SourceError(f"{config.source}: the demo has photographs of its own; name another --dataset")
     located, labels = (path and Path(path).absolute() for path in (config.source, config.labels))
-    return open_source(located, config.source_kind, labels)
+    return open_source(located, config.source_kind, labels, config.follow_links)
+
+
+def check_classes(source: Source, config: Config) -> None:
+    """Raise a SourceError for ImageNet without its classes: nobody could score the result."""
+    if not config.classes or not config.edition.startswith("imagenet") or {*source.classes} - {"", "val"}:
+        return
+    named, keys = (config.dataset or "").startswith("imagenet"), source.keys()
+    if named or any(key.rpartition("/")[2].startswith("ILSVRC2012_") for key in keys):
+        raise SourceError(
+            f"{source.location}: its images lie in no class folders; name a file of labels or the archive of "
+            "ImageNet's devkit with --labels, or say --no-classes"
+        )
 
 
 def select_keys(source: Items[Any], config: Choices) -> tuple[str, ...]:

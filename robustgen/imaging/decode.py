@@ -40,19 +40,19 @@ def decode(file: Location | BinaryIO, name: str | None = None) -> Rgb:
     ImageError
         Whatever is wrong with the file or with what it holds.
     """
-    with _blame_image(name or str(file)):
+    with blame_image(name or str(file)):
         return np.array(_decode(file))
 
 
 def decode_to_pillow(file: Location | BinaryIO, name: str | None = None) -> Image.Image:
     """Decode an image file as `decode` does, to a Pillow image of mode RGB."""
-    with _blame_image(name or str(file)):
+    with blame_image(name or str(file)):
         return _decode(file)
 
 
 def read_dimensions(file: Location | BinaryIO, name: str | None = None) -> tuple[int, int]:
     """Width and height of an image file, as its header tells; an ImageError as `decode` raises it."""
-    with _blame_image(name or str(file)), _open(file) as stream, _identify(stream) as image:
+    with blame_image(name or str(file)), _open(file) as stream, _identify(stream) as image:
         return image.size
 
 
@@ -62,10 +62,12 @@ def _decode(file: Location | BinaryIO) -> Image.Image:
 
 
 @contextmanager
-def _blame_image(name: str) -> Iterator[None]:
+def blame_image(name: str) -> Iterator[None]:
     """Turn any exception into an ImageError that names the image."""
     try:
         yield
+    except ImageError:
+        raise
     except UnidentifiedImageError:
         raise ImageError(f"{name!r}: in none of the formats {', '.join(FORMATS)}") from None
     # On hostile bytes Pillow's decoders let nearly any exception escape, MemoryError among them.

@@ -1,7 +1,7 @@
 """What every source of images offers."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -92,6 +92,10 @@ class Items(ABC, Generic[Loaded]):
         """Return key and reason of whatever looks like an image but must not be processed."""
         return {}
 
+    def passed_over(self) -> tuple[str, ...]:
+        """Return the names of what looks like images, but in formats that are not read."""
+        return ()
+
     def __getstate__(self) -> dict[str, Any]:
         cls = type(self)
         return {k: v for k, v in vars(self).items() if not isinstance(getattr(cls, k, None), cached_property)}
@@ -135,6 +139,14 @@ def blame_source(where: object) -> Iterator[None]:
         raise
     except Exception as error:
         raise SourceError(f"{where}: {reason_of(error)}") from error
+
+
+def sort_classes(names: Iterable[str]) -> list[str]:
+    """Names of classes in the order that labels count them: sorted, and by their size if all are numbers."""
+    names = sorted(names)
+    if all(name.isascii() and name.isdigit() for name in names):
+        names.sort(key=int)
+    return names
 
 
 def class_of(key: str) -> str:

@@ -1,6 +1,9 @@
 """The test images of CIFAR-10 and CIFAR-100, as published."""
 
+import gzip
 import tarfile
+import zlib
+from contextlib import suppress
 from functools import cached_property, lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
@@ -32,6 +35,7 @@ _EDITIONS = (
     _Edition("cifar-100-python", "test", "meta", b"fine_labels", b"fine_label_names", 100),
 )
 _MEMBERS = frozenset(name for edition in _EDITIONS for name in (edition.batch, edition.meta))
+_FOLDERS = frozenset(edition.folder for edition in _EDITIONS)
 # Of the published batches the largest has 31 MB; more than 99 999 images would not fit five-digit keys.
 _MOST_BYTES = 256 * 2**20
 # The published archives unpack to 186 MB; passing over what lies behind would only take time.
@@ -111,6 +115,26 @@ class Cifar(Source):
         if not (key.isdecimal() and int(key) < len(self.labels) and key == f"{int(key):05d}"):
             raise ImageError(f"{key!r}: no such image in {self.location}")
         return int(key)
+
+
+def is_cifar(path: Path) -> bool:
+    """Whether `path` is a CIFAR folder, the one above it, or an archive that begins with one."""
+    if not path.name.endswith((".tar.gz", ".tgz")) or path.is_dir():
+        return bool(find_batches(path))
+    # Damage is for the one to tell that reads the archive.
+    with suppress(tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError):
+        return _begins_with_cifar(path)
+    return False
+
+
+def _begins_with_cifar(path: Path) -> bool:
+    with tarfile.open(path, "r:gz", tarinfo=BoundedHeader) as archive:
+        # The folder comes first in the published ones; look a little further in others.
+        for _, member in zip(range(8), archive, strict=False):
+            name = PurePosixPath(member.name).name
+            if name in _FOLDERS or (name in _MEMBERS and member.isreg()):
+                return True
+    return False
 
 
 def find_batches(location: Path) -> dict[str, Path]:

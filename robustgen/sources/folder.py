@@ -1,33 +1,43 @@
-"""A folder of images in class folders, or without any."""
+"""Images in class folders, or without any, below a folder or in an archive."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 
 from robustgen.imaging.decode import Location
+from robustgen.sources.archives import open_tree
 from robustgen.sources.files import FileSource
-from robustgen.sources.walk import Found, walk
+from robustgen.sources.tree import FileTree
 
 
 class ImageFolder(FileSource):
-    """A folder of images; the class of an image is the first folder below `root`, or "".
+    """A folder or an archive of images; the class of an image is the first folder below the root, or "".
 
-    Links are followed where they stay inside `root`; hidden files and other extensions are passed over.
+    Hidden files and other extensions are passed over. In an archive the root is where the class folders
+    lie: the folders that all images share are left out of the keys.
 
     Parameters
     ----------
-    root : path
+    root : path or FileTree
+        A folder, or one of the archives in `archives.ARCHIVES`.
+    follow : sequence of path
+        Places outside `root` to which links may lead.
 
     Raises
     ------
     SourceError
-        `root` is no folder.
+        `root` is neither.
     """
 
-    def __init__(self, root: Location) -> None:
-        super().__init__(root)
+    def __init__(self, root: Location | FileTree, follow: Sequence[Location] = ()) -> None:
+        tree = open_tree(root, tuple(map(Path, follow)))
+        super().__init__(tree.below(_root_of_classes(tree)))
 
-    def _scan(self) -> Iterable[Found]:
-        return walk(self.location)
 
-    def _path(self, key: str) -> Path:
-        return self.location / key
+def _root_of_classes(tree: FileTree) -> str:
+    """The folder in an archive that holds the class folders."""
+    common = tree.common_folder()
+    below = tree.below(common)
+    if common and any("/" not in name for name, _ in below.find()):
+        # A single class: its folder is not left out.
+        return common.rpartition("/")[0]
+    return common

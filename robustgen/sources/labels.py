@@ -5,32 +5,65 @@ from pathlib import Path
 
 from robustgen.errors import SourceError
 from robustgen.sources.base import blame_source
+from robustgen.sources.devkit import is_devkit, is_ground_truth, read_devkit, read_devkit_beside
 
 
 def read_labels(path: Path, images: Sequence[str]) -> dict[str, str]:
-    """Class by name, with or without extension, whichever of the formats `path` is in."""
-    rows = [(number, _fields(line.strip())) for number, line in enumerate(_lines(path), 1) if line.strip()]
+    """Read the classes of images from a file or from ImageNet's devkit.
+
+    Parameters
+    ----------
+    path : Path
+        A file as `parse_labels` takes it, or what `devkit.is_devkit` recognises.
+    images : sequence of str
+        Names of the images, sorted.
+
+    Returns
+    -------
+    dict of str to str
+        Class by name, with or without extension.
+
+    Raises
+    ------
+    SourceError
+        It cannot be read or does not fit the images; the message names the file and the line.
+    """
+    with blame_source(path):
+        if is_devkit(path):
+            return read_devkit(path, images)
+        content = path.read_bytes()
+        if is_ground_truth(content):
+            return read_devkit_beside(path, images)
+    return parse_labels(content, path, images)
+
+
+def parse_labels(content: bytes, where: object, images: Sequence[str]) -> dict[str, str]:
+    """Read the classes of the sorted `images` from a text in one of the usual formats.
+
+    These are lines ``name class``, Kaggle's ``LOC_val_solution.csv``, and one class a line in the order of
+    the images. `where` is what messages call the text.
+    """
+    lines = _lines(content, where)
+    rows = [(number, _fields(line.strip())) for number, line in enumerate(lines, 1) if line.strip()]
     if not rows:
-        raise SourceError(f"{path}, line 1: no labels")
+        raise SourceError(f"{where}, line 1: no labels")
     if rows[0][1] == ["ImageId", "PredictionString"]:
         # Behind the class stand boxes.
         rows = [(number, [row[0], *" ".join(row[1:]).split()[:1]]) for number, row in rows[1:]]
     elif all(len(row) == 1 for _, row in rows):
         if len(rows) != len(images):
-            raise SourceError(f"{path}, line {rows[-1][0]}: {len(rows)} labels for {len(images)} images")
+            raise SourceError(f"{where}, line {rows[-1][0]}: {len(rows)} labels for {len(images)} images")
         rows = [(number, [name, *row]) for name, (number, row) in zip(images, rows, strict=True)]
-    return _by_name(path, rows)
+    return _by_name(where, rows)
 
 
-def _lines(path: Path) -> list[str]:
-    with blame_source(path):
-        content = path.read_bytes()
+def _lines(content: bytes, where: object) -> list[str]:
     try:
         # Not splitlines(): it would also split at form feeds and the like.
         return content.decode("utf-8-sig").split("\n")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise SourceError(f"{path}, line {line}: not UTF-8") from error
+        raise SourceError(f"{where}, line {line}: not UTF-8") from error
 
 
 def _fields(line: str) -> list[str]:
@@ -42,19 +75,19 @@ def _fields(line: str) -> list[str]:
     return line.rsplit(maxsplit=1)
 
 
-def _by_name(path: Path, rows: Iterable[tuple[int, list[str]]]) -> dict[str, str]:
+def _by_name(where: object, rows: Iterable[tuple[int, list[str]]]) -> dict[str, str]:
     labels: dict[str, str] = {}
     for number, row in rows:
         if len(row) < 2:
-            raise SourceError(f"{path}, line {number}: no class beside {row[0]!r}")
+            raise SourceError(f"{where}, line {number}: no class beside {row[0]!r}")
         name, label = row
-        if not _is_folder_name(label):
-            raise SourceError(f"{path}, line {number}: {label!r} cannot be the name of a class")
+        if not is_folder_name(label):
+            raise SourceError(f"{where}, line {number}: {label!r} cannot be the name of a class")
         if labels.setdefault(name, label) != label:
-            raise SourceError(f"{path}, line {number}: {name!r} was {labels[name]!r} before, now {label!r}")
+            raise SourceError(f"{where}, line {number}: {name!r} was {labels[name]!r} before, now {label!r}")
     return labels
 
 
-def _is_folder_name(label: str) -> bool:
+def is_folder_name(label: str) -> bool:
     """Whether results can be put into a folder called `label`, and nowhere else."""
     return label.isprintable() and not label.startswith(".") and label != "" and not set(label) & set("/\\")

@@ -1,17 +1,34 @@
 """The kinds of source: one table says how each is recognised and opened."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from robustgen.errors import SourceError, UnknownNameError
 from robustgen.imaging.decode import Location
 from robustgen.sources.base import Source, blame_source
-from robustgen.sources.cifar import Cifar, find_batches
+from robustgen.sources.cifar import Cifar, is_cifar
 from robustgen.sources.folder import ImageFolder
 from robustgen.sources.labelled import LabelledFolder
 from robustgen.sources.photographs import Photographs
 from robustgen.sources.tiny_imagenet import TinyImageNet, is_tiny_imagenet
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a source is opened with.
+
+    Attributes
+    ----------
+    path : Path
+    labels : path or None
+    follow : sequence of path
+        Places outside to which links may lead.
+    """
+
+    path: Path
+    labels: Location | None
+    follow: Sequence[Location]
 
 
 @dataclass(frozen=True)
@@ -23,16 +40,15 @@ class KnownSource:
     name : str
         What `source_kind` calls it.
     recognise : callable
-        Whether what lies at a path, beside the labels given or None, is of this kind.
+        Whether what is asked for is of this kind.
     open : callable
-        Path and labels to the source.
     labelled : bool
         Whether it needs a file of labels; the others take none.
     """
 
     name: str
-    recognise: Callable[[Path, Location | None], bool]
-    open: Callable[[Path, Location | None], Source]
+    recognise: Callable[[Request], bool]
+    open: Callable[[Request], Source]
     labelled: bool = False
 
 
@@ -40,28 +56,29 @@ class KnownSource:
 _ROWS = (
     KnownSource(
         "labelled",
-        lambda path, labels: labels is not None,
-        lambda path, labels: LabelledFolder(path, labels or ""),
+        lambda asked: asked.labels is not None,
+        lambda asked: LabelledFolder(asked.path, asked.labels or "", asked.follow),
         labelled=True,
     ),
-    KnownSource(
-        "cifar",
-        lambda path, labels: path.name.endswith((".tar.gz", ".tgz")) or bool(find_batches(path)),
-        lambda path, labels: Cifar(path),
-    ),
+    KnownSource("cifar", lambda asked: is_cifar(asked.path), lambda asked: Cifar(asked.path)),
     KnownSource(
         "tiny-imagenet",
-        lambda path, labels: is_tiny_imagenet(path),
-        lambda path, labels: TinyImageNet(path),
+        lambda asked: is_tiny_imagenet(asked.path),
+        lambda asked: TinyImageNet(asked.path, asked.follow),
     ),
-    KnownSource("folder", lambda path, labels: True, lambda path, labels: ImageFolder(path)),
-    KnownSource("demo", lambda path, labels: False, lambda path, labels: Photographs()),
+    KnownSource("folder", lambda asked: True, lambda asked: ImageFolder(asked.path, asked.follow)),
+    KnownSource("demo", lambda asked: False, lambda asked: Photographs()),
 )
 _BY_NAME = {row.name: row for row in _ROWS}
 KINDS = ("auto", *_BY_NAME)
 
 
-def open_source(path: Location | None, kind: str = "auto", labels: Location | None = None) -> Source:
+def open_source(
+    path: Location | None,
+    kind: str = "auto",
+    labels: Location | None = None,
+    follow: Sequence[Location] = (),
+) -> Source:
     """Open a source of images.
 
     Parameters
@@ -72,6 +89,8 @@ def open_source(path: Location | None, kind: str = "auto", labels: Location | No
         "auto" tells the kind from what lies at `path`, and takes "labelled" if `labels` are given.
     labels : path, optional
         The labels file of the kind "labelled".
+    follow : sequence of path
+        Places outside `path` to which links may lead.
 
     Returns
     -------
@@ -90,14 +109,15 @@ def open_source(path: Location | None, kind: str = "auto", labels: Location | No
         return Photographs()
     if path is None:
         raise SourceError(f"a source of kind {kind!r} needs a path")
-    row = _recognise(Path(path), labels) if kind == "auto" else _BY_NAME[kind]
+    asked = Request(Path(path), labels, follow)
+    row = _recognise(asked) if kind == "auto" else _BY_NAME[kind]
     if row.labelled != (labels is not None):
         raise SourceError(
             f"{path}: a labels file goes with the kind 'labelled', and with no other; kind is {row.name!r}"
         )
-    return row.open(Path(path), labels)
+    return row.open(asked)
 
 
-def _recognise(path: Path, labels: Location | None) -> KnownSource:
-    with blame_source(path):
-        return next(row for row in _ROWS if row.recognise(path, labels))
+def _recognise(asked: Request) -> KnownSource:
+    with blame_source(asked.path):
+        return next(row for row in _ROWS if row.recognise(asked))

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from robustgen.errors import SourceError
 from robustgen.sources.files import FileSource
+from robustgen.sources.tree import FolderTree
 from robustgen.sources.walk import Found
 
 
@@ -39,11 +40,11 @@ class Photographs(FileSource):
             raise SourceError(
                 f"scikit-image with its photographs ({', '.join(self.NAMES)}) is missing: {remedy}"
             )
-        super().__init__(complete[0])
+        super().__init__(FolderTree(complete[0]))
 
     def _scan(self) -> Iterator[Found]:
         for name in self.NAMES:
             yield f"{Path(name).stem}/{name}", None
 
-    def _path(self, key: str) -> Path:
-        return self.location / key.rpartition("/")[2]
+    def _name(self, key: str) -> str:
+        return key.rpartition("/")[2]

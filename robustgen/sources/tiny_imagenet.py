@@ -1,53 +1,84 @@
 """The validation images of Tiny ImageNet."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from robustgen.errors import SourceError
 from robustgen.imaging.decode import Location
+from robustgen.sources.archives import ArchiveTree, is_archive, open_tree
 from robustgen.sources.files import FileSource
-from robustgen.sources.labelled import LabelledFolder
-from robustgen.sources.walk import Found, walk
+from robustgen.sources.labelled import put_into_classes
+from robustgen.sources.labels import parse_labels
+from robustgen.sources.tree import FileTree
+from robustgen.sources.walk import Found, is_image
+
+_ANNOTATIONS = "val_annotations.txt"
 
 
 class TinyImageNet(FileSource):
-    """The validation images of an unpacked tiny-imagenet-200, as shipped or sorted into class folders.
+    """The validation images of tiny-imagenet-200, as shipped or sorted into class folders.
 
     Parameters
     ----------
-    root : path
-        The folder tiny-imagenet-200, or its folder val.
+    root : path or FileTree
+        The folder tiny-imagenet-200, its folder val, or its zip.
+    follow : sequence of path
+        Places outside `root` to which links may lead.
 
     Raises
     ------
     SourceError
-        `root` is no folder.
+        `root` is none of them.
     """
 
-    def __init__(self, root: Location) -> None:
-        super().__init__(root)
-        val = self.location / "val"
-        self._val = val if val.is_dir() else self.location
-        images, labels = self._val / "images", self._val / "val_annotations.txt"
-        # Scripts that sort the images into class folders often leave the labels behind.
-        shipped = labels.is_file() and images.is_dir() and any(walk(images, deep=False))
-        self._shipped = LabelledFolder(images, labels) if shipped else None
+    def __init__(self, root: Location | FileTree, follow: Sequence[Location] = ()) -> None:
+        tree = open_tree(root, tuple(map(Path, follow)))
+        super().__init__(tree.below(_val_of(tree)))
+        self.location = tree.location
+        self._shipped = _is_as_shipped(self._tree)
 
     def _scan(self) -> Iterable[Found]:
         if self._shipped:
-            return self._shipped._scan()
-        return ((key.replace("/images/", "/", 1), reason) for key, reason in walk(self._val))
+            found = dict(self._tree.below("images").find(deep=False))
+            where = self._tree.location / _ANNOTATIONS
+            with self._tree.open(_ANNOTATIONS) as file:
+                labels = parse_labels(file.read(), where, sorted(filter(is_image, found)))
+            return put_into_classes(found, labels, where)
+        return ((key.replace("/images/", "/", 1), reason) for key, reason in self._tree.find())
 
-    def _path(self, key: str) -> Path:
-        if self._shipped:
-            return self._shipped._path(key)
+    def _name(self, key: str) -> str:
         wnid, _, name = key.partition("/")
-        nested = self._val / wnid / "images"
-        return nested / name if nested.is_dir() else self._val / key
+        if self._shipped:
+            return f"images/{name}"
+        nested = f"{wnid}/images/{name}"
+        return nested if self._tree.has(nested) else key
+
+
+def _is_as_shipped(val: FileTree) -> bool:
+    """Whether the images lie in one folder; scripts that sort them often leave the annotations behind."""
+    if not val.has(_ANNOTATIONS):
+        return False
+    try:
+        return any(val.below("images").find(deep=False))
+    except SourceError:
+        return False
+
+
+def _val_of(tree: FileTree) -> str:
+    """The folder that holds the validation images."""
+    if not isinstance(tree, ArchiveTree):
+        return "val" if (tree.location / "val").is_dir() else ""
+    annotations = [name for name in tree.names() if name.endswith(f"val/{_ANNOTATIONS}")]
+    return annotations[0].rpartition("/")[0] if annotations else tree.common_folder()
 
 
 def is_tiny_imagenet(path: Path) -> bool:
-    """Whether `path` is an unpacked tiny-imagenet-200, or its folder val."""
-    if (path / "val" / "val_annotations.txt").is_file() or (path / "val_annotations.txt").is_file():
+    """Whether `path` is tiny-imagenet-200: its zip, the unpacked folder, or its folder val."""
+    if is_archive(path):
+        return path.suffix.lower() == ".zip" and any(
+            name.endswith(f"val/{_ANNOTATIONS}") for name in ArchiveTree(path).names()
+        )
+    if (path / "val" / _ANNOTATIONS).is_file() or (path / _ANNOTATIONS).is_file():
         return True
     # A sorted val folder may have lost its annotations; the list of classes lies above it.
     home = path.parent if path.name == "val" else path

@@ -1,8 +1,9 @@
 """The images below a folder: listed without leaving it, entered where links stay inside."""
 
 import os
-from collections.abc import Iterator
-from pathlib import Path
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from robustgen.imaging.decode import EXTENSIONS, reason_of
@@ -10,7 +11,12 @@ from robustgen.imaging.decode import EXTENSIONS, reason_of
 # A key, and the reason for refusing it or None.
 Found = tuple[str, str | None]
 
-
+UNREAD = "in a format that is not read here"
+"""The reason that passes an image over and does not count as a failure."""
+_UNREAD_EXTENSIONS = (
+    *(".avif", ".heic", ".heif", ".jp2", ".j2k", ".jxl", ".jfif", ".svg", ".psd", ".tga", ".exr", ".hdr"),
+    *(".dng", ".cr2", ".cr3", ".nef", ".arw", ".raf", ".orf", ".rw2"),
+)
 # Folders that link to each other crosswise have exponentially many paths through them.
 _MOST_LINKS = 3
 
@@ -23,20 +29,23 @@ class _Folder(NamedTuple):
     trail: tuple[str, ...] = ()
 
 
-def walk(root: Path, deep: bool = True) -> Iterator[Found]:
-    """Find the images below `root`, or only those directly in it, in any order."""
-    top = os.path.realpath(root)
-    pending = [_Folder("", top)]
+def walk(root: Path, deep: bool = True, follow: Sequence[Path] = ()) -> Iterator[Found]:
+    """Find the images below `root`, or only those directly in it, in any order.
+
+    Links are followed where they lead below `root` or below one of the folders in `follow`.
+    """
+    places = tuple(os.path.realpath(place) for place in (root, *follow))
+    pending = [_Folder("", places[0])]
     while pending:
         folder = pending.pop()
-        for key, found in _look_into(folder, top):
+        for key, found in _look_into(folder, places):
             if not isinstance(found, _Folder):
-                yield _checked(key, found)
+                yield check_name(key, found)
             elif deep:
                 pending.append(found)
 
 
-def _look_into(folder: _Folder, top: str) -> Iterator[tuple[str, _Folder | str | None]]:
+def _look_into(folder: _Folder, places: tuple[str, ...]) -> Iterator[tuple[str, _Folder | str | None]]:
     """List one folder: folders to enter, and images with the reason for refusing them or None."""
     try:
         with os.scandir(folder.real) as listed:
@@ -50,14 +59,18 @@ def _look_into(folder: _Folder, top: str) -> Iterator[tuple[str, _Folder | str |
             # Neither hidden by anyone's habit nor a name to put below another folder.
             yield key, "its name begins with two dots"
         elif entry.is_symlink():
-            yield from ((key, found) for found in _follow(entry, folder, top))
+            yield from ((key, found) for found in _follow(entry, folder, places))
         elif entry.is_dir():
             yield key, _Folder(key + "/", entry.path, folder.trail)
         elif is_image(entry.name):
             yield key, None if entry.is_file() else "not a regular file"
+        elif entry.name.lower().endswith(_UNREAD_EXTENSIONS):
+            yield key, UNREAD
 
 
-def _follow(entry: os.DirEntry[str], folder: _Folder, top: str) -> Iterator[_Folder | str | None]:
+def _follow(
+    entry: os.DirEntry[str], folder: _Folder, places: tuple[str, ...]
+) -> Iterator[_Folder | str | None]:
     """Yield what a link leads to, as `_look_into` does; nothing if it is no concern of ours."""
     try:
         real = Path(os.path.realpath(entry.path, strict=True))
@@ -70,8 +83,8 @@ def _follow(entry: os.DirEntry[str], folder: _Folder, top: str) -> Iterator[_Fol
     trail = (*folder.trail, folder.real)
     if not is_folder and not is_image(entry.name):
         return
-    if not real.is_relative_to(top):
-        yield "symlink that leaves the source"
+    if not any(real.is_relative_to(place) for place in places):
+        yield "symlink that leaves the source (--follow-links names places that links may lead to)"
     elif not is_folder:
         yield None if is_file else "not a regular file"
     elif any(Path(visited).is_relative_to(real) for visited in trail):
@@ -82,7 +95,22 @@ def _follow(entry: os.DirEntry[str], folder: _Folder, top: str) -> Iterator[_Fol
         yield _Folder(f"{folder.prefix}{entry.name}/", str(real), trail)
 
 
-def _checked(key: str, reason: str | None) -> Found:
+def describe_unread(names: Sequence[str]) -> str:
+    """One line on images in formats that are not read: how many of each, and the first by its name."""
+    counts = Counter(PurePosixPath(name).suffix.lower() for name in names)
+    kinds = ", ".join(f"{count} {suffix}" for suffix, count in sorted(counts.items()))
+    return f"passed over, {UNREAD}: {kinds} ({names[0]!r}, ...); convert them, to PNG for instance"
+
+
+def find_by_name(name: str) -> Iterator[Found]:
+    """Yield a file that is no link, if its name is that of an image."""
+    if is_image(name):
+        yield check_name(name, None)
+    elif name.lower().endswith(_UNREAD_EXTENSIONS):
+        yield check_name(name, UNREAD)
+
+
+def check_name(key: str, reason: str | None) -> Found:
     """Make `key` printable, refusing it where it was not."""
     printable = key.encode(errors="surrogateescape").decode(errors="backslashreplace")
     return printable, reason or (None if printable == key else "file name is not valid UTF-8")
