@@ -47,10 +47,7 @@ class Execution:
         from robustgen.display import progress
         from robustgen.generation.runner import run
 
-        # Batch systems end a job with SIGTERM; it deserves the same orderly stop as Ctrl-C.
-        for number in (signal.SIGINT, signal.SIGTERM):
-            if signal.getsignal(number) is not signal.SIG_IGN:
-                signal.signal(number, _stop)
+        stop_in_order()
         with progress.quiet(self.quiet):
             summary = run(plan, overwrite=self.overwrite, shard=self.shard, scheduler=self.scheduler)
         if not self.quiet:
@@ -90,6 +87,13 @@ def _check_scheduler(backend: str, address: str | None) -> str | None:
     if (backend == "dask") != (address is not None):
         raise ConfigError("--backend dask and --scheduler ADDRESS go together")
     return address
+
+
+def stop_in_order() -> None:
+    """Let Ctrl-C and SIGTERM end the command as an interrupted one; batch systems send the latter."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _stop)
 
 
 def _stop(number: int, frame: object) -> None:

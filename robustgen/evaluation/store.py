@@ -6,6 +6,7 @@
                                   {"path": "fog/3.npz", "size": 120604, "sha256": "9f86d0..."}
     .robustgen/partial/fog-3/     rows of an arm under way, and state.json, which says how many count:
                                   {"keys": "2c26b4...", "shape": [1000], "dtype": "<f4", "done": 640}
+    .robustgen/failed.json        source images that could not be made: {"cat/a.jpg": "truncated"}
 
 Only a file that `written.jsonl` names, and that is still what it says, is ever removed.
 """
@@ -33,6 +34,8 @@ from robustgen.predictions import ABOUT, PredictionFile, digest_of
 
 _WRITTEN: Final = f"{STATE}/written.jsonl"
 _PARTIAL: Final = f"{STATE}/partial"
+FAILED: Final = f"{STATE}/failed.json"
+"""Source images of which `robustgen evaluate` could make nothing, with the reasons."""
 _SECONDS_BETWEEN_SAVES = 10.0
 _REMEDY: Final = "choose another --output, or --overwrite"
 
@@ -49,14 +52,12 @@ class PartialRows:
         The folder of predictions.
     arm : Arm
         What a run that was cut off left of it is continued.
-    rows : int
-        How many there will be.
     keys : str
         Digest of the keys that the rows are of.
     """
 
-    def __init__(self, root: Path, arm: Arm, rows: int, keys: str) -> None:
-        self._root, self._arm, self._rows = root, arm, rows
+    def __init__(self, root: Path, arm: Arm, keys: str) -> None:
+        self._root, self._arm = root, arm
         self._place = f"{_PARTIAL}/{arm.folder.replace('/', '-')}"
         self._file: IO[bytes] | None = None
         self._saved = time.monotonic()
@@ -77,10 +78,9 @@ class PartialRows:
         """How many rows there are."""
         return int(self._state["done"])
 
-    @property
-    def complete(self) -> bool:
-        """Whether all rows are there."""
-        return self.done == self._rows
+    def rewind(self, done: int) -> None:
+        """Forget all rows but the first few, before any is appended."""
+        self._state["done"] = min(done, self.done)
 
     def append(self, values: NDArray[Any]) -> None:
         """Take in the next rows."""
@@ -113,8 +113,8 @@ class PartialRows:
         self._saved = time.monotonic()
 
     def read(self) -> NDArray[Any]:
-        """All rows, once they are there and saved."""
-        shape = (self._rows, *self._state["shape"])
+        """All rows, once they are saved."""
+        shape = (self.done, *self._state["shape"])
         return np.memmap(self._path("rows"), np.dtype(self._state["dtype"]), "r", shape=shape)
 
     def remove(self) -> None:
@@ -154,7 +154,7 @@ class PredictionStore:
 
     def rows(self, arm: Arm, keys: Sequence[str]) -> PartialRows:
         """The rows of `arm` under way, as far as an earlier run came."""
-        return PartialRows(self.root, arm, len(keys), digest_of(keys))
+        return PartialRows(self.root, arm, digest_of(keys))
 
     def finish(
         self,
@@ -255,7 +255,7 @@ def _remove_own(root: Path) -> None:
     for record in own:
         with _opened_folder(root, record["path"]) as (folder, name):
             os.unlink(name, dir_fd=folder)
-    for path in (ABOUT, _WRITTEN):
+    for path in (ABOUT, _WRITTEN, FAILED):
         (root / path).unlink(missing_ok=True)
     shutil.rmtree(root / _PARTIAL, ignore_errors=True)
 

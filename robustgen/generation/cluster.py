@@ -9,10 +9,9 @@ from itertools import islice
 from typing import Any
 
 from robustgen.errors import ArgumentError, MissingDependencyError, RobustgenError, WriteError
-from robustgen.generation.tasks import Task, run_task
+from robustgen.generation.tasks import Job, Result, run_job
 from robustgen.generation.watch import at_clock
 from robustgen.generation.workers import WorkersLostError
-from robustgen.output.records import Receipt
 
 # So many tasks are under way as keep all threads busy, those of workers that joined later among them.
 _TASKS_PER_THREAD, _FEWEST_TASKS, _SECONDS_BETWEEN_COUNTS = 3, 16, 1.0
@@ -36,7 +35,7 @@ class Cluster:
         self.address, self._distributed = address, distributed
         self._client: Any = None
 
-    def carry_out(self, tasks: Iterable[Task]) -> Iterator[list[Receipt]]:
+    def carry_out(self, tasks: Iterable[Job[Result]]) -> Iterator[Result]:
         """As `Workers.carry_out`."""
         with _without_log(), self._connected() as client:
             ahead = iter(tasks)
@@ -59,17 +58,17 @@ class Cluster:
         finally:
             self._client.close(timeout=2)
 
-    def _submit(self, client: Any, task: Task) -> Any:
+    def _submit(self, client: Any, task: Job[Any]) -> Any:
         if client.status != "running":
             raise self._lost()
         # Pure tasks of equal content would be done once.
-        return client.submit(run_task, task, pure=False)
+        return client.submit(run_job, task, pure=False)
 
-    def _result_of(self, future: Any) -> list[Receipt]:
+    def _result_of(self, future: Any) -> Any:
         if future.cancelled():
             raise self._lost()
         try:
-            receipts: list[Receipt] = future.result()
+            return future.result()
         except self._distributed.KilledWorker as error:
             raise WorkersLostError("workers of the cluster died (killed, or out of memory)") from error
         except RobustgenError:
@@ -79,7 +78,6 @@ class Cluster:
         except Exception as error:
             # A worker without robustgen, or with another release of it.
             raise WriteError(f"a worker of {self.address} failed: {type(error).__name__}: {error}") from error
-        return receipts
 
     def _lost(self) -> WriteError:
         return WriteError(f"the Dask scheduler at {self.address} is lost; the same command goes on from here")

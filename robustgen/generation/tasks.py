@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from robustgen.benchmark import Arm
 from robustgen.errors import (
@@ -47,6 +47,25 @@ class Task:
     root: Path
     items: tuple[Item, ...]
     pulse: Pulse = NO_PULSE
+
+    def run(self) -> list[Receipt]:
+        """Make and write all that is lacking; as `run_task`."""
+        return run_task(self)
+
+
+Result = TypeVar("Result", covariant=True)
+
+
+class Job(Protocol[Result]):
+    """What a worker can be given to do. Picklable."""
+
+    def run(self) -> Result:
+        """Do it."""
+
+
+def run_job(job: Job[Result]) -> Result:
+    """Do `job`; a function of a module, as workers take them."""
+    return job.run()
 
 
 @cache

@@ -16,9 +16,8 @@ from joblib import Parallel, cpu_count, delayed, parallel_config
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 
 from robustgen.generation.pulse import Pulse
-from robustgen.generation.tasks import Task, keep_freed_memory, run_task
+from robustgen.generation.tasks import Job, Result, keep_freed_memory, run_job
 from robustgen.generation.watch import at_clock
-from robustgen.output.records import Receipt
 
 
 class WorkersLostError(Exception):
@@ -28,8 +27,8 @@ class WorkersLostError(Exception):
 class Workers(Protocol):
     """Those who carry out tasks."""
 
-    def carry_out(self, tasks: Iterable[Task]) -> Iterator[list[Receipt]]:
-        """Give the receipts of each task, in the order in which tasks are finished.
+    def carry_out(self, tasks: Iterable[Job[Result]]) -> Iterator[Result]:
+        """Give the result of each task, in the order in which they are finished.
 
         Raises
         ------
@@ -52,9 +51,9 @@ def count_cores() -> int:
 class ThisProcess:
     """No worker at all: the tasks are done here, one after the other."""
 
-    def carry_out(self, tasks: Iterable[Task]) -> Iterator[list[Receipt]]:
+    def carry_out(self, tasks: Iterable[Job[Result]]) -> Iterator[Result]:
         """As `Workers.carry_out`."""
-        return map(run_task, tasks)
+        return map(run_job, tasks)
 
     def describe_silence(self) -> str:
         """As `Workers.describe_silence`."""
@@ -75,7 +74,7 @@ class Processes:
     count: int
     pulse: Pulse
 
-    def carry_out(self, tasks: Iterable[Task]) -> Iterator[list[Receipt]]:
+    def carry_out(self, tasks: Iterable[Job[Result]]) -> Iterator[Result]:
         """As `Workers.carry_out`."""
         # What loky's resource tracker says of workers that were killed is of no use to anyone.
         os.environ.setdefault(
@@ -88,7 +87,7 @@ class Processes:
                     n_jobs=self.count, return_as="generator_unordered", pre_dispatch="3*n_jobs"
                 )
                 with _hold_back_interrupts():
-                    results = parallel(delayed(run_task)(task) for task in tasks)
+                    results = parallel(delayed(run_job)(task) for task in tasks)
                 yield from results
         except TerminatedWorkerError as error:
             raise WorkersLostError("a worker died (killed, or out of memory)") from error

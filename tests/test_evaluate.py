@@ -1,0 +1,233 @@
+"""`robustgen evaluate`: the predictions of `predict` on the written set, without the set."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+from digits import logarithm, put_cifar, put_folder, put_model
+from helpers import cli, cli_error, tree
+from PIL import Image
+
+from robustgen.evaluation import rendering
+from robustgen.evaluation.models.onnx import OnnxModel
+
+IMAGES = 30
+PLAIN = ("--mean", "0", "--std", "1")
+FOLDER = ("--edition", "folder", "--scale", "32")
+FEW_C = ("--corruptions", "gaussian_noise,fog", "--severities", "3,1")
+FEW_P = ("--perturbations", "gaussian_noise,brightness", "--difficulty", "1,2", "--limit", "3")
+BATCH = ("--batch-size", "8")
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    return put_model(tmp_path_factory.mktemp("model") / "digits.onnx")
+
+
+@pytest.fixture(scope="module")
+def digits(tmp_path_factory):
+    return put_folder(tmp_path_factory.mktemp("digits") / "digits", IMAGES)
+
+
+def evaluate(source, model, output, *flags, status=0):
+    common = ("--source", source, "--model", model, "--output", output, *PLAIN)
+    return cli("evaluate", *common, *flags, status=status)
+
+
+def predict_written(command, source, model, root, flags, *more):
+    """The files that predict writes about the set that is written."""
+    cli(command, "--source", source, "--output", root / "set", "--jobs", "1", *flags)
+    cli("predict", root / "set", "--model", model, "--output", root / "predicted", *PLAIN, *BATCH, *more)
+    return predictions(root / "predicted")
+
+
+def predictions(folder):
+    return {name: data for name, data in tree(folder).items() if name.endswith(".npz")}
+
+
+@pytest.fixture(scope="module")
+def written(digits, model, tmp_path_factory):
+    return predict_written("make-c", digits, model, tmp_path_factory.mktemp("c"), (*FOLDER, *FEW_C))
+
+
+# --- equality ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_predictions_are_those_on_the_written_set(digits, model, written, tmp_path, jobs):
+    result = evaluate(digits, model, tmp_path / "p", *FOLDER, *FEW_C, *BATCH, "--jobs", jobs)
+    assert predictions(tmp_path / "p" / "digits") == written
+    assert f"{5 * IMAGES} images predicted" in result.stdout and "Top-1 error" in result.stdout
+    again = evaluate(digits, model, tmp_path / "p", *FOLDER, *FEW_C, *BATCH)
+    assert "0 images predicted in" in again.stdout and f"{5 * IMAGES} were there already" in again.stdout
+
+
+@pytest.mark.parametrize("flags", [("--quality", "30"), ("--format", "png"), ("--seed", "4", "--no-clean")])
+def test_what_decides_the_written_pixels_decides_the_predictions(digits, model, written, tmp_path, flags):
+    some = (*FOLDER, "--corruptions", "fog", "--severities", "1", *flags)
+    expected = predict_written("make-c", digits, model, tmp_path, some)
+    evaluate(digits, model, tmp_path / "p", *some, *BATCH, "--jobs", "1")
+    assert predictions(tmp_path / "p" / "digits") == expected
+    assert expected["fog/1.npz"] != written["fog/1.npz"]
+
+
+def test_arrays_of_cifar(model, tmp_path):
+    source = put_cifar(tmp_path, IMAGES)
+    flags = ("--dataset", "cifar-10", *FEW_C)
+    expected = predict_written("make-c", source, model, tmp_path, flags)
+    evaluate(source, model, tmp_path / "p", *flags, *BATCH, "--jobs", "1")
+    assert predictions(tmp_path / "p" / "digits") == expected
+
+
+@pytest.mark.parametrize("form", ["mp4", "png", "npy"])
+def test_sequences(digits, model, tmp_path, form):
+    names = tmp_path / "names.txt"
+    names.write_text("".join(f"digit {i}\n" for i in range(10)))
+    flags = (*FOLDER, *FEW_P, "--format", form)
+    more = () if form == "npy" else ("--classes", names)
+    expected = predict_written("make-p", digits, model, tmp_path, flags, *more)
+    result = evaluate(digits, model, tmp_path / "p", *flags, *BATCH, "--jobs", "1", *more)
+    assert predictions(tmp_path / "p" / "digits") == expected
+    assert "Flip probability" in result.stdout
+
+
+def test_several_models_see_the_images_as_each_wants(digits, model, written, tmp_path):
+    small = put_model(tmp_path / "other.onnx", scale=2.0)
+    result = evaluate(digits, model, tmp_path / "p", "--model", small, *FOLDER, *FEW_C, *BATCH)
+    assert predictions(tmp_path / "p" / "digits") == written
+    first, second = (np.load(tmp_path / "p" / name / "fog" / "1.npz") for name in ("digits", "other"))
+    with first, second:
+        np.testing.assert_allclose(second["logits"], 2 * first["logits"], rtol=1e-4, atol=1e-5)
+    assert "Mean less that of digits" in result.stdout
+
+
+def test_images_are_resized_and_equalised_as_predict_does(digits, tmp_path):
+    model = put_model(tmp_path / "any.onnx", sides=("h", "w"))
+    flags = (*FOLDER, "--corruptions", "fog", "--severities", "1")
+    expected = predict_written("make-c", digits, model, tmp_path, flags, "--size", "32", "--clahe")
+    evaluate(digits, model, tmp_path / "p", *flags, *BATCH, "--input-size", "32", "--clahe")
+    assert predictions(tmp_path / "p" / "any") == expected
+
+
+def test_a_limited_set_knows_the_classes_of_the_whole_source(digits, model, tmp_path):
+    flags = (*FOLDER, "--corruptions", "fog", "--severities", "1", "--limit", "2")
+    evaluate(digits, model, tmp_path / "p", *flags, "--jobs", "1")
+    with np.load(tmp_path / "p" / "digits" / "fog" / "1.npz") as found:
+        assert [f"digit {label}" for label in found["labels"]] == [key[:7] for key in found["keys"]]
+
+
+# --- going on ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("after", [3, 7, 11])
+def test_a_run_goes_on_where_it_was_cut_off(digits, model, written, tmp_path, monkeypatch, after):
+    calls, run = [], OnnxModel.run
+
+    def cut_off(self, images):
+        calls.append(len(images))
+        if len(calls) == after:
+            raise KeyboardInterrupt
+        return run(self, images)
+
+    flags = (*FOLDER, *FEW_C, *BATCH, "--jobs", "1")
+    with monkeypatch.context() as patch:
+        patch.setattr(OnnxModel, "run", cut_off)
+        evaluate(digits, model, tmp_path / "p", *flags, status=130)
+    assert not predictions(tmp_path / "p" / "digits")
+    result = evaluate(digits, model, tmp_path / "p", *flags)
+    assert predictions(tmp_path / "p" / "digits") == written
+    done = 8 * ((after - 3) // 5)
+    assert f"{5 * (IMAGES - done)} images predicted" in result.stdout
+
+
+def test_corruptions_can_be_added(digits, model, written, tmp_path):
+    flags = (*FOLDER, *BATCH, "--jobs", "1", "--severities", "3,1", "--corruptions")
+    evaluate(digits, model, tmp_path / "p", *flags, "fog")
+    result = evaluate(digits, model, tmp_path / "p", *flags, "gaussian_noise,fog")
+    assert f"{2 * IMAGES} images predicted" in result.stdout
+    assert predictions(tmp_path / "p" / "digits") == written
+
+
+def test_other_choices_want_another_folder(digits, model, tmp_path):
+    flags = (*FOLDER, "--corruptions", "fog", "--severities", "1", "--jobs", "1")
+    evaluate(digits, model, tmp_path / "p", *flags)
+    common = ("evaluate", "--source", digits, "--model", model, "--output", tmp_path / "p", *PLAIN, *flags)
+    assert "holds predictions of another made; choose" in cli_error(*common, "--seed", "1")
+    cli(*common, "--seed", "1", "--overwrite")
+
+
+# --- bad input -----------------------------------------------------------------------------------
+
+
+def test_images_that_cannot_be_made_are_left_out_and_named(digits, model, tmp_path):
+    source = shutil.copytree(digits, tmp_path / "source")
+    victim = sorted(source.rglob("*.png"))[3]
+    victim.write_bytes(victim.read_bytes()[:80])
+    flags = (*FOLDER, "--corruptions", "fog", "--severities", "1", *BATCH, "--jobs", "1")
+    result = evaluate(source, model, tmp_path / "p", *flags, status=1)
+    assert "1 image could not be made:" in result.stderr and victim.name in result.stderr
+    victim.unlink()
+    expected = predict_written("make-c", source, model, tmp_path, flags[:8])
+    assert predictions(tmp_path / "p" / "digits") == expected
+    again = evaluate(source, model, tmp_path / "q", *flags)
+    assert predictions(tmp_path / "q" / "digits") == expected and "could not be made" not in again.stderr
+
+
+def test_what_does_not_fit_is_told_before_the_work(digits, model, tmp_path, monkeypatch):
+    monkeypatch.setattr(rendering.Renderer, "render", lambda *_: pytest.fail("the work has begun"))
+    flags = (*FOLDER, *FEW_C, "--jobs", "1", *PLAIN)
+    common = ("evaluate", "--source", digits, "--output", tmp_path / "p", *flags, "--model")
+    nan = put_model(tmp_path / "nan.onnx", extra=[logarithm()])
+    assert "nan.onnx: gives NaN or infinity for" in cli_error(*common, nan)
+    names = tmp_path / "names.txt"
+    names.write_text("one\ntwo\n")
+    assert "the class list has 2 names" in cli_error(*common, model, "--classes", names)
+    assert "there is no file" in cli_error(*common, tmp_path / "missing.onnx")
+    assert "takes images of 32 x 32 pixels" in cli_error(
+        *common, model, "--size", "64", "--edition", "imagenet"
+    )
+    assert not [*tmp_path.glob("p/**/*.npz")]
+
+
+def test_a_source_of_nothing_usable(model, tmp_path):
+    (tmp_path / "source" / "digit 0").mkdir(parents=True)
+    (tmp_path / "source" / "digit 0" / "a.png").write_bytes(b"x")
+    common = (
+        "evaluate",
+        "--source",
+        tmp_path / "source",
+        "--output",
+        tmp_path / "p",
+        "--model",
+        model,
+        *FOLDER,
+    )
+    assert "none of the images can be made" in cli_error(*common)
+    assert cli_error("evaluate", "--model", model, "--output", tmp_path / "p").startswith(
+        "nothing to work on"
+    )
+
+
+def test_images_of_several_sizes_want_one(digits, tmp_path):
+    source = shutil.copytree(digits, tmp_path / "source")
+    victim = sorted(source.rglob("*.png"))[3]
+    Image.open(victim).resize((40, 32)).save(victim)
+    model = put_model(tmp_path / "any.onnx", sides=("h", "w"))
+    flags = (*FOLDER, "--corruptions", "fog", "--severities", "1", "--jobs", "1")
+    result = evaluate(source, model, tmp_path / "p", *flags, status=1)
+    assert "images differ in size: 32x32 and 32x40 (--input-size" in result.stderr
+
+
+def test_what_is_recorded_of_the_images(digits, model, tmp_path):
+    flags = (*FOLDER, "--corruptions", "fog", "--severities", "1", "--jobs", "1")
+    predict_written("make-c", digits, model, tmp_path, flags[:8])
+    evaluate(digits, model, tmp_path / "p", *flags)
+    one, two = (
+        json.loads((folder / "predictions.json").read_text())
+        for folder in (tmp_path / "predicted", tmp_path / "p" / "digits")
+    )
+    same = ("kind", "edition", "source_digest", "keys", "model", "preprocessing", "save")
+    assert [one[name] for name in same] == [two[name] for name in same]
+    assert two["made"]["seed"] == 0 and two["made"]["output"]["quality"] == 85
+    cli("score", tmp_path / "predicted", tmp_path / "p" / "digits", "--partial")
