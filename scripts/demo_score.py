@@ -44,7 +44,21 @@ def main():
         robustgen(f"make-{kind}", "--dataset", "imagenet", "--source", photos, "--output", dataset, *limit)
         robustgen("predict", dataset, "--model", model, "--preprocessing", settings, "--output", predictions)
         robustgen("score", predictions, "--dataset", dataset, "--plot", OUTPUT / f"chart-{kind}.png")
+        evaluate(kind, photos, model, settings, predictions, limit)
     print(f"\ncharts: {OUTPUT}/chart-c.png, {OUTPUT}/chart-p.png", flush=True)
+
+
+def evaluate(kind, photos, model, settings, predictions, limit):
+    """Predict the same without the set, and hold the files against those of `predict`."""
+    output = OUTPUT / f"evaluated-{kind}"
+    source = ("--dataset", "imagenet", "--source", photos, "--kind", kind, *limit)
+    robustgen("evaluate", *source, "--model", model, "--preprocessing", settings, "--output", output)
+    evaluated = output / model.stem
+    files = sorted(path.relative_to(predictions) for path in predictions.rglob("*.npz"))
+    other = [name for name in files if (predictions / name).read_bytes() != (evaluated / name).read_bytes()]
+    if other or not files:
+        sys.exit(f"{evaluated} differs from {predictions} in {len(other)} of {len(files)} files")
+    print(f"all {len(files)} files of predictions are those of robustgen predict", flush=True)
 
 
 def arrange_photographs(target):
