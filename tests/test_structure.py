@@ -45,6 +45,7 @@ ROOMS = (
     "predictions",
     "datasets",
     "compat",
+    "streams",
     "metrics",
     "display",
     "output",

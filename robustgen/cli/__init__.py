@@ -16,7 +16,7 @@ __all__ = ["main"]
 _MODULES = (
     *("make", "verify", "list"),
     *("preview", "report", "compare", "calibrate"),
-    *("evaluate", "predict", "score"),
+    *("evaluate", "predict", "score", "stream"),
     *("augmix", "filter", "icons", "subtypes", "preprocess"),
 )
 for _module in _MODULES:

@@ -8,6 +8,7 @@ import hashlib
 import itertools
 import os
 import secrets
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
@@ -65,10 +66,16 @@ def save(path: Path, data: bytes, called: str = "") -> None:
     OutputError
         It cannot be written.
     """
+    save_parts(path, [data], called)
+
+
+def save_parts(path: Path, parts: Iterable[bytes], called: str = "") -> None:
+    """As `save`, of a file that is made in `parts`."""
     temporary = path.with_name(f".{_OWN}-{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_bytes(data)
+        with temporary.open("wb") as file:
+            file.writelines(parts)
         temporary.replace(path)
     except OSError as error:
         raise OutputError(f"{called or path}: {error.strerror or error}") from error

@@ -11,12 +11,14 @@ if TYPE_CHECKING:
     from robustgen.torch.loss import jensen_shannon_loss as jensen_shannon_loss
     from robustgen.torch.perturbed import PerturbedDataset as PerturbedDataset
     from robustgen.torch.source_dataset import SourceDataset as SourceDataset
+    from robustgen.torch.streamed import StreamDataset as StreamDataset
 
 _PUBLIC = {
     "AugMixDataset": "robustgen.torch.augmix_dataset",
     "CorruptedDataset": "robustgen.torch.corrupted",
     "PerturbedDataset": "robustgen.torch.perturbed",
     "SourceDataset": "robustgen.torch.source_dataset",
+    "StreamDataset": "robustgen.torch.streamed",
     "jensen_shannon_loss": "robustgen.torch.loss",
 }
 

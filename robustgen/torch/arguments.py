@@ -3,10 +3,10 @@
 from numbers import Integral
 from typing import Any, Literal
 
-from robustgen.benchmark import CLEAN, CLEAN_ARM, Arm, Benchmark
+from robustgen.benchmark import CLEAN, CLEAN_ARM, Arm
 from robustgen.editions import get_edition
 from robustgen.errors import ArgumentError, ArgumentTypeError
-from robustgen.registry import get_known
+from robustgen.generation.recipes import BenchmarkRecipe
 
 Quality = int | Literal["published"] | None
 """Of JPEG files: 1 to 95, that of `make-c` for an edition, or None for no JPEG."""
@@ -29,20 +29,21 @@ def check_natural(name: str, value: Any) -> int:
     return int(value)
 
 
-def find_arm(benchmark: Benchmark, name: str, level: Any, edition: str) -> Arm:
+def find_arm(recipe: BenchmarkRecipe, name: str, level: Any) -> Arm:
     """The arm of the operation `name` at `level`; ``"clean"`` goes with level 0.
 
     Raises
     ------
     ArgumentError, ArgumentTypeError
-        There is no such operation, or it has no such level, or nothing at the scale of `edition`.
+        There is no such operation, or it has no such level, or nothing at the scale of the edition.
     """
+    benchmark = recipe.benchmark
     if name == CLEAN and benchmark.has_clean:
         if level != 0:
             raise ArgumentError(f"{benchmark.level} of clean images must be 0, not {level!r}")
         return CLEAN_ARM
-    operation = get_known(benchmark.operation, name, benchmark.operations)
-    operation.parameters(level, get_edition(edition).scale or next(iter(operation.table)))
+    operation = recipe.get_operation(name)
+    operation.parameters(level, get_edition(recipe.edition).scale or next(iter(operation.table)))
     return benchmark.arm(name, level)
 
 

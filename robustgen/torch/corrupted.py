@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from robustgen.benchmark import IMAGENET_C, Arm
+from robustgen.benchmark import Arm
 from robustgen.editions import get_edition
 from robustgen.errors import ArgumentTypeError, ImageError
 from robustgen.generation.recipes import BenchmarkRecipe, CorruptionRecipe
@@ -129,10 +129,9 @@ class CorruptedDataset:
         jpeg: Quality = "published",
         transform: Callable[[Any], Any] | None = None,
     ) -> None:
-        self.base = base
-        self.arm = find_arm(IMAGENET_C, corruption, severity, edition)
-        self.key = resolve_keys(base, key)
+        self.base, self.key = base, resolve_keys(base, key)
         self._corrupter = open_corrupter(edition, seed, jpeg, transform)
+        self.arm = find_arm(self._corrupter.recipe, corruption, severity)
 
     def __len__(self) -> int:
         return len(self.base)

@@ -56,10 +56,9 @@ class PerturbedDataset:
         video: bool | Literal["published"] = "published",
         transform: Callable[[Any], Any] | None = None,
     ) -> None:
-        self.base, self.transform = base, transform
-        self.arm = find_arm(IMAGENET_P, perturbation, difficulty, edition)
-        self.key = resolve_keys(base, key)
+        self.base, self.key, self.transform = base, resolve_keys(base, key), transform
         self._recipe = PerturbationRecipe(get_edition(edition).name, check_natural("seed", seed))
+        self.arm = find_arm(self._recipe, perturbation, difficulty)
         if video == "published":
             video = get_edition(edition).format == "jpeg"
         self._writer = Mp4Tree(noises=frozenset(IMAGENET_P.noises)) if video else None

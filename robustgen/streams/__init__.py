@@ -1,0 +1,1 @@
+"""The orders in which test-time adaptation meets corrupted images: drawn, written down, and read again."""

@@ -1,0 +1,69 @@
+"""The lines of a stream's file: JSON, a line for each image."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from robustgen.errors import ArgumentError
+
+
+class StreamRow(NamedTuple):
+    """One image of a stream.
+
+    Attributes
+    ----------
+    key : str
+        Of the source image.
+    corruption : str
+    severity : float
+    label : int
+        Class of the image.
+    """
+
+    key: str
+    corruption: str
+    severity: float
+    label: int
+
+
+def format_row(row: StreamRow) -> str:
+    """The line of `row`, without its end."""
+    return json.dumps(row._asdict(), ensure_ascii=False)
+
+
+def read_rows(path: Path) -> Iterator[StreamRow]:
+    """The rows of the file at `path`.
+
+    Raises
+    ------
+    ArgumentError
+        It cannot be read, or a line is no row; the message names file and line.
+    """
+    try:
+        with path.open(encoding="utf-8") as file:
+            for number, line in enumerate(file, 1):
+                yield _parse(line, f"{path}, line {number}")
+    except OSError as error:
+        raise ArgumentError(f"{path}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ArgumentError(f"{path}: not UTF-8") from error
+
+
+def _parse(line: str, place: str) -> StreamRow:
+    try:
+        content = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise ArgumentError(f"{place}: not JSON") from error
+    if not isinstance(content, dict) or set(content) != {*StreamRow._fields}:
+        raise ArgumentError(f"{place}: must hold {', '.join(StreamRow._fields)}, and nothing else")
+    if wrong := [name for name, value in content.items() if not _is_right(name, value)]:
+        raise ArgumentError(f"{place}: {wrong[0]} cannot be {content[wrong[0]]!r}")
+    return StreamRow(**content)
+
+
+def _is_right(name: str, value: Any) -> bool:
+    if name in ("key", "corruption"):
+        return isinstance(value, str) and value != ""
+    kinds = (int, float) if name == "severity" else int
+    return isinstance(value, kinds) and not isinstance(value, bool)

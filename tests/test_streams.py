@@ -1,0 +1,306 @@
+"""Streams for test-time adaptation: what is drawn, what is written, and what StreamDataset plays."""
+
+import json
+from collections import Counter
+from itertools import groupby, pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from helpers import cifar_folder, cli, cli_error, photo
+
+from robustgen.benchmark import IMAGENET_C
+from robustgen.errors import ArgumentError
+from robustgen.streams.drawing import ORDERS, SETTINGS, StreamChoices, draw_correlated, draw_stream
+from robustgen.streams.rows import StreamRow, format_row, read_rows
+from robustgen.torch import CorruptedDataset, SourceDataset, StreamDataset
+
+# --- drawing ---------------------------------------------------------------------------------------
+
+LABELS = np.repeat(np.arange(10), 20)
+THREE = ("fog", "snow", "contrast")
+
+
+def rng(seed=0):
+    return np.random.default_rng(seed)
+
+
+def drawn(setting, corruptions=THREE, severities=(5,), seed=0, **more):
+    choices = StreamChoices(setting, corruptions, severities, **more)
+    steps = [*draw_stream(LABELS.tolist(), choices, rng(seed))]
+    assert len(steps) == len(LABELS) * choices.stretches
+    return steps
+
+
+def stretches(steps):
+    """The stretches of equal corruption and severity, with their images."""
+    groups = groupby(steps, key=lambda step: (step.corruption, step.severity))
+    return [(*what, [step.image for step in group]) for what, group in groups]
+
+
+def test_continual_is_one_corruption_after_another_at_severity_5():
+    parts = stretches(drawn("continual", IMAGENET_C.common))
+    assert [part[:2] for part in parts] == [(name, 5) for name in IMAGENET_C.common]
+    orders = {tuple(images) for *_, images in parts}
+    assert len(orders) == 15
+    assert all(sorted(order) == [*range(200)] for order in orders)
+
+
+def test_gradual_climbs_and_descends():
+    climb = [1, 2, 3, 4, 5, 4, 3, 2, 1]
+    parts = stretches(drawn("gradual", severities=(1, 2, 3, 4, 5)))
+    # The last stretch of a corruption is not joined to the first of the next: that is another corruption.
+    assert [part[:2] for part in parts] == [(name, severity) for name in THREE for severity in climb]
+    assert all(sorted(images) == [*range(200)] for *_, images in parts)
+
+
+def test_gradual_may_begin_at_the_top():
+    parts = stretches(drawn("gradual", severities=(1, 3, 5), abrupt=True))
+    assert [part[1] for part in parts] == [5, 3, 1, *(1, 3, 5, 3, 1), *(1, 3, 5, 3, 1)]
+
+
+def test_mixed_is_every_image_with_every_corruption_in_any_order():
+    steps = drawn("mixed")
+    assert Counter(steps).most_common(1)[0][1] == 1
+    assert {(step.image, step.corruption) for step in steps} == {
+        (i, name) for i in range(200) for name in THREE
+    }
+    # Of three corruptions, two neighbours are of the same one about every third time.
+    same = sum(a.corruption == b.corruption for a, b in pairwise(steps))
+    assert 150 < same < 250
+
+
+def same_class(order):
+    """How often an image is followed by one of its class."""
+    return np.mean(LABELS[order][1:] == LABELS[order][:-1])
+
+
+def test_correlated_brings_like_classes_together():
+    parts = stretches(drawn("correlated"))
+    assert [part[:2] for part in parts] == [(name, 5) for name in THREE]
+    for *_, images in parts:
+        assert sorted(images) == [*range(200)]
+        assert same_class(images) > 0.6
+    assert same_class(stretches(drawn("continual"))[0][2]) < 0.2
+
+
+def test_a_larger_concentration_correlates_less():
+    shares = [
+        np.mean([same_class(draw_correlated(LABELS, c, None, rng(s))) for s in range(5)])
+        for c in (0.01, 1, 1000)
+    ]
+    assert shares[0] > shares[1] > shares[2]
+    # Each of ten slots holds two images of each class.
+    assert shares[2] < 0.6
+
+
+def test_one_slot_is_sorted_by_class_but_for_the_order_of_classes():
+    order = draw_correlated(LABELS, 0.1, 1, rng())
+    assert [len([*group]) for _, group in groupby(LABELS[order])] == [20] * 10
+    assert [*LABELS[order]] != sorted(LABELS)
+
+
+def test_classes_of_one_image_and_of_any_number_do():
+    labels = np.array([7, 1000, 7, 3])
+    assert sorted(draw_correlated(labels, 0.001, 50, rng())) == [0, 1, 2, 3]
+
+
+def test_corruptions_come_in_an_order_that_is_drawn_if_wanted():
+    orders = {
+        tuple(part[0] for part in stretches(drawn("continual", IMAGENET_C.common, seed=seed, shuffle=True)))
+        for seed in range(5)
+    }
+    assert len(orders) == 5
+    assert all(sorted(order) == sorted(IMAGENET_C.common) for order in orders)
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_the_seed_decides(setting):
+    assert drawn(setting) == drawn(setting)
+    assert drawn(setting) != drawn(setting, seed=1)
+
+
+def test_every_setting_has_the_fifteen():
+    assert all(sorted(order) == sorted(IMAGENET_C.common) for order in ORDERS.values())
+
+
+@pytest.mark.parametrize(
+    ("choices", "message"),
+    [
+        ({"severities": (4, 5)}, "a continual stream has one, not 2"),
+        ({"abrupt": True}, "a continual stream has no abrupt start"),
+        ({"concentration": 0}, "concentration must be from 0.001 to 1000, not 0"),
+        ({"slots": 0}, "slots must be at least 1"),
+    ],
+)
+def test_wrong_choices_are_refused(choices, message):
+    with pytest.raises(ArgumentError, match=message):
+        StreamChoices(**{"setting": "continual", "corruptions": THREE} | choices)
+
+
+# --- the command -----------------------------------------------------------------------------------
+
+
+def stream(tmp_path, *flags):
+    path = tmp_path / "stream.jsonl"
+    result = cli("stream", *flags, "--output", path)
+    return [*read_rows(path)], result.output
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_the_command_writes_a_line_for_each_image(photos, tmp_path, setting):
+    rows, told = stream(tmp_path, "--setting", setting, "--source", photos, "--seed", 3)
+    source = SourceDataset(photos)
+    labels = {key: label for key, (_, label) in zip(source.keys, source, strict=True)}
+    assert {row.key: row.label for row in rows} == labels
+    count = 15 * 5 * (9 if setting == "gradual" else 1)
+    assert len(rows) == count
+    assert told.startswith(f"{count} images in ")
+    if setting != "mixed":
+        assert tuple(dict.fromkeys(row.corruption for row in rows)) == ORDERS[setting]
+    assert {row.severity for row in rows} == ({1, 2, 3, 4, 5} if setting == "gradual" else {5})
+    line = (tmp_path / "stream.jsonl").read_text().splitlines()[0]
+    assert json.loads(line) == rows[0]._asdict()
+    again, _ = stream(tmp_path, "--setting", setting, "--source", photos, "--seed", 3)
+    other, _ = stream(tmp_path, "--setting", setting, "--source", photos, "--seed", 4)
+    assert rows == again != other
+
+
+def test_flags_choose_images_corruptions_and_severities(photos, tmp_path):
+    flags = ("--source", photos, "--limit", 2, "--corruptions", "snow,fog", "--severities")
+    rows, _ = stream(tmp_path, "--setting", "continual", *flags, "3")
+    assert [row[1:3] for row in rows] == [("snow", 3)] * 2 + [("fog", 3)] * 2
+    assert {row.key for row in rows} == {"cat/a.JPEG", "cat/b.jpg"}
+    rows, _ = stream(tmp_path, "--setting", "gradual", "--abrupt", *flags, "1,5")
+    assert [row.severity for row in rows[::2]] == [5, 1, 1, 5, 1]
+
+
+def test_configs_and_cifar_do(tmp_path):
+    folder, _, labels = cifar_folder(tmp_path, images=12)
+    flags = ("--dataset", "cifar-10", "--source", folder, "--corruptions", "fog", "--slots", 3)
+    rows, _ = stream(tmp_path, "--setting", "correlated", *flags, "--concentration", 0.5)
+    assert sorted((row.key, row.label) for row in rows) == [
+        (f"{i:05d}", label) for i, label in enumerate(labels)
+    ]
+
+
+def test_the_default_output_is_named_after_the_setting(photos, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    told = cli("stream", "--setting", "mixed", "--source", photos, "--seed", 1).output
+    assert told == "75 images in out/stream-mixed.jsonl\n"
+    assert Path("out/stream-mixed.jsonl").is_file()
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ((), "nothing to draw from: give --dataset, --config or --source"),
+        (("--source", "PHOTOS", "--severities", "1-5"), "severities: a mixed stream has one, not 5"),
+        (("--source", "PHOTOS", "--severities", "9"), "--severities: "),
+        (("--source", "PHOTOS", "--corruptions", "fgo"), "--corruptions: unknown corruption 'fgo'"),
+        (("--source", "PHOTOS", "--slots", "5"), "--concentration and --slots are for --setting correlated"),
+        (("--source", "PHOTOS", "--abrupt"), "a mixed stream has no abrupt start"),
+        (("--source", "PHOTOS", "--output", "PHOTOS"), "--output "),
+        (("--source", "nowhere"), "nowhere"),
+    ],
+)
+def test_wrong_commands_get_one_line(photos, flags, message):
+    given = [photos if flag == "PHOTOS" else flag for flag in flags]
+    assert message in cli_error("stream", "--setting", "mixed", *given)
+
+
+# --- rows ------------------------------------------------------------------------------------------
+
+
+def test_rows_are_read_as_they_were_written(tmp_path):
+    rows = [StreamRow("ä\n/b.png", "fog", 5, 3), StreamRow("c", "c-bar:lines", 2.5, 0)]
+    path = tmp_path / "s.jsonl"
+    path.write_text("".join(format_row(row) + "\n" for row in rows), encoding="utf-8")
+    assert [*read_rows(path)] == rows
+
+
+ROW = {"key": "a", "corruption": "fog", "severity": 5, "label": 1}
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("fog", "line 2: not JSON"),
+        ("[1]", "line 2: must hold key, corruption, severity, label, and nothing else"),
+        (json.dumps({"key": "a"}), "line 2: must hold key"),
+        (json.dumps(ROW | {"key": ""}), "line 2: key cannot be ''"),
+        (json.dumps(ROW | {"severity": "5"}), "line 2: severity cannot be '5'"),
+        (json.dumps(ROW | {"label": True}), "line 2: label cannot be True"),
+    ],
+)
+def test_wrong_rows_are_named(tmp_path, line, message):
+    path = tmp_path / "s.jsonl"
+    path.write_text(json.dumps(ROW) + "\n" + line + "\n")
+    with pytest.raises(ArgumentError, match=message):
+        [*read_rows(path)]
+
+
+def test_files_that_cannot_be_read_are_named(tmp_path):
+    with pytest.raises(ArgumentError, match=r"s\.jsonl: cannot be read: No such file"):
+        [*read_rows(tmp_path / "s.jsonl")]
+    (tmp_path / "s.jsonl").write_bytes(b"\xff\xfe")
+    with pytest.raises(ArgumentError, match=r"s\.jsonl: not UTF-8"):
+        [*read_rows(tmp_path / "s.jsonl")]
+
+
+# --- playing ---------------------------------------------------------------------------------------
+
+
+def test_what_is_played_are_the_images_of_make_c(photos, tmp_path):
+    flags = ("--corruptions", "snow,gaussian_noise", "--source", photos)
+    rows, _ = stream(tmp_path, "--setting", "mixed", *flags)
+    base = SourceDataset(photos)
+    played = StreamDataset(base, tmp_path / "stream.jsonl", seed=7, edition="imagenet-64")
+    assert len(played) == len(rows) == 10
+    for index, (row, (image, label)) in enumerate(zip(rows, played, strict=True)):
+        made = CorruptedDataset(base, row.corruption, row.severity, seed=7, edition="imagenet-64")
+        expected, _ = made[base.keys.index(row.key)]
+        np.testing.assert_array_equal(np.asarray(image), np.asarray(expected))
+        assert label == row.label
+        assert played.arm(index) == made.arm
+    assert {arm.name for arm in played.arms} == {"snow", "gaussian_noise"}
+    np.testing.assert_array_equal(np.asarray(played[-1][0]), np.asarray(played[9][0]))
+    with pytest.raises(IndexError):
+        played[10]
+
+
+ARRAYS = [(photo(40, 44, seed), seed) for seed in range(2)]
+
+
+def test_rows_may_be_given_as_they_are():
+    rows = (StreamRow("b", "clean", 0, 8), StreamRow("a", "fog", 2, 9))
+    played = StreamDataset(ARRAYS, rows, edition="folder", key=["a", "b"], jpeg=None, transform=np.float32)
+    (clean, first), (_, second) = played
+    np.testing.assert_array_equal(clean, np.float32(ARRAYS[1][0]))
+    assert (first, second) == (8, 9)
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        (StreamRow("c", "fog", 5, 0), "stream, line 1: the data set has no image 'c'"),
+        (StreamRow("a", "fgo", 5, 0), "stream, line 1: unknown corruption 'fgo'"),
+        (StreamRow("a", "fog", 9, 0), "stream, line 1: severity"),
+    ],
+)
+def test_streams_of_something_else_are_refused_at_once(row, message):
+    with pytest.raises(ArgumentError, match=message):
+        StreamDataset(ARRAYS, [row], edition="folder", key=["a", "b"])
+
+
+def test_a_dataloader_plays_in_order(photos, tmp_path):
+    torch = pytest.importorskip("torch")
+    rows, _ = stream(tmp_path, "--setting", "continual", "--corruptions", "fog,contrast", "--source", photos)
+    played = StreamDataset(
+        SourceDataset(photos), tmp_path / "stream.jsonl", edition="imagenet-64", transform=np.asarray
+    )
+    loader = torch.utils.data.DataLoader(played, batch_size=4, num_workers=2)
+    batches = [*loader]
+    assert torch.cat([labels for _, labels in batches]).tolist() == [row.label for row in rows]
+    images = torch.cat([images for images, _ in batches]).numpy()
+    np.testing.assert_array_equal(images, [image for image, _ in played])
