@@ -787,7 +787,7 @@ def test_a_full_disk_is_told_in_one_line_and_costs_nothing_later(photos, output,
     needed = bytes_needed(photos, tmp_path / "needed", *FEW)
     settings = (output / ".robustgen" / "settings.json").stat().st_size
     last = needed - (output / "dataset.json").stat().st_size
-    rooms = [*np.linspace(settings, last, 12).astype(int), last - 1, last + 10, needed - 1]
+    rooms = [*np.linspace(settings + 1, last, 12).astype(int), last - 1, last + 10, needed - 1]
     for number, room in enumerate(rooms):
         root = tmp_path / f"{number}"
         run_on_full_disk(room, photos, root, *FEW)
@@ -869,7 +869,9 @@ def test_no_room_for_the_papers_that_verify_writes(copied, output):
 def rewritten(root, change):
     path = root / ".robustgen" / "journal.jsonl"
     lines = [json.loads(line) for line in path.read_text().splitlines()]
-    path.write_text("".join(json.dumps(line) + "\n" for line in change(lines)))
+    path.write_bytes(
+        b"".join(journal.seal({k: v for k, v in line.items() if k != "crc"}) for line in change(lines))
+    )
 
 
 def files_of(root, key):

@@ -59,6 +59,7 @@ ROOMS = (
     "registry",
     "parameters",
     "imaging",
+    "regular_file",
     "errors",
     "__init__",
 )

@@ -13,6 +13,7 @@ from robustgen.benchmark import Arm, Kind
 from robustgen.datasets.base import Dataset, Labels, Pixels, noun
 from robustgen.errors import ImageError, SourceError
 from robustgen.output.files import KEYS, LABELS
+from robustgen.regular_file import open_regular
 
 
 @dataclass(eq=False)
@@ -125,6 +126,7 @@ def open_array(path: Path) -> NDArray[Any]:
         It cannot be read, or holds objects.
     """
     try:
+        open_regular(path).close()
         array: NDArray[Any] = np.lib.format.open_memmap(path, mode="r")
     except OSError as error:
         raise SourceError(f"{path}: {error.strerror or error}") from error

@@ -28,7 +28,7 @@ from robustgen import predictions
 from robustgen.benchmark import Arm
 from robustgen.datasets import difference
 from robustgen.errors import OutputError, SourceError
-from robustgen.output.files import STATE, file_digest, stream_digest, write_whole
+from robustgen.output.files import STATE, file_digest, open_folder, stream_digest, write_whole
 from robustgen.output.state import claimed
 from robustgen.predictions import ABOUT, PredictionFile, digest_of
 
@@ -253,7 +253,7 @@ def _remove_own(root: Path) -> None:
             f"so remove it yourself, or choose another --output"
         )
     for record in own:
-        with _opened_folder(root, record["path"]) as (folder, name):
+        with open_folder(root, record["path"]) as (folder, name):
             os.unlink(name, dir_fd=folder)
     for path in (ABOUT, _WRITTEN, FAILED):
         (root / path).unlink(missing_ok=True)
@@ -275,7 +275,7 @@ def _read_written(root: Path) -> list[dict[str, Any]]:
 def _is_own(root: Path, record: dict[str, Any]) -> bool:
     """Whether the file is a regular one, reached by no link, with the content that was recorded."""
     try:
-        with _opened_folder(root, record["path"]) as (folder, name):
+        with open_folder(root, record["path"]) as (folder, name):
             file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
             with os.fdopen(file, "rb") as content:
                 about = os.fstat(content.fileno())
@@ -284,20 +284,3 @@ def _is_own(root: Path, record: dict[str, Any]) -> bool:
                 return stream_digest(content) == record.get("sha256")
     except OSError:
         return False
-
-
-@contextmanager
-def _opened_folder(root: Path, path: str) -> Iterator[tuple[int, str]]:
-    """A handle of the folder of `path` below `root`, and the file's name in it; an OSError at any link."""
-    parts = PurePosixPath(path).parts
-    if not parts or ".." in parts or PurePosixPath(path).is_absolute():
-        raise OSError(f"{path!r} is not below {root}")
-    folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        for part in parts[:-1]:
-            inner = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
-            os.close(folder)
-            folder = inner
-        yield folder, parts[-1]
-    finally:
-        os.close(folder)

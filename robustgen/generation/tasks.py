@@ -12,6 +12,7 @@ from robustgen.benchmark import Arm
 from robustgen.errors import (
     ImageError,
     MissingDependencyError,
+    OutputError,
     RobustgenError,
     WriteError,
 )
@@ -96,9 +97,16 @@ def run_task(task: Task) -> list[Receipt]:
                 made += work.do(arm)
                 task.pulse.tell(made)
     finally:
-        task.writer.flush()
+        _flush(task)
         task.pulse.tell(0)
     return [work.receipt() for work in works]
+
+
+def _flush(task: Task) -> None:
+    try:
+        task.writer.flush()
+    except OSError as error:
+        raise WriteError(f"{task.root}: {error.strerror or error}") from error
 
 
 class _UnusableNameError(ImageError):
@@ -130,7 +138,7 @@ class ImageWork:
         try:
             pixels = self._task.recipe.make(arm, self._key, self._image, self._shared)
             self._files[arm.folder] = self._write(arm, pixels)
-        except (WriteError, MissingDependencyError):
+        except (WriteError, OutputError, MissingDependencyError):
             raise
         except _UnusableNameError as error:
             # It would fail in every arm alike.

@@ -12,6 +12,7 @@ from PIL import Image, UnidentifiedImageError
 
 from robustgen.errors import ArgumentError, ArgumentTypeError, ImageError
 from robustgen.imaging.pixels import Rgb
+from robustgen.regular_file import open_regular
 
 Location = str | os.PathLike[str]
 EXTENSIONS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp", ".gif")
@@ -76,7 +77,7 @@ def blame_image(name: str) -> Iterator[None]:
 
 
 def _open(file: Location | BinaryIO) -> AbstractContextManager[BinaryIO]:
-    return Path(file).open("rb") if isinstance(file, str | os.PathLike) else nullcontext(file)
+    return open_regular(Path(file)) if isinstance(file, str | os.PathLike) else nullcontext(file)
 
 
 def _identify(stream: BinaryIO) -> Image.Image:

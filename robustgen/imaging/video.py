@@ -31,6 +31,7 @@ from robustgen.errors import (
     UnknownNameError,
 )
 from robustgen.imaging.opencv import cv2
+from robustgen.regular_file import open_regular
 
 __all__ = ["Encoding", "build", "count_frames", "encode", "frames_digest", "read_sequence"]
 
@@ -257,7 +258,8 @@ def _options(encoding: Encoding) -> dict[str, str]:
 
 def _read_bytes(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        with open_regular(path) as file:
+            return file.read()
     except OSError as error:
         raise ImageError(f"{path}: {error.strerror}") from error
 

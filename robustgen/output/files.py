@@ -4,17 +4,21 @@ Every file is written under a temporary name in the output's own state folder an
 then renamed.
 """
 
+import errno
 import hashlib
 import itertools
 import os
 import secrets
-from collections.abc import Iterable
-from contextlib import suppress
-from pathlib import Path
+import shutil
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path, PurePosixPath
 from typing import IO
 
 from robustgen.errors import OutputError
 from robustgen.output.records import WrittenFile
+from robustgen.regular_file import open_descriptor, open_regular
 
 STATE = ".robustgen"
 SUMS, FRAMES, MANIFEST, ERRORS = "SHA256SUMS", "FRAMES.SHA256", "dataset.json", "errors.jsonl"
@@ -38,6 +42,8 @@ def write_whole(root: Path, path: str, data: bytes, *, durable: bool = False) ->
     ------
     OSError
         The disk is full, or the folder cannot be written.
+    OutputError
+        A link leads from `root` to elsewhere.
     """
     temporary = f"{temporary_folder(root)}/{_OWN}-{os.getpid()}-{next(_numbers)}"
     try:
@@ -51,6 +57,7 @@ def write_whole(root: Path, path: str, data: bytes, *, durable: bool = False) ->
                 os.fsync(file)
         finally:
             os.close(file)
+        check_real(root, path)
         rename(temporary, f"{root}/{path}")
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
@@ -94,8 +101,8 @@ def rename(temporary: str | Path, target: str | Path) -> None:
 
 
 def file_digest(path: Path) -> str:
-    """SHA-256 of a file, in hexadecimal, read in pieces."""
-    with path.open("rb") as file:
+    """SHA-256 of a regular file, in hexadecimal, read in pieces."""
+    with open_regular(path) as file:
         return stream_digest(file)
 
 
@@ -105,3 +112,92 @@ def stream_digest(file: IO[bytes]) -> str:
     while block := file.read(1 << 20):
         digest.update(block)
     return digest.hexdigest()
+
+
+# --- nothing but regular files, and nothing by way of a link -----------------------------------------
+
+
+def open_to_append(path: Path) -> IO[bytes]:
+    """Open a regular file for reading and appending; it is made if need be, and never reached by a link.
+
+    Raises
+    ------
+    OSError
+        There is something else, or it cannot be written.
+    """
+    return os.fdopen(open_descriptor(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW), "a+b")
+
+
+def check_real(root: Path, path: str) -> None:
+    """Refuse `path` below `root` if a folder on its way is a link, which may lead anywhere.
+
+    Raises
+    ------
+    OutputError
+        The message names the link.
+    """
+    end = path.find("/")
+    while end >= 0:
+        place = f"{root}/{path[:end]}"
+        try:
+            mode = os.lstat(place).st_mode
+        except FileNotFoundError:
+            return
+        if stat.S_ISLNK(mode):
+            raise OutputError(f"{place}: is a link; an output is written into real folders only")
+        end = path.find("/", end + 1)
+
+
+@contextmanager
+def open_folder(root: Path, path: str) -> Iterator[tuple[int, str]]:
+    """A handle of the folder that `path` below `root` lies in, and the name in it.
+
+    Raises
+    ------
+    OSError
+        There is no such folder, or a link on the way to it.
+    """
+    parts = PurePosixPath(path).parts
+    if not parts or ".." in parts or PurePosixPath(path).is_absolute():
+        raise OSError(errno.EINVAL, f"{path!r} is not below the output", str(root))
+    folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        for part in parts[:-1]:
+            inner = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
+            os.close(folder)
+            folder = inner
+        yield folder, parts[-1]
+    finally:
+        os.close(folder)
+
+
+def remove_file(root: Path, path: str) -> None:
+    """Remove the file at `path` below `root`, if there is one; nothing elsewhere, whatever links there are.
+
+    Raises
+    ------
+    OutputError
+        A link leads to elsewhere.
+    """
+    check_real(root, path)
+    with suppress(FileNotFoundError, NotADirectoryError), open_folder(root, path) as (folder, name):
+        os.unlink(name, dir_fd=folder)
+
+
+def remove_folder(root: Path, path: str) -> None:
+    """Remove the folder at `path` below `root` if it is empty; whatever the user keeps there stays."""
+    with suppress(OSError), open_folder(root, path) as (folder, name):
+        os.rmdir(name, dir_fd=folder)
+
+
+def remove_tree(root: Path, path: str) -> None:
+    """Remove the folder at `path` below `root` with all that is in it, but nothing that a link leads to.
+
+    Raises
+    ------
+    OutputError
+        A link leads to elsewhere.
+    """
+    check_real(root, f"{path}/")
+    with suppress(FileNotFoundError):
+        shutil.rmtree(root / path)

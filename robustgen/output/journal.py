@@ -4,33 +4,52 @@ A receipt is written after its files. It is handed to the operating system at
 once, which outlives a killed process; a power cut it outlives once the whole
 file system has been brought to the disk, which happens every half minute and is
 marked in the journal. After a reboot, receipts behind the last mark are void.
+
+Each line is a JSON object that ends with the CRC-32 of what is before it:
+
+    {"boot": "0c2f...", "run": 2, "crc": "5f3a90c1"}
+    {"key": "a.JPEG", "size": 1519, "files": {"fog/3": [["file", "fog/3/a.JPEG", 812, ...]]}, "crc": ...}
+    {"synced": true, "crc": "09d1f6aa"}
+
+The first of each run says which boot of the system and which run of the output it is; of all journals of an
+output, the run with the highest number has the last word.
 """
 
 import ctypes
+import heapq
 import json
 import os
 import time
+import zlib
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Final
 
-from robustgen.errors import OutputError
+from robustgen.output.files import open_to_append
 from robustgen.output.records import Receipt, from_json, to_json
+from robustgen.regular_file import open_regular
 
 SECONDS_BETWEEN_SYNCS = 30.0
+_SEAL: Final = ', "crc": "{:08x}"}}\n'
+_SEAL_SIZE: Final = len(_SEAL.format(0))
 
 
 class Journal:
-    """One journal, open for appending; what a cut-off run left of its last line is dropped."""
+    """One journal, open for appending; what a cut-off run left of its last line is dropped.
 
-    def __init__(self, path: Path) -> None:
-        if path.exists():
-            with path.open("rb+") as journal:
-                journal.truncate(_end_of_whole_lines(journal))
-        self._file: IO[str] = path.open("a", encoding="utf-8", errors="surrogateescape")
+    Parameters
+    ----------
+    path : Path
+    run : int
+        Number of the run, higher than those of all earlier runs in the same output.
+    """
+
+    def __init__(self, path: Path, run: int) -> None:
+        self._file: IO[bytes] = open_to_append(path)
+        self._file.truncate(_end_of_whole_lines(self._file))
         self._synced = time.monotonic()
-        self._append({"boot": _boot()})
+        self._append({"boot": _boot(), "run": run})
 
     def append(self, receipt: Receipt) -> None:
         """Add `receipt`, whose files are written.
@@ -60,57 +79,110 @@ class Journal:
             self._file.close()
 
     def _append(self, entry: dict[str, Any]) -> None:
-        self._file.write(json.dumps(entry) + "\n")
+        self._file.write(seal(entry))
         self._file.flush()
 
 
-def read_journals(folder: Path) -> Iterator[Receipt]:
-    """The receipts of all journals in `folder` that can be relied on, in the order written."""
-    # The one written to last has the last word.
-    paths = sorted(folder.glob("journal*.jsonl"), key=lambda path: (path.stat().st_mtime_ns, path.name))
-    for path in paths:
-        yield from _read_journal(path)
+def seal(entry: dict[str, Any]) -> bytes:
+    """The line for `entry`, with its checksum."""
+    text = json.dumps(entry)[:-1]
+    return (text + _SEAL.format(zlib.crc32(text.encode()))).encode()
 
 
-def _read_journal(path: Path) -> Iterator[Receipt]:
-    unsure: list[Receipt] = []
-    boot = ""
-    for entry in _entries(path):
-        if "boot" in entry:
-            # A reboot since then: the files of receipts not yet synced may never have reached the disk.
-            if entry["boot"] != boot:
+def _unseal(line: bytes) -> dict[str, Any] | None:
+    """The entry in a line; None if it is not as it was written."""
+    text = line[:-_SEAL_SIZE]
+    if line[-_SEAL_SIZE:] != _SEAL.format(zlib.crc32(text)).encode():
+        return None
+    entry: dict[str, Any] = json.loads(text + b"}")
+    return entry
+
+
+class JournalReader:
+    """Reads all journals in `folder`, those of the latest runs last.
+
+    Attributes
+    ----------
+    damaged : list of str
+        Lines that were passed over, as ``"journal.jsonl, line 7"``, once all is read.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._paths = sorted(folder.glob("journal*.jsonl"))
+        self.damaged: list[str] = []
+
+    def receipts(self) -> Iterator[Receipt]:
+        """The receipts that can be relied on, in the order of the runs that wrote them."""
+        # Of equal runs, made in parts on different disks, each has images of its own.
+        runs = [self._read(path) for path in self._paths]
+        for _, receipt in heapq.merge(*runs, key=lambda each: each[0]):
+            yield receipt
+
+    def last_run(self) -> int:
+        """The highest number of a run; 0 where there was none."""
+        return max((run for path in self._paths for run in _runs(path)), default=0)
+
+    def _read(self, path: Path) -> Iterator[tuple[int, Receipt]]:
+        unsure: list[tuple[int, Receipt]] = []
+        boot, run = "", 0
+        for number, entry in self._entries(path):
+            if "boot" in entry:
+                # A reboot since then: the files of receipts not yet synced may never have reached the disk.
+                if entry["boot"] != boot:
+                    unsure.clear()
+                boot, run = entry["boot"], max(run, int(entry.get("run", 0)))
+            elif "synced" in entry:
+                yield from unsure
                 unsure.clear()
-            boot = entry["boot"]
-        elif "synced" in entry:
+            elif receipt := _receipt(entry):
+                unsure.append((run, receipt))
+            else:
+                self.damaged.append(f"{path.name}, line {number}")
+        if boot == _boot():
             yield from unsure
-            unsure.clear()
-        else:
-            unsure.append(_receipt(entry, path))
-    if boot == _boot():
-        yield from unsure
+
+    def _entries(self, path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+        with open_regular(path) as journal:
+            for number, line in enumerate(journal, 1):
+                # A run that was cut off left no end; after a power cut there may be blocks of zeros.
+                if not line.endswith(b"\n") or b"\0" in line:
+                    continue
+                entry = _unseal(line)
+                if entry is None:
+                    self.damaged.append(f"{path.name}, line {number}")
+                else:
+                    yield number, entry
 
 
-def _entries(path: Path) -> Iterator[dict[str, Any]]:
-    with path.open(encoding="utf-8", errors="surrogateescape") as journal:
+def _runs(path: Path) -> Iterator[int]:
+    """The numbers of the runs that wrote a journal."""
+    with open_regular(path) as journal:
         for line in journal:
-            # After a power cut there may be blocks of zeros.
-            with suppress(ValueError):
-                if line.endswith("\n") and isinstance(entry := json.loads(line), dict):
-                    yield entry
+            # A full set has gigabytes of other lines.
+            if line.startswith(b'{"boot"') and (entry := _unseal(line)):
+                yield int(entry.get("run", 0))
 
 
-def _receipt(entry: dict[str, Any], journal: Path) -> Receipt:
+def keep_whole_lines(path: Path) -> Iterator[bytes]:
+    """The lines of a journal that are as they were written."""
+    with open_regular(path) as journal:
+        for line in journal:
+            entry = _unseal(line)
+            if entry is not None and ("key" not in entry or _receipt(entry)):
+                yield line
+
+
+def _receipt(entry: dict[str, Any]) -> Receipt | None:
+    """The receipt in an entry; None if it is none that this tool wrote."""
     try:
         files = {folder: [from_json(each) for each in written] for folder, written in entry["files"].items()}
         receipt = Receipt(entry["key"], entry["size"], files, tuple(entry.get("failures", ())))
         paths = {*files, *(written.path for each in files.values() for written in each)}
+        # Whoever made the output may have meant to have files elsewhere removed or listed.
         outside = any(path.startswith("/") or ".." in path.split("/") for path in paths)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise OutputError(f"{journal} is damaged: {error!r}") from error
-    # Whoever made the output may have meant to have files elsewhere removed or listed.
-    if outside:
-        raise OutputError(f"{journal} is damaged: it names files outside the output")
-    return receipt
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return None
+    return None if outside else receipt
 
 
 def _end_of_whole_lines(journal: IO[bytes]) -> int:

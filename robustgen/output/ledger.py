@@ -1,17 +1,28 @@
 """The ledger of a run: what is done already, what is recorded of what it makes, which other runs share it."""
 
 import json
-import shutil
+import os
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from types import TracebackType
-from typing import IO, Any
+from typing import IO, Any, Final
 
 from robustgen.benchmark import Arm
 from robustgen.errors import OutputError
-from robustgen.output.files import ERRORS, FRAMES, MANIFEST, STATE, SUMS, temporary_folder
+from robustgen.output.files import (
+    ERRORS,
+    FRAMES,
+    MANIFEST,
+    STATE,
+    SUMS,
+    check_real,
+    remove_file,
+    remove_folder,
+    remove_tree,
+    temporary_folder,
+)
 from robustgen.output.journal import Journal
 from robustgen.output.manifest import Tally, read_errors, write_errors
 from robustgen.output.records import Failure, Receipt, Written
@@ -31,6 +42,9 @@ class Shard:
     def name(self) -> str:
         """The name of its journal."""
         return f"{self.number}-of-{self.count}"
+
+
+_REMEDY: Final = "Choose another output, or begin anew with --overwrite"
 
 
 class Ledger:
@@ -66,7 +80,7 @@ class Ledger:
         self.withheld: list[str] = []
         # What all journals add up to, once `finish` has had to read them.
         self.tally: Tally | None = None
-        self._locks: list[IO[str]] = []
+        self._locks: list[IO[bytes]] = []
         self._journal: Journal | None = None
         # A shard can only be sure of that at its end.
         self._exclusive = shard is None
@@ -99,6 +113,8 @@ class Ledger:
 
     def _open(self) -> None:
         self._state.folder.mkdir(parents=True, exist_ok=True)
+        self._state.check()
+        self._check_folders()
         self._lock()
         if not self.shard:
             self._state.remove_temporary()
@@ -106,8 +122,13 @@ class Ledger:
         # Shards that start together settle one after the other what the output is.
         with self._state.lock_agreement():
             self._agree()
-        self._journal = self._state.journal(self.shard.name if self.shard else "")
+            self._journal = self._state.journal(self.shard.name if self.shard else "")
         self.writer.start(self.root)
+
+    def _check_folders(self) -> None:
+        """Refuse links in the place of the arms' folders, which would lead what is written elsewhere."""
+        for folder in self.settings["parameters"]:
+            check_real(self.root, f"{folder}/" if folder else "")
 
     def _close(self) -> None:
         if self._journal:
@@ -126,7 +147,7 @@ class Ledger:
         with suppress(OSError):
             # Workers may have written files whose receipts never came.
             if not self._state.has_settings or {path.name for path in self.root.iterdir()} == {STATE}:
-                shutil.rmtree(self._state.folder)
+                remove_tree(self.root, STATE)
                 for folder in self._new[1:]:
                     folder.rmdir()
 
@@ -161,35 +182,50 @@ class Ledger:
         for receipt in self._state.receipts():
             folders.update(receipt.files)
             for written in (each for files in receipt.files.values() for each in files):
-                (self.root / written.path).unlink(missing_ok=True)
-        for file in self._state.assembled_files():
-            (self.root / file.path).unlink(missing_ok=True)
-        for name in (MANIFEST, ERRORS, SUMS):
-            (self.root / name).unlink(missing_ok=True)
+                remove_file(self.root, written.path)
+        for name in self._state.assembled_names():
+            record = self._state.assembled(name)
+            # One that cannot be read tells at least the name of an array.
+            for path in [file.path for file in record.files] if record else [name]:
+                remove_file(self.root, path)
+        for name in (MANIFEST, ERRORS, SUMS, FRAMES):
+            remove_file(self.root, name)
         for folder in folders:
-            _remove_emptied(self.root / folder, self.root)
+            _remove_emptied(self.root, folder)
         self._state.remove_all()
 
     # --- settings
 
     def _agree(self) -> None:
         """Hold the settings against those the output was made with, and record what is new."""
-        held = self._state.settings()
-        if not held:
+        held, damage = self._held_settings()
+        if not held and not damage:
             self._refuse_unrecorded()
-        differences = list(_differences(held, json.loads(json.dumps(self.settings))))
+        differences = damage or list(_differences(held, json.loads(json.dumps(self.settings))))
         if differences and self._overwrite:
             self._clear()
             held = {}
         elif differences:
-            raise OutputError(
-                f"{self.root} was made otherwise: {'; '.join(differences)}. "
-                "Choose another output, or begin anew with --overwrite"
-            )
+            raise OutputError(f"{self.root} was made otherwise: {'; '.join(differences)}. {_REMEDY}")
         parameters = held.get("parameters", {}) | self.settings["parameters"]
         self.settings = self.settings | {"parameters": parameters}
         if self.settings != held:
             self._state.write_settings(self.settings)
+
+    def _held_settings(self) -> tuple[dict[str, Any], list[str]]:
+        """The settings that the output was made with, and what is wrong with them."""
+        try:
+            held = self._state.settings()
+        except OutputError as error:
+            if self._overwrite:
+                return {}, [str(error)]
+            raise OutputError(f"{error}. {_REMEDY}") from error
+        if held or not self._state.has_journals:
+            return held, []
+        lost = f"{self._state.folder / 'settings.json'} is lost, and so what the files there are"
+        if self._overwrite:
+            return {}, [lost]
+        raise OutputError(f"{lost}. {_REMEDY}")
 
     def _refuse_unrecorded(self) -> None:
         """Refuse to write where there are files that no run recorded."""
@@ -217,12 +253,15 @@ class Ledger:
         OutputError
             There are files of an image that is not among the `known` ones of the source: it was another one.
         """
-        if stranger := self._find_stranger(known):
-            self._refuse_source(stranger, known)
+        journals = self._state.journals()
         folders = frozenset(arm.folder for arm in arms)
         sets: dict[frozenset[str], frozenset[str]] = {}
         outdated: dict[str, dict[str, Written]] = {}
-        for receipt in self._state.receipts():
+        for receipt in journals.receipts():
+            if receipt.files and receipt.key not in known:
+                self._refuse_source(receipt.key, known)
+                self._done.clear()
+                return
             by_path = {written.path: written for files in receipt.files.values() for written in files}
             if sizes.get(receipt.key, receipt.size) != receipt.size:
                 self._done.pop(receipt.key, None)
@@ -236,20 +275,24 @@ class Ledger:
                 now = frozenset((before - receipt.files.keys()) | there)
                 # Most images have the same set; one object serves them all.
                 self._done[receipt.key] = receipt.size, sets.setdefault(now, now)
+        if journals.damaged and not self.shard:
+            self._mend_journals()
         # It may not be made again; but where there are shards, another one may be just making it.
         for written in (written for each in outdated.values() for written in each.values()):
             if not self.shard:
                 self.writer.remove(self.root, written)
 
-    def _find_stranger(self, known: Collection[str]) -> str | None:
-        """The key of an image that has files here and is none of the `known` ones."""
-        receipts = (receipt for receipt in self._state.receipts() if receipt.files)
-        return next((receipt.key for receipt in receipts if receipt.key not in known), None)
+    def _mend_journals(self) -> None:
+        """Drop the damaged lines, of which the images will be made again."""
+        assert self._journal is not None
+        self._journal.close()
+        self._state.mend_journals()
+        self._journal = self._state.journal()
 
-    def _refuse_source(self, stranger: str, known: Collection[str]) -> None:
+    def _refuse_source(self, unknown: str, known: Collection[str]) -> None:
         if not self._overwrite:
             raise OutputError(
-                f"{self.root} was made from another source: it holds {stranger!r}, where this one has "
+                f"{self.root} was made from another source: it holds {unknown!r}, where this one has "
                 f"{min(known, default='nothing')!r}. Choose another output, or begin anew with --overwrite"
             )
         assert self._journal is not None
@@ -317,17 +360,16 @@ class Ledger:
         write_errors(self.root, [*(f for f in others if f["key"] not in self._failures), *self.failures()])
 
 
-def _remove_emptied(folder: Path, root: Path) -> None:
+def _remove_emptied(root: Path, folder: str) -> None:
     """Remove the checksums of an arm's `folder`, and the folders in and above it that are empty then."""
     for name in (SUMS, FRAMES):
-        (folder / name).unlink(missing_ok=True)
-    below = sorted((path for path in folder.rglob("*") if path.is_dir()), reverse=True)
-    for path in [*below, folder, *folder.parents]:
-        if path == root:
-            break
-        # Whatever else the user keeps there stays.
-        with suppress(OSError):
-            path.rmdir()
+        remove_file(root, f"{folder}/{name}" if folder else name)
+    below = sorted(
+        (Path(place).relative_to(root).as_posix() for place, _, _ in os.walk(root / folder)), reverse=True
+    )
+    for path in [*below, *(parent.as_posix() for parent in PurePosixPath(folder).parents)]:
+        if path != ".":
+            remove_folder(root, path)
 
 
 def _differences(held: dict[str, Any], wanted: dict[str, Any], prefix: str = "") -> Iterator[str]:

@@ -6,17 +6,19 @@ undisturbed run.
 """
 
 import hashlib
+import io
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Any
 
-from robustgen.output.files import ERRORS, FRAMES, MANIFEST, SUMS, temporary_folder, write_whole
+from robustgen.output.files import ERRORS, FRAMES, MANIFEST, SUMS, file_digest, temporary_folder, write_whole
 from robustgen.output.journal import sync_disk
 from robustgen.output.records import Failure, Receipt, WrittenFile
 from robustgen.output.state import State
 from robustgen.output.writers import FORMATS
+from robustgen.regular_file import open_regular
 
 
 def escaped(path: str) -> tuple[str, str]:
@@ -33,7 +35,7 @@ def escaped(path: str) -> tuple[str, str]:
 def read_sums(path: Path) -> dict[str, str]:
     """File name, relative to the folder of the sums, to digest."""
     sums = {}
-    with path.open(encoding="utf-8", errors="surrogateescape", newline="\n") as file:
+    with open_regular(path) as binary, io.TextIOWrapper(binary, "utf-8", "surrogateescape", "\n") as file:
         for line in file:
             digest, _, name = line.rstrip("\n").partition("  ")
             if digest.startswith("\\"):
@@ -47,15 +49,31 @@ def read_sums(path: Path) -> dict[str, str]:
 def sums_files(root: Path, name: str = SUMS) -> list[Path]:
     """All the `SHA256SUMS` of an output, in order; or the files of another `name` beside them."""
     found = (path for depth in ("", "*/", "*/*/") for path in root.glob(f"{depth}{name}"))
-    # The frames of an image that is called so lie in a folder.
-    return sorted(path for path in found if path.is_file())
+    # The frames of an image that is called so lie in a folder; a link may lead anywhere.
+    return sorted(path for path in found if path.is_file() and not _is_by_link(path, root))
+
+
+def _is_by_link(path: Path, root: Path) -> bool:
+    return any(
+        place.is_symlink() for place in (path, *path.parents) if place != root and root in place.parents
+    )
 
 
 def dataset_digest(root: Path) -> str:
     """One SHA-256 for all files of an output: that of its `SHA256SUMS` files and where they are."""
+    return _digest_all(root, sums_files(root))
+
+
+def frames_digest(root: Path) -> str | None:
+    """The same of the `FRAMES.SHA256` files; None where there are none."""
+    paths = sums_files(root, FRAMES)
+    return _digest_all(root, paths) if paths else None
+
+
+def _digest_all(root: Path, paths: Iterable[Path]) -> str:
     total = hashlib.sha256()
-    for path in sums_files(root):
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    for path in paths:
+        digest = file_digest(path)
         total.update(f"{digest}  {path.relative_to(root).as_posix()}\n".encode())
     return total.hexdigest()
 
@@ -95,6 +113,8 @@ def write_manifest(root: Path, tally: "Tally | None" = None) -> dict[str, Any]:
         "complete": finished and tally.is_complete(about["images"], frozenset(about["arms"])),
         "digest": dataset_digest(root),
     }
+    if frames := frames_digest(root):
+        manifest["frames_digest"] = frames
     for name, data in card_files(manifest).items():
         write_whole(root, name, data)
     text = json.dumps(manifest, indent=1, sort_keys=True) + "\n"
@@ -129,6 +149,8 @@ class Tally:
     Parameters
     ----------
     root : Path
+    with_files : bool
+        Whether `by_folder` will be asked for.
 
     Attributes
     ----------
@@ -136,9 +158,11 @@ class Tally:
         Of each image, its size and the folders of the arms that are done.
     failures : dict
         Of each image, what failed.
+    damaged : list of str
+        The lines of journals that are not as they were written.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, with_files: bool = True) -> None:
         self.done: dict[str, tuple[int, frozenset[str]]] = {}
         self.failures: dict[str, tuple[Failure, ...]] = {}
         self._state = State(root)
@@ -147,13 +171,19 @@ class Tally:
         # A full set has millions of files; they wait on the disk.
         self._spools: dict[str, Path] = {}
         self._numbers: dict[str, int] = {}
-        self._read(temporary_folder(root) / "checksums")
+        journals = self._state.journals()
+        self.damaged = journals.damaged
+        if with_files:
+            self._spool(journals.receipts(), temporary_folder(root) / "checksums")
+        else:
+            for receipt in journals.receipts():
+                self._take_note(receipt)
 
-    def _read(self, folder: Path) -> None:
+    def _spool(self, receipts: Iterable[Receipt], folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         open_spools: dict[str, IO[str]] = {}
         with ExitStack() as stack:
-            for receipt in self._state.receipts():
+            for receipt in receipts:
                 self._take_note(receipt)
                 place = self._numbers[receipt.key], receipt.size
                 for arm, written in receipt.files.items():
@@ -212,7 +242,8 @@ def write_errors(root: Path, failures: Iterable[Failure]) -> None:
 def read_errors(root: Path) -> list[Failure]:
     """The entries of the `errors.jsonl` of the output at `root`; none where there is no such file."""
     try:
-        entries = [json.loads(line) for line in (root / ERRORS).read_text(encoding="utf-8").splitlines()]
+        with open_regular(root / ERRORS) as file:
+            entries = [json.loads(line) for line in file.read().splitlines()]
     except (OSError, ValueError):
         return []
     return [entry for entry in entries if isinstance(entry, dict) and "key" in entry]

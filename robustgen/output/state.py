@@ -24,7 +24,7 @@ A line of a journal is shown in `robustgen.output.journal`.
 import errno
 import fcntl
 import json
-import shutil
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -32,9 +32,17 @@ from pathlib import Path
 from typing import IO, Any
 
 from robustgen.errors import OutputError, RobustgenError, WriteError
-from robustgen.output.files import STATE, temporary_folder, write_whole
-from robustgen.output.journal import Journal, read_journals
+from robustgen.output.files import (
+    STATE,
+    check_real,
+    open_to_append,
+    remove_tree,
+    temporary_folder,
+    write_whole,
+)
+from robustgen.output.journal import Journal, JournalReader, keep_whole_lines
 from robustgen.output.records import Receipt, WrittenFile, from_json, to_json
+from robustgen.regular_file import open_regular
 
 
 @dataclass(frozen=True)
@@ -74,6 +82,25 @@ class State:
         """Whether a run of robustgen began here."""
         return self._settings.exists()
 
+    @property
+    def has_journals(self) -> bool:
+        """Whether a run of robustgen recorded anything here."""
+        return any(self.folder.glob("journal*.jsonl"))
+
+    def check(self) -> None:
+        """Refuse a state folder with links in it: what is kept here lies here.
+
+        Raises
+        ------
+        OutputError
+            The message names the link.
+        """
+        check_real(self.root, f"{STATE}/")
+        for folder, folders, files in os.walk(self.folder):
+            for name in (*folders, *files):
+                if (place := Path(folder, name)).is_symlink():
+                    raise OutputError(f"{place}: is a link; what robustgen records lies in real files only")
+
     def settings(self) -> dict[str, Any]:
         """The settings that the output was made with; empty where there are none.
 
@@ -82,7 +109,12 @@ class State:
         OutputError
             They are damaged.
         """
-        return read_object(self._settings) if self.has_settings else {}
+        if not self.has_settings:
+            return {}
+        settings = read_object(self._settings)
+        if missing := {"output", "parameters", "versions"} - settings.keys():
+            raise OutputError(f"{self._settings} is damaged: it has no {min(missing)!r}")
+        return settings
 
     def write_settings(self, settings: dict[str, Any]) -> None:
         """Record `settings`; they must outlive a power cut, as nothing else tells what the files are."""
@@ -113,11 +145,23 @@ class State:
 
     def journal(self, part: str = "") -> Journal:
         """The journal of a run, or of one `part` of it (``"2-of-3"``), open for appending."""
-        return Journal(self.folder / (f"journal-{part}.jsonl" if part else "journal.jsonl"))
+        name = f"journal-{part}.jsonl" if part else "journal.jsonl"
+        return Journal(self.folder / name, self.journals().last_run() + 1)
+
+    def journals(self) -> JournalReader:
+        """What reads all journals."""
+        return JournalReader(self.folder)
 
     def receipts(self) -> Iterator[Receipt]:
         """The receipts of all journals that can be relied on, in the order written."""
-        return read_journals(self.folder)
+        return self.journals().receipts()
+
+    def mend_journals(self) -> None:
+        """Drop the lines that are not as they were written; what they told of will be made again."""
+        for path in sorted(self.folder.glob("journal*.jsonl")):
+            lines = b"".join(keep_whole_lines(path))
+            if len(lines) != path.stat().st_size:
+                write_whole(self.root, path.relative_to(self.root).as_posix(), lines, durable=True)
 
     # --- assembled files
 
@@ -145,11 +189,21 @@ class State:
         OutputError
             A record is damaged.
         """
-        for path in sorted((self.folder / "assembled").rglob("*.json")):
+        for path in self._assembled_records():
             try:
                 yield from _read_assembled(path).files
             except ValueError as error:
                 raise OutputError(f"{path} is damaged: {error}") from error
+
+    def assembled_names(self) -> list[str]:
+        """The names under which files were assembled."""
+        folder = self.folder / "assembled"
+        return [
+            path.relative_to(folder).as_posix().removesuffix(".json") for path in self._assembled_records()
+        ]
+
+    def _assembled_records(self) -> list[Path]:
+        return sorted((self.folder / "assembled").rglob("*.json"))
 
     def _assembled(self, name: str) -> Path:
         return self.folder / "assembled" / f"{name}.json"
@@ -163,18 +217,18 @@ class State:
 
     def remove_temporary(self) -> None:
         """Remove the folder of files that are not whole."""
-        shutil.rmtree(temporary_folder(self.root), ignore_errors=True)
+        remove_tree(self.root, f"{STATE}/tmp")
 
     def remove_all(self) -> None:
         """Remove everything but the locks."""
         for entry in self.folder.iterdir():
             if entry.suffix != ".lock" and entry.name != "lock":
-                shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+                remove_tree(self.root, f"{STATE}/{entry.name}") if entry.is_dir() else entry.unlink()
         temporary_folder(self.root).mkdir(exist_ok=True)
 
     # --- locks
 
-    def lock(self, *, shared: bool = False, wait: bool = False) -> IO[str]:
+    def lock(self, *, shared: bool = False, wait: bool = False) -> IO[bytes]:
         """Keep all other runs out, or with `shared` all that do not share; the lock ends with the file.
 
         Raises
@@ -184,11 +238,16 @@ class State:
         """
         return lock_file(self.folder / "lock", self.root, shared=shared, wait=wait)
 
-    def lock_agreement(self) -> IO[str]:
+    def lock_agreement(self) -> IO[bytes]:
         """Wait until no other shard is settling what the output is."""
         return lock_file(self.folder / "agreement.lock", self.root, wait=True)
 
-    def lock_shard(self, number: int, count: int, plan: str) -> IO[str]:
+    def lock_partial(self) -> IO[bytes]:
+        """Wait until no other shard is laying out the files that are being filled."""
+        self.partial.mkdir(parents=True, exist_ok=True)
+        return lock_file(self.partial / "lock", self.root, wait=True)
+
+    def lock_shard(self, number: int, count: int, plan: str) -> IO[bytes]:
         """Hold shard `number` of `count` of the plan with the digest `plan`, and keep other plans out."""
         for path in self.folder.glob("shard-*.lock"):
             if not path.name.endswith(f"-of-{count}-{plan}.lock"):
@@ -214,10 +273,11 @@ class State:
 
 def _read_assembled(path: Path) -> Assembled:
     content = read_object(path)
-    files = [from_json(entry) for entry in content.get("files", [])]
-    if not all(isinstance(file, WrittenFile) for file in files) or not isinstance(content.get("layout"), str):
+    entries, layout = content.get("files"), content.get("layout")
+    files = [from_json(entry) for entry in entries] if isinstance(entries, list) else [None]
+    if not all(isinstance(file, WrittenFile) for file in files) or not isinstance(layout, str):
         raise ValueError("it is no record of assembled files")
-    return Assembled([file for file in files if isinstance(file, WrittenFile)], content["layout"])
+    return Assembled([file for file in files if isinstance(file, WrittenFile)], layout)
 
 
 def read_object(path: Path) -> dict[str, Any]:
@@ -229,9 +289,14 @@ def read_object(path: Path) -> dict[str, Any]:
         The file is damaged, or not robustgen's.
     """
     try:
-        content = json.loads(path.read_bytes())
+        with open_regular(path) as file:
+            content = json.loads(file.read())
     except ValueError as error:
         raise OutputError(f"{path} is damaged: {error}") from error
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        raise OutputError(f"{path} {error.strerror}") from error
     if not isinstance(content, dict):
         raise OutputError(f"{path} is damaged: it holds no object")
     return content
@@ -240,23 +305,28 @@ def read_object(path: Path) -> dict[str, Any]:
 # --- locks -----------------------------------------------------------------------------------------
 
 
-def lock_file(path: Path, root: Path, *, shared: bool = False, wait: bool = False) -> IO[str]:
+def lock_file(path: Path, root: Path, *, shared: bool = False, wait: bool = False) -> IO[bytes]:
     """Lock the file at `path`, for the output at `root`; closing it lets go.
 
     Raises
     ------
     OutputError
-        Another run holds it.
+        Another run holds it, or the file system has no locks.
     """
-    lock = path.open("a")
+    lock = open_to_append(path)
     how = (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB)
     try:
         fcntl.flock(lock, how)
     except OSError as error:
         lock.close()
-        if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
-            raise
-        raise OutputError(f"{root}: another run is writing here") from error
+        if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
+            raise OutputError(f"{root}: another run is writing here") from error
+        if error.errno in (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL):
+            raise OutputError(
+                f"{root}: its file system has no locks ({error.strerror}), "
+                "by which runs keep each other out; write to another one"
+            ) from error
+        raise
     return lock
 
 
@@ -270,6 +340,7 @@ def exclusive(root: Path) -> Iterator[None]:
         A run is writing there.
     """
     state = State(root)
+    state.check()
     with state.lock():
         state.clear_temporary()
         try:

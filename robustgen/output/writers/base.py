@@ -1,16 +1,16 @@
 """What every format has to offer: the `Writer`, and the `TreeWriter` of formats with files of their own."""
 
-import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, ClassVar, NamedTuple
 
 from robustgen.benchmark import Arm
 from robustgen.imaging.pixels import Rgb
-from robustgen.output.files import write_whole
+from robustgen.output.files import remove_file, remove_folder, write_whole
 from robustgen.output.records import Written, WrittenFile
+from robustgen.regular_file import open_regular
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,8 @@ class Writer(ABC):
 
     def remove(self, root: Path, written: Written) -> None:
         """Remove what was made of an image that has changed since, as it may not be made again."""
-        (root / written.path).unlink(missing_ok=True)
+        remove_file(root, written.path)
+        remove_folder(root, written.path.rpartition("/")[0])
 
     def reopen(self, root: Path, folders: frozenset[str]) -> None:  # noqa: B027
         """Make what is finished writable again, for the arms whose `folders` lack images after all."""
@@ -131,12 +132,9 @@ class Writer(ABC):
 
     @abstractmethod
     def differences(
-        self, root: Path, arm: Arm, index: int, key: str, pixels: Rgb, sums: Mapping[str, str]
+        self, root: Path, arm: Arm, index: int, key: str, pixels: Rgb
     ) -> Iterator[tuple[str, str]]:
-        """Path and detail of whatever at `root` is not what `write` would make of `pixels` now.
-
-        `sums` are the digests that the output lists, by path. What is missing altogether they tell already.
-        """
+        """Path and detail of whatever at `root` is not what `write` would make of `pixels` now."""
 
 
 class Encoded(NamedTuple):
@@ -165,12 +163,17 @@ class TreeWriter(Writer):
         return [_write(root, arm, encoded) for encoded in self.encode(arm, key, pixels)]
 
     def differences(
-        self, root: Path, arm: Arm, index: int, key: str, pixels: Rgb, sums: Mapping[str, str]
+        self, root: Path, arm: Arm, index: int, key: str, pixels: Rgb
     ) -> Iterator[tuple[str, str]]:
-        """The files whose digests the `sums` have otherwise."""
+        """The files that hold something else, or are not there."""
         for encoded in self.encode(arm, key, pixels):
             path = arm.path(encoded.name)
-            if sums.get(path) != hashlib.sha256(encoded.data).hexdigest():
+            try:
+                with open_regular(root / path) as file:
+                    same = file.read() == encoded.data
+            except OSError:
+                same = False
+            if not same:
                 yield path, ": from what the source gives now"
 
 

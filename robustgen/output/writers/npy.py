@@ -1,6 +1,5 @@
 """NumPy arrays, as CIFAR-10-C and CIFAR-10-P have them: a row for each image."""
 
-import fcntl
 import glob
 import hashlib
 import math
@@ -22,6 +21,7 @@ from robustgen.output.records import Written, WrittenFile, WrittenRow
 from robustgen.output.state import State
 from robustgen.output.writers.base import Listing, Writer
 from robustgen.output.writers.companions import keep_companion
+from robustgen.regular_file import open_regular
 
 _MOST_PENDING = 1 << 18
 
@@ -36,7 +36,7 @@ class _RowWriter:
     def __init__(self, path: Path) -> None:
         rows = np.lib.format.open_memmap(path, "r")
         self._start, self._step, self._shape = rows.offset, rows.strides[0], rows.shape[1:]
-        self._file = os.open(path, os.O_WRONLY)
+        self._file = os.open(path, os.O_WRONLY | os.O_NOFOLLOW)
         self._first, self._pending = 0, bytearray()
 
     def write(self, row: int, values: Rgb) -> None:
@@ -121,13 +121,11 @@ class Arrays(Writer):
 
     def start(self, root: Path) -> None:
         """Find the arrays that are finished or begun, and lay out the others."""
-        partial = State(root).partial
-        partial.mkdir(parents=True, exist_ok=True)
-        with (partial / "lock").open("a") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        state = State(root)
+        with state.lock_partial():
             for file in self._files:
                 self._layouts[file] = self._held_layout(root, file) or self._lay_out(root, file)
-                self._remove_other_layouts(partial, file)
+                self._remove_other_layouts(state.partial, file)
 
     def _remove_other_layouts(self, partial: Path, file: str) -> None:
         """Remove what was begun for another list of images or levels; nothing will complete it."""
@@ -228,11 +226,12 @@ class Arrays(Writer):
     # --- checking
 
     def differences(
-        self, root: Path, arm: Arm, index: int, key: str, pixels: Rgb, sums: Mapping[str, str]
+        self, root: Path, arm: Arm, index: int, key: str, pixels: Rgb
     ) -> Iterator[tuple[str, str]]:
         """Whether the row holds `pixels`."""
         file, row = self._place(arm, index)
         try:
+            open_regular(root / file).close()
             rows = np.load(root / file, mmap_mode="r")
         except (OSError, ValueError):
             return  # the sums have told of that

@@ -17,9 +17,17 @@ import numpy as np
 from robustgen.benchmark import Arm
 from robustgen.errors import OutputError
 from robustgen.imaging.pixels import Rgb
-from robustgen.output.files import KEYS, MANIFEST, file_digest, rename, temporary_folder
+from robustgen.output.files import (
+    KEYS,
+    MANIFEST,
+    check_real,
+    file_digest,
+    remove_file,
+    rename,
+    temporary_folder,
+)
 from robustgen.output.records import Written, WrittenFile, WrittenSample
-from robustgen.output.state import State, lock_file
+from robustgen.output.state import State
 from robustgen.output.writers.base import Listing, TreeWriter, Writer
 from robustgen.output.writers.companions import keep_companion, write_unless_there
 from robustgen.output.writers.spool import Spool, SpoolFile, Staged, list_spools, read_data, read_spool
@@ -161,10 +169,9 @@ class ShardWriter(Writer):
 
     def start(self, root: Path) -> None:
         """Find the spools that earlier runs left; those of other lists of images are of no use any more."""
-        partial = State(root).partial
-        partial.mkdir(parents=True, exist_ok=True)
-        with lock_file(partial / "lock", root, wait=True):
-            spools = list_spools(partial)
+        state = State(root)
+        with state.lock_partial():
+            spools = list_spools(state.partial)
             for spool in spools:
                 if spool.layout != self._layout:
                     spool.path.unlink()
@@ -290,7 +297,7 @@ class ShardWriter(Writer):
         state.record_assembled(folder, files, self._layout)
         outdated = {file.path for file in before.files} if before else set()
         for name in outdated - {file.path for file in files}:
-            (root / name).unlink(missing_ok=True)
+            remove_file(root, name)
 
     def _assemble(self, root: Path, path: str, samples: Iterator[Sample], listing: Listing) -> WrittenFile:
         """Put one shard together, whole or not at all."""
@@ -298,6 +305,7 @@ class ShardWriter(Writer):
         with temporary.open("wb") as file:
             self.write_shard(file, samples, listing.classes())
         written = WrittenFile(path, temporary.stat().st_size, file_digest(temporary))
+        check_real(root, path)
         rename(temporary, root / path)
         return written
 
@@ -322,7 +330,7 @@ class ShardWriter(Writer):
     # --- checking
 
     def differences(
-        self, root: Path, arm: Arm, index: int, key: str, pixels: Rgb, sums: Mapping[str, str]
+        self, root: Path, arm: Arm, index: int, key: str, pixels: Rgb
     ) -> Iterator[tuple[str, str]]:
         """Whether the shard holds what `pixels` are encoded to."""
         (encoded,) = self.encoder.encode(arm, key, pixels)
