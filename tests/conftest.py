@@ -4,6 +4,7 @@ import sys
 from importlib.util import find_spec
 
 import pytest
+from browser import Browser
 from helpers import cifar_folder, put_photo
 
 
@@ -44,3 +45,11 @@ def dask():
     for process in started:
         process.kill()
         process.wait()
+
+
+@pytest.fixture
+def browser(tmp_path):
+    started = Browser(tmp_path / "home")
+    yield started
+    started.close()
+    assert not started.errors()

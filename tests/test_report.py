@@ -358,6 +358,6 @@ def test_images_of_many_sizes_share_a_page(tmp_path):
     cli("make-c", "--source", tmp_path / "source", "--output", tmp_path / "set", *FEW)
     page = report(tmp_path / "set", "--images", "4")
     sizes = np.array([(int(a["width"]), int(a["height"])) for tag, a in page.tags if tag == "img"])
-    assert sizes.max() <= 3 * 160
+    assert sizes.max() <= 3 * 256
     assert "and others" in page.text
     assert re.search(r"aspect-ratio: \d+ / \d+", (tmp_path / "page.html").read_text())

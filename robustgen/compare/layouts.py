@@ -42,7 +42,7 @@ def describe_images(comparison: Comparison) -> str:
     counts = [len(arm.pairs) for arm in comparison.arms]
     images = format_count(max(counts), noun(comparison.kind).removesuffix("s"))
     span = images if min(counts) == max(counts) else f"{min(counts)} to {images}"
-    return f"{span} of each arm, chosen with seed {comparison.scope.seed}"
+    return f"{span} of each, chosen with seed {comparison.scope.seed}"
 
 
 def count_tests(comparison: Comparison) -> int:

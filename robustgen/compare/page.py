@@ -115,7 +115,12 @@ def render_comparison(comparison: Comparison) -> bytes:
         tests=count_tests(comparison),
         alpha=ALPHA,
         metrics=METRICS,
-        rows=[(each, list_cells(each, METRICS)[2:]) for each in comparison.operations],
+        rows=[
+            (each, list_cells(each, METRICS)[2:])
+            for each in comparison.operations
+            if each.verdict != "identical"
+        ],
+        same=[each.name for each in comparison.operations if each.verdict == "identical"],
         troubles=list_troubles(comparison),
         sections=[
             _section(comparison, each) for each in comparison.operations if each.verdict != "identical"

@@ -104,22 +104,34 @@ class OperationResult:
         """What differs most surely, or is least certain, by how much and where; empty where nothing is."""
         if self.verdict == "too few images":
             return self._doubt
-        levels = [(arm.effects, f" at severity {arm.arm.level}" * (len(self.arms) > 1)) for arm in self.arms]
         found = [
             (each.p, -each.sureness, f"{each.describe()}{place}")
-            for effects, place in [(self.pooled, " in the mean"), *levels]
+            for effects, place in self._placed
             for each in effects
             if each.significant
         ]
-        return min(found)[2] if found else ""
+        return f"{min(found)[2]}{self._where}" if found else ""
+
+    @property
+    def _placed(self) -> list[tuple[tuple[Effect, ...], str]]:
+        """The effects in the mean and of each level, with words that say so."""
+        levels = [(arm.effects, f" at severity {arm.arm.level}" * (len(self.arms) > 1)) for arm in self.arms]
+        return [(self.pooled, " in the mean"), *levels]
+
+    @property
+    def _where(self) -> str:
+        """Which severities differ, where not all of them do."""
+        differing = [str(arm.arm.level) for arm in self.arms if arm.verdict == "different"]
+        if not 0 < len(differing) < len(self.arms):
+            return ""
+        return f"; different at severity {', '.join(differing)} only"
 
     @property
     def _doubt(self) -> str:
         """The metric that is farthest from being proven within its margin, and where."""
-        levels = [(arm.effects, f" at severity {arm.arm.level}" * (len(self.arms) > 1)) for arm in self.arms]
         found = [
             (each.p_margin, f"{each.describe_doubt()}{place}")
-            for effects, place in [(self.pooled, " in the mean"), *levels]
+            for effects, place in self._placed
             for each in effects
             if not each.within
         ]

@@ -1,6 +1,7 @@
 """Self-contained HTML pages: templates filled in, pictures inside, nothing fetched from elsewhere."""
 
 import base64
+import re
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -26,7 +27,17 @@ def _environment() -> Environment:
     )
     environment.filters["picture"] = embed_picture
     environment.filters["plain"] = escape
+    environment.filters["breakable"] = _breakable
     return environment
+
+
+def _breakable(name: object) -> Markup:
+    """A file's name, escaped, that lines may break after slashes and not within the ending."""
+    text = escape(name)
+    ending = re.search(r"[^/]{0,4}\.\w{1,5}$", text)
+    start = text[: ending.start()] if ending else text
+    end = Markup('<span class="whole">{}</span>').format(ending[0]) if ending else Markup()
+    return Markup("/<wbr>").join(start.split("/")) + end
 
 
 def _template(name: str) -> str:

@@ -27,7 +27,7 @@ _MOST_SAMPLED: Final = {"c": 16, "p": 6}
 _SAMPLED_PIXELS: Final = {"c": 4_000_000, "p": 10_000_000}
 # All pictures of a page together; as JPEG some two megabytes.
 _PAGE_PIXELS: Final = 5_000_000
-_SIDES: Final = (48, 160)
+_SIDES: Final = (48, 256)
 # Only the middle is compared: photographs of many megapixels would take seconds each.
 _WINDOW: Final = 512
 # How far to go for an image that all arms have.
