@@ -450,3 +450,31 @@ def test_an_archive_that_is_none(tmp_path, monkeypatch, content):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "c.tar.gz").write_bytes(content)
     assert "c.tar.gz: " in make_cifar(tmp_path, "c.tar.gz")
+
+
+# --- read-only installations ---------------------------------------------------------------------
+
+READ_ONLY = """
+import numba.core.caching as caching
+def refuse(self):
+    raise PermissionError(13, "Permission denied")
+for locator in (caching.InTreeCacheLocator, caching.UserWideCacheLocator):
+    locator.ensure_cache_path = refuse
+import numpy, robustgen
+print(robustgen.corrupt(numpy.full((32, 32, 3), 9, "uint8"), "contrast", 1).shape)
+"""
+
+
+def test_a_read_only_installation_keeps_its_loops_in_a_temporary_folder(tmp_path):
+    environment = {k: v for k, v in os.environ.items() if k != "NUMBA_CACHE_DIR"} | {"TMPDIR": str(tmp_path)}
+    command = [sys.executable, "-c", READ_ONLY]
+    for _ in range(2):
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        assert done.stdout == "(32, 32, 3)\n"
+        (line,) = done.stderr.splitlines()
+        (folder,) = tmp_path.iterdir()
+        assert str(folder) in line and "NUMBA_CACHE_DIR names one that lasts" in line
+        assert any(folder.rglob("*.nbc"))
+    folder.chmod(0o777)
+    subprocess.run(command, env=environment, capture_output=True, check=True)
+    assert len(list(tmp_path.iterdir())) == 2

@@ -7,9 +7,26 @@ agree to the last bit; numba neither reorders nor fuses them.
 """
 
 import numpy as np
-from numba import njit
+from numba import config, njit
 
-compiled = njit(cache=True, nogil=True, error_model="numpy")
+from robustgen.imaging.loop_cache import use_temporary_cache
+
+
+def _choose_compiler():
+    """The decorator of all loops, with a cache that can be written."""
+    cached = njit(cache=True, nogil=True, error_model="numpy")
+    try:
+        cached(_choose_compiler)
+    except RuntimeError:
+        # Read-only site-packages and home, as in many containers.
+        try:
+            config.CACHE_DIR = use_temporary_cache()
+        except OSError:
+            return njit(nogil=True, error_model="numpy")
+    return cached
+
+
+compiled = _choose_compiler()
 
 
 @compiled
