@@ -27,6 +27,9 @@ from PIL import Image, JpegImagePlugin
 
 from robustgen import CORRUPTIONS, PERTURBATIONS, corrupt, perturb, prepare
 from robustgen.display import progress
+from robustgen.generation import config, runner
+from robustgen.generation.estimate import estimate
+from robustgen.generation.plan import plan_benchmark
 from robustgen.generation.recipes import item_rng
 from robustgen.generation.selection import sample_keys
 from robustgen.imaging.video import read_sequence
@@ -628,7 +631,9 @@ def test_frames_as_png_are_the_very_pixels(photos, tmp_path):
     for key in ("cat/a.JPEG", "cat/b.jpg"):
         for name in ("brightness", "translate", "gaussian_noise"):
             folder = tmp_path / "out" / name / key.rpartition(".")[0]
-            frames = np.stack([pixels_of(folder / f"{i}.png") for i in range(len(list(folder.iterdir())))])
+            frames = np.stack(
+                [pixels_of(folder / f"{i:02d}.png") for i in range(len(list(folder.iterdir())))]
+            )
             assert np.array_equal(frames, sequence(photos, key, name)), (name, key)
 
 
@@ -881,3 +886,38 @@ def test_arrays_of_images_of_different_sizes_are_refused_at_once(photos, tmp_pat
             "format npy: 'cat/a.JPEG' is 40 x 36, 'dog/d.JPEG' is 33 x 50; images of one size"
         )
     assert not (tmp_path / "out").exists()
+
+
+def test_an_estimate_is_near_to_what_the_run_takes(tmp_path):
+    """Photographs of two sizes, judged by the processor's time, as other work goes on while tests run."""
+    for i in range(6):
+        put_photo(tmp_path / "src" / "a" / f"{i}.JPEG", height=300 - 150 * (i % 2), width=400, seed=i)
+    choices = {
+        "source": str(tmp_path / "src"),
+        "output": str(tmp_path / "out"),
+        "jobs": 1,
+        "severities": "1-3",
+    }
+    planned = plan_benchmark(config.load(None, choices), "c")
+    judged = estimate(planned)
+    started = time.process_time()
+    done = runner.run(planned)
+    seconds = time.process_time() - started
+    assert judged.outputs == done.made
+    assert 2 / 3 < judged.size / done.size < 1.5
+    assert 0.5 < judged.seconds / seconds < 2
+
+
+def test_an_estimate_of_large_sequences_does_not_make_one(tmp_path):
+    put_photo(tmp_path / "src" / "a" / "large.JPEG", height=1500, width=2000)
+    choices = {
+        "source": str(tmp_path / "src"),
+        "output": str(tmp_path / "out"),
+        "jobs": 1,
+        "perturbations": "tilt",
+    }
+    planned = plan_benchmark(config.load(None, choices), "p")
+    started = time.process_time()
+    judged = estimate(planned)
+    assert time.process_time() - started < 10
+    assert judged.seconds > 10

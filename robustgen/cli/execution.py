@@ -119,7 +119,8 @@ def _show_plan(plan: "Plan") -> None:
         levels.setdefault(arm.name, []).append(str(arm.level or ""))
     named = [f"{name} {','.join(each)}".rstrip() for name, each in levels.items()]
     echo(f"of each  {'; '.join(named)}")
-    echo(f"about    {format_size(cost.size)}, {format_time(cost.seconds)} (judged by one image)")
+    judged = format_count(cost.images, "image")
+    echo(f"about    {format_size(cost.size)}, {format_time(cost.seconds)} (judged by {judged})")
 
 
 def _show_result(summary: "RunResult", plan: "Plan") -> None:

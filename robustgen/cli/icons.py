@@ -81,4 +81,5 @@ def _show_classes(plan: "IconPlan") -> None:
         echo("  ".join([f"{name:{width}}", *columns]))
     cost = estimate(plan)
     echo(f"output {format_path(plan.output)}: {cost.outputs} icons, {len(plan.refused)} refused")
-    echo(f"about  {format_size(cost.size)}, {format_time(cost.seconds)} (judged by one icon)")
+    judged = format_count(cost.images, "icon")
+    echo(f"about  {format_size(cost.size)}, {format_time(cost.seconds)} (judged by {judged})")

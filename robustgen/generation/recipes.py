@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, ClassVar, Final, Generic
+from typing import Any, ClassVar, Final, Generic, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ from robustgen.corruptions import get_corruption
 from robustgen.editions import check_size, get_edition
 from robustgen.errors import ArgumentError, ImageError
 from robustgen.imaging.decode import as_rgb
+from robustgen.imaging.geometry import SMALLEST_SIDE, centre_crop
 from robustgen.imaging.pixels import Decoded, Rgb
 from robustgen.parameters import check_parameter
 from robustgen.perturbations import PERTURBATIONS
@@ -41,6 +42,24 @@ def item_rng(seed: int, kind: str, edition: str, name: str, level: int, key: str
     return np.random.Generator(np.random.PCG64(_Hash(identity)))
 
 
+class Part(NamedTuple):
+    """A part of a prepared image, by which the cost of the whole is judged.
+
+    Attributes
+    ----------
+    recipe : Recipe
+        Makes of the part what would be made of the whole, at the same strength.
+    image : Any
+    pixels, whole : int
+        Pixels of one image or frame made of the part, and of the whole.
+    """
+
+    recipe: "Recipe[Any]"
+    image: Any
+    pixels: int
+    whole: int
+
+
 class Recipe(ABC, Generic[Loaded]):
     """All that decides the pixels of an output, but for the source image. Picklable.
 
@@ -57,6 +76,15 @@ class Recipe(ABC, Generic[Loaded]):
     title: ClassVar[str]
     noun: ClassVar[str] = "image"
     images_per_task: ClassVar[int] = 4
+
+    @property
+    def keeps_size(self) -> bool:
+        """Whether the cost of an output goes by the size of the source image."""
+        return False
+
+    def cut_part(self, prepared: Any, side: int) -> Part:
+        """A part of about `side` by `side` pixels of what `prepare` gave; or all of it."""
+        return Part(self, prepared, 1, 1)
 
     def prepare(self, loaded: Loaded) -> Loaded:
         """What all arms start from, of what the source has loaded.
@@ -111,9 +139,28 @@ class BenchmarkRecipe(Recipe[Rgb]):
 
     benchmark: ClassVar[Benchmark]
 
+    @property
+    def keeps_size(self) -> bool:
+        """Whether the edition leaves images as they are."""
+        return get_edition(self.edition).keeps_size
+
     def all_arms(self) -> tuple[Arm, ...]:
         """Every operation at every level."""
         return self.benchmark.every_arm()
+
+    def cut_part(self, prepared: Rgb, side: int) -> Part:
+        """The middle of the image as it is after all preparation, with the constants of the whole."""
+        final = self.complete(prepared)
+        height, width = final.shape[:2]
+        rows, columns = (min(length, max(side, SMALLEST_SIDE)) for length in (height, width))
+        image = centre_crop(final, columns, rows)
+        scale = get_edition(self.edition).scale_for(final, self.scale)
+        recipe = dataclasses.replace(self, edition="folder", scale=scale, _resolved={})
+        return Part(recipe, image, rows * columns, height * width)
+
+    def complete(self, prepared: Rgb) -> Rgb:
+        """What `prepare` gave, at the end of the edition's preparation."""
+        return prepared
 
     def prepare(self, loaded: Decoded) -> Rgb:
         """The pixels of the image, if its sides are long enough for every operation."""
@@ -199,6 +246,10 @@ class PerturbationRecipe(BenchmarkRecipe):
     noun = IMAGENET_P.noun
     # A sequence takes long enough by itself.
     images_per_task = 1
+
+    def complete(self, prepared: Rgb) -> Rgb:
+        """The raw image, resized and cropped."""
+        return get_edition(self.edition).at_stage(prepared, "cropped")
 
     def make(self, arm: Arm, key: str, prepared: Rgb, shared: dict[str, Any] | None = None) -> Rgb:
         """Perturb the raw image at the stage that the perturbation acts on: uint8 (T, H, W, 3)."""

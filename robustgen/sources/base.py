@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 
 from PIL import Image
 
-from robustgen.errors import SourceError
+from robustgen.errors import ImageError, SourceError
 from robustgen.imaging.decode import Location, reason_of
 from robustgen.imaging.pixels import Rgb
 
@@ -87,6 +87,16 @@ class Items(ABC, Generic[Loaded]):
         ImageError
             `key` belongs to none of the classes.
         """
+
+    def dimensions(self, key: str) -> tuple[int, int]:
+        """Return width and height of one item in pixels; from its header, where it has one.
+
+        Raises
+        ------
+        ImageError
+            It cannot be read, or has no dimensions.
+        """
+        raise ImageError(f"{key!r}: has no dimensions")
 
     def refused(self) -> dict[str, str]:
         """Return key and reason of whatever looks like an image but must not be processed."""

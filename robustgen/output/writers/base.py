@@ -95,6 +95,10 @@ class Writer(ABC):
         """
         return pixels
 
+    def measure(self, arm: Arm, key: str, pixels: Rgb) -> int:
+        """How many bytes `pixels` would take, by writing them nowhere."""
+        return pixels.nbytes
+
     def flush(self) -> None:  # noqa: B027
         """Let go of what is open after a batch of writes; receipts are written only after it."""
 
@@ -157,6 +161,10 @@ class TreeWriter(Writer):
         ImageError
             The format cannot hold them.
         """
+
+    def measure(self, arm: Arm, key: str, pixels: Rgb) -> int:
+        """The bytes of the files."""
+        return sum(len(encoded.data) for encoded in self.encode(arm, key, pixels))
 
     def write(self, root: Path, arm: Arm, index: int, key: str, pixels: Rgb) -> list[Written]:
         """Write the files, each whole or not at all."""

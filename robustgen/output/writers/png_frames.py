@@ -11,7 +11,7 @@ from robustgen.output.writers.lossless import encode_lossless
 
 @dataclass(frozen=True)
 class PngFrames(TreeWriter):
-    """`<perturbation>/<class>/<stem>/<frame>.png`, frames counted from 0."""
+    """`<perturbation>/<class>/<stem>/<frame>.png`, frames counted from 00, in order."""
 
     def settings(self) -> dict[str, Any]:
         """Format."""
@@ -23,8 +23,8 @@ class PngFrames(TreeWriter):
 
     def encode(self, arm: Arm, key: str, pixels: Rgb) -> list[Encoded]:
         """One file for each of the uint8 frames (T, H, W, 3)."""
-        folder = self.output_name(key)
+        folder, digits = self.output_name(key), len(str(len(pixels) - 1))
         return [
-            Encoded(f"{folder}/{number}.png", encode_lossless(frame, ".png"))
+            Encoded(f"{folder}/{number:0{digits}d}.png", encode_lossless(frame, ".png"))
             for number, frame in enumerate(pixels)
         ]
