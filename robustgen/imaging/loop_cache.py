@@ -18,10 +18,9 @@ def use_temporary_cache() -> str:
     """
     folder = str(_own_folder())
     os.environ[VARIABLE] = folder
-    print(
+    sys.stderr.write(
         f"robustgen: compiled loops are kept in {folder}, as no other folder can be written; "
-        f"{VARIABLE} names one that lasts",
-        file=sys.stderr,
+        f"{VARIABLE} names one that lasts\n"
     )
     return folder
 
