@@ -85,7 +85,7 @@ OWNERS = {
     "av": {"imaging.video"},
     "onnxruntime": {"evaluation.models.onnx"},
     "matplotlib": {"display.charts"},
-    "torch": {"torch.loss", "torch.perturbed"},
+    "torch": {"torch.loss", "torch.perturbed", "torch.transform"},
     "skimage": set(),
     "imagecorruptions": set(),
 }

@@ -72,3 +72,20 @@ def test_the_loop_of_evaluation_gives_what_predict_says_of_a_written_set(torch):
         np.testing.assert_array_equal(held["labels"], dataset.labels(arm))
         np.testing.assert_array_equal(held["keys"], dataset.keys(arm))
     assert "Top-1 error" in cli("score", "preds/mine", "--partial").output
+
+
+def test_the_loop_of_training_runs(torch, capsys):
+    torch.save(network(torch), "model.pt")
+    names = run(code("Corrupting while training"), {"num_workers=4": "num_workers=0", "range(5)": "range(2)"})
+    before, after = (torch.load(name, weights_only=False) for name in ("model.pt", "tuned.pt"))
+    assert not torch.equal(before[2].weight, after[2].weight)
+    shown = capsys.readouterr().out.splitlines()
+    assert len(shown) == 2 and all(re.fullmatch(r"epoch \d: \d+\.\d% right in fog", line) for line in shown)
+    dataset = names["foggy"]
+    flags = ("--edition", "imagenet", "--corruptions", "fog", "--severities", "3", "--output", "set")
+    cli("make-c", "--source", "val", *flags, "--jobs", 1)
+    from torchvision.datasets import ImageFolder
+
+    written = ImageFolder("set/fog/3", names["normalise"])
+    for own, expected in zip(dataset, written, strict=True):
+        assert torch.equal(own[0], expected[0]) and own[1] == expected[1]

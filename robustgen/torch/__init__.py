@@ -12,9 +12,11 @@ if TYPE_CHECKING:
     from robustgen.torch.perturbed import PerturbedDataset as PerturbedDataset
     from robustgen.torch.source_dataset import SourceDataset as SourceDataset
     from robustgen.torch.streamed import StreamDataset as StreamDataset
+    from robustgen.torch.transform import Corrupt as Corrupt
 
 _PUBLIC = {
     "AugMixDataset": "robustgen.torch.augmix_dataset",
+    "Corrupt": "robustgen.torch.transform",
     "CorruptedDataset": "robustgen.torch.corrupted",
     "PerturbedDataset": "robustgen.torch.perturbed",
     "SourceDataset": "robustgen.torch.source_dataset",

@@ -1,0 +1,169 @@
+"""Corrupt, the transform for torchvision."""
+
+import sys
+from importlib import import_module
+
+import numpy as np
+import pytest
+from helpers import photo
+from PIL import Image
+
+import robustgen
+from robustgen.errors import ArgumentError, ArgumentTypeError, MissingDependencyError
+
+
+def test_without_torchvision_the_remedy_is_said(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torchvision", None)
+    monkeypatch.delitem(sys.modules, "robustgen.torch.transform", raising=False)
+    with pytest.raises(MissingDependencyError, match=r"pip install 'robustgen\[torch\]'"):
+        import_module("robustgen.torch").Corrupt  # noqa: B018
+
+
+@pytest.fixture
+def torch():
+    pytest.importorskip("torchvision")
+    return pytest.importorskip("torch")
+
+
+@pytest.fixture
+def tv_tensors(torch):
+    from torchvision import tv_tensors
+
+    return tv_tensors
+
+
+PIXELS = photo(40, 50)
+
+
+def corrupt(*args, **choices):
+    from robustgen.torch import Corrupt
+
+    return Corrupt(*args, **choices)
+
+
+def planes(torch, pixels=PIXELS):
+    return torch.from_numpy(pixels).permute(2, 0, 1)
+
+
+def test_every_kind_of_image_stays_what_it_is_and_gets_the_pixels_of_corrupt(torch, tv_tensors):
+    transform = corrupt("fog", 3)
+    torch.manual_seed(5)
+    drawn = transform.make_params([PIXELS])
+    expected = robustgen.corrupt(PIXELS, "fog", 3, edition="folder", rng=drawn["seed"])
+    for image in (Image.fromarray(PIXELS), planes(torch), tv_tensors.Image(planes(torch))):
+        torch.manual_seed(5)
+        result = transform(image)
+        assert type(result) is type(image)
+        array = np.asarray(result) if isinstance(result, Image.Image) else result.permute(1, 2, 0).numpy()
+        np.testing.assert_array_equal(array, expected)
+
+
+def test_grey_images_get_three_channels(torch):
+    grey = PIXELS[:, :, :1]
+    torch.manual_seed(1)
+    result = corrupt("contrast", 2)(planes(torch, grey))
+    expected = robustgen.corrupt(grey[:, :, 0], "contrast", 2, edition="folder")
+    np.testing.assert_array_equal(result.permute(1, 2, 0).numpy(), expected)
+    assert corrupt("contrast", 2)(Image.fromarray(grey[:, :, 0])).mode == "RGB"
+
+
+def test_the_generator_of_pytorch_decides(torch):
+    transform = corrupt(("gaussian_noise", "shot_noise", "brightness"))
+
+    def five(seed):
+        torch.manual_seed(seed)
+        return torch.stack([transform(planes(torch)) for _ in range(5)])
+
+    assert torch.equal(five(0), five(0))
+    assert not torch.equal(five(0), five(1))
+    assert len({bytes(image.numpy()) for image in five(0)}) > 1
+
+
+def test_all_corruptions_and_severities_are_drawn_equally(torch):
+    transform = corrupt(("fog", "snow"), (1, 3, 5), p=0.75)
+    torch.manual_seed(0)
+    drawn = [transform.make_params([PIXELS]) for _ in range(4000)]
+    kept = [(each["corruption"], each["severity"]) for each in drawn if each]
+    assert abs(len(kept) / 4000 - 0.75) < 0.03
+    counts = [kept.count((name, severity)) for name in ("fog", "snow") for severity in (1, 3, 5)]
+    assert sum(counts) == len(kept)
+    assert all(abs(count / len(kept) - 1 / 6) < 0.03 for count in counts)
+
+
+def test_an_image_may_be_left_alone(torch):
+    image = planes(torch)
+    assert corrupt("fog", p=0)(image) is image
+
+
+def sample(torch, tv_tensors):
+    return {
+        "image": tv_tensors.Image(planes(torch)),
+        "boxes": tv_tensors.BoundingBoxes([[1, 2, 30, 20]], format="XYXY", canvas_size=(40, 50)),
+        "mask": tv_tensors.Mask(torch.ones(40, 50, dtype=torch.uint8)),
+        "label": torch.tensor(3),
+    }
+
+
+def test_boxes_masks_and_labels_are_left_alone(torch, tv_tensors):
+    given = sample(torch, tv_tensors)
+    result = corrupt("brightness", 5)(given)
+    assert not torch.equal(result["image"], given["image"])
+    for name in ("boxes", "mask", "label"):
+        assert result[name] is given[name]
+    image, target = corrupt("brightness", 5)(Image.fromarray(PIXELS), {"mask": given["mask"]})
+    assert image.size == (50, 40) and target["mask"] is given["mask"]
+
+
+def test_what_displaces_the_image_is_refused_with_boxes_unless_told(torch, tv_tensors):
+    given = sample(torch, tv_tensors)
+    # Refused before anything is drawn: with many corruptions it would else happen now and then.
+    transform = corrupt(("brightness", "elastic_transform"), p=0)
+    with pytest.raises(ArgumentError, match=r"elastic_transform displaces .* but not the BoundingB"):
+        transform(given)
+    with pytest.raises(ArgumentError, match="but not the Mask of the sample"):
+        transform(given["image"], given["mask"])
+    result = corrupt("elastic_transform", 5, move=True)(given)
+    assert not torch.equal(result["image"], given["image"])
+    assert result["boxes"] is given["boxes"]
+    assert isinstance(corrupt("elastic_transform", 5)(given["image"], 7)[0], tv_tensors.Image)
+
+
+def test_scales_are_taken_as_given(torch):
+    torch.manual_seed(0)
+    result = corrupt("contrast", 5, scale=224)(planes(torch)).permute(1, 2, 0).numpy()
+    np.testing.assert_array_equal(result, robustgen.corrupt(PIXELS, "contrast", 5, scale=224))
+    assert (result != robustgen.corrupt(PIXELS, "contrast", 5, scale=32)).any()
+
+
+@pytest.mark.parametrize(
+    ("choices", "kind", "message"),
+    [
+        ({"corruptions": "fgo"}, ArgumentError, "unknown corruption 'fgo' .did you mean 'fog'"),
+        ({"corruptions": ()}, ArgumentError, "at least one corruption"),
+        ({"severities": 6}, ArgumentError, "severity 6 of fog does not exist"),
+        ({"severities": ("3",)}, ArgumentTypeError, "severity must be"),
+        ({"p": 1.5}, ArgumentError, "p must be from 0 to 1, not 1.5"),
+        ({"corruptions": "ripple", "scale": 64}, ArgumentError, "no published strength at scale 64"),
+    ],
+)
+def test_wrong_choices_are_refused_at_once(torch, choices, kind, message):
+    with pytest.raises(kind, match=message):
+        corrupt(**({"corruptions": "fog"} | choices))
+
+
+def test_wrong_images_are_refused(torch, tv_tensors):
+    transform = corrupt("fog")
+    with pytest.raises(ArgumentTypeError, match=r"uint8, not torch\.float32; it stands before ToDtype"):
+        transform(planes(torch) / 255)
+    with pytest.raises(ArgumentError, match=r"not \(2, 3, 40, 50\)"):
+        transform(planes(torch).expand(2, 3, 40, 50))
+    with pytest.raises(ArgumentTypeError, match="the sample has no image"):
+        transform((PIXELS, 3))
+    with pytest.raises(ArgumentTypeError, match="images, not videos"):
+        transform(tv_tensors.Video(torch.zeros(2, 3, 40, 50, dtype=torch.uint8)))
+    with pytest.raises(ArgumentError, match="each side needs at least 32"):
+        transform(planes(torch)[:, :20])
+
+
+def test_it_shows_what_it_does(torch):
+    assert repr(corrupt("fog", 3)) == "Corrupt(corruptions=('fog',), severities=(3,), p=1.0, move=False)"
