@@ -36,7 +36,7 @@ def as_rng(rng: Any) -> Rng:
 def corrupt(
     image: Any,
     corruption: str,
-    severity: int,
+    severity: float,
     *,
     edition: str = "imagenet",
     scale: int | None = None,
@@ -51,8 +51,8 @@ def corrupt(
         Any size of at least 32 x 32 pixels. It is not resized (see `prepare`) and not modified.
     corruption : str
         A name in `CORRUPTIONS`, or that of a corruption of another family in `FAMILIES`.
-    severity : int
-        1 to 5.
+    severity : int or float
+        1 to 5. Between whole ones the constants lie between the published ones.
     edition : str
         Whose constants are used; ``"folder"`` takes those nearest to the image's size.
     scale : int, optional

@@ -7,6 +7,7 @@ The functions that make the images stand in a registry, which is loaded when `Be
 for: reading and scoring a set needs the names alone.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -26,15 +27,15 @@ class Arm:
     ----------
     name : str
         Corruption or perturbation, or ``"clean"`` for the prepared image itself.
-    level : int
-        Severity or difficulty; 0 for the clean arm.
+    level : int or float
+        Severity or difficulty; 0 for the clean arm. A whole one is an int.
     folder : str
-        Where its files go below the output, for instance ``"fog/3"`` or ``"shot_noise_2"``; empty
-        where they go to the output itself.
+        Where its files go below the output, for instance ``"fog/3"``, ``"fog/2.5"`` or ``"shot_noise_2"``;
+        empty where they go to the output itself.
     """
 
     name: str
-    level: int
+    level: float
     folder: str
 
     def path(self, name: str) -> str:
@@ -75,6 +76,8 @@ class Benchmark:
         The level whose folder is called as the operation alone; 0 for none.
     shares_arrays : bool
         Whether all levels of an operation share an array.
+    finer : bool
+        Whether there are levels between the whole ones.
     """
 
     kind: Kind
@@ -91,6 +94,7 @@ class Benchmark:
     level_mark: str
     bare_level: int
     shares_arrays: bool
+    finer: bool
 
     @property
     def common(self) -> tuple[str, ...]:
@@ -118,13 +122,13 @@ class Benchmark:
 
     # --- arms
 
-    def arm(self, name: str, level: int) -> Arm:
+    def arm(self, name: str, level: float) -> Arm:
         """The arm of the operation `name` at `level`."""
         # Not every file system takes the colon between a plug-in's family and its corruption.
         stem = name.replace(":", ".")
         return Arm(name, level, stem if level == self.bare_level else f"{stem}{self.level_mark}{level}")
 
-    def arms(self, names: Iterable[str], levels: Iterable[int], *, clean: bool = False) -> tuple[Arm, ...]:
+    def arms(self, names: Iterable[str], levels: Iterable[float], *, clean: bool = False) -> tuple[Arm, ...]:
         """The arms of a set: the clean one first if `clean`, then every one of `levels` of all `names`.
 
         An operation that has none of the levels is there at its first.
@@ -133,22 +137,29 @@ class Benchmark:
         arms = [
             self.arm(name, level)
             for name in names
-            for level in [level for level in wanted if level in known[name].levels] or [1]
+            for level in [level for level in wanted if known[name].has_level(level)] or [1]
         ]
         return (*[CLEAN_ARM] * clean, *arms)
-
-    def every_arm(self) -> tuple[Arm, ...]:
-        """All arms that a set can have."""
-        return self.arms(self.operations, self.levels, clean=self.has_clean)
 
     def arm_in(self, folder: str) -> Arm | None:
         """The arm whose files lie in `folder`: ``fog/3``, ``tilt``, ``shot_noise_2``; None if of none."""
         if folder == CLEAN:
             return CLEAN_ARM
         name, mark, level = folder.rpartition(self.level_mark)
-        if mark and level in map(str, self.levels) and int(level) != self.bare_level:
-            return Arm(name.replace(".", ":"), int(level), folder)
+        number = self.read_level(level) if mark else None
+        if number is not None and number != self.bare_level:
+            return Arm(name.replace(".", ":"), number, folder)
         return Arm(folder, self.bare_level, folder) if self.bare_level else None
+
+    def read_level(self, text: str) -> float | None:
+        """The level whose folder is called `text`: ``3``, or of a severity ``2.5``; None if there is none."""
+        if text in map(str, self.levels):
+            return int(text)
+        if not (self.finer and re.fullmatch(r"\d\.\d+", text)):
+            return None
+        level = float(text)
+        canonical = str(level) == text and not level.is_integer()
+        return level if canonical and self.levels[0] < level < self.levels[-1] else None
 
     def array_name(self, arm: Arm) -> str:
         """The name, without suffix, of the array that holds `arm`."""
@@ -177,6 +188,7 @@ IMAGENET_C: Final = Benchmark(
     level_mark="/",
     bare_level=0,
     shares_arrays=True,
+    finer=True,
 )
 """Hendrycks & Dietterich 2019: section 4.1, Table 1, appendix B."""
 
@@ -202,6 +214,7 @@ IMAGENET_P: Final = Benchmark(
     level_mark="_",
     bare_level=1,
     shares_arrays=False,
+    finer=False,
 )
 """Hendrycks & Dietterich 2019: section 4.2, Table 3, appendix E."""
 

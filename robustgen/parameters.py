@@ -1,4 +1,4 @@
-"""Values that replace the published constants of an operation by name, checked against its class."""
+"""Values that replace the published constants of an operation, by name or by lying between two of them."""
 
 import dataclasses
 import math
@@ -37,6 +37,47 @@ def replace_parameters(published: Parameters, values: Any, operation: str) -> Pa
         for name, value in values.items()
     }
     return dataclasses.replace(published, **own)  # type: ignore[type-var]
+
+
+def interpolate_parameters(low: Parameters, high: Parameters, place: float) -> Parameters:
+    """Constants on the way from `low` (place 0) to `high` (place 1).
+
+    Two positive numbers are passed by equal factors, others by equal steps. Whole numbers move by equal steps
+    and are rounded, halves towards `high`. Of what is no number the nearer is taken, halfway that of `high`.
+
+    Parameters
+    ----------
+    low, high : dataclass objects of one class
+    place : float
+        0 to 1.
+    """
+    hints = get_type_hints(type(low))
+    values = {
+        field.name: _interpolate(
+            getattr(low, field.name), getattr(high, field.name), place, hints[field.name]
+        )
+        for field in dataclasses.fields(low)  # type: ignore[arg-type]
+    }
+    return dataclasses.replace(low, **values)  # type: ignore[type-var]
+
+
+def _interpolate(low: Any, high: Any, place: float, hint: Any) -> Any:
+    if hint is int:
+        value = low + (high - low) * place
+        return math.floor(value + 0.5) if high > low else math.ceil(value - 0.5)
+    if hint is not float:
+        return high if place >= 0.5 else low
+    return move_number(low, high, place)
+
+
+def move_number(low: float, high: float, place: float) -> float:
+    """The number on the way from `low` (place 0) to `high` (place 1), and beyond; never below 0.
+
+    Two positive numbers are passed by equal factors, others by equal steps.
+    """
+    if low == high:
+        return low
+    return low * (high / low) ** place if low > 0 and high > 0 else max(0.0, low + (high - low) * place)
 
 
 def check_parameter(

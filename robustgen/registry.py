@@ -1,18 +1,19 @@
 """Where corruptions and perturbations are registered, and looked up by name, level and scale.
 
 A scale is the side of the square images that a column of constants was published
-for: 224, 299, 64 or 32. A level is a severity (corruptions, 1 to 5) or a
-difficulty (perturbations, 1 to 3 for the noises, else 1). A family is a set of
+for: 224, 299, 64 or 32. A level is a severity (corruptions, any number from 1 to 5)
+or a difficulty (perturbations, 1 to 3 for the noises, else 1). A family is a set of
 corruptions that were published together.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, is_dataclass
-from numbers import Integral
+from numbers import Integral, Real
 from types import MappingProxyType
 from typing import Any, Literal, TypeVar
 
 from robustgen.errors import ArgumentError, ArgumentTypeError, UnknownNameError
+from robustgen.parameters import interpolate_parameters
 
 SCALES = (224, 299, 64, 32)
 CATEGORIES = ("noise", "blur", "weather", "digital")
@@ -74,8 +75,8 @@ class Operation:
             shared[self.name] = self.shares(image)
         return self.function(image, parameters, rng, shared[self.name])
 
-    def parameters(self, level: int, scale: int) -> Any:
-        """Parameters of `level` at `scale`.
+    def check_level(self, level: Any) -> float:
+        """`level` itself, an int.
 
         Raises
         ------
@@ -87,7 +88,21 @@ class Operation:
         if level not in self.levels:
             known = f"1 to {len(self.levels)}" if len(self.levels) > 1 else "1"
             raise ArgumentError(f"{self.level_name} {level} of {self.name} does not exist ({known})")
-        return self.rows(scale)[int(level) - 1]
+        return int(level)
+
+    def has_level(self, level: float) -> bool:
+        """Whether there are parameters of `level`."""
+        return level in self.levels
+
+    def parameters(self, level: float, scale: int) -> Any:
+        """Parameters of `level` at `scale`.
+
+        Raises
+        ------
+        ArgumentTypeError, ArgumentError
+            No such level, or nothing was published for the scale.
+        """
+        return self.rows(scale)[int(self.check_level(level)) - 1]
 
     def rows(self, scale: int) -> Row:
         """Parameters of all levels at `scale`.
@@ -113,12 +128,47 @@ class Corruption(Operation):
     ----------
     family : str
         Name of the `Family` that it belongs to.
+    breaks : mapping of int to tuple of int
+        Scale to the severities after which it changes its kind: there is nothing between these and the next.
     """
 
     family: str
+    breaks: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
 
     kind = "corruption"
     level_name = "severity"
+
+    def check_level(self, level: Any) -> float:
+        """`level` as an int if it is whole, else as a float; any number from 1 to 5."""
+        if isinstance(level, bool) or not isinstance(level, Real):
+            raise ArgumentTypeError(f"{self.level_name} must be a number, not {type(level).__name__}")
+        if not self.has_level(float(level)):
+            raise ArgumentError(f"{self.level_name} {level} of {self.name} does not exist (1 to 5)")
+        number = float(level)
+        return int(number) if number.is_integer() else number
+
+    def has_level(self, level: float) -> bool:
+        """Whether `level` lies between 1 and 5."""
+        return SEVERITIES[0] <= level <= SEVERITIES[-1]
+
+    def parameters(self, level: float, scale: int) -> Any:
+        """Parameters of `level` at `scale`: the published ones, or between two severities on the way.
+
+        After one of the `breaks` they are those of the nearer severity, halfway of the higher one.
+
+        Raises
+        ------
+        ArgumentTypeError, ArgumentError
+            No such level, or nothing was published for the scale.
+        """
+        checked, rows = self.check_level(level), self.rows(scale)
+        below = int(checked)
+        place = checked - below
+        if not place:
+            return rows[below - 1]
+        if below in self.breaks.get(scale, ()):
+            place = float(place >= 0.5)
+        return interpolate_parameters(rows[below - 1], rows[below], place)
 
 
 @dataclass(frozen=True)
@@ -227,6 +277,7 @@ def corruption(
     common: bool = True,
     random: bool = True,
     shares: Callable[[Any], Any] | None = None,
+    breaks: Mapping[int, tuple[int, ...]] | None = None,
 ) -> Callable[[Function], Function]:
     """Register the decorated function as a corruption under its own name.
 
@@ -246,6 +297,8 @@ def corruption(
         Whether it draws from its random stream.
     shares : callable, optional
         Called with an image, gives what all severities of it share; the function takes it last.
+    breaks : mapping of int to tuple of int, optional
+        Scale to the severities after which it changes its kind: there a finer one is the nearer whole one.
 
     Raises
     ------
@@ -263,7 +316,9 @@ def corruption(
         if wrong := [scale for scale, row in rows.items() if len(row) != len(SEVERITIES)]:
             raise ArgumentError(f"table of {name}: scale {wrong[0]} needs a row for each of the 5 severities")
         full_name = family.full_name(name)
-        family.add(Corruption(full_name, category, common, random, function, rows, shares, family.name))
+        family.add(
+            Corruption(full_name, category, common, random, function, rows, shares, family.name, breaks or {})
+        )
         return function
 
     return register

@@ -1,5 +1,7 @@
 """corrupt, perturb and prepare: what they take, what they refuse, and what they leave alone."""
 
+import math
+
 import numpy as np
 import pytest
 from helpers import FIXED_CORRUPTIONS, RANDOM_PERTURBATIONS, photo
@@ -227,8 +229,12 @@ BAD_LEVELS = {
     -1: ArgumentError,
     True: ArgumentTypeError,
     "3": ArgumentTypeError,
-    3.0: ArgumentTypeError,
     None: ArgumentTypeError,
+    0.5: ArgumentError,
+    5.5: ArgumentError,
+    math.nan: ArgumentError,
+    math.inf: ArgumentError,
+    2 + 0j: ArgumentTypeError,
 }
 
 
@@ -236,6 +242,7 @@ BAD_LEVELS = {
 def test_bad_levels_are_refused(level, error):
     with pytest.raises(error, match="severity"):
         corrupt(IMAGE, "fog", level)
+    error = ArgumentTypeError if isinstance(level, float) else error
     with pytest.raises(error, match="difficulty"):
         perturb(IMAGE, "shot_noise", difficulty=level)
 

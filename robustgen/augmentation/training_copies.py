@@ -1,5 +1,6 @@
 """`robustgen make-augmix`: several AugMix copies of every training image."""
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -119,9 +120,10 @@ class AugMixRecipe(Recipe[Rgb]):
             "parameters": {arm.folder: parameters for arm in arms},
         }
 
-    def all_arms(self) -> tuple[Arm, ...]:
-        """As many copies as there can be."""
-        return copy_arms(MOST_COPIES)
+    def list_arms(self, folders: Iterable[str]) -> tuple[Arm, ...]:
+        """The copies that have `folders`."""
+        named = set(folders)
+        return tuple(arm for arm in copy_arms(MOST_COPIES) if arm.folder in named)
 
 
 def copy_arms(count: int) -> tuple[Arm, ...]:

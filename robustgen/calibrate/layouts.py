@@ -24,7 +24,7 @@ def _as_text(calibration: Calibration) -> str:
     width = max(map(len, by_name))
     images = format_count(calibration.images, "image")
     lines = [f"MS-SSIM, mean over {images} ({escape(calibration.about)})", ""]
-    lines.append(" " * width + "".join(f"{level:8d}" for level in levels))
+    lines.append(" " * width + "".join(f"{level:8}" for level in levels))
     lines += [f"{name:{width}s}" + "".join(f"{s.mean:8.3f}" for s in row) for name, row in by_name.items()]
     return "\n".join([*lines, "", f"({_RULE})"])
 

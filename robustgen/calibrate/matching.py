@@ -169,7 +169,7 @@ class Bench:
         """The constants that come nearest to what the published ones reach at 224 pixels."""
         target = self._values("imagenet", arm, {}, self.small)
         found: list[tuple[Match, Gap]] = []
-        for family in list_trajectories(arm.name, arm.level, self.size):
+        for family in list_trajectories(arm.name, int(arm.level), self.size):
 
             def gap(place: float, at: Callable[[float], Constants] = family.at) -> Gap:
                 return self._gap(arm, at(place), target)
@@ -233,6 +233,8 @@ def propose_constants(config: Config, size: int, sample: int = 20) -> Proposal:
             f"--for-size {size}: must lie between {SMALLEST_SIDE} and {LARGEST_SIZE}; "
             f"{known} have published constants"
         )
+    if finer := [level for level in config.severities if level != int(level)]:
+        raise ConfigError(f"--severities {finer[0]}: --for-size proposes constants of whole severities")
     plan = plan_calibration(config)
     bench, failures = _bench(plan, config.seed, size, sample)
     check_any(bench.keys, plan, failures)

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from robustgen.corruptions import ALL_CORRUPTIONS
 from robustgen.editions import nearest_scale
+from robustgen.parameters import move_number
 from robustgen.registry import SCALES, Operation
 
 PUBLISHED_SIZE: Final = 224
@@ -124,8 +125,7 @@ def interpolate(low: Any, high: Any, place: float) -> Constants:
 
 
 def _moved(low: float, high: float, place: float, *, whole: bool) -> float:
-    positive = low > 0 and high > 0
-    value = low * (high / low) ** place if positive else max(0.0, low + (high - low) * place)
+    value = move_number(low, high, place)
     if whole:
         return max(round(value), int(min(low, high) >= 1))
     return float(f"{value:.4g}")

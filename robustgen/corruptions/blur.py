@@ -36,6 +36,8 @@ class DefocusBlur:
         32: ((0.3, 0.4), (0.4, 0.5), (0.5, 0.6), (1, 0.2), (1.5, 0.1)),
     },
     random=False,
+    # From a softened pixel to a disk.
+    breaks={64: (1,), 32: (3,)},
 )
 def defocus_blur(image: Rgb, parameters: DefocusBlur, rng: Rng) -> Rgb:
     """Spread every pixel over a disk."""
@@ -60,6 +62,8 @@ class GlassBlur:
         64: ((0.1, 1, 1), (0.5, 1, 1), (0.6, 1, 2), (0.7, 2, 1), (0.9, 2, 2)),
         32: ((0.05, 1, 1), (0.25, 1, 1), (0.4, 1, 1), (0.25, 1, 2), (0.4, 1, 2)),
     },
+    # From many short moves to few long ones.
+    breaks={299: (1,)},
 )
 def glass_blur(image: Rgb, parameters: GlassBlur, rng: Rng) -> Rgb:
     """Look through frosted glass: pixels are taken from their neighbours at random."""
@@ -145,6 +149,8 @@ class ZoomBlur:
     },
     random=False,
     shares=Zooms,
+    # The crops of the first few zooms differ by less than a pixel.
+    breaks={32: (1,)},
 )
 def zoom_blur(image: Rgb, parameters: ZoomBlur, rng: Rng, zooms: Zooms) -> Rgb:
     """Move the camera towards the scene: the mean of the image and its zooms."""

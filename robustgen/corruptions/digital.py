@@ -12,7 +12,7 @@ from robustgen.imaging.elastic import displace, jittered_affine, smooth_field
 from robustgen.imaging.jpeg import Libjpeg, decode_jpeg, encode_jpeg
 from robustgen.imaging.pixels import Rgb
 from robustgen.imaging.rng import Rng
-from robustgen.registry import corruption
+from robustgen.registry import SCALES, corruption
 
 
 @dataclass(frozen=True)
@@ -95,6 +95,8 @@ class Pixelate:
     },
     random=False,
     shares=Image.fromarray,
+    # The blocks of these fractions are all of one size, those between are not.
+    breaks={224: (1, 4), 64: (4,), 32: (1, 3)},
 )
 def pixelate(image: Rgb, parameters: Pixelate, rng: Rng, picture: Image.Image) -> Rgb:
     """Shrink and enlarge again, without smoothing."""
@@ -148,6 +150,8 @@ class Saturate:
         32: ((0.3, 0), (0.1, 0), (1.5, 0), (2, 0.1), (2.5, 0.2)),
     },
     common=False,
+    # From pale to gaudy.
+    breaks=dict.fromkeys(SCALES, (2,)),
     random=False,
 )
 def saturate(image: Rgb, parameters: Saturate, rng: Rng) -> Rgb:

@@ -162,7 +162,14 @@ def elastic_transform(image: Rgb, parameters: ElasticField, rng: Rng) -> Rgb:
     return to_uint8(moved)
 
 
-@corruption("digital", digital.Pixelate, _table("pixelate", 1), family=IMAGECORRUPTIONS, random=False)
+@corruption(
+    "digital",
+    digital.Pixelate,
+    _table("pixelate", 1),
+    family=IMAGECORRUPTIONS,
+    random=False,
+    breaks={224: (1, 4)},
+)
 def pixelate(image: Rgb, parameters: digital.Pixelate, rng: Rng) -> Rgb:
     """Shrink by averaging and enlarge by repeating."""
     height, width = image.shape[:2]
@@ -171,7 +178,14 @@ def pixelate(image: Rgb, parameters: digital.Pixelate, rng: Rng) -> Rgb:
     return np.array(small.resize((width, height), Image.Resampling.NEAREST))
 
 
-@corruption("weather", weather.Spatter, _table("spatter", 6), family=IMAGECORRUPTIONS, common=False)
+@corruption(
+    "weather",
+    weather.Spatter,
+    _table("spatter", 6),
+    family=IMAGECORRUPTIONS,
+    common=False,
+    breaks={224: (3,)},
+)
 def spatter(image: Rgb, parameters: weather.Spatter, rng: Rng) -> Rgb:
     """Splash water, or mud of a colour in float64, on the lens."""
     p = parameters

@@ -13,7 +13,7 @@ from robustgen.imaging.pixels import Floats, Rgb
 from robustgen.imaging.rng import Rng
 from robustgen.imaging.snow import add_snow, draw_flakes, luma_of
 from robustgen.imaging.spatter import draw_drops, splash_mud, splash_water
-from robustgen.registry import corruption
+from robustgen.registry import SCALES, corruption
 
 
 @dataclass(frozen=True)
@@ -66,6 +66,8 @@ def _with_grey(image: Rgb) -> tuple[Floats, Floats]:
         ),
     },
     shares=_with_grey,
+    # From flakes of a pixel to enlarged ones.
+    breaks={64: (2,), 32: (2,)},
 )
 def snow(image: Rgb, parameters: Snow, rng: Rng, pictures: tuple[Floats, Floats]) -> Rgb:
     """Let wind-blown snow fall on a whitened image."""
@@ -193,6 +195,8 @@ class Spatter:
         ),
     },
     common=False,
+    # From water to mud.
+    breaks=dict.fromkeys(SCALES, (3,)),
 )
 def spatter(image: Rgb, parameters: Spatter, rng: Rng) -> Rgb:
     """Splash water or mud on the lens."""

@@ -135,14 +135,20 @@ def _laid_out(root: Path, found: Mapping[str, Path]) -> tuple[Kind, dict[str, st
         if kind == "p" or name == CLEAN:
             folders[name] = where
         else:
-            levels = [level for level in _LEVELS if arrays or (path / level).is_dir()]
+            levels = _LEVELS if arrays else _severities(path)
             folders |= {f"{name}/{level}": where if arrays else f"{where}/{level}" for level in levels}
     return kind, {folder: where for folder, where in folders.items() if kind == "c" or folder != CLEAN}
 
 
 def _has_severities(folder: Path) -> bool:
     inside = [path for path in folder.iterdir() if path.is_dir()]
-    return bool(inside) and all(path.name in _LEVELS for path in inside) and not [*folder.glob("*/*.mp4")]
+    return len(inside) == len(_severities(folder)) > 0 and not [*folder.glob("*/*.mp4")]
+
+
+def _severities(folder: Path) -> list[str]:
+    """The names of the folders in `folder` that are severities, in their order."""
+    names = [path.name for path in folder.iterdir() if path.is_dir()]
+    return sorted((name for name in names if BENCHMARKS["c"].read_level(name) is not None), key=float)
 
 
 def _in_order(folders: Iterable[str], kind: Kind) -> list[str]:

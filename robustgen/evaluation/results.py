@@ -44,7 +44,7 @@ class Scores:
     count: int
     missing: tuple[str, ...]
     clean_error: float | None = None
-    severities: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
+    severities: Mapping[str, Mapping[float, float]] = field(default_factory=dict)
     flip_probabilities: Mapping[str, float] = field(default_factory=dict)
     top5_distances: Mapping[str, float] = field(default_factory=dict)
     levels: tuple[int, ...] = IMAGENET_C.levels
@@ -87,7 +87,7 @@ def _read_corruptions(predictions: Predictions, model: str, _: int) -> Scores:
     mistakes = {folder: _mistakes(file) for folder, file in predictions.files.items()}
     errors = {folder: float(wrong.mean()) for folder, wrong in mistakes.items()}
     clean = errors.pop(CLEAN, None)
-    by_name: dict[str, dict[int, float]] = {}
+    by_name: dict[str, dict[float, float]] = {}
     for folder, error in errors.items():
         arm = predictions.files[folder].arm
         by_name.setdefault(arm.name, {})[arm.level] = error

@@ -6,7 +6,7 @@ functions. Flags of the command line win over the file.
 
 import os
 import re
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, overload
 
@@ -50,14 +50,19 @@ def _parts(value: Any) -> Any:
 
 
 def _level_parts(value: Any) -> Any:
-    return [value] if isinstance(value, int) else _parts(value)
+    return [value] if isinstance(value, (int, float)) else _parts(value)
 
 
-def _span(what: str, highest: int) -> PlainValidator:
-    """``3``, ``"3"``, ``"1-5"`` or ``"all"`` as a range of levels."""
+def _span(what: str, highest: int, *, finer: bool = False) -> PlainValidator:
+    """``3``, ``"3"``, ``"1-5"`` or ``"all"`` as a range of levels; if `finer`, ``2.5`` as that level."""
 
-    def check(part: Any) -> range:
+    def check(part: Any) -> Sequence[float]:
         text = "" if isinstance(part, bool) else f"1-{highest}" if part == "all" else str(part)
+        if finer and re.fullmatch(r"-?\d{1,9}\.\d{1,9}", text):
+            level = float(text)
+            if not 1 <= level <= highest:
+                raise ArgumentError(f"{what} {text} does not exist (1 to {highest})")
+            return [int(level) if level.is_integer() else level]
         ends = re.fullmatch(r"(-?\d{1,9})(?:-(\d{1,9}))?", text)
         if not ends:
             raise ArgumentError(f"must be a number or a range such as 1-{highest}, not {part!r}")
@@ -71,7 +76,7 @@ def _span(what: str, highest: int) -> PlainValidator:
     return PlainValidator(check)
 
 
-def _flat(spans: tuple[range, ...]) -> tuple[int, ...]:
+def _flat(spans: tuple[Sequence[float], ...]) -> tuple[float, ...]:
     # Rows of arrays are severity-major from 1 up, whatever the order in which they were asked for.
     return tuple(sorted(level for span in spans for level in span))
 
@@ -161,7 +166,7 @@ def _all_cores(value: Any) -> Any:
 
 Whole = Annotated[int, Field(strict=True)]
 Severities = Annotated[
-    tuple[Annotated[Any, _span("severity", 5)], ...],
+    tuple[Annotated[Any, _span("severity", 5, finer=True)], ...],
     BeforeValidator(_level_parts),
     AfterValidator(_flat),
     AfterValidator(_once),
@@ -255,7 +260,9 @@ class Config(Choices):
         None, description="resize and crop as the edition does, but to so many pixels"
     )
     corruptions: Corruptions = Field("common", validate_default=True, description="names or a group")
-    severities: Severities = Field("1-5", validate_default=True, description="1 to 5")
+    severities: Severities = Field(
+        "1-5", validate_default=True, description="1 to 5, finer ones such as 2.5 too"
+    )
     perturbations: Perturbations = Field("common", validate_default=True, description="names or a group")
     difficulty: Difficulties = Field((1,), description="1 to 3, or all: strengths of the noise sequences")
     quality: Annotated[Whole, Field(ge=1, le=95)] = Field(

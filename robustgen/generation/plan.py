@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from robustgen.benchmark import BENCHMARKS, CLEAN_ARM, Arm, Benchmark, Kind
+from robustgen.benchmark import BENCHMARKS, CLEAN, CLEAN_ARM, Arm, Benchmark, Kind
 from robustgen.corruptions import get_corruption, get_family
 from robustgen.editions import EDITIONS, get_edition
 from robustgen.errors import ArgumentError, ConfigError, ImageError, OutputError, SourceError
@@ -220,12 +220,14 @@ def _add_held(arms: tuple[Arm, ...], output: Path, benchmark: Benchmark, *, stac
         held = {}
     if not held:
         return arms
-    every = benchmark.every_arm()
-    wanted = [arm for arm in every if arm in arms or arm.folder in held]
+    order = {name: place for place, name in enumerate((CLEAN, *benchmark.operations))}
+    found = {*arms, *filter(None, map(benchmark.arm_in, held))}
+    wanted = sorted((arm for arm in found if arm.name in order), key=lambda arm: (order[arm.name], arm.level))
     if not (stacked and benchmark.shares_arrays):
         return tuple(wanted)
-    names, levels = {arm.name for arm in wanted}, {arm.level for arm in wanted}
-    return tuple(arm for arm in every if arm.name in names and arm.level in levels)
+    names = dict.fromkeys(arm.name for arm in wanted if arm != CLEAN_ARM)
+    levels = sorted({arm.level for arm in wanted if arm != CLEAN_ARM})
+    return benchmark.arms(names, levels, clean=CLEAN_ARM in wanted)
 
 
 def _check_output(output: Path, source: Items[Any]) -> None:
@@ -316,7 +318,7 @@ def _overrides(config: Config, kind: Kind) -> dict[str, dict[int, dict[str, Any]
         operation = recipe.get_operation(name)
         names = {field.name for field in dataclasses.fields(operation.parameters(1, 224))}
         for parameter in everywhere.keys() & names:
-            for level in operation.levels:
+            for level in {*operation.levels, *(config.severities if kind == "c" else ())}:
                 overrides.setdefault(name, {}).setdefault(level, {})[parameter] = everywhere[parameter]
     return overrides
 

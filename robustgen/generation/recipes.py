@@ -3,7 +3,7 @@
 import dataclasses
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, ClassVar, Final, Generic, NamedTuple
@@ -23,7 +23,8 @@ from robustgen.perturbations import PERTURBATIONS
 from robustgen.registry import SCALES, Operation, get_known
 from robustgen.sources.base import Loaded
 
-Overrides = Mapping[str, Mapping[int, Mapping[str, Any]]]
+Overrides = Mapping[str, Mapping[Any, Mapping[str, Any]]]
+"""Operation to level to parameter to value."""
 
 
 class _Hash(np.random.SeedSequence):
@@ -36,7 +37,7 @@ class _Hash(np.random.SeedSequence):
         return np.frombuffer(self._digest, "<u8").astype(dtype)[:n_words]
 
 
-def item_rng(seed: int, kind: str, edition: str, name: str, level: int, key: str) -> np.random.Generator:
+def item_rng(seed: int, kind: str, edition: str, name: str, level: float, key: str) -> np.random.Generator:
     """The random stream of one output: a hash of what it is, and of nothing else."""
     identity = "\0".join([str(seed), kind, edition, name, str(level), key])
     return np.random.Generator(np.random.PCG64(_Hash(identity)))
@@ -107,8 +108,8 @@ class Recipe(ABC, Generic[Loaded]):
     def settings(self, arms: tuple[Arm, ...]) -> dict[str, Any]:
         """What decides the pixels of `arms`, as JSON takes it; ``"parameters"`` per folder of an arm."""
 
-    def all_arms(self) -> tuple[Arm, ...]:
-        """All arms that a set of this kind can have, where there can be more than were asked for."""
+    def list_arms(self, folders: Iterable[str]) -> tuple[Arm, ...]:
+        """The arms of a set whose arms have `folders`, where there can be more than were asked for."""
         return ()
 
 
@@ -144,9 +145,12 @@ class BenchmarkRecipe(Recipe[Rgb]):
         """Whether the edition leaves images as they are."""
         return get_edition(self.edition).keeps_size
 
-    def all_arms(self) -> tuple[Arm, ...]:
-        """Every operation at every level."""
-        return self.benchmark.every_arm()
+    def list_arms(self, folders: Iterable[str]) -> tuple[Arm, ...]:
+        """The arms that have `folders`, in their order."""
+        found = (self.benchmark.arm_in(folder) for folder in folders)
+        return tuple(
+            arm for arm in found if arm and (arm.name == CLEAN or arm.name in self.benchmark.operations)
+        )
 
     def cut_part(self, prepared: Rgb, side: int) -> Part:
         """The middle of the image as it is after all preparation, with the constants of the whole."""
@@ -154,8 +158,9 @@ class BenchmarkRecipe(Recipe[Rgb]):
         height, width = final.shape[:2]
         rows, columns = (min(length, max(side, SMALLEST_SIDE)) for length in (height, width))
         image = centre_crop(final, columns, rows)
-        scale = get_edition(self.edition).scale_for(final, self.scale)
-        recipe = dataclasses.replace(self, edition="folder", scale=scale, _resolved={})
+        whole = get_edition(self.edition)
+        edition = self.edition if whole.dialect else "folder"
+        recipe = dataclasses.replace(self, edition=edition, scale=self.scale or whole.scale, _resolved={})
         return Part(recipe, image, rows * columns, height * width)
 
     def complete(self, prepared: Rgb) -> Rgb:

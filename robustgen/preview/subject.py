@@ -108,7 +108,11 @@ def open_from_file(path: Path, config: Config, kind: Kind, output: Path) -> Subj
 
 def _plan(config: Config, kind: Kind, output: Path) -> Plan:
     # The folder of the sheet takes the place of that of the files; PNG frames ask for nothing beforehand.
-    changed = {"output": str(output.absolute().parent), "format": "png"}
+    folder = output.absolute().parent
+    if config.source and folder.resolve() in Path(config.source).resolve().parents:
+        # Files may not lie around their source, a sheet may.
+        folder /= f"{output.name}.files"
+    changed = {"output": str(folder), "format": "png"}
     return plan_benchmark(config.model_copy(update=changed), kind, anew=True)
 
 

@@ -41,7 +41,7 @@ class Curve:
     """
 
     name: str
-    x: list[int]
+    x: list[float]
     mean: list[float]
     low: list[float]
     high: list[float]

@@ -50,7 +50,7 @@ def _plan_anew(root: Path, manifest: Mapping[str, Any], source: Path | None) -> 
     held = given if given is None or Path(given).is_absolute() else manifest["source"]["location"]
     content = manifest["config"] | {"output": str(root), "source": str(source.absolute()) if source else held}
     plan = _plan(manifest["kind"], content, str(root / MANIFEST))
-    arms = tuple(arm for arm in plan.recipe.all_arms() if arm.folder in manifest.get("arms", ()))
+    arms = plan.recipe.list_arms(manifest.get("arms", ()))
     return replace(plan, arms=arms or plan.arms)
 
 
