@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from robustgen.cli.app import Section, command
+from robustgen.cli.app import Section, command, echo
 from robustgen.cli.execution import take_execution
 from robustgen.cli.options import (
     classes_option,
@@ -54,6 +54,13 @@ _of_both = combine(
 @click.option(
     "--sample-format", metavar="FORMAT", help="Of the files in shards: jpeg (default), png or webp."
 )
+@click.option(
+    "--mirror",
+    is_flag=False,
+    flag_value="link",
+    metavar="[link|copy]",
+    help="Repeat all other files of the source in every arm; with --format same.",
+)
 @click.option("--quality", type=int, help="JPEG quality; default 85, as published.")
 @click.option("--libjpeg", metavar="LIBRARY", help="turbo (default), or ijg: libjpeg 9c, as in 2018.")
 @click.option("--clean/--no-clean", default=None, help="Whether to write the uncorrupted images too.")
@@ -81,4 +88,7 @@ def _make(kind: "Kind", flags: dict[str, Any]) -> None:
     from robustgen.generation import config
     from robustgen.generation.plan import plan_benchmark
 
-    execution.carry_out(plan_benchmark(config.load(path, flags), kind, anew=execution.overwrite))
+    plan = plan_benchmark(config.load(path, flags), kind, anew=execution.overwrite)
+    if plan.mirror and any(arm.name == "elastic_transform" for arm in plan.arms):
+        echo("elastic_transform moves pixels, which boxes and masks do not follow", err=True)
+    execution.carry_out(plan)

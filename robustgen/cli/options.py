@@ -57,6 +57,7 @@ selection_options = combine(
     click.option("--limit", type=int, metavar="N", help="Only the first N images."),
     click.option("--sample", type=int, metavar="N", help="Only N images, of all classes alike, by the seed."),
     click.option("--subset", metavar="FILE", help="Only the images whose keys the file lists."),
+    click.option("--images", metavar="PATTERN", help="Only images whose keys match, such as 'val/*'."),
 )
 
 # --- what to make of it --------------------------------------------------------------------------

@@ -238,6 +238,7 @@ class Choices(_Strict):
         None, description="only so many images, drawn by the seed, as many of each class as can be"
     )
     subset: Location | None = Field(None, description="text file: the keys of the only images to take")
+    images: str | None = Field(None, description="only images whose keys match, for instance `leftImg8bit/*`")
 
     def name_dataset(self) -> str:
         """The name of the data set: as given, else that of the source's folder or archive."""
@@ -280,6 +281,9 @@ class Config(Choices):
         None, description="of the files in shards; otherwise as published"
     )
     shard_size: Annotated[Whole, Field(ge=1)] = Field(SHARD_SIZE, description="images of a shard")
+    mirror: Literal["link", "copy"] | None = Field(
+        None, description="repeat all other files of the source in every arm, as hard links or copies"
+    )
     video: Video = Field(Video(), description="settings of the encoder of make-p")
     scale: Literal[224, 299, 64, 32] | None = Field(None, description="constants instead of the edition's")
     motion_blur: Literal["exact", "imagemagick"] = Field("exact", description="our loop, or the library")

@@ -19,13 +19,14 @@ from robustgen.editions import EDITIONS, get_edition
 from robustgen.errors import ArgumentError, ConfigError, ImageError, OutputError, SourceError
 from robustgen.generation.config import Choices, Config, Video
 from robustgen.generation.recipes import RECIPES, BenchmarkRecipe, CorruptionRecipe, Recipe
-from robustgen.generation.selection import check_classes, open_chosen_source, select_keys
+from robustgen.generation.selection import check_classes, match_keys, open_chosen_source, select_keys
 from robustgen.generation.versions import list_versions
 from robustgen.imaging import video
 from robustgen.imaging.frost import check_frost
 from robustgen.imaging.jpeg import load_ijg
 from robustgen.imaging.motion import check_imagemagick
 from robustgen.output.files import ERRORS, FRAMES, MANIFEST, SUMS
+from robustgen.output.mirror import Mirror
 from robustgen.output.state import State
 from robustgen.output.writers import DEFAULTS, FORMATS, Listing, Order, Writer, open_writer
 from robustgen.sources.base import Items, Loaded, Source
@@ -63,6 +64,8 @@ class Plan:
         What it was made from, as JSON takes it, paths absolute; ``verify --deep`` plans anew from it.
     citation, licence : str
         Of what is made.
+    mirror : Mirror, optional
+        Repeats what the source has beside its images in every arm.
     """
 
     recipe: Recipe[Any]
@@ -77,6 +80,7 @@ class Plan:
     choices: dict[str, Any]
     citation: str = CITATION
     licence: str = LICENCE
+    mirror: Mirror | None = None
 
     def digest(self) -> str:
         """What tells this plan's images and arms from another's, in any order: eight hexadecimal digits."""
@@ -146,7 +150,25 @@ def plan_benchmark(config: Config, kind: Kind, *, anew: bool = False) -> Plan:
         arms = _add_held(arms, output, BENCHMARKS[kind], stacked=FORMATS[name].stacked)
     writer = _open_writer(name, config, recipe, source, keys, arms)
     citation = _cite(arms, config.edition) if kind == "c" else CITATION
-    return assemble_plan(recipe, source, keys, arms, writer, output, config, citation=citation)
+    plan = assemble_plan(recipe, source, keys, arms, writer, output, config, citation=citation)
+    return dataclasses.replace(plan, mirror=_open_mirror(name, config, source))
+
+
+def _open_mirror(name: str, config: Config, source: Source) -> Mirror | None:
+    """What repeats the other files of the source, if the config asks for it.
+
+    Raises
+    ------
+    ConfigError
+        The source or the format does not allow it.
+    """
+    if config.mirror is None:
+        return None
+    if name != "same":
+        raise ConfigError("mirror: goes with format same, which keeps the names that other files refer to")
+    if not source.location.is_dir():
+        raise ConfigError(f"mirror: {source.location} is no folder")
+    return Mirror(source.location, frozenset(match_keys(source, config)), link=config.mirror == "link")
 
 
 def assemble_plan(

@@ -100,7 +100,12 @@ def _run(
     plan.writer.reopen(plan.output, frozenset(arm.folder for item in items for arm in item.arms))
     made, size = _make(plan, ledger, items, scheduler)
     news = _describe(plan, sizes)
+    beside, failures = plan.mirror.list_files() if plan.mirror else ([], [])
+    for failure in failures:
+        ledger.record(Receipt(failure["key"], 0, failures=(failure,)))
     last = ledger.finish(plan.listing(), plan.arms, known)
+    if last and plan.mirror:
+        plan.mirror.fill(plan.output, [arm.folder for arm in plan.arms], beside)
     companions = plan.companions()
     needed = [MANIFEST, *companions]
     if last and (made or news or ledger.failures() or not all((plan.output / n).exists() for n in needed)):

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,7 @@ def select_keys(source: Items[Any], config: Choices) -> tuple[str, ...]:
     ConfigError
         The subset names what is not there, or a sample and a limit are both asked for.
     """
-    keys = source.keys()
+    keys = match_keys(source, config)
     if config.subset:
         keys = _listed(Path(config.subset), keys)
     if config.sample and config.limit:
@@ -56,6 +57,23 @@ def select_keys(source: Items[Any], config: Choices) -> tuple[str, ...]:
     if config.sample:
         return sample_keys(keys, source.label, config.sample, config.seed)
     return keys[: config.limit]
+
+
+def match_keys(source: Items[Any], config: Choices) -> tuple[str, ...]:
+    """The keys of all that `config` takes for images.
+
+    Raises
+    ------
+    ConfigError
+        There are none.
+    """
+    keys = source.keys()
+    if config.images is None:
+        return keys
+    matching = tuple(key for key in keys if fnmatchcase(key, config.images))
+    if not matching:
+        raise ConfigError(f"images: no key matches {config.images!r}; the first is {keys[0]!r}")
+    return matching
 
 
 def sample_keys(keys: Sequence[str], label: Callable[[str], int], count: int, seed: int) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ import io
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
 from robustgen.output.files import ERRORS, FRAMES, MANIFEST, SUMS, file_digest, temporary_folder, write_whole
@@ -101,7 +101,7 @@ def write_manifest(root: Path, tally: "Tally | None" = None) -> dict[str, Any]:
     about, settings = state.about(), state.settings()
     tally = tally or Tally(root)
     counts = {"files": 0, "bytes": 0}
-    for folder, written in tally.by_folder():
+    for folder, written in tally.by_folder(about["arms"]):
         _write_checksums(root, folder, written)
         counts["files"] += len(written)
         counts["bytes"] += sum(each.size for each in written.values())
@@ -203,12 +203,18 @@ class Tally:
         self.failures[receipt.key] = receipt.failures
         self._numbers.setdefault(receipt.key, len(self._numbers))
 
-    def by_folder(self) -> Iterator[tuple[str, dict[str, WrittenFile]]]:
-        """The files of each folder by path; what was made of images that have changed since is left out."""
+    def by_folder(self, arms: Iterable[str]) -> Iterator[tuple[str, dict[str, WrittenFile]]]:
+        """The files of each folder by path; what was made of images that have changed since is left out.
+
+        Assembled files belong to the folders of the `arms` that they lie in, others to the root.
+        """
+        folders = set(arms)
         sizes = [self.done[key][0] for key in self._numbers]
         assembled: dict[str, dict[str, WrittenFile]] = {}
         for file in self._state.assembled_files():
-            assembled.setdefault(file.path.rpartition("/")[0], {})[file.path] = file
+            above = [parent.as_posix() for parent in PurePosixPath(file.path).parents]
+            folder = next((parent for parent in above if parent in folders), "")
+            assembled.setdefault(folder, {})[file.path] = file
         for folder in [*self._spools, *(assembled.keys() - self._spools.keys())]:
             yield (
                 folder,
