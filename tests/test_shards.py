@@ -1,405 +1,329 @@
-"""WebDataset and Parquet: what shards hold, that images alone decide their bytes, real readers."""
+"""Images in WebDatasets and Parquet: the same keys and outputs as from folders, and what is damaged."""
 
 import json
-import os
-import shutil
-import signal
-import tarfile
-import time
+import pickle
+import re
 from pathlib import Path
 
-import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
-import webdataset as wds
-from helpers import cli, errors_of, put_photo, spawn, tree
-from PIL import Image
+from helpers import cli, cli_error, tree
+from test_archives import assert_alike, files_of, put_photos, put_tar, put_zip
 
-from robustgen.datasets import open_dataset
-from robustgen.errors import SourceError
-from robustgen.output.records import WrittenSample, from_json, to_json
-from robustgen.output.writers.spool import SpoolFile, list_spools, read_data, read_spool
-from robustgen.output.writers.webdataset import sample_key, sample_name
+from robustgen.errors import ImageError, SourceError
+from robustgen.sources import open_source
+from robustgen.sources.folder import ImageFolder
+from robustgen.sources.parquet import Parquet
+from robustgen.sources.patterns import expand_pattern
+from robustgen.sources.webdataset import WebDataset
 
-FEW = ("--corruptions", "gaussian_noise,contrast", "--severities", "1,4")
-ARMS = ["clean", *(f"{name}/{level}" for name in ("gaussian_noise", "contrast") for level in (1, 4))]
-# cat/a.JPEG, cat/b.jpg, cat/c.png | dog/a.JPEG, dog/d.JPEG
-SMALL = ("--shard-size", "3")
-FORMATS = ("webdataset", "parquet")
+NAMES = ("n01/a.png", "n01/deep/b.JPEG", "n02/c.bmp", "n02/d.jpg", "n10/e.png")
+CLASSES = ("n01", "n02", "n10")
 
 
-def make(source, output, form, *flags, status=0):
-    return cli(
-        "make-c",
-        "--source",
-        source,
-        "--output",
-        output,
-        "--format",
-        form,
-        *SMALL,
-        *FEW,
-        *flags,
-        status=status,
-    )
-
-
-@pytest.fixture(scope="module")
-def sets(photos, tmp_path_factory):
-    """The same set as files, WebDataset and Parquet."""
-    root = tmp_path_factory.mktemp("sets")
-    for form in ("jpeg", *FORMATS):
-        make(photos, root / form, form, "--jobs", "1")
+def put_shards(root: Path, samples: list[dict[str, bytes]]) -> Path:
+    root.mkdir(parents=True, exist_ok=True)
+    for number, files in enumerate(samples):
+        put_tar(root / f"val-{number:06d}.tar", files)
     return root
 
 
-def images_of(root):
-    """The `tree` of a set, without the card that tells the name of its source."""
-    return {name: data for name, data in tree(root).items() if name != "README.md"}
+def labelled(files: dict[str, bytes], how: str) -> list[dict[str, bytes]]:
+    """Two shards of `files`, whose labels are told as `how` says."""
+    shards: list[dict[str, bytes]] = [{}, {}]
+    for i, (name, content) in enumerate(files.items()):
+        number = CLASSES.index(name.partition("/")[0])
+        stem = name.rpartition(".")[0]
+        shard = shards[i % 2]
+        shard[name] = content
+        if how == "cls":
+            shard[f"{stem}.cls"] = b"%d\n" % number
+        elif how == "names":
+            shard[f"{stem}.cls"] = CLASSES[number].encode()
+        elif how == "json":
+            shard[f"{stem}.json"] = json.dumps({"width": 50, "label": number}).encode()
+    return shards
 
 
-@pytest.fixture
-def copied(photos, tmp_path):
-    """A copy of `photos` that a test may change."""
-    return Path(shutil.copytree(photos, tmp_path / "photos"))
+def put_parquet(
+    path: Path, rows: list[tuple[object, object]], label: pa.DataType | None, names: object = None
+):
+    """A file of rows (image, label), two to a row group."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    image = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+    columns = [pa.field("image", image)] + ([pa.field("label", label)] if label else [])
+    features = {"image": {"_type": "Image"}, "label": {"_type": "ClassLabel", "names": names}}
+    noted = {"huggingface": json.dumps({"info": {"features": features}})} if names else None
+    arrays = [pa.array([row for row, _ in rows], image)]
+    arrays += [pa.array([told for _, told in rows], label)] if label else []
+    pq.write_table(pa.table(arrays, pa.schema(columns, noted)), path, row_group_size=2)
+    return path
 
 
-def members(path):
-    """Name to content of the members of a tar archive, in order."""
-    with tarfile.open(path) as archive:
-        return {member.name: archive.extractfile(member).read() for member in archive}
-
-
-def rows(path):
-    import pyarrow.parquet
-
-    return pyarrow.parquet.ParquetFile(path).read().to_pylist()
-
-
-# --- what they hold --------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("arm", ARMS)
-def test_a_tar_holds_the_files_of_the_tree_and_their_labels(sets, arm):
-    first, second = (members(sets / "webdataset" / arm / f"00000{i}.tar") for i in range(2))
-    assert list(first) == [f"cat/{name}.{suffix}" for name in "abc" for suffix in ("jpg", "cls")]
-    assert list(second) == [f"dog/{name}.{suffix}" for name in "ad" for suffix in ("jpg", "cls")]
-    files = {"cat/a": "a.JPEG", "cat/b": "b.jpg", "cat/c": "c.JPEG", "dog/a": "a.JPEG", "dog/d": "d.JPEG"}
-    for key, name in files.items():
-        tree_file = sets / "jpeg" / arm / key.split("/")[0] / name
-        assert (first | second)[f"{key}.jpg"] == tree_file.read_bytes()
-        assert (first | second)[f"{key}.cls"] == (b"1" if key.startswith("dog") else b"0")
-
-
-def test_counts_and_names_stand_beside_the_tars(sets):
-    assert (sets / "webdataset/contrast/4/nshards.txt").read_text() == "2\n"
-    assert (sets / "webdataset/classnames.txt").read_text() == "cat\ndog\n"
-
-
-@pytest.mark.parametrize("arm", ARMS)
-def test_a_table_holds_the_files_of_the_tree_and_their_labels(sets, arm):
-    found = [row for i in range(2) for row in rows(sets / "parquet" / arm / f"0000{i}-of-00002.parquet")]
-    assert [row["image"]["path"] for row in found] == [
-        "cat/a.JPEG", "cat/b.jpg", "cat/c.JPEG", "dog/a.JPEG", "dog/d.JPEG",
-    ]  # fmt: skip
-    assert [row["label"] for row in found] == [0, 0, 0, 1, 1]
-    for row in found:
-        assert row["image"]["bytes"] == (sets / "jpeg" / arm / row["image"]["path"]).read_bytes()
-
-
-def test_samples_can_be_lossless(photos, tmp_path):
-    make(photos, tmp_path / "out", "webdataset", "--sample-format", "webp", "--corruptions", "contrast")
-    make(photos, tmp_path / "tree", "webp", "--corruptions", "contrast")
-    shard = members(tmp_path / "out/contrast/1/000000.tar")
-    assert shard["cat/a.webp"] == (tmp_path / "tree/contrast/1/cat/a.webp").read_bytes()
-
-
-def test_sequences_are_samples_too(photos, tmp_path):
-    flags = ("--source", photos, "--perturbations", "brightness", "--edition", "imagenet-64", "--limit", "2")
-    for form in ("mp4", *FORMATS):
-        cli("make-p", *flags, "--format", form, "--output", tmp_path / form)
-    video = (tmp_path / "mp4/brightness/cat/a.mp4").read_bytes()
-    assert members(tmp_path / "webdataset/brightness/000000.tar")["cat/a.mp4"] == video
-    (row, _) = rows(tmp_path / "parquet/brightness/00000-of-00001.parquet")
-    assert row["video"] == {"bytes": video, "path": "cat/a.mp4"}
-
-
-@pytest.mark.parametrize("name", ["cat/a.JPEG", "a.b.c.JPEG", "x.y/50%.2E.png", "%2E.jpg"])
-def test_dots_in_a_name_survive_readers_that_end_a_key_at_the_first_one(name):
-    key = sample_key(name)
-    assert "." not in key.rpartition("/")[2]
-    assert sample_name(key) == name.rpartition(".")[0]
-
-
-def test_long_and_foreign_names_are_read_by_any_tar(tmp_path):
-    folder = "n" * 120
-    put_photo(tmp_path / "in" / folder / "größe.JPEG")
-    put_photo(tmp_path / "in" / folder / "plain.JPEG")
-    make(tmp_path / "in", tmp_path / "out", "webdataset", "--corruptions", "contrast")
-    assert list(members(tmp_path / "out/clean/000000.tar")) == [
-        f"{folder}/{name}.{suffix}" for name in ("größe", "plain") for suffix in ("jpg", "cls")
+def as_rows(files: dict[str, bytes], base: bool) -> list[tuple[object, object]]:
+    return [
+        ({"bytes": content, "path": name.rpartition("/")[2] if base else name}, CLASSES.index(name[:3]))
+        for name, content in files.items()
     ]
 
 
-# --- nothing else decides the bytes ----------------------------------------------------------------
+# --- the same from everywhere --------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("form", FORMATS)
-def test_workers_and_parts_give_the_same_shards(photos, sets, tmp_path, form):
-    make(photos, tmp_path / "two", form, "--jobs", "2")
-    assert tree(tmp_path / "two") == tree(sets / form)
-    for part in ("2/3", "1/3"):
-        make(photos, tmp_path / "parts", form, "--shard", part)
-    assert not list((tmp_path / "parts").glob("*/*/*.tar"))
-    make(photos, tmp_path / "parts", form, "--shard", "3/3")
-    assert tree(tmp_path / "parts") == tree(sets / form)
+@pytest.mark.parametrize("how", ["cls", "names", "json", "folders"])
+def test_a_webdataset_has_the_keys_and_pixels_of_its_folder(tmp_path: Path, how: str) -> None:
+    folder = put_photos(tmp_path / "photos", *NAMES)
+    root = put_shards(tmp_path / "shards", labelled(files_of(folder), how))
+    patterns = ("val-{000000..000001}.tar", "val-{000000,000001}.tar", "val-*.tar", "")
+    for path in (root / pattern for pattern in patterns):
+        source = open_source(path)
+        assert isinstance(source, WebDataset)
+        assert source.refused() == {}
+        assert_alike(source, ImageFolder(folder))
 
 
-@pytest.mark.parametrize("form", FORMATS)
-def test_a_second_run_does_nothing_and_arms_can_be_added(photos, sets, tmp_path, form):
-    make(photos, tmp_path / "out", form, "--corruptions", "contrast")
-    assert "nothing to do" in make(photos, tmp_path / "out", form, "--corruptions", "contrast").output
-    shard = next((tmp_path / "out/contrast/1").glob("*0000*"))
-    before = shard.stat().st_mtime_ns
-    make(photos, tmp_path / "out", form)
-    assert shard.stat().st_mtime_ns == before
-    assert tree(tmp_path / "out") == tree(sets / form)
+def test_labels_tell_the_classes_of_samples_without_folders(tmp_path: Path) -> None:
+    folder = put_photos(tmp_path / "photos", "cat/a.png", "dog/b.png", "dog/c.png")
+    contents = files_of(folder)
+    for prefix in ("", "val/"):
+        files = {f"{prefix}{name.rpartition('/')[2]}": content for name, content in contents.items()}
+        labels = {f"{prefix}a.cls": b"0", f"{prefix}b.cls": b"1", f"{prefix}c.cls": b"1"}
+        root = put_shards(tmp_path / f"{len(prefix)}", [files | labels])
+        source = open_source(root / "val-000000.tar")
+        assert isinstance(source, WebDataset) and source.keys() == ("0/a.png", "1/b.png", "1/c.png")
+        (root / "classnames.txt").write_text("cat\ndog\nemu\n")
+        source = open_source(root)
+        assert source.keys() == ("cat/a.png", "dog/b.png", "dog/c.png")
+        assert source.classes == ("cat", "dog", "emu")
+        assert [source.label(key) for key in source.keys()] == [0, 1, 1]  # noqa: SIM118
+        assert source.size("dog/b.png") == len(contents["dog/b.png"])
 
 
-@pytest.mark.parametrize("form", FORMATS)
-def test_a_lost_shard_is_made_again(photos, sets, tmp_path, form):
-    shutil.copytree(sets / form, tmp_path / "out")
-    next((tmp_path / "out/contrast/4").glob("*0001*")).unlink()
-    assert "missing" in cli("verify", tmp_path / "out", status=1).output
-    assert make(photos, tmp_path / "out", form).output.startswith("2 images")
-    assert tree(tmp_path / "out") == tree(sets / form)
+@pytest.mark.parametrize("base", [True, False], ids=["names", "paths"])
+def test_parquet_has_the_keys_and_pixels_of_its_folder(tmp_path: Path, base: bool) -> None:
+    names = [name for name in NAMES if not base or "deep" not in name]
+    folder = put_photos(tmp_path / "photos", *names)
+    rows = as_rows(files_of(folder), base)
+    put_parquet(tmp_path / "data/validation-00000-of-00002.parquet", rows[1:], pa.int64(), CLASSES)
+    put_parquet(tmp_path / "data/validation-00001-of-00002.parquet", rows[:1], pa.int64(), CLASSES)
+    for path in ("data/validation-*.parquet", "data", "data/validation-0000{0,1}-of-00002.parquet"):
+        source = open_source(tmp_path / path)
+        assert isinstance(source, Parquet)
+        assert source.refused() == {}
+        assert_alike(source, ImageFolder(folder))
 
 
-@pytest.mark.parametrize("form", FORMATS)
-def test_a_killed_run_goes_on(tmp_path, form):
-    for i in range(12):
-        put_photo(tmp_path / "in" / "cat" / f"{i}.JPEG", 200, 200, seed=i)
-    flags = ("make-c", "--source", tmp_path / "in", "--format", form, "--shard-size", "5", "--jobs", "2")
-    flags = (*flags, "--corruptions", "zoom_blur,elastic_transform")
-    run = spawn(*flags, "--output", tmp_path / "out")
-    journal = tmp_path / "out/.robustgen/journal.jsonl"
-    while run.poll() is None and not (journal.exists() and journal.read_bytes().count(b'"files"') > 2):
-        time.sleep(0.01)
-    run.send_signal(signal.SIGKILL)
-    run.wait()
-    # A sample that was not whole.
-    spool = next((tmp_path / "out/.robustgen/partial").glob("*.spool"))
-    with spool.open("ab") as file:
-        file.write(b"smpl\x05\0\0\0")
-    cli(*flags, "--output", tmp_path / "out")
-    cli(*flags, "--output", tmp_path / "undisturbed")
-    assert tree(tmp_path / "out") == tree(tmp_path / "undisturbed")
-    assert not list((tmp_path / "out/.robustgen/partial").glob("*.spool"))
+def test_parquet_of_names_of_bytes_alone_and_without_labels(tmp_path: Path) -> None:
+    folder = put_photos(tmp_path / "photos", "cat/a.png", "dog/b.jpg")
+    files = files_of(folder)
+    rows = [({"bytes": content, "path": name}, name[:3]) for name, content in files.items()]
+    assert_alike(open_source(put_parquet(tmp_path / "a.parquet", rows, pa.string())), ImageFolder(folder))
+    assert_alike(open_source(put_parquet(tmp_path / "b.parquet", rows, None)), ImageFolder(folder))
+    unnamed = [({"bytes": content, "path": None}, 7) for content in files.values()]
+    source = open_source(put_parquet(tmp_path / "c.parquet", unnamed, pa.int32()))
+    assert source.keys() == ("7/00000000.png", "7/00000001.jpg") and source.classes == ("7",)
+    plain = pa.table({"img": pa.array([*files.values()]), "fine_label": pa.array([3, 20])})
+    pq.write_table(plain, tmp_path / "d.parquet")
+    source = open_source(tmp_path / "d.parquet")
+    assert source.keys() == ("20/00000001.jpg", "3/00000000.png") and source.classes == ("3", "20")
 
 
-@pytest.mark.parametrize("form", FORMATS)
-def test_an_image_that_fails_is_lacking_until_it_is_mended(copied, sets, tmp_path, form):
-    good = (copied / "cat/b.jpg").read_bytes()
-    (copied / "cat/b.jpg").write_bytes(b"no image")
-    make(copied, tmp_path / "out", form, status=1)
-    assert [failure["key"] for failure in errors_of(tmp_path / "out")] == ["cat/b.jpg"]
-    if form == "webdataset":
-        assert "cat/b.jpg" not in members(tmp_path / "out/clean/000000.tar")
-        assert "cat/a.jpg" in members(tmp_path / "out/clean/000000.tar")
-    (copied / "cat/b.jpg").write_bytes(good)
-    make(copied, tmp_path / "out", form)
-    assert images_of(tmp_path / "out") == images_of(sets / form)
+def test_the_outputs_are_the_same_bytes_from_every_container(tmp_path: Path) -> None:
+    folder = put_photos(tmp_path / "photos", *NAMES)
+    files = files_of(folder)
+    put_shards(tmp_path / "shards", labelled(files, "cls"))
+    put_parquet(tmp_path / "p" / "x.parquet", as_rows(files, base=False), pa.int64(), CLASSES)
+    put_tar(tmp_path / "a.tar", files)
+    put_tar(tmp_path / "a.tar.gz", files, "w:gz")
+    put_zip(tmp_path / "a.zip", files)
+    flags = ("--corruptions", "shot_noise,fog", "--severities", "2", "--jobs", "2")
+    outputs = {}
+    for source in ("photos", "a.tar", "a.tar.gz", "a.zip", "shards/val-{000000..000001}.tar", "p"):
+        output = tmp_path / "out" / source.replace("/", "-")
+        cli("make-c", "--source", tmp_path / source, *flags, "--output", output)
+        outputs[source] = tree(output)
+        cli("verify", output, "--deep", "2")
+    assert len(outputs["photos"]) > 15
+    assert all(output == outputs["photos"] for output in outputs.values())
 
 
-@pytest.mark.parametrize("form", FORMATS)
-def test_an_image_that_changes_is_made_again_and_one_that_breaks_is_withdrawn(copied, tmp_path, form):
-    make(copied, tmp_path / "out", form)
-    put_photo(copied / "dog/a.JPEG", 60, 60, seed=77)
-    make(copied, tmp_path / "out", form)
-    make(copied, tmp_path / "anew", form)
-    assert tree(tmp_path / "out") == tree(tmp_path / "anew")
-    (copied / "dog/a.JPEG").write_bytes(b"no image")
-    make(copied, tmp_path / "out", form, status=1)
-    make(copied, tmp_path / "lacking", form, status=1)
-    assert tree(tmp_path / "out") == tree(tmp_path / "lacking")
+def test_shards_of_a_set_can_be_a_source(tmp_path: Path) -> None:
+    """What make-c writes as WebDataset and Parquet is read as the images that it holds."""
+    folder = put_photos(tmp_path / "photos", "cat/a.png", "dog/b.png")
+    flags = ("--corruptions", "contrast", "--severities", "1", "--no-clean")
+    for form in ("jpeg", "webdataset", "parquet"):
+        cli("make-c", "--source", folder, *flags, "--format", form, "--output", tmp_path / form)
+    expected = ImageFolder(tmp_path / "jpeg/contrast/1")
+    for form in ("webdataset", "parquet"):
+        source = open_source(tmp_path / form / "contrast" / "1")
+        assert source.classes == ("cat", "dog") and source.refused() == {}
+        for key, own in zip(expected.keys(), source.keys(), strict=True):
+            assert key.rpartition(".")[0] == own.rpartition(".")[0]
+            assert (source.load(own) == expected.load(key)).all()
 
 
-def test_another_list_of_images_makes_the_shards_anew(photos, sets, tmp_path):
-    make(photos, tmp_path / "out", "webdataset", "--limit", "2")
-    make(photos, tmp_path / "out", "webdataset")
-    assert tree(tmp_path / "out") == tree(sets / "webdataset")
+@pytest.mark.parametrize("kind", ["webdataset", "parquet"])
+def test_sources_of_shards_are_small_when_pickled(tmp_path: Path, kind: str) -> None:
+    files = files_of(put_photos(tmp_path / "photos", *NAMES))
+    if kind == "webdataset":
+        source = open_source(put_shards(tmp_path / "s", labelled(files, "cls")))
+    else:
+        source = open_source(put_parquet(tmp_path / "x.parquet", as_rows(files, False), pa.int64(), CLASSES))
+    keys = source.keys()
+    assert sorted(keys, key=source.storage_order) != list(keys) or kind == "parquet"
+    packed = pickle.dumps(source)
+    assert len(packed) < 1500
+    assert (pickle.loads(packed).load(keys[2]) == source.load(keys[2])).all()
 
 
-def test_another_size_of_shards_is_refused(photos, tmp_path):
-    make(photos, tmp_path / "out", "webdataset")
-    result = make(photos, tmp_path / "out", "webdataset", "--shard-size", "4", status=2)
-    assert "shard_size is 3 there and 4 here" in result.stderr
+def test_patterns(tmp_path: Path) -> None:
+    for name in ("a-08.tar", "a-09.tar", "a-10.tar", "b[1].tar"):
+        (tmp_path / name).touch()
+
+    def expanded(pattern: str) -> list[str]:
+        return [path.name for path in expand_pattern(tmp_path / pattern, lambda name: name.endswith("tar"))]
+
+    assert expanded("a-{08..10}.tar") == expanded("a-*.tar") == ["a-08.tar", "a-09.tar", "a-10.tar"]
+    assert expanded("{a-08,b[1]}.tar") == ["a-08.tar"]
+    assert expanded("a-{8..9}.tar") == ["a-8.tar", "a-9.tar"]
+    assert expanded("b[1].tar") == ["b[1].tar"]
+    assert len(expanded("")) == 4
+    with pytest.raises(SourceError, match="stands for no file"):
+        expanded("c-*.tar")
+    with pytest.raises(SourceError, match="too many files"):
+        expanded("{0..999999999}.tar")
 
 
-# --- checked ---------------------------------------------------------------------------------------
+def test_the_default_output_is_named_after_what_a_pattern_begins_with(tmp_path: Path) -> None:
+    put_shards(tmp_path / "shards", labelled(files_of(put_photos(tmp_path / "photos", *NAMES)), "cls"))
+    shown = cli("make-c", "--source", tmp_path / "shards/val-{000000..000001}.tar", "--dry-run").stdout
+    assert re.search(r"^output .*out/val-c:", shown, re.MULTILINE)
 
 
-@pytest.mark.parametrize("form", FORMATS)
-def test_verify_finds_what_is_wrong(photos, sets, tmp_path, form):
-    out = Path(shutil.copytree(sets / form, tmp_path / "out"))
-    assert "0 findings" in cli("verify", out, "--deep", "all").output
-    shard = next((out / "contrast/1").glob("*0000*"))
-    data = bytearray(shard.read_bytes())
-    data[600] ^= 1
-    shard.write_bytes(data)
-    assert f"changed   contrast/1/{shard.name}" in cli("verify", out, status=1).output
-    shard.write_bytes(data[: len(data) // 2])
-    assert f"truncated contrast/1/{shard.name}" in cli("verify", out, status=1).output
+# --- damaged and hostile ones --------------------------------------------------------------------
 
 
-def test_verify_deep_finds_another_image_in_a_shard(copied, tmp_path):
-    make(copied, tmp_path / "out", "webdataset", "--corruptions", "contrast")
-    size = (copied / "dog/a.JPEG").stat().st_size
-    put_photo(copied / "dog/a.JPEG", seed=9)
-    with (copied / "dog/a.JPEG").open("ab") as file:
-        file.write(bytes(max(0, size - file.tell())))
-    found = cli("verify", tmp_path / "out", "--deep", "all", status=1).output
-    assert "differs   contrast/1/000001.tar: dog/a.JPEG" in found
+def test_a_corrupt_shard_in_the_middle_is_named_and_the_rest_is_done(tmp_path: Path) -> None:
+    files = files_of(put_photos(tmp_path / "photos", "n01/a.png", "n02/b.png", "n03/c.png", "n04/d.png"))
+    root = put_shards(tmp_path / "s", [{name: content} for name, content in files.items()])
+    (root / "val-000001.tar").write_bytes(b"no archive" * 99)
+    (root / "val-000002.tar").unlink()
+    pattern = root / "val-{000000..000003}.tar"
+    source = open_source(pattern)
+    assert source.keys() == ("n01/a.png", "n04/d.png")
+    refused = source.refused()
+    assert set(refused) == {"val-000001.tar", "val-000002.tar"}
+    assert "No such file" in refused["val-000002.tar"]
+    flags = ("--corruptions", "contrast", "--severities", "1", "--no-clean", "--output", tmp_path / "out")
+    done = cli("make-c", "--source", pattern, *flags, status=1)
+    assert "'val-000001.tar'" in done.stderr and "'val-000002.tar'" in done.stderr
+    assert {name for name in tree(tmp_path / "out") if name.endswith(".JPEG")} == {
+        "contrast/1/n01/a.JPEG",
+        "contrast/1/n04/d.JPEG",
+    }
 
 
-def test_a_changed_card_is_a_finding(sets, tmp_path):
-    out = Path(shutil.copytree(sets / "parquet", tmp_path / "out"))
-    with (out / "README.md").open("a") as card:
-        card.write("more\n")
-    assert "changed   README.md" in cli("verify", out, status=1).output
+def test_samples_that_are_refused(tmp_path: Path) -> None:
+    content = files_of(put_photos(tmp_path / "photos", "a.png"))["a.png"]
+    first = {
+        "good.png": content,
+        "good.cls": b"1",
+        "unlabelled.png": content,
+        "two.png": content,
+        "two.jpg": content,
+        "bad.png": content,
+        "bad.cls": b"../up",
+        "twice.png": content,
+        "twice.cls": b"1",
+        "dot.ted.png": content,
+        "masked.png": content,
+        "masked.cls": b"0",
+        "masked.seg.png": content,
+        "/absolute.png": content,
+    }
+    root = put_shards(tmp_path / "s", [first, {"twice.png": content, "twice.cls": b"0"}])
+    source = open_source(root)
+    assert source.keys() == ("0/masked.png", "1/good.png")
+    refused = source.refused()
+    assert refused.pop("bad.png").startswith("its label cannot be read: '../up'")
+    assert refused.pop("dot.ted.png").startswith("WebDataset takes all behind the first dot")
+    assert refused == {
+        "unlabelled.png": "has no label, though others have",
+        "two": "has 2 images",
+        "twice": "stands in the shards twice",
+        "absolute.png": "its name is absolute",
+    }
 
 
-def test_a_damaged_spool_is_named(tmp_path):
-    spool = SpoolFile(tmp_path, "f3a9", 1)
-    end = spool.add("fog/3", 7, b"sample")
-    spool.flush()
-    (found,) = read_spool(spool.path)
-    assert found.offset + found.size == end == spool.path.stat().st_size
-    assert read_data(spool.path, found.offset, found.size, found.crc) == b"sample"
-    assert [each.generation for each in list_spools(tmp_path)] == [1]
-    data = spool.path.read_bytes()
-    spool.path.write_bytes(data[:-1] + b"X")
-    with pytest.raises(ValueError, match=r"spool is damaged; remove it and give the command again"):
-        read_data(spool.path, found.offset, found.size, found.crc)
+def test_parquet_without_images_or_with_bad_rows(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"text": ["a"], "label": [1]}), tmp_path / "text.parquet")
+    line = cli_error("make-c", "--source", tmp_path / "text.parquet", "--output", tmp_path / "out")
+    assert "'text.parquet': no column of images (it has text, label)" in line
+    assert not (tmp_path / "out").exists()
+    content = files_of(put_photos(tmp_path / "photos", "a.png"))["a.png"]
+    good = {"bytes": content, "path": "a.png"}
+    rows: list[tuple[object, object]] = [
+        (good, 0),
+        ({"bytes": content, "path": "../up.png"}, 0),
+        ({"bytes": content, "path": "b.png"}, 7),
+        ({"bytes": None, "path": "c.png"}, 1),
+        ({"bytes": content, "path": "d.png"}, 1),
+        ({"bytes": content, "path": "x/d.png"}, 1),
+        (None, 0),
+    ]
+    path = put_parquet(tmp_path / "rows.parquet", rows, pa.int64(), ["cat", "dog"])
+    source = open_source(path)
+    assert source.keys() == ("cat/a.png",)
+    assert source.refused() == {
+        "row 1": "path '../up.png' cannot be the name of an image",
+        "row 2": "label 7 is none of the 2 classes",
+        "dog/c.png": "its row holds no bytes",
+        "dog/d.png": "stands in the rows twice",
+        "cat/00000006": "its row holds no bytes",
+    }
+    whole = path.read_bytes()
+    put_parquet(tmp_path / "many" / "b.parquet", [({**good, "path": "z.png"}, 0)], pa.int64(), ["cat", "dog"])
+    for damaged in (whole[:-100], whole[:100], b"", whole[:40] + bytes(400) + whole[440:]):
+        (tmp_path / "many" / "a.parquet").write_bytes(damaged)
+        source = open_source(tmp_path / "many")
+        assert "cat/z.png" in source.keys()  # noqa: SIM118
+        assert "a.parquet" in source.refused() or len(source.refused()) > 2
 
 
-def test_a_full_disk_leaves_a_spool_as_it_was(tmp_path, monkeypatch):
-    spool = SpoolFile(tmp_path, "f3a9", 1)
-    spool.add("fog/3", 0, b"one")
-    spool.flush()
-    before = spool.path.read_bytes()
-
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
-    spool.add("fog/3", 1, b"two")
-    monkeypatch.setattr(os, "pwrite", full)
-    with pytest.raises(OSError, match="No space left"):
-        spool.flush()
-    assert spool.path.read_bytes() == before
-
-
-def test_a_sample_in_a_journal_and_back():
-    sample = WrittenSample("fog/3/000012.tar", 12007, 8123, "f3a9-000001-8c1d22aa-77.spool", 9131, "f3a9")
-    assert from_json(json.loads(json.dumps(to_json(sample)))) == sample
+def test_parquet_that_promises_gigabytes_or_changes_underway(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = files_of(put_photos(tmp_path / "photos", "a.png"))["a.png"]
+    path = put_parquet(tmp_path / "a.parquet", [({"bytes": content, "path": "a.png"}, 0)], pa.int64())
+    source = open_source(path)
+    assert source.keys() == ("0/a.png",)
+    put_parquet(path, [({"bytes": content, "path": "b.png"}, 0)], pa.int64())
+    with pytest.raises(ImageError, match=r"'0/a\.png': a\.parquet has changed since it was listed"):
+        source.load("0/a.png")
+    monkeypatch.setattr("robustgen.sources.parquet._MOST_GROUP_BYTES", 10)
+    with pytest.raises(SourceError, match=r"'a\.parquet': a row group of \d+ bytes"):
+        open_source(path).keys()
 
 
-# --- real readers ----------------------------------------------------------------------------------
+def test_keys_that_are_unknown(tmp_path: Path) -> None:
+    files = files_of(put_photos(tmp_path / "photos", *NAMES))
+    sources = (
+        open_source(put_shards(tmp_path / "s", labelled(files, "cls"))),
+        open_source(put_parquet(tmp_path / "x.parquet", as_rows(files, False), pa.int64(), CLASSES)),
+        open_source(put_tar(tmp_path / "a.tar", files)),
+    )
+    for source in sources:
+        for ask in (source.load, source.label, source.size):
+            with pytest.raises(ImageError):
+                ask("nowhere/x.png")
 
 
-def test_webdataset_reads_the_tars(sets):
-    pattern = str(sets / "webdataset/gaussian_noise/4/{000000..000001}.tar")
-    found = list(wds.WebDataset(pattern, shardshuffle=False).decode("pil").to_tuple("__key__", "jpg", "cls"))
-    assert [(key, label) for key, _, label in found] == [
-        ("cat/a", 0), ("cat/b", 0), ("cat/c", 0), ("dog/a", 1), ("dog/d", 1),
-    ]  # fmt: skip
-    assert [image.size for _, image, _ in found] == [(40, 36)] * 4 + [(33, 50)]
-    assert isinstance(found[0][1], Image.Image)
-
-
-def test_clip_benchmark_finds_what_it_looks_for(sets, tmp_path):
-    """It reads <split>/nshards.txt, classnames.txt and <split>/{0..N-1}.tar, whose numbers have no zeros."""
-    root, split = sets / "webdataset", "contrast/1"
-    count = int((root / split / "nshards.txt").read_text())
-    for number in range(count):
-        (tmp_path / f"{number}.tar").symlink_to(root / split / f"{number:06d}.tar")
-    pattern = str(tmp_path / f"{{0..{count - 1}}}.tar")
-    images = wds.WebDataset(pattern, shardshuffle=False, nodesplitter=lambda shards: shards)
-    images = images.decode(wds.autodecode.ImageHandler("pil", extensions=["webp", "png", "jpg", "jpeg"]))
-    classes = (root / "classnames.txt").read_text().splitlines()
-    labels = [classes[label] for _, label in images.to_tuple(["webp", "png", "jpg", "jpeg"], "cls")]
-    assert labels == ["cat"] * 3 + ["dog"] * 2
-
-
-def test_datasets_loads_the_folder_by_its_card(sets, tmp_path, monkeypatch):
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    monkeypatch.setenv("HF_HOME", str(tmp_path))
-    import datasets
-
-    folder = str(sets / "parquet")
-    assert sorted(datasets.get_dataset_config_names(folder)) == sorted(arm.replace("/", "-") for arm in ARMS)
-    found = datasets.load_dataset(folder, "contrast-4", split="test", cache_dir=str(tmp_path))
-    assert found.features["label"].names == ["cat", "dog"]
-    assert found["label"] == [0, 0, 0, 1, 1]
-    assert [image.size for image in found["image"]] == [(40, 36)] * 4 + [(33, 50)]
-
-
-# --- our own readers -------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("form", FORMATS)
-def test_shards_are_read_as_the_tree_is(sets, form):
-    shards, files = open_dataset(sets / form), open_dataset(sets / "jpeg")
-    assert shards.arms == files.arms and shards.classes == files.classes == 2
-    for arm in files.arms:
-        assert shards.keys(arm) == files.keys(arm)
-        assert np.array_equal(shards.labels(arm), files.labels(arm))
-        for index in range(5):
-            assert np.array_equal(shards.load(arm, index), files.load(arm, index))
-    with_list = open_dataset(sets / form, ["dog", "bird", "cat"])
-    assert with_list.labels(files.arms[0]).tolist() == [2, 2, 2, 0, 0] and with_list.classes == 3
-
-
-@pytest.mark.parametrize("form", FORMATS)
-def test_sequences_in_shards_are_read_as_the_tree_is(photos, tmp_path, form):
-    flags = ("--source", photos, "--perturbations", "brightness", "--edition", "imagenet-64", "--limit", "2")
-    for each in ("mp4", form):
-        cli("make-p", *flags, "--format", each, "--output", tmp_path / each)
-    shards, files = open_dataset(tmp_path / form), open_dataset(tmp_path / "mp4")
-    (arm,) = files.arms
-    assert shards.keys(arm) == files.keys(arm) == ("cat/a", "cat/b")
-    assert np.array_equal(shards.load(arm, 1), files.load(arm, 1))
-
-
-@pytest.mark.parametrize("form", FORMATS)
-def test_compare_calls_a_tree_and_its_shards_identical(sets, form):
-    assert "identical" in cli("compare", sets / "jpeg", sets / form).output
-
-
-@pytest.mark.parametrize("form", FORMATS)
-def test_report_and_preprocess_take_shards(sets, tmp_path, form):
-    cli("report", sets / form, "--output", tmp_path / "report.html")
-    assert (tmp_path / "report.html").stat().st_size > 10_000
-    cli("preprocess", "clahe", sets / form, tmp_path / "clahe")
-    assert open_dataset(tmp_path / "clahe").format == form
-    cli("preprocess", "clahe", sets / "jpeg", tmp_path / "files")
-    assert "identical" in cli("compare", tmp_path / "files", tmp_path / "clahe").output
-
-
-def test_a_webdataset_of_someone_else_is_read(sets, tmp_path):
-    for arm in ARMS:
-        shutil.copytree(sets / "webdataset" / arm, tmp_path / "theirs" / arm, dirs_exist_ok=True)
-        (tmp_path / "theirs" / arm / "SHA256SUMS").unlink()
-    theirs = open_dataset(tmp_path / "theirs")
-    assert theirs.keys(theirs.arms[0]) == ("cat/a.jpg", "cat/b.jpg", "cat/c.jpg", "dog/a.jpg", "dog/d.jpg")
-    assert theirs.classes is None
-    assert theirs.labels(theirs.arms[0]).tolist() == [0, 0, 0, 1, 1]
-
-
-@pytest.mark.parametrize("form", FORMATS)
-def test_a_damaged_shard_is_named(sets, tmp_path, form):
-    out = Path(shutil.copytree(sets / form, tmp_path / "out"))
-    shard = next((out / "clean").glob("*0000*"))
-    shard.write_bytes(b"no shard at all" * 100)
-    with pytest.raises(SourceError, match=shard.name):
-        dataset = open_dataset(out)
-        dataset.keys(dataset.arms[0])
+def test_a_shard_with_a_bomb_for_a_label(tmp_path: Path) -> None:
+    content = files_of(put_photos(tmp_path / "photos", "a.png"))["a.png"]
+    root = put_shards(
+        tmp_path / "s", [{"a.png": content, "a.cls": b"7" * (2 << 20), "b.png": content, "b.cls": b"1"}]
+    )
+    source = open_source(root)
+    assert source.keys() == ("1/b.png",)
+    assert source.refused() == {"a.png": "its label cannot be read: 2097152 bytes"}

@@ -244,7 +244,9 @@ class Choices(_Strict):
         """The name of the data set: as given, else that of the source's folder or archive."""
         if self.dataset or self.source is None:
             return self.dataset or "custom"
-        source = Path(self.source).resolve()
+        # Of a pattern such as val-{000000..000063}.tar, what stands before it.
+        name = re.split(r"[{*?\[]", Path(self.source).name)[0].rstrip("-_.")
+        source = Path(self.source).resolve().with_name(name or Path(self.source).absolute().parent.name)
         return (source.name.partition(".")[0] if source.is_file() else source.name) or "custom"
 
     def resolve_output(self, kind: str) -> Path:

@@ -175,7 +175,8 @@ def _share(plan: Plan, shard: Shard | None) -> list[tuple[int, str]]:
 def _pending(plan: Plan, ledger: Ledger, sizes: Mapping[str, int]) -> list[Item]:
     share = _share(plan, ledger.shard)
     items = (Item(index, key, sizes[key], ledger.pending(key, plan.arms)) for index, key in share)
-    return [item for item in items if item.arms]
+    pending = [item for item in items if item.arms]
+    return sorted(pending, key=lambda item: plan.source.storage_order(item.key))
 
 
 @dataclass(frozen=True)

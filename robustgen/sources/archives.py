@@ -183,6 +183,15 @@ def _members(file: IO[bytes]) -> Iterator[tarfile.TarInfo]:
         raise tarfile.ReadError("no header where one must be")
 
 
+def peek_names(path: Path, count: int) -> list[str]:
+    """The names of the first few files of a tar; none of what is damaged."""
+    with path.open("rb") as file:
+        try:
+            return [member.name for _, member in zip(range(count), _members(file), strict=False)]
+        except tarfile.TarError:
+            return []
+
+
 def _add_member(catalogue: Catalogue, member: tarfile.TarInfo) -> None:
     if member.isdir():
         return

@@ -102,6 +102,10 @@ class Items(ABC, Generic[Loaded]):
         """Return key and reason of whatever looks like an image but must not be processed."""
         return {}
 
+    def storage_order(self, key: str) -> tuple[int, ...]:
+        """Return what to sort keys by to read the source from its beginning to its end."""
+        return ()
+
     def passed_over(self) -> tuple[str, ...]:
         """Return the names of what looks like images, but in formats that are not read."""
         return ()

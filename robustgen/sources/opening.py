@@ -10,8 +10,10 @@ from robustgen.sources.base import Source, blame_source
 from robustgen.sources.cifar import Cifar, is_cifar
 from robustgen.sources.folder import ImageFolder
 from robustgen.sources.labelled import LabelledFolder
+from robustgen.sources.parquet import Parquet, is_parquet
 from robustgen.sources.photographs import Photographs
 from robustgen.sources.tiny_imagenet import TinyImageNet, is_tiny_imagenet
+from robustgen.sources.webdataset import WebDataset, is_webdataset
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,8 @@ _ROWS = (
         lambda asked: LabelledFolder(asked.path, asked.labels or "", asked.follow),
         labelled=True,
     ),
+    KnownSource("parquet", lambda asked: is_parquet(asked.path), lambda asked: Parquet(asked.path)),
+    KnownSource("webdataset", lambda asked: is_webdataset(asked.path), lambda asked: WebDataset(asked.path)),
     KnownSource("cifar", lambda asked: is_cifar(asked.path), lambda asked: Cifar(asked.path)),
     KnownSource(
         "tiny-imagenet",
@@ -85,7 +89,7 @@ def open_source(
     ----------
     path : path or None
         Where the images are; not looked at for the kind "demo".
-    kind : {"auto", "labelled", "cifar", "tiny-imagenet", "folder", "demo"}
+    kind : {"auto", "labelled", "parquet", "webdataset", "cifar", "tiny-imagenet", "folder", "demo"}
         "auto" tells the kind from what lies at `path`, and takes "labelled" if `labels` are given.
     labels : path, optional
         The labels file of the kind "labelled".

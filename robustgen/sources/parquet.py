@@ -1,0 +1,329 @@
+"""Parquet as hubs serve it: a column of images, each with its bytes and path, and a column of labels."""
+
+import io
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
+
+from PIL import Image
+
+from robustgen.errors import ImageError, MissingDependencyError, SourceError
+from robustgen.imaging.decode import Location, as_rgb, blame_image, decode_to_pillow, reason_of
+from robustgen.imaging.pixels import Rgb
+from robustgen.sources.base import Source, blame_source, sort_classes
+from robustgen.sources.catalogue import Stamp, stamp_of
+from robustgen.sources.labels import is_folder_name
+from robustgen.sources.patterns import expand_pattern, is_pattern
+from robustgen.sources.shelf import Shelf
+
+_SUFFIX = ".parquet"
+_IMAGE_COLUMNS = ("image", "img", "jpg", "jpeg", "png", "webp", "picture", "pixels")
+_LABEL_COLUMNS = ("label", "labels", "cls", "class", "fine_label", "category", "target")
+# A row group is read as a whole; those of image sets have some 10 to 100 MB.
+_MOST_GROUP_BYTES = 1 << 31
+_SIGNATURES = {b"\xff\xd8": ".jpg", b"\x89P": ".png"}
+
+
+def import_pyarrow() -> tuple[Any, Any]:
+    """pyarrow and pyarrow.parquet.
+
+    Raises
+    ------
+    MissingDependencyError
+        It is not installed.
+    """
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError as error:
+        raise MissingDependencyError("Parquet needs pyarrow: pip install 'robustgen[parquet]'") from error
+    return pyarrow, pyarrow.parquet
+
+
+class _Row(NamedTuple):
+    """Where an image lies, and the bytes of its file."""
+
+    file: int
+    group: int
+    row: int
+    size: int
+
+
+class _Found(NamedTuple):
+    """An image as it was found: what its path calls it, how its bytes begin, and its label."""
+
+    row: _Row
+    path: str
+    head: bytes
+    label: Any
+
+
+class _Column(NamedTuple):
+    """A column of images: its name, and whether it is a struct of bytes and path."""
+
+    name: str
+    is_struct: bool
+
+
+@dataclass
+class Rows:
+    """What all files hold.
+
+    Attributes
+    ----------
+    files : list
+        Path, stamp and column of images of each.
+    rows : dict of str to _Row
+    refused : dict of str to str
+        Images and files that must not be read, with the reasons.
+    classes : tuple of str
+    labels : dict of str to int
+        Key to the index in `classes`.
+    """
+
+    files: list[tuple[Path, Stamp, _Column]] = field(default_factory=list)
+    rows: dict[str, _Row] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)
+    classes: tuple[str, ...] = ()
+    labels: dict[str, int] = field(default_factory=dict)
+
+
+class Parquet(Source):
+    """Images in Parquet files.
+
+    The column of images is a struct of ``bytes`` and ``path``, or binary; labels are integers, whose names
+    are in the metadata of the schema, or names. The key of an image is ``<class>/<name>``, by its path, or
+    by the number of its row where paths tell nothing.
+
+    Parameters
+    ----------
+    files : path
+        A file, a folder, or a pattern: ``data/validation-*.parquet``.
+
+    Raises
+    ------
+    SourceError
+        There is no such file. From everything else: it holds no images.
+    MissingDependencyError
+        pyarrow is not installed.
+    """
+
+    def __init__(self, files: Location) -> None:
+        # A pattern is no file that could be looked at.
+        self.location = Path(files)
+        import_pyarrow()
+        self._shelf = Shelf(partial(list_rows, self.location))
+
+    @property
+    def _listed(self) -> Rows:
+        with blame_source(self.location):
+            return self._shelf.get()
+
+    def keys(self) -> tuple[str, ...]:
+        """Return the keys of all images, sorted; a SourceError if there are none."""
+        listed = self._listed
+        if not listed.rows:
+            example = "".join(f"; {key!r}: {why}" for key, why in [*listed.refused.items()][:1])
+            raise SourceError(f"{self.location}: no images{example}")
+        return tuple(sorted(listed.rows))
+
+    def refused(self) -> dict[str, str]:
+        """Return key or file, and the reason, of what must not be processed."""
+        return dict(self._listed.refused)
+
+    def load(self, key: str) -> Rgb:
+        """Decode one image afresh: uint8 ndarray of shape (H, W, 3); an ImageError if it cannot be read."""
+        with blame_image(key):
+            return as_rgb(self.open(key))
+
+    def open(self, key: str) -> Image.Image:
+        """Decode one image afresh to a Pillow image of mode RGB; an ImageError if it cannot be read."""
+        with blame_image(key):
+            return decode_to_pillow(io.BytesIO(self._read(key)), key)
+
+    def _read(self, key: str) -> bytes:
+        listed = self._listed
+        row = listed.rows[key]
+        path, stamp, column = listed.files[row.file]
+        data = _read_group(path, stamp, column, row.group)[row.row].as_py()
+        if not isinstance(data, bytes):
+            raise ValueError("its row holds no bytes")
+        return data
+
+    def size(self, key: str) -> int:
+        """Return the bytes of one image's file; an ImageError if there is no such image."""
+        return self._row(key).size
+
+    def storage_order(self, key: str) -> tuple[int, ...]:
+        """Sort by file and row group, so that each is read once."""
+        return self._row(key)
+
+    def _row(self, key: str) -> _Row:
+        try:
+            return self._listed.rows[key]
+        except KeyError:
+            raise ImageError(f"{key!r}: no such image in {self.location}") from None
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Names of the classes in the order of the labels."""
+        return self._listed.classes
+
+    def label(self, key: str) -> int:
+        """Return the index of one image's class in `classes`; an ImageError if it is of none."""
+        if key not in self._listed.labels:
+            raise ImageError(f"{key!r}: of no class that {self.location} has")
+        return self._listed.labels[key]
+
+
+def is_parquet(path: Path) -> bool:
+    """Whether `path` is a Parquet file, a pattern of some, or a folder that has some directly in it."""
+    if path.is_dir():
+        return any(entry.suffix.lower() == _SUFFIX for entry in path.iterdir())
+    return path.suffix.lower() == _SUFFIX and (is_pattern(path) or path.is_file())
+
+
+# --- listing -------------------------------------------------------------------------------------
+
+
+def list_rows(location: Path, _folder: Path) -> Rows:
+    """Read through all files once: keys, sizes and labels of their images."""
+    pyarrow, _ = import_pyarrow()
+    listed = Rows()
+    found: list[_Found] = []
+    names: Sequence[str] | None = None
+    for path in expand_pattern(location, lambda name: name.lower().endswith(_SUFFIX)):
+        try:
+            file, own = _open(path)
+            names = names if names is not None else own.names
+            listed.files.append((path, stamp_of(path.stat()), own.images))
+            found += _rows_of(file, own, len(listed.files) - 1)
+        except (pyarrow.ArrowException, OSError, ValueError, SourceError) as error:
+            listed.refused[path.name] = reason_of(error)
+    _name_rows(found, names or (), listed)
+    return listed
+
+
+class _Schema(NamedTuple):
+    """The columns of a file that matter, and the names of the classes."""
+
+    images: _Column
+    label: str | None
+    names: Sequence[str] | None
+
+
+def _open(path: Path) -> tuple[Any, _Schema]:
+    _, parquet = import_pyarrow()
+    stamp_of(path.stat())
+    file = parquet.ParquetFile(path)
+    schema, features = file.schema_arrow, _read_features(file.schema_arrow)
+    label = next((name for name in _LABEL_COLUMNS if name in schema.names), None)
+    names = features.get(label, {}).get("names") if label else None
+    return file, _Schema(_find_images(path, schema, features), label, names)
+
+
+def _read_features(schema: Any) -> Mapping[str, Any]:
+    """What the library `datasets` has noted about the columns."""
+    try:
+        features = json.loads(schema.metadata[b"huggingface"])["info"]["features"]
+    except (KeyError, TypeError, ValueError):
+        return {}
+    return {k: v for k, v in features.items() if isinstance(v, dict)} if isinstance(features, dict) else {}
+
+
+def _find_images(path: Path, schema: Any, features: Mapping[str, Any]) -> _Column:
+    import pyarrow.types as kinds
+
+    noted = [name for name, feature in features.items() if feature.get("_type") == "Image"]
+    columns = {column.name: column.type for column in schema}
+    for name in dict.fromkeys([*noted, *_IMAGE_COLUMNS, *columns]):
+        kind = columns.get(name)
+        if kind is None:
+            continue
+        if kinds.is_struct(kind) and {"bytes", "path"} <= {part.name for part in kind}:
+            return _Column(name, True)
+        if kinds.is_binary(kind) or kinds.is_large_binary(kind):
+            return _Column(name, False)
+    raise SourceError(f"no column of images (it has {', '.join(columns) or 'none at all'})")
+
+
+def _rows_of(file: Any, schema: _Schema, number: int) -> Iterator[_Found]:
+    for group in range(file.num_row_groups):
+        size = file.metadata.row_group(group).total_byte_size
+        if not 0 <= size <= _MOST_GROUP_BYTES:
+            raise ValueError(f"a row group of {size} bytes, which is read as a whole")
+        columns = [schema.images.name, *([schema.label] if schema.label else [])]
+        table = file.read_row_group(group, columns=columns)
+        images = _bytes_of(table, schema.images)
+        paths = table[schema.images.name].combine_chunks().field("path") if schema.images.is_struct else None
+        labels = table[schema.label].to_pylist() if schema.label else [None] * table.num_rows
+        for row, cell in enumerate(images):
+            data = memoryview(cell.as_buffer() or b"")
+            name = (paths[row].as_py() if paths is not None else None) or ""
+            yield _Found(_Row(number, group, row, len(data)), name, bytes(data[:2]), labels[row])
+
+
+def _bytes_of(table: Any, column: _Column) -> Any:
+    values = table[column.name].combine_chunks()
+    return values.field("bytes") if column.is_struct else values
+
+
+@lru_cache(maxsize=2)
+def _read_group(path: Path, stamp: Stamp, column: _Column, group: int) -> Any:
+    """The bytes of all images of a row group, as long as the file is the one that was listed."""
+    if stamp_of(path.stat()) != stamp:
+        raise ValueError(f"{path.name} has changed since it was listed")
+    _, parquet = import_pyarrow()
+    return _bytes_of(parquet.ParquetFile(path).read_row_group(group, columns=[column.name]), column)
+
+
+def _name_rows(found: Sequence[_Found], names: Sequence[str], listed: Rows) -> None:
+    """Give every image its key, class and label."""
+    numbered = len(found) > 1 and len({each.path for each in found}) == 1
+    usable = names if all(isinstance(n, str) and is_folder_name(n) for n in names) else ()
+    classes: dict[str, str] = {}
+    for number, each in enumerate(found):
+        own = f"{number:08d}{_SIGNATURES.get(each.head, '')}" if numbered or not each.path else each.path
+        try:
+            told = _name_class(each.label, usable)
+            key = _name_image(own, told)
+        except ValueError as error:
+            listed.refused[f"row {number}"] = str(error)
+            continue
+        if key in listed.rows or key in listed.refused:
+            listed.rows.pop(key, None)
+            listed.refused[key] = "stands in the rows twice"
+        elif each.row.size == 0:
+            listed.refused[key] = "its row holds no bytes"
+        else:
+            listed.rows[key] = each.row
+            classes[key] = key.partition("/")[0] if told is None and "/" in key else told or ""
+    present = {classes[key] for key in listed.rows}
+    listed.classes = tuple(usable) if usable and present <= {*usable} else tuple(sort_classes(present))
+    index = {name: number for number, name in enumerate(listed.classes)}
+    listed.labels = {key: index[classes[key]] for key in listed.rows}
+
+
+def _name_class(label: object, names: Sequence[str]) -> str | None:
+    if label is None:
+        return None
+    if isinstance(label, int) and names:
+        if not 0 <= label < len(names):
+            raise ValueError(f"label {label} is none of the {len(names)} classes")
+        return names[label]
+    if not isinstance(label, int | str) or not is_folder_name(str(label)):
+        raise ValueError(f"label {str(label)[:40]!r} cannot be the name of a class")
+    return str(label)
+
+
+def _name_image(path: str, told: str | None) -> str:
+    """The key of an image: its path if that begins with the class, else its name below the class."""
+    parts = [part for part in path.split("/") if part not in ("", ".")]
+    if not parts or any(part.startswith("..") for part in parts) or "\0" in path:
+        raise ValueError(f"path {path[:80]!r} cannot be the name of an image")
+    if told is None:
+        return "/".join(parts) if not path.startswith("/") else parts[-1]
+    return "/".join(parts) if len(parts) > 1 and parts[0] == told else f"{told}/{PurePosixPath(path).name}"

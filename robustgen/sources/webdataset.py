@@ -1,0 +1,311 @@
+"""WebDataset: shards of tar archives, in which an image and its label are files of one name."""
+
+import io
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO, NamedTuple, Self
+
+from robustgen.errors import ImageError, SourceError
+from robustgen.imaging.decode import EXTENSIONS, Location, reason_of
+from robustgen.sources.archives import ARCHIVES, list_archive, peek_names
+from robustgen.sources.base import blame_source, sort_classes
+from robustgen.sources.catalogue import Catalogue
+from robustgen.sources.files import FileSource
+from robustgen.sources.labels import is_folder_name
+from robustgen.sources.patterns import expand_pattern, is_pattern
+from robustgen.sources.shelf import Shelf
+from robustgen.sources.tree import FileTree
+from robustgen.sources.walk import Found, check_name, is_image
+
+_LABELS_IN_JSON = ("cls", "label", "class", "class_id")
+_CLASS_NAMES = "classnames.txt"
+_MOST_LABEL_BYTES = 1 << 20
+_MOST_PEEKED = 32
+
+Label = int | str
+
+
+class _Sample(NamedTuple):
+    """An image in a shard, and its label if it has one."""
+
+    shard: int
+    member: str
+    label: Label | None
+
+
+@dataclass
+class Samples:
+    """What all shards hold.
+
+    Attributes
+    ----------
+    shards : list of Catalogue
+    places : dict
+        Key to the number of the shard and the name of the member in it.
+    refused : dict of str to str
+        Images and shards that must not be read, with the reasons.
+    classes : tuple of str
+        Names of the classes, where there are labels; empty otherwise.
+    labels : dict of str to int
+        Key to the index in `classes`.
+    """
+
+    shards: list[Catalogue] = field(default_factory=list)
+    places: dict[str, tuple[int, str]] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)
+    classes: tuple[str, ...] = ()
+    labels: dict[str, int] = field(default_factory=dict)
+
+
+class WebDataset(FileSource):
+    """The images of a WebDataset.
+
+    The image of a sample has one of the usual suffixes; its label is what ``.cls`` or ``.json`` say, a
+    number or a name, or else the folder in its key. Numbers have names in ``classnames.txt``, beside the
+    shards or in the folder above. Where the folders are the classes that the labels tell, keys are the names
+    of the members; otherwise ``<class>/<name>``.
+
+    Parameters
+    ----------
+    shards : path
+        A tar, a folder of tars, or a pattern: ``val-{000000..000063}.tar``, ``val-*.tar``.
+
+    Raises
+    ------
+    SourceError
+        There is no such shard.
+    """
+
+    def __init__(self, shards: Location) -> None:
+        # A pattern is no file that could be looked at.
+        self.location = Path(shards)
+        self._tree: ShardTree = ShardTree(self.location)
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Names of the classes in the order of the labels, or sorted where there are none."""
+        return self._tree.samples.classes or super().classes
+
+    def label(self, key: str) -> int:
+        """Return the index of one image's class in `classes`; an ImageError if it is of none."""
+        samples = self._tree.samples
+        if not samples.classes:
+            return super().label(key)
+        if key not in samples.labels:
+            raise ImageError(f"{key!r}: of no class that {self.location} has")
+        return samples.labels[key]
+
+    def storage_order(self, key: str) -> tuple[int, ...]:
+        """Sort by shard and place, so that shards are read from the beginning to the end."""
+        shard, member = self._tree.samples.places[key]
+        return shard, self._tree.samples.shards[shard].places[member].offset
+
+
+class ShardTree(FileTree):
+    """The images of a WebDataset under their keys."""
+
+    def __init__(self, location: Path) -> None:
+        self.location = location
+        self._shelf = Shelf(partial(list_shards, location))
+
+    @property
+    def samples(self) -> Samples:
+        """What the shards hold; a SourceError if there is none."""
+        with blame_source(self.location):
+            return self._shelf.get()
+
+    def find(self, deep: bool = True) -> Iterator[Found]:
+        """Find the images; damaged shards are among those refused."""
+        for key in self.samples.places:
+            yield check_name(key, None)
+        for key, reason in self.samples.refused.items():
+            yield check_name(key, reason)
+
+    def open(self, name: str) -> BinaryIO:
+        """Read an image into memory."""
+        shard, member = self.samples.places[name]
+        return io.BytesIO(self.samples.shards[shard].read(member))
+
+    def size(self, name: str) -> int:
+        """Return the size of an image's file in bytes."""
+        shard, member = self.samples.places[name]
+        return self.samples.shards[shard].places[member].size
+
+    def has(self, name: str) -> bool:
+        """Whether there is an image of this key."""
+        return name in self.samples.places
+
+    def below(self, folder: str) -> Self:
+        """Return the tree itself: its names are keys already."""
+        if folder:
+            raise SourceError(f"{self.location}: a WebDataset has no folders")
+        return self
+
+
+def is_webdataset(path: Path) -> bool:
+    """Whether `path` is a pattern of shards, a folder of tars, or a tar with labels beside its images."""
+    if is_pattern(path):
+        return path.name.lower().endswith(ARCHIVES)
+    if path.is_dir():
+        names = [entry.name for entry in path.iterdir() if not entry.name.startswith(".")]
+        if not any(map(_is_shard, names)) or any(map(is_image, names)):
+            return False
+        return not any((path / name).is_dir() for name in names)
+    return path.name.lower().endswith(".tar") and path.is_file() and _has_labels(path)
+
+
+def _is_shard(name: str) -> bool:
+    return name.lower().endswith(ARCHIVES) and not name.lower().endswith(".zip")
+
+
+def _has_labels(path: Path) -> bool:
+    names = peek_names(path, _MOST_PEEKED)
+    images = {name.rpartition(".")[0] for name in names if is_image(name)}
+    return any(name.rpartition(".")[0] in images for name in names if name.endswith((".cls", ".json")))
+
+
+# --- listing -------------------------------------------------------------------------------------
+
+
+def list_shards(location: Path, folder: Path) -> Samples:
+    """List the samples of all shards; compressed ones are unpacked in the private `folder`."""
+    paths = expand_pattern(location, _is_shard)
+    listed = Samples()
+    found: dict[str, _Sample] = {}
+    for number, path in enumerate(paths):
+        catalogue = _list_shard(path, folder / str(number), listed)
+        if catalogue is None:
+            continue
+        listed.shards.append(catalogue)
+        for name, sample in _group(catalogue, len(listed.shards) - 1, listed):
+            if name in found or name in listed.refused:
+                found.pop(name, None)
+                listed.refused[name] = "stands in the shards twice"
+            else:
+                found[name] = sample
+    if not listed.shards:
+        raise SourceError(f"{location}: no shard can be read; {next(iter(listed.refused.items()), '')}")
+    _name_samples(found, _read_class_names(paths[0]), listed)
+    return listed
+
+
+def _list_shard(path: Path, folder: Path, listed: Samples) -> Catalogue | None:
+    """The files of one shard; what is wrong with it goes to what is refused."""
+    folder.mkdir()
+    try:
+        catalogue = list_archive(path, folder)
+    except (OSError, EOFError, ValueError) as error:
+        listed.refused[path.name] = reason_of(error).removeprefix(f"{path}: ")
+        return None
+    listed.refused |= catalogue.refused
+    return catalogue
+
+
+def _group(catalogue: Catalogue, shard: int, listed: Samples) -> Iterator[tuple[str, _Sample]]:
+    """The samples of one shard: their keys in it, and where their images lie."""
+    grouped: dict[str, dict[str, str]] = {}
+    for name in catalogue.places:
+        folder, slash, file = name.rpartition("/")
+        stem, _, suffix = file.partition(".")
+        grouped.setdefault(folder + slash + stem, {})[suffix.lower()] = name
+    for key, members in grouped.items():
+        images = [name for suffix, name in members.items() if f".{suffix}" in EXTENSIONS]
+        if len(images) == 1:
+            try:
+                yield key, _Sample(shard, images[0], _read_label(catalogue, members))
+            except ValueError as error:
+                listed.refused[images[0]] = f"its label cannot be read: {reason_of(error)}"
+        elif images:
+            listed.refused[key] = f"has {len(images)} images"
+        elif others := [name for name in members.values() if is_image(name)]:
+            listed.refused[others[0]] = "WebDataset takes all behind the first dot of a name for its suffix"
+
+
+def _read_label(catalogue: Catalogue, members: Mapping[str, str]) -> Label | None:
+    name = members.get("cls") or members.get("json")
+    if name is None:
+        return None
+    if catalogue.places[name].size > _MOST_LABEL_BYTES:
+        raise ValueError(f"{catalogue.places[name].size} bytes")
+    text = catalogue.read(name).decode().strip()
+    value: object = text
+    if not name.lower().endswith(".cls"):
+        content = json.loads(text)
+        content = content if isinstance(content, dict) else {}
+        value = next((content[word] for word in _LABELS_IN_JSON if word in content), None)
+    if value is None or isinstance(value, int):
+        return value
+    if isinstance(value, str) and re.fullmatch(r"\d{1,9}", value):
+        return int(value)
+    if isinstance(value, str) and is_folder_name(value):
+        return value
+    raise ValueError(f"{str(value)[:40]!r} cannot be the name of a class")
+
+
+def _read_class_names(shard: Path) -> list[str]:
+    """The names of the classes in the order of the labels; none if one of them cannot name a folder."""
+    for folder in (shard.parent, *shard.parent.parents[:2]):
+        try:
+            names = (folder / _CLASS_NAMES).read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError):
+            continue
+        return names if all(map(is_folder_name, names)) and len({*names}) == len(names) else []
+    return []
+
+
+def _name_samples(found: Mapping[str, _Sample], names: list[str], listed: Samples) -> None:
+    """Give every sample its key, class and label."""
+    told = {name: sample.label for name, sample in found.items() if sample.label is not None}
+    if not told:
+        listed.places = {sample.member: (sample.shard, sample.member) for sample in found.values()}
+        return
+    classes = {name: _name_class(label, names) for name, label in told.items()}
+    as_they_are = _folders_are(classes)
+    common = "" if as_they_are else _common_folder(classes)
+    listed.classes = tuple(names) if {*classes.values()} <= {*names} else _order(told, classes)
+    if as_they_are:
+        classes = {name: name.partition("/")[0] for name in classes}
+        listed.classes = tuple(sort_classes({*classes.values()}))
+    index = {name: number for number, name in enumerate(listed.classes)}
+    for name, sample in found.items():
+        if name not in told:
+            listed.refused[sample.member] = "has no label, though others have"
+            continue
+        own = sample.member.removeprefix(common)
+        key = own if as_they_are else f"{classes[name]}/{own}"
+        listed.places[key] = (sample.shard, sample.member)
+        listed.labels[key] = index[classes[name]]
+
+
+def _name_class(label: Label, names: list[str]) -> str:
+    return names[label] if isinstance(label, int) and 0 <= label < len(names) else str(label)
+
+
+def _order(told: Mapping[str, Label], classes: Mapping[str, str]) -> tuple[str, ...]:
+    """The names of the classes, by their numbers where they all have some."""
+    numbers = {classes[name]: label for name, label in told.items() if isinstance(label, int)}
+    every = {*classes.values()}
+    if every <= numbers.keys():
+        return tuple(sorted(every, key=lambda name: numbers[name]))
+    return tuple(sort_classes(every))
+
+
+def _folders_are(classes: Mapping[str, str]) -> bool:
+    """Whether the first folders of the samples part them just as their classes do."""
+    pairs = {(name.partition("/")[0] if "/" in name else None, told) for name, told in classes.items()}
+    folders, every = {folder for folder, _ in pairs}, {told for _, told in pairs}
+    if None in folders or len(pairs) != len(folders) or len(pairs) != len(every):
+        return False
+    # A single folder of a single class, such as val, tells nothing unless it is called so.
+    return len(pairs) > 1 or all(folder == told for folder, told in pairs)
+
+
+def _common_folder(names: Mapping[str, str]) -> str:
+    """The first folder that all samples lie in, with a slash behind it."""
+    firsts = {name.partition("/")[0] if "/" in name else "" for name in names}
+    (first,) = firsts if len(firsts) == 1 else ("",)
+    return f"{first}/" if first else ""
