@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 import yaml
+from click.shell_completion import BashComplete
 from helpers import cli, cli_error, pictures, put_photo
 
 from robustgen import CORRUPTIONS, EDITIONS, PERTURBATIONS
-from robustgen.cli import options
+from robustgen.cli import main, options
 from robustgen.errors import ConfigError, UnknownNameError
 from robustgen.generation.config import config_folder, dataset_file, dataset_names, load
 from robustgen.output.writers import FORMATS
@@ -494,6 +495,27 @@ def test_the_help_names_all_choices():
     for command in ("make-c", "make-p", "make-augmix", "preview", "calibrate"):
         text = " ".join(cli(command, "--help").stdout.split()).replace("- ", "-")
         assert all(name in text for name in options.EDITIONS)
+
+
+def proposals(*words):
+    """What bash is told when the last of `words` is to be completed."""
+    found = BashComplete(main, {}, "robustgen", "_ROBUSTGEN_COMPLETE").get_completions(
+        [*words[:-1]], words[-1]
+    )
+    return [each.value for each in found]
+
+
+def test_shells_complete_names():
+    assert "make-c" in proposals("mak")
+    assert proposals("make-c", "--dataset", "ima") == ["imagenet", "imagenet-inception", "imagenet-64"]
+    assert proposals("make-c", "--corruptions", "fog,gla") == ["fog,glass_blur"]
+    assert "tilt" in proposals("make-p", "--perturbations", "")
+    assert proposals("preview", "--edition", "tiny") == ["tiny-imagenet"]
+    assert proposals("list", "elas") == ["elastic_transform"]
+    # A perturbation too, and named once.
+    assert proposals("list", "glass") == ["glass_blur"] and proposals("list", "sno") == ["snow"]
+    for format in proposals("make-c", "--format", "") + proposals("make-p", "--format", ""):
+        assert format in FORMATS
 
 
 def test_jobs_can_be_all(tmp_path):

@@ -1,8 +1,10 @@
 """The documents: links lead somewhere, commands can be given as they stand, the reference is current."""
 
+import importlib
 import importlib.util
 import re
 import shlex
+import sys
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -12,7 +14,7 @@ import pytest
 from robustgen.cli import main
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
@@ -76,9 +78,9 @@ def test_links_and_pictures_lead_somewhere(page):
 
 
 def test_the_index_names_every_page():
-    index = ROOT / "docs" / "README.md"
-    missing = {page.name for page in index.parent.glob("*.md")} - {index.name} - set(links(index))
-    assert not missing
+    for index in (ROOT / "docs" / "README.md", ROOT / "docs" / "api" / "README.md"):
+        missing = {page.name for page in index.parent.glob("*.md")} - {index.name} - set(links(index))
+        assert not missing
 
 
 def test_the_documents_are_full_of_commands():
@@ -111,10 +113,28 @@ def test_wrong_commands_would_be_found():
         main.commands["make-c"].make_context("make-c", ["--corruption", "fog"])
 
 
+def script(name):
+    """A module of scripts/, which is no package."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses look their module up there
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_python_reference_is_current():
+    assert not script("docs_api").stale(), "run .venv/bin/python scripts/docs_api.py"
+
+
+def test_the_python_reference_has_every_public_name():
+    reference = script("docs_api")
+    for module in reference.MODULES:
+        text = reference.page(module)
+        for public in vars(importlib.import_module(module)).get("__all__", ()):
+            assert f"## {public}\n" in text or f"- `{public}`" in text or public == "__version__"
+
+
 def test_the_config_reference_is_current():
-    path = ROOT / "scripts" / "docs_reference.py"
-    spec = importlib.util.spec_from_file_location("docs_reference", path)
-    reference = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(reference)
+    reference = script("docs_reference")
     written = (ROOT / "docs" / "config.md").read_text(encoding="utf-8")
     assert written == reference.page(), "run .venv/bin/python scripts/docs_reference.py"

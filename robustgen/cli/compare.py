@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from robustgen.cli.app import Section, command, echo, echo_text
-from robustgen.cli.options import PATH, file_option, format_option, threads_option
+from robustgen.cli.options import PATH, complete_operations, file_option, format_option, threads_option
 from robustgen.display.text import format_path
 from robustgen.errors import ConfigError
 
@@ -50,9 +50,19 @@ def _read_margins(texts: tuple[str, ...]) -> dict[str, float]:
     help="Images of each arm, or all; default 200.",
 )
 @click.option("--seed", type=click.IntRange(0), default=0, help="Chooses the images; default 0.")
-@click.option("--corruptions", metavar="NAMES", help="Only these corruptions of C sets: a,b.")
+@click.option(
+    "--corruptions",
+    metavar="NAMES",
+    shell_complete=complete_operations,
+    help="Only these corruptions of C sets: a,b.",
+)
 @click.option("--severities", metavar="N,N", help="Only these severities, for instance 1,3.")
-@click.option("--perturbations", metavar="NAMES", help="Only these perturbations of P sets: a,b.")
+@click.option(
+    "--perturbations",
+    metavar="NAMES",
+    shell_complete=complete_operations,
+    help="Only these perturbations of P sets: a,b.",
+)
 @click.option("--partial", is_flag=True, help="What only one of the two has does not count.")
 @click.option("--clean", metavar="DIR", type=PATH, help="Prepared clean images, where a set has none.")
 @click.option(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from robustgen.cli.app import Section, command, echo, echo_keys, echo_text
+from robustgen.cli.options import complete_operations
 from robustgen.errors import UnknownNameError
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @command("list", Section.MAKE)
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=complete_operations)
 @click.option("--json", "as_json", is_flag=True, help="All that is known, as JSON.")
 @click.option("--keys", metavar="SOURCE", help="List the keys of a source's images, for --subset.")
 @click.option("--labels", metavar="FILE", help="Labels file of a flat SOURCE.")

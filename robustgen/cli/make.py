@@ -9,6 +9,7 @@ from robustgen.cli.execution import take_execution
 from robustgen.cli.options import (
     classes_option,
     combine,
+    complete,
     corruption_options,
     edition_option,
     engine_options,
@@ -49,6 +50,7 @@ _of_both = combine(
 @click.option(
     "--format",
     metavar="FORMAT",
+    shell_complete=complete("jpeg", "png", "webp", "same", "npy", "webdataset", "parquet"),
     help="jpeg (default), png, webp, same (as the source), npy, webdataset or parquet.",
 )
 @click.option(
@@ -72,7 +74,12 @@ def make_c(**flags: Any) -> None:
 
 @command("make-p", Section.MAKE)
 @perturbation_options
-@click.option("--format", metavar="FORMAT", help="mp4 (default), png, npy, webdataset or parquet.")
+@click.option(
+    "--format",
+    metavar="FORMAT",
+    shell_complete=complete("mp4", "png", "npy", "webdataset", "parquet"),
+    help="mp4 (default), png, npy, webdataset or parquet.",
+)
 @click.option("--preset", metavar="NAME", help="Of x264: veryslow (default) to ultrafast.")
 @_of_both
 def make_p(**flags: Any) -> None:

@@ -11,6 +11,7 @@ from robustgen.errors import ConfigError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Decorator = Callable[[Command], Command]
+Completer = Callable[[click.Context, click.Parameter, str], list[str]]
 
 PATH = click.Path(path_type=Path)
 
@@ -31,6 +32,25 @@ class Jobs(click.ParamType):  # type: ignore[type-arg,unused-ignore]
         return int(value)
 
 
+def complete(*names: str) -> Completer:
+    """What a shell proposes for an option that takes one of `names`."""
+    return lambda ctx, param, begun: [name for name in names if name.startswith(begun)]
+
+
+def complete_operations(ctx: click.Context, param: click.Parameter, begun: str) -> list[str]:
+    """What a shell proposes for ``--corruptions``, ``--perturbations`` and `list`: names after each comma."""
+    from robustgen.metrics import names
+
+    known = {
+        "corruptions": ("common", "extra", "all", *names.COMMON_CORRUPTIONS, *names.EXTRA_CORRUPTIONS),
+        "perturbations": ("common", "extra", "all", *names.COMMON_PERTURBATIONS, *names.EXTRA_PERTURBATIONS),
+    }
+    every = (*known["corruptions"][3:], *known["perturbations"][3:], *EDITIONS)
+    before, comma, last = begun.rpartition(",")
+    names_here = dict.fromkeys(known.get(param.name or "", every))
+    return [f"{before}{comma}{name}" for name in names_here if name.startswith(last)]
+
+
 def combine(*decorators: Decorator[Any]) -> Decorator[Any]:
     """One decorator in place of several; the help lists their options in this order."""
     return lambda command: reduce(lambda made, decorate: decorate(made), reversed(decorators), command)
@@ -47,7 +67,12 @@ DATASETS = (*EDITIONS, "demo")
 _common = "common (default), extra, all, or names: a,b; robustgen list names all."
 
 source_options = combine(
-    click.option("--dataset", metavar="NAME", help=f"A built-in config: {', '.join(DATASETS)}."),
+    click.option(
+        "--dataset",
+        metavar="NAME",
+        shell_complete=complete(*DATASETS),
+        help=f"A built-in config: {', '.join(DATASETS)}.",
+    ),
     click.option("--config", "config_file", type=PATH, help="Your own YAML config."),
     click.option("--source", metavar="PATH", help="Folder or archive of the source images."),
     click.option("--labels", metavar="FILE", help="Labels of a flat source: a file, or ImageNet's devkit."),
@@ -63,7 +88,10 @@ selection_options = combine(
 # --- what to make of it --------------------------------------------------------------------------
 
 edition_option = click.option(
-    "--edition", metavar="NAME", help=f"Preparation and constants: {', '.join(EDITIONS)}."
+    "--edition",
+    metavar="NAME",
+    shell_complete=complete(*EDITIONS),
+    help=f"Preparation and constants: {', '.join(EDITIONS)}.",
 )
 classes_option = click.option(
     "--classes/--no-classes", default=None, help="Whether ImageNet must come in class folders or with labels."
@@ -76,16 +104,21 @@ size_option = click.option(
 )
 seed_option = click.option("--seed", type=int, help="Non-negative whole number; default 0.")
 corruption_options = combine(
-    click.option("--corruptions", metavar="NAMES", help=_common),
+    click.option("--corruptions", metavar="NAMES", shell_complete=complete_operations, help=_common),
     click.option("--severities", metavar="N,N", help="1-5 (default), or for instance 1,3."),
 )
 perturbation_options = combine(
-    click.option("--perturbations", metavar="NAMES", help=_common),
+    click.option("--perturbations", metavar="NAMES", shell_complete=complete_operations, help=_common),
     click.option("--difficulty", metavar="N,N", help="1 (default), 2, 3 or all: strength of the noises."),
 )
 engine_options = combine(
     click.option("--frost-dir", metavar="DIR", help="Another copy of the frost photographs."),
-    click.option("--motion-blur", metavar="ENGINE", help="exact (default) or imagemagick."),
+    click.option(
+        "--motion-blur",
+        metavar="ENGINE",
+        shell_complete=complete("exact", "imagemagick"),
+        help="exact (default) or imagemagick.",
+    ),
 )
 
 # --- how to work ---------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from robustgen.cli.app import Section, command, echo
 from robustgen.cli.options import (
     EDITIONS,
     PATH,
+    complete,
     corruption_options,
     file_option,
     perturbation_options,
@@ -35,7 +36,12 @@ _OF_SEQUENCES = ("perturbations", "difficulty", "frames", "animate")
 @click.argument("image", required=False, type=PATH)
 @source_options
 @click.option("--index", type=click.IntRange(0), metavar="N", help="Which of the images, from 0; default 0.")
-@click.option("--edition", metavar="NAME", help=f"{', '.join(EDITIONS)}; of an IMAGE default imagenet.")
+@click.option(
+    "--edition",
+    metavar="NAME",
+    shell_complete=complete(*EDITIONS),
+    help=f"{', '.join(EDITIONS)}; of an IMAGE default imagenet.",
+)
 @scale_option
 @seed_option
 @corruption_options
