@@ -11,7 +11,8 @@ from helpers import cifar_folder, cli, cli_error, photo
 
 from robustgen.benchmark import IMAGENET_C
 from robustgen.errors import ArgumentError
-from robustgen.streams.drawing import ORDERS, SETTINGS, StreamChoices, draw_correlated, draw_stream
+from robustgen.streams.choices import ORDERS, SETTINGS, StreamChoices
+from robustgen.streams.drawing import draw_correlated, draw_stream
 from robustgen.streams.rows import StreamRow, format_row, read_rows
 from robustgen.torch import CorruptedDataset, SourceDataset, StreamDataset
 

@@ -81,6 +81,14 @@ def test_the_images_of_cifar_are_those_of_the_arrays(tmp_path):
     assert [label for _, label in corrupted] == labels
 
 
+def test_other_sizes_are_those_of_make_c(photos, tmp_path):
+    flags = ("--source", photos, "--edition", "imagenet", "--size", 40, "--limit", 1, "--jobs", 1)
+    cli("make-c", *flags, "--corruptions", "frost", "--severities", "4", "--output", tmp_path / "c")
+    image, _ = CorruptedDataset(SourceDataset(photos), "frost", 4, edition="imagenet@40")[0]
+    assert image.size == (40, 40)
+    np.testing.assert_array_equal(np.asarray(image), written(tmp_path / "c" / "frost" / "4", "cat/a.JPEG"))
+
+
 # --- keys ------------------------------------------------------------------------------------------
 
 ARRAYS = [(photo(40, 44, seed), seed) for seed in range(4)]
@@ -283,3 +291,33 @@ def test_frames_become_one_tensor(photos):
     frames, label = next(iter(torch.utils.data.DataLoader(dataset, batch_size=2)))
     assert frames.shape == (2, 31, 64, 64, 3) and frames.dtype == torch.uint8
     assert label.tolist() == [0, 0]
+
+
+def test_the_test_images_of_torchvisions_cifar_have_the_keys_of_make_c(tmp_path, monkeypatch):
+    torchvision = pytest.importorskip("torchvision")
+    # The published digests are not those of a few images of our own.
+    monkeypatch.setattr(torchvision.datasets.CIFAR10, "_check_integrity", lambda self: True)
+    monkeypatch.setattr(torchvision.datasets.cifar, "check_integrity", lambda *_: True)
+    folder, _, labels = cifar_folder(tmp_path, images=4)
+    for name in ("batches.meta", "test_batch"):  # torchvision wants names of text
+        content = pickle.loads((folder / name).read_bytes())
+        (folder / name).write_bytes(pickle.dumps({key.decode(): value for key, value in content.items()}))
+    base = torchvision.datasets.CIFAR10(tmp_path, train=False)
+    dataset = CorruptedDataset(base, "glass_blur", 2, edition="cifar-10")
+    assert [dataset.key(index) for index in (0, 3)] == ["00000", "00003"]
+    arrays = [(np.asarray(image), label) for image, label in base]
+    expected = CorruptedDataset(arrays, "glass_blur", 2, edition="cifar-10", key="{:05d}".format)
+    np.testing.assert_array_equal(images_of(dataset), images_of(expected))
+    assert [label for _, label in dataset] == labels
+
+
+def test_parts_and_chains_of_pytorch_hold_them_too(photos):
+    torch = pytest.importorskip("torch")
+    base = SourceDataset(photos)
+    levels = [CorruptedDataset(base, "fog", n, edition=EDITION, transform=to_tensor) for n in (1, 5)]
+    chain = torch.utils.data.ConcatDataset(levels)
+    first, second = torch.utils.data.random_split(chain, [7, 3])
+    assert len(chain) == 10 and len(first) == 7
+    for number, index in enumerate(second.indices):
+        level, place = divmod(index, 5)
+        assert torch.equal(second[number][0], levels[level][place][0])

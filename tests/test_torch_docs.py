@@ -1,4 +1,4 @@
-"""The loops of docs/pytorch.md run as they stand, and give what the commands give."""
+"""The loops of docs/pytorch.md and docs/streams.md run as they stand, and give what the commands give."""
 
 import re
 from pathlib import Path
@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from helpers import cli, put_photo
 
-PAGE = Path(__file__).parent.parent / "docs" / "pytorch.md"
+DOCS = Path(__file__).parent.parent / "docs"
 CLASSES = ("cat", "dog")
 
 
-def code(heading):
-    """The block of Python below a heading of the page."""
-    section = PAGE.read_text(encoding="utf-8").split(f"\n## {heading}\n")[1]
+def code(heading, page="pytorch.md"):
+    """The block of Python below a heading of a page."""
+    section = (DOCS / page).read_text(encoding="utf-8").split(f"\n## {heading}\n")[1]
     return re.findall(r"```python\n(.*?)```", section, re.DOTALL)[0]
 
 
@@ -42,12 +42,11 @@ FEWER = {
 }
 
 
-def run(text, changes):
-    """Run code of the page, with less to do; what is changed has to be there."""
+def run(text, changes, **names):
+    """Run code of a page, with less to do; what is changed has to be there."""
     for old, new in changes.items():
         assert old in text
         text = text.replace(old, new)
-    names = {}
     exec(text, names)
     return names
 
@@ -89,3 +88,24 @@ def test_the_loop_of_training_runs(torch, capsys):
     written = ImageFolder("set/fog/3", names["normalise"])
     for own, expected in zip(dataset, written, strict=True):
         assert torch.equal(own[0], expected[0]) and own[1] == expected[1]
+
+
+def test_the_loop_over_a_stream_gets_its_images_in_order(torch):
+    from torchvision.transforms.v2 import PILToTensor
+
+    cli(
+        "stream",
+        "--setting",
+        "gradual",
+        "--source",
+        "val",
+        "--corruptions",
+        "fog",
+        "--output",
+        "continual.jsonl",
+    )
+    seen = []
+    changes = {"num_workers=8": "num_workers=0"}
+    names = run(code("Playing", "streams.md"), changes, preprocess=PILToTensor(), adapt=seen.append)
+    assert torch.equal(torch.cat(seen), torch.stack([image for image, _ in names["dataset"]]))
+    assert [names["dataset"].arm(index).level for index in range(0, 36, 4)] == [1, 2, 3, 4, 5, 4, 3, 2, 1]

@@ -9,17 +9,14 @@ from robustgen.cli.app import Section, command, echo
 from robustgen.cli.options import file_option, resolve_config, seed_option, selection_options, source_options
 from robustgen.display.text import format_count, format_path
 from robustgen.errors import ConfigError
+from robustgen.streams.choices import ORDERS, SETTINGS, Setting, StreamChoices
 
 if TYPE_CHECKING:
     from robustgen.generation.config import Config
-    from robustgen.streams.drawing import Setting, StreamChoices
-
-# As `streams.drawing` has them, which needs NumPy.
-_SETTINGS = ("continual", "gradual", "mixed", "correlated")
 
 
 @command("stream", Section.SCORE)
-@click.option("--setting", type=click.Choice(_SETTINGS), required=True, help="Of the papers; see docs.")
+@click.option("--setting", type=click.Choice(SETTINGS), required=True, help="Of the papers; see docs.")
 @source_options
 @selection_options
 @click.option("--corruptions", metavar="NAMES", help="In this order; default the fifteen, as in the paper.")
@@ -37,7 +34,7 @@ _SETTINGS = ("continual", "gradual", "mixed", "correlated")
     "--slots", type=click.IntRange(1), metavar="N", help="Of correlated; default one a class, at most 100."
 )
 @file_option("--output", "JSON lines; default out/stream-SETTING.jsonl.")
-def stream(setting: "Setting", output: Path | None, **flags: Any) -> None:
+def stream(setting: Setting, output: Path | None, **flags: Any) -> None:
     """Draw a stream for test-time adaptation.
 
     Each line names an image by its key, its corruption, severity and label; robustgen.torch.StreamDataset
@@ -56,12 +53,8 @@ def stream(setting: "Setting", output: Path | None, **flags: Any) -> None:
     _write(chosen, _choose(setting, chosen, flags, own), output)
 
 
-def _choose(
-    setting: "Setting", config: "Config", flags: dict[str, Any], own: dict[str, Any]
-) -> "StreamChoices":
+def _choose(setting: Setting, config: "Config", flags: dict[str, Any], own: dict[str, Any]) -> StreamChoices:
     """What to draw: the paper's order and severities where the command names none."""
-    from robustgen.streams.drawing import ORDERS, StreamChoices
-
     given = {name: value for name, value in own.items() if value is not None}
     corruptions = config.corruptions
     if flags["corruptions"] is None and {*corruptions} == {*ORDERS[setting]}:
@@ -71,7 +64,7 @@ def _choose(
     return StreamChoices(setting, corruptions, severities, **given)
 
 
-def _write(config: "Config", choices: "StreamChoices", output: Path) -> None:
+def _write(config: "Config", choices: StreamChoices, output: Path) -> None:
     import numpy as np
 
     from robustgen.generation.selection import open_chosen_source, select_keys

@@ -9,31 +9,15 @@ correlated. Marsden, Doebler and Yang, "Universal Test-Time Adaptation through W
 Weighting, and Prior Correction" (WACV 2024): mixed.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Final, Literal, NamedTuple, get_args
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from robustgen.benchmark import IMAGENET_C
-from robustgen.errors import ArgumentError
+from robustgen.streams.choices import StreamChoices
 
-Setting = Literal["continual", "gradual", "mixed", "correlated"]
-SETTINGS: Final[tuple[Setting, ...]] = get_args(Setting)
 Indices = npt.NDArray[np.int64]
-
-_ROTTA = (
-    *("motion_blur", "snow", "fog", "shot_noise", "defocus_blur", "contrast", "zoom_blur", "brightness"),
-    *("frost", "elastic_transform", "glass_blur", "gaussian_noise", "pixelate", "jpeg_compression"),
-    "impulse_noise",
-)
-
-ORDERS: Final[Mapping[Setting, tuple[str, ...]]] = MappingProxyType(
-    dict.fromkeys(SETTINGS, IMAGENET_C.common) | {"correlated": _ROTTA}
-)
-"""The corruptions in the order of each setting's paper."""
 
 # As in the code of RoTTA.
 _MOST_SLOTS = 100
@@ -45,52 +29,6 @@ class Step(NamedTuple):
     image: int
     corruption: str
     severity: float
-
-
-@dataclass(frozen=True)
-class StreamChoices:
-    """What a stream is drawn from.
-
-    Attributes
-    ----------
-    setting : {"continual", "gradual", "mixed", "correlated"}
-    corruptions : tuple of str
-        In their order.
-    severities : tuple of float
-        Of "gradual" all that are climbed and descended, from low to high; of the others exactly one.
-    shuffle : bool
-        Whether the corruptions come in an order that is drawn.
-    abrupt : bool
-        Of "gradual": whether the first corruption begins at the highest severity.
-    concentration : float
-        Of "correlated": of the Dirichlet distribution; the smaller, the longer a class stays.
-    slots : int or None
-        Of "correlated": into how many pieces a class is cut; None for the number of classes, at most 100.
-    """
-
-    setting: Setting
-    corruptions: tuple[str, ...]
-    severities: tuple[float, ...] = (5,)
-    shuffle: bool = False
-    abrupt: bool = False
-    concentration: float = 0.1
-    slots: int | None = None
-
-    @property
-    def stretches(self) -> int:
-        """How many stretches there are."""
-        ways_up = len(self.corruptions) - self.abrupt
-        return len(self.corruptions) * len(self.severities) + ways_up * (len(self.severities) - 1)
-
-    def __post_init__(self) -> None:
-        if self.setting != "gradual" and len(self.severities) != 1:
-            raise ArgumentError(f"severities: a {self.setting} stream has one, not {len(self.severities)}")
-        if self.abrupt and self.setting != "gradual":
-            raise ArgumentError(f"a {self.setting} stream has no abrupt start: its severity never changes")
-        if not 0.001 <= self.concentration <= 1000:
-            raise ArgumentError(f"concentration must be from 0.001 to 1000, not {self.concentration}")
-        if self.slots is not None and self.slots < 1:
-            raise ArgumentError(f"slots must be at least 1, not {self.slots}")
 
 
 def draw_stream(labels: Sequence[int], choices: StreamChoices, rng: np.random.Generator) -> Iterator[Step]:
