@@ -126,7 +126,7 @@ def perturb(
     used_scale = row.scale_for(pixels, scale)
     published, stage = operation.parameters(difficulty, used_scale), operation.stage[used_scale]
     frames = _apply(operation, row.at_stage(pixels, stage), published, parameters, rng)
-    return row.finish(frames, stage)
+    return np.stack([*row.finish(frames, stage)])
 
 
 def _apply(operation: Operation, pixels: Rgb, published: Any, own: Any, rng: Any) -> Rgb:

@@ -5,7 +5,7 @@ what is written by default. The preparation has two steps, because some
 perturbations act on the image between them.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from numbers import Integral
@@ -119,10 +119,10 @@ class Edition:
         resized = self.resized(source)
         return resized if stage == "resized" else self.cropped(resized)
 
-    def finish(self, frames: Rgb, stage: Stage) -> Rgb:
-        """`frames` (T, H, W, 3) made at `stage`, brought to the end of the preparation."""
+    def finish(self, frames: Iterable[Rgb], stage: Stage) -> Iterator[Rgb]:
+        """`frames` made at `stage`, each brought to the end of the preparation."""
         step = {"raw": self.finished, "resized": self.cropped, "cropped": _as_is}[stage]
-        return frames if step is _as_is else np.stack([step(frame) for frame in frames])
+        return map(step, frames)
 
 
 def nearest_scale(side: int, known: Iterable[int] = SCALES) -> int:

@@ -6,11 +6,13 @@ or a difficulty (perturbations, 1 to 3 for the noises, else 1). A family is a se
 corruptions that were published together.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, is_dataclass
 from numbers import Integral, Real
 from types import MappingProxyType
 from typing import Any, Literal, TypeVar
+
+import numpy as np
 
 from robustgen.errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from robustgen.parameters import interpolate_parameters
@@ -248,7 +250,7 @@ BENCHMARK_FAMILY = Family(
 
 @dataclass(frozen=True)
 class Perturbation(Operation):
-    """An `Operation` that gives a sequence: ``function(image, parameters, rng) -> frames``.
+    """An `Operation` that gives a sequence: ``function(image, parameters, rng)`` yields its frames.
 
     Attributes
     ----------
@@ -263,6 +265,14 @@ class Perturbation(Operation):
 
     kind = "perturbation"
     level_name = "difficulty"
+
+    def frames(self, image: Any, parameters: Any, rng: Any) -> Iterator[Any]:
+        """The frames, uint8 (H, W, 3), one after the other; each is made when it is asked for."""
+        yield from self.function(image, parameters, rng)
+
+    def apply(self, image: Any, parameters: Any, rng: Any, shared: dict[str, Any] | None = None) -> Any:
+        """All frames, uint8 (T, H, W, 3)."""
+        return np.stack([*self.frames(image, parameters, rng)])
 
 
 _perturbations: dict[str, Perturbation] = {}

@@ -3,7 +3,7 @@
 import dataclasses
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, ClassVar, Final, Generic, NamedTuple
@@ -103,6 +103,10 @@ class Recipe(ABC, Generic[Loaded]):
 
         `shared` keeps what the arms of one image have in common.
         """
+
+    def stream(self, arm: Arm, key: str, prepared: Loaded) -> Iterator[Rgb] | None:
+        """The frames that `make` would give, each made when it is asked for; None where there are none."""
+        return None
 
     @abstractmethod
     def settings(self, arms: tuple[Arm, ...]) -> dict[str, Any]:
@@ -258,11 +262,15 @@ class PerturbationRecipe(BenchmarkRecipe):
 
     def make(self, arm: Arm, key: str, prepared: Rgb, shared: dict[str, Any] | None = None) -> Rgb:
         """Perturb the raw image at the stage that the perturbation acts on: uint8 (T, H, W, 3)."""
+        return np.stack([*self.stream(arm, key, prepared)])
+
+    def stream(self, arm: Arm, key: str, prepared: Rgb) -> Iterator[Rgb]:
+        """The frames of `make`, one after the other: those of a large photograph would fill the memory."""
         operation, edition = PERTURBATIONS[arm.name], get_edition(self.edition)
         scale = edition.scale_for(prepared, self.scale)
         parameters, rng = self.parameters(arm, scale), self.random_stream(arm, key)
         stage = operation.stage[scale]
-        return edition.finish(operation.apply(edition.at_stage(prepared, stage), parameters, rng), stage)
+        return edition.finish(operation.frames(edition.at_stage(prepared, stage), parameters, rng), stage)
 
 
 RECIPES: Final[Mapping[Kind, type[BenchmarkRecipe]]] = MappingProxyType(

@@ -4,7 +4,7 @@ import ctypes
 import errno
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -18,7 +18,6 @@ from robustgen.errors import (
 )
 from robustgen.generation.pulse import NO_PULSE, Pulse
 from robustgen.generation.recipes import Recipe
-from robustgen.imaging.pixels import Rgb
 from robustgen.output.records import Failure, Receipt, Written
 from robustgen.output.writers import Writer
 from robustgen.sources.base import Items
@@ -136,8 +135,7 @@ class ImageWork:
         if self._image is None or arm.folder not in self._lacking:
             return False
         try:
-            pixels = self._task.recipe.make(arm, self._key, self._image, self._shared)
-            self._files[arm.folder] = self._write(arm, pixels)
+            self._files[arm.folder] = self._write(arm)
         except (WriteError, OutputError, MissingDependencyError):
             raise
         except _UnusableNameError as error:
@@ -148,10 +146,16 @@ class ImageWork:
             self._fail(error, arm)
         return True
 
-    def _write(self, arm: Arm, pixels: Rgb) -> list[Written]:
-        task = self._task
+    def _write(self, arm: Arm) -> list[Written]:
+        task, place = self._task, (self._task.root, arm, self._index, self._key)
+        frames = task.recipe.stream(arm, self._key, self._image)
+        if frames is None:
+            pixels = task.recipe.make(arm, self._key, self._image, self._shared)
+            write = partial(task.writer.write, *place, pixels)
+        else:
+            write = partial(task.writer.write_frames, *place, frames)
         try:
-            return task.writer.write(task.root, arm, self._index, self._key, pixels)
+            return write()
         except OSError as error:
             if isinstance(error, RobustgenError):
                 raise

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import sha256
+from itertools import chain
 from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
@@ -127,16 +128,29 @@ def encode(frames: Frames, encoding: Encoding) -> bytes:
     MissingDependencyError
         If PyAV was built without x264.
     """
-    _check_frames(frames, encoding.pixel_format)
+    if not isinstance(frames, np.ndarray) or frames.dtype != np.uint8:
+        raise ArgumentTypeError(
+            f"frames must be an array of uint8, not {getattr(frames, 'dtype', type(frames).__name__)}"
+        )
+    if frames.ndim != 4 or frames.shape[3] != 3 or not frames.size:
+        raise ArgumentError(f"frames must have the shape (T, H, W, 3), none of it empty, not {frames.shape}")
+    return encode_frames(frames, encoding)
+
+
+def encode_frames(frames: Iterable[Frames], encoding: Encoding) -> bytes:
+    """As `encode`, of uint8 frames (H, W, 3) that may be made one by one."""
+    ahead = iter(frames)
+    first = next(ahead)
+    _check_sides(first, encoding.pixel_format)
     file = io.BytesIO()
     try:
-        _write(file, frames, encoding)
+        _write(file, first.shape, chain([first], ahead), encoding)
     except UnknownCodecError as error:
         raise MissingDependencyError(
             "PyAV carries no libx264: pip install --force-reinstall --only-binary av av"
         ) from error
     except av.FFmpegError as error:
-        raise ImageError(f"the H.264 encoder failed on {frames.shape} frames: {error.strerror}") from error
+        raise ImageError(f"the H.264 encoder failed on frames of {first.shape}: {error.strerror}") from error
     return file.getvalue()
 
 
@@ -197,6 +211,20 @@ def frames_digest(frames: NDArray[Any]) -> str:
     return digest.hexdigest()
 
 
+def digest_video(data: bytes) -> str:
+    """Return the `frames_digest` of the frames of an MP4 file, which are never all in memory."""
+    shape: tuple[int, ...] = ()
+    digest = sha256()
+    count = count_frames(data)
+    for frame in _decode(data, "video"):
+        pixels = frame.to_ndarray(format="rgb24", interpolation=CONVERSION)
+        if not shape:
+            shape = (count, *pixels.shape)
+            digest.update(f"{pixels.dtype.str} {shape}".encode())
+        digest.update(np.ascontiguousarray(pixels).data)
+    return digest.hexdigest()
+
+
 @cache
 def build() -> str:
     """Return the versions that the bytes of a video depend on, as x264 itself writes them into each."""
@@ -217,26 +245,20 @@ def _check_number(name: str, value: float, kind: type, low: int, high: int) -> N
         raise ArgumentError(f"{name} must lie in {low} to {high}, not {value!r}")
 
 
-def _check_frames(frames: Frames, pixel_format: str) -> None:
-    if not isinstance(frames, np.ndarray) or frames.dtype != np.uint8:
-        raise ArgumentTypeError(
-            f"frames must be an array of uint8, not {getattr(frames, 'dtype', type(frames).__name__)}"
-        )
-    if frames.ndim != 4 or frames.shape[3] != 3 or not frames.size:
-        raise ArgumentError(f"frames must have the shape (T, H, W, 3), none of it empty, not {frames.shape}")
-    height, width = frames.shape[1:3]
+def _check_sides(frame: Frames, pixel_format: str) -> None:
+    height, width = frame.shape[:2]
     if pixel_format == "yuv420p" and (height % 2 or width % 2):
         raise ArgumentError(
             f"yuv420p has one colour for 2 x 2 pixels and so needs even sides, not {height} x {width}"
         )
 
 
-def _write(file: io.BytesIO, frames: Frames, encoding: Encoding) -> None:
+def _write(file: io.BytesIO, shape: tuple[int, ...], frames: Iterable[Frames], encoding: Encoding) -> None:
     # Bit-exact: the container, too, names no version of the library that wrote it.
     with av.open(file, "w", format="mp4", options={"fflags": "+bitexact"}) as container:
         codec = CODECS[encoding.pixel_format]
         stream = container.add_stream(codec, rate=encoding.fps, options=_options(encoding))
-        stream.height, stream.width = frames.shape[1:3]
+        stream.height, stream.width = shape[:2]
         stream.pix_fmt = encoding.pixel_format
         # Older PyAV asks for a rate of its own, which would take the place of x264's default factor.
         stream.bit_rate = 0

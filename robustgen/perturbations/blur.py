@@ -1,5 +1,6 @@
 """Blur sequences: a turning motion blur, a growing zoom blur, and a growing Gaussian as the extra one."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,11 +37,11 @@ class MotionBlur:
     stage={64: "raw"},
     random=False,
 )
-def motion_blur(image: Rgb, parameters: MotionBlur, rng: Rng) -> Rgb:
+def motion_blur(image: Rgb, parameters: MotionBlur, rng: Rng) -> Iterator[Rgb]:
     """Turn the direction in which the camera moves."""
     p = parameters
     angles = [p.step * (i - p.origin) for i in range(p.frames)]
-    return np.stack([blur_along_line(image, p.radius, p.sigma, angle, p.engine) for angle in angles])
+    return (blur_along_line(image, p.radius, p.sigma, angle, p.engine) for angle in angles)
 
 
 @dataclass(frozen=True)
@@ -57,15 +58,14 @@ class ZoomBlur:
     stage={224: "resized", 64: "resized"},
     random=False,
 )
-def zoom_blur(image: Rgb, parameters: ZoomBlur, rng: Rng) -> Rgb:
+def zoom_blur(image: Rgb, parameters: ZoomBlur, rng: Rng) -> Iterator[Rgb]:
     """Move the camera towards the scene: the running mean of ever larger zooms."""
     total = unit(image, np.float32)
-    frames = [image]
+    yield image
     for i in range(1, FRAMES):
         zoomed = unit(affine(image, scale=1 + parameters.step * i), np.float32)
-        frames.append(average(zoomed, total, i + 1))
+        yield average(zoomed, total, i + 1)
         total += zoomed
-    return np.stack(frames)
 
 
 @dataclass(frozen=True)
@@ -89,8 +89,8 @@ class GaussianBlur:
     common=False,
     random=False,
 )
-def gaussian_blur(image: Rgb, parameters: GaussianBlur, rng: Rng) -> Rgb:
+def gaussian_blur(image: Rgb, parameters: GaussianBlur, rng: Rng) -> Iterator[Rgb]:
     """Filter with a wider Gaussian in every frame."""
     p = parameters
     sigmas = [p.start + p.step * i for i in range(FRAMES)]
-    return np.stack([gaussian_bytes(image, sigma, p.truncate) for sigma in sigmas])
+    return (gaussian_bytes(image, sigma, p.truncate) for sigma in sigmas)

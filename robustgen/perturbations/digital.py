@@ -1,10 +1,9 @@
 """Camera sequences: translate, rotate, tilt, scale, and shear as the extra one."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from PIL import Image
 
 from robustgen.imaging.geometry import affine, perspective
@@ -17,8 +16,8 @@ FRAMES = 31
 _EARLY: dict[int, Stage] = {224: "resized", 299: "raw", 64: "resized"}
 
 
-def _affine_sequence(image: Rgb, settings: Sequence[dict[str, Any]]) -> Rgb:
-    return np.stack([affine(image, **setting) for setting in settings])
+def _affine_sequence(image: Rgb, settings: Sequence[dict[str, Any]]) -> Iterator[Rgb]:
+    return (affine(image, **setting) for setting in settings)
 
 
 @dataclass(frozen=True)
@@ -36,7 +35,7 @@ class Translate:
     stage=_EARLY,
     random=False,
 )
-def translate(image: Rgb, parameters: Translate, rng: Rng) -> Rgb:
+def translate(image: Rgb, parameters: Translate, rng: Rng) -> Iterator[Rgb]:
     """Move the image from left to right, a pixel a frame."""
     shifts = [i - parameters.origin for i in range(parameters.frames)]
     nearest = Image.Resampling.NEAREST
@@ -59,15 +58,15 @@ _ONE_DEGREE = {224: (1,), 299: 224, 64: 224, 32: 224}
 
 
 @perturbation("digital", Turn, _ONE_DEGREE, stage=_EARLY, random=False)
-def rotate(image: Rgb, parameters: Turn, rng: Rng) -> Rgb:
+def rotate(image: Rgb, parameters: Turn, rng: Rng) -> Iterator[Rgb]:
     """Rotate the image clockwise."""
     return _affine_sequence(image, [{"angle": angle} for angle in parameters.angles])
 
 
 @perturbation("digital", Turn, _ONE_DEGREE | {32: (0.75,)}, stage=_EARLY, random=False)
-def tilt(image: Rgb, parameters: Turn, rng: Rng) -> Rgb:
+def tilt(image: Rgb, parameters: Turn, rng: Rng) -> Iterator[Rgb]:
     """Tilt the plane of the image about its horizontal and vertical axis at once."""
-    return np.stack([perspective(image, angle, angle) for angle in parameters.angles])
+    return (perspective(image, angle, angle) for angle in parameters.angles)
 
 
 @dataclass(frozen=True)
@@ -85,13 +84,13 @@ class Scale:
     stage={224: "resized", 64: "resized"},
     random=False,
 )
-def scale(image: Rgb, parameters: Scale, rng: Rng) -> Rgb:
+def scale(image: Rgb, parameters: Scale, rng: Rng) -> Iterator[Rgb]:
     """Enlarge the image from less than half to more than its size."""
     factors = [(parameters.start + parameters.step * i) / 100 for i in range(FRAMES)]
     return _affine_sequence(image, [{"scale": factor} for factor in factors])
 
 
 @perturbation("digital", Turn, _ONE_DEGREE, common=False, stage=_EARLY, random=False)
-def shear(image: Rgb, parameters: Turn, rng: Rng) -> Rgb:
+def shear(image: Rgb, parameters: Turn, rng: Rng) -> Iterator[Rgb]:
     """Shear the image sideways."""
     return _affine_sequence(image, [{"shear": angle} for angle in parameters.angles])

@@ -1,6 +1,6 @@
 """Noise sequences: frame 0 is the clean image, every other frame an independent noisy copy of it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -20,12 +20,14 @@ from robustgen.registry import perturbation
 FRAMES = 31
 
 
-def _sequence(image: Rgb, draw: Callable[[], Rgb]) -> Rgb:
+def _sequence(image: Rgb, draw: Callable[[], Rgb]) -> Iterator[Rgb]:
     """The clean image, then 30 draws."""
-    return np.stack([image] + [draw() for _ in range(FRAMES - 1)])
+    yield image
+    for _ in range(FRAMES - 1):
+        yield draw()
 
 
-def _resampled(image: Rgb, table: AliasTable, rng: np.random.Generator) -> Rgb:
+def _resampled(image: Rgb, table: AliasTable, rng: np.random.Generator) -> Iterator[Rgb]:
     return _sequence(image, lambda: resample(image, table, rng))
 
 
@@ -40,7 +42,7 @@ def _resampled(image: Rgb, table: AliasTable, rng: np.random.Generator) -> Rgb:
     },
     temporal=False,
 )
-def gaussian_noise(image: Rgb, parameters: Noise, rng: Rng) -> Rgb:
+def gaussian_noise(image: Rgb, parameters: Noise, rng: Rng) -> Iterator[Rgb]:
     """Add normal noise: x + N(0, sigma)."""
     if isinstance(rng, np.random.Generator):
         return _resampled(image, gaussian_alias_table(parameters.sigma), rng)
@@ -55,7 +57,7 @@ def gaussian_noise(image: Rgb, parameters: Noise, rng: Rng) -> Rgb:
     {224: (300, 120, 60), 299: (250, 100, 50), 64: (500, 250, 125), 32: (700, 400, 200)},
     temporal=False,
 )
-def shot_noise(image: Rgb, parameters: ShotNoise, rng: Rng) -> Rgb:
+def shot_noise(image: Rgb, parameters: ShotNoise, rng: Rng) -> Iterator[Rgb]:
     """Count photons: Poisson(x * photons) / photons."""
     if isinstance(rng, np.random.Generator):
         return _resampled(image, shot_alias_table(parameters.photons), rng)
@@ -70,7 +72,7 @@ def shot_noise(image: Rgb, parameters: ShotNoise, rng: Rng) -> Rgb:
     common=False,
     temporal=False,
 )
-def speckle_noise(image: Rgb, parameters: Noise, rng: Rng) -> Rgb:
+def speckle_noise(image: Rgb, parameters: Noise, rng: Rng) -> Iterator[Rgb]:
     """Add noise in proportion to brightness: x + x * N(0, sigma)."""
     if isinstance(rng, np.random.Generator):
         return _resampled(image, speckle_alias_table(parameters.sigma), rng)

@@ -1,5 +1,6 @@
 """Weather sequences: snow in a turning wind, rising brightness, and dripping spatter as the extra one."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,7 +41,7 @@ class Snow:
         32: ((0.05, 0.3, 2, 0.5, 10, 2),),
     },
 )
-def snow(image: Rgb, parameters: Snow, rng: Rng) -> Rgb:
+def snow(image: Rgb, parameters: Snow, rng: Rng) -> Iterator[Rgb]:
     """Turn the wind in which the same flakes fall."""
     p, x = parameters, unit(image)
     luma = luma_of(x)
@@ -50,7 +51,7 @@ def snow(image: Rgb, parameters: Snow, rng: Rng) -> Rgb:
         blown = blur_along_line(flakes, p.radius, p.sigma, angle, p.engine)
         return add_snow(x, luma, p.mix, blown)
 
-    return np.stack([frame(4 * i - 150) for i in range(FRAMES)])
+    return (frame(4 * i - 150) for i in range(FRAMES))
 
 
 @dataclass(frozen=True)
@@ -61,10 +62,10 @@ class Brightness:
 
 
 @perturbation("weather", Brightness, {224: (2,), 299: 224, 64: 224, 32: (1.5,)}, random=False)
-def brightness(image: Rgb, parameters: Brightness, rng: Rng) -> Rgb:
+def brightness(image: Rgb, parameters: Brightness, rng: Rng) -> Iterator[Rgb]:
     """Raise the HSV value from dark to bright."""
     steps = [(i - 15) * parameters.percent / 100 for i in range(FRAMES)]
-    return np.stack([change_hsv(image, value_offset=step) for step in steps])
+    return (change_hsv(image, value_offset=step) for step in steps)
 
 
 @dataclass(frozen=True)
@@ -93,18 +94,15 @@ _SLOW, _FAST = (0.05, 0.1, 0.15, 0.7), (0.2, 0.8)
     },
     common=False,
 )
-def spatter(image: Rgb, parameters: Spatter, rng: Rng) -> Rgb:
+def spatter(image: Rgb, parameters: Spatter, rng: Rng) -> Iterator[Rgb]:
     """Let drops of water run down the lens."""
     p, x = parameters, unit(image, np.float32)
     layer = draw_drops(image.shape[:2], p.loc, p.scale, p.sigma, p.threshold, rng)
-    # Black are the frames of which no drop is left: there the scripts divided 0 by 0.
-    frames = np.zeros((FRAMES, *image.shape), np.uint8)
-    for frame in frames:
+    for _ in range(FRAMES):
         splashed = splash_water(x, layer, p.strength)
-        if splashed is not None:
-            frame[:] = to_uint8(splashed)
+        # Black are the frames of which no drop is left: there the scripts divided 0 by 0.
+        yield np.zeros_like(image) if splashed is None else to_uint8(splashed)
         layer = _dripped(layer, p.drip)
-    return frames
 
 
 def _dripped(layer: Floats, drip: tuple[float, ...]) -> Floats:

@@ -1,10 +1,12 @@
 """What every format has to offer: the `Writer`, and the `TreeWriter` of formats with files of their own."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
 
 from robustgen.benchmark import Arm
 from robustgen.imaging.pixels import Rgb
@@ -84,6 +86,12 @@ class Writer(ABC):
             The format cannot hold these pixels.
         OSError
         """
+
+    def write_frames(
+        self, root: Path, arm: Arm, index: int, key: str, frames: Iterator[Rgb]
+    ) -> list[Written]:
+        """As `write`, of the frames (H, W, 3) of a sequence, each of which is made when it is asked for."""
+        return self.write(root, arm, index, key, np.stack([*frames]))
 
     def as_read(self, arm: Arm, key: str, pixels: Rgb) -> Rgb:
         """What is read again where `write` has stored `pixels`: the same, but for formats with loss.
@@ -168,7 +176,7 @@ class TreeWriter(Writer):
 
     def write(self, root: Path, arm: Arm, index: int, key: str, pixels: Rgb) -> list[Written]:
         """Write the files, each whole or not at all."""
-        return [_write(root, arm, encoded) for encoded in self.encode(arm, key, pixels)]
+        return _write_all(root, arm, self.encode(arm, key, pixels))
 
     def differences(
         self, root: Path, arm: Arm, index: int, key: str, pixels: Rgb
@@ -183,6 +191,43 @@ class TreeWriter(Writer):
                 same = False
             if not same:
                 yield path, ": from what the source gives now"
+
+
+class FrameWriter(TreeWriter):
+    """Writes sequences frame by frame, as they are made."""
+
+    @abstractmethod
+    def encode_frames(self, arm: Arm, key: str, frames: Iterable[Rgb]) -> Iterator[Encoded]:
+        """The files of a sequence of uint8 frames (H, W, 3).
+
+        Raises
+        ------
+        ImageError
+            The format cannot hold them.
+        """
+
+    def encode(self, arm: Arm, key: str, pixels: Rgb) -> list[Encoded]:
+        """The files of uint8 frames (T, H, W, 3)."""
+        return [*self.encode_frames(arm, key, pixels)]
+
+    def write_frames(
+        self, root: Path, arm: Arm, index: int, key: str, frames: Iterator[Rgb]
+    ) -> list[Written]:
+        """Write the files while the frames are made."""
+        return _write_all(root, arm, self.encode_frames(arm, key, frames))
+
+
+def _write_all(root: Path, arm: Arm, files: Iterable[Encoded]) -> list[Written]:
+    """Write all `files`, or none of them if they cannot all be made."""
+    written: list[Written] = []
+    try:
+        for encoded in files:
+            written.append(_write(root, arm, encoded))
+    except BaseException:
+        for each in written:
+            remove_file(root, each.path)
+        raise
+    return written
 
 
 def _write(root: Path, arm: Arm, encoded: Encoded) -> WrittenFile:

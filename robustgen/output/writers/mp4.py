@@ -1,5 +1,6 @@
 """MP4 files, one for each sequence, as ImageNet-P has them."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -7,11 +8,11 @@ from robustgen.benchmark import Arm
 from robustgen.errors import ArgumentError, ImageError
 from robustgen.imaging import video
 from robustgen.imaging.pixels import Rgb
-from robustgen.output.writers.base import Encoded, TreeWriter, without_suffix
+from robustgen.output.writers.base import Encoded, FrameWriter, without_suffix
 
 
 @dataclass(frozen=True)
-class Mp4Tree(TreeWriter):
+class Mp4Tree(FrameWriter):
     """`<perturbation>/<class>/<stem>.mp4`, one frame per second, H.264.
 
     Attributes
@@ -42,22 +43,36 @@ class Mp4Tree(TreeWriter):
         """`key` with the suffix ``.mp4`` instead of its own."""
         return f"{without_suffix(key)}.mp4"
 
-    def encode(self, arm: Arm, key: str, pixels: Rgb) -> list[Encoded]:
-        """Encode uint8 frames (T, H, W, 3), decode them again to count them, and take their digest."""
-        data, frames = self._encode(arm, pixels)
-        return [Encoded(self.output_name(key), data, video.frames_digest(frames))]
+    def encode_frames(self, arm: Arm, key: str, frames: Iterable[Rgb]) -> Iterator[Encoded]:
+        """Encode uint8 frames (H, W, 3), decode them again to count them, and take their digest."""
+        data = self._encode(arm, frames)
+        yield Encoded(self.output_name(key), data, video.digest_video(data))
 
     def as_read(self, arm: Arm, key: str, pixels: Rgb) -> Rgb:
         """The frames of the video, uint8 (T, H, W, 3)."""
-        return self._encode(arm, pixels)[1]
+        return video.read_frames(self._encode(arm, pixels))
 
-    def _encode(self, arm: Arm, pixels: Rgb) -> tuple[bytes, Rgb]:
-        """The video and the frames that it shows, as many as were given."""
+    def _encode(self, arm: Arm, frames: Iterable[Rgb]) -> bytes:
+        """The video, which shows as many frames as were given."""
+        counted = _Counted(frames)
         try:
-            data = video.encode(pixels, self.noise_encoding if arm.name in self.noises else self.encoding)
+            encoding = self.noise_encoding if arm.name in self.noises else self.encoding
+            data = video.encode_frames(counted, encoding)
         except ArgumentError as error:
             raise ImageError(str(error)) from error
-        frames = video.read_frames(data)
-        if len(frames) != len(pixels):
-            raise ImageError(f"the encoder kept {len(frames)} of {len(pixels)} frames")
-        return data, frames
+        kept = video.count_frames(data)
+        if kept != counted.count:
+            raise ImageError(f"the encoder kept {kept} of {counted.count} frames")
+        return data
+
+
+class _Counted:
+    """Frames, counted as they go by."""
+
+    def __init__(self, frames: Iterable[Rgb]) -> None:
+        self._frames, self.count = frames, 0
+
+    def __iter__(self) -> Iterator[Rgb]:
+        for frame in self._frames:
+            self.count += 1
+            yield frame

@@ -1,16 +1,17 @@
 """PNG files, one for each frame of a sequence."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from robustgen.benchmark import Arm
 from robustgen.imaging.pixels import Rgb
-from robustgen.output.writers.base import Encoded, TreeWriter, without_suffix
+from robustgen.output.writers.base import Encoded, FrameWriter, without_suffix
 from robustgen.output.writers.lossless import encode_lossless
 
 
 @dataclass(frozen=True)
-class PngFrames(TreeWriter):
+class PngFrames(FrameWriter):
     """`<perturbation>/<class>/<stem>/<frame>.png`, frames counted from 00, in order."""
 
     def settings(self) -> dict[str, Any]:
@@ -21,10 +22,8 @@ class PngFrames(TreeWriter):
         """`key` without its suffix: the folder of the frames."""
         return without_suffix(key)
 
-    def encode(self, arm: Arm, key: str, pixels: Rgb) -> list[Encoded]:
-        """One file for each of the uint8 frames (T, H, W, 3)."""
-        folder, digits = self.output_name(key), len(str(len(pixels) - 1))
-        return [
-            Encoded(f"{folder}/{number:0{digits}d}.png", encode_lossless(frame, ".png"))
-            for number, frame in enumerate(pixels)
-        ]
+    def encode_frames(self, arm: Arm, key: str, frames: Iterable[Rgb]) -> Iterator[Encoded]:
+        """One file for each of the uint8 frames (H, W, 3)."""
+        folder = self.output_name(key)
+        for number, frame in enumerate(frames):
+            yield Encoded(f"{folder}/{number:02d}.png", encode_lossless(frame, ".png"))
