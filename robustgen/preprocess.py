@@ -27,6 +27,7 @@ from robustgen.output.writers import Order, Writer, open_writer
 from robustgen.output.writers.same import SameTree
 from robustgen.sources.base import Items
 from robustgen.sources.folder import ImageFolder
+from robustgen.sources.tree import FolderTree
 
 ArmReader = Callable[[Arm], Rgb]
 """Reads what one arm of a set has of an image: uint8 (H, W, 3)."""
@@ -154,7 +155,7 @@ def plan_clahe(choices: ClaheChoices) -> Plan:
     root = Path(choices.source or "").absolute()
     about = _about(root)
     dataset = _c_set(root, about)
-    source: Items[Any] = _SetImages(root) if dataset else ImageFolder(root)
+    source: Items[Any] = _SetImages(root) if dataset else ImageFolder(FolderTree(root))
     keys = select_keys(source, choices)
     arms = dataset.arms if dataset else (Arm("clahe", 0, ""),)
     writer = _open_writer(dataset, keys, choices.quality)

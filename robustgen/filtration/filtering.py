@@ -31,6 +31,7 @@ from robustgen.output.files import ERRORS, STATE, file_digest, rename, temporary
 from robustgen.output.state import claimed, read_object
 from robustgen.sources.base import class_of
 from robustgen.sources.folder import ImageFolder
+from robustgen.sources.tree import FolderTree
 
 SHORTLIST, DROPPED, FUNNEL, ACCEPTED = "shortlist.jsonl", "dropped.jsonl", "funnel.json", "accepted"
 _SETTINGS = f"{STATE}/filter.json"
@@ -107,7 +108,7 @@ def filter_images(
         Models, candidates and output do not fit each other.
     """
     started = time.monotonic()
-    source = ImageFolder(candidates)
+    source = ImageFolder(FolderTree(candidates))
     ensemble = open_ensemble(choices, source.classes if rule.ten else (), ten=rule.ten)
     words = reviewing.read_words([*map(Path, choices.classes), *([names] if names else [])])
     keys = rule.select_keys(candidates, source.keys(), ensemble, choices.only is not None)

@@ -107,8 +107,13 @@ def open_tree(root: "Location | FileTree", follow: tuple[Path, ...] = ()) -> Fil
     if isinstance(root, FileTree):
         return root
     with blame_source(root):
-        Path(root).stat()
-        return ArchiveTree(root) if is_archive(Path(root)) else FolderTree(root, follow)
+        path = Path(root)
+        path.stat()
+        if is_archive(path):
+            return ArchiveTree(path)
+        if path.is_file():
+            raise SourceError(f"{path}: not a folder, nor an archive ({', '.join(ARCHIVES)})")
+        return FolderTree(path, follow)
 
 
 # --- listing -------------------------------------------------------------------------------------

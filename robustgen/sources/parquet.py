@@ -11,7 +11,14 @@ from typing import Any, NamedTuple
 from PIL import Image
 
 from robustgen.errors import ImageError, MissingDependencyError, SourceError
-from robustgen.imaging.decode import Location, as_rgb, blame_image, decode_to_pillow, reason_of
+from robustgen.imaging.decode import (
+    Location,
+    as_rgb,
+    blame_image,
+    decode_to_pillow,
+    read_dimensions,
+    reason_of,
+)
 from robustgen.imaging.pixels import Rgb
 from robustgen.sources.base import Source, blame_source, sort_classes
 from robustgen.sources.catalogue import Stamp, stamp_of
@@ -143,6 +150,11 @@ class Parquet(Source):
         """Decode one image afresh to a Pillow image of mode RGB; an ImageError if it cannot be read."""
         with blame_image(key):
             return decode_to_pillow(io.BytesIO(self._read(key)), key)
+
+    def dimensions(self, key: str) -> tuple[int, int]:
+        """Return width and height of one image, from its header; an ImageError if it cannot be read."""
+        with blame_image(key):
+            return read_dimensions(io.BytesIO(self._read(key)), key)
 
     def _read(self, key: str) -> bytes:
         listed = self._listed

@@ -65,9 +65,7 @@ class FolderTree(FileTree):
         self.location = Path(root)
         self._follow = tuple(map(Path, follow))
         if not self.location.is_dir():
-            raise SourceError(
-                f"{self.location}: {explain_no_folder(self.location)}, nor an archive (.tar, .tar.gz, .zip)"
-            )
+            raise SourceError(f"{self.location}: {explain_no_folder(self.location)}")
 
     def find(self, deep: bool = True) -> Iterator[Found]:
         """Find the images; links are followed where they stay inside, or in a place that was named."""
