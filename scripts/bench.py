@@ -25,6 +25,8 @@ import numpy as np
 from PIL import Image
 
 import robustgen
+from robustgen.evaluation import evaluating
+from robustgen.evaluation.models.base import Model
 from robustgen.generation import config, runner, tasks
 from robustgen.generation.plan import Plan, plan_benchmark
 from robustgen.imaging import video
@@ -105,7 +107,7 @@ def _least(call, repeats: int = 7) -> float:
 def codec_share(plan: Plan) -> float:
     """Seconds to decode and prepare each source once and to encode all that `plan` wrote for it."""
     outputs = [
-        [np.asarray(Image.open(plan.output / arm.folder / plan.source.output_name(key))) for arm in plan.arms]
+        [np.asarray(Image.open(plan.output / arm.folder / plan.writer.output_name(key))) for arm in plan.arms]
         for key in plan.keys
     ]
     started = time.perf_counter()
@@ -137,6 +139,40 @@ def make_c(folder: Path, count: int) -> dict[str, float]:
         "ratio_to_codec": float(np.median(ratios)),
         "two_workers_to_one": float(np.median(np.array(one) / np.array(two))),
     }
+
+
+# Of the photographs in `photographs`, which lie in one folder.
+CLASSES = 1
+
+
+class FreeModel(Model):
+    """A model that costs nothing."""
+
+    name, label, dtype, shape = "free", "free", np.dtype(np.float32), (None, 3, None, None)
+
+    def settings(self) -> dict[str, str]:
+        return {"file": "free", "sha256": ""}
+
+    def versions(self) -> dict[str, str]:
+        return {}
+
+    def run(self, images: np.ndarray) -> np.ndarray:
+        return np.zeros((len(images), CLASSES), np.float32)
+
+
+def evaluate(folder: Path, count: int) -> dict[str, float]:
+    """The time of `evaluate` with a model that costs nothing, by that of `make-c` for the same images."""
+    source = photographs(folder / "e", count)
+    evaluating.open_model = lambda *_: FreeModel()
+    choices = {"edition": "imagenet", "source": str(source), "jobs": 1, "clean": False}
+    ratios = []
+    for i in range(3):
+        whole = timed(planned("c", **choices, output=str(folder / f"ec{i}")))
+        source_choices = config.load(None, choices)
+        started = time.perf_counter()
+        evaluating.evaluate(source_choices, "c", ["free"], folder / f"ev{i}")
+        ratios.append((time.perf_counter() - started) / whole)
+    return {"evaluate_to_make_c": float(np.median(ratios))}
 
 
 def make_cifar(folder: Path, count: int) -> dict[str, float]:
@@ -218,6 +254,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             figures |= make_c(folder, 8 if arguments.quick else 40)
+            figures |= evaluate(folder, 4 if arguments.quick else 20)
             figures |= make_cifar(folder, 100 if arguments.quick else 1000)
             figures |= make_p(folder) | peak_memory() | start_up()
         for name, value in figures.items():

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from robustgen.cli.app import Section, command, echo
+from robustgen.cli.app import Section, command, echo, echo_text
 from robustgen.cli.execution import stop_in_order
 from robustgen.cli.options import (
     PATH,
@@ -110,14 +110,15 @@ def _show(done: "EvaluateResult") -> None:
     for folder in done.folders:
         echo(f"predictions in {format_path(folder)}")
     made = format_count(done.made, done.noun)
-    echo(f"{made} predicted in {format_time(done.seconds)}, {done.kept} were there already\n")
+    echo(f"{made} predicted in {format_time(done.seconds)}, {done.kept} were there already")
+    echo("")
     try:
         report = scoring.score(done.folders, partial=True)
     except SourceError as error:
         # For instance of extra corruptions alone, over which there is no mean.
         echo(f"no table: {error}", err=True)
         return
-    echo(report.render("table"))
+    echo_text(report.render("table"))
     for note in report.notes:
         echo(note, err=True)
 
