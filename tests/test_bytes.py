@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from robustgen.corruptions.noise import impulse_alias_table
 from robustgen.generation.recipes import item_rng
-from robustgen.imaging import alias_sampling
+from robustgen.imaging import alias_sampling, kernels
 from robustgen.imaging.jpeg import decode_jpeg, encode_jpeg
+from robustgen.imaging.rng import draw_from_pcg64, uniform
 
 RNG = np.random.default_rng(0)
 NOISE = RNG.integers(0, 256, (61, 83, 3), dtype=np.uint8)
@@ -83,6 +85,29 @@ def test_random_bits_are_the_words_of_the_stream():
     bits = alias_sampling.random_bits(np.random.default_rng(3), 1001, "<u4")
     words = np.random.PCG64(3).random_raw(501)
     assert np.array_equal(bits, words.astype("<u8").view("<u4")[:1001])
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 4, 7, 512, 1025, 5000])
+def test_our_pcg64_draws_what_numpy_draws_and_stops_where_it_stops(count):
+    ours, numpys = np.random.default_rng(count), np.random.default_rng(count)
+    # Half a word is left over, which both keep.
+    assert ours.integers(9, dtype=np.uint32) == numpys.integers(9, dtype=np.uint32)
+    assert np.array_equal(uniform(ours, -1, 3, (count,)), numpys.uniform(-1, 3, (count,)))
+    words = np.empty(count, np.uint64)
+    draw_from_pcg64(ours, kernels.draw_words, words)
+    assert np.array_equal(words, numpys.bit_generator.random_raw(count))
+    assert ours.bit_generator.state == numpys.bit_generator.state
+
+
+@pytest.mark.parametrize("size", [1, 2, 1023, 1024, 1025, 4001])
+def test_noise_from_a_pcg64_is_that_of_its_words(size):
+    values = np.random.default_rng(1).integers(0, 256, size, dtype=np.uint8)
+    table = impulse_alias_table(0.3)
+    ours, other = np.random.default_rng(size), np.random.default_rng(size)
+    want = np.empty_like(values)
+    kernels.resample(values, table, alias_sampling.random_bits(other, size, "<u4"), want)
+    assert np.array_equal(alias_sampling.resample(values, table, ours), want)
+    assert ours.bit_generator.state == other.bit_generator.state
 
 
 @pytest.mark.parametrize("bit_generator", BIT_GENERATORS, ids=lambda each: each.__name__)

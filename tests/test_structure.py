@@ -67,6 +67,7 @@ ROOMS = (
 OWNERS = {
     "cv2": {"imaging.opencv"},
     "numba": {"imaging.kernels"},
+    "llvmlite": {"imaging.kernels"},
     "wand": {"imaging.motion"},
     "jpeglib": {"imaging.jpeg"},
     "joblib": {"generation.workers"},

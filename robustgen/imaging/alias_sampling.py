@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from robustgen.imaging import kernels
 from robustgen.imaging.pixels import Rgb
+from robustgen.imaging.rng import draw_from_pcg64, draws_from_pcg64
 
 Chances = npt.NDArray[np.float64]
 AliasTable = npt.NDArray[np.uint32]
@@ -47,7 +48,10 @@ def random_bits(rng: np.random.Generator, count: int, dtype: str) -> npt.NDArray
 
 def resample(image: Rgb, table: AliasTable, rng: np.random.Generator) -> Rgb:
     """Draw a new value for each value of `image`, uint8 of any shape, from `table`."""
-    bits = random_bits(rng, image.size, "<u4")
     out = np.empty(image.shape, np.uint8)
-    kernels.resample(image.reshape(-1), table, bits, out.reshape(-1))
+    if draws_from_pcg64(rng):
+        draw_from_pcg64(rng, kernels.draw_resampled, image.reshape(-1), table, out.reshape(-1))
+    else:
+        bits = random_bits(rng, image.size, "<u4")
+        kernels.resample(image.reshape(-1), table, bits, out.reshape(-1))
     return out

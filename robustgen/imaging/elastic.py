@@ -10,7 +10,7 @@ from robustgen.imaging import kernels
 from robustgen.imaging.gaussian import gaussian, gaussian_weights
 from robustgen.imaging.opencv import cv2
 from robustgen.imaging.pixels import Floats, Rgb
-from robustgen.imaging.rng import Rng
+from robustgen.imaging.rng import Rng, uniform
 from robustgen.imaging.warps import warp_affine
 
 # Above this radius the cosine transform is the faster one (scripts/bench.py --only elastic_transform).
@@ -29,7 +29,7 @@ def jittered_affine(image: Rgb, jitter: float, rng: Rng) -> npt.NDArray[np.float
 
 def smooth_field(shape: tuple[int, int], alpha: float, sigma: float, rng: Rng) -> npt.NDArray[np.float32]:
     """`alpha` times Gaussian-smoothed uniform(-1, 1) noise of `shape`, borders reflected, cut at 3 sigma."""
-    field: Floats = rng.uniform(-1, 1, size=shape)
+    field: Floats = uniform(rng, -1, 1, shape)
     if sigma:
         weights = gaussian_weights(float(sigma), 3.0)
         direct = weights.size <= _LONGEST_KERNEL

@@ -5,7 +5,7 @@ import numpy as np
 from robustgen.imaging import kernels
 from robustgen.imaging.arrays import UNITS
 from robustgen.imaging.pixels import Floats, Rgb
-from robustgen.imaging.rng import Rng
+from robustgen.imaging.rng import Rng, uniform
 
 
 def draw_plasma(shape: tuple[int, int], decay: float, rng: Rng) -> Floats:
@@ -24,7 +24,7 @@ def draw_plasma(shape: tuple[int, int], decay: float, rng: Rng) -> Floats:
     """
     side = 1 << (max(shape) - 1).bit_length()
     field = np.empty((side, side))
-    kernels.plasma(rng.random(side * side - 1), 100.0, decay, field)
+    kernels.plasma(uniform(rng, 0, 1, (side * side - 1,)), 100.0, decay, field)
     field -= field.min()
     field /= field.max()
     return field[: shape[0], : shape[1]]

@@ -7,7 +7,9 @@ agree to the last bit; numba neither reorders nor fuses them.
 """
 
 import numpy as np
-from numba import config, njit
+from llvmlite import ir
+from numba import config, njit, types
+from numba.extending import intrinsic
 
 from robustgen.imaging.loop_cache import use_temporary_cache
 
@@ -87,6 +89,87 @@ def resample(image, table, bits, out):
         entry = table[image[i], column]
         stays = (bits[i] >> np.uint32(8)) < (entry >> np.uint32(8))
         out[i] = np.uint8(column) if stays else np.uint8(entry & np.uint32(255))
+
+
+# --- PCG64: NumPy's default generator, word for word ------------------------------------------------------
+# A 128-bit linear congruence, whose output is the exclusive or of both halves, rotated by the upper six bits.
+# Four stand side by side, each four steps ahead of its last word, because one alone waits for its products.
+
+
+@intrinsic
+def upper_product(context, a, b):
+    """The upper 64 bits of the product of two uint64."""
+
+    def generate(context, builder, signature, args):
+        wide = ir.IntType(128)
+        product = builder.mul(builder.zext(args[0], wide), builder.zext(args[1], wide))
+        return builder.trunc(builder.lshr(product, ir.Constant(wide, 64)), ir.IntType(64))
+
+    return types.uint64(types.uint64, types.uint64), generate
+
+
+@compiled
+def step(state, factor, summand):
+    """`state` times `factor` plus `summand`: 128 bits each, as (upper, lower)."""
+    low = state[1] * factor[1]
+    high = upper_product(state[1], factor[1]) + state[0] * factor[1] + state[1] * factor[0]
+    total = low + summand[1]
+    return high + summand[0] + np.uint64(total < low), total
+
+
+@compiled
+def word(state):
+    """The 64 bits that a state gives."""
+    turn, mixed = state[0] >> np.uint64(58), state[0] ^ state[1]
+    return (mixed >> turn) | (mixed << ((np.uint64(64) - turn) & np.uint64(63)))
+
+
+@compiled
+def draw_words(generator, words):
+    """Fill `words` (uint64) and move `generator` (uint64: state and increment, upper halves first) on."""
+    one_step = np.uint64(0x2360ED051FC65DA4), np.uint64(0x4385DF649FCCF645)
+    nothing = np.uint64(0), np.uint64(0)
+    increment = generator[2], generator[3]
+    four_steps, summand = (np.uint64(0), np.uint64(1)), nothing
+    for _ in range(4):
+        four_steps, summand = step(four_steps, one_step, nothing), step(summand, one_step, increment)
+    last = generator[0], generator[1]
+    a = step(last, one_step, increment)
+    b = step(a, one_step, increment)
+    c = step(b, one_step, increment)
+    d = step(c, one_step, increment)
+    whole = words.size // 4 * 4
+    for i in range(0, whole, 4):
+        words[i], words[i + 1], words[i + 2], words[i + 3] = word(a), word(b), word(c), word(d)
+        last = d
+        a, b = step(a, four_steps, summand), step(b, four_steps, summand)
+        c, d = step(c, four_steps, summand), step(d, four_steps, summand)
+    for i in range(whole, words.size):
+        words[i], last = word(a), a
+        a, b = b, c
+    generator[0], generator[1] = last
+
+
+@compiled
+def draw_uniform(generator, low, span, out):
+    """Fill `out` (float64, flat) with uniform numbers in [`low`, `low` + `span`), as NumPy does."""
+    words = np.empty(512, np.uint64)
+    for start in range(0, out.size, words.size):
+        target = out[start : start + words.size]
+        draw_words(generator, words[: target.size])
+        for i in range(target.size):
+            target[i] = low + span * (np.float64(words[i] >> np.uint64(11)) * (1.0 / 9007199254740992.0))
+
+
+@compiled
+def draw_resampled(generator, image, table, out):
+    """As `resample`, by the lower and the upper half of words drawn from `generator`."""
+    words = np.empty(512, np.uint64)
+    bits = words.view(np.uint32)
+    for start in range(0, image.size, bits.size):
+        values = image[start : start + bits.size]
+        draw_words(generator, words[: (values.size + 1) // 2])
+        resample(values, table, bits, out[start:])
 
 
 @compiled

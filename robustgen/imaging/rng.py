@@ -1,8 +1,14 @@
 """The random generators that operations draw from."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+
+from robustgen.imaging import kernels
+
+_LOWER = 2**64 - 1
 
 Rng = np.random.Generator | np.random.RandomState
 
@@ -18,3 +24,29 @@ def spawn(rng: Rng) -> Rng:
     if isinstance(rng, np.random.RandomState):
         return np.random.RandomState(rng.randint(0, 2**32))
     return rng
+
+
+def uniform(rng: Rng, low: float, high: float, shape: tuple[int, ...]) -> npt.NDArray[np.float64]:
+    """What ``rng.uniform(low, high, shape)`` gives; from a PCG64 in half the time."""
+    if not draws_from_pcg64(rng):
+        return np.asarray(rng.uniform(low, high, shape))
+    out = np.empty(shape)
+    draw_from_pcg64(rng, kernels.draw_uniform, float(low), float(high - low), out.reshape(-1))
+    return out
+
+
+def draws_from_pcg64(rng: Rng) -> bool:
+    """Whether `rng` is NumPy's default, which `draw_from_pcg64` takes."""
+    return isinstance(rng, np.random.Generator) and type(rng.bit_generator) is np.random.PCG64
+
+
+def draw_from_pcg64(rng: Any, kernel: Callable[..., None], *arguments: Any) -> None:
+    """Call ``kernel(generator, *arguments)`` with the state of `rng`, and leave `rng` where it stopped."""
+    with rng.bit_generator.lock:
+        held = rng.bit_generator.state
+        state, increment = held["state"]["state"], held["state"]["inc"]
+        halves = [state >> 64, state & _LOWER, increment >> 64, increment & _LOWER]
+        generator = np.array(halves, np.uint64)
+        kernel(generator, *arguments)
+        held["state"]["state"] = int(generator[0]) << 64 | int(generator[1])
+        rng.bit_generator.state = held
