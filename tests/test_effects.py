@@ -17,11 +17,12 @@ from robustgen.corruptions.blur import ZoomBlur
 from robustgen.errors import MissingDependencyError
 from robustgen.imaging import kernels
 from robustgen.imaging.arrays import to_uint8, unit
-from robustgen.imaging.colour import change_hsv
+from robustgen.imaging.colour import join_hsv, split_hsv
 from robustgen.imaging.defocus import disk
 from robustgen.imaging.elastic import displace, smooth_field
 from robustgen.imaging.frost import FROST_PHOTOGRAPHS, frost_directory, frost_photograph
 from robustgen.imaging.gaussian import gaussian, gaussian_bytes
+from robustgen.imaging.geometry import resize_by_box
 from robustgen.imaging.haze import draw_plasma
 from robustgen.imaging.motion import blur_along_line
 from robustgen.imaging.zoom import add_zoom
@@ -108,6 +109,17 @@ def test_an_image_filtered_in_one_pass_is_the_same(shape, sigma):
     """Kernels shorter and longer than the image, of odd and even radius."""
     image = np.random.default_rng(4).integers(0, 256, shape, dtype=np.uint8)
     assert np.array_equal(gaussian_bytes(image, sigma), to_uint8(gaussian(unit(image), sigma)))
+
+
+@pytest.mark.parametrize("side", [32, 63, 64, 96, 224, 299])
+def test_the_box_filter_is_that_of_pillow(side):
+    image = np.random.default_rng(side).integers(0, 256, (side, side, 3), dtype=np.uint8)
+    for fraction in (0.95, 0.9, 0.85, 0.75, 0.65, 0.6, 0.5, 0.4, 0.3, 0.25, 0.2, 1.3, 0.011):
+        small = max(int(side * fraction), 1)
+        want = np.asarray(Image.fromarray(image).resize((small, small), Image.Resampling.BOX))
+        assert np.array_equal(resize_by_box(image, small, small), want), fraction
+        back = np.asarray(Image.fromarray(want).resize((side, side), Image.Resampling.BOX))
+        assert np.array_equal(resize_by_box(want, side, side), back), fraction
 
 
 # --- zoom, displacement, smooth fields -----------------------------------------------------------
@@ -302,12 +314,12 @@ CHANGES = [
 
 
 @pytest.mark.parametrize(("gain", "offset", "added"), CHANGES)
-def test_change_hsv_equals_scikit_image(gain, offset, added):
+def test_changes_of_hsv_equal_scikit_image(gain, offset, added):
     colours = many_colours()
     hsv = rgb2hsv(unit(colours))
     hsv[..., 1] = np.clip(hsv[..., 1] * gain + offset, 0, 1)
     hsv[..., 2] = np.clip(hsv[..., 2] + added, 0, 1)
-    got = change_hsv(colours, gain, offset, added)
+    got = join_hsv(split_hsv(colours), gain, offset, added)
     assert np.array_equal(got, reference.truncated(hsv2rgb(hsv)))
 
 

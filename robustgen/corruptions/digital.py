@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from PIL import Image
 
 from robustgen.imaging.arrays import UNITS, to_uint8
-from robustgen.imaging.colour import apply_table, change_hsv, channel_means
+from robustgen.imaging.colour import Hsv, apply_table, channel_means, join_hsv, split_hsv
 from robustgen.imaging.elastic import displace, jittered_affine, smooth_field
+from robustgen.imaging.geometry import resize_by_box
 from robustgen.imaging.jpeg import Libjpeg, decode_jpeg, encode_jpeg
 from robustgen.imaging.pixels import Rgb
 from robustgen.imaging.rng import Rng
@@ -94,16 +94,14 @@ class Pixelate:
         32: (0.95, 0.9, 0.85, 0.75, 0.65),
     },
     random=False,
-    shares=Image.fromarray,
     # The blocks of these fractions are all of one size, those between are not.
     breaks={224: (1, 4), 64: (4,), 32: (1, 3)},
 )
-def pixelate(image: Rgb, parameters: Pixelate, rng: Rng, picture: Image.Image) -> Rgb:
+def pixelate(image: Rgb, parameters: Pixelate, rng: Rng) -> Rgb:
     """Shrink and enlarge again, without smoothing."""
     height, width = image.shape[:2]
-    fraction, box = parameters.fraction, Image.Resampling.BOX
-    small = picture.resize((int(width * fraction), int(height * fraction)), box)
-    return np.array(small.resize((width, height), box))
+    small = resize_by_box(image, int(width * parameters.fraction), int(height * parameters.fraction))
+    return resize_by_box(small, width, height)
 
 
 @dataclass(frozen=True)
@@ -153,7 +151,8 @@ class Saturate:
     # From pale to gaudy.
     breaks=dict.fromkeys(SCALES, (2,)),
     random=False,
+    shares=split_hsv,
 )
-def saturate(image: Rgb, parameters: Saturate, rng: Rng) -> Rgb:
+def saturate(image: Rgb, parameters: Saturate, rng: Rng, hsv: Hsv) -> Rgb:
     """Change the HSV saturation."""
-    return change_hsv(image, parameters.gain, parameters.offset)
+    return join_hsv(hsv, parameters.gain, parameters.offset)

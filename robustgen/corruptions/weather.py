@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from robustgen.imaging.arrays import to_uint8, unit
-from robustgen.imaging.colour import change_hsv
+from robustgen.imaging.colour import Hsv, join_hsv, split_hsv
 from robustgen.imaging.frost import blend, frost_crop
 from robustgen.imaging.haze import add_haze, draw_plasma
 from robustgen.imaging.motion import MotionEngine, blur_along_line
@@ -143,10 +143,11 @@ class Brightness:
     Brightness,
     {224: (0.1, 0.2, 0.3, 0.4, 0.5), 299: 224, 64: 224, 32: (0.05, 0.1, 0.15, 0.2, 0.3)},
     random=False,
+    shares=split_hsv,
 )
-def brightness(image: Rgb, parameters: Brightness, rng: Rng) -> Rgb:
+def brightness(image: Rgb, parameters: Brightness, rng: Rng, hsv: Hsv) -> Rgb:
     """Raise the HSV value."""
-    return change_hsv(image, value_offset=parameters.added)
+    return join_hsv(hsv, value_offset=parameters.added)
 
 
 @dataclass(frozen=True)
@@ -201,10 +202,9 @@ class Spatter:
 def spatter(image: Rgb, parameters: Spatter, rng: Rng) -> Rgb:
     """Splash water or mud on the lens."""
     p = parameters
-    x = unit(image, np.float32)
     layer = draw_drops(image.shape[:2], p.loc, p.scale, p.sigma, p.threshold, rng)
     if p.mud:
-        return to_uint8(splash_mud(x, layer > p.threshold, p.strength))
-    splashed = splash_water(x, layer, p.strength)
+        return splash_mud(image, layer > p.threshold, p.strength)
+    splashed = splash_water(image, layer, p.strength)
     # The scripts would give a black image without drops, which at the published constants never happens.
-    return to_uint8(x if splashed is None else splashed)
+    return to_uint8(unit(image, np.float32)) if splashed is None else splashed

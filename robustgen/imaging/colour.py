@@ -5,16 +5,26 @@ import numpy.typing as npt
 
 from robustgen.imaging import kernels
 from robustgen.imaging.arrays import UNITS
-from robustgen.imaging.pixels import Rgb
+from robustgen.imaging.pixels import Floats, Rgb
+
+Hsv = tuple[Floats, Floats, Floats]
+"""Hue (0 to 6), saturation and value of every pixel, float64 of shape (H, W)."""
 
 
-def change_hsv(
-    image: Rgb, saturation_gain: float = 1.0, saturation_offset: float = 0.0, value_offset: float = 0.0
+def split_hsv(image: Rgb) -> Hsv:
+    """Hue, saturation and value of `image`."""
+    planes = np.empty((3, *image.shape[:2]))
+    kernels.split_hsv(image.reshape(-1, 3), *planes.reshape(3, -1))
+    return planes[0], planes[1], planes[2]
+
+
+def join_hsv(
+    hsv: Hsv, saturation_gain: float = 1.0, saturation_offset: float = 0.0, value_offset: float = 0.0
 ) -> Rgb:
-    """Change HSV saturation (times gain plus offset) and value (plus offset), each clipped to [0, 1]."""
-    out = np.empty_like(image)
+    """The image, its saturation (times gain plus offset) and value (plus offset) clipped to [0, 1]."""
+    out = np.empty((*hsv[0].shape, 3), np.uint8)
     changes = float(saturation_gain), float(saturation_offset), float(value_offset)
-    kernels.change_hsv(image.reshape(-1, 3), UNITS, *changes, out.reshape(-1, 3))
+    kernels.join_hsv(*(plane.reshape(-1) for plane in hsv), *changes, out.reshape(-1, 3))
     return out
 
 

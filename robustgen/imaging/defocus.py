@@ -22,44 +22,73 @@ def disk(radius: float, alias_blur: float) -> npt.NDArray[np.float32]:
 
 
 @dataclass(frozen=True)
-class _Taps:
-    """A kernel as `kernels.weigh_groups` takes it: its places, grouped by weight, counted from its corner."""
+class _Groups:
+    """A kernel as `kernels.weigh_groups` takes it: single taps and rows of neighbours, grouped by weight."""
 
     weights: npt.NDArray[np.float64]
     ends: npt.NDArray[np.intp]
-    tops: npt.NDArray[np.intp]
-    lefts: npt.NDArray[np.intp]
+    taps: npt.NDArray[np.intp]
+    run_ends: npt.NDArray[np.intp]
+    runs: npt.NDArray[np.intp]
 
 
 _MOST_TAPS = 257
+# Two sums are read for a run, one value for a tap.
+_SHORTEST_RUN = 3
 
 
 @lru_cache(maxsize=64)
-def _disk_taps(radius: float, alias_blur: float) -> _Taps:
+def _disk_groups(radius: float, alias_blur: float, channels: int) -> _Groups:
     kernel = disk(radius, alias_blur)
-    groups = []
+    weights, ends, taps, run_ends, runs = [], [], [], [], []
     for weight in np.unique(kernel[kernel > 0]):
         places = np.argwhere(kernel == weight)
-        parts = [places[i : i + _MOST_TAPS] for i in range(0, len(places), _MOST_TAPS)]
-        groups += [(float(weight), part) for part in parts]
-    tops, lefts = np.concatenate([part for _, part in groups]).T
-    weights = np.array([weight for weight, _ in groups])
-    return _Taps(weights, np.cumsum([len(part) for _, part in groups]), tops.copy(), lefts.copy())
+        for i in range(0, len(places), _MOST_TAPS):
+            for row, first, last in _join_neighbours(places[i : i + _MOST_TAPS].tolist()):
+                if last - first < _SHORTEST_RUN:
+                    taps += [(row, column * channels) for column in range(first, last)]
+                else:
+                    runs.append((row, first * channels, last * channels))
+            weights.append(float(weight))
+            ends.append(len(taps))
+            run_ends.append(len(runs))
+    lists = np.array(taps, np.intp).reshape(-1, 2), np.array(runs, np.intp).reshape(-1, 3)
+    return _Groups(np.array(weights), np.array(ends), lists[0], np.array(run_ends), lists[1])
+
+
+def _join_neighbours(places: list[list[int]]) -> list[list[int]]:
+    """Places (row, column) in reading order as runs (row, first column, column after the last)."""
+    runs: list[list[int]] = []
+    for row, column in places:
+        if runs and runs[-1][0] == row and runs[-1][2] == column:
+            runs[-1][2] += 1
+        else:
+            runs.append([row, column, column + 1])
+    return runs
 
 
 def filter_with_disk(image: Rgb, radius: float, alias_blur: float) -> Rgb:
     """Filter `image` with `disk`, border reflected without repeating the edge (OpenCV's default).
 
-    OpenCV's own filter2D goes through a Fourier transform at these sizes, which is three times as slow
+    OpenCV's own filter2D goes through a Fourier transform at these sizes, which is several times as slow
     (scripts/bench.py --only defocus_blur); no disk sums to exactly 1, so rounding decides no pixel.
     """
-    taps = _disk_taps(radius, alias_blur)
-    reach = len(disk(radius, alias_blur)) // 2
     height, width, channels = image.shape
+    groups = _disk_groups(radius, alias_blur, channels)
+    reach = len(disk(radius, alias_blur)) // 2
     padded = np.empty((height + 2 * reach, (width + 2 * reach) * channels), np.uint16)
     kernels.extend(image.reshape(height, -1), channels, reach, reach, True, np.uint16(1), padded)
+    sums = np.empty((padded.shape[0], padded.shape[1] + channels), np.uint16)
+    kernels.add_up_rows(padded, channels, sums)
     out = np.empty_like(image)
     kernels.weigh_groups(
-        padded, taps.weights, taps.ends, taps.tops, taps.lefts * channels, out.reshape(height, -1)
+        padded,
+        sums,
+        groups.weights,
+        groups.ends,
+        groups.taps,
+        groups.run_ends,
+        groups.runs,
+        out.reshape(height, -1),
     )
     return out

@@ -1,8 +1,10 @@
 """Resizing, cropping, and affine and perspective maps."""
 
 import math
+from functools import lru_cache
 
 import numpy as np
+import numpy.typing as npt
 from PIL import Image
 
 from robustgen.errors import ImageError
@@ -23,6 +25,34 @@ def resize(
     if (width, height) == picture.size:
         return np.array(picture) if isinstance(image, Image.Image) else image
     return np.array(picture.resize((width, height), filter))
+
+
+def resize_by_box(image: Rgb, width: int, height: int) -> Rgb:
+    """Resize as Pillow's box filter does: each pixel is the mean of those whose centres it covers."""
+    rows, columns, channels = image.shape
+    if (rows, height) != (columns, width):
+        # Pillow's releases differ in which axis of such an image they take first, and round in between.
+        return resize(image, width, height, Image.Resampling.BOX)
+    across = np.empty((rows, width, channels), np.uint8)
+    kernels.average_columns(image, *_boxes(columns, width), across)
+    out = np.empty((height, width, channels), np.uint8)
+    kernels.average_rows(across.reshape(rows, -1), *_boxes(rows, height), out.reshape(height, -1))
+    return out
+
+
+@lru_cache(maxsize=256)
+def _boxes(size: int, new_size: int) -> tuple[npt.NDArray[np.int64], ...]:
+    """First sample, number of samples, and 2**22 divided by it, of every new sample of a line."""
+    ratio = size / new_size
+    reach = max(ratio, 1.0) * 0.5
+    centres = (np.arange(new_size) + 0.5) * ratio
+    firsts = np.maximum((centres - reach + 0.5).astype(np.int64), 0)
+    ends = np.minimum((centres + reach + 0.5).astype(np.int64), size)
+    # A sample on the very edge of the filter counts at its right end alone.
+    firsts += (firsts - centres + 0.5) * (0.5 / reach) <= -0.5
+    ends -= (ends - 1 - centres + 0.5) * (0.5 / reach) > 0.5
+    counts = ends - firsts
+    return firsts, counts, (0.5 + 2**22 / counts).astype(np.int64)
 
 
 def resize_shorter(image: Decoded, side: int) -> Rgb:

@@ -306,9 +306,18 @@ def motion_rows(padded, weights, tops, lefts, out):
     16 bit and divided by 257, which is how ImageMagick's Q16 build comes back to 8 bit.
     """
     line = np.empty(out.shape[1])
+    fours = weights.size // 4 * 4
     for row in range(out.shape[0]):
         line[:] = 0.0
-        for i in range(weights.size):
+        for i in range(0, fours, 4):
+            # Four at a time, so that `line` goes to and from memory less often; the order of sums stays.
+            a, b = padded[row + tops[i], lefts[i] :], padded[row + tops[i + 1], lefts[i + 1] :]
+            c, d = padded[row + tops[i + 2], lefts[i + 2] :], padded[row + tops[i + 3], lefts[i + 3] :]
+            of_a, of_b, of_c, of_d = weights[i], weights[i + 1], weights[i + 2], weights[i + 3]
+            for m in range(line.size):
+                total = line[m] + of_a * np.float64(a[m]) + of_b * np.float64(b[m])
+                line[m] = total + of_c * np.float64(c[m]) + of_d * np.float64(d[m])
+        for i in range(fours, weights.size):
             window, weight = padded[row + tops[i], lefts[i] :], weights[i]
             for m in range(line.size):
                 line[m] += weight * np.float64(window[m])
@@ -332,38 +341,79 @@ def sum_rows(padded, weights, tops, lefts, out):
 
 
 @compiled
-def weigh_groups(padded, weights, ends, tops, lefts, out):
+def add_up_rows(padded, channels, sums):
+    """Write for every value of `padded` (uint16, (H, W * C)) the sum of those before it in row and channel.
+
+    Sums overflow; the difference of two is right all the same where it is below 65536. `sums` is one pixel
+    wider.
+    """
+    for row in range(padded.shape[0]):
+        source, target = padded[row], sums[row]
+        target[:channels] = 0
+        for m in range(source.size):
+            target[m + channels] = target[m] + source[m]
+
+
+@compiled
+def weigh_groups(padded, sums, weights, ends, taps, run_ends, runs, out):
     """Correlate with a kernel of few distinct weights: add up the values under each, exactly, then weigh.
 
-    Group g has the weight weights[g] and the taps up to ends[g] (at most 257, or 16 bits overflow). Tap t
-    starts at row tops[t], flat column lefts[t] of `padded` (uint16, (H', W' * C)). Writes uint8 (H, W * C).
+    Group g has the weight weights[g], the taps up to ends[g] and the runs of taps up to run_ends[g], together
+    no more than 257 places, or 16 bits overflow. A tap is (row, flat column) in `padded` (uint16,
+    (H', W' * C)), a run (row, flat column, the column after it) in `sums`, its `add_up_rows`. Writes uint8
+    (H, W * C).
     """
     line, total = np.empty(out.shape[1]), np.empty(out.shape[1], np.uint16)
     for row in range(out.shape[0]):
         line[:] = 0.0
-        tap = 0
+        tap = run = 0
         for group in range(weights.size):
             total[:] = 0
             end, weight = ends[group], weights[group]
             while tap + 4 <= end:
                 # Four at a time, so that `total` goes to and from memory less often.
-                a, b = padded[row + tops[tap], lefts[tap] :], padded[row + tops[tap + 1], lefts[tap + 1] :]
-                c, d = (
-                    padded[row + tops[tap + 2], lefts[tap + 2] :],
-                    padded[row + tops[tap + 3], lefts[tap + 3] :],
-                )
+                a = padded[row + taps[tap, 0], taps[tap, 1] :]
+                b = padded[row + taps[tap + 1, 0], taps[tap + 1, 1] :]
+                c = padded[row + taps[tap + 2, 0], taps[tap + 2, 1] :]
+                d = padded[row + taps[tap + 3, 0], taps[tap + 3, 1] :]
                 for m in range(total.size):
                     total[m] += np.uint16(a[m] + b[m]) + np.uint16(c[m] + d[m])
                 tap += 4
             while tap < end:
-                window = padded[row + tops[tap], lefts[tap] :]
+                window = padded[row + taps[tap, 0], taps[tap, 1] :]
                 for m in range(total.size):
                     total[m] += window[m]
                 tap += 1
+            while run < run_ends[group]:
+                before, after = (
+                    sums[row + runs[run, 0], runs[run, 1] :],
+                    sums[row + runs[run, 0], runs[run, 2] :],
+                )
+                for m in range(total.size):
+                    total[m] += np.uint16(after[m] - before[m])
+                run += 1
             for m in range(total.size):
                 line[m] += weight * np.float64(total[m])
         for m in range(line.size):
             out[row, m] = np.uint8(np.int32(min(line[m], 255.0)))
+
+
+@compiled
+def pack(image, words):
+    """Write the pixels of `image` (uint8, (N, 3)) as `words` (uint32, N), red lowest."""
+    for i in range(words.size):
+        words[i] = (
+            image[i, 0] | np.uint32(image[i, 1]) << np.uint32(8) | np.uint32(image[i, 2]) << np.uint32(16)
+        )
+
+
+@compiled
+def unpack(words, image):
+    """Write the pixels that `pack` made `words` of."""
+    for i in range(words.size):
+        image[i, 0] = np.uint8(words[i])
+        image[i, 1] = np.uint8(words[i] >> np.uint32(8))
+        image[i, 2] = np.uint8(words[i] >> np.uint32(16))
 
 
 @compiled
@@ -373,20 +423,22 @@ def glass_shuffle(image, moves, reach, iterations):
     `moves` holds for each visit (dx + reach) * 2 * reach + (dy + reach), dx and dy being where to take from.
     """
     height, width, _ = image.shape
-    flat = image.reshape(-1)
+    # A pixel is moved as one word.
+    pixels = np.empty(height * width, np.uint32)
+    pack(image.reshape(-1, 3), pixels)
     offsets = np.empty(4 * reach * reach, np.int64)
     for move in range(offsets.size):
         dx, dy = move // (2 * reach) - reach, move % (2 * reach) - reach
-        offsets[move] = 3 * (dy * width + dx)
+        offsets[move] = dy * width + dx
     visit = 0
     for _ in range(iterations):
         for row in range(height - reach, reach, -1):
             for column in range(width - reach, reach, -1):
-                to = 3 * (row * width + column)
-                taken = to + offsets[moves[visit]]
+                to = row * width + column
                 # The scripts wrote a swap; NumPy views made it this one-way copy, and the data carries it.
-                flat[to], flat[to + 1], flat[to + 2] = flat[taken], flat[taken + 1], flat[taken + 2]
+                pixels[to] = pixels[to + offsets[moves[visit]]]
                 visit += 1
+    unpack(pixels, image.reshape(-1, 3))
 
 
 @compiled
@@ -466,6 +518,112 @@ def snowfall(image, grey, mix, rest, layer, out):
 
 
 @compiled
+def average_columns(image, firsts, counts, shares, out):
+    """Write the mean of counts[x] pixels from firsts[x] on as pixel x of every row of `out` (H, W', 3).
+
+    shares[x] is 2**22 / counts[x], rounded: Pillow's fixed point.
+    """
+    half, field = np.uint64(1 << 21), np.uint64((1 << 21) - 1)
+    # The channels of a pixel side by side, 21 bits each, so that one sum adds all three.
+    words = np.empty(image.shape[1], np.uint64)
+    for row in range(image.shape[0]):
+        source, target = image[row], out[row]
+        for x in range(words.size):
+            words[x] = (
+                source[x, 0]
+                | np.uint64(source[x, 1]) << np.uint64(21)
+                | np.uint64(source[x, 2]) << np.uint64(42)
+            )
+        for x in range(firsts.size):
+            total, share = words[firsts[x]], np.uint64(shares[x])
+            for at in range(firsts[x] + 1, firsts[x] + counts[x]):
+                total += words[at]
+            red, green, blue = total & field, (total >> np.uint64(21)) & field, total >> np.uint64(42)
+            target[x, 0] = np.uint8((red * share + half) >> np.uint64(22))
+            target[x, 1] = np.uint8((green * share + half) >> np.uint64(22))
+            target[x, 2] = np.uint8((blue * share + half) >> np.uint64(22))
+
+
+@compiled
+def average_rows(image, firsts, counts, shares, out):
+    """As `average_columns`, of whole rows (H, M)."""
+    half = np.uint64(1 << 21)
+    total = np.empty(image.shape[1], np.uint32)
+    for row in range(firsts.size):
+        first, count, share = firsts[row], counts[row], np.uint64(shares[row])
+        if count == 1:
+            out[row] = image[first]
+            continue
+        total[:] = image[first]
+        for y in range(first + 1, first + count):
+            source = image[y]
+            for m in range(total.size):
+                total[m] += source[m]
+        target = out[row]
+        for m in range(total.size):
+            target[m] = np.uint8((total[m] * share + half) >> np.uint64(22))
+
+
+@compiled
+def split_channels(pixels, lines):
+    """Write `pixels` (N, 3) as `lines` (3, at least N), one a channel, which the compiler can vectorise."""
+    red, green, blue = lines[0], lines[1], lines[2]
+    for i in range(pixels.shape[0]):
+        red[i], green[i], blue[i] = pixels[i, 0], pixels[i, 1], pixels[i, 2]
+
+
+@compiled
+def join_channels(lines, pixels):
+    """Write `lines` (3, at least N) as `pixels` (N, 3)."""
+    red, green, blue = lines[0], lines[1], lines[2]
+    for i in range(pixels.shape[0]):
+        pixels[i, 0], pixels[i, 1], pixels[i, 2] = red[i], green[i], blue[i]
+
+
+@compiled
+def add_light(image, light, brightest, strength, colour, out):
+    """Add `light` (float32, N) / brightest * strength of a `colour` (3) to `image` / 255 (uint8, (N, 3)).
+
+    All in single precision; clipped and truncated into `out` (uint8).
+    """
+    zero, one, most = np.float32(0), np.float32(1), np.float32(255)
+    values, results, share = (
+        np.empty((3, 512), np.float32),
+        np.empty((3, 512), np.uint8),
+        np.empty(512, np.float32),
+    )
+    for start in range(0, light.size, 512):
+        part = light[start : start + 512]
+        split_channels(image[start : start + part.size], values)
+        for i in range(part.size):
+            share[i] = part[i] / brightest * strength
+        for c in range(3):
+            value, result, tint = values[c], results[c], colour[c]
+            for i in range(part.size):
+                result[i] = np.uint8(np.int32(min(max(value[i] / most + share[i] * tint, zero), one) * most))
+        join_channels(results, out[start : start + part.size])
+
+
+@compiled
+def cover(image, shares, colour, out):
+    """Cover `image` / 255 (uint8, (N, 3)) by `shares` (float32, N) with a `colour` (3).
+
+    All in single precision; clipped and truncated into `out` (uint8).
+    """
+    zero, one, most = np.float32(0), np.float32(1), np.float32(255)
+    values, results = np.empty((3, 512), np.float32), np.empty((3, 512), np.uint8)
+    for start in range(0, shares.size, 512):
+        share = shares[start : start + 512]
+        split_channels(image[start : start + share.size], values)
+        for c in range(3):
+            value, result, tint = values[c], results[c], colour[c]
+            for i in range(share.size):
+                mixed = value[i] / most * (one - share[i]) + tint * share[i]
+                result[i] = np.uint8(np.int32(min(max(mixed, zero), one) * most))
+        join_channels(results, out[start : start + share.size])
+
+
+@compiled
 def channel_sums(image, units, sums):
     """Add up the `units` (256) of `image` (uint8, (N, 3)), row by row as NumPy does, into `sums` (3)."""
     r, g, b = 0.0, 0.0, 0.0
@@ -517,39 +675,63 @@ def plasma(uniforms, wobble, decay, field):
 
 
 @compiled
-def change_hsv(image, units, saturation_gain, saturation_offset, value_offset, out):
-    """Change HSV saturation and value of `image` (uint8, (N, 3)), clipped and truncated, into `out` (uint8).
+def split_hsv(image, hues, saturations, values):
+    """Write HSV of `image` (uint8, (N, 3)) as rgb2hsv of scikit-image has it, but for hues from 0 to 6.
 
-    `units` (256) holds the values in [0, 1]. Hue, saturation and value as in scikit-image's rgb2hsv and
-    hsv2rgb, in the same order of operations; chosen without branches, which no processor could predict.
+    Chosen without branches, which no processor could predict, and from lines of one channel each.
     """
-    # Which of v, t, p, q the three channels are in each sector of the hue; the seventh is the first again.
-    sectors = np.array([0, 1, 2, 3, 0, 2, 2, 0, 1, 2, 3, 0, 1, 2, 0, 0, 2, 3, 0, 1, 2])
-    levels = np.empty(4, np.uint8)
-    for i in range(image.shape[0]):
-        r, g, b = units[image[i, 0]], units[image[i, 1]], units[image[i, 2]]
-        v = max(r, g, b)
-        delta = v - min(r, g, b)
-        difference = r - g if b == v else (b - r if g == v else g - b)
-        offset = 4.0 if b == v else (2.0 if g == v else 0.0)
-        s = delta / v if delta != 0.0 else 0.0
-        h = (offset + difference / delta) / 6.0 if delta != 0.0 else 0.0
-        h = h + 1.0 if h < 0.0 else h
-        s = min(max(s * saturation_gain + saturation_offset, 0.0), 1.0)
-        v = min(max(v + value_offset, 0.0), 1.0)
-        sector = np.floor(h * 6.0)
-        f = h * 6.0 - sector
-        # All four lie in [0, 1].
-        levels[0] = np.uint8(np.int32(v * 255.0))
-        levels[1] = np.uint8(np.int32(v * (1.0 - (1.0 - f) * s) * 255.0))
-        levels[2] = np.uint8(np.int32(v * (1.0 - s) * 255.0))
-        levels[3] = np.uint8(np.int32(v * (1.0 - f * s) * 255.0))
-        at = 3 * np.int64(sector)
-        out[i, 0], out[i, 1], out[i, 2] = (
-            levels[sectors[at]],
-            levels[sectors[at + 1]],
-            levels[sectors[at + 2]],
-        )
+    channels = np.empty((3, 512))
+    for start in range(0, hues.size, 512):
+        pixels = image[start : start + 512]
+        red, green, blue = channels[0, : pixels.shape[0]], channels[1], channels[2]
+        split_channels(pixels, channels)
+        hue, saturation, value = hues[start:], saturations[start:], values[start:]
+        for i in range(red.size):
+            r, g, b = red[i] / 255.0, green[i] / 255.0, blue[i] / 255.0
+            v = max(max(r, g), b)
+            delta = v - min(min(r, g), b)
+            difference = r - g if b == v else (b - r if g == v else g - b)
+            offset = 4.0 if b == v else (2.0 if g == v else 0.0)
+            grey = delta == 0.0
+            h = 0.0 if grey else (offset + difference / (1.0 if grey else delta)) / 6.0
+            hue[i] = (h + 1.0 if h < 0.0 else h) * 6.0
+            saturation[i] = 0.0 if grey else delta / (1.0 if grey else v)
+            value[i] = v
+
+
+@compiled
+def join_hsv(hues, saturations, values, gain, saturation_offset, value_offset, out):
+    """Write what `split_hsv` gave, saturation and value changed and clipped, into `out` (uint8, (N, 3)).
+
+    In the order of operations of scikit-image's hsv2rgb, times 255, truncated.
+    """
+    lines = np.empty((3, 512), np.uint8)
+    for start in range(0, hues.size, 512):
+        hue, saturation, value = hues[start : start + 512], saturations[start:], values[start:]
+        red, green, blue, target = lines[0], lines[1], lines[2], out[start:]
+        for i in range(hue.size):
+            s = min(max(saturation[i] * gain + saturation_offset, 0.0), 1.0)
+            v = min(max(value[i] + value_offset, 0.0), 1.0)
+            sector = np.floor(hue[i])
+            f = hue[i] - sector
+            # All four lie in [0, 1]. Each channel is one of them, by sector; the seventh is the first again.
+            most, least = np.int32(v * 255.0), np.int32(v * (1.0 - s) * 255.0)
+            rising = np.int32(v * (1.0 - (1.0 - f) * s) * 255.0)
+            falling = np.int32(v * (1.0 - f * s) * 255.0)
+            r = rising if sector == 4.0 else least
+            r = falling if sector == 1.0 else r
+            r = most if sector >= 5.0 else r
+            red[i] = np.uint8(most if sector == 0.0 else r)
+            g = falling if sector == 3.0 else least
+            g = rising if sector == 0.0 else g
+            g = rising if sector == 6.0 else g
+            g = most if sector == 1.0 else g
+            green[i] = np.uint8(most if sector == 2.0 else g)
+            b = falling if sector == 5.0 else least
+            b = rising if sector == 2.0 else b
+            b = most if sector == 3.0 else b
+            blue[i] = np.uint8(most if sector == 4.0 else b)
+        join_channels(lines, target[: hue.size])
 
 
 @compiled
@@ -667,15 +849,6 @@ def gather(pixels, corners, near):
         place, target = corners[corner], near[corner]
         for x in range(place.size):
             target[x] = pixels[np.uint64(place[x])]
-
-
-@compiled
-def pack(image, words):
-    """Write the pixels of `image` (uint8, (N, 3)) as `words` (uint32, N), red lowest."""
-    for i in range(words.size):
-        words[i] = (
-            image[i, 0] | np.uint32(image[i, 1]) << np.uint32(8) | np.uint32(image[i, 2]) << np.uint32(16)
-        )
 
 
 @compiled

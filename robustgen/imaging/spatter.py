@@ -3,9 +3,10 @@
 import numpy as np
 import numpy.typing as npt
 
+from robustgen.imaging import kernels
 from robustgen.imaging.gaussian import gaussian
 from robustgen.imaging.opencv import cv2
-from robustgen.imaging.pixels import Floats
+from robustgen.imaging.pixels import Floats, Rgb
 from robustgen.imaging.rng import Rng
 
 # The scripts passed RGB through OpenCV's BGR helpers unchanged, so 175 and 63 land on red.
@@ -19,12 +20,12 @@ def draw_drops(
 ) -> Floats:
     """Smoothed noise, cut off under `threshold`: where drops lie, float64 of `shape` (H, W)."""
     layer = gaussian(rng.normal(size=shape, loc=loc, scale=scale), sigma)
-    layer[layer < threshold] = 0
+    layer *= layer >= threshold
     return layer
 
 
-def splash_water(image: Floats, layer: Floats, strength: float) -> Floats | None:
-    """Let drops of a cut-off `layer` (H, W) catch the light on a float32 unit `image` (H, W, 3).
+def splash_water(image: Rgb, layer: Floats, strength: float) -> Rgb | None:
+    """Let drops of a cut-off `layer` (H, W) catch the light on `image`.
 
     None where no drop is left: there the scripts divided 0 by 0.
     """
@@ -33,23 +34,26 @@ def splash_water(image: Floats, layer: Floats, strength: float) -> Floats | None
     _, distance = cv2.threshold(distance, 20, 20, cv2.THRESH_TRUNC)
     relief = cv2.equalizeHist(cv2.blur(distance, (3, 3)).astype(np.uint8))
     relief = cv2.blur(cv2.filter2D(relief, cv2.CV_8U, _EMBOSS), (3, 3)).astype(np.float32)
-    light = grey * relief
+    light = (grey * relief).reshape(-1)
     brightest = light.max()
     if brightest == 0:
         return None
-    light = light / brightest * np.float32(strength)
-    splashed: Floats = image + light[:, :, None] * _WATER
-    return splashed
+    out = np.empty_like(image)
+    pixels, target = image.reshape(-1, 3), out.reshape(-1, 3)
+    kernels.add_light(pixels, light, brightest, np.float32(strength), _WATER, target)
+    return out
 
 
-def splash_mud(image: Floats, spots: npt.NDArray[np.bool_], strength: float) -> Floats:
-    """Cover a float32 unit `image` (H, W, 3) with mud on the softened `spots` (H, W)."""
-    cover = draw_cover(spots, strength)
-    return image * (1 - cover) + _MUD * cover
+def splash_mud(image: Rgb, spots: npt.NDArray[np.bool_], strength: float) -> Rgb:
+    """Cover `image` with mud on the softened `spots` (H, W)."""
+    out = np.empty_like(image)
+    shares = draw_cover(spots, strength).reshape(-1)
+    kernels.cover(image.reshape(-1, 3), shares, _MUD, out.reshape(-1, 3))
+    return out
 
 
-def draw_cover(spots: npt.NDArray[np.bool_], strength: float) -> Floats:
+def draw_cover(spots: npt.NDArray[np.bool_], strength: float) -> npt.NDArray[np.float32]:
     """How much of the lens mud covers, float32 (H, W, 1): the softened `spots`, cut off under 0.8."""
     cover = gaussian(spots.astype(np.float32), strength)
-    cover[cover < 0.8] = 0
-    return cover[:, :, None]
+    cover *= cover >= 0.8
+    return np.asarray(cover[:, :, None], np.float32)

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from robustgen.imaging.arrays import to_uint8, unit
-from robustgen.imaging.colour import change_hsv
+from robustgen.imaging.arrays import unit
+from robustgen.imaging.colour import join_hsv, split_hsv
 from robustgen.imaging.motion import MotionEngine, blur_along_line
 from robustgen.imaging.pixels import Floats, Rgb
 from robustgen.imaging.rng import Rng
@@ -65,7 +65,8 @@ class Brightness:
 def brightness(image: Rgb, parameters: Brightness, rng: Rng) -> Iterator[Rgb]:
     """Raise the HSV value from dark to bright."""
     steps = [(i - 15) * parameters.percent / 100 for i in range(FRAMES)]
-    return (change_hsv(image, value_offset=step) for step in steps)
+    hsv = split_hsv(image)
+    return (join_hsv(hsv, value_offset=step) for step in steps)
 
 
 @dataclass(frozen=True)
@@ -96,12 +97,12 @@ _SLOW, _FAST = (0.05, 0.1, 0.15, 0.7), (0.2, 0.8)
 )
 def spatter(image: Rgb, parameters: Spatter, rng: Rng) -> Iterator[Rgb]:
     """Let drops of water run down the lens."""
-    p, x = parameters, unit(image, np.float32)
+    p = parameters
     layer = draw_drops(image.shape[:2], p.loc, p.scale, p.sigma, p.threshold, rng)
     for _ in range(FRAMES):
-        splashed = splash_water(x, layer, p.strength)
+        splashed = splash_water(image, layer, p.strength)
         # Black are the frames of which no drop is left: there the scripts divided 0 by 0.
-        yield np.zeros_like(image) if splashed is None else to_uint8(splashed)
+        yield np.zeros_like(image) if splashed is None else splashed
         layer = _dripped(layer, p.drip)
 
 
