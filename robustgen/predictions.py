@@ -30,7 +30,7 @@ from robustgen.benchmark import CLEAN, Arm, Kind
 from robustgen.datasets import arm_called, difference
 from robustgen.errors import ArgumentError, SourceError, explain_no_folder
 from robustgen.metrics import top_classes
-from robustgen.output.files import rename, temporary_folder
+from robustgen.output.files import move_into, temporary_folder
 
 Saved = Literal["logits", "top5"]
 ABOUT = "predictions.json"
@@ -116,7 +116,7 @@ def write_entries(
             entry.compress_type = method
             with archive.open(entry, "w", force_zip64=True) as file:
                 np.lib.format.write_array(file, array, allow_pickle=False)
-    rename(temporary, path_of(root, folder))
+    move_into(root, temporary, path_of(root, folder).relative_to(root).as_posix())
     return path_of(root, folder)
 
 

@@ -143,6 +143,8 @@ class Shards(Dataset):
         seen: set[str] = set()
         for path in list_shards(self.folders[arm], self.suffix):
             for key, sample in self._read_shard(path):
+                if key.startswith("/") or ".." in PurePosixPath(key).parts:
+                    raise SourceError(f"{path}: holds {key!r}, which would lie outside a folder")
                 if key in seen:
                     raise SourceError(f"{path}: holds {key!r}, which an earlier shard or sample is called")
                 seen.add(key)

@@ -75,9 +75,9 @@ class Tree(Dataset):
     def labels(self, arm: Arm) -> Labels:
         """As `Dataset.labels`."""
         index, keys = self._index, self.keys(arm)
-        strangers = {class_of(key) for key in keys} - index.keys()
-        if strangers:
-            raise SourceError(f"{self.root}: class folder {min(strangers)!r} is not in the class list")
+        unknown = {class_of(key) for key in keys} - index.keys()
+        if unknown:
+            raise SourceError(f"{self.root}: class folder {min(unknown)!r} is not in the class list")
         return np.array([index[class_of(key)] for key in keys], np.int64)
 
     def load(self, arm: Arm, index: int) -> Pixels:

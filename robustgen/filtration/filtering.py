@@ -27,7 +27,7 @@ from robustgen.filtration.cache import FILE, OpinionCache
 from robustgen.filtration.ensemble import Crops, Ensemble, EnsembleOptions, open_ensemble
 from robustgen.filtration.funnel import Opinions, count_left
 from robustgen.filtration.rules import Case, Rule
-from robustgen.output.files import ERRORS, STATE, file_digest, rename, temporary_folder, write_whole
+from robustgen.output.files import ERRORS, STATE, file_digest, move_into, temporary_folder, write_whole
 from robustgen.output.state import claimed, read_object
 from robustgen.sources.base import class_of
 from robustgen.sources.folder import ImageFolder
@@ -199,7 +199,7 @@ def _write_lines(output: Path, name: str, entries: Iterable[dict[str, Any]]) -> 
     temporary = temporary_folder(output) / name
     with temporary.open("w", encoding="utf-8") as file:
         file.writelines(json.dumps(entry) + "\n" for entry in entries)
-    rename(temporary, output / name)
+    move_into(output, temporary, name)
 
 
 # --- a run ---------------------------------------------------------------------------------------

@@ -57,8 +57,7 @@ def write_whole(root: Path, path: str, data: bytes, *, durable: bool = False) ->
                 os.fsync(file)
         finally:
             os.close(file)
-        check_real(root, path)
-        rename(temporary, f"{root}/{path}")
+        move_into(root, temporary, path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
@@ -91,8 +90,17 @@ def save_parts(path: Path, parts: Iterable[bytes], called: str = "") -> None:
             temporary.unlink(missing_ok=True)
 
 
-def rename(temporary: str | Path, target: str | Path) -> None:
-    """Give `temporary` its final name `target`, whose folder is made if need be."""
+def move_into(root: Path, temporary: str | Path, path: str) -> None:
+    """Give the file `temporary` its final name: `path` below `root`, whose folder is made if need be.
+
+    Raises
+    ------
+    OSError
+    OutputError
+        A link leads from `root` to elsewhere.
+    """
+    check_real(root, path)
+    target = f"{root}/{path}"
     try:
         os.replace(temporary, target)  # noqa: PTH105
     except FileNotFoundError:

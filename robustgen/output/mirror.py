@@ -15,10 +15,9 @@ from robustgen.output.files import (
     FRAMES,
     MANIFEST,
     SUMS,
-    check_real,
     file_digest,
+    move_into,
     remove_file,
-    rename,
     temporary_folder,
 )
 from robustgen.output.records import Failure, WrittenFile
@@ -102,8 +101,7 @@ class Mirror:
             if not (self.link and _is_linked(self.source / name, temporary)):
                 with open_regular(self.source / name) as file, temporary.open("xb") as copy:
                     shutil.copyfileobj(file, copy, 1 << 20)
-            check_real(root, target)
-            rename(temporary, root / target)
+            move_into(root, temporary, target)
         finally:
             # Renaming one link to another of the same file does nothing.
             temporary.unlink(missing_ok=True)

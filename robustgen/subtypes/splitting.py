@@ -19,7 +19,7 @@ from robustgen.display import progress
 from robustgen.errors import OutputError, SourceError
 from robustgen.generation.config import read_yaml
 from robustgen.imaging.decode import EXTENSIONS
-from robustgen.output.files import STATE, rename, temporary_folder, write_whole
+from robustgen.output.files import STATE, move_into, temporary_folder, write_whole
 from robustgen.output.state import claimed
 from robustgen.subtypes.wordnet import WordNet, open_wordnet
 
@@ -209,11 +209,11 @@ def make(source: Path, wordnet: Path, output: Path, *, links: bool = False) -> S
     folders = _folders(source)
     hierarchy, types = open_wordnet(wordnet), broad_types()
     places = assigned(types, imagenet_1k(), hierarchy)
-    own, strangers = folders & places.keys(), folders - hierarchy.words.keys()
+    own, unknown = folders & places.keys(), folders - hierarchy.words.keys()
     if not own:
         raise SourceError(f"{source}: none of its {len(folders)} folders is a subtype of the 25 broad types")
     shares = {split: [Share() for _ in types] for split in SPLITS}
-    summary = Summary(types, shares, {}, sorted(strangers), len(folders) - len(own) - len(strangers))
+    summary = Summary(types, shares, {}, sorted(unknown), len(folders) - len(own) - len(unknown))
     with claimed(output, source, _check_own):
         # While it is there, all that it tells of is whole.
         (output / ABOUT).unlink(missing_ok=True)
@@ -275,7 +275,7 @@ class _Run:
                 file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        rename(temporary, self.output / f"{split}.txt")
+        move_into(self.output, temporary, f"{split}.txt")
         return digest.hexdigest()
 
     def _found(self, split: str, number: int, wnid: str) -> list[str]:
@@ -346,8 +346,8 @@ def _check_own(output: Path) -> None:
     """Raise an OutputError if `output` holds anything that is not of an earlier run."""
     own = {*(f"{split}.txt" for split in SPLITS), *SPLITS, ABOUT, NAMES, STATE}
     held = {path.name for path in output.iterdir()} if output.is_dir() else set()
-    if strangers := sorted(held - own if STATE in held else held):
-        raise OutputError(f"{output}: holds {strangers[0]}, which no such run made; choose another output")
+    if unexpected := sorted(held - own if STATE in held else held):
+        raise OutputError(f"{output}: holds {unexpected[0]}, which no such run made; choose another output")
     for folder, _, files in (found for split in SPLITS for found in os.walk(output / split)):
         real = [name for name in files if not (Path(folder) / name).is_symlink()]
         if real:

@@ -16,7 +16,7 @@ import numpy as np
 from robustgen.benchmark import Arm
 from robustgen.errors import ImageError
 from robustgen.imaging.pixels import Rgb
-from robustgen.output.files import KEYS, LABELS, file_digest, rename, temporary_folder
+from robustgen.output.files import KEYS, LABELS, file_digest, move_into, temporary_folder
 from robustgen.output.records import Written, WrittenFile, WrittenRow
 from robustgen.output.state import State
 from robustgen.output.writers.base import Listing, Writer
@@ -196,7 +196,7 @@ class Arrays(Writer):
                 withheld.append(file)
             elif partial.exists():
                 whole = WrittenFile(file, partial.stat().st_size, file_digest(partial))
-                rename(partial, root / file)
+                move_into(root, partial, file)
                 State(root).record_assembled(file, [whole], self._layouts[file])
         for name, data in self._companions(listing).items():
             keep_companion(root, name, data)

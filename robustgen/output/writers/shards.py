@@ -20,10 +20,9 @@ from robustgen.imaging.pixels import Rgb
 from robustgen.output.files import (
     KEYS,
     MANIFEST,
-    check_real,
     file_digest,
+    move_into,
     remove_file,
-    rename,
     temporary_folder,
 )
 from robustgen.output.records import Written, WrittenFile, WrittenSample
@@ -305,8 +304,7 @@ class ShardWriter(Writer):
         with temporary.open("wb") as file:
             self.write_shard(file, samples, listing.classes())
         written = WrittenFile(path, temporary.stat().st_size, file_digest(temporary))
-        check_real(root, path)
-        rename(temporary, root / path)
+        move_into(root, temporary, path)
         return written
 
     def _samples(
