@@ -13,7 +13,7 @@ LOWEST := build/lowest
 SCORE := build/score
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-score test test-lowest test-opencv lint format bench clean
+.PHONY: help demo demo-score test test-lowest test-opencv lint format docs bench clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,6 +42,10 @@ lint: $(VENV)/.installed-dev ## Check style and types: ruff, mypy
 format: $(VENV)/.installed-dev ## Format the code, and repair what ruff can repair
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
+
+docs: $(VENV)/.installed ## Write the references of configs, flags and Python anew
+	$(BIN)/python scripts/docs_reference.py
+	$(BIN)/python scripts/docs_api.py
 
 bench: $(VENV)/.installed-test ## Measure the speed of every corruption
 	$(BIN)/python scripts/bench.py

@@ -83,6 +83,19 @@ def test_the_index_names_every_page():
         assert not missing
 
 
+def test_the_first_page_is_short():
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 250
+
+
+def test_the_architecture_names_files_that_are_there():
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    paths = {path for row in rows for path in re.findall(r"`([\w/.]+\.(?:py|md))`", row) if "<" not in path}
+    assert len(paths) > 15
+    for path in paths:
+        assert (ROOT / path).exists() or (ROOT / "robustgen" / path).exists(), path
+
+
 def test_the_documents_are_full_of_commands():
     assert len(CALLS) > 40
     assert {words[0] for _, words in CALLS} >= {"make-c", "make-p", "verify", "list", "report"}
