@@ -90,14 +90,20 @@ def draw_correlated(
     int64 ndarray of shape (N,)
         Indices of the images.
     """
-    classes = np.unique(labels)
+    classes, numbers = np.unique(labels, return_inverse=True)
     count = slots or min(len(classes), _MOST_SLOTS)
-    pieces = [_cut(np.flatnonzero(labels == each), concentration, count, rng) for each in classes]
-    return np.concatenate([pieces[k][slot] for slot in range(count) for k in rng.permutation(len(pieces))])
+    images = rng.permutation(len(labels))
+    numbers = numbers[images]
+    slot = np.empty_like(images)
+    for number in range(len(classes)):
+        members = np.flatnonzero(numbers == number)
+        slot[members] = _divide(len(members), rng.dirichlet(np.full(count, concentration)))
+    turns = rng.permuted(np.tile(np.arange(len(classes)), (count, 1)), axis=1)
+    # Stable, so that the images of a piece stay shuffled.
+    return images[np.lexsort((turns[slot, numbers], slot))]
 
 
-def _cut(images: Indices, concentration: float, slots: int, rng: np.random.Generator) -> list[Indices]:
-    """The images of one class, shuffled, in a piece for each slot."""
-    shares = rng.dirichlet(np.full(slots, concentration))
-    ends = (np.cumsum(shares)[:-1] * len(images)).astype(np.int64)
-    return np.split(rng.permutation(images), ends)
+def _divide(images: int, shares: npt.NDArray[np.float64]) -> Indices:
+    """The slot of each image of a class, ascending, by the shares of the slots."""
+    ends = (np.cumsum(shares)[:-1] * images).astype(np.int64)
+    return np.searchsorted(ends, np.arange(images), side="right")

@@ -7,6 +7,9 @@ from typing import Any, NamedTuple
 
 from robustgen.errors import ArgumentError
 
+# json.dumps would make a new one for each of millions of rows.
+_ENCODER = json.JSONEncoder(ensure_ascii=False)
+
 
 class StreamRow(NamedTuple):
     """One image of a stream.
@@ -29,7 +32,7 @@ class StreamRow(NamedTuple):
 
 def format_row(row: StreamRow) -> str:
     """The line of `row`, without its end."""
-    return json.dumps(row._asdict(), ensure_ascii=False)
+    return _ENCODER.encode(row._asdict())
 
 
 def read_rows(path: Path) -> Iterator[StreamRow]:
