@@ -17,7 +17,7 @@ MODULES = {
     "robustgen.datasets": "read finished and published sets",
     "robustgen.predictions": "write and read predictions of any framework",
     "robustgen.metrics": "the scores of the papers",
-    "robustgen.torch": "data sets and a loss for PyTorch",
+    "robustgen.torch": "data sets, a transform and a loss for PyTorch",
     "robustgen.registry": "corruptions and perturbations of your own",
     "robustgen.benchmark": "the two benchmarks as tables, and their arms",
     "robustgen.compat.imagecorruptions": "the functions of the package imagecorruptions",

@@ -89,6 +89,15 @@ def test_other_sizes_are_those_of_make_c(photos, tmp_path):
     np.testing.assert_array_equal(np.asarray(image), written(tmp_path / "c" / "frost" / "4", "cat/a.JPEG"))
 
 
+def test_severities_between_the_published_ones_are_those_of_make_c(photos, tmp_path):
+    flags = ("--source", photos, "--edition", EDITION, "--limit", 1, "--jobs", 1)
+    cli("make-c", *flags, "--corruptions", "snow", "--severities", "2.5,3", "--output", tmp_path / "c")
+    for severity, folder in ((2.5, "2.5"), (3.0, "3"), (np.int64(3), "3")):
+        image, _ = CorruptedDataset(SourceDataset(photos), "snow", severity, edition=EDITION)[0]
+        expected = written(tmp_path / "c" / "snow" / folder, "cat/a.JPEG")
+        np.testing.assert_array_equal(np.asarray(image), expected)
+
+
 # --- keys ------------------------------------------------------------------------------------------
 
 ARRAYS = [(photo(40, 44, seed), seed) for seed in range(4)]

@@ -168,7 +168,7 @@ def _check_training(source: Source) -> None:
     if isinstance(source, Cifar):
         raise SourceError(
             f"{source.location}: of CIFAR the test images are read; augment the training images as they are "
-            "loaded, with robustgen.training.AugMixDataset"
+            "loaded, with robustgen.torch.AugMixDataset"
         )
     if isinstance(source, TinyImageNet):
         raise SourceError(

@@ -44,7 +44,8 @@ def find_arm(recipe: BenchmarkRecipe, name: str, level: Any) -> Arm:
         return CLEAN_ARM
     operation = recipe.get_operation(name)
     operation.parameters(level, get_edition(recipe.edition).scale or next(iter(operation.table)))
-    return benchmark.arm(name, level)
+    # 3.0 is 3, from which another random stream would be made.
+    return benchmark.arm(name, operation.check_level(level))
 
 
 def resolve_quality(jpeg: Quality, edition: str) -> int | None:

@@ -94,8 +94,8 @@ class CorruptedDataset:
         or (H, W), before any transform.
     corruption : str
         A name in `robustgen.CORRUPTIONS` or of another family, or ``"clean"``.
-    severity : int
-        1 to 5; 0 of clean images.
+    severity : int or float
+        1 to 5, whole as published or between; 0 of clean images.
     seed : int
         Not negative.
     edition : str
@@ -121,7 +121,7 @@ class CorruptedDataset:
         self,
         base: MapStyle,
         corruption: str,
-        severity: int,
+        severity: float,
         *,
         seed: int = 0,
         edition: str,

@@ -48,8 +48,8 @@ class Corrupt(v2.Transform):  # type: ignore[misc]
     ----------
     corruptions : str or iterable of str
         Names in `robustgen.CORRUPTIONS` or of other families, all equally likely.
-    severities : int or iterable of int
-        All equally likely; default 1 to 5.
+    severities : number or iterable of numbers
+        All equally likely; default 1 to 5. What lies between two published ones will do.
     p : float
         Probability that an image is corrupted at all, 0 to 1.
     scale : int, optional
