@@ -80,6 +80,8 @@ class Edition:
         The package whose port of the nineteen corruptions is used; it has no perturbations.
     preparation : str
         What happens to the images, in words.
+    side : int or None
+        Of the square images that come of it; None where images keep their size.
     """
 
     name: str
@@ -91,6 +93,7 @@ class Edition:
     format: Format = "jpeg"
     dialect: str | None = None
     preparation: str = "as they are"
+    side: int | None = None
 
     @property
     def keeps_size(self) -> bool:
@@ -135,14 +138,21 @@ def _imagenet(name: str, size: int, scale: int | None = 224) -> Edition:
     whole = _then(resized, cropped)
     words = f"shorter side to {round(size * 256 / 224)} pixels, then the middle {size} x {size}"
     return Edition(
-        name, scale, prepared=whole, resized=resized, cropped=cropped, finished=whole, preparation=words
+        name,
+        scale,
+        prepared=whole,
+        resized=resized,
+        cropped=cropped,
+        finished=whole,
+        preparation=words,
+        side=size,
     )
 
 
 def _imagenet_inception(name: str, size: int) -> Edition:
     whole = _then(_crop_most, _squeeze(size))
     words = f"the middle 87.5 % of both sides, then squeezed to {size} x {size} pixels"
-    return Edition(name, 299, prepared=whole, cropped=whole, finished=whole, preparation=words)
+    return Edition(name, 299, prepared=whole, cropped=whole, finished=whole, preparation=words, side=size)
 
 
 def _imagenet_64(name: str, size: int) -> Edition:
@@ -150,7 +160,13 @@ def _imagenet_64(name: str, size: int) -> Edition:
     finished = _then(_shorter(size), _crop(size))
     words = f"squeezed to {size} x {size} pixels"
     return Edition(
-        name, 64, prepared=_squeeze(size), resized=_squeeze(size), finished=finished, preparation=words
+        name,
+        64,
+        prepared=_squeeze(size),
+        resized=_squeeze(size),
+        finished=finished,
+        preparation=words,
+        side=size,
     )
 
 
@@ -167,6 +183,7 @@ def _tiny_imagenet(name: str, size: int) -> Edition:
         cropped=cropped,
         finished=finished,
         preparation=words,
+        side=size,
     )
 
 
@@ -174,7 +191,9 @@ def _cifar(name: str, size: int) -> Edition:
     if size != 32:
         raise ArgumentError(f"{name} is 32 x 32 pixels, and has no other size")
     whole, words = _exactly_32, "as they are, 32 x 32 pixels"
-    return Edition(name, 32, prepared=whole, cropped=whole, finished=whole, format="npy", preparation=words)
+    return Edition(
+        name, 32, prepared=whole, cropped=whole, finished=whole, format="npy", preparation=words, side=size
+    )
 
 
 def _folder(name: str, size: int) -> Edition:

@@ -28,6 +28,7 @@ from PIL import Image, JpegImagePlugin
 from robustgen import CORRUPTIONS, PERTURBATIONS, corrupt, perturb, prepare
 from robustgen.display import progress
 from robustgen.generation import config, runner
+from robustgen.generation.advice import advise
 from robustgen.generation.estimate import estimate
 from robustgen.generation.plan import plan_benchmark
 from robustgen.generation.recipes import item_rng
@@ -921,3 +922,39 @@ def test_an_estimate_of_large_sequences_does_not_make_one(tmp_path):
     judged = estimate(planned)
     assert time.process_time() - started < 10
     assert judged.seconds > 10
+
+
+# --- constants and sizes that do not fit ------------------------------------------------------------
+
+
+def advised(root, size, command="make-c", *flags):
+    put_photo(root / "src" / "a" / "x.JPEG", *size)
+    result = cli(command, "--source", root / "src", "--output", root / "out", "--dry-run", *flags)
+    return result.stderr.splitlines()
+
+
+def test_constants_that_hardly_show_on_large_photographs_are_told_of(tmp_path):
+    few = ("--corruptions", "contrast", "--severities", "1")
+    (line,) = advised(tmp_path, (900, 1200), "make-c", *few)
+    assert line.startswith("images are large (1200 x 900) for constants made for 299 pixels")
+    assert "--size" in line and "calibrate --for-size" in line
+    assert not advised(tmp_path, (900, 1200), "make-c", *few, "--edition", "imagenet")
+    assert not advised(tmp_path, (900, 1200), "make-c", *few, "--quiet")
+    (line,) = advised(tmp_path, (900, 1200), "make-c", *few, "--edition", "imagenet", "--size", "700")
+    assert line.startswith("images are large (700 x 700) for constants made for 224 pixels")
+
+
+def test_an_elongated_image_that_would_be_overturned_is_told_of(tmp_path):
+    few = ("--corruptions", "elastic_transform", "--severities", "1")
+    (line,) = advised(tmp_path, (80, 400), "make-c", *few)
+    assert line.startswith("1 of 1 images are elongated (400 x 80): elastic_transform overturns them")
+    assert not advised(tmp_path, (80, 400), "make-c", "--corruptions", "contrast", "--severities", "1")
+
+
+def test_the_memory_of_the_encoder_is_told_of(tmp_path):
+    put_photo(tmp_path / "src" / "a" / "x.JPEG", 2000, 2800)
+    choices = config.load(None, {"source": str(tmp_path / "src"), "perturbations": "tilt", "scale": 299})
+    lines = [*advise(plan_benchmark(choices, "p"), choices)]
+    assert any(line.startswith("x264 needs about 1.46 GB a worker for 2800 x 2000") for line in lines)
+    fast = config.load(None, {"source": str(tmp_path / "src"), "video.preset": "ultrafast"})
+    assert not any("x264" in line for line in advise(plan_benchmark(fast, "p"), fast))

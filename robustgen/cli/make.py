@@ -93,9 +93,13 @@ def _make(kind: "Kind", flags: dict[str, Any]) -> None:
     if not (path or flags["source"]):
         raise ConfigError("nothing to work on: give --dataset, --config or --source")
     from robustgen.generation import config
+    from robustgen.generation.advice import advise
     from robustgen.generation.plan import plan_benchmark
 
-    plan = plan_benchmark(config.load(path, flags), kind, anew=execution.overwrite)
+    choices = config.load(path, flags)
+    plan = plan_benchmark(choices, kind, anew=execution.overwrite)
+    for line in [] if execution.quiet else advise(plan, choices):
+        echo(line, err=True)
     if plan.mirror and any(arm.name == "elastic_transform" for arm in plan.arms):
         echo("elastic_transform moves pixels, which boxes and masks do not follow", err=True)
     execution.carry_out(plan)
