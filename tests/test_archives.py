@@ -261,6 +261,34 @@ def test_a_damaged_header_in_the_middle_is_named(tmp_path: Path) -> None:
         assert len(source.keys()) == 2
 
 
+@pytest.mark.parametrize("size", ["-2048", "-512"])
+def test_headers_that_run_in_circles_end(tmp_path: Path, size: str) -> None:
+    content = files_of(put_photos(tmp_path / "photos", "x.png"))["x.png"]
+    info = tarfile.TarInfo("a/circle.png")
+    info.pax_headers = {"size": size}
+    path = put_tar(tmp_path / "a.tar", {"a/x.png": content})
+    whole = path.read_bytes()
+    end = 512 + -(-len(content) // 512) * 512
+    path.write_bytes(whole[:end] + info.tobuf(tarfile.PAX_FORMAT) + whole[end:])
+    source = ImageFolder(path)
+    assert source.keys() == ("a/x.png",)
+    assert source.refused() == {"a.tar": f"damaged after 'a/x.png': member of {size} bytes"}
+
+
+def test_a_full_disk_while_unpacking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = PACKERS["a.tar.gz"](tmp_path / "a.tar.gz", files_of(put_photos(tmp_path / "photos", *NAMES)))
+    opened = Path.open
+
+    def full(file: Path, mode: str = "r", **options: Any) -> Any:
+        return (
+            opened(Path("/dev/full"), mode) if file.name == "unpacked.tar" else opened(file, mode, **options)
+        )
+
+    monkeypatch.setattr(Path, "open", full)
+    with pytest.raises(SourceError, match=r"a\.tar\.gz: cannot be unpacked .*No space left.*TMPDIR"):
+        ImageFolder(path).keys()
+
+
 def test_a_truncated_tar_gz_is_named(tmp_path: Path) -> None:
     root = put_photos(tmp_path / "photos", *NAMES)
     path = PACKERS["a.tar.gz"](tmp_path / "a.tar.gz", files_of(root))

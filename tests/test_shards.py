@@ -261,6 +261,11 @@ def test_parquet_without_images_or_with_bad_rows(tmp_path: Path) -> None:
     line = cli_error("make-c", "--source", tmp_path / "text.parquet", "--output", tmp_path / "out")
     assert "'text.parquet': no column of images (it has text, label)" in line
     assert not (tmp_path / "out").exists()
+    sound = pa.array([{"bytes": b"", "path": "a.wav"}])
+    noted = {"huggingface": json.dumps({"info": {"features": {"audio": {"_type": "Audio"}}}})}
+    pq.write_table(pa.table({"audio": sound}).replace_schema_metadata(noted), tmp_path / "sound.parquet")
+    with pytest.raises(SourceError, match=r"no column of images \(it has audio\)"):
+        open_source(tmp_path / "sound.parquet").keys()
     content = files_of(put_photos(tmp_path / "photos", "a.png"))["a.png"]
     good = {"bytes": content, "path": "a.png"}
     rows: list[tuple[object, object]] = [

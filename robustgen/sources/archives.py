@@ -11,7 +11,7 @@ import zipfile
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import IO, BinaryIO, Self
+from typing import IO, BinaryIO
 
 from robustgen.errors import SourceError
 from robustgen.imaging.decode import Location, reason_of
@@ -78,7 +78,7 @@ class ArchiveTree(FileTree):
         """Whether there is a file called `name`."""
         return self._prefix + name in self._catalogue.places
 
-    def below(self, folder: str) -> Self:
+    def below(self, folder: str) -> FileTree:
         """Return the tree of one of the folders; both share what is known of the archive."""
         tree = type(self)(self.location)
         tree._shelf, tree._prefix = self._shelf, f"{self._prefix}{folder}/" if folder else self._prefix
@@ -147,9 +147,19 @@ def _unpack(path: Path, target: Path) -> tuple[Path, str | None]:
                 return target, f"damaged after {file.tell()} unpacked bytes: {reason_of(error)}"
             if not piece:
                 return target, None
-            file.write(piece)
+            _write(file, piece, path)
             if file.tell() > most:
                 raise SourceError(f"{path}: unpacks to more than {most} bytes, which no images do")
+
+
+def _write(file: BinaryIO, piece: bytes, path: Path) -> None:
+    try:
+        file.write(piece)
+        file.flush()
+    except OSError as error:
+        raise SourceError(
+            f"{path}: cannot be unpacked to a temporary folder ({reason_of(error)}); TMPDIR names another"
+        ) from error
 
 
 def _open_compressed(path: Path) -> gzip.GzipFile | bz2.BZ2File | lzma.LZMAFile:

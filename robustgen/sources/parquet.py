@@ -251,7 +251,9 @@ def _find_images(path: Path, schema: Any, features: Mapping[str, Any]) -> _Colum
 
     noted = [name for name, feature in features.items() if feature.get("_type") == "Image"]
     columns = {column.name: column.type for column in schema}
-    for name in dict.fromkeys([*noted, *_IMAGE_COLUMNS, *columns]):
+    # A struct of bytes and path can be a sound or a video as well, of which there is a note then.
+    others = [name for name, kind in columns.items() if kinds.is_struct(kind) and name not in features]
+    for name in dict.fromkeys([*noted, *_IMAGE_COLUMNS, *others]):
         kind = columns.get(name)
         if kind is None:
             continue

@@ -29,6 +29,12 @@ class BoundedHeader(tarfile.TarInfo):
         member: tarfile.TarInfo = super()._proc_member(archive)  # type: ignore[misc]
         return member
 
+    def _apply_pax_info(self, *arguments: object) -> None:
+        super()._apply_pax_info(*arguments)  # type: ignore[misc]
+        if self.size < 0:
+            # The next header would be one that was read already.
+            raise tarfile.HeaderError(f"member of {self.size} bytes")
+
     def _proc_gnusparse_10(self, *_: object) -> None:
         # Its map of holes lies in the data, of any length.
         raise tarfile.HeaderError("sparse file")

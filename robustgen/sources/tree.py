@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO, Self
+from typing import BinaryIO
 
 from robustgen.errors import SourceError, explain_no_folder
 from robustgen.imaging.decode import Location
@@ -38,7 +38,7 @@ class FileTree(ABC):
         """Whether there is a file called `name`."""
 
     @abstractmethod
-    def below(self, folder: str) -> Self:
+    def below(self, folder: str) -> "FileTree":
         """Return the tree of what lies in one of the folders; "" gives the tree itself."""
 
     def common_folder(self) -> str:
@@ -83,6 +83,6 @@ class FolderTree(FileTree):
         """Whether there is a file called `name`."""
         return (self.location / name).is_file()
 
-    def below(self, folder: str) -> Self:
+    def below(self, folder: str) -> "FileTree":
         """Return the tree of one of the folders."""
         return type(self)(self.location / folder, self._follow) if folder else self

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, Self
+from typing import BinaryIO, NamedTuple
 
 from robustgen.errors import ImageError, SourceError
 from robustgen.imaging.decode import EXTENSIONS, Location, reason_of
@@ -139,7 +139,7 @@ class ShardTree(FileTree):
         """Whether there is an image of this key."""
         return name in self.samples.places
 
-    def below(self, folder: str) -> Self:
+    def below(self, folder: str) -> FileTree:
         """Return the tree itself: its names are keys already."""
         if folder:
             raise SourceError(f"{self.location}: a WebDataset has no folders")
