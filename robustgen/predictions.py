@@ -31,6 +31,7 @@ from robustgen.datasets import arm_called, difference
 from robustgen.errors import ArgumentError, SourceError, explain_no_folder
 from robustgen.metrics import top_classes
 from robustgen.output.files import move_into, temporary_folder
+from robustgen.regular_file import open_regular
 
 Saved = Literal["logits", "top5"]
 ABOUT = "predictions.json"
@@ -131,6 +132,12 @@ _DAMAGE = (
 
 
 @contextmanager
+def _open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
+    with open_regular(path) as file, zipfile.ZipFile(file) as archive:
+        yield archive
+
+
+@contextmanager
 def prefix_errors(path: Path) -> Iterator[None]:
     """Put `path` before the message of whatever turns out to be wrong with it."""
     try:
@@ -159,7 +166,7 @@ class PredictionFile:
     @cached_property
     def small(self) -> dict[str, NDArray[Any]]:
         """All entries but logits and lists."""
-        with prefix_errors(self.path), zipfile.ZipFile(self.path) as archive:
+        with prefix_errors(self.path), _open_archive(self.path) as archive:
             names = {*archive.namelist()}
             wanted = [name for name in ("keys", "labels", "classes") if f"{name}.npy" in names]
             return {name: _read_entry(archive, name) for name in wanted}
@@ -167,7 +174,7 @@ class PredictionFile:
     @cached_property
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """The shapes of logits, top1 and top5, as far as they are there."""
-        with prefix_errors(self.path), zipfile.ZipFile(self.path) as archive:
+        with prefix_errors(self.path), _open_archive(self.path) as archive:
             names = {name.removesuffix(".npy") for name in archive.namelist()}
             return {name: self._header(archive, name)[0] for name in names & {"logits", "top1", "top5"}}
 
@@ -273,7 +280,7 @@ class PredictionFile:
         return rows
 
     def _rows(self, name: str) -> Iterator[NDArray[Any]]:
-        with zipfile.ZipFile(self.path) as archive, archive.open(f"{name}.npy") as file:
+        with _open_archive(self.path) as archive, archive.open(f"{name}.npy") as file:
             shape, dtype = _read_header(file)
             row_bytes = dtype.itemsize * math.prod(shape[1:])
             if row_bytes > _MOST_ROW_BYTES:

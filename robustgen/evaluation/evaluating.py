@@ -30,6 +30,7 @@ from robustgen.generation.config import Config
 from robustgen.generation.plan import Plan, plan_benchmark
 from robustgen.output.files import write_whole
 from robustgen.output.manifest import source_digest
+from robustgen.output.state import read_object
 from robustgen.predictions import Saved, digest_of
 from robustgen.sources.base import class_of
 
@@ -444,7 +445,7 @@ class _Run:
 def _read_failures(root: Path) -> dict[str, str]:
     path = root / FAILED
     try:
-        held = json.loads(path.read_bytes()) if path.exists() else {}
+        held = read_object(path) if path.exists() else {}
         return {str(key): str(reason) for key, reason in held.items()}
-    except (OSError, ValueError, AttributeError) as error:
+    except (OSError, OutputError) as error:
         raise OutputError(f"{path}: cannot be read; choose another --output, or --overwrite") from error

@@ -16,6 +16,7 @@ from robustgen.evaluation.reporting import Report
 from robustgen.evaluation.results import Scores, read_scores
 from robustgen.metrics import COMMON_PERTURBATIONS
 from robustgen.predictions import ABOUT, Predictions, open_predictions, prefix_errors
+from robustgen.regular_file import open_regular
 
 _IMAGENET_CLASSES: Final = 1000
 # Those whose images AlexNet's numbers were measured on, but for the crop.
@@ -116,8 +117,8 @@ def _about(predictions: Predictions) -> dict[str, Any]:
     path = predictions.root / ABOUT
     if not path.exists():
         return {}
-    with prefix_errors(path):
-        about = json.loads(path.read_bytes())
+    with prefix_errors(path), open_regular(path) as file:
+        about = json.loads(file.read())
         return about if isinstance(about, dict) else {}
 
 

@@ -13,12 +13,11 @@ Only a file that `written.jsonl` names, and that is still what it says, is ever 
 
 import json
 import os
-import shutil
 import stat
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import IO, Any, Final
 
 import numpy as np
@@ -28,9 +27,20 @@ from robustgen import predictions
 from robustgen.benchmark import Arm
 from robustgen.datasets import difference
 from robustgen.errors import OutputError, SourceError
-from robustgen.output.files import STATE, file_digest, open_folder, stream_digest, write_whole
-from robustgen.output.state import claimed
+from robustgen.output.files import (
+    STATE,
+    check_real,
+    file_digest,
+    open_folder,
+    open_to_append,
+    remove_file,
+    remove_tree,
+    stream_digest,
+    write_whole,
+)
+from robustgen.output.state import claimed, read_object
 from robustgen.predictions import ABOUT, PredictionFile, digest_of
+from robustgen.regular_file import open_descriptor, open_regular
 
 _WRITTEN: Final = f"{STATE}/written.jsonl"
 _PARTIAL: Final = f"{STATE}/partial"
@@ -65,7 +75,8 @@ class PartialRows:
 
     def _left(self, keys: str) -> dict[str, Any]:
         try:
-            state = json.loads(self._path("state.json").read_bytes())
+            with open_regular(self._path("state.json")) as file:
+                state = json.loads(file.read())
             return dict(state) if state["keys"] == keys and self._path("rows").exists() else {}
         except (OSError, ValueError, KeyError, TypeError):
             return {}
@@ -98,8 +109,10 @@ class PartialRows:
         """The file of the rows, without what was written after the state was saved."""
         if not self.done:
             self._state |= {"shape": [*values.shape[1:]], "dtype": values.dtype.str}
+        check_real(self._root, f"{self._place}/")
         self._path("rows").parent.mkdir(parents=True, exist_ok=True)
-        file = self._path("rows").open("r+b" if self.done else "wb")
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
+        file = os.fdopen(open_descriptor(self._path("rows"), flags), "r+b")
         file.truncate(self.done * values[0].nbytes)
         file.seek(0, os.SEEK_END)
         return file
@@ -121,7 +134,7 @@ class PartialRows:
         """Forget the rows."""
         if self._file is not None:
             self._file.close()
-        shutil.rmtree(self._root / self._place, ignore_errors=True)
+        remove_tree(self._root, self._place)
 
 
 # --- the folder ----------------------------------------------------------------------------------
@@ -171,9 +184,10 @@ class PredictionStore:
             "size": path.stat().st_size,
             "sha256": file_digest(path),
         }
-        with (self.root / _WRITTEN).open("ab") as file:
+        with open_to_append(self.root / _WRITTEN) as file:
             # A line that a killed run cut off is ended first.
-            file.write((b"\n" if file.tell() else b"") + json.dumps(record).encode() + b"\n")
+            begun = file.seek(0, os.SEEK_END)
+            file.write((b"\n" if begun else b"") + json.dumps(record).encode() + b"\n")
         rows.remove()
 
 
@@ -207,17 +221,7 @@ def hold_store(
 
 def check_state(root: Path) -> None:
     """Raise an OutputError if what this tool keeps for itself lies elsewhere by way of a link."""
-    for path in (f"{_PARTIAL}/x", _WRITTEN, f"{STATE}/lock", ABOUT):
-        check_real(root, path)
-
-
-def check_real(root: Path, path: str) -> None:
-    """Raise an OutputError if a link stands anywhere on the way from `root` to `path`."""
-    place = root
-    for part in PurePosixPath(path).parts:
-        place /= part
-        if place.is_symlink():
-            raise OutputError(f"{place}: is a link; predictions are written into real folders only")
+    check_real(root, f"{_PARTIAL}/")
 
 
 def _check_settings(root: Path, settings: dict[str, Any]) -> None:
@@ -227,10 +231,10 @@ def _check_settings(root: Path, settings: dict[str, Any]) -> None:
             raise OutputError(f"{root}: holds predictions of unknown origin; choose another --output")
         return
     try:
-        held = json.loads(path.read_bytes())
-        other = [key for key in {**settings, **held} if held.get(key) != settings.get(key)]
-    except (OSError, ValueError, TypeError) as error:
+        held = read_object(path)
+    except (OSError, OutputError) as error:
         raise OutputError(f"{path}: cannot be read; {_REMEDY}") from error
+    other = [key for key in {**settings, **held} if held.get(key) != settings.get(key)]
     if other:
         raise OutputError(f"{root}: holds predictions of another {other[0]}; {_REMEDY}")
 
@@ -253,17 +257,19 @@ def _remove_own(root: Path) -> None:
             f"so remove it yourself, or choose another --output"
         )
     for record in own:
-        with open_folder(root, record["path"]) as (folder, name):
-            os.unlink(name, dir_fd=folder)
+        remove_file(root, record["path"])
     for path in (ABOUT, _WRITTEN, FAILED):
-        (root / path).unlink(missing_ok=True)
-    shutil.rmtree(root / _PARTIAL, ignore_errors=True)
+        remove_file(root, path)
+    remove_tree(root, _PARTIAL)
 
 
 def _read_written(root: Path) -> list[dict[str, Any]]:
     """The last record of each file; a line that was cut off counts for nothing."""
-    path, records = root / _WRITTEN, {}
-    for line in path.read_bytes().splitlines() if path.exists() else ():
+    path, records, lines = root / _WRITTEN, {}, b""
+    if path.exists():
+        with open_regular(path) as file:
+            lines = file.read()
+    for line in lines.splitlines():
         try:
             record = json.loads(line)
             records[str(record["path"])] = {"path": str(record["path"]), **record}

@@ -17,6 +17,7 @@ from robustgen.filtration.filtering import ACCEPTED, FUNNEL, SHORTLIST, check_fo
 from robustgen.filtration.rules import Rule
 from robustgen.output.files import file_digest, temporary_folder
 from robustgen.output.state import claimed, read_object
+from robustgen.regular_file import open_regular
 
 MANIFEST = "manifest.json"
 
@@ -92,6 +93,11 @@ def accept(rule: Rule, candidates: Path, output: Path, lists: Sequence[Path], ov
     return Accepted(len(entries), len(manifest["classes"]), output / ACCEPTED, made)
 
 
+def _read(path: Path) -> bytes:
+    with open_regular(path) as file:
+        return file.read()
+
+
 def _funnel(rule: Rule, output: Path) -> _Funnel:
     path = output / FUNNEL
     if not path.exists():
@@ -108,7 +114,7 @@ def _funnel(rule: Rule, output: Path) -> _Funnel:
 
 def _shortlist(output: Path, digest: str) -> dict[str, dict[str, Any]]:
     path = output / SHORTLIST
-    data = path.read_bytes() if path.exists() else b""
+    data = _read(path) if path.exists() else b""
     if hashlib.sha256(data).hexdigest() != digest:
         raise OutputError(f"{path}: is not what {FUNNEL} says; give the command without --accept again")
     entries = {entry["key"]: entry for entry in map(json.loads, data.splitlines())}
@@ -210,7 +216,7 @@ def _make(candidates: Path, output: Path, manifest: dict[str, Any]) -> None:
 def _candidate(candidates: Path, entry: dict[str, Any]) -> bytes:
     key = entry["key"]
     try:
-        data: bytes = (candidates / key).read_bytes()
+        data = _read(candidates / key)
     except OSError as error:
         raise ImageError(f"{key!r}: {error.strerror}") from error
     if hashlib.sha256(data).hexdigest() != entry["sha256"]:
