@@ -10,6 +10,7 @@ from robustgen import metrics
 from robustgen.benchmark import BENCHMARKS, CLEAN, Arm, Kind
 from robustgen.datasets import EQUALISED, Dataset
 from robustgen.errors import SourceError
+from robustgen.output.writers import FORMATS
 from robustgen.report.sampling import Sample
 
 _FAILURES_SHOWN: Final = 50
@@ -86,7 +87,8 @@ def _format(output: Mapping[str, Any]) -> str:
         return f"MP4, H.264 {encoding.get('pixel_format')}, preset {encoding.get('preset')}"
     if kind == "jpeg":
         return f"JPEG, quality {output.get('quality')}"
-    return {"npy": "NumPy arrays", "png": "PNG frames"}.get(kind, kind)
+    title, sample = FORMATS[kind].title if kind in FORMATS else kind, get_part(output, "sample")
+    return f"{title} of {_format(sample)}" if sample else title
 
 
 def describe_coverage(dataset: Dataset) -> Iterator[str]:
