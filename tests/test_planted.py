@@ -161,16 +161,25 @@ def test_no_run_waits_for_a_pipe_in_the_state(photos, copied, name):
         assert len(said.decode().splitlines()) <= 1 and "Traceback" not in said.decode()
 
 
-def test_no_reader_waits_for_a_pipe(cifar, copied, tmp_path):
-    cli("make-c", "--source", cifar[0], "--output", tmp_path / "arrays", "--dataset", "cifar-10", *FEW)
-    for path in (copied / "contrast/1/cat/a.JPEG", tmp_path / "arrays" / "contrast.npy"):
-        path.unlink()
-        os.mkfifo(path)
-    for root in (copied, tmp_path / "arrays"):
-        for command in (("report", root, "--output", tmp_path / "page.html"), ("compare", root, root)):
-            process = spawn(*command)
-            _, said = process.communicate(timeout=120)
-            assert "Traceback" not in said.decode()
+@pytest.mark.parametrize("name", ["contrast/1/cat/a.JPEG", "dataset.json", "errors.jsonl"])
+def test_no_reader_of_files_waits_for_a_pipe(copied, tmp_path, name):
+    read_beside_a_pipe(copied, name, tmp_path / "page.html")
+
+
+@pytest.mark.parametrize("name", ["contrast.npy", "labels.npy", "keys.txt"])
+def test_no_reader_of_arrays_waits_for_a_pipe(cifar, tmp_path, name):
+    flags = ("--dataset", "cifar-10", *FEW, "--limit", "2")
+    cli("make-c", "--source", cifar[0], "--output", tmp_path / "out", *flags)
+    read_beside_a_pipe(tmp_path / "out", name, tmp_path / "page.html")
+
+
+def read_beside_a_pipe(root, name, page):
+    (root / name).unlink(missing_ok=True)
+    os.mkfifo(root / name)
+    for command in (("report", root, "--output", page), ("compare", root, root)):
+        process = spawn(*command)
+        _, said = process.communicate(timeout=120)
+        assert "Traceback" not in said.decode()
 
 
 def test_sums_of_files_outside_are_findings(copied, victim):

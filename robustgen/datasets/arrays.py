@@ -72,7 +72,11 @@ class Arrays(Dataset):
         if not path.exists():
             # As the source of these images calls them, so that a regenerated set has the same keys.
             return tuple(f"{i:05d}" for i in range(self.images))
-        keys = tuple(path.read_text(encoding="utf-8", errors="surrogateescape").splitlines())
+        try:
+            with open_regular(path) as file:
+                keys = tuple(file.read().decode("utf-8", "surrogateescape").splitlines())
+        except OSError as error:
+            raise SourceError(f"{path}: {error.strerror or error}") from error
         if len(keys) != self.images:
             raise SourceError(f"{path}: {len(keys)} keys for {self.images} {noun(self.kind)}")
         return keys

@@ -13,6 +13,7 @@ from robustgen.datasets.trees import Tree
 from robustgen.errors import ConfigError, SourceError, explain_no_folder
 from robustgen.output.files import MANIFEST
 from robustgen.output.state import State
+from robustgen.regular_file import open_regular
 
 EQUALISED = "CLAHE"
 """What it calls a set that `robustgen preprocess clahe` made of another."""
@@ -76,7 +77,8 @@ def about_of(root: Path) -> dict[str, Any]:
             raise SourceError(f"{root}: has no {MANIFEST}; the run that makes it has not finished")
         return {}
     try:
-        about = json.loads(path.read_bytes())
+        with open_regular(path) as file:
+            about = json.loads(file.read())
         if not about["complete"] and not about["failures"]:
             raise SourceError(f"{root}: is not complete; give its make command again")
         if about.get("kind") == EQUALISED:

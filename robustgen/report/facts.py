@@ -1,5 +1,6 @@
 """Facts about a finished set: what it is, how much of the benchmark it holds, its constants, its failures."""
 
+import io
 import json
 from collections.abc import Iterator, Mapping
 from itertools import groupby, islice
@@ -11,6 +12,7 @@ from robustgen.benchmark import BENCHMARKS, CLEAN, Arm, Kind
 from robustgen.datasets import EQUALISED, Dataset
 from robustgen.errors import SourceError
 from robustgen.output.writers import FORMATS
+from robustgen.regular_file import open_regular
 from robustgen.report.sampling import Sample
 
 _FAILURES_SHOWN: Final = 50
@@ -123,7 +125,7 @@ def read_failures(path: Path) -> tuple[list[dict[str, str]], int]:
     if not path.exists():
         return [], 0
     try:
-        with path.open(encoding="utf-8", errors="surrogateescape") as lines:
+        with open_regular(path) as binary, io.TextIOWrapper(binary, "utf-8", "surrogateescape") as lines:
             first = [_failure(json.loads(line)) for line in islice(lines, _FAILURES_SHOWN)]
             return first, len(first) + sum(1 for _ in lines)
     except (OSError, ValueError, AttributeError) as error:

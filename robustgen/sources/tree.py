@@ -7,6 +7,7 @@ from typing import BinaryIO
 
 from robustgen.errors import SourceError, explain_no_folder
 from robustgen.imaging.decode import Location
+from robustgen.regular_file import open_regular
 from robustgen.sources.walk import Found, walk
 
 
@@ -73,7 +74,7 @@ class FolderTree(FileTree):
 
     def open(self, name: str) -> BinaryIO:
         """Open a file for reading."""
-        return (self.location / name).open("rb")
+        return open_regular(self.location / name)
 
     def size(self, name: str) -> int:
         """Return the size of a file in bytes."""

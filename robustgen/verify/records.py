@@ -1,5 +1,6 @@
 """The manifest and `errors.jsonl` of an output against each other, and against what its runs recorded."""
 
+import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -62,10 +63,14 @@ def check_state(root: Path, manifest: Mapping[str, Any]) -> Iterator[Finding]:
             yield Finding("changed", MANIFEST, f": {key} is {here!r}, where {there!r} was recorded")
     tally = Tally(root, with_files=False)
     yield from name_damaged(tally)
-    failures = [failure for each in tally.failures.values() for failure in each]
+    failures = {_as_text(failure) for each in tally.failures.values() for failure in each}
     for entry in read_errors(root):
-        if entry not in failures:
+        if _as_text(entry) not in failures:
             yield Finding("changed", ERRORS, f": no run recorded the failure of {entry['key']!r}")
+
+
+def _as_text(failure: Mapping[str, Any]) -> str:
+    return json.dumps(failure, sort_keys=True)
 
 
 def name_damaged(tally: Tally) -> Iterator[Finding]:

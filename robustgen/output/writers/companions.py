@@ -3,17 +3,17 @@
 import hashlib
 from pathlib import Path
 
-from robustgen.output.files import MANIFEST, write_whole
+from robustgen.output.files import MANIFEST, file_digest, write_whole
 from robustgen.output.records import WrittenFile
 from robustgen.output.state import State
 
 
 def write_unless_there(root: Path, name: str, data: bytes) -> WrittenFile:
     """Write `data` to `name` below `root` unless it is there; return its record."""
-    path = root / name
-    if not path.exists() or path.read_bytes() != data:
+    digest = hashlib.sha256(data).hexdigest()
+    if not (root / name).is_file() or file_digest(root / name) != digest:
         write_whole(root, name, data)
-    return WrittenFile(name, len(data), hashlib.sha256(data).hexdigest())
+    return WrittenFile(name, len(data), digest)
 
 
 def keep_companion(root: Path, name: str, data: bytes) -> None:
