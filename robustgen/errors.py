@@ -88,3 +88,8 @@ class ImageError(RobustgenError, ValueError):
 
 class MissingDependencyError(RobustgenError, ImportError):
     """A library, or a file that a library should carry, is absent; the message says the remedy."""
+
+
+def explain_failure(error: Exception) -> str:
+    """Why an image could not be made; what is no `ImageError` is named with its type, as it may be a bug."""
+    return str(error) if isinstance(error, ImageError) else f"{type(error).__name__}: {error}"

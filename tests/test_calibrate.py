@@ -14,7 +14,7 @@ import robustgen
 from robustgen.benchmark import Arm
 from robustgen.calibrate import matching
 from robustgen.calibrate.matching import Gap, propose_constants, search
-from robustgen.calibrate.strengths import measure_strengths, sample_keys
+from robustgen.calibrate.strengths import draw_sample, measure_strengths
 from robustgen.calibrate.trajectories import interpolate, list_trajectories, select_numbers
 from robustgen.corruptions import CORRUPTIONS
 from robustgen.generation import config
@@ -83,8 +83,8 @@ def test_layouts_agree(source):
 
 def test_the_sample_is_decided_by_seed_and_names():
     keys = [f"a/{i}" for i in range(100)]
-    assert sample_keys(keys, 0, 10) == sample_keys(keys[::-1], 0, 10) != sample_keys(keys, 1, 10)
-    assert len(sample_keys(keys, 0, 10)) == 10 and len(sample_keys(keys[:3], 0, 10)) == 3
+    assert draw_sample(keys, 0, 10) == draw_sample(keys[::-1], 0, 10) != draw_sample(keys, 1, 10)
+    assert len(draw_sample(keys, 0, 10)) == 10 and len(draw_sample(keys[:3], 0, 10)) == 3
 
 
 def test_unreadable_images_are_named(source, tmp_path):

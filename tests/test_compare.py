@@ -358,6 +358,7 @@ def test_names_of_arms_are_shortened():
     folders = ["fog/1", "fog/2", "fog/5", "snow/3", "tilt", "shot_noise", "shot_noise_2"]
     assert shorten_folders(folders) == "fog/1-2, fog/5, snow/3, tilt, shot_noise, shot_noise_2"
     assert shorten_folders(["fog/2", "fog/4"]) == "fog/2, fog/4"
+    assert shorten_folders(["fog/2", "fog/2.5", "fog/3"]) == "fog/2, fog/2.5, fog/3"
 
 
 # --- what is missing or unusable -----------------------------------------------------------------

@@ -490,11 +490,11 @@ def test_list_gives_all_as_json():
 
 
 def test_the_help_names_all_choices():
-    assert set(options.EDITIONS) == set(EDITIONS)
-    assert {*options.DATASETS, "smoke"} == set(dataset_names())
+    assert set(options.EDITION_NAMES) == set(EDITIONS)
+    assert {*options.DATASET_NAMES, "smoke"} == set(dataset_names())
     for command in ("make-c", "make-p", "make-augmix", "preview", "calibrate"):
         text = " ".join(cli(command, "--help").stdout.split()).replace("- ", "-")
-        assert all(name in text for name in options.EDITIONS)
+        assert all(name in text for name in options.EDITION_NAMES)
 
 
 def proposals(*words):

@@ -340,6 +340,26 @@ def test_names_are_printed_escaped_by_all_commands(tmp_path, monkeypatch):
     told("report", "other", "--output", f"{SPEAKING}.html")
 
 
+# --- operations that fail ------------------------------------------------------------------------
+
+
+def test_an_operation_that_fails_is_one_line_in_every_command(tmp_path, monkeypatch):
+    def broken(*_):
+        raise NameError("no such thing")
+
+    monkeypatch.setattr("robustgen.registry.Operation.apply", broken)
+    put_photo(tmp_path / "in/a.png", 64, 64)
+    flags = ("--source", tmp_path / "in", "--corruptions", "fog")
+    make = ("make-c", *flags, "--jobs", 1, "--no-clean", "--output", tmp_path / "out")
+    for words, status in (
+        ((*make, "--dry-run"), 1),
+        (make, 1),
+        (("preview", tmp_path / "in/a.png", "--corruptions", "fog", "--output", tmp_path / "a.png"), 1),
+        (("calibrate", *flags), 2),
+    ):
+        assert "NameError: no such thing" in cli(*words, status=status).stderr
+
+
 # --- configs, pickles, archives ------------------------------------------------------------------
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustgen.benchmark import Arm
-from robustgen.calibrate.strengths import check_any, plan_calibration, run_in_threads, sample_keys
+from robustgen.calibrate.strengths import check_any, draw_sample, plan_calibration, run_in_threads
 from robustgen.calibrate.trajectories import PUBLISHED_SIZE, Constants, list_trajectories, select_numbers
 from robustgen.corruptions import ALL_CORRUPTIONS
 from robustgen.editions import prepare
@@ -248,7 +248,7 @@ def _bench(plan: Plan, seed: int, size: int, sample: int) -> tuple[Bench, dict[s
     found, failures = dict[str, tuple[Reference, Reference]](), dict[str, str]()
     enlarged = 0
     scales = scales_for(min(size, PUBLISHED_SIZE))
-    for key in sample_keys(plan.keys, seed, sample):
+    for key in draw_sample(plan.keys, seed, sample):
         try:
             source = plan.source.load(key)
             found[key] = (

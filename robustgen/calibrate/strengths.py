@@ -16,7 +16,7 @@ import numpy as np
 from robustgen.benchmark import Arm
 from robustgen.corruptions import ALL_CORRUPTIONS
 from robustgen.display import progress
-from robustgen.errors import ImageError, SourceError
+from robustgen.errors import ImageError, MissingDependencyError, SourceError, explain_failure
 from robustgen.generation.config import Config
 from robustgen.generation.plan import Plan, plan_benchmark
 from robustgen.generation.recipes import rank
@@ -74,10 +74,12 @@ def measure_strengths(config: Config, sample: int = 20) -> Calibration:
     def measured(key: str) -> list[float] | ImageError:
         try:
             return _strengths(plan, key)
-        except ImageError as error:
-            return error
+        except MissingDependencyError:
+            raise
+        except Exception as error:
+            return ImageError(explain_failure(error))
 
-    keys = sample_keys(plan.keys, config.seed, sample)
+    keys = draw_sample(plan.keys, config.seed, sample)
     found = dict(zip(keys, run_in_threads(measured, keys, config.jobs, "images"), strict=True))
     failures = {key: str(each) for key, each in found.items() if isinstance(each, ImageError)}
     values = [each for each in found.values() if isinstance(each, list)]
@@ -103,7 +105,7 @@ def plan_calibration(config: Config) -> Plan:
     return plan_benchmark(config.model_copy(update={"output": aside, "clean": False}), "c", anew=True)
 
 
-def sample_keys(keys: Sequence[str], seed: int, sample: int) -> list[str]:
+def draw_sample(keys: Sequence[str], seed: int, sample: int) -> list[str]:
     """The images to measure, decided by the seed and their names alone."""
     return sorted(sorted(keys, key=lambda key: rank(seed, key))[:sample])
 

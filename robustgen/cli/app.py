@@ -12,7 +12,7 @@ from robustgen.display.text import escape
 from robustgen.errors import RobustgenError
 
 Made = TypeVar("Made", bound=click.Command)
-Function = Callable[..., None]
+_Function = Callable[..., None]
 
 
 class Section(Enum):
@@ -84,12 +84,12 @@ def main() -> None:
     """Regenerate ImageNet-C and ImageNet-P from your own images."""
 
 
-def command(name: str, section: Section) -> Callable[[Function], click.Command]:
+def command(name: str, section: Section) -> Callable[[_Function], click.Command]:
     """Declare a function to be the command `name`; the first line of its docstring is what `section` says."""
     return lambda function: _add(click.command(name)(function), section)
 
 
-def group(name: str, section: Section) -> Callable[[Function], click.Group]:
+def group(name: str, section: Section) -> Callable[[_Function], click.Group]:
     """Declare a function to be a group of commands, as `command`."""
     return lambda function: _add(click.group(name)(function), section)
 

@@ -47,7 +47,7 @@ def _read_margins(texts: tuple[str, ...]) -> dict[str, float]:
     metavar="N",
     callback=_read_sample,
     default="200",
-    help="Images of each arm, or all; default 200.",
+    help="Images of each severity or perturbation, or all; default 200.",
 )
 @click.option("--seed", type=click.IntRange(0), default=0, help="Chooses the images; default 0.")
 @click.option(

@@ -10,6 +10,7 @@ from robustgen.cli.app import Section, command, echo, echo_text
 from robustgen.cli.execution import stop_in_order
 from robustgen.cli.options import (
     PATH,
+    Jobs,
     corruption_options,
     edition_option,
     engine_options,
@@ -69,7 +70,7 @@ _FLAGS = ("mean", "std", "layout", "clahe", "classes")
     "--batch-size", "--batch", "batch", type=click.IntRange(1), default=64, help="Images at once; default 64."
 )
 @inference_options
-@click.option("--jobs", type=int, help="Worker processes that make images; default all cores.")
+@click.option("--jobs", type=Jobs(), help="Worker processes that make images; default all: one a core.")
 @click.option("--overwrite", is_flag=True, help="Remove other predictions from the output.")
 @click.option("--quiet", is_flag=True, help="Print no progress and no tables, only what failed.")
 def evaluate(

@@ -45,7 +45,7 @@ def complete_operations(ctx: click.Context, param: click.Parameter, begun: str) 
         "corruptions": ("common", "extra", "all", *names.COMMON_CORRUPTIONS, *names.EXTRA_CORRUPTIONS),
         "perturbations": ("common", "extra", "all", *names.COMMON_PERTURBATIONS, *names.EXTRA_PERTURBATIONS),
     }
-    every = (*known["corruptions"][3:], *known["perturbations"][3:], *EDITIONS)
+    every = (*known["corruptions"][3:], *known["perturbations"][3:], *EDITION_NAMES)
     before, comma, last = begun.rpartition(",")
     names_here = dict.fromkeys(known.get(param.name or "", every))
     return [f"{before}{comma}{name}" for name in names_here if name.startswith(last)]
@@ -59,19 +59,19 @@ def combine(*decorators: Decorator[Any]) -> Decorator[Any]:
 # --- what to work on -----------------------------------------------------------------------------
 
 # Named here too, because to ask those who know would load them; a test compares.
-EDITIONS = (
+EDITION_NAMES = (
     *("imagenet", "imagenet-inception", "imagenet-64", "tiny-imagenet", "cifar-10", "cifar-100"),
     *("folder", "coco-c"),
 )
-DATASETS = (*EDITIONS, "demo")
+DATASET_NAMES = (*EDITION_NAMES, "demo")
 _common = "common (default), extra, all, or names: a,b; robustgen list names all."
 
 source_options = combine(
     click.option(
         "--dataset",
         metavar="NAME",
-        shell_complete=complete(*DATASETS),
-        help=f"A built-in config: {', '.join(DATASETS)}.",
+        shell_complete=complete(*DATASET_NAMES),
+        help=f"A built-in config: {', '.join(DATASET_NAMES)}.",
     ),
     click.option("--config", "config_file", type=PATH, help="Your own YAML config."),
     click.option("--source", metavar="PATH", help="Folder or archive of the source images."),
@@ -90,8 +90,8 @@ selection_options = combine(
 edition_option = click.option(
     "--edition",
     metavar="NAME",
-    shell_complete=complete(*EDITIONS),
-    help=f"Preparation and constants: {', '.join(EDITIONS)}.",
+    shell_complete=complete(*EDITION_NAMES),
+    help=f"Preparation and constants: {', '.join(EDITION_NAMES)}.",
 )
 classes_option = click.option(
     "--classes/--no-classes", default=None, help="Whether ImageNet must come in class folders or with labels."

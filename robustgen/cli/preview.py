@@ -9,7 +9,7 @@ import click
 
 from robustgen.cli.app import Section, command, echo
 from robustgen.cli.options import (
-    EDITIONS,
+    EDITION_NAMES,
     PATH,
     complete,
     corruption_options,
@@ -39,8 +39,8 @@ _OF_SEQUENCES = ("perturbations", "difficulty", "frames", "animate")
 @click.option(
     "--edition",
     metavar="NAME",
-    shell_complete=complete(*EDITIONS),
-    help=f"{', '.join(EDITIONS)}; of an IMAGE default imagenet.",
+    shell_complete=complete(*EDITION_NAMES),
+    help=f"{', '.join(EDITION_NAMES)}; of an IMAGE default imagenet.",
 )
 @scale_option
 @seed_option

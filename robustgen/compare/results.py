@@ -234,7 +234,8 @@ def shorten_folders(folders: Iterable[str]) -> str:
     for folder in folders:
         name, _, level = folder.partition("/")
         before, first, last = runs[-1] if runs else ("", "", "")
-        if level and name == before and int(level) == int(last) + 1:
+        # Severities in between, as 2.5, follow nothing.
+        if name == before and level.isdecimal() and last.isdecimal() and int(level) == int(last) + 1:
             runs[-1] = name, first, level
         else:
             runs.append((name, level, level))

@@ -14,7 +14,7 @@ from robustgen.display.text import escape, format_time
 SECONDS_BETWEEN_LINES = 60.0
 _quiet = False
 
-Item = TypeVar("Item")
+_Item = TypeVar("_Item")
 
 
 @contextmanager
@@ -83,7 +83,7 @@ def open_bar(total: int, unit: str) -> Meter:
     return Meter(total, unit)
 
 
-def track(items: Iterable[Item], total: int, unit: str) -> Iterator[Item]:
+def track(items: Iterable[_Item], total: int, unit: str) -> Iterator[_Item]:
     """`items`, counted by a bar as they go by."""
     with Meter(total, unit) as meter:
         for item in items:

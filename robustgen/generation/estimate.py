@@ -13,7 +13,7 @@ from statistics import fmean
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from robustgen.errors import ImageError
+from robustgen.errors import ImageError, MissingDependencyError, OutputError, WriteError, explain_failure
 from robustgen.generation.plan import Plan
 from robustgen.generation.recipes import rank
 from robustgen.generation.workers import count_cores
@@ -108,9 +108,11 @@ class _Trial:
                 self._deadline = time.process_time() + SECONDS
                 self.costs.append(self._measure(key, prepared, _FIRST_SIDE))
             self.costs.append(self._measure(key, prepared, self._affordable_side()))
-        except ImageError as error:
+        except (WriteError, OutputError, MissingDependencyError):
+            raise
+        except Exception as error:
             if not self._failed:
-                self._failed, self.reason = True, str(error).removeprefix(f"{key!r}: ")
+                self._failed, self.reason = True, explain_failure(error).removeprefix(f"{key!r}: ")
             return
         self.opening.append(opening)
         self.opened.append(_count_pixels(self._plan, key))

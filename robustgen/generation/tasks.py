@@ -15,6 +15,7 @@ from robustgen.errors import (
     OutputError,
     RobustgenError,
     WriteError,
+    explain_failure,
 )
 from robustgen.generation.pulse import NO_PULSE, Pulse
 from robustgen.generation.recipes import Recipe
@@ -165,10 +166,8 @@ class ImageWork:
             raise WriteError(f"{task.root}: {error.strerror or error}") from error
 
     def _fail(self, error: Exception, arm: Arm | None = None) -> None:
-        # What is not an ImageError is told with its type, as it may be our fault.
-        reason = str(error) if isinstance(error, ImageError) else f"{type(error).__name__}: {error}"
         # The entry names the key already.
-        reason = reason.removeprefix(f"{self._key!r}: ")
+        reason = explain_failure(error).removeprefix(f"{self._key!r}: ")
         entry = {"key": self._key, "arm": arm.folder} if arm else {"key": self._key}
         self._failures.append(entry | {"reason": reason})
 

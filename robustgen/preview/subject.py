@@ -6,7 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from robustgen.benchmark import BENCHMARKS, CLEAN, Arm, Kind
-from robustgen.errors import ConfigError, ImageError, OutputError, SourceError
+from robustgen.errors import (
+    ConfigError,
+    ImageError,
+    MissingDependencyError,
+    OutputError,
+    SourceError,
+    explain_failure,
+)
 from robustgen.generation.config import Config
 from robustgen.generation.plan import Plan, plan_benchmark
 from robustgen.generation.recipes import Recipe
@@ -52,8 +59,10 @@ class Subject:
         """
         try:
             return self.recipe.make(arm, self.key, self.image, self._shared)
-        except ImageError as error:
-            raise ImageError(f"{self.key!r}: {arm.folder}: {error}") from error
+        except MissingDependencyError:
+            raise
+        except Exception as error:
+            raise ImageError(f"{self.key!r}: {arm.folder}: {explain_failure(error)}") from error
 
     @property
     def note(self) -> str:

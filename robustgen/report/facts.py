@@ -13,7 +13,7 @@ from robustgen.datasets import EQUALISED, Dataset
 from robustgen.errors import SourceError
 from robustgen.output.writers import FORMATS
 from robustgen.regular_file import open_regular
-from robustgen.report.sampling import Sample
+from robustgen.report.sampling import SetSample
 
 _FAILURES_SHOWN: Final = 50
 
@@ -33,7 +33,7 @@ def get_part(content: Mapping[str, Any], *keys: str) -> Mapping[str, Any]:
     return content
 
 
-def list_facts(dataset: Dataset, sample: Sample) -> Iterator[tuple[str, str]]:
+def list_facts(dataset: Dataset, sample: SetSample) -> Iterator[tuple[str, str]]:
     """Label and value of each fact, to be read from top to bottom."""
     about, settings = dataset.about, get_part(dataset.about, "settings")
     yield "Size", _sizes(sample)
@@ -58,7 +58,7 @@ def list_facts(dataset: Dataset, sample: Sample) -> Iterator[tuple[str, str]]:
     yield "Made by", f"robustgen {get_part(settings, 'versions').get('robustgen', '')}"
 
 
-def _sizes(sample: Sample) -> str:
+def _sizes(sample: SetSample) -> str:
     """Width x height in pixels of the images looked at, frames counted where there are several."""
     shapes = sorted({shape for view in sample.views.values() for shape in view.shapes})
     named = dict.fromkeys(f"{width} x {height}" for *_, height, width, _ in shapes)

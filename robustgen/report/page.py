@@ -21,7 +21,7 @@ from robustgen.report.facts import (
     tabulate_constants,
 )
 from robustgen.report.pictures import Category, Picture, draw_categories, list_faces
-from robustgen.report.sampling import Sample, sample_set
+from robustgen.report.sampling import SetSample, sample_set
 
 BIBTEX: Final = """\
 @inproceedings{hendrycks2019robustness,
@@ -77,7 +77,7 @@ class SetSummary:
     complete: bool
     facts: list[tuple[str, str]]
     coverage: list[str]
-    sample: Sample
+    sample: SetSample
     has_clean: bool
     faces: list[Picture]
     categories: list[Category]

@@ -10,7 +10,7 @@ from robustgen.datasets import Dataset
 from robustgen.imaging.pixels import Rgb
 from robustgen.registry import CATEGORIES
 from robustgen.report.facts import group_arms
-from robustgen.report.sampling import FRAMES_SHOWN, ArmView, Sample
+from robustgen.report.sampling import FRAMES_SHOWN, ArmView, SetSample
 
 
 class Picture(NamedTuple):
@@ -61,7 +61,7 @@ class Category:
         return max(([picture.caption for picture in row.strips[0]] for row in self.rows), key=len)
 
 
-def draw_categories(dataset: Dataset, sample: Sample) -> Iterator[Category]:
+def draw_categories(dataset: Dataset, sample: SetSample) -> Iterator[Category]:
     """Noise, blur, weather and digital, and what is none of these, as far as they are there."""
     kind = dataset.kind
     rows = group_arms([arm for arm in dataset.arms if arm.name != CLEAN], kind)
@@ -77,7 +77,7 @@ def _category(arm: Arm, kind: Kind) -> str:
     return known[arm.name].category if arm.name in known else "other"
 
 
-def _row(arms: list[Arm], sample: Sample, kind: Kind) -> PictureRow:
+def _row(arms: list[Arm], sample: SetSample, kind: Kind) -> PictureRow:
     if kind == "p":
         view = sample.views[arms[0]]
         # There are no numbers where no sequence of this kind can be read.
@@ -94,13 +94,13 @@ def _captioned(captions: list[str], images: list[Rgb | None]) -> list[Picture]:
     return [Picture(caption, image) for caption, image in zip(captions, images, strict=False)]
 
 
-def list_faces(sample: Sample) -> list[Picture]:
+def list_faces(sample: SetSample) -> list[Picture]:
     """What the first arm has of each image shown; that is the clean one, where there is one."""
     first: ArmView = next(iter(sample.views.values()))
     return [Picture(key, strip[0]) for key, strip in zip(sample.shown, first.strips, strict=True)]
 
 
-def _curve(arms: list[Arm], sample: Sample, kind: Kind) -> Curve | None:
+def _curve(arms: list[Arm], sample: SetSample, kind: Kind) -> Curve | None:
     """The curve of one row; None where there was nothing to compare with."""
     views = [sample.views[arm] for arm in arms]
     if kind == "c":

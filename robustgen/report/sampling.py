@@ -57,7 +57,7 @@ class ArmView(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Sample:
+class SetSample:
     """Some images of a set.
 
     Attributes
@@ -77,7 +77,7 @@ class Sample:
     views: dict[Arm, ArmView]
 
 
-def sample_set(dataset: Dataset, images: int) -> Sample:
+def sample_set(dataset: Dataset, images: int) -> SetSample:
     """Look at some images of `dataset`, and make pictures of `images` of them.
 
     Raises
@@ -89,7 +89,7 @@ def sample_set(dataset: Dataset, images: int) -> Sample:
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         views = dict(zip(dataset.arms, pool.map(look.at, dataset.arms), strict=True))
     keys = [look.keys[index] for index in look.indices]
-    return Sample(len(look.keys), keys, [keys[place] for place in look.shown], views)
+    return SetSample(len(look.keys), keys, [keys[place] for place in look.shown], views)
 
 
 def spread_evenly(count: int, wanted: int) -> list[int]:
