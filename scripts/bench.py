@@ -201,6 +201,28 @@ def make_p(folder: Path) -> dict[str, object]:
     return {"ratio_to_x264": float(totals[0] / totals[1]), "ratios_to_x264": ratios}
 
 
+FORMATS = ("jpeg", "webdataset", "parquet")
+
+
+def formats(folder: Path, count: int) -> dict[str, float]:
+    """Of each format, milliseconds per image of 75, written to a disk and to memory."""
+    source, figures = photographs(folder / "f", count), {}
+    places = {"disk": folder, "memory": Path("/dev/shm")}
+    for place, parent in places.items():
+        if not parent.is_dir():
+            continue
+        least = dict.fromkeys(FORMATS, float("inf"))
+        for _ in range(3):
+            for name in FORMATS:
+                with tempfile.TemporaryDirectory(dir=parent) as output:
+                    choices = {"edition": "imagenet", "source": str(source), "jobs": 1, "clean": False}
+                    plan = planned("c", **choices, format=name, output=f"{output}/set")
+                    least[name] = min(least[name], timed(plan))
+        for name, seconds in least.items():
+            figures[f"{name}_ms_per_image_in_{place}"] = 1000 * seconds / count
+    return figures
+
+
 # ru_maxrss of a child begins with what its parent held when it was started; this does not.
 MEASURED = """
 import atexit, re
@@ -256,10 +278,11 @@ def main() -> None:
             figures |= make_c(folder, 8 if arguments.quick else 40)
             figures |= evaluate(folder, 4 if arguments.quick else 20)
             figures |= make_cifar(folder, 100 if arguments.quick else 1000)
+            figures |= formats(folder, 4 if arguments.quick else 20)
             figures |= make_p(folder) | peak_memory() | start_up()
         for name, value in figures.items():
             if isinstance(value, float):
-                print(f"{name:24s} {value:8.2f}")
+                print(f"{name:36s} {value:8.2f}")
         print("ratios to x264:", ", ".join(f"{n} {r:.2f}" for n, r in figures["ratios_to_x264"].items()))
     if arguments.json:
         arguments.json.write_text(json.dumps(figures, indent=1))

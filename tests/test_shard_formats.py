@@ -18,6 +18,7 @@ from PIL import Image
 from robustgen.datasets import open_dataset
 from robustgen.errors import SourceError
 from robustgen.output.records import WrittenSample, from_json, to_json
+from robustgen.output.writers import shards
 from robustgen.output.writers.spool import SpoolFile, list_spools, read_data, read_spool
 from robustgen.output.writers.webdataset import sample_key, sample_name
 
@@ -281,6 +282,15 @@ def test_a_damaged_spool_is_named(tmp_path):
     spool.path.write_bytes(data[:-1] + b"X")
     with pytest.raises(ValueError, match=r"spool is damaged; remove it and give the command again"):
         read_data(spool.path, found.offset, found.size, found.crc)
+
+
+def test_a_sample_that_is_lost_is_told(photos, tmp_path, monkeypatch):
+    monkeypatch.setattr(shards, "read_spool", lambda path: list(read_spool(path))[:-1])
+    message = make(photos, tmp_path / "out", "webdataset", "--jobs", "1", status=2).stderr
+    assert "the sample of 'dog/d.JPEG' is lost; begin anew with --overwrite" in message
+    monkeypatch.undo()
+    make(photos, tmp_path / "out", "webdataset", "--overwrite")
+    assert "0 findings" in cli("verify", tmp_path / "out").output
 
 
 def test_a_full_disk_leaves_a_spool_as_it_was(tmp_path, monkeypatch):

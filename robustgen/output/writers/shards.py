@@ -12,8 +12,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar, NamedTuple
 
-import numpy as np
-
 from robustgen.benchmark import Arm
 from robustgen.errors import OutputError
 from robustgen.imaging.pixels import Rgb
@@ -29,7 +27,7 @@ from robustgen.output.records import Written, WrittenFile, WrittenSample
 from robustgen.output.state import State
 from robustgen.output.writers.base import Listing, TreeWriter, Writer
 from robustgen.output.writers.companions import keep_companion, write_unless_there
-from robustgen.output.writers.spool import Spool, SpoolFile, Staged, list_spools, read_data, read_spool
+from robustgen.output.writers.spool import Spool, SpoolFile, Staging, list_spools, read_spool
 
 SHARD_SIZE = 1000
 """Images of a shard where the config does not say."""
@@ -53,39 +51,23 @@ class Sample(NamedTuple):
     data: bytes
 
 
-_NOTHING, _WITHDRAWN = -1, -2
+class _StagedArm(NamedTuple):
+    """What is to be put together of one arm.
 
+    Attributes
+    ----------
+    folder : str
+    complete : bool
+        Whether there must be a sample of every image.
+    staging : Staging
+    spools : list of Path
+        In the order that `staging` counts them.
+    """
 
-class _Staging:
-    """Where the staged samples of one arm lie, of a set of so many `images`."""
-
-    def __init__(self, images: int) -> None:
-        # Millions of samples are staged of a whole set, so arrays it is.
-        self._spools = np.full(images, _NOTHING, np.int32)
-        self._places = np.zeros((images, 3), np.int64)
-
-    def take(self, number: int, staged: Staged, generations: Sequence[int]) -> None:
-        """Take note of what the spool `number` holds; spools come by generation."""
-        held = self._spools[staged.image]
-        if not staged.withdrawn:
-            self._spools[staged.image] = number
-            self._places[staged.image] = staged.offset, staged.size, staged.crc
-        # Within a generation an image is withdrawn before it is made anew, if it is.
-        elif held < 0 or generations[held] < generations[number]:
-            self._spools[staged.image] = _WITHDRAWN
-
-    def touches(self, span: range) -> bool:
-        """Whether anything is staged of the images in `span`."""
-        return bool((self._spools[span.start : span.stop] != _NOTHING).any())
-
-    def is_withdrawn(self, index: int) -> bool:
-        """Whether the sample that a finished shard holds of this image is void."""
-        return bool(self._spools[index] == _WITHDRAWN)
-
-    def read(self, index: int, spools: Sequence[Path]) -> bytes | None:
-        """The sample of an image, or None where none is staged."""
-        number = self._spools[index]
-        return None if number < 0 else read_data(spools[number], *map(int, self._places[index]))
+    folder: str
+    complete: bool
+    staging: Staging
+    spools: list[Path]
 
 
 class ShardWriter(Writer):
@@ -215,8 +197,9 @@ class ShardWriter(Writer):
         staged, used = self._read_spools(spools)
         for folder in self._folders:
             if folder in settled:
-                staging = staged.get(folder) or _Staging(len(self._keys))
-                self._finish_arm(root, folder, staging, [spool.path for spool in spools], listing)
+                staging = staged.get(folder) or Staging(len(self._keys))
+                paths = [spool.path for spool in spools]
+                self._finish_arm(root, _StagedArm(folder, folder in complete, staging, paths), listing)
         names = "".join(f"{self._name(key)}\n" for key in self._keys)
         keep_companion(root, KEYS, names.encode("utf-8", "surrogateescape"))
         for name, data in self.root_companions(listing.classes()).items():
@@ -234,15 +217,17 @@ class ShardWriter(Writer):
             self._spool = SpoolFile(State(root).partial, self._layout, self._generation)
         return self._spool
 
-    def _read_spools(self, spools: Sequence[Spool]) -> tuple[dict[str, _Staging], dict[Path, set[str]]]:
+    def _read_spools(self, spools: Sequence[Spool]) -> tuple[dict[str, Staging], dict[Path, set[str]]]:
         """What is staged of each arm, and of which arms each spool holds samples."""
-        staged: dict[str, _Staging] = {}
+        staged: dict[str, Staging] = {}
         used: dict[Path, set[str]] = {spool.path: set() for spool in spools}
         generations = [spool.generation for spool in spools]
         for number, spool in enumerate(spools):
             for each in read_spool(spool.path):
                 if each.folder not in staged:
-                    staged[each.folder] = _Staging(len(self._keys))
+                    staged[each.folder] = Staging(len(self._keys))
+                if each.image >= len(self._keys):
+                    raise OutputError(f"{spool.path} is damaged; remove it and give the command again")
                 staged[each.folder].take(number, each, generations)
                 used[spool.path].add(each.folder)
         return staged, used
@@ -271,21 +256,20 @@ class ShardWriter(Writer):
             }
         return self._finished[folder]
 
-    def _finish_arm(
-        self, root: Path, folder: str, staging: _Staging, spools: Sequence[Path], listing: Listing
-    ) -> None:
-        state, finished = State(root), self._finished_files(root, folder)
+    def _finish_arm(self, root: Path, arm: "_StagedArm", listing: Listing) -> None:
+        """Put the shards of `arm` together that are not there yet, and record them."""
+        state, folder = State(root), arm.folder
+        finished = self._finished_files(root, folder)
         files = []
         for number in range(self._count):
             span = range(number * self.shard_size, min((number + 1) * self.shard_size, len(self._keys)))
             path = self._path(folder, span.start)
-            if path in finished and not staging.touches(span):
+            if path in finished and not arm.staging.touches(span):
                 files.append(finished[path])
                 continue
             held = self.read_shard(root / path) if path in finished else {}
-            files.append(
-                self._assemble(root, path, self._samples(span, staging, spools, held, listing), listing)
-            )
+            samples = self._samples(span, arm, held, listing)
+            files.append(self._assemble(root, path, samples, listing))
         for name, data in self.companions(self._count).items():
             files.append(write_unless_there(root, f"{folder}/{name}" if folder else name, data))
         before = state.assembled(folder)
@@ -301,17 +285,20 @@ class ShardWriter(Writer):
     def _assemble(self, root: Path, path: str, samples: Iterator[Sample], listing: Listing) -> WrittenFile:
         """Put one shard together, whole or not at all."""
         temporary = temporary_folder(root) / f"{path.replace('/', '-')}-{os.getpid()}"
-        with temporary.open("wb") as file:
-            self.write_shard(file, samples, listing.classes())
-        written = WrittenFile(path, temporary.stat().st_size, file_digest(temporary))
-        move_into(root, temporary, path)
+        try:
+            with temporary.open("xb") as file:
+                self.write_shard(file, samples, listing.classes())
+            written = WrittenFile(path, temporary.stat().st_size, file_digest(temporary))
+            move_into(root, temporary, path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
         return written
 
     def _samples(
         self,
         span: range,
-        staging: _Staging,
-        spools: Sequence[Path],
+        arm: "_StagedArm",
         held: Mapping[str, Callable[[], bytes]],
         listing: Listing,
     ) -> Iterator[Sample]:
@@ -319,11 +306,13 @@ class ShardWriter(Writer):
         for index in span:
             key = self._keys[index]
             name = self._name(key)
-            data = staging.read(index, spools)
-            if data is None and name in held and not staging.is_withdrawn(index):
+            data = arm.staging.read(index, arm.spools)
+            if data is None and name in held and not arm.staging.is_withdrawn(index):
                 data = held[name]()
             if data is not None:
                 yield Sample(name, listing.label(key), data)
+            elif arm.complete:
+                raise OutputError(f"{arm.folder}: the sample of {key!r} is lost; begin anew with --overwrite")
 
     # --- checking
 

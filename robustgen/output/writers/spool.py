@@ -8,11 +8,14 @@ import os
 import secrets
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+import numpy as np
+
 from robustgen.errors import OutputError
+from robustgen.regular_file import open_descriptor
 
 # Mark, bytes of the folder's name, number of the image, bytes of the data, CRC-32 of the data.
 _HEADER: Final = struct.Struct("<4sIIQI")
@@ -78,7 +81,7 @@ class SpoolFile:
         if not self._pending:
             return
         pending, self._pending = self._pending, bytearray()
-        file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+        file = open_descriptor(self.path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW)
         try:
             view, at = memoryview(pending), self._end
             while view:
@@ -111,7 +114,7 @@ def list_spools(folder: Path) -> list[Spool]:
 
 def read_spool(path: Path) -> Iterator[Staged]:
     """All whole samples of a spool; one that a killed process left torn at the end is passed over."""
-    file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    file = open_descriptor(path, os.O_RDONLY | os.O_NOFOLLOW)
     try:
         at, size = 0, os.fstat(file).st_size
         while len(header := os.pread(file, _HEADER.size, at)) == _HEADER.size:
@@ -134,7 +137,7 @@ def read_data(path: Path, offset: int, size: int, crc: int) -> bytes:
     OutputError
         The spool is damaged.
     """
-    file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    file = open_descriptor(path, os.O_RDONLY | os.O_NOFOLLOW)
     try:
         data = os.pread(file, size, offset)
     finally:
@@ -142,3 +145,38 @@ def read_data(path: Path, offset: int, size: int, crc: int) -> bytes:
     if zlib.crc32(data) != crc:
         raise OutputError(f"{path} is damaged; remove it and give the command again")
     return data
+
+
+_NOTHING, _VOID = -1, -2
+
+
+class Staging:
+    """Where the staged samples of one arm lie, of a set of so many `images`."""
+
+    def __init__(self, images: int) -> None:
+        # Millions of samples are staged of a whole set, so arrays it is.
+        self._spools = np.full(images, _NOTHING, np.int32)
+        self._places = np.zeros((images, 3), np.int64)
+
+    def take(self, number: int, staged: Staged, generations: Sequence[int]) -> None:
+        """Take note of what the spool `number` holds; spools come by generation."""
+        held = self._spools[staged.image]
+        if not staged.withdrawn:
+            self._spools[staged.image] = number
+            self._places[staged.image] = staged.offset, staged.size, staged.crc
+        # Within a generation an image is withdrawn before it is made anew, if it is.
+        elif held < 0 or generations[held] < generations[number]:
+            self._spools[staged.image] = _VOID
+
+    def touches(self, span: range) -> bool:
+        """Whether anything is staged of the images in `span`."""
+        return bool((self._spools[span.start : span.stop] != _NOTHING).any())
+
+    def is_withdrawn(self, index: int) -> bool:
+        """Whether the sample that a finished shard holds of this image is void."""
+        return bool(self._spools[index] == _VOID)
+
+    def read(self, index: int, spools: Sequence[Path]) -> bytes | None:
+        """The sample of an image, or None where none is staged."""
+        number = self._spools[index]
+        return None if number < 0 else read_data(spools[number], *map(int, self._places[index]))
