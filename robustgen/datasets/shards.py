@@ -16,8 +16,10 @@ from robustgen.datasets.base import Dataset, Labels, Pixels, difference, noun
 from robustgen.errors import ImageError, SourceError
 from robustgen.imaging import decode, video
 from robustgen.output.files import KEYS
-from robustgen.output.writers.parquet import SAMPLE_COLUMNS, import_pyarrow, read_class_names
-from robustgen.output.writers.webdataset import CLASS_NAMES, read_member, sample_key, sample_name
+from robustgen.output.writers.parquet import SAMPLE_COLUMNS, read_class_names
+from robustgen.output.writers.webdataset import read_member, sample_key, sample_name
+from robustgen.sources.parquet import import_pyarrow
+from robustgen.sources.webdataset import CLASS_NAMES
 
 _MOST_ARMS_LISTED = 2
 

@@ -231,13 +231,13 @@ def _open(path: Path) -> tuple[Any, _Schema]:
     _, parquet = import_pyarrow()
     stamp_of(path.stat())
     file = parquet.ParquetFile(path)
-    schema, features = file.schema_arrow, _read_features(file.schema_arrow)
+    schema, features = file.schema_arrow, read_features(file.schema_arrow)
     label = next((name for name in _LABEL_COLUMNS if name in schema.names), None)
     names = features.get(label, {}).get("names") if label else None
     return file, _Schema(_find_images(path, schema, features), label, names)
 
 
-def _read_features(schema: Any) -> Mapping[str, Any]:
+def read_features(schema: Any) -> Mapping[str, Any]:
     """What the library `datasets` has noted about the columns."""
     try:
         features = json.loads(schema.metadata[b"huggingface"])["info"]["features"]

@@ -22,7 +22,7 @@ from robustgen.sources.tree import FileTree
 from robustgen.sources.walk import Found, check_name, is_image
 
 _LABELS_IN_JSON = ("cls", "label", "class", "class_id")
-_CLASS_NAMES = "classnames.txt"
+CLASS_NAMES = "classnames.txt"
 _MOST_LABEL_BYTES = 1 << 20
 _MOST_PEEKED = 32
 
@@ -250,7 +250,7 @@ def _read_class_names(shard: Path) -> list[str]:
     """The names of the classes in the order of the labels; none if one of them cannot name a folder."""
     for folder in (shard.parent, *shard.parent.parents[:2]):
         try:
-            names = (folder / _CLASS_NAMES).read_text(encoding="utf-8").splitlines()
+            names = (folder / CLASS_NAMES).read_text(encoding="utf-8").splitlines()
         except (OSError, UnicodeDecodeError):
             continue
         return names if all(map(is_folder_name, names)) and len({*names}) == len(names) else []

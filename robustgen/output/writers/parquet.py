@@ -7,31 +7,16 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from robustgen.benchmark import Kind
-from robustgen.errors import MissingDependencyError, OutputError
+from robustgen.errors import OutputError
 from robustgen.output.writers.base import TreeWriter
 from robustgen.output.writers.shards import Sample, ShardWriter
+from robustgen.sources.parquet import import_pyarrow, read_features
 
 # Readers fetch whole row groups, and viewers of hubs want them small.
 _ROWS_PER_GROUP: Final = 100
 
 SAMPLE_COLUMNS: Final[Mapping[Kind, str]] = {"c": "image", "p": "video"}
 """What the column of samples is called, which is how the library `datasets` knows what they are."""
-
-
-def import_pyarrow() -> tuple[Any, Any]:
-    """pyarrow and pyarrow.parquet.
-
-    Raises
-    ------
-    MissingDependencyError
-        It is not installed.
-    """
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError as error:
-        raise MissingDependencyError("Parquet needs pyarrow: pip install 'robustgen[parquet]'") from error
-    return pyarrow, pyarrow.parquet
 
 
 class ParquetWriter(ShardWriter):
@@ -104,11 +89,7 @@ def _schema(pyarrow: Any, column: str, classes: Sequence[str]) -> Any:
 
 def read_class_names(schema: Any) -> list[str] | None:
     """The names of the classes in the metadata of a `schema`; None where there are none."""
-    try:
-        features = json.loads(schema.metadata[b"huggingface"])["info"]["features"]
-        names = features["label"]["names"]
-    except (KeyError, TypeError, ValueError):
-        return None
+    names = read_features(schema).get("label", {}).get("names")
     return names if isinstance(names, list) and all(isinstance(name, str) for name in names) else None
 
 

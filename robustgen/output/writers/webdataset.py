@@ -8,8 +8,8 @@ from typing import BinaryIO, Final
 
 from robustgen.errors import OutputError
 from robustgen.output.writers.shards import Sample, ShardWriter
+from robustgen.sources.webdataset import CLASS_NAMES
 
-CLASS_NAMES: Final = "classnames.txt"
 _BLOCK: Final = 512
 # What readers of WebDatasets call a suffix.
 _SUFFIXES: Final = {".jpeg": "jpg", ".jpg": "jpg"}
