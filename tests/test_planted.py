@@ -316,6 +316,18 @@ def test_damaged_settings_are_named_with_the_remedy(photos, copied, made, conten
     assert findings(copied, "--against", made, status=0) == []
 
 
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [("about.json", "Give the make command again"), ("settings.json", "begin anew with --overwrite")],
+)
+def test_verify_names_damaged_state_with_the_remedy(photos, copied, made, name, remedy):
+    (copied / ".robustgen" / name).write_text("{")
+    message = cli_error("verify", copied)
+    assert f"{name} is damaged" in message and message.endswith(remedy)
+    make_c(photos, copied, *(["--overwrite"] if name == "settings.json" else []))
+    assert findings(copied, "--against", made, status=0) == []
+
+
 @pytest.mark.parametrize("content", ["", "{}", '{"files": [["file"]], "layout": ""}', '{"files": 3}', "[]"])
 @pytest.mark.parametrize("flags", [(), ("--overwrite", "--seed", "1")])
 def test_damaged_records_of_arrays(cifar, tmp_path, content, flags):

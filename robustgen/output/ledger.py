@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from types import TracebackType
-from typing import IO, Any, Final
+from typing import IO, Any
 
 from robustgen.benchmark import Arm
 from robustgen.errors import OutputError
@@ -26,7 +26,7 @@ from robustgen.output.files import (
 from robustgen.output.journal import Journal
 from robustgen.output.manifest import Tally, read_errors, write_errors
 from robustgen.output.records import Failure, Receipt, Written
-from robustgen.output.state import State
+from robustgen.output.state import ANEW, State
 from robustgen.output.writers.base import Listing, Writer
 
 
@@ -42,9 +42,6 @@ class Shard:
     def name(self) -> str:
         """The name of its journal."""
         return f"{self.number}-of-{self.count}"
-
-
-_REMEDY: Final = "Choose another output, or begin anew with --overwrite"
 
 
 class Ledger:
@@ -206,7 +203,7 @@ class Ledger:
             self._clear()
             held = {}
         elif differences:
-            raise OutputError(f"{self.root} was made otherwise: {'; '.join(differences)}. {_REMEDY}")
+            raise OutputError(f"{self.root} was made otherwise: {'; '.join(differences)}. {ANEW}")
         parameters = held.get("parameters", {}) | self.settings["parameters"]
         self.settings = self.settings | {"parameters": parameters}
         if self.settings != held:
@@ -219,13 +216,13 @@ class Ledger:
         except OutputError as error:
             if self._overwrite:
                 return {}, [str(error)]
-            raise OutputError(f"{error}. {_REMEDY}") from error
+            raise
         if held or not self._state.has_journals:
             return held, []
         lost = f"{self._state.folder / 'settings.json'} is lost, and so what the files there are"
         if self._overwrite:
             return {}, [lost]
-        raise OutputError(f"{lost}. {_REMEDY}")
+        raise OutputError(f"{lost}. {ANEW}")
 
     def _refuse_unrecorded(self) -> None:
         """Refuse to write where there are files that no run recorded."""
@@ -293,7 +290,7 @@ class Ledger:
         if not self._overwrite:
             raise OutputError(
                 f"{self.root} was made from another source: it holds {unknown!r}, where this one has "
-                f"{min(known, default='nothing')!r}. Choose another output, or begin anew with --overwrite"
+                f"{min(known, default='nothing')!r}. {ANEW}"
             )
         assert self._journal is not None
         self._journal.close()

@@ -29,7 +29,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Final
 
 from robustgen.errors import OutputError, RobustgenError, WriteError
 from robustgen.output.files import (
@@ -43,6 +43,10 @@ from robustgen.output.files import (
 from robustgen.output.journal import Journal, JournalReader, keep_whole_lines
 from robustgen.output.records import Receipt, WrittenFile, from_json, to_json
 from robustgen.regular_file import open_regular
+
+ANEW: Final = "Choose another output, or begin anew with --overwrite"
+"""What helps where nothing tells any more what the files of an output are."""
+_AGAIN: Final = "Give the make command again"
 
 
 @dataclass(frozen=True)
@@ -111,9 +115,9 @@ class State:
         """
         if not self.has_settings:
             return {}
-        settings = read_object(self._settings)
+        settings = _read_with_remedy(self._settings, ANEW)
         if missing := {"output", "parameters", "versions"} - settings.keys():
-            raise OutputError(f"{self._settings} is damaged: it has no {min(missing)!r}")
+            raise OutputError(f"{self._settings} is damaged: it has no {min(missing)!r}. {ANEW}")
         return settings
 
     def write_settings(self, settings: dict[str, Any]) -> None:
@@ -135,7 +139,7 @@ class State:
         OutputError
             It is damaged.
         """
-        return read_object(self._about)
+        return _read_with_remedy(self._about, _AGAIN)
 
     def write_about(self, about: dict[str, Any]) -> None:
         """Record what `dataset.json` will say beside settings and counts."""
@@ -193,7 +197,7 @@ class State:
             try:
                 yield from _read_assembled(path).files
             except ValueError as error:
-                raise OutputError(f"{path} is damaged: {error}") from error
+                raise OutputError(f"{path} is damaged: {error}. {_AGAIN}") from error
 
     def assembled_names(self) -> list[str]:
         """The names under which files were assembled."""
@@ -278,6 +282,13 @@ def _read_assembled(path: Path) -> Assembled:
     if not all(isinstance(file, WrittenFile) for file in files) or not isinstance(layout, str):
         raise ValueError("it is no record of assembled files")
     return Assembled([file for file in files if isinstance(file, WrittenFile)], layout)
+
+
+def _read_with_remedy(path: Path, remedy: str) -> dict[str, Any]:
+    try:
+        return read_object(path)
+    except OutputError as error:
+        raise OutputError(f"{error}. {remedy}") from error
 
 
 def read_object(path: Path) -> dict[str, Any]:
