@@ -33,12 +33,16 @@ def as_rng(rng: Any) -> Rng:
     )
 
 
+# What make-c, make-p and preview take a photograph for, if nothing else is said.
+_AS_IT_IS = "folder"
+
+
 def corrupt(
     image: Any,
     corruption: str,
     severity: float,
     *,
-    edition: str = "imagenet",
+    edition: str | None = None,
     scale: int | None = None,
     parameters: Mapping[str, Any] | None = None,
     rng: Any = None,
@@ -53,8 +57,9 @@ def corrupt(
         A name in `CORRUPTIONS`, or that of a corruption of another family in `FAMILIES`.
     severity : int or float
         1 to 5. Between whole ones the constants lie between the published ones.
-    edition : str
-        Whose constants are used; ``"folder"`` takes those nearest to the image's size.
+    edition : str, optional
+        Whose constants are used. Without one the size of the image decides, as in ``make-c --source``: the
+        constants of 224, 299, 64 or 32 pixels, whichever is nearest to the shorter side.
     scale : int, optional
         224, 299, 64 or 32: these constants instead of the edition's.
     parameters : mapping of str to value, optional
@@ -72,7 +77,7 @@ def corrupt(
     ArgumentError, ArgumentTypeError
         A ValueError or TypeError that says what is wrong, and the nearest name.
     """
-    row = get_edition(edition)
+    row = get_edition(_AS_IT_IS if edition is None else edition)
     operation = get_corruption(corruption, row.dialect)
     pixels = check_size(as_rgb(image))
     used_scale = row.scale_for(pixels, scale, operation.table)
@@ -84,7 +89,7 @@ def perturb(
     source: Any,
     perturbation: str,
     *,
-    edition: str = "imagenet",
+    edition: str | None = None,
     difficulty: int = 1,
     scale: int | None = None,
     parameters: Mapping[str, Any] | None = None,
@@ -98,8 +103,9 @@ def perturb(
         The raw image: the edition's resizing and cropping is part of the perturbation.
     perturbation : str
         A name in `PERTURBATIONS`.
-    edition : str
-        Whose preparation and constants are used; ``"folder"`` keeps the size and takes the nearest constants.
+    edition : str, optional
+        Whose preparation and constants are used, for instance ``"imagenet"``. Without one the image keeps its
+        size, and that decides on the constants, as in `corrupt` and in ``make-p --source``.
     difficulty : int
         1 to 3 for the noises; 1 for the others, whose harder levels are a matter of scoring.
     scale : int, optional
@@ -121,7 +127,7 @@ def perturb(
         The image is too small or too elongated for the edition.
     """
     operation = get_known("perturbation", perturbation, PERTURBATIONS)
-    row, pixels = get_edition(edition), check_size(as_rgb(source))
+    row, pixels = get_edition(_AS_IT_IS if edition is None else edition), check_size(as_rgb(source))
     row.check_perturbations()
     used_scale = row.scale_for(pixels, scale)
     published, stage = operation.parameters(difficulty, used_scale), operation.stage[used_scale]

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from helpers import FIXED_CORRUPTIONS, RANDOM_PERTURBATIONS, photo
+from helpers import FIXED_CORRUPTIONS, RANDOM_PERTURBATIONS, cli, photo, pixels_of, put_photo
 from PIL import Image
 
 import robustgen
@@ -564,3 +564,28 @@ def test_noise_has_the_same_mean_from_every_bit_generator(bit_generator):
     for name in ("gaussian_noise", "shot_noise", "impulse_noise"):
         noisy = corrupt(image, name, 3, rng=np.random.Generator(bit_generator(1)))
         assert abs(noisy.mean() - 128) < 4
+
+
+@pytest.mark.parametrize(
+    ("height", "width", "scale"), [(32, 32, 32), (64, 64, 64), (224, 224, 224), (300, 400, 299)]
+)
+def test_without_an_edition_the_size_decides_as_it_does_in_make_c(height, width, scale, tmp_path):
+
+    source = put_photo(tmp_path / "src" / "a" / "x.png", height, width)
+    few = (
+        "--corruptions",
+        "contrast,pixelate",
+        "--severities",
+        "3",
+        "--format",
+        "png",
+        "--jobs",
+        "1",
+        "--quiet",
+    )
+    cli("make-c", "--source", tmp_path / "src", "--output", tmp_path / "out", *few)
+    for name in ("contrast", "pixelate"):
+        ours = corrupt(pixels_of(source), name, 3)
+        assert np.array_equal(ours, corrupt(pixels_of(source), name, 3, scale=scale))
+        assert np.array_equal(ours, pixels_of(tmp_path / "out" / name / "3/a/x.png"))
+    assert robustgen.perturb(pixels_of(source), "brightness").shape == (31, height, width, 3)

@@ -123,7 +123,7 @@ def test_what_cannot_happen_does_not():
 def drawn(name, value, level, seed):
     """How often each result comes out for a plain image of `value`."""
     image = np.full((SIDE, SIDE, 3), value, np.uint8)
-    return np.bincount(corrupt(image, name, level, rng=seed).reshape(-1), minlength=256)
+    return np.bincount(corrupt(image, name, level, edition="imagenet", rng=seed).reshape(-1), minlength=256)
 
 
 def p_value(counts, chances):
