@@ -173,6 +173,13 @@ def draw_resampled(generator, image, table, out):
 
 
 @compiled
+def copy(values, target):
+    """Copy `values` to `target` (both flat), which compiles in a fifth of the time of a slice assignment."""
+    for i in range(target.size):
+        target[i] = values[i]
+
+
+@compiled
 def blur_across_rows(lines, weights, source, row, line):
     """Correlate along axis 0 with the symmetric kernel whose right half is `weights`: one row, into `line`.
 
@@ -208,13 +215,13 @@ def blur_along_row(values, channels, weights, source, extended, line):
     """
     radius = weights.size - 1
     margin = radius * channels
-    extended[margin : margin + line.size] = values
+    centre = extended[margin : margin + line.size]
+    copy(values, centre)
     for x in range(radius):
         left, right = source[x] * channels, source[source.size - 1 - x] * channels
         for c in range(channels):
             extended[x * channels + c] = values[left + c]
             extended[extended.size - (x + 1) * channels + c] = values[right + c]
-    centre = extended[margin:]
     for m in range(line.size):
         line[m] = centre[m] * weights[0]
     for j in range(radius, 1, -2):
@@ -240,9 +247,9 @@ def blur(image, channels, weights, rows, columns, out):
     extended = np.empty(width + 2 * (weights.size - 1) * channels)
     for row in range(image.shape[0]):
         blur_across_rows(image, weights, rows, row, line)
-        between[:] = line
+        copy(line, between)
         blur_along_row(between, channels, weights, columns, extended, line)
-        out[row] = line
+        copy(line, out[row])
 
 
 @compiled
@@ -552,9 +559,9 @@ def average_rows(image, firsts, counts, shares, out):
     for row in range(firsts.size):
         first, count, share = firsts[row], counts[row], np.uint64(shares[row])
         if count == 1:
-            out[row] = image[first]
+            copy(image[first], out[row])
             continue
-        total[:] = image[first]
+        copy(image[first], total)
         for y in range(first + 1, first + count):
             source = image[y]
             for m in range(total.size):
