@@ -216,3 +216,13 @@ def test_other_weights_are_another_model():
     models = [TorchModel("m", module, Runtime(device="cpu")) for module in (one, two, one)]
     digests = [model.settings()["sha256"] for model in models]
     assert digests[0] == digests[2] != digests[1]
+
+
+def test_evaluate_gives_the_predictions_of_predict(made, tmp_path):
+    predicted(made, tmp_path, "own_models:plain")
+    flags = ("--edition", "folder", "--scale", "32", "--quality", "95", "--corruptions", "fog")
+    common = ("--source", made / "digits", "--model", "own_models:plain", "--output", tmp_path / "e")
+    names = ("--classes", made / "names.txt")
+    cli("evaluate", *common, *flags, "--severities", "1", "--jobs", "1", *names)
+    written, found = tmp_path / "p" / "fog" / "1.npz", tmp_path / "e" / "own_models-plain" / "fog" / "1.npz"
+    assert written.read_bytes() == found.read_bytes()
