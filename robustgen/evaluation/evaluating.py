@@ -31,6 +31,7 @@ from robustgen.generation.plan import Plan, plan_benchmark
 from robustgen.output.files import write_whole
 from robustgen.output.manifest import source_digest
 from robustgen.output.state import read_object
+from robustgen.output.writers import FORMATS
 from robustgen.predictions import Saved, digest_of
 from robustgen.sources.base import class_of
 
@@ -141,7 +142,9 @@ def list_subjects(plan: Plan, benchmark: Benchmark, listed: tuple[str, ...] | No
             raise ConfigError("--classes goes with class folders; these images become rows of arrays")
         return Subjects(plan, benchmark, {key: key for key in plan.keys}, None)
     keys = {key: str(name).removesuffix(_VIDEO) for key, name in names.items()}
-    ordered = dict(sorted(keys.items(), key=lambda pair: pair[1]))
+    # Trees are listed by name, shards in the order of the plan.
+    row = FORMATS.get(plan.writer.settings()["format"])
+    ordered = keys if row and row.joint else dict(sorted(keys.items(), key=lambda pair: pair[1]))
     folders = {class_of(key) for key in ordered.values()}
     own = tuple(sorted(plan.source.classes))
     classes = listed or (own if folders <= {*own} else tuple(sorted(folders)))

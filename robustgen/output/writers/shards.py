@@ -146,6 +146,10 @@ class ShardWriter(Writer):
         """The name of the sample, without its suffix, as two samples of a stem would be one."""
         return self.encoder.output_name(key)
 
+    def as_read(self, arm: Arm, key: str, pixels: Rgb) -> Rgb:
+        """What is read of the file in the shard."""
+        return self.encoder.as_read(arm, key, pixels)
+
     # --- a run
 
     def start(self, root: Path) -> None:
