@@ -909,6 +909,15 @@ def test_an_estimate_is_near_to_what_the_run_takes(tmp_path):
     assert 0.5 < judged.seconds / seconds < 2
 
 
+def test_an_estimate_of_shards_is_that_of_their_images(photos, tmp_path):
+    sizes = {}
+    for name in ("jpeg", "webdataset"):
+        choices = {"source": str(photos), "output": str(tmp_path / name), "format": name, "jobs": 1}
+        planned = plan_benchmark(config.load(None, choices | {"corruptions": "contrast"}), "c")
+        sizes[name] = estimate(planned).size
+    assert sizes["webdataset"] == pytest.approx(sizes["jpeg"], rel=0.3)
+
+
 def test_an_estimate_of_large_sequences_does_not_make_one(tmp_path):
     put_photo(tmp_path / "src" / "a" / "large.JPEG", height=1500, width=2000)
     choices = {

@@ -165,6 +165,10 @@ class ShardWriter(Writer):
             self._spools = {spool.path.name: spool.path.stat().st_size for spool in own}
         self._finished.clear()
 
+    def measure(self, arm: Arm, key: str, pixels: Rgb) -> int:
+        """The bytes of the image; what the shard puts around it is little."""
+        return self.encoder.measure(arm, key, pixels)
+
     def write(self, root: Path, arm: Arm, index: int, key: str, pixels: Rgb) -> list[Written]:
         """Encode `pixels` and add the sample to the spool of this process."""
         (encoded,) = self.encoder.encode(arm, key, pixels)
