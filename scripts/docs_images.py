@@ -16,6 +16,18 @@ COFFEE, CAT = ("--dataset", "demo", "--index", "2"), ("--dataset", "demo", "--in
 SHEETS = {
     "corruptions.jpg": (*COFFEE, "--grid", "--severity", "3", "--cell", "168", "--quality", "85"),
     "severities.jpg": (*COFFEE, "--cell", "80", "--quality", "75"),
+    "c-bar.jpg": (
+        *CAT,
+        "--corruptions",
+        "c-bar",
+        "--grid",
+        "--severity",
+        "3",
+        "--cell",
+        "168",
+        "--quality",
+        "80",
+    ),
     "perturbations.jpg": (*CAT, "--perturbations", "common", "--cell", "104", "--quality", "75"),
 }
 

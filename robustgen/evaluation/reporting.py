@@ -13,6 +13,7 @@ from typing import Any, Final
 from robustgen.benchmark import BENCHMARKS, CLEAN, Benchmark, Kind
 from robustgen.display.text import format_count, format_csv
 from robustgen.evaluation.baselines import Baseline
+from robustgen.evaluation.family_means import FamilyMean, compute_family_means
 from robustgen.evaluation.intervals import MEAN, Difference, Interval, Resampling, plan_images
 from robustgen.evaluation.measures import Measure, make_measures
 from robustgen.evaluation.results import Scores
@@ -72,6 +73,11 @@ class Report:
         return make_measures(self.models, self.baseline)
 
     @cached_property
+    def families(self) -> list[FamilyMean]:
+        """The means of other families of corruptions, where all five severities are there."""
+        return compute_family_means(self.models) if self.kind == "c" and self.models[0].complete else []
+
+    @cached_property
     def resampling(self) -> Resampling | None:
         """Whence the intervals come, if there are to be any."""
         measures = {measure: self.averaged(measure) for measure in self.measures}
@@ -93,7 +99,7 @@ class Report:
         if layout == "csv":
             return format_csv(self._records())
         tables = [self._table(measure) for measure in self.measures]
-        return LAYOUTS[layout]([*tables, *self._difference_tables()])
+        return LAYOUTS[layout]([*tables, *map(self._family_table, self.families), *self._difference_tables()])
 
     def _interval(self, place: int, measure: str, name: str) -> Interval | None:
         return self.resampling.interval(place, measure, name) if self.resampling else None
@@ -123,6 +129,27 @@ class Report:
         found = [*lead, *(self._interval(place, measure.key, name) for name in (MEAN, *names))]
         for end, label in enumerate(_ENDS):
             yield label, tuple(None if each is None else each[end] for each in found)
+
+    def _family_table(self, family: FamilyMean) -> ScoreTable:
+        """The errors of all models on another family, and their mean."""
+        places = range(len(self.models))
+        normalised = [family.normalised_mean(place) for place in places]
+        lead = ["Mean" if family.whole else f"Mean of {len(family.names)}"]
+        lead += [f"/ {family.reference}"] if any(normalised) else []
+        rows = tuple(
+            (
+                self.models[place].model,
+                (
+                    family.mean(place),
+                    *([normalised[place]] if any(normalised) else []),
+                    *(family.errors[place][name] for name in family.names),
+                ),
+            )
+            for place in places
+        )
+        title = f"{family.title}: top-1 error in %, mean over severities, unnormalised"
+        groups = (("", len(lead)), (family.title, len(family.names)))
+        return ScoreTable(title, (*lead, *family.names), groups, rows, 100, 1)
 
     def _difference_tables(self) -> Iterator[ScoreTable]:
         """For each measure one of the means of the other models less that of the first."""
@@ -162,11 +189,19 @@ class Report:
     def _records(self) -> list[dict[str, object]]:
         """Rows of the CSV: all have the same columns."""
         columns = [*dict.fromkeys(name for measure in self.measures for name in self._names(measure))]
-        return [
+        records = [
             record
             for measure in self.measures
             for place in range(len(self.models))
             for record in self._records_of(measure, place, columns)
+        ]
+        return records + [
+            dict.fromkeys(records[0])
+            | {"model": model.model, "measure": f"error of {family.family}", "normalised_by": ""}
+            | {"statistic": "value", "clean_error": model.clean_error, MEAN: family.mean(place)}
+            | {"mean_over": len(family.names), **family.errors[place]}
+            for family in self.families
+            for place, model in enumerate(self.models)
         ]
 
     def _records_of(self, measure: Measure, place: int, columns: Sequence[str]) -> list[dict[str, object]]:
@@ -206,11 +241,20 @@ class Report:
             **({"differences": differences} if differences else {}),
         }
 
+    def _family_record(self, family: FamilyMean, place: int) -> dict[str, Any]:
+        normalised = family.normalised_mean(place)
+        found: dict[str, Any] = {"mean_error": family.mean(place), "mean_over": [*family.names]}
+        if normalised is not None:
+            found |= {"normalised_by": family.reference, "normalised_mean": normalised}
+        return found
+
     def _model(self, place: int) -> dict[str, Any]:
         model = self.models[place]
         own: dict[str, Any] = {"model": model.model, "count": model.count, "missing": list(model.missing)}
         if self.benchmark.has_clean:
             own |= {"clean_error": model.clean_error, "errors": model.errors}
+            if self.families:
+                own["families"] = {each.family: self._family_record(each, place) for each in self.families}
         else:
             own |= {"flip_probabilities": model.flip_probabilities, "top5_distances": model.top5_distances}
         if self.resampling and model.mistakes:
