@@ -654,13 +654,6 @@ def test_sequences_as_arrays(photos, tmp_path):
     assert np.array_equal(rows[2], sequence(photos, "cat/c.png", "translate"))
 
 
-def test_an_image_of_another_size_than_the_array_is_an_error_of_that_image(photos, tmp_path):
-    make_p(photos, tmp_path / "out", *SOME, "--format", "npy", "--jobs", "1", status=1)
-    entries = errors_of(tmp_path / "out")
-    assert {entry["key"] for entry in entries} == {"dog/d.JPEG"}
-    assert "50" in entries[0]["reason"] and "33" in entries[0]["reason"]
-
-
 # --- dry runs ------------------------------------------------------------------------------------
 
 

@@ -75,7 +75,7 @@ class Meter:
     def _line(self, seconds: float) -> str:
         rate = self.done / seconds
         left = f", {format_time((self.total - self.done) / rate)} left" if rate else ""
-        return f"{self.done} of {self.total} {self._unit}, {rate:.3g}/s{left}"
+        return f"{self.done} of {self.total} {self._unit}, {rate:.{2 if rate < 10 else 0}f}/s{left}"
 
 
 def open_bar(total: int, unit: str) -> Meter:
