@@ -61,7 +61,8 @@ def corrupt(
         Whose constants are used. Without one the size of the image decides, as in ``make-c --source``: the
         constants of 224, 299, 64 or 32 pixels, whichever is nearest to the shorter side.
     scale : int, optional
-        224, 299, 64 or 32: these constants instead of the edition's.
+        224, 299, 64 or 32: these constants instead of the edition's; or, of corruptions, 256, 336, 384
+        or 448, whose constants are ours.
     parameters : mapping of str to value, optional
         Replaces constants by name, as ``robustgen list CORRUPTION`` shows them: ``{"sigma": 0.1}``; and
         ``{"library": "ijg"}`` of jpeg_compression, ``{"engine": "imagemagick"}`` of motion_blur and snow.

@@ -18,7 +18,7 @@ from robustgen.errors import ArgumentError, ArgumentTypeError, ImageError
 from robustgen.imaging.decode import as_rgb
 from robustgen.imaging.geometry import SMALLEST_SIDE, centre_crop, resize, resize_shorter
 from robustgen.imaging.pixels import Decoded, Rgb
-from robustgen.registry import SCALES, Stage, get_known
+from robustgen.registry import CALIBRATED_SCALES, SCALES, Stage, get_known
 
 MOST_SIDE = 4096
 Format = Literal["jpeg", "npy"]
@@ -106,8 +106,9 @@ class Edition:
             return self.scale or nearest_scale(min(image.shape[:2]), known)
         if not isinstance(scale, Integral) or isinstance(scale, bool):
             raise ArgumentTypeError(f"scale must be an int, not {type(scale).__name__}")
-        if scale not in SCALES:
-            raise ArgumentError(f"scale {scale} does not exist (known: {', '.join(map(str, SCALES))})")
+        every = (*SCALES, *CALIBRATED_SCALES)
+        if scale not in every:
+            raise ArgumentError(f"scale {scale} does not exist (known: {', '.join(map(str, every))})")
         return int(scale)
 
     def check_perturbations(self) -> None:

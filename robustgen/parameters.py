@@ -1,9 +1,12 @@
 """Values that replace the published constants of an operation, by name or by lying between two of them."""
 
 import dataclasses
+import json
 import math
 from collections.abc import Container, Mapping, Sequence
+from functools import lru_cache
 from numbers import Real
+from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from robustgen.errors import ArgumentError, ArgumentTypeError, UnknownNameError
@@ -37,6 +40,14 @@ def replace_parameters(published: Parameters, values: Any, operation: str) -> Pa
         for name, value in values.items()
     }
     return dataclasses.replace(published, **own)  # type: ignore[type-var]
+
+
+@lru_cache(maxsize=1)
+def read_calibrated_constants() -> Mapping[str, Mapping[str, Mapping[str, Mapping[str, float]]]]:
+    """The constants that scripts/calibrate_sizes.py found: scale to corruption to severity to constants."""
+    text = Path(__file__).with_name("calibrated_constants.json").read_text(encoding="utf-8")
+    constants: dict[str, Any] = json.loads(text)
+    return constants
 
 
 def interpolate_parameters(low: Parameters, high: Parameters, place: float) -> Parameters:

@@ -7,7 +7,8 @@ corruptions that were published together.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, is_dataclass
+from dataclasses import dataclass, field, is_dataclass, replace
+from functools import lru_cache
 from numbers import Integral, Real
 from types import MappingProxyType
 from typing import Any, Literal, TypeVar
@@ -15,9 +16,11 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 
 from robustgen.errors import ArgumentError, ArgumentTypeError, UnknownNameError
-from robustgen.parameters import interpolate_parameters
+from robustgen.parameters import interpolate_parameters, read_calibrated_constants
 
 SCALES = (224, 299, 64, 32)
+# Of these we found the constants ourselves, by `calibrate --for-size`; they are taken only where named.
+CALIBRATED_SCALES = (256, 336, 384, 448)
 CATEGORIES = ("noise", "blur", "weather", "digital")
 SEVERITIES = (1, 2, 3, 4, 5)
 
@@ -153,6 +156,12 @@ class Corruption(Operation):
         """Whether `level` lies between 1 and 5."""
         return SEVERITIES[0] <= level <= SEVERITIES[-1]
 
+    def rows(self, scale: int) -> Row:
+        """Parameters of all severities at `scale`: published, or calibrated by us."""
+        if scale in CALIBRATED_SCALES and self.family == BENCHMARK_FAMILY.name:
+            return _read_calibrated(self.name, scale)
+        return super().rows(scale)
+
     def parameters(self, level: float, scale: int) -> Any:
         """Parameters of `level` at `scale`: the published ones, or between two severities on the way.
 
@@ -168,7 +177,7 @@ class Corruption(Operation):
         place = checked - below
         if not place:
             return rows[below - 1]
-        if below in self.breaks.get(scale, ()):
+        if below in self.breaks.get(224 if scale in CALIBRATED_SCALES else scale, ()):
             place = float(place >= 0.5)
         return interpolate_parameters(rows[below - 1], rows[below], place)
 
@@ -276,6 +285,13 @@ class Perturbation(Operation):
 
 
 _perturbations: dict[str, Perturbation] = {}
+
+
+@lru_cache(maxsize=128)
+def _read_calibrated(name: str, scale: int) -> Row:
+    constants = read_calibrated_constants()[str(scale)][name]
+    published = BENCHMARK_FAMILY.corruptions[name].table[224]
+    return tuple(replace(row, **constants[str(i)]) for i, row in enumerate(published, 1))
 
 
 def corruption(

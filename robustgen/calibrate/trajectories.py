@@ -19,6 +19,8 @@ from robustgen.registry import SCALES, Operation
 PUBLISHED_SIZE: Final = 224
 # How far to look beyond the guess, in multiples of the way from the published size to it.
 _OUTWARDS: Final = (2, -1, 4, -3, 8, -7)
+# Powers of two by which one constant alone is moved.
+_FACTORS: Final = (0.0, 0.02, -0.02, 0.05, -0.05, 0.12, -0.12, 0.3, -0.3, 0.7, -0.7, 1.2, -1.2)
 _SEVERITIES_AWAY: Final = (0.0, 0.25, -0.25, 0.5, -0.5, 1.0, -1.0, 1.5, -1.5, 2.0, -2.0)
 
 Constants = dict[str, float]
@@ -54,6 +56,23 @@ def list_trajectories(name: str, level: int, size: int) -> list[Trajectory]:
     operation = ALL_CORRUPTIONS[name]
     found = (_by_size(operation, level, size), _by_severity(operation, level, size))
     return [each for each in found if each]
+
+
+def vary_one_constant(name: str, constants: Constants) -> list[Trajectory]:
+    """For each constant that is no whole number: it alone, moved by factors, the others as in `constants`.
+
+    Whole numbers jump; what they leave open, another constant can close.
+    """
+    kind = type(next(iter(ALL_CORRUPTIONS[name].table.values()))[0])
+    names = [each.name for each in dataclasses.fields(kind) if each.type is float]
+    return [_vary(constants, each) for each in names if constants[each] > 0]
+
+
+def _vary(constants: Constants, name: str) -> Trajectory:
+    def at(place: float) -> Constants:
+        return constants | {name: float(f"{constants[name] * 2**place:.4g}")}
+
+    return Trajectory(f"{name} alone", at, _FACTORS)
 
 
 def _by_size(operation: Operation, level: int, size: int) -> Trajectory | None:

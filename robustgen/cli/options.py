@@ -97,7 +97,7 @@ classes_option = click.option(
     "--classes/--no-classes", default=None, help="Whether ImageNet must come in class folders or with labels."
 )
 scale_option = click.option(
-    "--scale", type=int, metavar="PIXELS", help="Constants of 224, 299, 64 or 32 instead of the edition's."
+    "--scale", type=int, metavar="PIXELS", help="Constants of 224, 299, 64, 32, 256, 336, 384 or 448 instead."
 )
 size_option = click.option(
     "--size", type=int, metavar="PIXELS", help="Resize and crop as the edition does, but to this size."

@@ -287,7 +287,10 @@ class Config(Choices):
         None, description="repeat all other files of the source in every arm, as hard links or copies"
     )
     video: Video = Field(Video(), description="settings of the encoder of make-p")
-    scale: Literal[224, 299, 64, 32] | None = Field(None, description="constants instead of the edition's")
+    scale: Literal[224, 299, 64, 32, 256, 336, 384, 448] | None = Field(
+        None,
+        description="constants instead of the edition's; of the last four they are [ours](calibrate.md)",
+    )
     motion_blur: Literal["exact", "imagemagick"] = Field("exact", description="our loop, or the library")
     frost_dir: Location | None = Field(None, description="another copy of the frost photographs")
     parameters: Annotated[dict[str, dict[int, dict[str, Any]]], AfterValidator(check_overrides)] = Field(

@@ -53,7 +53,7 @@ class Corrupt(v2.Transform):  # type: ignore[misc]
     p : float
         Probability that an image is corrupted at all, 0 to 1.
     scale : int, optional
-        224, 299, 64 or 32: these constants instead of the nearest.
+        224, 299, 64 or 32, or our own for 256, 336, 384 or 448: these constants instead of the nearest.
     move : bool
         Whether a sample with boxes, key points or masks may be given to a corruption that displaces what the
         image shows, such as elastic_transform. They stay where they were.
