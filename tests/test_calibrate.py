@@ -239,7 +239,7 @@ def test_a_proposal_reaches_its_targets_and_make_c_takes_it(source, tmp_path):
         values = []
         for photo in sorted(source.rglob("*.jpg")):
             image = matching._squared(pixels_of(photo), 256)
-            recipe = matching.CorruptionRecipe("folder", 0, None, {name: {level: own[name][level]}})
+            recipe = matching.CorruptionRecipe("imagenet", 0, None, {name: {level: own[name][level]}})
             key = photo.relative_to(source).as_posix()
             values.append(similarity(image, recipe.make(Arm(name, level, ""), key, image)).ms_ssim)
         assert np.mean(values) == pytest.approx(each["reached"], abs=1e-6)
