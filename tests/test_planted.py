@@ -5,12 +5,15 @@ import json
 import os
 import shutil
 import tracemalloc
+import zlib
 from pathlib import Path
 
 import pytest
 from helpers import cli, cli_error, put_photo, spawn
 
 from robustgen.output import journal, state
+from robustgen.output.ledger import Ledger
+from robustgen.output.writers.jpeg import JpegTree
 from robustgen.verify import contents
 
 FEW = ("--corruptions", "contrast", "--severities", "1", "--jobs", "1")
@@ -442,3 +445,53 @@ def test_verify_takes_no_more_memory_for_more_folders(tmp_path):
     peak_of_checking(tmp_path / "warm", 1)
     few, many = peak_of_checking(tmp_path / "few", 2), peak_of_checking(tmp_path / "many", 16)
     assert many < 1.5 * few
+
+
+def test_a_run_that_begins_at_the_same_time_removes_nothing_of_the_other(photos, tmp_path, monkeypatch):
+    output, began = tmp_path / "new" / "set", []
+    open_ledger = Ledger._open
+
+    def open_late(ledger):
+        if not began:
+            began.append(True)
+            # The other one finds no folder either, and is first to lock it.
+            other = Ledger(output, JpegTree(), {"output": {}, "parameters": {}, "versions": {}})
+            began.append(other.__enter__())
+        open_ledger(ledger)
+
+    monkeypatch.setattr(Ledger, "_open", open_late)
+    refusal = cli_error("make-c", "--source", photos, "--output", output, *FEW)
+    assert refusal == f"{output}: another run is writing here"
+    assert (output / ".robustgen" / "settings.json").exists()
+    began[1].__exit__(None, None, None)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        '{"boot": "x", "run": "last"',
+        "{nonsense",
+        '{"key": [], "size": 1, "files": {}',
+        '{"key": "a", "size": "1"',
+    ],
+)
+def test_a_forged_line_with_a_right_checksum_is_damage(copied, entry):
+    seal = f', "crc": "{zlib.crc32(entry.encode()):08x}"}}\n'
+    path = copied / ".robustgen" / "journal.jsonl"
+    path.write_text(path.read_text() + entry + seal)
+    assert any("journal.jsonl" in line for line in findings(copied))
+
+
+@pytest.mark.parametrize("content", ["{}", '{"arms": ["fog/3"]}', '{"arms": 1, "arrays": 2}'])
+def test_a_description_without_its_keys_is_damaged(photos, copied, made, content):
+    (copied / ".robustgen" / "about.json").write_text(content)
+    assert "about.json is damaged: it has no" in cli_error("verify", copied)
+    make_c(photos, copied)
+    assert findings(copied, "--against", made, status=0) == []
+
+
+@pytest.mark.parametrize(("name", "value"), [("settings", []), ("counts", 1), ("arms", None), ("kind", {})])
+def test_a_manifest_of_other_types_is_refused(copied, name, value):
+    path = copied / "dataset.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {name: value}))
+    assert cli_error("verify", copied) == f"{path} is none of robustgen's: it has no {name!r}"

@@ -272,7 +272,7 @@ def _read_written(root: Path) -> list[dict[str, Any]]:
     for line in lines.splitlines():
         try:
             record = json.loads(line)
-            records[str(record["path"])] = {"path": str(record["path"]), **record}
+            records[str(record["path"])] = {**record, "path": str(record["path"])}
         except (ValueError, KeyError, TypeError):
             continue
     return [*records.values()]

@@ -94,8 +94,11 @@ def _unseal(line: bytes) -> dict[str, Any] | None:
     text = line[:-_SEAL_SIZE]
     if line[-_SEAL_SIZE:] != _SEAL.format(zlib.crc32(text)).encode():
         return None
-    entry: dict[str, Any] = json.loads(text + b"}")
-    return entry
+    try:
+        entry: dict[str, Any] = json.loads(text + b"}")
+    except ValueError:
+        return None
+    return entry if isinstance(entry.get("run", 0), int) else None
 
 
 class JournalReader:
@@ -177,6 +180,9 @@ def _receipt(entry: dict[str, Any]) -> Receipt | None:
     try:
         files = {folder: [from_json(each) for each in written] for folder, written in entry["files"].items()}
         receipt = Receipt(entry["key"], entry["size"], files, tuple(entry.get("failures", ())))
+        texts = [receipt.key, *(text for failure in receipt.failures for text in failure.values())]
+        if not all(isinstance(text, str) for text in texts) or not isinstance(receipt.size, int):
+            return None
         paths = {*files, *(written.path for each in files.values() for written in each)}
         # Whoever made the output may have meant to have files elsewhere removed or listed.
         outside = any(path.startswith("/") or ".." in path.split("/") for path in paths)

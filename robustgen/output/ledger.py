@@ -90,21 +90,21 @@ class Ledger:
         try:
             self._open()
         except OutputError:
-            self._close()
             self._remove_new()
+            self._close()
             raise
         except OSError as error:
-            self._close()
             self._remove_new()
+            self._close()
             raise OutputError(f"{self.root}: cannot be written: {error.strerror or error}") from error
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._close()
         if kind and not self._recorded:
             self._remove_new()
+        self._close()
 
     # --- opening and closing
 
@@ -138,10 +138,15 @@ class Ledger:
         self._journal, self._locks = None, []
 
     def _remove_new(self) -> None:
-        """Leave nothing behind of a run that failed before its first image."""
+        """Leave nothing behind of a run that failed before its first image; called while it is locked."""
         if self._state.folder not in self._new or self.shard:
             return
         with suppress(OSError):
+            if not self._locks:
+                # What is in it is of the run that began at the same time and has the lock.
+                for folder in self._new:
+                    folder.rmdir()
+                return
             # Workers may have written files whose receipts never came.
             if not self._state.has_settings or {path.name for path in self.root.iterdir()} == {STATE}:
                 remove_tree(self.root, STATE)

@@ -139,7 +139,11 @@ class State:
         OutputError
             It is damaged.
         """
-        return _read_with_remedy(self._about, _AGAIN)
+        about = _read_with_remedy(self._about, _AGAIN)
+        for name, kind in {"arms": list, "arrays": list, "images": int, "source": dict}.items():
+            if not isinstance(about.get(name), kind):
+                raise OutputError(f"{self._about} is damaged: it has no {name!r}. {_AGAIN}")
+        return about
 
     def write_about(self, about: dict[str, Any]) -> None:
         """Record what `dataset.json` will say beside settings and counts."""

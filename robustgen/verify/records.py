@@ -12,7 +12,14 @@ from robustgen.output.state import State, read_object
 from robustgen.verify.contents import Contents
 from robustgen.verify.findings import Finding
 
-_NEEDED = {"complete", "config", "counts", "digest", "failures", "images", "kind", "settings", "source"}
+_NEEDED = {
+    **dict.fromkeys(("citation", "dataset", "digest", "kind", "licence"), str),
+    **dict.fromkeys(("config", "counts", "settings", "source"), dict),
+    "arms": list,
+    "complete": bool,
+    "failures": int,
+    "images": int,
+}
 
 
 def read_manifest(root: Path) -> dict[str, Any]:
@@ -26,8 +33,12 @@ def read_manifest(root: Path) -> dict[str, Any]:
     if not (root / MANIFEST).exists():
         raise OutputError(f"{root} holds no {MANIFEST}; it is not a finished output of robustgen")
     manifest = read_object(root / MANIFEST)
-    if missing := _NEEDED - manifest.keys():
-        raise OutputError(f"{root / MANIFEST} is none of robustgen's: it has no {min(missing)!r}")
+    for name, kind in _NEEDED.items():
+        if not isinstance(manifest.get(name), kind):
+            raise OutputError(f"{root / MANIFEST} is none of robustgen's: it has no {name!r}")
+    for name in ("output", "versions"):
+        if not isinstance(manifest["settings"].get(name), dict):
+            raise OutputError(f"{root / MANIFEST} is none of robustgen's: its settings have no {name!r}")
     return manifest
 
 
