@@ -466,3 +466,10 @@ def test_images_in_formats_that_are_not_read_are_counted_and_named(tmp_path: Pat
     (root / "a/x.png").unlink()
     with pytest.raises(SourceError, match=r"no images .*3 passed over, as 'a/w\.avif'"):
         ImageFolder(root).keys()
+
+
+@pytest.mark.parametrize("name", ["photos.tar", "photos.zip", "photos.tar.gz"])
+def test_a_pipe_in_the_place_of_an_archive_is_not_waited_for(tmp_path: Path, name: str) -> None:
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(SourceError, match="regular file"):
+        open_source(tmp_path / name).keys()

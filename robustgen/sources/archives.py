@@ -15,6 +15,7 @@ from typing import IO, BinaryIO
 
 from robustgen.errors import SourceError
 from robustgen.imaging.decode import Location, reason_of
+from robustgen.regular_file import open_regular
 from robustgen.sources.base import blame_source
 from robustgen.sources.catalogue import Catalogue, Place, stamp_of
 from robustgen.sources.shelf import Shelf
@@ -171,7 +172,7 @@ def _open_compressed(path: Path) -> gzip.GzipFile | bz2.BZ2File | lzma.LZMAFile:
 
 def list_tar(path: Path) -> Catalogue:
     """List the files of a tar that is not compressed."""
-    with open(path, "rb") as file:  # noqa: PTH123
+    with open_regular(path) as file:
         catalogue = Catalogue(path, stamp_of(os.fstat(file.fileno())))
         last = "the beginning"
         try:
@@ -200,7 +201,7 @@ def _members(file: IO[bytes]) -> Iterator[tarfile.TarInfo]:
 
 def peek_names(path: Path, count: int) -> list[str]:
     """The names of the first few files of a tar; none of what is damaged."""
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         try:
             return [member.name for _, member in zip(range(count), _members(file), strict=False)]
         except tarfile.TarError:
@@ -219,7 +220,7 @@ def _add_member(catalogue: Catalogue, member: tarfile.TarInfo) -> None:
 
 
 def _list_zip(path: Path) -> Catalogue:
-    with open(path, "rb") as file, zipfile.ZipFile(file) as archive:  # noqa: PTH123
+    with open_regular(path) as file, zipfile.ZipFile(file) as archive:
         catalogue = Catalogue(path, stamp_of(os.fstat(file.fileno())))
         for entry in archive.infolist():
             if not entry.is_dir():

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from robustgen.errors import ImageError, SourceError
 from robustgen.imaging.decode import Location
 from robustgen.imaging.pixels import Rgb
+from robustgen.regular_file import open_regular
 from robustgen.sources.base import Source, blame_source
 from robustgen.sources.pickles import Pickled, unpickle
 from robustgen.sources.tar_headers import BoundedHeader
@@ -128,7 +129,10 @@ def is_cifar(path: Path) -> bool:
 
 
 def _begins_with_cifar(path: Path) -> bool:
-    with tarfile.open(path, "r:gz", tarinfo=BoundedHeader) as archive:
+    with (
+        open_regular(path) as file,
+        tarfile.open(fileobj=file, mode="r:gz", tarinfo=BoundedHeader) as archive,
+    ):
         # The folder comes first in the published ones; look a little further in others.
         for _, member in zip(range(8), archive, strict=False):
             name = PurePosixPath(member.name).name
@@ -162,7 +166,10 @@ def _read_folder(location: Path) -> dict[str, bytes]:
 
 def _read_archive(location: Path) -> dict[str, bytes]:
     files: dict[str, bytes] = {}
-    with tarfile.open(location, "r:gz", tarinfo=BoundedHeader) as archive:
+    with (
+        open_regular(location) as file,
+        tarfile.open(fileobj=file, mode="r:gz", tarinfo=BoundedHeader) as archive,
+    ):
         for member in archive:
             if member.offset_data + member.size > _MOST_UNPACKED:
                 raise ValueError(f"unpacks to more than {_MOST_UNPACKED} bytes, which CIFAR does not")

@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from robustgen.errors import SourceError
+from robustgen.regular_file import open_regular
 from robustgen.sources.tar_headers import BoundedHeader
 
 _GROUND_TRUTH, _META = "ILSVRC2012_validation_ground_truth.txt", "meta.mat"
@@ -68,7 +69,7 @@ def _read_bounded(path: Path) -> bytes:
 
 def _read_archive(path: Path) -> dict[str, bytes]:
     files: dict[str, bytes] = {}
-    with tarfile.open(path, "r:*", tarinfo=BoundedHeader) as archive:
+    with open_regular(path) as file, tarfile.open(fileobj=file, mode="r:*", tarinfo=BoundedHeader) as archive:
         for member in archive:
             name = PurePosixPath(member.name).name
             if member.offset_data > 4 * _MOST_BYTES:

@@ -11,6 +11,7 @@ from typing import BinaryIO, NamedTuple
 
 from robustgen.errors import ImageError, SourceError
 from robustgen.imaging.decode import EXTENSIONS, Location, reason_of
+from robustgen.regular_file import open_regular
 from robustgen.sources.archives import ARCHIVES, list_archive, peek_names
 from robustgen.sources.base import blame_source, sort_classes
 from robustgen.sources.catalogue import Catalogue
@@ -250,7 +251,8 @@ def _read_class_names(shard: Path) -> list[str]:
     """The names of the classes in the order of the labels; none if one of them cannot name a folder."""
     for folder in (shard.parent, *shard.parent.parents[:2]):
         try:
-            names = (folder / CLASS_NAMES).read_text(encoding="utf-8").splitlines()
+            with open_regular(folder / CLASS_NAMES) as file:
+                names = file.read(_MOST_LABEL_BYTES).decode().splitlines()
         except (OSError, UnicodeDecodeError):
             continue
         return names if all(map(is_folder_name, names)) and len({*names}) == len(names) else []
