@@ -186,6 +186,20 @@ def test_images_that_cannot_be_made_are_left_out_and_named(digits, model, tmp_pa
     assert predictions(tmp_path / "q" / "digits") == expected and "could not be made" not in again.stderr
 
 
+def test_a_model_that_is_added_is_not_shown_what_failed(digits, model, tmp_path):
+    source = shutil.copytree(digits, tmp_path / "source")
+    victim = sorted(source.rglob("*.png"))[3]
+    victim.write_bytes(victim.read_bytes()[:80])
+    flags = (*FOLDER, "--corruptions", "fog", "--severities", "1", "--no-clean", *BATCH, "--jobs", "1")
+    first = evaluate(source, model, tmp_path / "p", *flags, status=1)
+    assert f"{IMAGES - 1} images predicted" in first.stdout
+    other = put_model(tmp_path / "other.onnx", scale=2.0)
+    both = evaluate(source, other, tmp_path / "p", *flags, "--model", model, status=1)
+    assert f"{IMAGES - 1} images predicted" in both.stdout and f"{IMAGES - 1} were there" in both.stdout
+    alone = evaluate(source, other, tmp_path / "p", *flags, status=1)
+    assert "0 images predicted" in alone.stdout and f"{IMAGES - 1} were there" in alone.stdout
+
+
 def test_what_does_not_fit_is_told_before_the_work(digits, model, tmp_path, monkeypatch):
     monkeypatch.setattr(rendering.Renderer, "render", lambda *_: pytest.fail("the work has begun"))
     flags = (*FOLDER, *FEW_C, "--jobs", "1", *PLAIN)

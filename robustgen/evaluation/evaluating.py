@@ -359,19 +359,24 @@ class _Run:
     ) -> None:
         self._plan, self._candidates, self._views, self._batch = plan, candidates, views, batch
         self._sources = [*candidates[0].subjects.keys]
-        self.failures: dict[str, str] = _read_failures(candidates[0].store.root)
+        held = [_read_failures(each.store.root) for each in candidates]
+        self.failures = {key: reason for each in held for key, reason in each.items()}
+        if any(each != self.failures for each in held):
+            # What one model could not be shown, the others are not shown either.
+            self._write_failures()
 
     def carry_out(self) -> tuple[int, int]:
         """Predict what is lacking; return the number of outputs predicted, and of those there already."""
-        asked = len(self._plan.arms) * len(self._sources) * len(self._candidates)
         self._open_rows()
         arms = tuple(arm for arm in self._plan.arms if any(arm in each.rows for each in self._candidates))
         begun = min((rows.done for each in self._candidates for rows in each.rows.values()), default=0)
-        left = self._skip(begun)
         pending = sum(len(each.rows) for each in self._candidates)
         if arms:
-            self._predict(arms, left, pending)
-        return pending * len(left), asked - pending * len(left)
+            self._predict(arms, self._survivors(self._sources)[begun:], pending)
+        images = len(self._survivors(self._sources))
+        asked = len(self._plan.arms) * images * len(self._candidates)
+        made = pending * (images - begun)
+        return made, asked - made
 
     def _open_rows(self) -> None:
         """For each model, the rows of the arms that it lacks, all cut back to the shortest."""
@@ -385,11 +390,8 @@ class _Run:
             rows.rewind(min(other.done for other in every))
 
     def _survivors(self, sources: Sequence[str]) -> list[str]:
+        """The images that are to be predicted; those that failed are not tried again."""
         return [key for key in sources if key not in self.failures]
-
-    def _skip(self, begun: int) -> list[str]:
-        """The images that are left where `begun` are predicted; those that failed are not tried again."""
-        return self._survivors(self._sources)[begun:]
 
     def _predict(self, arms: tuple[Arm, ...], left: Sequence[str], pending: int) -> None:
         plan = self._plan
@@ -421,8 +423,11 @@ class _Run:
         failed = {each.key: each.reason for each in group if each.reason is not None}
         if failed:
             self.failures |= failed
-            for each in self._candidates:
-                write_whole(each.store.root, FAILED, json.dumps(self.failures, indent=1).encode())
+            self._write_failures()
+
+    def _write_failures(self) -> None:
+        for each in self._candidates:
+            write_whole(each.store.root, FAILED, json.dumps(self.failures, indent=1).encode())
 
     def _predict_group(self, arms: Sequence[Arm], group: Sequence[Rendered], meter: Meter) -> None:
         for arm in arms if group else ():
