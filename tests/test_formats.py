@@ -8,6 +8,7 @@ import pytest
 from helpers import cli, cli_error, errors_of, pixels_of, put_photo, tree
 from PIL import Image
 
+from robustgen.datasets import open_dataset
 from robustgen.output.writers import FORMATS, formats_of
 from robustgen.output.writers.jpeg import JpegTree
 from robustgen.output.writers.lossless import PngTree
@@ -143,3 +144,15 @@ def test_another_format_is_another_output(photos, lossless):
 def test_the_documentation_names_every_format():
     page = (Path(__file__).parents[1] / "docs" / "formats.md").read_text()
     assert all(f"`{name}`" in page for name in FORMATS)
+
+
+@pytest.mark.parametrize("form", ["npy", "webdataset"])
+def test_names_may_hold_what_parts_lines_elsewhere(tmp_path, form):
+    names = ["cat/a\x0cb.png", "cat/c\u2028d.png"]
+    for name in names:
+        put_photo(tmp_path / "source" / name, height=32, width=32)
+    flags = ("--corruptions", "contrast", "--severities", "1", "--no-clean", "--edition", "cifar-10")
+    cli("make-c", "--source", tmp_path / "source", "--output", tmp_path / "set", "--format", form, *flags)
+    dataset = open_dataset(tmp_path / "set")
+    keys = dataset.keys(dataset.arms[0])
+    assert [key.partition(".")[0] for key in keys] == [name.partition(".")[0] for name in names]

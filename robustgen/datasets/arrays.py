@@ -36,7 +36,7 @@ class Arrays(Dataset):
 
     def __post_init__(self) -> None:
         """Find the number of images from the first array, and check all others against it."""
-        self._open = lru_cache(maxsize=2)(self._opened)
+        self._open = lru_cache(maxsize=2)(self._open_checked)
         self.images = self._rows(self.arms[0])
         for arm in self.arms:
             if self._rows(arm) != self.images:
@@ -48,7 +48,7 @@ class Arrays(Dataset):
     def _path(self, arm: Arm) -> Path:
         return self.root / f"{self.benchmark.array_name(arm)}.npy"
 
-    def _opened(self, path: Path) -> Pixels:
+    def _open_checked(self, path: Path) -> Pixels:
         array = open_array(path)
         axes = self.benchmark.array_axes
         if array.dtype != np.uint8 or array.ndim != axes or array.shape[-1] != 3 or 0 in array.shape:
@@ -74,9 +74,11 @@ class Arrays(Dataset):
             return tuple(f"{i:05d}" for i in range(self.images))
         try:
             with open_regular(path) as file:
-                keys = tuple(file.read().decode("utf-8", "surrogateescape").splitlines())
+                # Not splitlines(): keys may hold form feeds and the like.
+                lines = file.read().decode("utf-8", "surrogateescape").split("\n")
         except OSError as error:
             raise SourceError(f"{path}: {error.strerror or error}") from error
+        keys = tuple(lines[:-1] if lines[-1] == "" else lines)
         if len(keys) != self.images:
             raise SourceError(f"{path}: {len(keys)} keys for {self.images} {noun(self.kind)}")
         return keys

@@ -180,7 +180,8 @@ class WebDatasetShards(Shards):
 
     @cached_property
     def _class_names(self) -> Sequence[str] | None:
-        return _read_lines(self.root / CLASS_NAMES)
+        lines = _read_lines(self.root / CLASS_NAMES)
+        return None if lines is None else [line.removesuffix("\r") for line in lines]
 
     def _read_shard(self, path: Path) -> Iterator[tuple[str, Sample]]:
         suffixes = decode.EXTENSIONS if self.kind == "c" else (".mp4",)
@@ -251,4 +252,6 @@ def _read_lines(path: Path) -> list[str] | None:
     """The lines of a file of names, or None where there is none."""
     if not path.is_file():
         return None
-    return path.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+    # Not splitlines(): keys may hold form feeds and the like.
+    lines = path.read_bytes().decode("utf-8", "surrogateescape").split("\n")
+    return lines[:-1] if lines[-1] == "" else lines
