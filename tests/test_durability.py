@@ -491,7 +491,7 @@ def test_shards_at_the_same_time_give_the_tree_of_one_run(many, tmp_path):
     assert not litter(tmp_path / "out")
 
 
-def test_a_shard_that_ends_while_another_works_leaves_the_papers_to_it(photos, output, tmp_path):
+def test_a_shard_that_ends_while_another_works_leaves_the_manifest_to_it(photos, output, tmp_path):
     make_c(photos, tmp_path / "out", *FEW, "--shard", "1/2")
     (tmp_path / "out" / "dataset.json").unlink()
     with (tmp_path / "out" / ".robustgen" / "lock").open("a") as lock:

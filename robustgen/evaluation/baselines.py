@@ -56,8 +56,8 @@ def read_baseline(path: Path) -> Baseline:
     values = {key: models[0][key] for key in _BASELINE_KEYS if models[0].get(key) is not None}
     if not values.keys() - {"clean_error"}:
         raise ConfigError(f"{path}: has none of {', '.join(_BASELINE_KEYS[1:])}")
-    if "models" not in content and (strangers := content.keys() - set(_BASELINE_KEYS) - {"model"}):
-        raise ConfigError(f"{path}: {UnknownNameError('key', str(min(strangers)), _BASELINE_KEYS)}")
+    if "models" not in content and (unexpected := content.keys() - set(_BASELINE_KEYS) - {"model"}):
+        raise ConfigError(f"{path}: {UnknownNameError('key', str(min(unexpected)), _BASELINE_KEYS)}")
     for key, value in values.items():
         _check_values(f"{path}: {key}", value, mapping=key != "clean_error")
     return Baseline(str(models[0].get("model", path.stem)), **values)

@@ -131,9 +131,9 @@ def _accepted(lists: Sequence[Path], shortlist: dict[str, Any]) -> set[str]:
     keys: set[str] = set()
     for path in lists:
         lines = _lines(path)
-        strangers = [(number, key) for number, key in lines if key not in shortlist]
-        if strangers:
-            raise ConfigError(_complaint(path, strangers, shortlist))
+        unexpected = [(number, key) for number, key in lines if key not in shortlist]
+        if unexpected:
+            raise ConfigError(_complaint(path, unexpected, shortlist))
         keys.update(key for _, key in lines)
     return keys
 
@@ -154,11 +154,11 @@ def _lines(path: Path) -> list[tuple[int, str]]:
     return found
 
 
-def _complaint(path: Path, strangers: list[tuple[int, str]], shortlist: dict[str, Any]) -> str:
-    (number, key), more = strangers[0], len(strangers) - 1
+def _complaint(path: Path, unexpected: list[tuple[int, str]], shortlist: dict[str, Any]) -> str:
+    (number, key), more = unexpected[0], len(unexpected) - 1
     near = get_close_matches(key, shortlist, n=1)
     hint = f" (did you mean {near[0]!r}?)" if near else ""
-    numbers = ", ".join(str(each) for each, _ in strangers[1:6]) + ", ..." * (more > 5)
+    numbers = ", ".join(str(each) for each, _ in unexpected[1:6]) + ", ..." * (more > 5)
     others = f"; nor are lines {numbers}" if more > 1 else f"; nor is line {numbers}" if more else ""
     return f"{path}: line {number}: {key!r} is not in the shortlist{hint}{others}"
 

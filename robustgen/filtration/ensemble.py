@@ -206,11 +206,11 @@ def open_ensemble(choices: EnsembleOptions, folders: Sequence[str], *, ten: bool
     members = _members(choices, tuple(folders))
     wanted = read_class_set(choices.only) if choices.only else members[0].names
     for member in members:
-        strangers = [name for name in wanted if name not in set(member.names)]
-        if strangers and choices.only:
-            problem = unknown_class(strangers[0], member.names)
+        unexpected = [name for name in wanted if name not in set(member.names)]
+        if unexpected and choices.only:
+            problem = unknown_class(unexpected[0], member.names)
             raise ConfigError(f"{choices.only}: {problem} of {member.classifier.model.name}")
-        if strangers or (not choices.only and len(member.names) > len(wanted)):
+        if unexpected or (not choices.only and len(member.names) > len(wanted)):
             pair = f"{members[0].classifier.model.name} and {member.classifier.model.name}"
             raise ConfigError(f"{pair} know different classes: name those that matter with --only")
     return Ensemble(members, wanted, ten)

@@ -137,11 +137,11 @@ class Adversarial(Rule):
     ) -> list[str]:
         """As `Rule.select_keys`; under --only other folders are passed over."""
         known = set(ensemble.classes)
-        strangers = sorted({class_of(key) for key in keys} - known)
-        if strangers and not restricted:
-            if not strangers[0]:
+        unexpected = sorted({class_of(key) for key in keys} - known)
+        if unexpected and not restricted:
+            if not unexpected[0]:
                 raise SourceError(f"{root}: some images lie in no class folder")
-            raise SourceError(f"{root}: class folder: {unknown_class(strangers[0], ensemble.classes)}")
+            raise SourceError(f"{root}: class folder: {unknown_class(unexpected[0], ensemble.classes)}")
         return [key for key in keys if class_of(key) in known]
 
     def asks(self, ensemble: Ensemble, key: str) -> bool:

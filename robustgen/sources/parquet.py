@@ -302,8 +302,8 @@ def _name_rows(found: Sequence[_Found], names: Sequence[str], listed: Rows) -> N
     for number, each in enumerate(found):
         own = f"{number:08d}{_SIGNATURES.get(each.head, '')}" if numbered or not each.path else each.path
         try:
-            told = _name_class(each.label, usable)
-            key = _name_image(own, told)
+            class_name = _name_class(each.label, usable)
+            key = _name_image(own, class_name)
         except ValueError as error:
             listed.refused[f"row {number}"] = str(error)
             continue
@@ -314,7 +314,7 @@ def _name_rows(found: Sequence[_Found], names: Sequence[str], listed: Rows) -> N
             listed.refused[key] = "its row holds no bytes"
         else:
             listed.rows[key] = each.row
-            classes[key] = key.partition("/")[0] if told is None and "/" in key else told or ""
+            classes[key] = key.partition("/")[0] if class_name is None and "/" in key else class_name or ""
     present = {classes[key] for key in listed.rows}
     listed.classes = tuple(usable) if usable and present <= {*usable} else tuple(sort_classes(present))
     index = {name: number for number, name in enumerate(listed.classes)}
@@ -333,11 +333,15 @@ def _name_class(label: object, names: Sequence[str]) -> str | None:
     return str(label)
 
 
-def _name_image(path: str, told: str | None) -> str:
+def _name_image(path: str, class_name: str | None) -> str:
     """The key of an image: its path if that begins with the class, else its name below the class."""
     parts = [part for part in path.split("/") if part not in ("", ".")]
     if not parts or any(part.startswith("..") for part in parts) or "\0" in path:
         raise ValueError(f"path {path[:80]!r} cannot be the name of an image")
-    if told is None:
+    if class_name is None:
         return "/".join(parts) if not path.startswith("/") else parts[-1]
-    return "/".join(parts) if len(parts) > 1 and parts[0] == told else f"{told}/{PurePosixPath(path).name}"
+    return (
+        "/".join(parts)
+        if len(parts) > 1 and parts[0] == class_name
+        else f"{class_name}/{PurePosixPath(path).name}"
+    )

@@ -261,20 +261,20 @@ def _read_class_names(shard: Path) -> list[str]:
 
 def _name_samples(found: Mapping[str, _Sample], names: list[str], listed: Samples) -> None:
     """Give every sample its key, class and label."""
-    told = {name: sample.label for name, sample in found.items() if sample.label is not None}
-    if not told:
+    labels = {name: sample.label for name, sample in found.items() if sample.label is not None}
+    if not labels:
         listed.places = {sample.member: (sample.shard, sample.member) for sample in found.values()}
         return
-    classes = {name: _name_class(label, names) for name, label in told.items()}
+    classes = {name: _name_class(label, names) for name, label in labels.items()}
     as_they_are = _folders_are(classes)
     common = "" if as_they_are else _common_folder(classes)
-    listed.classes = tuple(names) if {*classes.values()} <= {*names} else _order(told, classes)
+    listed.classes = tuple(names) if {*classes.values()} <= {*names} else _order(labels, classes)
     if as_they_are:
         classes = {name: name.partition("/")[0] for name in classes}
         listed.classes = tuple(sort_classes({*classes.values()}))
     index = {name: number for number, name in enumerate(listed.classes)}
     for name, sample in found.items():
-        if name not in told:
+        if name not in labels:
             listed.refused[sample.member] = "has no label, though others have"
             continue
         own = sample.member.removeprefix(common)
@@ -287,9 +287,9 @@ def _name_class(label: Label, names: list[str]) -> str:
     return names[label] if isinstance(label, int) and 0 <= label < len(names) else str(label)
 
 
-def _order(told: Mapping[str, Label], classes: Mapping[str, str]) -> tuple[str, ...]:
+def _order(labels: Mapping[str, Label], classes: Mapping[str, str]) -> tuple[str, ...]:
     """The names of the classes, by their numbers where they all have some."""
-    numbers = {classes[name]: label for name, label in told.items() if isinstance(label, int)}
+    numbers = {classes[name]: label for name, label in labels.items() if isinstance(label, int)}
     every = {*classes.values()}
     if every <= numbers.keys():
         return tuple(sorted(every, key=lambda name: numbers[name]))
@@ -298,12 +298,12 @@ def _order(told: Mapping[str, Label], classes: Mapping[str, str]) -> tuple[str, 
 
 def _folders_are(classes: Mapping[str, str]) -> bool:
     """Whether the first folders of the samples part them just as their classes do."""
-    pairs = {(name.partition("/")[0] if "/" in name else None, told) for name, told in classes.items()}
-    folders, every = {folder for folder, _ in pairs}, {told for _, told in pairs}
+    pairs = {(name.partition("/")[0] if "/" in name else None, label) for name, label in classes.items()}
+    folders, every = {folder for folder, _ in pairs}, {label for _, label in pairs}
     if None in folders or len(pairs) != len(folders) or len(pairs) != len(every):
         return False
     # A single folder of a single class, such as val, tells nothing unless it is called so.
-    return len(pairs) > 1 or all(folder == told for folder, told in pairs)
+    return len(pairs) > 1 or all(folder == label for folder, label in pairs)
 
 
 def _common_folder(names: Mapping[str, str]) -> str:
