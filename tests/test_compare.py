@@ -121,6 +121,12 @@ def test_other_constants_are_found_where_they_are(make, source, tmp_path):
     assert arms == dict.fromkeys((1, 2, 4, 5), "equivalent") | {3: "different"}
 
 
+def test_the_libraries_that_wrote_the_files_are_named(make):
+    turbo, ijg = make(*FEW), make(*FEW, "--libjpeg", "ijg")
+    about = {name: side["about"] for name, side in as_json(turbo, ijg, status=1).items() if name in "ab"}
+    assert "libjpeg-turbo" in about["a"] and "IJG libjpeg 9c" in about["b"]
+
+
 def test_half_a_grey_level_is_found_in_the_mean(make, own_copy):
     a = make("--corruptions", "contrast", "--severities", "2")
     b = own_copy(a)
