@@ -358,7 +358,7 @@ def test_make_augmix_writes_copies_by_class(photos, tmp_path):
     assert pictures(tmp_path / "out") == {f"augmix/{copy}/{name}" for copy in (1, 2) for name in names}
     assert make(photos, tmp_path / "out", "--jobs", 1).output.startswith("nothing to do: all 10 images")
     checked = cli("verify", tmp_path / "out", "--deep", "all")
-    assert checked.output.startswith("10 files checked, 0 findings")
+    assert checked.output.startswith("10 files checked, 5 images made anew, 0 findings")
     about = json.loads((tmp_path / "out" / "dataset.json").read_text())
     assert about["kind"] == "AugMix" and "AugMix" in about["citation"]
     assert about["settings"]["parameters"]["augmix/2"] == dataclasses.asdict(AugMix())
@@ -425,7 +425,7 @@ def test_a_damaged_image_is_named_and_the_others_are_made(photos, tmp_path):
 
 def test_a_dry_run_makes_nothing(photos, tmp_path):
     output = make(photos, tmp_path / "out", "--dry-run", "--copies", 4, "--limit", 3).output
-    assert "12 outputs in 4 arms" in output
+    assert "12 outputs, 4 of each image" in output
     assert not (tmp_path / "out").exists()
 
 

@@ -325,7 +325,7 @@ def test_what_cannot_be_written_leaves_the_old_file(photos, tmp_path, monkeypatc
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("pathlib.Path.write_bytes", full)
+    monkeypatch.setattr("pathlib.Path.replace", full)
     args = ["--source", photos, "--corruptions", "fog", "--output", sheet]
     assert "sheet.png: No space left on device" in cli_error("preview", *args)
     assert sheet.read_bytes() == before and [path.name for path in sheet.parent.iterdir()] == ["sheet.png"]
