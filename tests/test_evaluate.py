@@ -1,6 +1,7 @@
 """`robustgen evaluate`: the predictions of `predict` on the written set, without the set."""
 
 import json
+import os
 import shutil
 
 import numpy as np
@@ -9,8 +10,10 @@ from digits import logarithm, put_cifar, put_folder, put_model
 from helpers import cli, cli_error, tree
 from PIL import Image
 
+from robustgen.benchmark import CLEAN_ARM
 from robustgen.evaluation import rendering
 from robustgen.evaluation.models.onnx import OnnxModel
+from robustgen.evaluation.store import PredictionStore
 
 IMAGES = 30
 PLAIN = ("--mean", "0", "--std", "1")
@@ -132,25 +135,74 @@ def test_a_limited_set_knows_the_classes_of_the_whole_source(digits, model, tmp_
 # --- going on ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("after", [3, 7, 11])
-def test_a_run_goes_on_where_it_was_cut_off(digits, model, written, tmp_path, monkeypatch, after):
+def evaluate_until(call, monkeypatch, *arguments):
+    """A run that is interrupted at a call of the model."""
     calls, run = [], OnnxModel.run
 
     def cut_off(self, images):
         calls.append(len(images))
-        if len(calls) == after:
+        if len(calls) == call:
             raise KeyboardInterrupt
         return run(self, images)
 
-    flags = (*FOLDER, *FEW_C, *BATCH, "--jobs", "1")
     with monkeypatch.context() as patch:
         patch.setattr(OnnxModel, "run", cut_off)
-        evaluate(digits, model, tmp_path / "p", *flags, status=130)
+        evaluate(*arguments, status=130)
+
+
+@pytest.mark.parametrize("after", [3, 7, 11])
+def test_a_run_goes_on_where_it_was_cut_off(digits, model, written, tmp_path, monkeypatch, after):
+    flags = (*FOLDER, *FEW_C, *BATCH, "--jobs", "1")
+    evaluate_until(after, monkeypatch, digits, model, tmp_path / "p", *flags)
     assert not predictions(tmp_path / "p" / "digits")
     result = evaluate(digits, model, tmp_path / "p", *flags)
     assert predictions(tmp_path / "p" / "digits") == written
     done = 8 * ((after - 3) // 5)
     assert f"{5 * (IMAGES - done)} images predicted" in result.stdout
+
+
+def test_rows_of_an_image_that_another_run_could_not_make_do_not_count(digits, model, tmp_path, monkeypatch):
+    source = shutil.copytree(digits, tmp_path / "source")
+    flags = (*FOLDER, "--severities", "1", "--no-clean", *BATCH, "--jobs", "1", "--corruptions")
+    evaluate_until(4, monkeypatch, source, model, tmp_path / "p", *flags, "fog")
+    victim = sorted(source.rglob("*.png"))[3]
+    victim.write_bytes(victim.read_bytes()[:80].ljust(victim.stat().st_size, b"\0"))
+    evaluate(source, model, tmp_path / "p", *flags, "brightness", status=1)
+    result = evaluate(source, model, tmp_path / "p", *flags, "fog", status=1)
+    assert f"{IMAGES - 1} images predicted" in result.stdout
+    evaluate(source, model, tmp_path / "q", *flags, "fog,brightness", status=1)
+    assert predictions(tmp_path / "p") == predictions(tmp_path / "q")
+
+
+def test_rows_that_a_file_lost_are_predicted_again(digits, model, written, tmp_path, monkeypatch):
+    flags = (*FOLDER, "--corruptions", "fog", "--severities", "1", "--no-clean", *BATCH, "--jobs", "1")
+    evaluate_until(4, monkeypatch, digits, model, tmp_path / "p", *flags)
+    os.truncate(tmp_path / "p" / "digits" / ".robustgen" / "partial" / "fog-1" / "rows", 100)
+    result = evaluate(digits, model, tmp_path / "p", *flags)
+    assert f"{IMAGES} images predicted" in result.stdout
+    assert predictions(tmp_path / "p" / "digits") == {"fog/1.npz": written["fog/1.npz"]}
+
+
+def test_a_damaged_state_of_rows_counts_for_nothing(tmp_path):
+    keys = ("a", "b", "c", "d")
+    store = PredictionStore(tmp_path)
+    (tmp_path / ".robustgen" / "tmp").mkdir(parents=True)
+    rows = store.rows(CLEAN_ARM, keys)
+    rows.append(np.zeros((3, 10), np.float32), keys[:3])
+    rows.save()
+    assert store.rows(CLEAN_ARM, keys).done == 3
+    (path,) = tmp_path.rglob("state.json")
+    whole = json.loads(path.read_text())
+    damages = {
+        "done": ["3", True, None, 3.0, -1, 2, 4, 10**30],
+        "shape": [None, 10, [-10], [True], ["10"], [10, 10]],
+        "dtype": ["O", "numbers", None, 4, "<f8"],
+        "keys": [None, 3, ""],
+    }
+    states = [whole | {name: value} for name, values in damages.items() for value in values]
+    for text in ("", "[]", '{"done": 3', *map(json.dumps, states)):
+        path.write_text(text)
+        assert store.rows(CLEAN_ARM, keys).done == 0, text
 
 
 def test_corruptions_can_be_added(digits, model, written, tmp_path):

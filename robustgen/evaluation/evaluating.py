@@ -186,7 +186,7 @@ class Candidate:
             keys = [self.subjects.keys[each.key] for each in part]
             pixels = stack_pixels([each.pixels[arm.folder][self.view] for each in part], arm)
             values = self.predictor.predict(pixels, keys, arm)
-            self.rows[arm].append(values)
+            self.rows[arm].append(values, keys)
             self._count(values, [each.key for each in part])
 
     def _count(self, values: NDArray[Any], sources: Sequence[str]) -> None:
@@ -384,7 +384,7 @@ class _Run:
         for each in self._candidates:
             keys = [each.subjects.keys[key] for key in survivors]
             arms = [arm for arm in self._plan.arms if not each.store.has(arm, keys, each.subjects.root)]
-            each.rows = {arm: each.store.rows(arm, [*each.subjects.keys.values()]) for arm in arms}
+            each.rows = {arm: each.store.rows(arm, keys) for arm in arms}
         every = [rows for each in self._candidates for rows in each.rows.values()]
         for rows in every:
             rows.rewind(min(other.done for other in every))

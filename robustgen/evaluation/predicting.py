@@ -141,7 +141,8 @@ class _Run:
         size = self.predictor.batch if data.kind == "c" else 1
         try:
             for pixels in data.batches(arm, size, begun, self.predictor.classifier.preprocessing.prepare):
-                rows.append(self.predictor.predict(pixels, keys[rows.done :], arm))
+                part = keys[rows.done : rows.done + len(pixels)]
+                rows.append(self.predictor.predict(pixels, part, arm), part)
                 bar.update(len(pixels))
         finally:
             rows.save()

@@ -5,13 +5,16 @@
     .robustgen/written.jsonl      a line for each of them:
                                   {"path": "fog/3.npz", "size": 120604, "sha256": "9f86d0..."}
     .robustgen/partial/fog-3/     rows of an arm under way, and state.json, which says how many count:
-                                  {"keys": "2c26b4...", "shape": [1000], "dtype": "<f4", "done": 640}
+                                  {"keys": "2c26b4...", "shape": [1000], "dtype": "<f4", "done": 640},
+                                  with a digest of the keys of just these rows
     .robustgen/failed.json        source images that could not be made: {"cat/a.jpg": "truncated"}
 
 Only a file that `written.jsonl` names, and that is still what it says, is ever removed.
 """
 
+import hashlib
 import json
+import math
 import os
 import stat
 import time
@@ -39,7 +42,7 @@ from robustgen.output.files import (
     write_whole,
 )
 from robustgen.output.state import claimed, read_object
-from robustgen.predictions import ABOUT, PredictionFile, digest_of
+from robustgen.predictions import ABOUT, PredictionFile
 from robustgen.regular_file import open_descriptor, open_regular
 
 _WRITTEN: Final = f"{STATE}/written.jsonl"
@@ -62,22 +65,31 @@ class PartialRows:
         The folder of predictions.
     arm : Arm
         What a run that was cut off left of it is continued.
-    keys : str
-        Digest of the keys that the rows are of.
+    keys : sequence of str
+        What the rows are to be of, in order. Rows that are of anything else are not continued.
     """
 
-    def __init__(self, root: Path, arm: Arm, keys: str) -> None:
+    def __init__(self, root: Path, arm: Arm, keys: Sequence[str]) -> None:
         self._root, self._arm = root, arm
         self._place = f"{_PARTIAL}/{arm.folder.replace('/', '-')}"
         self._file: IO[bytes] | None = None
         self._saved = time.monotonic()
-        self._state: dict[str, Any] = {"keys": keys, "shape": [], "dtype": "", "done": 0} | self._left(keys)
+        self._expected = keys
+        self._state: dict[str, Any] = {"shape": [], "dtype": "", "done": 0} | self._left()
+        self._keys = _hash_keys(keys[: self.done])
 
-    def _left(self, keys: str) -> dict[str, Any]:
+    def _left(self) -> dict[str, Any]:
+        """The state that an earlier run left; nothing where it is damaged, or the rows are not as it says."""
         try:
             with open_regular(self._path("state.json")) as file:
                 state = json.loads(file.read())
-            return dict(state) if state["keys"] == keys and self._path("rows").exists() else {}
+            done, row = state["done"], _row_size(state)
+            if type(done) is not int or not 0 <= done <= len(self._expected):
+                return {}
+            with open_regular(self._path("rows")) as rows:
+                enough = os.fstat(rows.fileno()).st_size >= done * row
+            fits = state["keys"] == _hash_keys(self._expected[:done]).hexdigest()
+            return state if fits and enough else {}
         except (OSError, ValueError, KeyError, TypeError):
             return {}
 
@@ -92,9 +104,10 @@ class PartialRows:
     def rewind(self, done: int) -> None:
         """Forget all rows but the first few, before any is appended."""
         self._state["done"] = min(done, self.done)
+        self._keys = _hash_keys(self._expected[: self.done])
 
-    def append(self, values: NDArray[Any]) -> None:
-        """Take in the next rows."""
+    def append(self, values: NDArray[Any], keys: Sequence[str]) -> None:
+        """Take in the next rows, those of `keys`."""
         if self._file is None:
             self._file = self._open(values)
         if [*values.shape[1:]] != self._state["shape"]:
@@ -102,6 +115,7 @@ class PartialRows:
         # No memory map: on a full disk that would end the process without a word.
         self._file.write(values.tobytes())
         self._state["done"] += len(values)
+        self._keys.update(_join_keys(keys))
         if time.monotonic() - self._saved > _SECONDS_BETWEEN_SAVES:
             self.save()
 
@@ -113,6 +127,9 @@ class PartialRows:
         self._path("rows").parent.mkdir(parents=True, exist_ok=True)
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
         file = os.fdopen(open_descriptor(self._path("rows"), flags), "r+b")
+        # What is cut off must not count again, even if the power fails before the next save.
+        if os.fstat(file.fileno()).st_size > self.done * values[0].nbytes:
+            self._write_state(durable=True)
         file.truncate(self.done * values[0].nbytes)
         file.seek(0, os.SEEK_END)
         return file
@@ -122,8 +139,12 @@ class PartialRows:
         if self._file is not None:
             self._file.flush()
             os.fsync(self._file.fileno())
-            write_whole(self._root, f"{self._place}/state.json", json.dumps(self._state).encode())
+            self._write_state()
         self._saved = time.monotonic()
+
+    def _write_state(self, *, durable: bool = False) -> None:
+        state = self._state | {"keys": self._keys.hexdigest()}
+        write_whole(self._root, f"{self._place}/state.json", json.dumps(state).encode(), durable=durable)
 
     def read(self) -> NDArray[Any]:
         """All rows, once they are saved."""
@@ -135,6 +156,25 @@ class PartialRows:
         if self._file is not None:
             self._file.close()
         remove_tree(self._root, self._place)
+
+
+def _hash_keys(keys: Sequence[str]) -> "hashlib._Hash":
+    """A SHA-256 of `keys` that can take in more of them."""
+    return hashlib.sha256(_join_keys(keys))
+
+
+def _join_keys(keys: Sequence[str]) -> bytes:
+    return "".join(f"{key}\0" for key in keys).encode("utf-8", "surrogateescape")
+
+
+def _row_size(state: dict[str, Any]) -> int:
+    """Bytes of a row; a ValueError or TypeError where `state` does not tell."""
+    shape, dtype = state["shape"], np.dtype(state["dtype"])
+    if not isinstance(shape, list) or not all(type(each) is int and each > 0 for each in shape):
+        raise ValueError("no shape")
+    if dtype.kind not in "fiu" or not isinstance(state["dtype"], str):
+        raise ValueError("no type of numbers")
+    return int(math.prod(shape) * dtype.itemsize)
 
 
 # --- the folder ----------------------------------------------------------------------------------
@@ -167,7 +207,7 @@ class PredictionStore:
 
     def rows(self, arm: Arm, keys: Sequence[str]) -> PartialRows:
         """The rows of `arm` under way, as far as an earlier run came."""
-        return PartialRows(self.root, arm, digest_of(keys))
+        return PartialRows(self.root, arm, keys)
 
     def finish(
         self,
