@@ -6,7 +6,7 @@ once; what has to be looked up stands in loops of its own.
 
 import numpy as np
 
-from robustgen.imaging.elementary import angle_of, cosine, raise_to, sine
+from robustgen.imaging.elementary import angle_of, cosine, raise_to, sine, sine_and_cosine
 from robustgen.imaging.kernels import compiled
 
 
@@ -153,14 +153,17 @@ def mix_turbulence(image, turbulence, alpha, out):
 
 
 @compiled
+def fill_sines(angles, sines, cosines):
+    """Sines and cosines of `angles`, all flat."""
+    for x in range(angles.size):
+        sines[x], cosines[x] = sine_and_cosine(angles[x])
+
+
+@compiled
 def rotate_phases(phases, cosines, sines):
     """Cosines and sines of `phases`, all of the same shape."""
     for y in range(phases.shape[0]):
-        row, c, s = phases[y], cosines[y], sines[y]
-        for x in range(row.size):
-            c[x] = cosine(row[x])
-        for x in range(row.size):
-            s[x] = sine(row[x])
+        fill_sines(phases[y], sines[y], cosines[y])
 
 
 @compiled
@@ -253,27 +256,42 @@ def light_up(image, light, out):
 def caustics(time, size, out):
     """Light on the ground of moving water, 0 to 1, into `out` (H, W); a wave repeats after `size` pixels."""
     width = out.shape[1]
-    across, first, second = np.empty(width), np.empty(width), np.empty(width)
-    bent, total = np.empty(width), np.empty(width)
+    across, total = np.empty(width), np.empty(width)
+    # Sines and cosines of both coordinates, from which follow those of their sums with a time.
+    first_s, first_c, second_s, second_c = np.empty(width), np.empty(width), np.empty(width), np.empty(width)
+    rise, run = np.empty(width), np.empty(width)
     for x in range(width):
         way = x / size
         across[x] = (way - np.floor(way)) * 6.28318530718 - 250.0
     for y in range(out.shape[0]):
         way = y / size
         down = (way - np.floor(way)) * 6.28318530718 - 250.0
-        for x in range(width):
-            first[x], second[x], total[x] = down, across[x], 1.0
+        total[:] = 1.0
+        first_s[:], first_c[:] = sine_and_cosine(down)
+        fill_sines(across, second_s, second_c)
         for n in range(5):
             t = time * (1.0 - 3.5 / (n + 1))
+            s, c = sine_and_cosine(t)
+            # What the places are moved by: sums and differences of the products.
             for x in range(width):
-                bent[x] = down + cosine(t - first[x]) + sine(t + second[x])
+                one, other = c * first_c[x], s * first_s[x]
+                first_c[x], first_s[x] = one + other, one - other
             for x in range(width):
-                second[x] = across[x] + (sine(t - second[x]) + cosine(t + first[x]))
-                first[x] = bent[x]
+                one, other = s * second_c[x], c * second_s[x]
+                second_s[x], second_c[x] = one + other, one - other
             for x in range(width):
-                rise, run = sine(first[x] + t), cosine(second[x] + t)
-                a, b = down * run, across[x] * rise
-                total[x] += abs(rise * run) / (0.005 * np.sqrt(a * a + b * b))
+                rise[x] = down + first_c[x] + second_s[x]
+            for x in range(width):
+                run[x] = across[x] + (second_c[x] + first_s[x])
+            fill_sines(rise, first_s, first_c)
+            fill_sines(run, second_s, second_c)
+            for x in range(width):
+                rise[x] = first_s[x] * c + first_c[x] * s
+            for x in range(width):
+                run[x] = second_c[x] * c - second_s[x] * s
+            for x in range(width):
+                a, b = down * run[x], across[x] * rise[x]
+                total[x] += abs(rise[x] * run[x]) / (0.005 * np.sqrt(a * a + b * b))
         line = out[y]
         for x in range(width):
             line[x] = total[x] / 5.0
@@ -316,7 +334,7 @@ def refract(image, down, right, south, east, light, out):
     """
     rows, columns = down.shape
     # One neighbour beyond the border anywhere makes the scripts' whole image float64.
-    outside = down.min() < 0 or right.min() < 0 or down.max() >= rows - 1 or right.max() >= columns - 1
+    outside = _leave(down, rows - 1) or _leave(right, columns - 1)
     sample = np.empty(3)
     for y in range(rows):
         for x in range(columns):
@@ -328,6 +346,17 @@ def refract(image, down, right, south, east, light, out):
                 lit = min(max(lit, 0.0), 1.0)
                 scaled = lit * 255.0 if outside else np.float64(np.float32(lit) * np.float32(255))
                 out[y, x, c] = np.uint8(np.int32(scaled))
+
+
+@compiled
+def _leave(places, last):
+    """Whether any of `places` (H, W) lies before 0 or not before `last`."""
+    count = 0
+    for y in range(places.shape[0]):
+        line = places[y]
+        for x in range(line.size):
+            count += (line[x] < 0.0) | (line[x] >= last)
+    return count > 0
 
 
 @compiled
@@ -488,22 +517,31 @@ def sample_places(image, rows, columns, out):
 
     Black beyond the border.
     """
-    height, width = image.shape[0], image.shape[1]
-    for y in range(height):
-        top = np.int64(np.floor(rows[y]))
-        e, g = (1.0 - rows[y]) + top, (1.0 - (top + 1)) + rows[y]
-        for x in range(width):
-            left = np.int64(np.floor(columns[x]))
-            b, c = (1.0 - columns[x]) + left, (1.0 - (left + 1)) + columns[x]
+    lefts, rights, b, c = _neighbours(columns)
+    tops, bottoms, e, g = _neighbours(rows)
+    for y in range(image.shape[0]):
+        upper, lower = image[tops[y]], image[bottoms[y]]
+        for x in range(image.shape[1]):
+            left, right = lefts[x], rights[x]
             for k in range(3):
-                above = _value(image, top, left, k) * b + _value(image, top, left + 1, k) * c
-                below = _value(image, top + 1, left, k) * b + _value(image, top + 1, left + 1, k) * c
-                out[y, x, k] = truncated(above * e + below * g)
+                above = upper[left, k] * b[x] + upper[right, k] * c[x]
+                below = lower[left, k] * b[x] + lower[right, k] * c[x]
+                out[y, x, k] = truncated(above * e[y] + below * g[y])
 
 
 @compiled
-def _value(image, y, x, channel):
-    return np.float64(image[y, x, channel]) if 0 <= y < image.shape[0] and 0 <= x < image.shape[1] else 0.0
+def _neighbours(places):
+    """Both neighbours of each of `places` on a line as long, and their weights: 0 beyond its ends."""
+    size = places.size
+    before, after = np.zeros(size, np.uint64), np.zeros(size, np.uint64)
+    near, far = np.zeros(size), np.zeros(size)
+    for i in range(size):
+        first = np.int64(np.floor(places[i]))
+        if 0 <= first < size:
+            before[i], near[i] = first, (1.0 - places[i]) + first
+        if 0 <= first + 1 < size:
+            after[i], far[i] = first + 1, (1.0 - (first + 1)) + places[i]
+    return before, after, near, far
 
 
 # --- cubic splines -------------------------------------------------------------------------------
@@ -529,33 +567,45 @@ def add_rotated(spline, cosine_of, sine_of, weight, total):
     middle_y, middle_x = (height - 1) / 2.0, (width - 1) / 2.0
     start_y = middle_y - (cosine_of * middle_y + sine_of * middle_x)
     start_x = middle_x - (-sine_of * middle_y + cosine_of * middle_x)
-    flat, pitch = spline.reshape(-1), 3 * spline.shape[1]
+    flat, pitch = spline.reshape(-1), np.uint64(3 * spline.shape[1])
+    rows, columns, first = np.empty(width), np.empty(width), np.empty(width, np.int64)
+    down, across = np.empty((4, width)), np.empty((4, width))
     for y in range(height):
         for x in range(width):
-            row = (start_y + y * cosine_of) + x * sine_of
-            column = (start_x + y * -sine_of) + x * cosine_of
-            if row < 0.0 or row > height - 1 or column < 0.0 or column > width - 1:
+            rows[x] = (start_y + y * cosine_of) + x * sine_of
+            columns[x] = (start_x + y * -sine_of) + x * cosine_of
+        for x in range(width):
+            first[x] = np.int64(np.floor(rows[x])) * np.int64(pitch) + 3 * np.int64(np.floor(columns[x]))
+        _fill_weights(rows, down)
+        _fill_weights(columns, across)
+        for x in range(width):
+            if rows[x] < 0.0 or rows[x] > height - 1 or columns[x] < 0.0 or columns[x] > width - 1:
                 continue
-            top, left = np.floor(row), np.floor(column)
-            d0, d1, d2, d3 = spline_weights(row - top)
-            a0, a1, a2, a3 = spline_weights(column - left)
-            first = np.int64(top) * pitch + 3 * np.int64(left)
-            second, third, fourth = first + pitch, first + 2 * pitch, first + 3 * pitch
+            d0, d1, d2, d3 = down[0, x], down[1, x], down[2, x], down[3, x]
+            a0, a1, a2, a3 = across[0, x], across[1, x], across[2, x], across[3, x]
             for k in range(3):
-                one = _weigh(flat, first + k, a0, a1, a2, a3)
-                two = _weigh(flat, second + k, a0, a1, a2, a3)
-                three = _weigh(flat, third + k, a0, a1, a2, a3)
-                four = _weigh(flat, fourth + k, a0, a1, a2, a3)
+                at = np.uint64(first[x] + k)
+                one = _weigh(flat, at, a0, a1, a2, a3)
+                two = _weigh(flat, at + pitch, a0, a1, a2, a3)
+                three = _weigh(flat, at + pitch + pitch, a0, a1, a2, a3)
+                four = _weigh(flat, at + pitch + pitch + pitch, a0, a1, a2, a3)
                 value = (one * d0 + two * d1) + (three * d2 + four * d3)
                 total[y, x, k] += weight * np.float32(value)
 
 
 @compiled
+def _fill_weights(places, weights):
+    """`spline_weights` of each of `places` (N), into `weights` (4, N)."""
+    w0, w1, w2, w3 = weights[0], weights[1], weights[2], weights[3]
+    for x in range(places.size):
+        w0[x], w1[x], w2[x], w3[x] = spline_weights(places[x] - np.floor(places[x]))
+
+
+@compiled
 def _weigh(flat, at, a0, a1, a2, a3):
-    """Sum of four neighbours of one channel from the place `at`."""
-    u = np.uint64(at)
-    near = flat[u] * a0 + flat[u + np.uint64(3)] * a1
-    return near + (flat[u + np.uint64(6)] * a2 + flat[u + np.uint64(9)] * a3)
+    """Sum of four neighbours of one channel from the place `at` (uint64)."""
+    near = flat[at] * a0 + flat[at + np.uint64(3)] * a1
+    return near + (flat[at + np.uint64(6)] * a2 + flat[at + np.uint64(9)] * a3)
 
 
 @compiled

@@ -49,10 +49,10 @@ def _draw_lattice(rng: Rng) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int
     components = (draws[: 2 * size].reshape(size, 2) % (2 * _TABLE) - _TABLE) / _TABLE
     with np.errstate(invalid="ignore"):
         gradients = components / np.sqrt((components**2).sum(axis=1))[:, None]
-    order = np.arange(size)
-    for i, draw in zip(range(_TABLE - 1, -1, -1), draws[2 * size :], strict=True):
-        j = draw % _TABLE
-        order[i], order[j] = order[j], order[i]
+    shuffled = list(range(size))
+    for i, j in zip(range(_TABLE - 1, -1, -1), (draws[2 * size :] % _TABLE).tolist(), strict=True):
+        shuffled[i], shuffled[j] = shuffled[j], shuffled[i]
+    order = np.array(shuffled)
     for table in (order, gradients):
         table[_TABLE : 2 * _TABLE] = table[:_TABLE]
         table[2 * _TABLE :] = table[:2]
