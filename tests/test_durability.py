@@ -13,18 +13,24 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
+from unittest import mock
 
 import cv2
 import numpy as np
 import pytest
 from helpers import cli, cli_error, errors_of, free_port, pictures, put_photo, spawn, until_open
 
+from robustgen.benchmark import CLEAN_ARM
 from robustgen.generation import config, plan, runner, selection
 from robustgen.output import journal
 from robustgen.output.files import temporary_folder
 from robustgen.output.manifest import escaped, read_sums
+from robustgen.output.state import State
+from robustgen.output.writers.base import Listing
+from robustgen.output.writers.npy import Arrays
 
 FEW = ("--corruptions", "contrast,gaussian_noise", "--severities", "1,4", "--jobs", "1")
 FEW_ARMS = ("clean", "contrast/1", "contrast/4", "gaussian_noise/1", "gaussian_noise/4")
@@ -576,6 +582,54 @@ def test_an_image_changed_between_a_run_and_its_shards(photos, tmp_path):
     for number in (1, 2):
         make_c(source, tmp_path / "out", *FEW, "--shard", f"{number}/2")
     assert findings(tmp_path / "out", status=0) == []
+
+
+def fill_array(root, keys):
+    """An array of a few pixels that is made from nothing to its final name; and what was written of it."""
+    writer = open_array(root, keys)
+    pixels = np.zeros((2, 2, 3), np.uint8)
+    written = [writer.write(root, CLEAN_ARM, row, key, pixels)[0] for row, key in enumerate(keys)]
+    writer.flush()
+    clean = frozenset({CLEAN_ARM.folder})
+    writer.finish(root, clean, clean, Listing(keys, lambda key: 0, lambda: ()))
+    return written
+
+
+def open_array(root, keys):
+    writer = Arrays((CLEAN_ARM,), keys, {CLEAN_ARM.folder: (2, 2, 3)}, per_name=True)
+    State(root).clear_temporary()
+    writer.start(root)
+    return writer
+
+
+def test_shards_that_start_together_take_an_array_back_once(tmp_path, monkeypatch):
+    (tmp_path / ".robustgen").mkdir()
+    fill_array(tmp_path, ("a", "b"))
+    first, second = (open_array(tmp_path, ("a", "b")) for _ in range(2))
+    clean, forget = frozenset({CLEAN_ARM.folder}), State.forget_assembled
+    other = threading.Thread(target=second.reopen, args=(tmp_path, clean))
+
+    def forget_while_the_other_starts(self, name):
+        if other.ident is None:
+            other.start()
+            other.join(0.3)
+        forget(self, name)
+
+    monkeypatch.setattr(State, "forget_assembled", forget_while_the_other_starts)
+    first.reopen(tmp_path, clean)
+    other.join()
+    assert not (tmp_path / "clean.npy").exists() and len(litter(tmp_path)) == 1
+
+
+def test_an_array_that_a_killed_run_replaced_does_not_pass_for_the_one_before(tmp_path, monkeypatch):
+    (tmp_path / ".robustgen").mkdir()
+    written = fill_array(tmp_path, ("a", "b"))
+    assert all(open_array(tmp_path, ("a", "b")).holds(tmp_path, each) for each in written)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(State, "record_assembled", mock.Mock(side_effect=KeyboardInterrupt))
+        fill_array(tmp_path, ("c", "d"))
+    again = open_array(tmp_path, ("a", "b"))
+    assert not any(again.holds(tmp_path, each) for each in written)
 
 
 def test_shards_withhold_an_array_that_an_image_changed_and_now_unreadable_lacks(photos, tmp_path):

@@ -180,10 +180,13 @@ class Arrays(Writer):
 
     def reopen(self, root: Path, folders: frozenset[str]) -> None:
         """Take back the finished arrays that `folders` belong to."""
-        for file, own in self._files.items():
-            if folders.intersection(own) and self._finished_layout(root, file):
-                State(root).forget_assembled(file)
-                (root / file).replace(self._partial(root, file))
+        state = State(root)
+        # Shards that start together would all take back the same array.
+        with state.lock_partial():
+            for file, own in self._files.items():
+                if folders.intersection(own) and self._finished_layout(root, file):
+                    state.forget_assembled(file)
+                    (root / file).replace(self._partial(root, file))
 
     def finish(
         self, root: Path, complete: frozenset[str], settled: frozenset[str], listing: Listing
@@ -196,6 +199,8 @@ class Arrays(Writer):
                 withheld.append(file)
             elif partial.exists():
                 whole = WrittenFile(file, partial.stat().st_size, file_digest(partial))
+                # What is recorded of an array of other images must not pass for this one.
+                State(root).forget_assembled(file)
                 move_into(root, partial, file)
                 State(root).record_assembled(file, [whole], self._layouts[file])
         for name, data in self._companions(listing).items():
