@@ -20,12 +20,22 @@ def truncated(value):
 
 
 @compiled
-def add_field(image, field, amount, out):
-    """`image` (uint8, (N, 3)) plus `amount` times `field` (N), the same in all channels, into `out`."""
-    for i in range(field.size):
-        added = amount * field[i]
+def repeat_thrice(line, out):
+    """Each of `line` (W) once for each channel, into `out` (3 W)."""
+    for x in range(line.size):
         for c in range(3):
-            out[i, c] = truncated(image[i, c] + added)
+            out[3 * x + c] = line[x]
+
+
+@compiled
+def add_field(image, field, amount, out):
+    """`image` (uint8, (H, 3 W)) plus `amount` times `field` (H, W), the same in all channels, into `out`."""
+    added = np.empty(image.shape[1])
+    for y in range(image.shape[0]):
+        repeat_thrice(field[y], added)
+        values, target = image[y], out[y]
+        for i in range(added.size):
+            target[i] = truncated(values[i] + amount * added[i])
 
 
 @compiled
@@ -116,37 +126,44 @@ def add_turbulence(total, gradients, order, rows, row_parts, columns, column_par
     """
     first, last = columns.min(), columns.max()
     offsets, slopes = np.empty(last - first + 2), np.empty(last - first + 2)
+    nodes, eased = np.empty(columns.size, np.uint64), np.empty(columns.size)
+    for x in range(columns.size):
+        part = column_parts[x]
+        nodes[x], eased[x] = columns[x] - first, part * part * (3.0 - 2.0 * part)
     for y in range(total.shape[0]):
         near = row_parts[y]
         far = near - 1.0
         ease = near * near * (3.0 - 2.0 * near)
-        above, below = order[rows[y] % 256], order[(rows[y] + 1) % 256]
+        above, below = order[rows[y] & 255], order[(rows[y] + 1) & 255]
         for node in range(offsets.size):
-            a = order[above + (first + node) % 256]
-            b = order[below + (first + node) % 256]
+            a = np.uint64(order[np.uint64(above + ((first + node) & 255))])
+            b = np.uint64(order[np.uint64(below + ((first + node) & 255))])
             start = near * gradients[a, 0]
             offsets[node] = start + ease * (far * gradients[b, 0] - start)
             slopes[node] = gradients[a, 1] + ease * (gradients[b, 1] - gradients[a, 1])
         line = total[y]
         for x in range(line.size):
-            node, part = columns[x] - first, column_parts[x]
+            node, part = nodes[x], column_parts[x]
+            after = node + np.uint64(1)
             left = offsets[node] + slopes[node] * part
-            right = offsets[node + 1] + slopes[node + 1] * (part - 1.0)
-            eased = part * part * (3.0 - 2.0 * part)
-            line[x] += abs(1.5 * (left + eased * (right - left))) * share
+            right = offsets[after] + slopes[after] * (part - 1.0)
+            line[x] += abs(1.5 * (left + eased[x] * (right - left))) * share
 
 
 @compiled
 def mix_turbulence(image, turbulence, alpha, out):
-    """Mix `image` (uint8, (N, 3)) with clip(turbulence / 2 + 1/2), 255 times `alpha`, into `out`."""
+    """Mix `image` (uint8, (H, 3 W)) with clip(turbulence / 2 + 1/2), 255 times `alpha`, into `out`."""
     rest, light = np.float32(1.0 - alpha), 255.0 * alpha
-    for i in range(turbulence.size):
-        t = min(max(0.5 * turbulence[i] + 0.5, 0.0), 1.0) * light
-        # One gradient in 65536 has no direction, which is 0/0 in the scripts: black.
-        lost = turbulence[i] != turbulence[i]
-        for c in range(3):
-            mixed = np.float64(np.float32(image[i, c]) * rest) + t
-            out[i, c] = np.uint8(0) if lost else truncated(mixed)
+    clouds, added = np.empty(turbulence.shape[1]), np.empty(image.shape[1])
+    for y in range(image.shape[0]):
+        line, values, target = turbulence[y], image[y], out[y]
+        for x in range(line.size):
+            t = min(max(0.5 * line[x] + 0.5, 0.0), 1.0) * light
+            # One gradient in 65536 has no direction, which is 0/0 in the scripts: black.
+            clouds[x] = -np.inf if line[x] != line[x] else t
+        repeat_thrice(clouds, added)
+        for i in range(added.size):
+            target[i] = truncated(np.float64(np.float32(values[i]) * rest) + added[i])
 
 
 # --- spectral noise ------------------------------------------------------------------------------
@@ -225,28 +242,37 @@ def flare(centre_row, centre_column, lengths, exponent, out):
 
 @compiled
 def brighten(values, light):
-    """Move `values` (float32, (N, 3)) towards 255 by `light` (N), in place."""
-    for i in range(light.size):
-        for c in range(3):
-            value = np.float64(values[i, c])
-            values[i, c] = np.float32(value + light[i] * (255.0 - value))
+    """Move `values` (float32, (H, 3 W)) towards 255 by `light` (H, W), in place."""
+    shares = np.empty(values.shape[1])
+    for y in range(values.shape[0]):
+        repeat_thrice(light[y], shares)
+        line = values[y]
+        for i in range(shares.size):
+            value = np.float64(line[i])
+            line[i] = np.float32(value + shares[i] * (255.0 - value))
 
 
 @compiled
 def brighten_last(values, light, out):
-    """As `brighten`, truncated into `out` (uint8, (N, 3))."""
-    for i in range(light.size):
-        for c in range(3):
-            value = np.float64(values[i, c])
-            out[i, c] = truncated(value + light[i] * (255.0 - value))
+    """As `brighten`, truncated into `out` (uint8, (H, 3 W))."""
+    shares = np.empty(values.shape[1])
+    for y in range(values.shape[0]):
+        repeat_thrice(light[y], shares)
+        line, target = values[y], out[y]
+        for i in range(shares.size):
+            value = np.float64(line[i])
+            target[i] = truncated(value + shares[i] * (255.0 - value))
 
 
 @compiled
 def light_up(image, light, out):
-    """White away from the `light` (N): 255 + light * (`image` - 255), into `out` (uint8, (N, 3))."""
-    for i in range(light.size):
-        for c in range(3):
-            out[i, c] = truncated(255.0 + light[i] * (image[i, c] - 255.0))
+    """White away from the `light` (H, W): 255 + light * (`image` - 255), into `out` (uint8, (H, 3 W))."""
+    shares = np.empty(image.shape[1])
+    for y in range(image.shape[0]):
+        repeat_thrice(light[y], shares)
+        line, target = image[y], out[y]
+        for i in range(shares.size):
+            target[i] = truncated(255.0 + shares[i] * (line[i] - 255.0))
 
 
 # --- refraction ----------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from robustgen.corruptions.c_bar.family import C_BAR, CBarStrength, side_of
+from robustgen.corruptions.c_bar.family import C_BAR, CBarStrength, as_lines, side_of
 from robustgen.imaging import c_bar_kernels as kernels
 from robustgen.imaging.pixels import Rgb
 from robustgen.imaging.rng import Rng, integers, spawn
@@ -47,9 +47,7 @@ def perlin_noise(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
     """Mix with clouds of gradient noise in five octaves."""
     clouds = draw_turbulence(image.shape[:2], 32 * side_of(image) / 224, spawn(rng))
     out = np.empty_like(image)
-    kernels.mix_turbulence(
-        image.reshape(-1, 3), clouds.reshape(-1), parameters.share(0.5), out.reshape(-1, 3)
-    )
+    kernels.mix_turbulence(as_lines(image), clouds, parameters.share(0.5), as_lines(out))
     return out
 
 
@@ -88,5 +86,5 @@ def cocentric_sine_waves(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
 
 def _with_field(image: Rgb, field: npt.NDArray[np.float64], amount: float) -> Rgb:
     out = np.empty_like(image)
-    kernels.add_field(image.reshape(-1, 3), field.reshape(-1), amount, out.reshape(-1, 3))
+    kernels.add_field(as_lines(image), field, amount, as_lines(out))
     return out

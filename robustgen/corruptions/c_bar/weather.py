@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from robustgen.corruptions.c_bar.family import C_BAR, CBarStrength, side_of
+from robustgen.corruptions.c_bar.family import C_BAR, CBarStrength, as_lines, side_of
 from robustgen.imaging import c_bar_kernels as kernels
 from robustgen.imaging.arrays import unit
 from robustgen.imaging.gaussian import gaussian
@@ -24,16 +24,12 @@ def sparkles(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
     source, rays = spawn(rng), integers(rng, 50, 200, (5,))
     radius = parameters.share(0.1) * side_of(image)
     lengths = [np.maximum(1, radius + 0.25 * radius * source.standard_normal(count)) for count in rays]
-    values, light, out = (
-        image.reshape(-1, 3).astype(np.float32),
-        np.empty((height, width)),
-        np.empty_like(image),
-    )
+    values, light, out = as_lines(image).astype(np.float32), np.empty((height, width)), np.empty_like(image)
     for (row, column), star in zip(centres[:-1], lengths[:-1], strict=True):
         kernels.flare(row, column, star, 1.0, light)
-        kernels.brighten(values, light.reshape(-1))
+        kernels.brighten(values, light)
     kernels.flare(*centres[-1], lengths[-1], 1.0, light)
-    kernels.brighten_last(values, light.reshape(-1), out.reshape(-1, 3))
+    kernels.brighten_last(values, light, as_lines(out))
     return out
 
 
@@ -52,7 +48,7 @@ def inverse_sparkles(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
     lengths = radius + 0.25 * radius * source.standard_normal(count)
     light, out = np.empty((height, width)), np.empty_like(image)
     kernels.flare(row, column, lengths, (100 - (100 - parameters.share(65))) / 50, light)
-    kernels.light_up(image.reshape(-1, 3), light.reshape(-1), out.reshape(-1, 3))
+    kernels.light_up(as_lines(image), light, as_lines(out))
     return out
 
 
