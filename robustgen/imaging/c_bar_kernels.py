@@ -177,36 +177,36 @@ def fill_sines(angles, sines, cosines):
 
 
 @compiled
-def rotate_phases(phases, cosines, sines):
-    """Cosines and sines of `phases`, all of the same shape."""
-    for y in range(phases.shape[0]):
-        fill_sines(phases[y], sines[y], cosines[y])
+def half_spectrum(phases, power, out):
+    """The half spectrum `out` (H, W // 2 + 1) of the real part of a noise.
+
+    `phases` and `power` (H, W) belong to the frequency that stands H // 2 and W // 2 further on.
+    """
+    height, width = power.shape
+    columns, mirrored = np.empty(out.shape[1], np.uint64), np.empty(out.shape[1], np.uint64)
+    for x in range(out.shape[1]):
+        columns[x] = (x - width // 2) % width
+        mirrored[x] = ((width - x) % width - width // 2) % width
+    c, s, opposite_c, opposite_s = np.empty(width), np.empty(width), np.empty(width), np.empty(width)
+    # Two lines of opposite frequencies come of the same two lines.
+    for y in range(height // 2 + 1):
+        opposite = (height - y) % height
+        there, back = (y - height // 2) % height, (opposite - height // 2) % height
+        fill_sines(phases[there], s, c)
+        fill_sines(phases[back], opposite_s, opposite_c)
+        here, other = power[there], power[back]
+        _spectrum_line(columns, mirrored, here, c, s, other, opposite_c, opposite_s, out[y])
+        _spectrum_line(columns, mirrored, other, opposite_c, opposite_s, here, c, s, out[opposite])
 
 
 @compiled
-def half_spectrum(cosines, sines, power, out):
-    """The half spectrum `out` (H, W // 2 + 1) of the real part of a noise.
-
-    `cosines`, `sines` and `power` (H, W) belong to the frequency that stands H // 2 and W // 2 further on.
-    """
-    height, width = power.shape
-    size = out.shape[1]
-    columns, mirrored = np.empty(size, np.uint64), np.empty(size, np.uint64)
-    for x in range(size):
-        columns[x] = (x - width // 2) % width
-        mirrored[x] = ((width - x) % width - width // 2) % width
-    real, imaginary = np.empty(size), np.empty(size)
-    for y in range(height):
-        there = (y - height // 2) % height
-        back = ((height - y) % height - height // 2) % height
-        here, other = power[there], power[back]
-        c, opposite_c, s, opposite_s = cosines[there], cosines[back], sines[there], sines[back]
-        for x in range(size):
-            i, j = columns[x], mirrored[x]
-            real[x] = here[i] * c[i] + other[j] * opposite_c[j]
-            imaginary[x] = here[i] * s[i] - other[j] * opposite_s[j]
-        for x in range(size):
-            out[y, x] = complex(0.5 * real[x], 0.5 * imaginary[x])
+def _spectrum_line(columns, mirrored, power, c, s, opposite, opposite_c, opposite_s, out):
+    """Half the sum of each frequency and the conjugate of its opposite one."""
+    for x in range(out.size):
+        i, j = columns[x], mirrored[x]
+        real = power[i] * c[i] + opposite[j] * opposite_c[j]
+        imaginary = power[i] * s[i] - opposite[j] * opposite_s[j]
+        out[x] = complex(0.5 * real, 0.5 * imaginary)
 
 
 # --- flares --------------------------------------------------------------------------------------

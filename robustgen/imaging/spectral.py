@@ -36,11 +36,8 @@ def _falling(shape: tuple[int, int]) -> Field:
 
 
 def _draw_noise(power: Field, rng: Rng) -> Field:
-    phases = _draw_phases(power.shape, rng)
-    cosines, sines = np.empty(power.shape), np.empty(power.shape)
-    kernels.rotate_phases(phases, cosines, sines)
     spectrum = np.empty((power.shape[0], power.shape[1] // 2 + 1), np.complex128)
-    kernels.half_spectrum(cosines, sines, power, spectrum)
+    kernels.half_spectrum(_draw_phases(power.shape, rng), power, spectrum)
     # Axis by axis, which takes a third of the time of ``irfft2``.
     columns = scipy.fft.ifft(spectrum, axis=0, overwrite_x=True)
     noise: Field = scipy.fft.irfft(columns, power.shape[1], overwrite_x=True)
