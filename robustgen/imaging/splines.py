@@ -18,17 +18,30 @@ def blur_by_turning(image: Rgb, angle: float) -> Rgb:
     """Mean of `image` turned by 21 angles up to `angle` (degrees) either way, in Gaussian weights."""
     x = unit(image, np.float32)
     planes = [ndimage.spline_filter(x[:, :, channel], 3, mode="mirror") for channel in range(3)]
-    spline = np.pad(np.stack(planes, axis=2), ((1, 2), (1, 2), (0, 0)), mode="reflect")
-    total, weights = np.zeros(image.shape, np.float32), 0.0
-    for i in range(_TURNS + 1):
-        place = 2 * i / _TURNS - 1
-        weight = np.exp(-2 * place**2)
-        turned = place * angle
-        kernels.add_rotated(spline, special.cosdg(turned), special.sindg(turned), np.float32(weight), total)
-        weights += weight
-    total /= np.float32(weights)
+    rows, columns = (_mirror(size) for size in image.shape[:2])
+    spline = np.stack(planes, axis=2)[rows[:, None], columns]
+    total, turns = np.zeros(image.shape, np.float32), _turns(float(angle))
+    for cosine, sine, weight in turns:
+        kernels.add_rotated(spline, cosine, sine, np.float32(weight), total)
+    total /= np.float32(sum(weight for *_, weight in turns))
     blurred: Rgb = np.clip(total * np.float32(255), 0, 255).astype(np.uint8)
     return blurred
+
+
+@lru_cache(maxsize=256)
+def _mirror(size: int) -> npt.NDArray[np.int64]:
+    """Places on an axis of `size` samples, mirrored by one before and two after."""
+    return np.pad(np.arange(size), (1, 2), mode="reflect")
+
+
+@lru_cache(maxsize=256)
+def _turns(angle: float) -> list[tuple[float, float, float]]:
+    """Cosine, sine and weight of each of the angles up to `angle` (degrees) either way."""
+    places = [2 * i / _TURNS - 1 for i in range(_TURNS + 1)]
+    return [
+        (special.cosdg(place * angle), special.sindg(place * angle), np.exp(-2 * place**2))
+        for place in places
+    ]
 
 
 @dataclass(frozen=True)
