@@ -10,7 +10,8 @@ from multiprocessing import active_children
 import pytest
 from helpers import cli, free_port, put_photo, tree, until_open
 
-from robustgen.generation import tasks, watch
+from robustgen.generation import cluster as dask_cluster
+from robustgen.generation import tasks, watch, workers
 
 FEW = ("--corruptions", "all", "--severities", "1,4", "--no-clean")
 
@@ -62,14 +63,29 @@ def soon(output, act, files=1, seconds=30):
 # --- worker processes ----------------------------------------------------------------------------
 
 
-def test_a_stopped_worker_is_named(many, tmp_path, undisturbed, soon_silent):
+@pytest.fixture
+def silence(monkeypatch):
+    """Is set as soon as a silence has been described; machines differ in how long that takes."""
+    described = threading.Event()
+    for kind in (workers.Processes, dask_cluster.Cluster):
+
+        def describe(self, original=kind.describe_silence):
+            text = original(self)
+            described.set()
+            return text
+
+        monkeypatch.setattr(kind, "describe_silence", describe)
+    return described
+
+
+def test_a_stopped_worker_is_named(many, tmp_path, undisturbed, soon_silent, silence):
     stopped = []
 
     def stop():
         stopped.extend(child.pid for child in active_children())
         for pid in stopped:
             os.kill(pid, signal.SIGSTOP)
-        time.sleep(4)
+        silence.wait(60)
         for pid in stopped:
             os.kill(pid, signal.SIGCONT)
 
@@ -108,11 +124,15 @@ def cluster(dask, tmp_path):
 
 
 def test_the_only_worker_of_a_cluster_joins_late_and_does_all_the_work(
-    many, tmp_path, undisturbed, cluster, soon_silent, monkeypatch
+    many, tmp_path, undisturbed, cluster, soon_silent, silence, monkeypatch
 ):
     monkeypatch.setattr(tasks.ImageWork, "do", lambda *_: pytest.fail("work is done in the client"))
-    late = threading.Timer(5, cluster.add_worker)
-    late.start()
+
+    def join():
+        silence.wait(60)
+        cluster.add_worker()
+
+    threading.Thread(target=join, daemon=True).start()
     result = make_c(many, tmp_path / "out", *cluster.flags)
     assert f"no result for 2 s: the Dask cluster at {cluster.address} has no workers" in result.stderr
     assert tree(tmp_path / "out") == undisturbed
@@ -126,8 +146,10 @@ def test_a_second_worker_that_joins_late_gets_work(many, tmp_path, undisturbed, 
     monkeypatch.setattr(Pulse, "read", lambda self: [seen.add(s.process) or s for s in read(self)])
 
     def join_then_kill_the_first():
+        # Else it might do all the work before the second one is there.
+        first.send_signal(signal.SIGSTOP)
         second.append(cluster.add_worker())
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while second[0].pid not in seen and time.monotonic() < deadline:
             time.sleep(0.05)
         first.kill()

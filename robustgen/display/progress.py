@@ -94,3 +94,4 @@ def track(items: Iterable[_Item], total: int, unit: str) -> Iterator[_Item]:
 def print_line(text: str) -> None:
     """Print `text` on standard error, above the bar if there is one."""
     tqdm.write(escape(text), file=sys.stderr)
+    sys.stderr.flush()
