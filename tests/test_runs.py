@@ -280,7 +280,7 @@ def many(tmp_path_factory):
     """A folder of 24 photographs, enough for a run to be caught in the middle."""
     root = tmp_path_factory.mktemp("many")
     for i in range(24):
-        put_photo(root / f"class{i % 3}" / f"{i}.JPEG", seed=i)
+        put_photo(root / f"class{i % 3}" / f"{i}.JPEG", 72, 80, seed=i)
     return root
 
 
