@@ -141,7 +141,7 @@ def test_sequences_consist_of_assigned_code_points():
         ("a: ['plane']", "not 'plane'"),
         ("a: ['110000']", "not '110000'"),
         ("a: ['1f44d-1f3fb']", "a: 1f44d-1f3fb has a skin tone"),
-        ("splits: ['2708']", "splits: cannot be the name of a class"),
+        ("SHA256SUMS: ['2708']", "SHA256SUMS: cannot be the name of a class"),
         ("../a: ['2708']", "../a: cannot be the name of a class"),
         ("1: ['2708']", "1: cannot be the name of a class"),
         ("- a", "must hold keys and values"),
@@ -416,14 +416,11 @@ def test_of_equal_pixels_the_first_stays():
 def test_each_split_holds_one_style_out():
     style_of = {"c/a_1.png": "a", "c/b_1.png": "b", "d/a_1.png": "a"}
     files = split_files(style_of)
-    assert files["splits/hold_out_a/test.txt"] == b"c/a_1.png\nd/a_1.png\n"
-    assert files["splits/hold_out_a/train.txt"] == b"c/b_1.png\n"
-    assert files["splits/hold_out_b/test.txt"] == b"c/b_1.png\n"
-    assert files["splits/hold_out_b/train.txt"] == b"c/a_1.png\nd/a_1.png\n"
-    assert set(files) == {
-        *(f"splits/hold_out_{s}/{p}.txt" for s in "ab" for p in ("test", "train")),
-        "splits/SHA256SUMS",
-    }
+    assert files["hold_out_a_test.txt"] == b"c/a_1.png\nd/a_1.png\n"
+    assert files["hold_out_a_train.txt"] == b"c/b_1.png\n"
+    assert files["hold_out_b_test.txt"] == b"c/b_1.png\n"
+    assert files["hold_out_b_train.txt"] == b"c/a_1.png\nd/a_1.png\n"
+    assert set(files) == {f"hold_out_{s}_{p}.txt" for s in "ab" for p in ("test", "train")}
 
 
 # --- the command ---------------------------------------------------------------------------------
@@ -475,13 +472,13 @@ def test_splits_list_the_icons_that_there_are(tmp_path, packages):
     out = tmp_path / "out"
     cli("make-icons", *packages, "--output", out)
     for style in ("google", "fluent"):
-        lists = {p: (out / f"splits/hold_out_{style}/{p}.txt").read_text().split() for p in ("train", "test")}
+        lists = {p: (out / f"hold_out_{style}_{p}.txt").read_text().split() for p in ("train", "test")}
         assert sorted(lists["train"] + lists["test"]) == sorted(pictures(out))
         assert all(f"/{style}_" in key for key in lists["test"])
         assert not any(f"/{style}_" in key for key in lists["train"])
-    (out / "splits/hold_out_google/test.txt").write_text("other\n")
+    (out / "hold_out_google_test.txt").write_text("other\n")
     found = cli("verify", out, status=1)
-    assert "changed   splits/hold_out_google/test.txt" in found.stdout
+    assert "truncated hold_out_google_test.txt" in found.stdout
 
 
 def test_duplicates_are_removed_and_told(tmp_path, packages):
@@ -515,7 +512,7 @@ def test_a_run_goes_on_where_it_was_cut_off(tmp_path, packages):
     cli("make-icons", *packages, "--output", out)
     before = tree(out)
     (out / "cat/google_1f431.png").unlink()
-    (out / "splits/hold_out_google/test.txt").unlink()
+    (out / "hold_out_google_test.txt").unlink()
     (out / "dataset.json").unlink()
     assert "1 icon in" in cli("make-icons", *packages, "--output", out).stdout
     assert tree(out) == before
@@ -535,9 +532,9 @@ def test_other_settings_are_refused_unless_overwritten(tmp_path, packages):
         result = cli("make-icons", *packages, "--output", out, *flags, status=2)
         assert "was made otherwise" in result.stderr and "--overwrite" in result.stderr
     cli("make-icons", *packages, "--output", out, "--style", f"own={tmp_path / 'p'}", "--overwrite")
-    assert (out / "splits/hold_out_own/test.txt").exists()
+    assert (out / "hold_out_own_test.txt").exists()
     cli("make-icons", *packages, "--output", out, "--size", 32, "--overwrite")
-    assert not (out / "splits/hold_out_own").exists()
+    assert not (out / "hold_out_own_test.txt").exists()
     assert not any("/own_" in name for name in pictures(out))
     cli("verify", out)
 
@@ -573,11 +570,11 @@ def test_an_unreadable_picture_is_named_and_made_once_it_is_mended(tmp_path, pac
     assert str(broken) in result.stderr
     (failure,) = errors_of(out)
     assert failure["key"] == "cat/google_1f431.png"
-    assert "cat/google_1f431.png" not in (out / "splits/hold_out_google/test.txt").read_text()
+    assert "cat/google_1f431.png" not in (out / "hold_out_google_test.txt").read_text()
     broken.write_bytes(whole)
     cli("make-icons", *packages, "--output", out)
     assert (out / "cat/google_1f431.png").exists() and not (out / "errors.jsonl").exists()
-    assert "cat/google_1f431.png" in (out / "splits/hold_out_google/test.txt").read_text()
+    assert "cat/google_1f431.png" in (out / "hold_out_google_test.txt").read_text()
     cli("verify", out, "--deep", "all")
 
 

@@ -102,10 +102,6 @@ class Plan:
             "citation": self.citation,
         }
 
-    def companions(self) -> dict[str, bytes]:
-        """Small files with checksums of their own, by path below the output."""
-        return {}
-
     def listing(self) -> Listing:
         """The images, in order, and their classes."""
         return Listing(self.keys, self.source.label, lambda: self.source.classes)

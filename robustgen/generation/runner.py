@@ -15,7 +15,7 @@ from robustgen.generation.pulse import Pulse
 from robustgen.generation.tasks import Item, Task
 from robustgen.generation.watch import Watch
 from robustgen.generation.workers import Processes, ThisProcess, Workers, WorkersLostError, count_cores
-from robustgen.output.files import MANIFEST, temporary_folder, write_whole
+from robustgen.output.files import MANIFEST, temporary_folder
 from robustgen.output.ledger import Ledger, Shard
 from robustgen.output.manifest import source_digest, write_manifest
 from robustgen.output.records import Failure, Receipt
@@ -106,11 +106,7 @@ def _run(
     last = ledger.finish(plan.listing(), plan.arms, known)
     if last and plan.mirror:
         plan.mirror.fill(plan.output, [arm.folder for arm in plan.arms], beside)
-    companions = plan.companions()
-    needed = [MANIFEST, *companions]
-    if last and (made or news or ledger.failures() or not all((plan.output / n).exists() for n in needed)):
-        for name, data in companions.items():
-            write_whole(plan.output, name, data)
+    if last and (made or news or ledger.failures() or not (plan.output / MANIFEST).exists()):
         write_manifest(plan.output, ledger.tally)
     asked = len(_share(plan, ledger.shard)) * len(plan.arms)
     kept = asked - sum(len(item.arms) for item in items)

@@ -15,12 +15,17 @@ from robustgen.output.files import SUMS
 
 Classes = Mapping[str, tuple[str, ...]]
 
-SPLITS, PARTS = "splits", ("test", "train")
+PARTS = ("test", "train")
 
 
 def key_of(name: str, style: str, emoji: str) -> str:
     """The key of one icon, ``<class>/<style>_<code points>.png``."""
     return f"{name}/{style}_{emoji}.png"
+
+
+def style_in(key: str) -> str:
+    """The style of the icon `key`."""
+    return key.rpartition("/")[2].rpartition("_")[0]
 
 
 # --- classes -------------------------------------------------------------------------------------
@@ -54,7 +59,7 @@ def read_classes(path: Path) -> dict[str, tuple[str, ...]]:
 
 
 def _members(where: str, name: Any, entries: Any) -> tuple[str, ...]:
-    if not isinstance(name, str) or not re.fullmatch(r"\w[\w -]*", name) or name in (SPLITS, SUMS):
+    if not isinstance(name, str) or not re.fullmatch(r"\w[\w -]*", name) or name == SUMS:
         raise ConfigError(f"{where}: cannot be the name of a class: letters, digits, _, - and spaces can")
     if not isinstance(entries, list) or not entries:
         raise ConfigError(f"{where}: must be a list of code points")
@@ -212,13 +217,8 @@ def without_duplicates(keys: Iterable[str], pixels_of: Callable[[str], bytes]) -
 # --- splits --------------------------------------------------------------------------------------
 
 
-def split_of(style: str) -> str:
-    """The folder of the split that holds `style` out."""
-    return f"hold_out_{style}"
-
-
 def split_files(style_of: Mapping[str, str]) -> dict[str, bytes]:
-    """The lists that hold one style out each, and their checksums.
+    """The lists that hold one style out each.
 
     Parameters
     ----------
@@ -228,18 +228,15 @@ def split_files(style_of: Mapping[str, str]) -> dict[str, bytes]:
     Returns
     -------
     dict
-        Path below the output to content: ``splits/hold_out_<style>/train.txt``, ``.../test.txt``, one key
-        a line, and ``splits/SHA256SUMS``.
+        Name to content: ``hold_out_<style>_train.txt`` and ``hold_out_<style>_test.txt``, one key a line.
     """
     lists: dict[str, list[str]] = {}
     styles = sorted(set(style_of.values()))
     for held_out in styles:
         for part in PARTS:
             keys = [key for key, style in sorted(style_of.items()) if (style == held_out) == (part == "test")]
-            lists[f"{split_of(held_out)}/{part}.txt"] = keys
-    contents = {path: "".join(f"{key}\n" for key in keys).encode() for path, keys in lists.items()}
-    sums = "".join(f"{hashlib.sha256(data).hexdigest()}  {path}\n" for path, data in contents.items())
-    return {f"{SPLITS}/{path}": data for path, data in {**contents, SUMS: sums.encode()}.items()}
+            lists[f"hold_out_{held_out}_{part}.txt"] = keys
+    return {name: "".join(f"{key}\n" for key in keys).encode() for name, keys in lists.items()}
 
 
 def counts_of(keys: Iterable[str], style_of: Mapping[str, str]) -> dict[str, dict[str, int]]:

@@ -5,7 +5,6 @@ import hashlib
 import json
 import re
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -29,8 +28,6 @@ from robustgen.generation.plan import Plan, assemble_plan
 from robustgen.generation.recipes import Recipe
 from robustgen.icons import TITLE
 from robustgen.icons.choosing import (
-    PARTS,
-    SPLITS,
     Choice,
     Sifted,
     choose,
@@ -38,13 +35,15 @@ from robustgen.icons.choosing import (
     own_classes,
     read_classes,
     split_files,
-    split_of,
+    style_in,
     without_duplicates,
 )
 from robustgen.icons.packages import Style, read_picture, read_style
 from robustgen.imaging.pixels import Rgb
-from robustgen.output.files import SUMS
+from robustgen.output.files import SUMS, remove_file, remove_folder
 from robustgen.output.manifest import read_sums
+from robustgen.output.writers.base import Listing
+from robustgen.output.writers.companions import keep_companion
 from robustgen.output.writers.lossless import PngTree
 from robustgen.sources.base import Source
 
@@ -54,6 +53,7 @@ CITATION = (
 )
 ARM = Arm("icons", 0, "")
 
+_OLD_SPLITS = "splits"
 _NAMED_COLOURS = {"white": (255, 255, 255), "black": (0, 0, 0)}
 
 
@@ -263,24 +263,23 @@ class IconRecipe(Recipe[Rgb]):
         } | self.chosen
 
 
-@dataclass(frozen=True)
 class IconTree(PngTree):
-    """`<class>/<style>_<code points>.png`, and the split files of `styles`."""
-
-    styles: tuple[str, ...]
+    """`<class>/<style>_<code points>.png`, and the split files."""
 
     def start(self, root: Path) -> None:
-        """Remove the splits of styles that an earlier set had here and this one has not."""
-        splits = root / SPLITS
-        recorded = read_sums(splits / SUMS) if (splits / SUMS).exists() else {}
-        own = {split_of(style) for style in self.styles}
-        for folder in splits.glob(split_of("*")):
-            if folder.name not in own and f"{folder.name}/test.txt" in recorded:
-                for part in PARTS:
-                    (folder / f"{part}.txt").unlink(missing_ok=True)
-                # Whatever else the user keeps there stays.
-                with suppress(OSError):
-                    folder.rmdir()
+        """Remove the folder of splits that an earlier release made, as it would count as a class."""
+        if (root / _OLD_SPLITS / SUMS).is_file():
+            for name in [*read_sums(root / _OLD_SPLITS / SUMS), SUMS]:
+                remove_file(root, f"{_OLD_SPLITS}/{name}")
+                remove_folder(root, f"{_OLD_SPLITS}/{name}".rpartition("/")[0])
+
+    def finish(
+        self, root: Path, complete: frozenset[str], settled: frozenset[str], listing: Listing
+    ) -> list[str]:
+        """Write the split files."""
+        for name, data in split_files({key: style_in(key) for key in listing.keys}).items():
+            keep_companion(root, name, data)
+        return []
 
 
 # --- the plan ------------------------------------------------------------------------------------
@@ -328,10 +327,6 @@ class IconPlan(Plan):
             "duplicates": self.duplicates(),
         }
 
-    def companions(self) -> dict[str, bytes]:
-        """The split files."""
-        return split_files(self.style_of())
-
 
 def plan_icons(choices: IconChoices) -> IconPlan:
     """Turn choices into the plan of a set of icons.
@@ -350,7 +345,7 @@ def plan_icons(choices: IconChoices) -> IconPlan:
     source = EmojiPackages(styles, choice, parse_colour(choices.background), choices.size)
     _check_left(styles, source)
     recipe = IconRecipe(choices.size, _settings(choices, classes, source, styles))
-    writer, output, terms = IconTree(tuple(choices.style)), Path(choices.output).absolute(), _terms(styles)
+    writer, output, terms = IconTree(), Path(choices.output).absolute(), _terms(styles)
     keys = source.keys()
     general = assemble_plan(
         recipe, source, keys, (ARM,), writer, output, choices, citation=CITATION, licence=terms

@@ -2,6 +2,8 @@
 
 Every file is written under a temporary name in the output's own state folder and
 then renamed.
+
+The state folder lies in the output, or beside it where every folder in the output is taken for a class.
 """
 
 import errno
@@ -30,9 +32,24 @@ _numbers = itertools.count()
 _OWN = secrets.token_hex(4)
 
 
+def place_beside(root: Path) -> Path:
+    """The state folder of the output at `root` where it lies beside it: ``.icons.robustgen`` of ``icons``."""
+    parent, name = os.path.split(os.path.realpath(root))
+    return Path(parent, f".{name}{STATE}")
+
+
+def find_state(root: Path) -> Path | None:
+    """The state folder of the output at `root`, in it or else beside it; None if there is none."""
+    inside = root / STATE
+    if os.path.lexists(inside):
+        return inside
+    beside = place_beside(root)
+    return beside if os.path.lexists(beside) else None
+
+
 def temporary_folder(root: Path) -> Path:
     """Where files lie until they are whole."""
-    return root / STATE / "tmp"
+    return (find_state(root) or root / STATE) / "tmp"
 
 
 def write_whole(root: Path, path: str, data: bytes, *, durable: bool = False) -> WrittenFile:
@@ -45,7 +62,22 @@ def write_whole(root: Path, path: str, data: bytes, *, durable: bool = False) ->
     OutputError
         A link leads from `root` to elsewhere.
     """
-    temporary = f"{temporary_folder(root)}/{_OWN}-{os.getpid()}-{next(_numbers)}"
+    return write_by_way_of(temporary_folder(root), root, path, data, durable=durable)
+
+
+def write_by_way_of(
+    folder: Path, root: Path, path: str, data: bytes, *, durable: bool = False
+) -> WrittenFile:
+    """As `write_whole`, with the temporary name in `folder`.
+
+    Raises
+    ------
+    OSError
+        The disk is full, or the folder cannot be written.
+    OutputError
+        A link leads from `root` to elsewhere.
+    """
+    temporary = f"{folder}/{_OWN}-{os.getpid()}-{next(_numbers)}"
     try:
         # Plain calls on plain strings: this runs 75 times an image.
         file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)

@@ -20,8 +20,6 @@ from robustgen.output.files import (
     check_real,
     remove_file,
     remove_folder,
-    remove_tree,
-    temporary_folder,
 )
 from robustgen.output.journal import Journal
 from robustgen.output.manifest import Tally, read_errors, write_errors
@@ -70,7 +68,9 @@ class Ledger:
     ) -> None:
         self.root, self.writer, self.settings, self.shard = root, writer, settings, shard
         self._overwrite, self._wanted = overwrite, settings
-        self._state = State(root)
+        # Every folder in an output that images lie in directly is a class.
+        self._beside = "" in settings["parameters"]
+        self._state = State(root, beside=self._beside)
         self._done: dict[str, tuple[int, frozenset[str]]] = {}
         self._failures: dict[str, tuple[Failure, ...]] = {}
         # Files that `finish` could not complete.
@@ -86,7 +86,8 @@ class Ledger:
         self._recorded = False
 
     def __enter__(self) -> "Ledger":
-        self._new = [path for path in (self._state.folder, *self._state.folder.parents) if not path.exists()]
+        places = dict.fromkeys((self._state.folder, self.root, *self.root.parents))
+        self._new = [path for path in places if not path.exists()]
         try:
             self._open()
         except OutputError:
@@ -109,16 +110,17 @@ class Ledger:
     # --- opening and closing
 
     def _open(self) -> None:
-        self._state.folder.mkdir(parents=True, exist_ok=True)
-        self._state.check()
+        self._state.establish()
         self._check_folders()
         self._lock()
         if not self.shard:
             self._state.remove_temporary()
-        temporary_folder(self.root).mkdir(exist_ok=True)
+        self._state.make_temporary()
         # Shards that start together settle one after the other what the output is.
         with self._state.lock_agreement():
             self._agree()
+            if self._beside and not self.shard:
+                self._state.move_beside()
             self._journal = self._state.journal(self.shard.name if self.shard else "")
         self.writer.start(self.root)
 
@@ -148,8 +150,8 @@ class Ledger:
                     folder.rmdir()
                 return
             # Workers may have written files whose receipts never came.
-            if not self._state.has_settings or {path.name for path in self.root.iterdir()} == {STATE}:
-                remove_tree(self.root, STATE)
+            if not self._state.has_settings or {path.name for path in self.root.iterdir()} <= {STATE}:
+                self._state.remove()
                 for folder in self._new[1:]:
                     folder.rmdir()
 
@@ -204,7 +206,7 @@ class Ledger:
         if not held and not damage:
             self._refuse_unrecorded()
         differences = damage or list(_differences(held, json.loads(json.dumps(self.settings))))
-        if differences and self._overwrite:
+        if self._is_gone(differences) or (differences and self._overwrite):
             self._clear()
             held = {}
         elif differences:
@@ -213,6 +215,13 @@ class Ledger:
         self.settings = self.settings | {"parameters": parameters}
         if self.settings != held:
             self._state.write_settings(self.settings)
+
+    def _is_gone(self, differences: list[str]) -> bool:
+        """Whether all that is left of an earlier output is the record beside it."""
+        if not self._state.is_beside or any(self.root.iterdir()):
+            return False
+        # What another shard has just recorded differs in nothing.
+        return not self.shard or bool(differences)
 
     def _held_settings(self) -> tuple[dict[str, Any], list[str]]:
         """The settings that the output was made with, and what is wrong with them."""
@@ -239,9 +248,15 @@ class Ledger:
         taken = sorted(path for n in names for path in (n, f"{n}.npy") if (self.root / path).exists())
         if taken and not self._overwrite:
             raise OutputError(
-                f"{self.root} already holds {taken[0]}, which no run of robustgen recorded; "
-                "choose another output, or write over it with --overwrite"
+                f"{self.root} already holds {taken[0]}, which no run of robustgen recorded"
+                f"{self._explain_moved()}; choose another output, or write over it with --overwrite"
             )
+
+    def _explain_moved(self) -> str:
+        moved = self._beside and (self.root / MANIFEST).exists()
+        return (
+            f" (a set that was moved goes on where {self._state.folder.name} lies beside it)" if moved else ""
+        )
 
     # --- receipts
 

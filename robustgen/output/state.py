@@ -11,6 +11,9 @@
     .robustgen/partial/                 such files while they are being filled
     .robustgen/tmp/                     files that are not whole yet
 
+Where class folders lie at the root of an output, every folder there is taken for a class; so the state folder
+of `icons` lies beside it as `.icons.robustgen`, on the same file system, as files come out of it by renaming.
+
 An example of each:
 
     settings.json   {"edition": "imagenet", "kind": "c", "output": {"format": "jpeg", "quality": 85},
@@ -35,10 +38,11 @@ from robustgen.errors import OutputError, RobustgenError, WriteError
 from robustgen.output.files import (
     STATE,
     check_real,
+    find_state,
     open_to_append,
+    place_beside,
     remove_tree,
-    temporary_folder,
-    write_whole,
+    write_by_way_of,
 )
 from robustgen.output.journal import Journal, JournalReader, keep_whole_lines
 from robustgen.output.records import Receipt, WrittenFile, from_json, to_json
@@ -71,13 +75,70 @@ class State:
     Parameters
     ----------
     root : Path
+    beside : bool
+        Whether it is to lie beside the output, if there is none yet.
     """
 
-    def __init__(self, root: Path) -> None:
-        self.root, self.folder = root, root / STATE
+    def __init__(self, root: Path, *, beside: bool = False) -> None:
+        # What lies beside an output that is gone is the state of nothing.
+        found = find_state(root) if os.path.exists(root) else None  # noqa: PTH110
+        self._use(root, found or (place_beside(root) if beside else root / STATE))
+
+    def _use(self, root: Path, folder: Path) -> None:
+        self.root, self.folder = root, folder
         self.partial = self.folder / "partial"
         self._settings, self._about = self.folder / "settings.json", self.folder / "about.json"
-        self._finishing = self.folder / "finishing"
+        self._finishing, self._temporary = self.folder / "finishing", self.folder / "tmp"
+
+    # --- where it lies
+
+    @property
+    def is_beside(self) -> bool:
+        """Whether it lies beside the output, not in it."""
+        return self.folder.parent != self.root
+
+    def establish(self) -> None:
+        """Make this folder and the output, where they are not there yet.
+
+        Raises
+        ------
+        OutputError
+            It would have to lie where nothing can be written, or on another file system than the output.
+        OSError
+            The output cannot be made.
+        """
+        if self.is_beside and self.root.resolve().is_mount():
+            raise self._misplaced(self.folder, "would be on another file system")
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            if self.is_beside:
+                raise self._misplaced(self.folder, f"cannot be made: {error.strerror}") from error
+            raise
+        self.root.mkdir(exist_ok=True)
+        self.check()
+
+    def move_beside(self) -> None:
+        """Move the folder out of the output, where an earlier release put it; its locks go with it.
+
+        Raises
+        ------
+        OutputError
+            It cannot be moved.
+        """
+        beside = place_beside(self.root)
+        if not self.is_beside:
+            try:
+                self.folder.rename(beside)
+            except OSError as error:
+                raise self._misplaced(beside, f"cannot be made: {error.strerror}") from error
+            self._use(self.root, beside)
+
+    def _misplaced(self, place: Path, reason: str) -> OutputError:
+        return OutputError(
+            f"{place} {reason}; what robustgen records of {self.root} lies beside it, as all folders in it "
+            "are classes. Choose another output"
+        )
 
     # --- settings
 
@@ -99,7 +160,7 @@ class State:
         OutputError
             The message names the link.
         """
-        check_real(self.root, f"{STATE}/")
+        check_real(self.folder.parent, f"{self.folder.name}/")
         for folder, folders, files in os.walk(self.folder):
             for name in (*folders, *files):
                 if (place := Path(folder, name)).is_symlink():
@@ -169,7 +230,7 @@ class State:
         for path in sorted(self.folder.glob("journal*.jsonl")):
             lines = b"".join(keep_whole_lines(path))
             if len(lines) != path.stat().st_size:
-                write_whole(self.root, path.relative_to(self.root).as_posix(), lines, durable=True)
+                self._write_bytes(path, lines, durable=True)
 
     # --- assembled files
 
@@ -221,18 +282,29 @@ class State:
     def clear_temporary(self) -> None:
         """Empty the folder of files that are not whole; what a killed run left there is of no use."""
         self.remove_temporary()
-        temporary_folder(self.root).mkdir(exist_ok=True)
+        self.make_temporary()
+
+    def make_temporary(self) -> None:
+        """Make the folder of files that are not whole, if it is not there."""
+        self._temporary.mkdir(exist_ok=True)
 
     def remove_temporary(self) -> None:
         """Remove the folder of files that are not whole."""
-        remove_tree(self.root, f"{STATE}/tmp")
+        self._remove_tree(self._temporary.name)
 
     def remove_all(self) -> None:
         """Remove everything but the locks."""
         for entry in self.folder.iterdir():
             if entry.suffix != ".lock" and entry.name != "lock":
-                remove_tree(self.root, f"{STATE}/{entry.name}") if entry.is_dir() else entry.unlink()
-        temporary_folder(self.root).mkdir(exist_ok=True)
+                self._remove_tree(entry.name) if entry.is_dir() else entry.unlink()
+        self.make_temporary()
+
+    def remove(self) -> None:
+        """Remove the folder."""
+        remove_tree(self.folder.parent, self.folder.name)
+
+    def _remove_tree(self, name: str) -> None:
+        remove_tree(self.folder.parent, f"{self.folder.name}/{name}")
 
     # --- locks
 
@@ -276,7 +348,11 @@ class State:
 
     def _write(self, path: Path, content: dict[str, Any], *, durable: bool = False) -> None:
         text = json.dumps(content, indent=1, sort_keys=True)
-        write_whole(self.root, path.relative_to(self.root).as_posix(), text.encode(), durable=durable)
+        self._write_bytes(path, text.encode(), durable=durable)
+
+    def _write_bytes(self, path: Path, data: bytes, *, durable: bool) -> None:
+        base = self.folder.parent
+        write_by_way_of(self._temporary, base, path.relative_to(base).as_posix(), data, durable=durable)
 
 
 def _read_assembled(path: Path) -> Assembled:

@@ -77,7 +77,7 @@ def _complete_manifest(root: Path) -> list[Finding]:
                 return []
             tally = Tally(root)
             if tally.damaged:
-                return list(name_damaged(tally))
+                return list(name_damaged(root, tally))
             write_errors(root, (failure for each in tally.failures.values() for failure in each))
             write_manifest(root, tally)
     except OSError as error:

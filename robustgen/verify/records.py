@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from robustgen.errors import OutputError
-from robustgen.output.files import ERRORS, FRAMES, MANIFEST, STATE
+from robustgen.output.files import ERRORS, FRAMES, MANIFEST
 from robustgen.output.manifest import Tally, frames_digest, read_errors
 from robustgen.output.state import State, read_object
 from robustgen.verify.contents import Contents
@@ -73,7 +73,7 @@ def check_state(root: Path, manifest: Mapping[str, Any]) -> Iterator[Finding]:
         for key, here, there in _differences(name, manifest.get(name), recorded[name]):
             yield Finding("changed", MANIFEST, f": {key} is {here!r}, where {there!r} was recorded")
     tally = Tally(root, with_files=False)
-    yield from name_damaged(tally)
+    yield from name_damaged(root, tally)
     failures = {_as_text(failure) for each in tally.failures.values() for failure in each}
     for entry in read_errors(root):
         if _as_text(entry) not in failures:
@@ -84,12 +84,13 @@ def _as_text(failure: Mapping[str, Any]) -> str:
     return json.dumps(failure, sort_keys=True)
 
 
-def name_damaged(tally: Tally) -> Iterator[Finding]:
+def name_damaged(root: Path, tally: Tally) -> Iterator[Finding]:
     """The lines of journals that are not as they were written."""
+    folder = State(root).folder.name
     for line in tally.damaged:
         name, _, number = line.partition(", ")
         remedy = "give the make command again, which makes what it told of once more"
-        yield Finding("damaged", f"{STATE}/{name}", f": {number} is not as it was written; {remedy}")
+        yield Finding("damaged", f"{folder}/{name}", f": {number} is not as it was written; {remedy}")
 
 
 def _differences(name: str, here: Any, there: Any) -> Iterator[tuple[str, Any, Any]]:
