@@ -11,6 +11,7 @@ from typing import IO, Any
 
 from robustgen.benchmark import Arm
 from robustgen.errors import OutputError
+from robustgen.output.failures import Failures
 from robustgen.output.files import (
     ERRORS,
     FRAMES,
@@ -22,7 +23,7 @@ from robustgen.output.files import (
     remove_folder,
 )
 from robustgen.output.journal import Journal
-from robustgen.output.manifest import Tally, read_errors, write_errors
+from robustgen.output.manifest import Tally
 from robustgen.output.records import Failure, Receipt, Written
 from robustgen.output.state import ANEW, State
 from robustgen.output.writers.base import Listing, Writer
@@ -72,7 +73,9 @@ class Ledger:
         self._beside = "" in settings["parameters"]
         self._state = State(root, beside=self._beside)
         self._done: dict[str, tuple[int, frozenset[str]]] = {}
+        # Those of this run, and those of all runs that still stand.
         self._failures: dict[str, tuple[Failure, ...]] = {}
+        self._standing = Failures()
         # Files that `finish` could not complete.
         self.withheld: list[str] = []
         # What all journals add up to, once `finish` has had to read them.
@@ -141,7 +144,7 @@ class Ledger:
 
     def _remove_new(self) -> None:
         """Leave nothing behind of a run that failed before its first image; called while it is locked."""
-        if self._state.folder not in self._new or self.shard:
+        if self._state.folder not in self._new or (self.shard and self._locks):
             return
         with suppress(OSError):
             if not self._locks:
@@ -278,7 +281,9 @@ class Ledger:
             if receipt.files and receipt.key not in known:
                 self._refuse_source(receipt.key, known)
                 self._done.clear()
+                self._standing = Failures()
                 return
+            self._standing.take_note(receipt)
             by_path = {written.path: written for files in receipt.files.values() for written in files}
             if sizes.get(receipt.key, receipt.size) != receipt.size:
                 self._done.pop(receipt.key, None)
@@ -332,22 +337,22 @@ class Ledger:
         """Take note of a finished source image, and of its failures."""
         assert self._journal is not None
         self._failures[receipt.key] = receipt.failures
+        self._standing.take_note(receipt)
         self._recorded = self._recorded or bool(receipt.files)
-        if receipt.files or receipt.failures:
-            # Where there is a manifest it must be that of all receipts, should this run be killed.
-            (self.root / MANIFEST).unlink(missing_ok=True)
-            self._journal.append(receipt)
+        # Where there is a manifest it must be that of all receipts, should this run be killed.
+        (self.root / MANIFEST).unlink(missing_ok=True)
+        self._journal.append(receipt)
         before = self._done.get(receipt.key, (0, frozenset()))[1]
         self._done[receipt.key] = receipt.size, before.union(receipt.files)
 
     def failures(self) -> list[Failure]:
-        """All failures of this run, by key."""
+        """All failures of this run, by key; at the end of the last shard, those of all shards."""
         return [failure for key in sorted(self._failures) for failure in self._failures[key]]
 
     def finish(self, listing: Listing, arms: tuple[Arm, ...], known: Collection[str]) -> bool:
-        """Sync, let the writer finish and write `errors.jsonl`; False where other shards are still at work.
+        """Sync and let the writer finish; False where other shards are still at work.
 
-        What earlier runs recorded of the `known` images of the source that are not in `listing` stays.
+        Failures of what is not among the `known` images of the source any more are forgotten.
         """
         assert self._journal is not None
         self._journal.sync()
@@ -360,21 +365,24 @@ class Ledger:
         complete = folders - {folder for _, folder in lacking}
         settled = folders - {folder for key, folder in lacking if not self._has_failed(key, folder)}
         self.withheld = self.writer.finish(self.root, complete, settled, listing)
-        self._write_errors(set(known) - set(listing.keys))
+        self._forget_failures(known)
+        if self.shard:
+            self._failures = {**self._standing.by_key}
         return True
 
     def _has_failed(self, key: str, folder: str) -> bool:
         """Whether it was tried to make the arm in `folder` of the image `key`, in vain."""
-        return any(failure.get("arm", folder) == folder for failure in self._failures.get(key, ()))
+        return any(failure.get("arm", folder) == folder for failure in self._standing.by_key.get(key, ()))
 
     def _learn_of_other_shards(self) -> None:
         self.tally = Tally(self.root)
         self._done |= self.tally.done
-        self._failures |= self.tally.failures
+        self._standing = self.tally.failures
 
-    def _write_errors(self, untouched: Collection[str]) -> None:
-        others = [f for f in read_errors(self.root) if f["key"] in untouched]
-        write_errors(self.root, [*(f for f in others if f["key"] not in self._failures), *self.failures()])
+    def _forget_failures(self, known: Collection[str]) -> None:
+        """Record that what failed in earlier runs, and is gone from the source since, fails no more."""
+        for key in self._standing.by_key.keys() - known - self._failures.keys():
+            self.record(Receipt(key, 0))
 
 
 def _remove_emptied(root: Path, folder: str) -> None:

@@ -13,9 +13,10 @@ from contextlib import ExitStack
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
-from robustgen.output.files import ERRORS, FRAMES, MANIFEST, SUMS, file_digest, temporary_folder, write_whole
+from robustgen.output.failures import Failures, write_errors
+from robustgen.output.files import FRAMES, MANIFEST, SUMS, file_digest, temporary_folder, write_whole
 from robustgen.output.journal import sync_disk
-from robustgen.output.records import Failure, Receipt, WrittenFile
+from robustgen.output.records import Receipt, WrittenFile
 from robustgen.output.state import State
 from robustgen.output.writers import FORMATS
 from robustgen.regular_file import open_regular
@@ -79,7 +80,7 @@ def _digest_all(root: Path, paths: Iterable[Path]) -> str:
 
 
 def write_manifest(root: Path, tally: "Tally | None" = None) -> dict[str, Any]:
-    """Compile and write the checksums and `dataset.json` of the output at `root`.
+    """Compile and write the checksums, `errors.jsonl` and `dataset.json` of the output at `root`.
 
     Parameters
     ----------
@@ -100,6 +101,7 @@ def write_manifest(root: Path, tally: "Tally | None" = None) -> dict[str, Any]:
     state = State(root)
     about, settings = state.about(), state.settings()
     tally = tally or Tally(root)
+    write_errors(root, tally.failures)
     counts = {"files": 0, "bytes": 0}
     for folder, written in tally.by_folder(about["arms"]):
         _write_checksums(root, folder, written)
@@ -109,7 +111,7 @@ def write_manifest(root: Path, tally: "Tally | None" = None) -> dict[str, Any]:
     manifest: dict[str, Any] = about | {
         "settings": settings,
         "counts": counts,
-        "failures": len(read_errors(root)),
+        "failures": len(tally.failures.entries()),
         "complete": finished and tally.is_complete(about["images"], frozenset(about["arms"])),
         "digest": dataset_digest(root),
     }
@@ -156,15 +158,15 @@ class Tally:
     ----------
     done : dict
         Of each image, its size and the folders of the arms that are done.
-    failures : dict
-        Of each image, what failed.
+    failures : Failures
+        Those that still stand.
     damaged : list of str
         The lines of journals that are not as they were written.
     """
 
     def __init__(self, root: Path, *, with_files: bool = True) -> None:
         self.done: dict[str, tuple[int, frozenset[str]]] = {}
-        self.failures: dict[str, tuple[Failure, ...]] = {}
+        self.failures = Failures()
         self._state = State(root)
         # Most images have the same arms; one object serves them all.
         self._known: dict[frozenset[str], frozenset[str]] = {}
@@ -200,7 +202,7 @@ class Tally:
         # What was made of an image before it changed is no longer there.
         done = (before if size == receipt.size else frozenset()).union(receipt.files)
         self.done[receipt.key] = receipt.size, self._known.setdefault(done, done)
-        self.failures[receipt.key] = receipt.failures
+        self.failures.take_note(receipt)
         self._numbers.setdefault(receipt.key, len(self._numbers))
 
     def by_folder(self, arms: Iterable[str]) -> Iterator[tuple[str, dict[str, WrittenFile]]]:
@@ -231,28 +233,6 @@ class Tally:
     def is_complete(self, images: int, folders: frozenset[str]) -> bool:
         """Whether `images` images have what all `folders` ask for."""
         return sum(done >= folders for _, done in self.done.values()) >= images
-
-
-# --- failures --------------------------------------------------------------------------------------
-
-
-def write_errors(root: Path, failures: Iterable[Failure]) -> None:
-    """Write the `errors.jsonl` of the output at `root`, or remove it where there are no `failures`."""
-    lines = [json.dumps(failure) + "\n" for failure in sorted(failures, key=lambda failure: failure["key"])]
-    if lines:
-        write_whole(root, ERRORS, "".join(lines).encode("utf-8", "surrogateescape"))
-    else:
-        (root / ERRORS).unlink(missing_ok=True)
-
-
-def read_errors(root: Path) -> list[Failure]:
-    """The entries of the `errors.jsonl` of the output at `root`; none where there is no such file."""
-    try:
-        with open_regular(root / ERRORS) as file:
-            entries = [json.loads(line) for line in file.read().splitlines()]
-    except (OSError, ValueError):
-        return []
-    return [entry for entry in entries if isinstance(entry, dict) and "key" in entry]
 
 
 def source_digest(sizes: Mapping[str, int]) -> str:

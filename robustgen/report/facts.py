@@ -1,9 +1,7 @@
 """Facts about a finished set: what it is, how much of the benchmark it holds, its constants, its failures."""
 
-import io
-import json
 from collections.abc import Iterator, Mapping
-from itertools import groupby, islice
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -11,8 +9,8 @@ from robustgen import metrics
 from robustgen.benchmark import BENCHMARKS, CLEAN, Arm, Kind
 from robustgen.datasets import EQUALISED, Dataset
 from robustgen.errors import SourceError
+from robustgen.output.failures import read_errors
 from robustgen.output.writers import FORMATS
-from robustgen.regular_file import open_regular
 from robustgen.report.sampling import SetSample
 
 _FAILURES_SHOWN: Final = 50
@@ -122,18 +120,14 @@ def _wanted(name: str, kind: Kind) -> set[str]:
 
 def read_failures(path: Path) -> tuple[list[dict[str, str]], int]:
     """The first entries of an `errors.jsonl`, and how many there are; none where there is no such file."""
-    if not path.exists():
-        return [], 0
-    try:
-        with open_regular(path) as binary, io.TextIOWrapper(binary, "utf-8", "surrogateescape") as lines:
-            first = [_failure(json.loads(line)) for line in islice(lines, _FAILURES_SHOWN)]
-            return first, len(first) + sum(1 for _ in lines)
-    except (OSError, ValueError, AttributeError) as error:
-        raise SourceError(f"{path}: cannot be read ({error})") from error
+    entries, damage = read_errors(path)
+    if damage:
+        raise SourceError(f"{path}: {damage[0]}")
+    return [_failure(entry) for entry in entries[:_FAILURES_SHOWN]], len(entries)
 
 
-def _failure(entry: dict[str, Any]) -> dict[str, str]:
-    failure = {key: str(entry.get(key, "")) for key in ("key", "arm", "reason")}
+def _failure(entry: Mapping[str, str]) -> dict[str, str]:
+    failure = {key: entry.get(key, "") for key in ("key", "arm", "reason")}
     # Many reasons begin with the name, which stands beside them.
     return failure | {"reason": failure["reason"].removeprefix(f"{failure['key']!r}: ")}
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from robustgen.errors import OutputError, WriteError
 from robustgen.output.files import MANIFEST
-from robustgen.output.manifest import Tally, card_files, dataset_digest, write_errors, write_manifest
+from robustgen.output.manifest import Tally, card_files, dataset_digest, write_manifest
 from robustgen.output.state import State, exclusive, read_object
 from robustgen.verify.against import compare_outputs
 from robustgen.verify.contents import check_contents
@@ -78,7 +78,6 @@ def _complete_manifest(root: Path) -> list[Finding]:
             tally = Tally(root)
             if tally.damaged:
                 return list(name_damaged(root, tally))
-            write_errors(root, (failure for each in tally.failures.values() for failure in each))
             write_manifest(root, tally)
     except OSError as error:
         if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):

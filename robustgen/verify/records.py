@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from robustgen.errors import OutputError
+from robustgen.output.failures import read_errors
 from robustgen.output.files import ERRORS, FRAMES, MANIFEST
-from robustgen.output.manifest import Tally, frames_digest, read_errors
+from robustgen.output.manifest import Tally, frames_digest
 from robustgen.output.state import State, read_object
 from robustgen.verify.contents import Contents
 from robustgen.verify.findings import Finding
@@ -60,8 +61,11 @@ def check_manifest(
         )
     if manifest.get("frames_digest") != frames_digest(root):
         yield Finding("changed", FRAMES, f": {MANIFEST} has another digest of the frames")
-    listed = len(read_errors(root))
-    if manifest["failures"] != listed:
+    entries, damage = read_errors(root / ERRORS)
+    for detail in damage:
+        yield Finding("damaged", ERRORS, f": {detail}")
+    listed = len(entries)
+    if manifest["failures"] != listed and not damage:
         yield Finding("changed", ERRORS, f": lists {listed} failures, {MANIFEST} {manifest['failures']}")
 
 
@@ -74,8 +78,8 @@ def check_state(root: Path, manifest: Mapping[str, Any]) -> Iterator[Finding]:
             yield Finding("changed", MANIFEST, f": {key} is {here!r}, where {there!r} was recorded")
     tally = Tally(root, with_files=False)
     yield from name_damaged(root, tally)
-    failures = {_as_text(failure) for each in tally.failures.values() for failure in each}
-    for entry in read_errors(root):
+    failures = {*map(_as_text, tally.failures.entries())}
+    for entry in read_errors(root / ERRORS)[0]:
         if _as_text(entry) not in failures:
             yield Finding("changed", ERRORS, f": no run recorded the failure of {entry['key']!r}")
 
