@@ -18,6 +18,21 @@ def open_regular(path: Path) -> BinaryIO:
     return os.fdopen(open_descriptor(path, os.O_RDONLY), "rb")
 
 
+def read_regular(path: Path, most: int | None = None) -> bytes:
+    """The content of a regular file, of `most` bytes at most.
+
+    Raises
+    ------
+    OSError
+        It is none, cannot be read, or has more.
+    """
+    with open_regular(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if most is not None and size > most:
+            raise OSError(errno.EFBIG, f"has {size} bytes, where at most {most} are expected", str(path))
+        return file.read()
+
+
 def open_descriptor(path: Path, flags: int) -> int:
     """A descriptor of the regular file at `path`, opened with the `flags` of `os.open`.
 

@@ -25,6 +25,7 @@ from helpers import cli, cli_error, errors_of, free_port, pictures, put_photo, s
 
 from robustgen.benchmark import CLEAN_ARM
 from robustgen.generation import config, plan, runner, selection
+from robustgen.generation.recipes import CorruptionRecipe, PerturbationRecipe
 from robustgen.output import journal
 from robustgen.output.files import temporary_folder
 from robustgen.output.manifest import escaped, read_sums
@@ -233,6 +234,67 @@ def test_failures_of_images_that_are_gone_are_forgotten(photos, tmp_path):
     make_c(source, tmp_path / "out", *FEW)
     assert manifest(tmp_path / "out")["failures"] == 0
     assert not (tmp_path / "out" / "errors.jsonl").exists()
+
+
+def fail_in(arm, error, monkeypatch):
+    """Have nothing made of cat/b.jpg by `arm`."""
+    make = CorruptionRecipe.make
+
+    def fail(recipe, wanted, key, *args):
+        if (wanted.folder, key) == (arm, "cat/b.jpg"):
+            raise error
+        return make(recipe, wanted, key, *args)
+
+    monkeypatch.setattr(CorruptionRecipe, "make", fail)
+
+
+def test_failures_of_arms_stand_until_these_are_made(photos, tmp_path, monkeypatch):
+    source, out = Path(shutil.copytree(photos, tmp_path / "src")), tmp_path / "out"
+    with monkeypatch.context() as patch:
+        fail_in("contrast/4", ArithmeticError("no luck"), patch)
+        make_c(source, out, *FEW, status=1)
+    # Other arms tell nothing of it, nor do other images.
+    make_c(source, out, "--corruptions", "fog", "--severities", "1", "--jobs", "1")
+    make_c(source, out, *FEW, "--limit", "1")
+    (entry,) = errors_of(out)
+    assert entry == {"key": "cat/b.jpg", "arm": "contrast/4", "reason": "ArithmeticError: no luck"}
+    assert (manifest(out)["failures"], manifest(out)["complete"]) == (1, False)
+    make_c(source, out, *FEW)
+    assert not (out / "errors.jsonl").exists()
+    assert (manifest(out)["failures"], manifest(out)["complete"]) == (0, True)
+
+
+def test_verify_names_the_lines_of_errors_that_are_none(photos, tmp_path):
+    source, out = Path(shutil.copytree(photos, tmp_path / "src")), tmp_path / "out"
+    (source / "cat" / "empty.png").write_bytes(b"")
+    make_c(source, out, *FEW, status=1)
+    shutil.rmtree(out / ".robustgen")
+    errors = out / "errors.jsonl"
+    errors.write_text("{\n" + errors.read_text() + '{"key": 3}\n' + "[" * 100_000 + "\n")
+    *findings, _ = cli("verify", out, status=1).stdout.splitlines()
+    assert [" ".join(line.split()) for line in findings if "errors" in line] == [
+        f"damaged errors.jsonl: line {number} is no entry of robustgen's" for number in (1, 3, 4)
+    ]
+
+
+@pytest.mark.parametrize("form", ["png", "mp4"])
+def test_an_operation_that_fails_between_frames_is_no_full_disk(photos, tmp_path, monkeypatch, form):
+    stream = PerturbationRecipe.stream
+
+    def fail(recipe, arm, key, prepared):
+        frames = stream(recipe, arm, key, prepared)
+        yield next(frames)
+        if key == "cat/b.jpg":
+            raise FileNotFoundError(2, "No such file or directory", "/usr/share/frost.png")
+        yield from frames
+
+    monkeypatch.setattr(PerturbationRecipe, "stream", fail)
+    flags = ("--perturbations", "brightness", "--format", form, "--jobs", "1")
+    cli("make-p", "--source", photos, "--output", tmp_path / "out", *flags, status=1)
+    (entry,) = errors_of(tmp_path / "out")
+    assert (entry["key"], entry["arm"]) == ("cat/b.jpg", "brightness")
+    assert entry["reason"].startswith("FileNotFoundError: ") and "frost.png" in entry["reason"]
+    assert not [*(tmp_path / "out" / "brightness" / "cat").glob("b*")]
 
 
 # --- verify --------------------------------------------------------------------------------------

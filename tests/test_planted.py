@@ -7,10 +7,12 @@ import shutil
 import tracemalloc
 import zlib
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from helpers import cli, cli_error, put_photo, spawn
 
+from robustgen.errors import OutputError
 from robustgen.output import journal, state
 from robustgen.output.ledger import Ledger
 from robustgen.output.writers.jpeg import JpegTree
@@ -421,6 +423,17 @@ def test_a_file_system_without_locks_is_named(photos, tmp_path, monkeypatch):
     monkeypatch.setattr(state.fcntl, "flock", no_locks)
     message = cli_error("make-c", "--source", photos, "--output", tmp_path / "out", *FEW)
     assert "its file system has no locks (Operation not supported)" in message
+    assert not (tmp_path / "out").exists()
+
+
+def test_nothing_is_left_where_there_are_no_locks(photos, tmp_path, monkeypatch):
+    monkeypatch.setattr(state.fcntl, "flock", mock.Mock(side_effect=OSError(37, "No locks available")))
+    out = tmp_path / "new" / "out"
+    assert "no locks" in cli_error("make-c", "--source", photos, "--output", out, *FEW, "--shard", "1/2")
+    assert not out.parent.exists()
+    with pytest.raises(OutputError, match="no locks"), state.claimed(out, photos, lambda _: None):
+        pass
+    assert not out.parent.exists()
 
 
 def peak_of_checking(root, folders):

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustgen.benchmark import Arm, Kind
-from robustgen.datasets.base import Dataset, Labels, Pixels, noun
+from robustgen.datasets.base import Dataset, Labels, Pixels, noun, read_lines
 from robustgen.errors import ImageError, SourceError
 from robustgen.output.files import KEYS, LABELS
 from robustgen.regular_file import open_regular
@@ -69,16 +69,11 @@ class Arrays(Dataset):
 
     def _read_keys(self) -> tuple[str, ...]:
         path = self.root / KEYS
-        if not path.exists():
+        lines = read_lines(path)
+        if lines is None:
             # As the source of these images calls them, so that a regenerated set has the same keys.
             return tuple(f"{i:05d}" for i in range(self.images))
-        try:
-            with open_regular(path) as file:
-                # Not splitlines(): keys may hold form feeds and the like.
-                lines = file.read().decode("utf-8", "surrogateescape").split("\n")
-        except OSError as error:
-            raise SourceError(f"{path}: {error.strerror or error}") from error
-        keys = tuple(lines[:-1] if lines[-1] == "" else lines)
+        keys = tuple(lines)
         if len(keys) != self.images:
             raise SourceError(f"{path}: {len(keys)} keys for {self.images} {noun(self.kind)}")
         return keys

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from robustgen.benchmark import BENCHMARKS, Arm, Benchmark, Kind
 from robustgen.datasets.prefetch import prefetch
 from robustgen.errors import ImageError, SourceError
+from robustgen.regular_file import read_regular
 
 Pixels = NDArray[np.uint8]
 Labels = NDArray[np.int64]
@@ -46,6 +47,24 @@ def difference(own: Sequence[str], others: Sequence[str], what: str) -> str:
     if more:
         parts.append(f"{len(more)} {what} too many, for instance {more[0]!r}")
     return " and ".join(parts) or f"the {what} are in another order"
+
+
+def read_lines(path: Path) -> list[str] | None:
+    """The lines of a file of names beside a set, or None where there is none.
+
+    Raises
+    ------
+    SourceError
+        It cannot be read.
+    """
+    try:
+        # Not splitlines(): keys may hold form feeds and the like.
+        lines = read_regular(path).decode("utf-8", "surrogateescape").split("\n")
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise SourceError(f"{path}: {error.strerror or error}") from error
+    return lines[:-1] if lines[-1] == "" else lines
 
 
 class Dataset(ABC):

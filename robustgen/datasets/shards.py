@@ -12,12 +12,13 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from robustgen.benchmark import Arm, Kind
-from robustgen.datasets.base import Dataset, Labels, Pixels, difference, noun
+from robustgen.datasets.base import Dataset, Labels, Pixels, difference, noun, read_lines
 from robustgen.errors import ImageError, SourceError
 from robustgen.imaging import decode, video
 from robustgen.output.files import KEYS
 from robustgen.output.writers.parquet import SAMPLE_COLUMNS, read_class_names
 from robustgen.output.writers.webdataset import read_member, sample_key, sample_name
+from robustgen.regular_file import open_regular
 from robustgen.sources.parquet import import_pyarrow
 from robustgen.sources.webdataset import CLASS_NAMES
 
@@ -176,11 +177,11 @@ class WebDatasetShards(Shards):
     @cached_property
     def _names_of(self) -> Mapping[str, str]:
         """Key of a sample to what it is called in a tree, where the set tells."""
-        return {sample_key(name): name for name in _read_lines(self.root / KEYS) or ()}
+        return {sample_key(name): name for name in read_lines(self.root / KEYS) or ()}
 
     @cached_property
     def _class_names(self) -> Sequence[str] | None:
-        lines = _read_lines(self.root / CLASS_NAMES)
+        lines = read_lines(self.root / CLASS_NAMES)
         return None if lines is None else [line.removesuffix("\r") for line in lines]
 
     def _read_shard(self, path: Path) -> Iterator[tuple[str, Sample]]:
@@ -188,7 +189,7 @@ class WebDatasetShards(Shards):
         places: dict[str, tuple[str, int, int]] = {}
         labels: dict[str, int] = {}
         try:
-            with tarfile.open(path, "r:") as archive:
+            with open_regular(path) as file, tarfile.open(fileobj=file, mode="r:") as archive:
                 for member in archive:
                     key, _, suffix = member.name.rpartition(".")
                     if not member.isreg():
@@ -246,12 +247,3 @@ def _read_group(path: Path, column: str, group: int) -> Any:
     """The samples of a row group; those read last stay, as rows are read one after the other."""
     file = import_pyarrow()[1].ParquetFile(path)
     return file.read_row_group(group, columns=[f"{column}.bytes"])[column]
-
-
-def _read_lines(path: Path) -> list[str] | None:
-    """The lines of a file of names, or None where there is none."""
-    if not path.is_file():
-        return None
-    # Not splitlines(): keys may hold form feeds and the like.
-    lines = path.read_bytes().decode("utf-8", "surrogateescape").split("\n")
-    return lines[:-1] if lines[-1] == "" else lines

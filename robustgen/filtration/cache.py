@@ -9,6 +9,7 @@ from typing import IO, Any
 import numpy as np
 
 from robustgen.filtration.funnel import Opinions
+from robustgen.regular_file import open_regular
 
 FILE = "opinions.jsonl"
 _FIELDS = tuple(field.name for field in fields(Opinions))
@@ -48,7 +49,7 @@ class OpinionCache:
     def _batches(self, models: int, classes: int) -> Iterator[tuple[list[str], list[int], Opinions]]:
         if not self._path.exists():
             return
-        with self._path.open("rb") as lines:
+        with open_regular(self._path) as lines:
             for line in lines:
                 if line.endswith(b"\n") and (batch := _read(line, models, classes)):
                     yield batch

@@ -1,7 +1,7 @@
 """Which images of a source a run takes: a subset that a file lists, a sample, the first few, or all."""
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -51,7 +51,7 @@ def select_keys(source: Items[Any], config: Choices) -> tuple[str, ...]:
     """
     keys = match_keys(source, config)
     if config.subset:
-        keys = _listed(Path(config.subset), keys)
+        keys = _select_listed(Path(config.subset), keys)
     if config.sample and config.limit:
         raise ConfigError("sample and limit exclude each other: a sample of N images, or the first N")
     if config.sample:
@@ -99,18 +99,27 @@ def sample_keys(keys: Sequence[str], label: Callable[[str], int], count: int, se
     return tuple(key for key in keys if key in drawn)
 
 
-def _listed(path: Path, keys: tuple[str, ...]) -> tuple[str, ...]:
+def _select_listed(path: Path, keys: tuple[str, ...]) -> tuple[str, ...]:
     """The keys that the file at `path` lists, one a line, in the source's own order."""
     try:
-        lines = path.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+        # Not splitlines(): keys may hold form feeds and the like.
+        lines = path.read_bytes().decode("utf-8", "surrogateescape").split("\n")
     except OSError as error:
         raise ConfigError(f"subset {path}: cannot be read: {error.strerror}") from error
-    wanted = {line.strip(): i for i, line in enumerate(lines, 1) if line.strip() and not line.startswith("#")}
+    there = set(keys)
+    named = ((_read_key(line, there), i) for i, line in enumerate(lines, 1))
+    wanted = {key: i for key, i in named if key}
     if keys and not any("/" in key for key in keys):
         # A flat folder: lists of ImageNet's images, such as RobustBench's, name their class folders.
         wanted = {key.rpartition("/")[2]: i for key, i in wanted.items()}
-    for key in wanted.keys() - set(keys):
+    for key in wanted.keys() - there:
         raise ConfigError(f"{path}, line {wanted[key]}: the source has no image {key!r}")
     if not wanted:
         raise ConfigError(f"{path}: lists no image")
     return tuple(key for key in keys if key in wanted)
+
+
+def _read_key(line: str, there: Container[str]) -> str:
+    """The key in a line: all of it, if it is one; else without the space around it, nothing in a comment."""
+    line = line if line in there else line.removesuffix("\r")
+    return line if line in there else "" if line.startswith("#") else line.strip()

@@ -2,6 +2,7 @@
 
 import ctypes
 import errno
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
@@ -19,6 +20,7 @@ from robustgen.errors import (
 )
 from robustgen.generation.pulse import NO_PULSE, Pulse
 from robustgen.generation.recipes import Recipe
+from robustgen.imaging.pixels import Rgb
 from robustgen.output.records import Failure, Receipt, Written
 from robustgen.output.writers import Writer
 from robustgen.sources.base import Items
@@ -113,6 +115,20 @@ class _UnusableNameError(ImageError):
     """The name of an image does not do for its output."""
 
 
+class _FrameError(Exception):
+    """A frame could not be made; its cause is an OSError, which is not one of writing."""
+
+
+def _guard_frames(frames: Iterator[Rgb]) -> Iterator[Rgb]:
+    """The `frames`, of which an OSError becomes a _FrameError: they are made while they are written."""
+    try:
+        yield from frames
+    except OSError as error:
+        if isinstance(error, RobustgenError):
+            raise
+        raise _FrameError from error
+
+
 class ImageWork:
     """One source image under way: loaded at once, then given to one arm after another."""
 
@@ -143,6 +159,9 @@ class ImageWork:
             # It would fail in every arm alike.
             self._image = None
             self._fail(error)
+        except _FrameError as error:
+            assert isinstance(error.__cause__, OSError)
+            self._fail(error.__cause__, arm)
         except Exception as error:
             self._fail(error, arm)
         return True
@@ -154,7 +173,7 @@ class ImageWork:
             pixels = task.recipe.make(arm, self._key, self._image, self._shared)
             write = partial(task.writer.write, *place, pixels)
         else:
-            write = partial(task.writer.write_frames, *place, frames)
+            write = partial(task.writer.write_frames, *place, _guard_frames(frames))
         try:
             return write()
         except OSError as error:

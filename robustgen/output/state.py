@@ -29,7 +29,7 @@ import fcntl
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final
@@ -404,6 +404,7 @@ def lock_file(path: Path, root: Path, *, shared: bool = False, wait: bool = Fals
     OutputError
         Another run holds it, or the file system has no locks.
     """
+    new = not path.exists()
     lock = open_to_append(path)
     how = (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB)
     try:
@@ -413,6 +414,8 @@ def lock_file(path: Path, root: Path, *, shared: bool = False, wait: bool = Fals
         if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
             raise OutputError(f"{root}: another run is writing here") from error
         if error.errno in (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL):
+            if new:
+                path.unlink(missing_ok=True)
             raise OutputError(
                 f"{root}: its file system has no locks ({error.strerror}), "
                 "by which runs keep each other out; write to another one"
@@ -455,6 +458,7 @@ def claimed(output: Path, source: Path, check: Callable[[Path], None]) -> Iterat
         raise OutputError(f"{output}: lies inside the source {source}")
     if output.exists() and not output.is_dir():
         raise OutputError(f"{output}: is a file")
+    new = [path for path in (output / STATE, output, *output.parents) if not path.exists()]
     try:
         check(output)
         (output / STATE).mkdir(parents=True, exist_ok=True)
@@ -465,7 +469,11 @@ def claimed(output: Path, source: Path, check: Callable[[Path], None]) -> Iterat
     try:
         with exclusive(output):
             yield
+    except RobustgenError:
+        # Nothing is left of an output that could not even be locked; what holds a lock is not empty.
+        with suppress(OSError):
+            for folder in new:
+                folder.rmdir()
+        raise
     except OSError as error:
-        if isinstance(error, RobustgenError):
-            raise
         raise WriteError(f"{output}: {error.strerror or error}") from error

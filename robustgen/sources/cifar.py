@@ -14,7 +14,7 @@ import numpy.typing as npt
 from robustgen.errors import ImageError, SourceError
 from robustgen.imaging.decode import Location
 from robustgen.imaging.pixels import Rgb
-from robustgen.regular_file import open_regular
+from robustgen.regular_file import open_regular, read_regular
 from robustgen.sources.base import Source, blame_source
 from robustgen.sources.pickles import Pickled, unpickle
 from robustgen.sources.tar_headers import BoundedHeader
@@ -160,8 +160,7 @@ def read_batch(location: Path, stamp: tuple[int, ...]) -> Batch:
 
 
 def _read_folder(location: Path) -> dict[str, bytes]:
-    files = find_batches(location)
-    return {name: path.read_bytes() for name, path in files.items() if path.stat().st_size <= _MOST_BYTES}
+    return {name: read_regular(path, _MOST_BYTES) for name, path in find_batches(location).items()}
 
 
 def _read_archive(location: Path) -> dict[str, bytes]:

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from robustgen.errors import SourceError
-from robustgen.regular_file import open_regular
+from robustgen.regular_file import open_regular, read_regular
 from robustgen.sources.tar_headers import BoundedHeader
 
 _GROUND_TRUTH, _META = "ILSVRC2012_validation_ground_truth.txt", "meta.mat"
@@ -52,19 +52,13 @@ def read_devkit_beside(path: Path, images: Sequence[str]) -> dict[str, str]:
             f"{path}: these are numbers of the devkit, not classes, and {_META} is not beside it to tell "
             "which: give the archive ILSVRC2012_devkit_t12.tar.gz itself as --labels"
         )
-    return _join(path, {_GROUND_TRUTH: path.read_bytes(), _META: _read_bounded(meta)}, images)
+    return _join(path, {_GROUND_TRUTH: read_regular(path), _META: read_regular(meta, _MOST_BYTES)}, images)
 
 
 def _read_folder(path: Path) -> dict[str, bytes]:
     data = path if (path / _GROUND_TRUTH).is_file() else path / "data"
     files = [data / name for name in (_GROUND_TRUTH, _META)]
-    return {file.name: _read_bounded(file) for file in files if file.is_file()}
-
-
-def _read_bounded(path: Path) -> bytes:
-    if path.stat().st_size > _MOST_BYTES:
-        raise SourceError(f"{path}: of {path.stat().st_size} bytes, which the devkit's is not")
-    return path.read_bytes()
+    return {file.name: read_regular(file, _MOST_BYTES) for file in files if file.is_file()}
 
 
 def _read_archive(path: Path) -> dict[str, bytes]:

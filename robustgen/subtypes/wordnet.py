@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from robustgen.errors import SourceError
+from robustgen.regular_file import read_regular
 
 DATA = "data.noun"
 # Where it lies in what people have: Debian's folder, the npm package wordnet 2.0.0, Princeton's own archive.
@@ -104,7 +105,7 @@ def _read(path: Path) -> WordNet:
 
 def _content(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return read_regular(path)
     except OSError as error:
         raise SourceError(f"{path}: cannot be read: {error.strerror}") from error
 

@@ -226,6 +226,8 @@ def _write_all(root: Path, arm: Arm, files: Iterable[Encoded]) -> list[Written]:
     except BaseException:
         for each in written:
             remove_file(root, each.path)
+        for folder in {each.path.rpartition("/")[0] for each in written}:
+            remove_folder(root, folder)
         raise
     return written
 

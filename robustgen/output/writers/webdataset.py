@@ -8,6 +8,7 @@ from typing import BinaryIO, Final
 
 from robustgen.errors import OutputError
 from robustgen.output.writers.shards import Sample, ShardWriter
+from robustgen.regular_file import open_regular
 from robustgen.sources.webdataset import CLASS_NAMES
 
 _BLOCK: Final = 512
@@ -71,7 +72,7 @@ class WebDatasetWriter(ShardWriter):
         """Name of each sample to what reads its data."""
         names = {sample_key(name): name for name in map(self.encoder.output_name, self._keys) if name}
         try:
-            with tarfile.open(path, "r:") as archive:
+            with open_regular(path) as file, tarfile.open(fileobj=file, mode="r:") as archive:
                 members = {
                     member.name.rpartition(".")[0]: (member.offset_data, member.size)
                     for member in archive
@@ -86,7 +87,7 @@ class WebDatasetWriter(ShardWriter):
 
 def read_member(path: Path, offset: int, size: int) -> bytes:
     """What lies at `offset` of an archive."""
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         file.seek(offset)
         return file.read(size)
 
