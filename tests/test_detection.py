@@ -9,6 +9,10 @@ import pytest
 from helpers import cli, cli_error, errors_of, photo, pixels_of, put_photo, tree
 from PIL import Image
 
+from robustgen.benchmark import CLEAN_ARM
+from robustgen.datasets import open_dataset
+from robustgen.report.page import summarise_set
+
 FEW = ("--corruptions", "contrast", "--severities", "2", "--jobs", "1", "--format", "same", "--scale", "224")
 ARMS = ("clean", "contrast/2")
 
@@ -129,6 +133,21 @@ def test_maps_of_labels_are_no_images(cityscapes, tmp_path):
     # Images that the limit leaves out are not repeated as they are.
     assert len(list((tmp_path / "limited/contrast/2/leftImg8bit").rglob("*.png"))) == 1
     cli("verify", tmp_path / "out", "--deep", "all")
+
+
+@pytest.mark.parametrize("recorded", [True, False])
+def test_maps_of_labels_are_not_read_as_images(cityscapes, tmp_path, recorded):
+    out = tmp_path / "out"
+    make_c(cityscapes, out, "--images", "leftImg8bit/*", "--mirror")
+    if not recorded:
+        (out / "clean" / "SHA256SUMS").unlink()
+    assert summarise_set(out).sample.total == 2
+    assert open_dataset(out).keys(CLEAN_ARM) == tuple(
+        f"leftImg8bit/val/frankfurt/frankfurt_{number:06d}_leftImg8bit.png" for number in range(2)
+    )
+    assert "2 images of each" in cli("compare", out, out).stdout
+    cli("preprocess", "clahe", out, tmp_path / "clahe")
+    assert not (tmp_path / "clahe" / "contrast" / "2" / "gtFine").exists()
 
 
 def test_the_arms_are_read_by_torchvision(cityscapes, tmp_path):

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
@@ -54,13 +55,29 @@ class Tree(Dataset):
 
     def _listing(self, arm: Arm) -> tuple[str, ...]:
         if arm not in self._listed:
-            found = _images(self.folders[arm]) if self.kind == "c" else _sequences(self.folders[arm])
-            self._listed[arm] = keys = tuple(sorted(found))
+            find = self._find_images if self.kind == "c" else _find_sequences
+            self._listed[arm] = keys = tuple(sorted(find(self.folders[arm])))
             if twice := next((a for a, b in pairwise(keys) if a == b), None):
                 raise SourceError(f"{self.folders[arm]}: {twice!r} is there as a video and as frames")
             if not self._listed[arm]:
                 raise SourceError(f"{self.folders[arm]}: holds no {noun(self.kind)}")
         return self._listed[arm]
+
+    def _find_images(self, folder: Path) -> Iterator[str]:
+        for inside, files in _walk(folder):
+            yield from filter(self._is_image, (f"{inside}{name}" for name in files))
+
+    def _is_image(self, name: str) -> bool:
+        """Whether the file is an image of the set; what is mirrored beside them may be pictures too."""
+        pattern = self._images
+        return name.lower().endswith(decode.EXTENSIONS) and (pattern is None or fnmatchcase(name, pattern))
+
+    @cached_property
+    def _images(self) -> str | None:
+        """The pattern of the images' names, where a source was mirrored of which they were a part."""
+        config = self.about.get("config")
+        pattern = config.get("images") if isinstance(config, dict) and config.get("mirror") else None
+        return pattern if isinstance(pattern, str) else None
 
     @cached_property
     def _index(self) -> dict[str, int]:
@@ -111,10 +128,13 @@ class Tree(Dataset):
             names = read_sums(path)
         except OSError as error:
             raise SourceError(f"{path}: {error.strerror}") from error
-        keys = sorted({self._key(name) for name in names if _is_inside(name)})
+        keys = sorted({self._key(name) for name in names if self._is_recorded(name)})
         if not keys:
             raise SourceError(f"{path}: lists no files")
         return tuple(keys)
+
+    def _is_recorded(self, name: str) -> bool:
+        return _is_inside(name) and (self.kind == "p" or self._is_image(name))
 
     def _key(self, name: str) -> str:
         """Of a frame, the folder of its sequence; a video is called as that folder would be."""
@@ -148,12 +168,7 @@ def _is_inside(name: str) -> bool:
     return bool(name) and not path.is_absolute() and ".." not in path.parts
 
 
-def _images(folder: Path) -> Iterator[str]:
-    for inside, files in _walk(folder):
-        yield from (f"{inside}{name}" for name in files if name.lower().endswith(decode.EXTENSIONS))
-
-
-def _sequences(folder: Path) -> Iterator[str]:
+def _find_sequences(folder: Path) -> Iterator[str]:
     for inside, files in _walk(folder):
         yield from (f"{inside}{name.removesuffix(VIDEO)}" for name in files if name.endswith(VIDEO))
         if inside and any(name.endswith(".png") for name in files):
