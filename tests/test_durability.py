@@ -24,6 +24,7 @@ import pytest
 from helpers import cli, cli_error, errors_of, free_port, pictures, put_photo, spawn, until_open
 
 from robustgen.benchmark import CLEAN_ARM
+from robustgen.errors import OutputError
 from robustgen.generation import config, plan, runner, selection
 from robustgen.generation.recipes import CorruptionRecipe, PerturbationRecipe
 from robustgen.output import journal
@@ -681,6 +682,17 @@ def test_shards_that_start_together_take_an_array_back_once(tmp_path, monkeypatc
     first.reopen(tmp_path, clean)
     other.join()
     assert not (tmp_path / "clean.npy").exists() and len(litter(tmp_path)) == 1
+
+
+def test_a_begun_array_that_was_cut_short_is_named_and_not_written_to(tmp_path):
+    (tmp_path / ".robustgen").mkdir()
+    writer = open_array(tmp_path, ("a", "b"))
+    (begun,) = litter(tmp_path)
+    os.truncate(begun, begun.stat().st_size - 1)
+    before = begun.read_bytes()
+    with pytest.raises(OutputError, match=f"{begun.name} is damaged; remove it"):
+        writer.write(tmp_path, CLEAN_ARM, 0, "a", np.zeros((2, 2, 3), np.uint8))
+    assert begun.read_bytes() == before
 
 
 def test_an_array_that_a_killed_run_replaced_does_not_pass_for_the_one_before(tmp_path, monkeypatch):

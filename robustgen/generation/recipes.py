@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from robustgen.benchmark import CLEAN, IMAGENET_C, IMAGENET_P, Arm, Benchmark, Kind
 from robustgen.corruptions import get_corruption
-from robustgen.editions import check_size, get_edition
+from robustgen.editions import Edition, check_size, get_edition
 from robustgen.errors import ArgumentError, ImageError
 from robustgen.imaging.decode import as_rgb
 from robustgen.imaging.geometry import SMALLEST_SIDE, centre_crop
@@ -34,12 +34,20 @@ class _Hash(np.random.SeedSequence):
         self._digest = hashlib.sha256(identity.encode("utf-8", "surrogateescape")).digest()
 
     def generate_state(self, n_words: int, dtype: Any = np.uint32) -> npt.NDArray[Any]:
-        return np.frombuffer(self._digest, "<u8").astype(dtype)[:n_words]
+        return np.frombuffer(self._digest, "<u8").astype(dtype, copy=False)[:n_words]
+
+
+def _identify_stream(seed: int, kind: str, edition: str, name: str, level: float) -> str:
+    """What the random streams of one arm have in common; the key of the image follows."""
+    return "\0".join([str(seed), kind, edition, name, str(level), ""])
 
 
 def item_rng(seed: int, kind: str, edition: str, name: str, level: float, key: str) -> np.random.Generator:
     """The random stream of one output: a hash of what it is, and of nothing else."""
-    identity = "\0".join([str(seed), kind, edition, name, str(level), key])
+    return _hashed_rng(_identify_stream(seed, kind, edition, name, level) + key)
+
+
+def _hashed_rng(identity: str) -> np.random.Generator:
     return np.random.Generator(np.random.PCG64(_Hash(identity)))
 
 
@@ -122,6 +130,47 @@ def rank(seed: int, key: str) -> bytes:
     return hashlib.sha256(f"{seed}\0{key}".encode("utf-8", "surrogateescape")).digest()
 
 
+@dataclass(frozen=True, eq=False)
+class BoundArm:
+    """One arm of a recipe, with all that needs no image found once.
+
+    Attributes
+    ----------
+    operation : Operation
+    edition : Edition
+    level : int or float
+    scale : int or None
+        Constants to use instead of the edition's.
+    overrides : mapping of str to value
+        Parameters instead of the published constants.
+    stream : str
+        What the random streams of its outputs have in common.
+    """
+
+    operation: Operation
+    edition: Edition
+    level: float
+    scale: int | None
+    overrides: Mapping[str, Any]
+    stream: str
+    _known: dict[int, Any] = field(default_factory=dict, init=False, repr=False)
+
+    def scale_for(self, image: Rgb) -> int:
+        """The scale whose constants `image` takes."""
+        return self.edition.scale_for(image, self.scale, self.operation.table)
+
+    def parameters(self, scale: int) -> Any:
+        """The parameter object at `scale`, overrides applied."""
+        if scale not in self._known:
+            published = self.operation.parameters(self.level, scale)
+            self._known[scale] = dataclasses.replace(published, **self.overrides)
+        return self._known[scale]
+
+    def random_stream(self, key: str) -> np.random.Generator | None:
+        """The random stream of the output of the image `key`; None for an operation that draws nothing."""
+        return _hashed_rng(self.stream + key) if self.operation.random else None
+
+
 @dataclass(frozen=True)
 class BenchmarkRecipe(Recipe[Rgb]):
     """What the recipes of both benchmarks have in common.
@@ -140,9 +189,12 @@ class BenchmarkRecipe(Recipe[Rgb]):
     seed: int = 0
     scale: int | None = None
     overrides: Overrides = field(default_factory=dict)
-    _resolved: dict[tuple[Arm, int], Any] = field(default_factory=dict, repr=False, compare=False)
+    _bound: dict[Arm, BoundArm] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     benchmark: ClassVar[Benchmark]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_bound": {}}
 
     @property
     def keeps_size(self) -> bool:
@@ -164,7 +216,7 @@ class BenchmarkRecipe(Recipe[Rgb]):
         image = centre_crop(final, columns, rows)
         whole = get_edition(self.edition)
         edition = self.edition if whole.dialect else "folder"
-        recipe = dataclasses.replace(self, edition=edition, scale=self.scale or whole.scale, _resolved={})
+        recipe = dataclasses.replace(self, edition=edition, scale=self.scale or whole.scale)
         return Part(recipe, image, rows * columns, height * width)
 
     def complete(self, prepared: Rgb) -> Rgb:
@@ -183,19 +235,16 @@ class BenchmarkRecipe(Recipe[Rgb]):
         operation: Operation = get_known("operation", name, self.benchmark.operations)
         return operation
 
-    def parameters(self, arm: Arm, scale: int) -> Any:
-        """The parameter object of `arm` at `scale`, overrides applied."""
-        if (arm, scale) not in self._resolved:
-            operation = self.get_operation(arm.name)
-            own = self.overrides.get(arm.name, {}).get(arm.level, {})
-            self._resolved[arm, scale] = dataclasses.replace(operation.parameters(arm.level, scale), **own)
-        return self._resolved[arm, scale]
-
-    def random_stream(self, arm: Arm, key: str) -> np.random.Generator | None:
-        """The random stream of one output; None for an operation that draws nothing."""
-        if not self.get_operation(arm.name).random:
-            return None
-        return item_rng(self.seed, self.benchmark.kind, self.edition, arm.name, arm.level, key)
+    def bind(self, arm: Arm) -> BoundArm:
+        """`arm` with its operation, and with the constants that this recipe gives it."""
+        bound = self._bound.get(arm)
+        if bound is None:
+            operation, edition = self.get_operation(arm.name), get_edition(self.edition)
+            overrides = self.overrides.get(arm.name, {}).get(arm.level, {})
+            stream = _identify_stream(self.seed, self.benchmark.kind, self.edition, arm.name, arm.level)
+            bound = BoundArm(operation, edition, arm.level, self.scale, overrides, stream)
+            self._bound[arm] = bound
+        return bound
 
     def settings(self, arms: tuple[Arm, ...]) -> dict[str, Any]:
         """Edition, seed, scale and the constants of every arm."""
@@ -213,10 +262,11 @@ class BenchmarkRecipe(Recipe[Rgb]):
     def _constants(self, arm: Arm) -> dict[str, Any]:
         if arm.name == CLEAN:
             return {}
+        bound = self.bind(arm)
         if scale := self._fixed_scale():
-            return _plain(self.parameters(arm, scale))
-        known = self.get_operation(arm.name).table
-        return {str(each): _plain(self.parameters(arm, each)) for each in SCALES if each in known}
+            return _plain(bound.parameters(scale))
+        known = bound.operation.table
+        return {str(each): _plain(bound.parameters(each)) for each in SCALES if each in known}
 
 
 @dataclass(frozen=True)
@@ -239,10 +289,9 @@ class CorruptionRecipe(BenchmarkRecipe):
         """Corrupt the prepared image: uint8 (H, W, 3)."""
         if arm.name == CLEAN:
             return prepared
-        operation = self.get_operation(arm.name)
-        scale = get_edition(self.edition).scale_for(prepared, self.scale, operation.table)
-        parameters, rng = self.parameters(arm, scale), self.random_stream(arm, key)
-        corrupted: Rgb = operation.apply(prepared, parameters, rng, shared)
+        bound = self.bind(arm)
+        parameters = bound.parameters(bound.scale_for(prepared))
+        corrupted: Rgb = bound.operation.apply(prepared, parameters, bound.random_stream(key), shared)
         return corrupted
 
 
@@ -266,11 +315,11 @@ class PerturbationRecipe(BenchmarkRecipe):
 
     def stream(self, arm: Arm, key: str, prepared: Rgb) -> Iterator[Rgb]:
         """The frames of `make`, one after the other: those of a large photograph would fill the memory."""
-        operation, edition = PERTURBATIONS[arm.name], get_edition(self.edition)
-        scale = edition.scale_for(prepared, self.scale)
-        parameters, rng = self.parameters(arm, scale), self.random_stream(arm, key)
-        stage = operation.stage[scale]
-        return edition.finish(operation.frames(edition.at_stage(prepared, stage), parameters, rng), stage)
+        bound = self.bind(arm)
+        edition, operation, scale = bound.edition, PERTURBATIONS[arm.name], bound.scale_for(prepared)
+        stage, parameters = operation.stage[scale], bound.parameters(scale)
+        source, rng = edition.at_stage(prepared, stage), bound.random_stream(key)
+        return edition.finish(operation.frames(source, parameters, rng), stage)
 
 
 RECIPES: Final[Mapping[Kind, type[BenchmarkRecipe]]] = MappingProxyType(

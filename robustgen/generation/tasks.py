@@ -2,10 +2,10 @@
 
 import ctypes
 import errno
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -167,15 +167,15 @@ class ImageWork:
         return True
 
     def _write(self, arm: Arm) -> list[Written]:
-        task, place = self._task, (self._task.root, arm, self._index, self._key)
-        frames = task.recipe.stream(arm, self._key, self._image)
+        task, key = self._task, self._key
+        write: Callable[..., list[Written]] = task.writer.write
+        frames = task.recipe.stream(arm, key, self._image)
         if frames is None:
-            pixels = task.recipe.make(arm, self._key, self._image, self._shared)
-            write = partial(task.writer.write, *place, pixels)
+            made: Any = task.recipe.make(arm, key, self._image, self._shared)
         else:
-            write = partial(task.writer.write_frames, *place, _guard_frames(frames))
+            write, made = task.writer.write_frames, _guard_frames(frames)
         try:
-            return write()
+            return write(task.root, arm, self._index, key, made)
         except OSError as error:
             if isinstance(error, RobustgenError):
                 raise

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from robustgen.benchmark import Arm
-from robustgen.errors import ImageError
+from robustgen.errors import ImageError, OutputError
 from robustgen.imaging.pixels import Rgb
 from robustgen.output.files import KEYS, LABELS, file_digest, move_into, temporary_folder
 from robustgen.output.records import Written, WrittenFile, WrittenRow
@@ -33,11 +33,14 @@ class _RowWriter:
     rows one after the other, so that collecting them spares most of the system calls.
     """
 
-    def __init__(self, path: Path) -> None:
-        rows = np.lib.format.open_memmap(path, "r")
-        self._start, self._step, self._shape = rows.offset, rows.strides[0], rows.shape[1:]
-        self._file = os.open(path, os.O_WRONLY | os.O_NOFOLLOW)
+    def __init__(self, path: Path, rows: int, shape: tuple[int, ...]) -> None:
+        self._shape, self._step = shape, math.prod(shape)
+        self._file = os.open(path, os.O_RDWR | os.O_NOFOLLOW)
+        self._start = _header_size(os.pread(self._file, 10, 0))
         self._first, self._pending = 0, bytearray()
+        if os.fstat(self._file).st_size != self._start + rows * self._step:
+            os.close(self._file)
+            raise OutputError(f"{path} is damaged; remove it and give the command again")
 
     def write(self, row: int, values: Rgb) -> None:
         if values.shape != self._shape:
@@ -63,6 +66,11 @@ class _RowWriter:
             self._flush()
         finally:
             os.close(self._file)
+
+
+def _header_size(beginning: bytes) -> int:
+    """Bytes before the rows of a `.npy` file of version 1.0, of which `beginning` are the first ten."""
+    return 10 + int.from_bytes(beginning[8:], "little")
 
 
 class Arrays(Writer):
@@ -156,9 +164,10 @@ class Arrays(Writer):
         """Fill one row."""
         file, row = self._place(arm, index)
         if file not in self._open:
-            self._open[file] = _RowWriter(self._partial(root, file))
+            rows, shape = len(self._files[file]) * self.images, self._shapes[arm.folder]
+            self._open[file] = _RowWriter(self._partial(root, file), rows, shape)
         self._open[file].write(row, pixels)
-        return [WrittenRow(file, row, math.prod(self._shapes[arm.folder]), self._layouts[file])]
+        return [WrittenRow(file, row, pixels.size, self._layouts[file])]
 
     def _place(self, arm: Arm, index: int) -> tuple[str, int]:
         """File and row of what `arm` makes of the image at `index`."""
