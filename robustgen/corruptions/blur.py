@@ -14,7 +14,7 @@ from robustgen.imaging.gaussian import gaussian_bytes
 from robustgen.imaging.motion import MotionEngine, blur_along_line
 from robustgen.imaging.pixels import Floats, Rgb
 from robustgen.imaging.rng import Rng
-from robustgen.imaging.zoom import add_zoom, average
+from robustgen.imaging.zoom import add_zooms, average
 from robustgen.registry import corruption
 
 
@@ -124,8 +124,7 @@ class Zooms:
         count, total = self._sums.pop(step, (0, np.zeros_like(self.image)))
         if count > len(factors):
             count, total = 0, np.zeros_like(self.image)
-        for factor in factors[count:]:
-            add_zoom(self.image, float(factor), total)
+        add_zooms(self.image, factors[count:].tolist(), total)
         self._sums[step] = len(factors), total
         return total
 

@@ -7,7 +7,7 @@ once; what has to be looked up stands in loops of its own.
 import numpy as np
 
 from robustgen.imaging.elementary import angle_of, cosine, raise_to, sine, sine_and_cosine
-from robustgen.imaging.kernels import compiled
+from robustgen.imaging.kernels import compiled, repeat_thrice
 
 
 @compiled
@@ -17,14 +17,6 @@ def truncated(value):
 
 
 # --- fields added to an image --------------------------------------------------------------------
-
-
-@compiled
-def repeat_thrice(line, out):
-    """Each of `line` (W) once for each channel, into `out` (3 W)."""
-    for x in range(line.size):
-        for c in range(3):
-            out[3 * x + c] = line[x]
 
 
 @compiled

@@ -35,6 +35,5 @@ def add_haze(image: Rgb, haze: Floats, strength: float) -> Rgb:
     out = np.empty_like(image)
     flat = np.ascontiguousarray(haze).reshape(-1)
     brightest = image.max() / 255.0
-    pixels = image.reshape(-1, 3)
-    kernels.add_haze(pixels, UNITS, flat, float(strength), brightest, out.reshape(-1, 3))
+    kernels.add_haze(image.reshape(-1), UNITS, flat, float(strength), brightest, out.reshape(-1))
     return out

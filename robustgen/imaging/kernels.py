@@ -448,33 +448,81 @@ def glass_shuffle(image, moves, reach, iterations):
     unpack(pixels, image.reshape(-1, 3))
 
 
-@compiled
-def mix_columns(row, columns, parts, out):
-    """Linear samples of `row` at flat columns: columns[0] weighs 1 - parts, columns[1] weighs parts."""
-    for m in range(out.size):
-        out[m] = row[columns[0, m]] * (1.0 - parts[m]) + row[columns[1, m]] * parts[m]
+@intrinsic
+def copy_block(context, source, at, target, to):
+    """Copy `BLOCK` values from source[at] on to target[to] on: all are read before one is written.
 
-
-@compiled
-def add_zoomed(image, top, left, last, rows, row_parts, columns, column_parts, total):
-    """Add bilinear samples of a part of `image` (H, W), each rounded to its precision, to `total` (H', W').
-
-    The part begins at row `top` and flat column `left`, and its last row is `last`. Row y is sampled at
-    rows[y] + row_parts[y] within it; channels lie side by side in `columns` (2, W').
+    A loop would have to find out first, each time, whether the two overlap.
     """
-    above, below = np.empty(columns.shape[1]), np.empty(columns.shape[1])
-    at = -2
-    for y in range(rows.size):
-        if rows[y] != at:
-            if rows[y] == at + 1:
-                above, below = below, above
-            else:
-                mix_columns(image[top + rows[y], left:], columns, column_parts, above)
-            at = rows[y]
-            mix_columns(image[top + min(at + 1, last), left:], columns, column_parts, below)
-        target, part = total[y], row_parts[y]
-        for m in range(target.size):
-            target[m] += image.dtype.type(above[m] * (1.0 - part) + below[m] * part)
+
+    def generate(context, builder, signature, args):
+        block = ir.VectorType(context.get_data_type(source.dtype), BLOCK)
+
+        def point(array_type, array, index):
+            first = context.make_array(array_type)(context, builder, array).data
+            return builder.bitcast(builder.gep(first, [index]), block.as_pointer())
+
+        values = builder.load(point(source, args[0], args[1]))
+        stored = builder.store(values, point(target, args[2], args[3]))
+        values.align = stored.align = source.dtype.bitwidth // 8
+        return context.get_dummy_value()
+
+    return types.void(source, types.intp, target, types.intp), generate
+
+
+BLOCK = 16
+
+
+@compiled
+def mix_columns(row, channels, blocks, parts, extended, near, out):
+    """Linear samples of `row`, into `out`: of a value and the one a pixel on, which weighs parts.
+
+    `blocks` (N, 2) says where in `row` blocks of the first ones stand, and where in `out` they belong; what
+    a block has too many the next one overwrites. Beyond the last pixel stands the same once more. `extended`
+    (a pixel and a block longer than `row`) and `near` (2, a block longer than `out`) are room to work in.
+    """
+    copy(row, extended[: row.size])
+    copy(row[row.size - channels :], extended[row.size : row.size + channels])
+    left, right = near[0], near[1]
+    for i in range(blocks.shape[0]):
+        copy_block(extended, blocks[i, 0], left, blocks[i, 1])
+        copy_block(extended, blocks[i, 0] + channels, right, blocks[i, 1])
+    for m in range(out.size):
+        out[m] = left[m] * (1.0 - parts[m]) + right[m] * parts[m]
+
+
+@compiled
+def add_zoomed(image, channels, crops, rows, row_parts, blocks, ends, parts, total):
+    """Add bilinear samples of Z parts of `image` (H, W * C), each rounded to its precision, to `total`.
+
+    Part z begins at row crops[z, 0] and flat column crops[z, 1]; its last row is crops[z, 2], its width
+    crops[z, 3]. Row y is sampled at rows[z, y] + row_parts[z, y] within it, a row as `mix_columns` says, with
+    the blocks up to ends[z] and with parts[z]. Row by row, so that `total` (H', W' * C) is gone through once.
+    """
+    zooms, width = parts.shape
+    lines, held = np.empty((zooms, 2, width)), np.full((zooms, 2), -1)
+    extended = np.empty(image.shape[1] + channels + BLOCK, image.dtype)
+    near = np.empty((2, width + BLOCK), image.dtype)
+    for y in range(total.shape[0]):
+        target = total[y]
+        for zoom in range(zooms):
+            first, start = rows[zoom, y], ends[zoom - 1] if zoom else 0
+            for row in (first, first + 1):
+                if held[zoom, row % 2] != row:
+                    held[zoom, row % 2] = row
+                    source = image[crops[zoom, 0] + min(row, crops[zoom, 2]), crops[zoom, 1] :]
+                    mix_columns(
+                        source[: crops[zoom, 3]],
+                        channels,
+                        blocks[start : ends[zoom]],
+                        parts[zoom],
+                        extended,
+                        near,
+                        lines[zoom, row % 2],
+                    )
+            above, below, part = lines[zoom, first % 2], lines[zoom, (first + 1) % 2], row_parts[zoom, y]
+            for m in range(target.size):
+                target[m] += image.dtype.type(above[m] * (1.0 - part) + below[m] * part)
 
 
 @compiled
@@ -494,34 +542,54 @@ def blend(image, weight, other, other_weight, out):
 
 
 @compiled
-def add_haze(image, units, haze, strength, brightest, out):
-    """(x + strength * haze) * brightest / (brightest + strength) of `image` (uint8, (N, 3)), `haze` (N).
+def repeat_thrice(line, out):
+    """Each of `line` (N) once for each channel, into `out` (at least 3 N)."""
+    for x in range(line.size):
+        out[3 * x], out[3 * x + 1], out[3 * x + 2] = line[x], line[x], line[x]
 
-    x is the entry in `units` (256) of each value.
+
+@compiled
+def add_haze(image, units, haze, strength, brightest, out):
+    """(x + strength * haze) * brightest / (brightest + strength) of `image` (uint8, flat), `haze` (N).
+
+    x is the entry in `units` (256) of each value. Clipped and truncated into `out` (uint8, flat).
     """
     whole = brightest + strength
-    for i in range(haze.size):
-        added = strength * haze[i]
-        for c in range(3):
-            x = (units[image[i, c]] + added) * brightest / whole
-            out[i, c] = np.uint8(np.int32(min(max(x, 0.0), 1.0) * 255.0))
+    # A stretch of pixels at a time, channels side by side, so that the compiler takes many values at once.
+    values, added = np.empty(1536), np.empty(1536)
+    for start in range(0, haze.size, 512):
+        part = haze[start : start + 512]
+        repeat_thrice(part, added)
+        stretch, target = image[3 * start : 3 * (start + part.size)], out[3 * start :]
+        widen(stretch, units, values)
+        for m in range(stretch.size):
+            x = (values[m] + strength * added[m]) * brightest / whole
+            target[m] = np.uint8(np.int32(min(max(x, 0.0), 1.0) * 255.0))
 
 
 @compiled
 def snowfall(image, grey, mix, rest, layer, out):
-    """Whiten `image` (N, 3) by its `grey` (N) and add `layer` (uint8, N) and its reverse, into `out` (uint8).
+    """Whiten `image` (flat) by its `grey` (N) and add `layer` (uint8, N) and its reverse, into `out` (uint8).
 
     `mix` and `rest` weigh the image and the lighter of image and grey, in the image's own precision.
     """
     half, more = np.float32(0.5), np.float32(1.5)
     units = np.arange(256) / 255.0
-    last = layer.size - 1
+    snow, turned = np.empty(layer.size), np.empty(layer.size)
+    widen(layer, units, snow)
     for i in range(layer.size):
-        light = grey[i] * more + half
-        snow, turned = units[layer[i]], units[layer[last - i]]
-        for c in range(3):
-            white = mix * image[i, c] + rest * max(image[i, c], light)
-            out[i, c] = np.uint8(np.int32(min(max(white + snow + turned, 0.0), 1.0) * 255.0))
+        turned[i] = snow[layer.size - 1 - i]
+    # As in `add_haze`.
+    greys, first, second = np.empty(1536, np.float32), np.empty(1536), np.empty(1536)
+    for start in range(0, layer.size, 512):
+        part = grey[start : start + 512]
+        repeat_thrice(part, greys)
+        repeat_thrice(snow[start : start + part.size], first)
+        repeat_thrice(turned[start : start + part.size], second)
+        stretch, target = image[3 * start : 3 * (start + part.size)], out[3 * start :]
+        for m in range(stretch.size):
+            white = mix * stretch[m] + rest * max(stretch[m], greys[m] * more + half)
+            target[m] = np.uint8(np.int32(min(max(white + first[m] + second[m], 0.0), 1.0) * 255.0))
 
 
 @compiled
@@ -653,6 +721,8 @@ def look_up(image, table, out):
 def plasma(uniforms, wobble, decay, field):
     """Diamond-square fractal on the torus `field` (n, n), n a power of two, from n * n - 1 draws."""
     side = field.shape[0]
+    # What is left over when an index is divided by the side is its lower bits.
+    bits = side - 1
     field[0, 0] = 0.0
     used = 0
     step = side
@@ -660,22 +730,25 @@ def plasma(uniforms, wobble, decay, field):
         half = step // 2
         low, spread = -wobble, wobble - -wobble
         for y in range(0, side, step):
+            row, middle, below = field[y], field[y + half], field[(y + step) & bits]
             for x in range(0, side, step):
-                down, right = (y + step) % side, (x + step) % side
-                total = (field[y, x] + field[down, x]) + (field[y, right] + field[down, right])
-                field[y + half, x + half] = total / 4 + wobble * (low + spread * uniforms[used])
+                right = (x + step) & bits
+                total = (row[x] + below[x]) + (row[right] + below[right])
+                middle[x + half] = total / 4 + wobble * (low + spread * uniforms[used])
                 used += 1
         for y in range(0, side, step):
+            row, middle, above = field[y], field[y + half], field[(y - half) & bits]
             for x in range(0, side, step):
-                across = field[y + half, x + half] + field[y - half, x + half]
-                along = field[y, x] + field[y, (x + step) % side]
-                field[y, x + half] = (across + along) / 4 + wobble * (low + spread * uniforms[used])
+                across = middle[x + half] + above[x + half]
+                along = row[x] + row[(x + step) & bits]
+                row[x + half] = (across + along) / 4 + wobble * (low + spread * uniforms[used])
                 used += 1
         for y in range(0, side, step):
+            row, middle, below = field[y], field[y + half], field[(y + step) & bits]
             for x in range(0, side, step):
-                across = field[y + half, x + half] + field[y + half, x - half]
-                along = field[y, x] + field[(y + step) % side, x]
-                field[y + half, x] = (across + along) / 4 + wobble * (low + spread * uniforms[used])
+                across = middle[x + half] + middle[(x - half) & bits]
+                along = row[x] + below[x]
+                middle[x] = (across + along) / 4 + wobble * (low + spread * uniforms[used])
                 used += 1
         step = half
         wobble /= decay

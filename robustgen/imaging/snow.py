@@ -50,6 +50,6 @@ def add_snow(image: Floats, luma: npt.NDArray[np.float32], mix: float, layer: Rg
     out = np.empty(image.shape, np.uint8)
     own = image.dtype.type
     kernels.snowfall(
-        image.reshape(-1, 3), luma.reshape(-1), own(mix), own(1 - mix), layer.reshape(-1), out.reshape(-1, 3)
+        image.reshape(-1), luma.reshape(-1), own(mix), own(1 - mix), layer.reshape(-1), out.reshape(-1)
     )
     return out

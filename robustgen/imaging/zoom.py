@@ -1,6 +1,8 @@
 """Images enlarged about their centre, as `scipy.ndimage.zoom` enlarges them, and their mean."""
 
+import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -31,15 +33,44 @@ def _zoom_axis(side: int, factor: float) -> _ZoomAxis:
     return _ZoomAxis((side - crop) // 2, crop, places, samples - places)
 
 
-@lru_cache(maxsize=1024)
-def _zoom_columns(
-    side: int, factor: float, channels: int
-) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.float64]]:
-    """Left and right sample (2, side * channels) of every value of a row, and the part of the right one."""
-    axis = _zoom_axis(side, factor)
-    both = np.stack([axis.places, np.minimum(axis.places + 1, axis.length - 1)])[:, :, None]
-    flat = (both * channels + np.arange(channels)).reshape(2, -1)
-    return flat.astype(np.uint32), np.repeat(axis.parts, channels)
+@dataclass(frozen=True)
+class _ZoomPlan:
+    """Several zooms of an image as `kernels.add_zoomed` takes them."""
+
+    crops: npt.NDArray[np.intp]
+    rows: npt.NDArray[np.intp]
+    row_parts: npt.NDArray[np.float64]
+    blocks: npt.NDArray[np.intp]
+    ends: npt.NDArray[np.intp]
+    parts: npt.NDArray[np.float64]
+
+
+@lru_cache(maxsize=64)
+def _plan_zooms(height: int, width: int, channels: int, factors: tuple[float, ...], cut: bool) -> _ZoomPlan:
+    """Plan the zooms by `factors` of an image, or of what `zoom_crop` has `cut` from it."""
+    rows = [_zoom_axis(height, factor) for factor in factors]
+    columns = [_zoom_axis(width, factor) for factor in factors]
+    crops = [
+        (0 if cut else y.start, 0 if cut else x.start * channels, y.length - 1, x.length * channels)
+        for y, x in zip(rows, columns, strict=True)
+    ]
+    blocks = [_find_blocks(axis.places, channels) for axis in columns]
+    return _ZoomPlan(
+        np.array(crops, np.intp),
+        np.stack([axis.places for axis in rows]),
+        np.stack([axis.parts for axis in rows]),
+        np.concatenate(blocks),
+        np.cumsum([len(each) for each in blocks]),
+        np.stack([np.repeat(axis.parts, channels) for axis in columns]),
+    )
+
+
+def _find_blocks(places: npt.NDArray[np.intp], channels: int) -> npt.NDArray[np.intp]:
+    """Where in the crop, and where in the result, runs of neighbours begin, every `kernels.BLOCK` values."""
+    shifts = np.arange(places.size) - places
+    edges = np.concatenate([[0], np.flatnonzero(np.diff(shifts)) + 1, [places.size]]) * channels
+    targets = np.concatenate([np.arange(a, b, kernels.BLOCK) for a, b in itertools.pairwise(edges)])
+    return np.stack([targets - shifts[targets // channels] * channels, targets], axis=1)
 
 
 @lru_cache(maxsize=1024)
@@ -52,41 +83,39 @@ def zoom_crop(shape: tuple[int, ...], factor: float) -> tuple[slice, slice]:
     )
 
 
-def enlarge(crop: Floats, shape: tuple[int, ...], factor: float) -> Floats:
+def enlarge(crop: Floats, shape: tuple[int, int], factor: float) -> Floats:
     """What `zoom_crop` cut from an image of `shape`, enlarged to `shape`, linearly interpolated."""
     total = np.zeros(shape, crop.dtype)
-    _add_enlarged(crop, (0, 0), factor, total)
+    _add_zoomed(crop, _plan_zooms(*shape, 1, (factor,), True), total)
     return total
 
 
-def add_zoom(image: Floats, factor: float, total: Floats) -> None:
-    """Add `image` with its centre enlarged to the full size, linearly interpolated, to `total` in place.
+def add_zooms(image: Floats, factors: Sequence[float], total: Floats) -> None:
+    """Add `image` with its centre enlarged to the full size, by one factor after the other, to `total`.
 
-    Crops the central ceil(side / factor) of each axis, enlarges by `factor` (``scipy.ndimage.zoom``,
+    Crops the central ceil(side / factor) of each axis, enlarges by the factor (``scipy.ndimage.zoom``,
     order 1) and trims to the centre again.
 
     Parameters
     ----------
     image : float ndarray of shape (H, W) or (H, W, C)
-    factor : float, at least 1
+    factors : floats, at least 1
     total : ndarray of the shape and dtype of `image`
     """
-    if factor == 1:
+    if factors and factors[0] == 1:
         total += image
-        return
-    rows, columns = zoom_crop(image.shape, factor)
-    _add_enlarged(image, (rows.start, columns.start), factor, total)
+        factors = factors[1:]
+    if factors:
+        height, width, *channels = image.shape
+        _add_zoomed(image, _plan_zooms(height, width, math.prod(channels), tuple(factors), False), total)
 
 
-def _add_enlarged(image: Floats, corner: tuple[int, int], factor: float, total: Floats) -> None:
-    height, width = total.shape[:2]
-    channels = math.prod(total.shape[2:])
-    rows = _zoom_axis(height, factor)
-    columns, parts = _zoom_columns(width, factor, channels)
-    flat = image.reshape(len(image), -1)
-    top, left, last = corner[0], corner[1] * channels, rows.length - 1
-    target = total.reshape(height, -1)
-    kernels.add_zoomed(flat, top, left, last, rows.places, rows.parts, columns, parts, target)
+def _add_zoomed(image: Floats, plan: _ZoomPlan, total: Floats) -> None:
+    flat, target = image.reshape(len(image), -1), total.reshape(len(total), -1)
+    channels = target.shape[1] // total.shape[1]
+    kernels.add_zoomed(
+        flat, channels, plan.crops, plan.rows, plan.row_parts, plan.blocks, plan.ends, plan.parts, target
+    )
 
 
 def average(image: Floats, total: Floats, count: int) -> Rgb:
