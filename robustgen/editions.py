@@ -25,11 +25,11 @@ Format = Literal["jpeg", "npy"]
 Step = Callable[[Decoded], Rgb]
 
 
-def _as_is(image: Decoded) -> Rgb:
+def _keep(image: Decoded) -> Rgb:
     return as_rgb(image)
 
 
-def _shorter(side: int) -> Step:
+def _resize_to(side: int) -> Step:
     return lambda image: resize_shorter(image, side)
 
 
@@ -41,7 +41,7 @@ def _squeeze(side: int) -> Step:
     return lambda image: resize(image, side, side)
 
 
-def _then(first: Step, second: Step) -> Step:
+def _chain(first: Step, second: Step) -> Step:
     return lambda image: second(first(image))
 
 
@@ -51,7 +51,7 @@ def _crop_most(image: Decoded) -> Rgb:
     return centre_crop(pixels, int(0.875 * width), int(0.875 * height))
 
 
-def _exactly_32(image: Decoded) -> Rgb:
+def _check_32(image: Decoded) -> Rgb:
     pixels = as_rgb(image)
     if pixels.shape != (32, 32, 3):
         raise ImageError(f"CIFAR images are 32 x 32 pixels, not {pixels.shape[1]} x {pixels.shape[0]}")
@@ -86,10 +86,10 @@ class Edition:
 
     name: str
     scale: int | None
-    prepared: Step = _as_is
-    resized: Step = _as_is
-    cropped: Step = _as_is
-    finished: Step = _as_is
+    prepared: Step = _keep
+    resized: Step = _keep
+    cropped: Step = _keep
+    finished: Step = _keep
     format: Format = "jpeg"
     dialect: str | None = None
     preparation: str = "as they are"
@@ -98,7 +98,7 @@ class Edition:
     @property
     def keeps_size(self) -> bool:
         """Whether images stay as large as they are."""
-        return self.prepared is _as_is
+        return self.prepared is _keep
 
     def scale_for(self, image: Rgb, scale: int | None = None, known: Iterable[int] = SCALES) -> int:
         """`scale` if given, else the edition's own, else the nearest of those `known` to the shorter side."""
@@ -125,7 +125,7 @@ class Edition:
 
     def finish(self, frames: Iterable[Rgb], stage: Stage) -> Iterator[Rgb]:
         """`frames` made at `stage`, each brought to the end of the preparation."""
-        step = {"raw": self.finished, "resized": self.cropped, "cropped": _as_is}[stage]
+        step = {"raw": self.finished, "resized": self.cropped, "cropped": _keep}[stage]
         return map(step, frames)
 
 
@@ -135,8 +135,8 @@ def nearest_scale(side: int, known: Iterable[int] = SCALES) -> int:
 
 
 def _imagenet(name: str, size: int, scale: int | None = 224) -> Edition:
-    resized, cropped = _shorter(round(size * 256 / 224)), _crop(size)
-    whole = _then(resized, cropped)
+    resized, cropped = _resize_to(round(size * 256 / 224)), _crop(size)
+    whole = _chain(resized, cropped)
     words = f"shorter side to {round(size * 256 / 224)} pixels, then the middle {size} x {size}"
     return Edition(
         name,
@@ -151,14 +151,14 @@ def _imagenet(name: str, size: int, scale: int | None = 224) -> Edition:
 
 
 def _imagenet_inception(name: str, size: int) -> Edition:
-    whole = _then(_crop_most, _squeeze(size))
+    whole = _chain(_crop_most, _squeeze(size))
     words = f"the middle 87.5 % of both sides, then squeezed to {size} x {size} pixels"
     return Edition(name, 299, prepared=whole, cropped=whole, finished=whole, preparation=words, side=size)
 
 
 def _imagenet_64(name: str, size: int) -> Edition:
     # Frames made from the raw image kept its aspect in the scripts, unlike all others at 64.
-    finished = _then(_shorter(size), _crop(size))
+    finished = _chain(_resize_to(size), _crop(size))
     words = f"squeezed to {size} x {size} pixels"
     return Edition(
         name,
@@ -173,8 +173,8 @@ def _imagenet_64(name: str, size: int) -> Edition:
 
 def _tiny_imagenet(name: str, size: int) -> Edition:
     # The scripts squeezed for the corruptions and cropped for the perturbations; both are kept.
-    resized, cropped = _shorter(size), _crop(size)
-    finished = _then(resized, cropped)
+    resized, cropped = _resize_to(size), _crop(size)
+    finished = _chain(resized, cropped)
     words = f"squeezed to {size} x {size} pixels; for perturbations shorter side to {size}, then the middle"
     return Edition(
         name,
@@ -191,7 +191,7 @@ def _tiny_imagenet(name: str, size: int) -> Edition:
 def _cifar(name: str, size: int) -> Edition:
     if size != 32:
         raise ArgumentError(f"{name} is 32 x 32 pixels, and has no other size")
-    whole, words = _exactly_32, "as they are, 32 x 32 pixels"
+    whole, words = _check_32, "as they are, 32 x 32 pixels"
     return Edition(
         name, 32, prepared=whole, cropped=whole, finished=whole, format="npy", preparation=words, side=size
     )

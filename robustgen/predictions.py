@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from robustgen.benchmark import CLEAN, Arm, Kind
-from robustgen.datasets import arm_called, difference
+from robustgen.datasets import describe_difference, parse_arm
 from robustgen.errors import ArgumentError, SourceError, explain_no_folder
 from robustgen.metrics import top_classes
 from robustgen.output.files import move_into, temporary_folder
@@ -82,7 +82,7 @@ def write(
     outputs = {"logits": scores} if save == "logits" else top5_entries(best, scores.shape[-1])
     path = write_entries(Path(root), folder, keys, labels, outputs)
     try:
-        PredictionFile(path, arm_called(folder, "p" if scores.ndim == 3 else "c")).check()
+        PredictionFile(path, parse_arm(folder, "p" if scores.ndim == 3 else "c")).check()
     except SourceError:
         path.unlink()
         raise
@@ -268,11 +268,11 @@ class PredictionFile:
                 for rows in self._rows("logits"):
                     yield top_classes(rows, count)
             elif count == 1:
-                yield from (self._in_range(rows)[..., None] for rows in self._rows("top1"))
+                yield from (self._check_range(rows)[..., None] for rows in self._rows("top1"))
             else:
-                yield from map(self._in_range, self._rows("top5"))
+                yield from map(self._check_range, self._rows("top5"))
 
-    def _in_range(self, rows: NDArray[Any]) -> NDArray[Any]:
+    def _check_range(self, rows: NDArray[Any]) -> NDArray[Any]:
         if rows.dtype.kind not in "iu":
             raise ArgumentError(f"top1 and top5 must be integers, not {rows.dtype}")
         if rows.min() < 0 or (self.classes and rows.max() >= self.classes):
@@ -372,7 +372,7 @@ def open_predictions(root: Path) -> Predictions:
     folders = [path.relative_to(root).with_suffix("").as_posix() for path in paths]
     kind = _kind(root, folders)
     files = {
-        folder: PredictionFile(path, arm_called(folder, kind))
+        folder: PredictionFile(path, parse_arm(folder, kind))
         for folder, path in zip(folders, paths, strict=True)
     }
     for file in files.values():
@@ -405,18 +405,18 @@ def _check_axes(file: PredictionFile, kind: Kind) -> None:
 def _check_alike(files: list[PredictionFile]) -> None:
     """All arms must show the same images, with the same labels, to the same model."""
     first = files[0]
-    known = _labelled(first)
+    known = _map_labels(first)
     for file in files[1:]:
         if file.classes != first.classes and file.classes and first.classes:
             raise SourceError(f"{file.path}: {file.classes} classes, where {first.path} has {first.classes}")
-        if (own := _labelled(file)) != known:
+        if (own := _map_labels(file)) != known:
             if own.keys() != known.keys():
-                reason = difference(tuple(own), tuple(known), "keys")
+                reason = describe_difference(tuple(own), tuple(known), "keys")
                 raise SourceError(f"{file.path}: not the images of {first.path}: {reason}")
             raise SourceError(f"{file.path}: other labels than in {first.path}")
 
 
-def _labelled(file: PredictionFile) -> dict[str, int]:
+def _map_labels(file: PredictionFile) -> dict[str, int]:
     labels = file.labels
     return dict(zip(file.keys, [-1] * len(file.keys) if labels is None else labels.tolist(), strict=True))
 

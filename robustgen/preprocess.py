@@ -154,7 +154,7 @@ def plan_clahe(choices: ClaheChoices) -> Plan:
         cached.cache_clear()
     root = Path(choices.source or "").absolute()
     about = _about(root)
-    dataset = _c_set(root, about)
+    dataset = _open_c_set(root, about)
     source: Items[Any] = _SetImages(root) if dataset else ImageFolder(FolderTree(root))
     keys = select_keys(source, choices)
     arms = dataset.arms if dataset else (Arm("clahe", 0, ""),)
@@ -175,13 +175,13 @@ def _about(root: Path) -> dict[str, Any]:
     """What the manifest of the source says, if it has one."""
     if not root.is_dir():
         raise SourceError(f"{root}: {explain_no_folder(root)}")
-    about = datasets.about_of(root)
+    about = datasets.read_about(root)
     if EQUALISED in about:
         raise SourceError(f"{root}: has been through CLAHE already")
     return about
 
 
-def _c_set(root: Path, about: dict[str, Any]) -> Dataset | None:
+def _open_c_set(root: Path, about: dict[str, Any]) -> Dataset | None:
     """The C set at `root`, if its arms are folders or arrays directly in it; None for other images.
 
     Raises

@@ -214,7 +214,7 @@ class Family:
     @property
     def corruptions(self) -> Mapping[str, Corruption]:
         """What is registered so far by the full names, the benchmark's first, in the order of categories."""
-        return MappingProxyType({each.name: each for each in _in_benchmark_order(self._registered)})
+        return MappingProxyType({each.name: each for each in _sort_by_benchmark(self._registered)})
 
     @property
     def group(self) -> str:
@@ -407,10 +407,10 @@ def _rows_at(name: str, parameters: type, table: Table, scale: int) -> Row:
 
 def registered_perturbations() -> Mapping[str, Perturbation]:
     """All perturbations registered so far, the benchmark's first, in the papers' order."""
-    return MappingProxyType({each.name: each for each in _in_benchmark_order(_perturbations)})
+    return MappingProxyType({each.name: each for each in _sort_by_benchmark(_perturbations)})
 
 
-def _in_benchmark_order(registered: Mapping[str, AnyOperation]) -> list[AnyOperation]:
+def _sort_by_benchmark(registered: Mapping[str, AnyOperation]) -> list[AnyOperation]:
     return sorted(registered.values(), key=lambda each: (not each.common, CATEGORIES.index(each.category)))
 
 

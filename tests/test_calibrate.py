@@ -238,7 +238,7 @@ def test_a_proposal_reaches_its_targets_and_make_c_takes_it(source, tmp_path):
     for (name, level), each in matches.items():
         values = []
         for photo in sorted(source.rglob("*.jpg")):
-            image = matching._squared(pixels_of(photo), 256)
+            image = matching._crop_square(pixels_of(photo), 256)
             recipe = matching.CorruptionRecipe("imagenet", 0, None, {name: {level: own[name][level]}})
             key = photo.relative_to(source).as_posix()
             values.append(similarity(image, recipe.make(Arm(name, level, ""), key, image)).ms_ssim)

@@ -14,9 +14,9 @@ from helpers import cli, cli_error, errors_of, pictures, pixels_of, tree
 from PIL import Image
 
 from robustgen.errors import ConfigError, ImageError, SourceError
-from robustgen.icons.choosing import choose, own_classes, read_classes, split_files, without_duplicates
+from robustgen.icons.choosing import choose, drop_duplicates, own_classes, read_classes, split_files
 from robustgen.icons.icon_set import compose, resize_icon
-from robustgen.icons.packages import emoji_called, order, read_picture, read_style, toneless
+from robustgen.icons.packages import order, parse_emoji, read_picture, read_style, strip_tones
 
 APPENDIX_C = (
     "Airplane, Drink, Arrow Directions, Automobile, Ball, Biking, Boat, Books, Bunny Ears, Cartwheeling, "
@@ -110,7 +110,7 @@ def test_every_class_has_several_emoji_and_none_is_in_two():
 def test_emoji_are_written_as_they_are_compared():
     written = [emoji for emoji, _ in COMMENTED]
     assert len(written) == sum(map(len, CLASSES.values()))
-    assert all(emoji_called(emoji) == emoji == toneless(emoji) for emoji in written)
+    assert all(parse_emoji(emoji) == emoji == strip_tones(emoji) for emoji in written)
 
 
 def test_single_code_points_bear_the_names_that_unicode_gives_them():
@@ -176,7 +176,7 @@ def test_wrong_classes_are_refused_with_file_and_class(tmp_path, text, message):
     ],
 )
 def test_file_names_become_emoji(name, emoji):
-    assert emoji_called(name) == emoji
+    assert parse_emoji(name) == emoji
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ def test_file_names_become_emoji(name, emoji):
     ],
 )
 def test_skin_tones_belong_to_their_emoji_unless_mixed(emoji, base):
-    assert toneless(emoji) == base
+    assert strip_tones(emoji) == base
 
 
 # --- packages ------------------------------------------------------------------------------------
@@ -200,7 +200,7 @@ def test_the_layouts_are_known(tmp_path):
     google = read_style("google", datasource(tmp_path / "g", "google", NAMES))
     three = read_style("fluent", fluent(tmp_path / "f", NAMES))
     own = read_style("own", plain(tmp_path / "p", [*NAMES, "logo"]))
-    assert set(google.files) == set(three.files) == set(own.files) == {emoji_called(n) for n in NAMES}
+    assert set(google.files) == set(three.files) == set(own.files) == {parse_emoji(n) for n in NAMES}
     assert google.files["2708"] == tmp_path / "g/img/google/64/2708-fe0f.png"
     assert three.files["2708"] == tmp_path / "f/assets/2708-fe0f.webp"
     assert (google.ignored, own.ignored) == (0, 1)
@@ -403,7 +403,7 @@ def test_of_equal_pixels_the_first_stays():
             raise ImageError("broken")
         return pixels[key]
 
-    sifted = without_duplicates(pixels, pixels_of_key)
+    sifted = drop_duplicates(pixels, pixels_of_key)
     assert sifted.keys == ("cat/a_0001.png", "cat/a_0003.png", "cat/b_0002.png")
     assert sifted.duplicates == {
         "cat/a_0002.png": "cat/a_0001.png",

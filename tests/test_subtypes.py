@@ -10,7 +10,7 @@ from helpers import cli, cli_error, tree
 
 from robustgen.errors import SourceError
 from robustgen.subtypes import splitting
-from robustgen.subtypes.splitting import BroadType, Place, assigned, broad_types, imagenet_1k
+from robustgen.subtypes.splitting import BroadType, Place, assign_places, broad_types, imagenet_1k
 from robustgen.subtypes.wordnet import open_wordnet
 
 ROBIN, JAY, DOVE, GREAT_AUK = "n01558993", "n01580077", "n01812337", "n01812662"
@@ -182,7 +182,7 @@ def test_a_file_that_was_cut_off_between_two_lines_is_refused(tmp_path):
 
 
 def test_a_subtype_is_seen_if_imagenet_1k_has_it(wordnet):
-    places = assigned(broad_types(), imagenet_1k(), open_wordnet(wordnet))
+    places = assign_places(broad_types(), imagenet_1k(), open_wordnet(wordnet))
     number = [each.wnid for each in broad_types()].index(BIRD)
     assert places == {
         ROBIN: Place(number, "seen"),
@@ -199,7 +199,7 @@ def test_another_release_is_refused_and_the_missing_ids_are_named(tmp_path):
     kept = [each for each in text if each[:8] not in {wnid[1:] for wnid in gone}]
     (tmp_path / "data.noun").write_text("".join(kept))
     with pytest.raises(SourceError) as caught:
-        assigned(broad_types(), imagenet_1k(), open_wordnet(tmp_path))
+        assign_places(broad_types(), imagenet_1k(), open_wordnet(tmp_path))
     assert "is WordNet 3.1: it lacks 12 of ImageNet's 1000 ids" in str(caught.value)
     assert ", ".join(gone[:10]) + ", ..." in str(caught.value)
 
@@ -207,20 +207,20 @@ def test_another_release_is_refused_and_the_missing_ids_are_named(tmp_path):
 def test_an_id_that_stands_for_something_else_is_refused(tmp_path):
     wordnet = open_wordnet(put_wordnet(tmp_path, {BEAR: line(BEAR, "teapot")}))
     with pytest.raises(SourceError, match=f"is not WordNet 3.0: {BEAR} is no bear"):
-        assigned(broad_types(), imagenet_1k(), wordnet)
+        assign_places(broad_types(), imagenet_1k(), wordnet)
 
 
 def test_what_belongs_to_two_types_is_refused(tmp_path):
     wordnet = open_wordnet(put_wordnet(tmp_path, {BEAR: line(BEAR, "bear", below=[DOVE])}))
     with pytest.raises(SourceError, match=rf"{DOVE} \(dove\) belongs to two types, bear and bird"):
-        assigned(broad_types(), imagenet_1k(), wordnet)
+        assign_places(broad_types(), imagenet_1k(), wordnet)
 
 
 @pytest.mark.parametrize("order", [1, -1])
 def test_a_type_within_another_is_refused(wordnet, order):
     types = [BroadType("bird", BIRD, "bird"), BroadType("songbird", SONGBIRD, "songbird")][::order]
     with pytest.raises(SourceError, match="belongs to two types"):
-        assigned(types, imagenet_1k(), open_wordnet(wordnet))
+        assign_places(types, imagenet_1k(), open_wordnet(wordnet))
 
 
 # --- lists ---------------------------------------------------------------------------------------
@@ -359,7 +359,7 @@ REAL = Path(os.environ.get("ROBUSTGEN_WORDNET", "/usr/share/wordnet"))
 def test_the_real_wordnet_has_543_seen_subtypes_of_single_types():
     real = open_wordnet(REAL)
     assert (real.release, len(real.words)) == ("3.0", 82115)
-    places = assigned(broad_types(), imagenet_1k(), real)  # which refuses what belongs to two
+    places = assign_places(broad_types(), imagenet_1k(), real)  # which refuses what belongs to two
     assert not {each.wnid for each in broad_types()} & places.keys()
     seen = [broad_types()[place.type].name for place in places.values() if place.split == "seen"]
     assert len(seen) == 543

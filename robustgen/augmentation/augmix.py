@@ -76,13 +76,13 @@ def solarize(image: Rgb, level: float) -> Rgb:
 
 def brightness(image: Rgb, level: float) -> Rgb:
     """Blend with black, or away from it."""
-    return apply_table(image, _blended_with(0, _factor(level)))
+    return apply_table(image, _tabulate_blend(0, _factor(level)))
 
 
 def contrast(image: Rgb, level: float) -> Rgb:
     """Blend with the mean grey, or away from it."""
     grey = np.asarray(Image.fromarray(image).convert("L"))
-    return apply_table(image, _blended_with(int(grey.mean() + 0.5), _factor(level)))
+    return apply_table(image, _tabulate_blend(int(grey.mean() + 0.5), _factor(level)))
 
 
 def color(image: Rgb, level: float) -> Rgb:
@@ -99,7 +99,7 @@ def _factor(level: float) -> float:
     return level * 1.8 / TOP_LEVEL + 0.1
 
 
-def _blended_with(grey: int, factor: float) -> Table:
+def _tabulate_blend(grey: int, factor: float) -> Table:
     """What Pillow makes of each value when it blends it with `grey`."""
     ramp = Image.fromarray(_RAMP.astype(np.uint8)[None])
     blended = Image.blend(Image.new("L", ramp.size, grey), ramp, factor)
@@ -109,7 +109,7 @@ def _blended_with(grey: int, factor: float) -> Table:
 # --- geometry ------------------------------------------------------------------------------------
 
 
-def _transformed(image: Rgb, matrix: Matrix) -> Rgb:
+def _transform(image: Rgb, matrix: Matrix) -> Rgb:
     """`image` sampled bilinearly where `matrix` (Pillow's order) leads; outside is black."""
     out = np.empty_like(image)
     kernels.sample_affine(image, matrix, out)
@@ -124,17 +124,17 @@ def rotate(image: Rgb, level: float) -> Rgb:
     cosine, sine = round(math.cos(angle), 15), round(math.sin(angle), 15)
     x, y = width / 2, height / 2
     to_x, to_y = cosine * -x + sine * -y + x, -sine * -x + cosine * -y + y
-    return _transformed(image, (cosine, sine, to_x, -sine, cosine, to_y))
+    return _transform(image, (cosine, sine, to_x, -sine, cosine, to_y))
 
 
 def shear_x(image: Rgb, level: float) -> Rgb:
     """Shift each row by up to 0.3 of its number."""
-    return _transformed(image, (1.0, level * 0.3 / TOP_LEVEL, 0.0, 0.0, 1.0, 0.0))
+    return _transform(image, (1.0, level * 0.3 / TOP_LEVEL, 0.0, 0.0, 1.0, 0.0))
 
 
 def shear_y(image: Rgb, level: float) -> Rgb:
     """Shift each column by up to 0.3 of its number."""
-    return _transformed(image, (1.0, 0.0, 0.0, level * 0.3 / TOP_LEVEL, 1.0, 0.0))
+    return _transform(image, (1.0, 0.0, 0.0, level * 0.3 / TOP_LEVEL, 1.0, 0.0))
 
 
 def translate_x(image: Rgb, level: float) -> Rgb:
@@ -160,15 +160,15 @@ def translate_y(image: Rgb, level: float) -> Rgb:
 _Function = Callable[[Rgb, float], Rgb]
 
 
-def _by_name(*functions: _Function) -> dict[str, _Function]:
+def _map_by_name(*functions: _Function) -> dict[str, _Function]:
     return {function.__name__: function for function in functions}
 
 
 # In the published order, which decides what a seed means.
-_PUBLISHED = _by_name(
+_PUBLISHED = _map_by_name(
     autocontrast, equalize, posterize, rotate, solarize, shear_x, shear_y, translate_x, translate_y
 )
-_CORRUPTING = _by_name(color, contrast, brightness, sharpness)
+_CORRUPTING = _map_by_name(color, contrast, brightness, sharpness)
 OPERATIONS: Mapping[str, _Function] = MappingProxyType(_PUBLISHED | _CORRUPTING)
 OPERATION_SETS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {"augmix": tuple(_PUBLISHED), "all": tuple(OPERATIONS)}
@@ -280,7 +280,7 @@ def _draw_step(name: str, parameters: AugMix, rng: Rng) -> Step:
 
 def mix(image: Rgb, mixture: Mixture) -> Rgb:
     """Apply a `mixture` to uint8 `image` (H, W, 3), C-contiguous, which is not modified."""
-    images = np.stack([image, *(_chained(image, chain) for chain in mixture.chains)])
+    images = np.stack([image, *(_apply_chain(image, chain) for chain in mixture.chains)])
     weights = [1.0 - mixture.share, *(mixture.share * weight for weight in mixture.weights)]
     out = np.empty_like(image)
     # Rounded to nearest: the published mix stays in floating point, and truncating it would darken it.
@@ -288,7 +288,7 @@ def mix(image: Rgb, mixture: Mixture) -> Rgb:
     return out
 
 
-def _chained(image: Rgb, chain: tuple[Step, ...]) -> Rgb:
+def _apply_chain(image: Rgb, chain: tuple[Step, ...]) -> Rgb:
     for step in chain:
         image = OPERATIONS[step.operation](image, step.level)
     return image

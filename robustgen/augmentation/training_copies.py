@@ -35,7 +35,7 @@ LICENCE = "The images derive from the source images and remain under their terms
 # --- choices -------------------------------------------------------------------------------------
 
 
-def _checked_depth(depth: int) -> int:
+def _check_depth(depth: int) -> int:
     if depth != -1 and not 1 <= depth <= MOST:
         raise ArgumentError(f"must be -1 or 1 to {MOST}, not {depth}")
     return depth
@@ -51,7 +51,7 @@ class AugMixChoices(config.Choices):
         3.0, ge=LOWEST_LEVEL, le=TOP_LEVEL, allow_inf_nan=False, description="of the operations at most"
     )
     width: Annotated[Whole, Field(ge=1, le=MOST)] = Field(3, description="number of chains")
-    depth: Annotated[Whole, AfterValidator(_checked_depth)] = Field(
+    depth: Annotated[Whole, AfterValidator(_check_depth)] = Field(
         -1, description="operations in each chain; -1: 1 to 3"
     )
     alpha: float = Field(

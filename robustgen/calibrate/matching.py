@@ -122,10 +122,10 @@ def search(gap: Callable[[float], Gap], places: Sequence[float]) -> tuple[float,
         if span := _bracket(known):
             _bisect(gap, known, *span)
             break
-    return _settled([*known.items()])
+    return _choose_best([*known.items()])
 
 
-def _settled(found: Sequence[tuple[Any, Gap]]) -> tuple[Any, Gap]:
+def _choose_best(found: Sequence[tuple[Any, Gap]]) -> tuple[Any, Gap]:
     """The best, where one that was tried later has to be better by more than the tolerance."""
     best = found[0]
     for each in found[1:]:
@@ -182,7 +182,7 @@ class Bench:
             found.append(self._search(arm, target, trajectory))
             if found[-1][1].closed:
                 break
-        best: tuple[Match, Gap] = _settled(found)
+        best: tuple[Match, Gap] = _choose_best(found)
         for trajectory in [] if best[1].closed else vary_one_constant(arm.name, best[0].constants):
             found.append(self._search(arm, target, trajectory))
             if found[-1][1].closed:
@@ -192,7 +192,7 @@ class Bench:
     def _search(self, arm: Arm, target: NDArray[np.float64], trajectory: Trajectory) -> tuple[Match, Gap]:
         place, reached = search(lambda place: self._gap(arm, trajectory.at(place), target), trajectory.places)
         constants = trajectory.at(place)
-        way = "as published" if _published(arm, constants) else trajectory.way
+        way = "as published" if _is_published(arm, constants) else trajectory.way
         return Match(arm, constants, float(target.mean()), reached, way), reached
 
     def measure(self, arm: Arm, constants: Constants) -> Match:
@@ -225,7 +225,7 @@ class Bench:
         return np.array([each.similarity(recipe.make(arm, key, each.image)).ms_ssim for key, each in pairs])
 
 
-def _published(arm: Arm, constants: Constants) -> bool:
+def _is_published(arm: Arm, constants: Constants) -> bool:
     return constants == select_numbers(ALL_CORRUPTIONS[arm.name].parameters(arm.level, PUBLISHED_SIZE))
 
 
@@ -287,9 +287,9 @@ def _bench(plan: Plan, seed: int, size: int, sample: int) -> tuple[Bench, dict[s
             source = plan.source.load(key)
             found[key] = (
                 Reference(prepare(source, "imagenet"), scales),
-                Reference(_squared(source, size), scales),
+                Reference(_crop_square(source, size), scales),
             )
-            enlarged += min(source.shape[:2]) < _resized(size)
+            enlarged += min(source.shape[:2]) < _find_shorter_side(size)
         except ImageError as error:
             failures[key] = str(error)
     small, large = (tuple(each[i] for each in found.values()) for i in (0, 1))
@@ -298,11 +298,11 @@ def _bench(plan: Plan, seed: int, size: int, sample: int) -> tuple[Bench, dict[s
     return Bench(tuple(found), small, large, size, enlarged, seed, recipe.overrides), failures
 
 
-def _squared(source: Rgb, size: int) -> Rgb:
+def _crop_square(source: Rgb, size: int) -> Rgb:
     """The middle of `source`, `size` x `size` pixels, cut as the edition imagenet cuts its 224 out of 256."""
-    return centre_crop(resize_shorter(source, _resized(size)), size, size)
+    return centre_crop(resize_shorter(source, _find_shorter_side(size)), size, size)
 
 
-def _resized(size: int) -> int:
+def _find_shorter_side(size: int) -> int:
     """The shorter side before the crop."""
     return round(size * 256 / PUBLISHED_SIZE)

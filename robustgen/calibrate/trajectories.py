@@ -54,7 +54,7 @@ def select_numbers(parameters: Any) -> Constants:
 def list_trajectories(name: str, level: int, size: int) -> list[Trajectory]:
     """The ways to change the constants of one corruption and severity for images of `size` pixels."""
     operation = ALL_CORRUPTIONS[name]
-    found = (_by_size(operation, level, size), _by_severity(operation, level, size))
+    found = (_vary_by_size(operation, level, size), _vary_by_severity(operation, level, size))
     return [each for each in found if each]
 
 
@@ -75,7 +75,7 @@ def _vary(constants: Constants, name: str) -> Trajectory:
     return Trajectory(f"{name} alone", at, _FACTORS)
 
 
-def _by_size(operation: Operation, level: int, size: int) -> Trajectory | None:
+def _vary_by_size(operation: Operation, level: int, size: int) -> Trajectory | None:
     """As from one published size to the next; None where these have the same constants."""
     if len(operation.table) < 2:
         return None
@@ -90,16 +90,16 @@ def _by_size(operation: Operation, level: int, size: int) -> Trajectory | None:
     return Trajectory(f"sizes {low} to {high}", lambda place: interpolate(first, last, place), places)
 
 
-def _by_severity(operation: Operation, level: int, size: int) -> Trajectory | None:
+def _vary_by_severity(operation: Operation, level: int, size: int) -> Trajectory | None:
     """Towards the neighbouring severities; None where these are of another sort."""
     scale = nearest_scale(size, [each for each in operation.table if each <= PUBLISHED_SIZE])
     rows = [operation.parameters(each, scale) for each in operation.levels]
-    first, last = _alike(rows, level)
+    first, last = _find_alike(rows, level)
     if first == last:
         return None
     places = tuple(level + away for away in _SEVERITIES_AWAY)
     kin = rows[first - 1 : last]
-    return Trajectory("severities", lambda place: _on_the_way(kin, place - first), places)
+    return Trajectory("severities", lambda place: _interpolate_constants(kin, place - first), places)
 
 
 def _neighbours(size: int, known: Iterable[int] = SCALES) -> tuple[int, int]:
@@ -109,7 +109,7 @@ def _neighbours(size: int, known: Iterable[int] = SCALES) -> tuple[int, int]:
     return ordered[place], ordered[place + 1]
 
 
-def _alike(rows: Sequence[Any], level: int) -> tuple[int, int]:
+def _find_alike(rows: Sequence[Any], level: int) -> tuple[int, int]:
     """The first and last severity of those around `level` that have their zeros in the same places.
 
     A constant that is zero switches something off, as mud in spatter: there is nothing in between.
@@ -126,7 +126,7 @@ def _alike(rows: Sequence[Any], level: int) -> tuple[int, int]:
     return first, last
 
 
-def _on_the_way(rows: Sequence[Any], place: float) -> Constants:
+def _interpolate_constants(rows: Sequence[Any], place: float) -> Constants:
     """The constants at `place`, counted from 0, of a row of parameter objects, or beyond its ends."""
     first = min(max(math.floor(place), 0), len(rows) - 2)
     return interpolate(rows[first], rows[first + 1], place - first)
@@ -140,10 +140,12 @@ def interpolate(low: Any, high: Any, place: float) -> Constants:
     """
     whole = {field.name for field in dataclasses.fields(low) if field.type is int}
     ends = select_numbers(low), select_numbers(high)
-    return {name: _moved(ends[0][name], ends[1][name], place, whole=name in whole) for name in ends[0]}
+    return {
+        name: _move_constant(ends[0][name], ends[1][name], place, whole=name in whole) for name in ends[0]
+    }
 
 
-def _moved(low: float, high: float, place: float, *, whole: bool) -> float:
+def _move_constant(low: float, high: float, place: float, *, whole: bool) -> float:
     value = move_number(low, high, place)
     if whole:
         return max(round(value), int(min(low, high) >= 1))

@@ -28,7 +28,7 @@ from robustgen.compare.equivalence import (
 )
 from robustgen.compare.pairing import Name, Pair, Problem, Side, Sides, open_clean_side
 from robustgen.compare.results import ArmResult, Comparison, Missing, OperationResult, Scope
-from robustgen.datasets import noun, open_dataset
+from robustgen.datasets import name_contents, open_dataset
 from robustgen.display import progress
 from robustgen.display.text import format_count
 from robustgen.errors import SourceError, UnknownNameError
@@ -59,15 +59,15 @@ def compare_sets(
     """
     scope = scope or Scope()
     first, second = Side(open_dataset(a)), Side(open_dataset(b))
-    kind = _kind_of(first, second)
-    folders, only = _shared(first, second, scope)
+    kind = _check_kinds(first, second)
+    folders, only = _find_shared_arms(first, second, scope)
     notes: list[str] = []
-    sides = Sides(first, second, _clean_sides(first, second, clean, kind, notes))
-    missing = _missing(sides, folders)
-    plan = _sampled(sides, folders, scope)
+    sides = Sides(first, second, _find_clean_sides(first, second, clean, kind, notes))
+    missing = _find_missing(sides, folders)
+    plan = _choose_sample(sides, folders, scope)
     if any(sides.unlike_files(folder, key) for key, arms in plan.items() for folder in arms):
         notes.append("one has videos, the other frames: their file sizes are not compared")
-    found = _measured(sides, plan, folders, jobs or os.cpu_count() or 1)
+    found = _measure_arms(sides, plan, folders, jobs or os.cpu_count() or 1)
     judge = _Judge(kind, scope.margins)
     arms = {folder: first.arms[folder] for folder in folders}
     levels = Counter(arm.name for arm in arms.values())
@@ -75,17 +75,18 @@ def compare_sets(
         _arm_result(arm, found[folder], missing[folder], judge, levels[arm.name])
         for folder, arm in arms.items()
     ]
-    operations = _judged(results, judge)
+    operations = _judge_arms(results, judge)
     if scope.sample is not None and len(plan) < scope.sample:
-        notes.append(f"no more than {format_count(len(plan), noun(kind).removesuffix('s'))} to compare")
-    if any(len(arm.pairs) < FEWEST_EQUIVALENT and arm.verdict == "too few images" for arm in results):
         notes.append(
-            f"equivalence is shown by at least {FEWEST_EQUIVALENT} {noun(kind)} that are in both sets"
+            f"no more than {format_count(len(plan), name_contents(kind).removesuffix('s'))} to compare"
         )
+    if any(len(arm.pairs) < FEWEST_EQUIVALENT and arm.verdict == "too few images" for arm in results):
+        fewest = f"{FEWEST_EQUIVALENT} {name_contents(kind)}"
+        notes.append(f"equivalence is shown by at least {fewest} that are in both sets")
     return Comparison(first, second, kind, operations, only, tuple(notes), scope)
 
 
-def _kind_of(a: Side, b: Side) -> Kind:
+def _check_kinds(a: Side, b: Side) -> Kind:
     if a.dataset.kind != b.dataset.kind:
         kinds = {"c": "a set of corruptions", "p": "a set of perturbation sequences"}
         raise SourceError(
@@ -94,7 +95,7 @@ def _kind_of(a: Side, b: Side) -> Kind:
     return a.dataset.kind
 
 
-def _shared(a: Side, b: Side, scope: Scope) -> tuple[list[str], dict[Name, tuple[str, ...]]]:
+def _find_shared_arms(a: Side, b: Side, scope: Scope) -> tuple[list[str], dict[Name, tuple[str, ...]]]:
     """The arms of both sets that were asked for, in order, and those that only one of them has."""
     known = sorted({arm.name for side in (a, b) for arm in side.arms.values()} - {CLEAN})
     for name in scope.names:
@@ -110,7 +111,7 @@ def _shared(a: Side, b: Side, scope: Scope) -> tuple[list[str], dict[Name, tuple
     return shared, {"A": only_a, "B": only_b}
 
 
-def _clean_sides(
+def _find_clean_sides(
     a: Side, b: Side, clean: Path | None, kind: Kind, notes: list[str]
 ) -> tuple[Side | None, Side | None]:
     """Where the clean images of both sets are: their own, those given, or those of the other set."""
@@ -131,7 +132,7 @@ def _clean_sides(
     return own[0] or found, own[1] or found
 
 
-def _missing(sides: Sides, folders: Iterable[str]) -> dict[str, Missing]:
+def _find_missing(sides: Sides, folders: Iterable[str]) -> dict[str, Missing]:
     """Of each arm, the images that either side lacks, out of all that any arm of any side has."""
     every: set[str] = set()
     for folder in folders:
@@ -151,7 +152,7 @@ def _missing(sides: Sides, folders: Iterable[str]) -> dict[str, Missing]:
     }
 
 
-def _sampled(sides: Sides, folders: Iterable[str], scope: Scope) -> dict[str, list[str]]:
+def _choose_sample(sides: Sides, folders: Iterable[str], scope: Scope) -> dict[str, list[str]]:
     """The images to read, and in which arms: as far as possible the same in all."""
     plan: dict[str, list[str]] = {}
     ranks: dict[str, bytes] = {}
@@ -164,7 +165,7 @@ def _sampled(sides: Sides, folders: Iterable[str], scope: Scope) -> dict[str, li
     return plan
 
 
-def _measured(
+def _measure_arms(
     sides: Sides, plan: Mapping[str, list[str]], folders: Iterable[str], jobs: int
 ) -> dict[str, list[Pair | Problem]]:
     """What was found in each arm, in the order of `plan`, whatever the threads do."""
@@ -231,7 +232,7 @@ class _Judge:
         return self.measure(arms[0].arm, np.reshape(values, shape), np.array(distances), 1)
 
 
-def _judged(arms: list[ArmResult], judge: _Judge) -> tuple[OperationResult, ...]:
+def _judge_arms(arms: list[ArmResult], judge: _Judge) -> tuple[OperationResult, ...]:
     """The arms by operation, and the p of all their effects corrected together."""
     groups = [tuple(group) for _, group in groupby(arms, key=lambda each: each.arm.name)]
     pooled = [judge.pool(group) for group in groups]

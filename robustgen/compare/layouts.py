@@ -9,7 +9,7 @@ import numpy as np
 from robustgen.compare.equivalence import ALPHA, METRICS, Effect, Metric, describe_effect
 from robustgen.compare.pairing import Name, Side
 from robustgen.compare.results import ArmResult, Comparison, OperationResult
-from robustgen.datasets import noun
+from robustgen.datasets import name_contents
 from robustgen.display.text import escape, format_count, format_csv, format_json
 
 _LINES: Final = 10
@@ -52,7 +52,7 @@ def _find_libjpeg(settings: Mapping[str, Any]) -> str | None:
 def describe_images(comparison: Comparison) -> str:
     """How many images were compared, and by which seed they were chosen."""
     counts = [len(arm.pairs) for arm in comparison.arms]
-    images = format_count(max(counts), noun(comparison.kind).removesuffix("s"))
+    images = format_count(max(counts), name_contents(comparison.kind).removesuffix("s"))
     span = images if min(counts) == max(counts) else f"{min(counts)} to {images}"
     return f"{span} of each, chosen with seed {comparison.scope.seed}"
 
@@ -63,7 +63,7 @@ def count_tests(comparison: Comparison) -> int:
     return 2 * (pooled + sum(len(arm.effects) for arm in comparison.arms))
 
 
-def _known(value: float, form: str) -> str:
+def _format_known(value: float, form: str) -> str:
     return format(value, form) if math.isfinite(value) else "-"
 
 
@@ -110,7 +110,7 @@ def list_cells(operation: OperationResult, metrics: Sequence[Metric]) -> list[st
 def _pixels(operation: OperationResult) -> tuple[str, str]:
     offsets = [arm.offset for arm in operation.arms if arm.pairs]
     spreads = [arm.spread for arm in operation.arms if arm.pairs]
-    return _known(_mean(offsets), "+.2f"), _known(_mean(spreads), ".1f")
+    return _format_known(_mean(offsets), "+.2f"), _format_known(_mean(spreads), ".1f")
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -128,13 +128,15 @@ def list_troubles(comparison: Comparison) -> list[str]:
     lines = [f"{each.side}: {each.folder}/{each.key!r}: {each.reason}" for each in comparison.problems]
     for arm in comparison.arms:
         lines += [
-            f"{side} lacks {_some(keys)} of {arm.arm.folder}" for side, keys in arm.missing.items() if keys
+            f"{side} lacks {_name_some(keys)} of {arm.arm.folder}"
+            for side, keys in arm.missing.items()
+            if keys
         ]
     rest = len(lines) - _LINES
     return lines[:_LINES] + ([f"and {rest} more such lines (--format json names all)"] if rest > 0 else [])
 
 
-def _some(keys: Sequence[str]) -> str:
+def _name_some(keys: Sequence[str]) -> str:
     named = ", ".join(map(repr, keys[:_NAMED]))
     return f"{named} and {len(keys) - _NAMED} more" if len(keys) > _NAMED else named
 

@@ -132,7 +132,7 @@ class Sides:
 
     def _pair(self, key: str, folder: str, references: "_References") -> Pair | Problem:
         pixels = []
-        for name, side in self._named():
+        for name, side in self._name_sides():
             try:
                 pixels.append(side.load(folder, key))
             except (RobustgenError, OSError) as error:
@@ -148,7 +148,7 @@ class Sides:
             alike = (_UNKNOWN, _UNKNOWN) if folder == CLEAN else references.compare(a, b, equal)
         except RobustgenError as error:
             return Problem("clean", folder, key, str(error))
-        return _measured(key, (a, b), equal, alike, self._sizes(folder, key))
+        return _measure_pair(key, (a, b), equal, alike, self._sizes(folder, key))
 
     def unlike_files(self, folder: str, key: str) -> bool:
         """Whether one side has a video where the other has a folder of frames."""
@@ -162,7 +162,7 @@ class Sides:
             return np.nan, np.nan
         return _bytes(a), _bytes(b)
 
-    def _named(self) -> tuple[tuple[Name, Side], tuple[Name, Side]]:
+    def _name_sides(self) -> tuple[tuple[Name, Side], tuple[Name, Side]]:
         return ("A", self.a), ("B", self.b)
 
 
@@ -174,13 +174,13 @@ class _References:
 
     @cached_property
     def _both(self) -> tuple["_Original | None", "_Original | None"]:
-        a, b = (self._loaded(side) for side in self._sides)
+        a, b = (self._load_clean(side) for side in self._sides)
         first = None if a is None else _Original(Reference(a), Alignment(a))
         if a is not None and b is not None and np.array_equal(a, b):
             return first, first
         return first, None if b is None else _Original(Reference(b), Alignment(b))
 
-    def _loaded(self, side: Side | None) -> Pixels | None:
+    def _load_clean(self, side: Side | None) -> Pixels | None:
         return side.load(CLEAN, self._key) if side and self._key in side.keys(CLEAN) else None
 
     def compare(self, a: Pixels, b: Pixels, equal: bool) -> tuple[_Likeness, _Likeness]:
@@ -216,7 +216,7 @@ def _bytes(path: Path) -> float:
     return float(sum(file.stat().st_size for file in files))
 
 
-def _measured(
+def _measure_pair(
     key: str,
     pixels: tuple[Pixels, Pixels],
     equal: bool,

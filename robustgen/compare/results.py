@@ -9,7 +9,7 @@ import numpy as np
 from robustgen.benchmark import CLEAN, Arm, Kind
 from robustgen.compare.equivalence import Effect, find_quantiles
 from robustgen.compare.pairing import Name, Pair, Problem, Side
-from robustgen.datasets import noun
+from robustgen.datasets import name_contents
 from robustgen.display.text import format_count
 
 SIDES: Final[tuple[Name, ...]] = ("A", "B", "clean")
@@ -200,7 +200,7 @@ class Comparison:
         named = {v: [o.name for o in self.operations if o.verdict == v] for v in _FROM_BEST}
         counts = [f"{len(names)} {each}" for each, names in named.items() if names]
         parts = [f"{v}: {', '.join(named[v])}" for v in _FROM_BEST[:1:-1] if named[v]]
-        return "; ".join([f"{self._answer} ({', '.join(counts)})", *parts, *self._lacking()]) + "."
+        return "; ".join([f"{self._answer} ({', '.join(counts)})", *parts, *self._describe_lacking()]) + "."
 
     @property
     def _answer(self) -> str:
@@ -215,8 +215,8 @@ class Comparison:
             return "B is not equivalent to A"
         return "too few images to tell whether B is equivalent to A"
 
-    def _lacking(self) -> list[str]:
-        what = noun(self.kind).removesuffix("s")
+    def _describe_lacking(self) -> list[str]:
+        what = name_contents(self.kind).removesuffix("s")
         parts = [
             f"only in {side}: {shorten_folders(folders)}" for side, folders in self.only.items() if folders
         ]

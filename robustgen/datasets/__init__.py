@@ -12,10 +12,10 @@ from robustgen.datasets.arrays import Arrays as Arrays
 from robustgen.datasets.base import Dataset as Dataset
 from robustgen.datasets.base import Labels as Labels
 from robustgen.datasets.base import Pixels as Pixels
-from robustgen.datasets.base import arm_called as arm_called
-from robustgen.datasets.base import difference as difference
-from robustgen.datasets.base import noun as noun
+from robustgen.datasets.base import describe_difference as describe_difference
+from robustgen.datasets.base import name_contents as name_contents
+from robustgen.datasets.base import parse_arm as parse_arm
 from robustgen.datasets.opening import EQUALISED as EQUALISED
-from robustgen.datasets.opening import about_of as about_of
 from robustgen.datasets.opening import open_dataset as open_dataset
+from robustgen.datasets.opening import read_about as read_about
 from robustgen.datasets.trees import Tree as Tree

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustgen.benchmark import Arm, Kind
-from robustgen.datasets.base import Dataset, Labels, Pixels, noun, read_lines
+from robustgen.datasets.base import Dataset, Labels, Pixels, name_contents, read_lines
 from robustgen.errors import ImageError, SourceError
 from robustgen.output.files import KEYS, LABELS
 from robustgen.regular_file import open_regular
@@ -75,7 +75,7 @@ class Arrays(Dataset):
             return tuple(f"{i:05d}" for i in range(self.images))
         keys = tuple(lines)
         if len(keys) != self.images:
-            raise SourceError(f"{path}: {len(keys)} keys for {self.images} {noun(self.kind)}")
+            raise SourceError(f"{path}: {len(keys)} keys for {self.images} {name_contents(self.kind)}")
         return keys
 
     def _read_labels(self) -> Labels | None:
@@ -84,7 +84,7 @@ class Arrays(Dataset):
             return None
         labels = open_array(path)
         if labels.dtype.kind not in "iu" or labels.ndim != 1 or len(labels) % self.images or not len(labels):
-            wanted = f"a class for each of {self.images} {noun(self.kind)}"
+            wanted = f"a class for each of {self.images} {name_contents(self.kind)}"
             raise SourceError(f"{path}: {labels.dtype} {labels.shape} is not {wanted}")
         return labels[: self.images].astype(np.int64)
 

@@ -19,7 +19,7 @@ Labels = NDArray[np.int64]
 _LEVELS = tuple(map(str, BENCHMARKS["c"].levels))
 
 
-def arm_called(folder: str, kind: Kind) -> Arm:
+def parse_arm(folder: str, kind: Kind) -> Arm:
     """The arm whose files lie in `folder`: ``fog/3``, ``clean``, ``tilt`` or ``shot_noise_2``.
 
     Raises
@@ -33,12 +33,12 @@ def arm_called(folder: str, kind: Kind) -> Arm:
     return arm
 
 
-def noun(kind: Kind) -> str:
+def name_contents(kind: Kind) -> str:
     """What a set of this kind holds."""
     return f"{BENCHMARKS[kind].noun}s"
 
 
-def difference(own: Sequence[str], others: Sequence[str], what: str) -> str:
+def describe_difference(own: Sequence[str], others: Sequence[str], what: str) -> str:
     """How the keys `own` differ from `others`, in a few words."""
     missing, more = sorted(set(others) - set(own)), sorted(set(own) - set(others))
     parts = []

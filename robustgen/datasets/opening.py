@@ -7,7 +7,7 @@ from typing import Any
 
 from robustgen.benchmark import BENCHMARKS, CLEAN, TITLES, Kind
 from robustgen.datasets.arrays import Arrays, open_array
-from robustgen.datasets.base import Dataset, arm_called
+from robustgen.datasets.base import Dataset, parse_arm
 from robustgen.datasets.shards import ParquetShards, Shards, WebDatasetShards, list_shards
 from robustgen.datasets.trees import Tree
 from robustgen.errors import ConfigError, SourceError, explain_no_folder
@@ -42,9 +42,9 @@ def open_dataset(root: str | Path, classes: Sequence[str] | None = None) -> Data
     root = Path(root)
     if not root.is_dir():
         raise SourceError(f"{root}: {explain_no_folder(root)}")
-    about = about_of(root)
+    about = read_about(root)
     kind, folders = _from_manifest(root, about) if about.get("kind") in TITLES else _from_layout(root)
-    arms = tuple(arm_called(folder, kind) for folder in _in_order(folders, kind))
+    arms = tuple(parse_arm(folder, kind) for folder in _order_arms(folders, kind))
     if about.get("arrays") or (not about and (root / next(iter(folders.values()))).suffix == ".npy"):
         if classes:
             raise ConfigError(f"a class list goes with class folders; {root} has arrays with labels.npy")
@@ -60,7 +60,7 @@ def _find_layout(folder: Path) -> type[Tree | Shards]:
     )
 
 
-def about_of(root: Path) -> dict[str, Any]:
+def read_about(root: Path) -> dict[str, Any]:
     """What the manifest at `root` says, or nothing if there is none.
 
     Of a set that went through CLAHE, kind and digest of the source are those of the original, so that the two
@@ -113,17 +113,17 @@ def _from_layout(root: Path) -> tuple[Kind, dict[str, str]]:
     for pattern in ("*", "*/*"):
         found = {path.name: path for path in sorted(root.glob(pattern)) if _operation(path)}
         if set(found) - {CLEAN, f"{CLEAN}.npy"}:
-            return _laid_out(root, found)
+            return _list_folders(root, found)
     raise SourceError(f"{root}: holds no folder or array of a corruption or perturbation")
 
 
 def _operation(path: Path) -> bool:
     name = path.name.removesuffix(".npy")
     known = {CLEAN, *BENCHMARKS["c"].names, *BENCHMARKS["p"].names}
-    return (name in known or arm_called(name, "p").name in known) and (path.is_dir() or path.suffix == ".npy")
+    return (name in known or parse_arm(name, "p").name in known) and (path.is_dir() or path.suffix == ".npy")
 
 
-def _laid_out(root: Path, found: Mapping[str, Path]) -> tuple[Kind, dict[str, str]]:
+def _list_folders(root: Path, found: Mapping[str, Path]) -> tuple[Kind, dict[str, str]]:
     arrays = {name: path for name, path in found.items() if path.suffix == ".npy"}
     chosen = arrays or found
     samples = [path for name, path in chosen.items() if name.removesuffix(".npy") != CLEAN]
@@ -153,8 +153,8 @@ def _severities(folder: Path) -> list[str]:
     return sorted((name for name in names if BENCHMARKS["c"].read_level(name) is not None), key=float)
 
 
-def _in_order(folders: Iterable[str], kind: Kind) -> list[str]:
+def _order_arms(folders: Iterable[str], kind: Kind) -> list[str]:
     """Clean first, then the order of the paper's tables, then others; levels stay in the order of arrays."""
     names = (CLEAN, *BENCHMARKS[kind].names)
     ranks = {name: i for i, name in enumerate(names)}
-    return sorted(folders, key=lambda folder: ranks.get(arm_called(folder, kind).name, len(ranks)))
+    return sorted(folders, key=lambda folder: ranks.get(parse_arm(folder, kind).name, len(ranks)))

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from robustgen.benchmark import Arm, Kind
-from robustgen.datasets.base import Dataset, Labels, Pixels, difference, noun, read_lines
+from robustgen.datasets.base import Dataset, Labels, Pixels, describe_difference, name_contents, read_lines
 from robustgen.errors import ImageError, SourceError
 from robustgen.imaging import decode, video
 from robustgen.output.files import KEYS
@@ -87,7 +87,7 @@ class Shards(Dataset):
         """As `Dataset.keys`."""
         first = tuple(self._samples(self.arms[0]))
         if arm != self.arms[0] and (own := tuple(self._samples(arm))) != first:
-            raise SourceError(f"{self.folders[arm]}: {difference(own, first, 'images')}")
+            raise SourceError(f"{self.folders[arm]}: {describe_difference(own, first, 'images')}")
         return first
 
     def labels(self, arm: Arm) -> Labels | None:
@@ -153,7 +153,7 @@ class Shards(Dataset):
                 seen.add(key)
                 yield key, sample
         if not seen:
-            raise SourceError(f"{self.folders[arm]}: holds no {noun(self.kind)}")
+            raise SourceError(f"{self.folders[arm]}: holds no {name_contents(self.kind)}")
 
     def _key(self, name: str) -> str:
         """What the sample called `name` is called in a tree: a sequence has no suffix."""

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from robustgen.benchmark import Arm, Kind
-from robustgen.datasets.base import Dataset, Labels, Pixels, difference, noun
+from robustgen.datasets.base import Dataset, Labels, Pixels, describe_difference, name_contents
 from robustgen.errors import ImageError, SourceError
 from robustgen.imaging import decode, video
 from robustgen.output.files import SUMS
@@ -50,7 +50,9 @@ class Tree(Dataset):
         """As `Dataset.keys`."""
         first = self._listing(self.arms[0])
         if arm not in self._listed and self._listing(arm) != first:
-            raise SourceError(f"{self.folders[arm]}: {difference(self._listing(arm), first, 'images')}")
+            raise SourceError(
+                f"{self.folders[arm]}: {describe_difference(self._listing(arm), first, 'images')}"
+            )
         return first
 
     def _listing(self, arm: Arm) -> tuple[str, ...]:
@@ -60,7 +62,7 @@ class Tree(Dataset):
             if twice := next((a for a, b in pairwise(keys) if a == b), None):
                 raise SourceError(f"{self.folders[arm]}: {twice!r} is there as a video and as frames")
             if not self._listed[arm]:
-                raise SourceError(f"{self.folders[arm]}: holds no {noun(self.kind)}")
+                raise SourceError(f"{self.folders[arm]}: holds no {name_contents(self.kind)}")
         return self._listed[arm]
 
     def _find_images(self, folder: Path) -> Iterator[str]:

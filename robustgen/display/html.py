@@ -27,11 +27,11 @@ def _environment() -> Environment:
     )
     environment.filters["picture"] = embed_picture
     environment.filters["plain"] = escape
-    environment.filters["breakable"] = _breakable
+    environment.filters["breakable"] = _make_breakable
     return environment
 
 
-def _breakable(name: object) -> Markup:
+def _make_breakable(name: object) -> Markup:
     """A file's name, escaped, that lines may break after slashes and not within the ending."""
     text = escape(name)
     ending = re.search(r"[^/]{0,4}\.\w{1,5}$", text)

@@ -169,7 +169,7 @@ def _mask(text: str, size: int) -> Image.Image:
 
 
 @cache
-def _drawable(character: str) -> bool:
+def _has_glyph(character: str) -> bool:
     """Whether the font, which has few letters but those of English, has this one."""
     missing = bytes(_font(16).getmask("\uffff"))
     return character.isprintable() and (character == " " or bytes(_font(16).getmask(character)) != missing)
@@ -177,11 +177,11 @@ def _drawable(character: str) -> bool:
 
 def replace_undrawable(text: str) -> str:
     """`text` with the letters that the font lacks without their accents, or as question marks."""
-    plain = "".join(c if _drawable(c) else unicodedata.normalize("NFKD", c) for c in text)
-    return "".join(c if _drawable(c) else "?" for c in plain if not unicodedata.combining(c))
+    plain = "".join(c if _has_glyph(c) else unicodedata.normalize("NFKD", c) for c in text)
+    return "".join(c if _has_glyph(c) else "?" for c in plain if not unicodedata.combining(c))
 
 
-def _shortened(text: str, size: int, room: int) -> str:
+def _shorten(text: str, size: int, room: int) -> str:
     """`text`, beginning with dots if it is wider than `room`."""
     if _width(text, size) <= room:
         return text
@@ -313,26 +313,26 @@ class _Layout:
     def drawn(self) -> Image.Image:
         canvas = Image.new("RGB", self.size, PAPER)
         draw = ImageDraw.Draw(canvas)
-        for x, y, picture in self._placed():
+        for x, y, picture in self._place_pictures():
             canvas.paste(Image.fromarray(picture), (x, y))
             height, width = picture.shape[:2]
             # A hair line keeps snow apart from the paper.
             draw.rectangle((x - 1, y - 1, x + width, y + height), outline=HAIR)
-        for x, y, text, place, colour in self._texts():
+        for x, y, text, place, colour in self._place_texts():
             self._write(canvas, x, y, text, place, colour)
         for name, top, bottom in self.groups:
             if name:
                 self._draw_group(canvas, name, top, bottom)
         return canvas
 
-    def _placed(self) -> Iterator[tuple[int, int, Rgb]]:
+    def _place_pictures(self) -> Iterator[tuple[int, int, Rgb]]:
         for box, row in zip(self.boxes, self.rows, strict=True):
             for i, picture in enumerate(row.pictures):
                 if picture is not None:
                     height, width = picture.shape[:2]
                     yield self.middle(i) - width // 2, box.top + (box.pictures - height) // 2, picture
 
-    def _texts(self) -> Iterator[tuple[int, int, str, float, _Colour]]:
+    def _place_texts(self) -> Iterator[tuple[int, int, str, float, _Colour]]:
         """Each text with the place of its middle; across, of its beginning (0), middle (0.5) or end (1)."""
         half = self.line // 2
         for i, head in enumerate(self.heads):
@@ -342,7 +342,7 @@ class _Layout:
             for i, caption in enumerate(captions):
                 yield self.middle(i), box.top + box.pictures + round(0.7 * self.text), caption, 0.5, INK
         width, height = self.size
-        note = _shortened(replace_undrawable(self.note), self.text, width - 2 * self.margin)
+        note = _shorten(replace_undrawable(self.note), self.text, width - 2 * self.margin)
         yield self.margin, height - self.margin // 2 - half, note, 0, SOFT
 
     def _write(self, canvas: Image.Image, x: int, y: int, text: str, place: float, colour: _Colour) -> None:

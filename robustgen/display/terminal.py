@@ -63,7 +63,7 @@ def show_picture(picture: Rgb, stream: BinaryIO, environment: Mapping[str, str])
     how = detect_protocol(environment) if stream.isatty() else None
     if how is None:
         return False
-    small = _no_wider(picture, _window_width(stream))
+    small = _fit_width(picture, _window_width(stream))
     stream.write((encode_kitty if how == "kitty" else encode_sixel)(small) + b"\n")
     stream.flush()
     return True
@@ -79,7 +79,7 @@ def _window_width(stream: BinaryIO) -> int:
     return width or (columns or 80) * _PIXELS_PER_COLUMN
 
 
-def _no_wider(picture: Rgb, width: int) -> Rgb:
+def _fit_width(picture: Rgb, width: int) -> Rgb:
     height, own = picture.shape[:2]
     if own <= width:
         return picture
@@ -111,8 +111,8 @@ def _band(rows: Rgb) -> Iterator[bytes]:
     bits = (1 << np.arange(len(rows)))[:, None]
     for colour in np.unique(rows):
         columns = ((rows == colour) * bits).sum(axis=0) + ord("?")
-        yield b"#%d%s" % (colour, _shortened(columns.astype(np.uint8).tobytes().rstrip(b"?")))
+        yield b"#%d%s" % (colour, _shorten_runs(columns.astype(np.uint8).tobytes().rstrip(b"?")))
 
 
-def _shortened(text: bytes) -> bytes:
+def _shorten_runs(text: bytes) -> bytes:
     return re.sub(rb"(.)\1{3,}", lambda run: b"!%d%s" % (len(run[0]), run[1]), text, flags=re.DOTALL)

@@ -42,14 +42,14 @@ def escape(text: object) -> str:
 
 def format_json(content: Any) -> str:
     """`content` as JSON; what is not a number is null, as JSON knows neither NaN nor infinity."""
-    return json.dumps(_without_nan(content), indent=1)
+    return json.dumps(_replace_nan(content), indent=1)
 
 
-def _without_nan(value: Any) -> Any:
+def _replace_nan(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {key: _without_nan(each) for key, each in value.items()}
+        return {key: _replace_nan(each) for key, each in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_without_nan(each) for each in value]
+        return [_replace_nan(each) for each in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

@@ -372,15 +372,15 @@ class _Run:
         begun = min((rows.done for each in self._candidates for rows in each.rows.values()), default=0)
         pending = sum(len(each.rows) for each in self._candidates)
         if arms:
-            self._predict(arms, self._survivors(self._sources)[begun:], pending)
-        images = len(self._survivors(self._sources))
+            self._predict(arms, self._list_survivors(self._sources)[begun:], pending)
+        images = len(self._list_survivors(self._sources))
         asked = len(self._plan.arms) * images * len(self._candidates)
         made = pending * (images - begun)
         return made, asked - made
 
     def _open_rows(self) -> None:
         """For each model, the rows of the arms that it lacks, all cut back to the shortest."""
-        survivors = self._survivors(self._sources)
+        survivors = self._list_survivors(self._sources)
         for each in self._candidates:
             keys = [each.subjects.keys[key] for key in survivors]
             arms = [arm for arm in self._plan.arms if not each.store.has(arm, keys, each.subjects.root)]
@@ -389,14 +389,14 @@ class _Run:
         for rows in every:
             rows.rewind(min(other.done for other in every))
 
-    def _survivors(self, sources: Sequence[str]) -> list[str]:
+    def _list_survivors(self, sources: Sequence[str]) -> list[str]:
         """The images that are to be predicted; those that failed are not tried again."""
         return [key for key in sources if key not in self.failures]
 
     def _predict(self, arms: tuple[Arm, ...], left: Sequence[str], pending: int) -> None:
         plan = self._plan
         renderer = Renderer(plan, arms, self._views)
-        with Meter(len(left) * pending, f"{plan.recipe.noun}s") as meter, self._saved_rows():
+        with Meter(len(left) * pending, f"{plan.recipe.noun}s") as meter, self._save_rows():
             held: list[Rendered] = []
             for group in renderer.render(left, self._group_size(renderer)):
                 self._note_failures(group)
@@ -406,7 +406,7 @@ class _Run:
                 self._predict_group(arms, held[:whole], meter)
                 held = held[whole:]
             self._predict_group(arms, held, meter)
-        survivors = self._survivors(self._sources)
+        survivors = self._list_survivors(self._sources)
         if not survivors:
             raise SourceError(f"{plan.source.location}: none of the images can be made")
         for each in self._candidates:
@@ -440,7 +440,7 @@ class _Run:
             meter.name(f"{arm.folder}, error so far {shown}")
 
     @contextmanager
-    def _saved_rows(self) -> Iterator[None]:
+    def _save_rows(self) -> Iterator[None]:
         """Whatever happens, what is predicted is saved."""
         try:
             yield

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any
+from typing import Any, Final
 
 from robustgen import metrics
 from robustgen.benchmark import CLEAN
@@ -149,57 +149,77 @@ def _mean_error(errors: Any) -> float:
     return fmean(errors) if isinstance(errors, list) else float(errors)
 
 
+@dataclass(frozen=True)
+class _Quantity:
+    """What is measured of sequences, normalised and plain.
+
+    Attributes
+    ----------
+    values, contributions : callable
+        Of a model: one value an operation, and one a sequence.
+    normalised, plain : (str, str, str)
+        Key, title and head of the mean; `{}` in a title is the baseline.
+    divide, average, average_plain : callable
+        One value by the baseline's, and the means over operations.
+    """
+
+    values: Callable[[Scores], Mapping[str, float]]
+    contributions: Callable[[Scores], Mapping[str, Floats]]
+    normalised: tuple[str, str, str]
+    plain: tuple[str, str, str]
+    divide: Callable[[str, float, Mapping[str, float]], float]
+    average: Callable[[Mapping[str, float], Mapping[str, float], Sequence[str]], float]
+    average_plain: Callable[[Mapping[str, float], Sequence[str]], float]
+    factor: float = 100
+    digits: int = 1
+
+    def measure(self, models: Sequence[Scores], name: str, baseline: Mapping[str, float]) -> list[Measure]:
+        """Both measures; `baseline`, called `name`, has a value for each operation."""
+        key, title, mean = self.normalised
+        normalised = _measure(
+            models,
+            (key, title.format(name), mean),
+            lambda m: _known(self.values(m), baseline),
+            lambda _, operation, value: self.divide(operation, value, baseline),
+            lambda m, names: self.average(self.values(m), baseline, names),
+            lambda m, operation: self.contributions(m)[operation] / baseline[operation],
+            baseline=name,
+        )
+        plain = _measure(
+            models,
+            self.plain,
+            self.values,
+            lambda _model, _operation, value: float(value),
+            lambda m, names: self.average_plain(self.values(m), names),
+            lambda m, operation: self.contributions(m)[operation],
+            factor=self.factor,
+            digits=self.digits,
+        )
+        return [normalised, plain]
+
+
+_FLIPS: Final = _Quantity(
+    values=lambda m: m.flip_probabilities,
+    contributions=lambda m: m.flips,
+    normalised=("flip_rate", "Flip rate (FR) in %, normalised by {}", "mFR"),
+    plain=("flip_probability", "Flip probability (FP) in %, unnormalised", "mFP"),
+    divide=metrics.flip_rate,
+    average=metrics.mean_flip_rate,
+    average_plain=metrics.mean_flip_probability,
+)
+_DISTANCES: Final = _Quantity(
+    values=lambda m: m.top5_distances,
+    contributions=lambda m: m.distances,
+    normalised=("standardised_top5_distance", "Top-5 distance (T5D) in %, normalised by {}", "mT5D"),
+    plain=("top5_distance", "Top-5 distance (uT5D), 0 to 15, unnormalised", "muT5D"),
+    divide=metrics.standardised_top5_distance,
+    average=metrics.mean_top5_distance,
+    average_plain=metrics.unnormalised_mean_top5_distance,
+    factor=1,
+    digits=2,
+)
+
+
 def _perturbation_measures(models: Sequence[Scores], baseline: Baseline) -> list[Measure]:
-    return [*_flip_measures(models, baseline), *_distance_measures(models, baseline)]
-
-
-def _flip_measures(models: Sequence[Scores], baseline: Baseline) -> list[Measure]:
-    rates = baseline.flip_probabilities
-    normalised = _measure(
-        models,
-        ("flip_rate", f"Flip rate (FR) in %, normalised by {baseline.name}", "mFR"),
-        lambda m: _known(m.flip_probabilities, rates),
-        lambda _, name, value: metrics.flip_rate(name, value, rates),
-        lambda m, names: metrics.mean_flip_rate(m.flip_probabilities, rates, names),
-        lambda m, name: m.flips[name] / rates[name],
-        baseline=baseline.name,
-    )
-    texts = ("flip_probability", "Flip probability (FP) in %, unnormalised", "mFP")
-    plain = _measure(
-        models,
-        texts,
-        lambda m: m.flip_probabilities,
-        _as_it_is,
-        lambda m, names: metrics.mean_flip_probability(m.flip_probabilities, names),
-        lambda m, name: m.flips[name],
-    )
-    return [normalised, plain]
-
-
-def _distance_measures(models: Sequence[Scores], baseline: Baseline) -> list[Measure]:
-    own = baseline.top5_distances
-    normalised = _measure(
-        models,
-        ("standardised_top5_distance", f"Top-5 distance (T5D) in %, normalised by {baseline.name}", "mT5D"),
-        lambda m: _known(m.top5_distances, own),
-        lambda _, name, value: metrics.standardised_top5_distance(name, value, own),
-        lambda m, names: metrics.mean_top5_distance(m.top5_distances, own, names),
-        lambda m, name: m.distances[name] / own[name],
-        baseline=baseline.name,
-    )
-    texts = ("top5_distance", "Top-5 distance (uT5D), 0 to 15, unnormalised", "muT5D")
-    plain = _measure(
-        models,
-        texts,
-        lambda m: m.top5_distances,
-        _as_it_is,
-        lambda m, names: metrics.unnormalised_mean_top5_distance(m.top5_distances, names),
-        lambda m, name: m.distances[name],
-        factor=1,
-        digits=2,
-    )
-    return [normalised, plain]
-
-
-def _as_it_is(_: Scores, name: str, value: float) -> float:
-    return value
+    flips = _FLIPS.measure(models, baseline.name, baseline.flip_probabilities)
+    return [*flips, *_DISTANCES.measure(models, baseline.name, baseline.top5_distances)]

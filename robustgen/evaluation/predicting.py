@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustgen.benchmark import Arm, Kind
-from robustgen.datasets import EQUALISED, Dataset, noun, open_dataset
+from robustgen.datasets import EQUALISED, Dataset, name_contents, open_dataset
 from robustgen.display import progress
 from robustgen.errors import ConfigError, SourceError
 from robustgen.evaluation import preprocessing as presets
@@ -125,7 +125,7 @@ class _Run:
         data, made = self.dataset, 0
         waiting = [arm for arm in data.arms if not self.store.has(arm, data.keys(arm), data.root)]
         images = len(data.keys(data.arms[0]))
-        with progress.open_bar(len(waiting) * images, noun(data.kind)) as bar:
+        with progress.open_bar(len(waiting) * images, name_contents(data.kind)) as bar:
             for arm in waiting:
                 bar.name(arm.folder)
                 made += self._predict(arm, bar)
@@ -203,7 +203,7 @@ def predict(
     settings = _describe_dataset(data) | predictor.settings()
     with hold_store(output, dataset, settings, overwrite=overwrite) as store:
         made, kept = _Run(data, predictor, store).carry_out()
-    return PredictResult(made, kept, noun(data.kind), time.monotonic() - started, named)
+    return PredictResult(made, kept, name_contents(data.kind), time.monotonic() - started, named)
 
 
 def _default_preset(dataset: Dataset) -> str:

@@ -145,7 +145,7 @@ def load_preprocessing(
     if name in PRESETS:
         base = PRESETS[str(name)]
     elif name is not None:
-        given = _from_file(Path(name))
+        given = _read_file(Path(name))
         where = {key: f"{name}: {key}" for key in given}
     for key, text in flags.items():
         if text is not None:
@@ -170,16 +170,16 @@ def check_fields(given: Any, where: str) -> Preprocessing:
             raise ConfigError(f"{where}: {UnknownNameError('key', str(key), known)}")
     places = {key: f"{where}: {key}" for key in given}
     _check_together(given, places)
-    checked = {key: _check_value(places[key], key, _plain(value)) for key, value in given.items()}
+    checked = {key: _check_value(places[key], key, _simplify(value)) for key, value in given.items()}
     return replace(PRESETS["imagenet"], **checked)
 
 
-def _plain(value: Any) -> Any:
+def _simplify(value: Any) -> Any:
     """Tuples and the like as the lists of a YAML file."""
     return [*value] if isinstance(value, Iterable) and not isinstance(value, (str, Mapping)) else value
 
 
-def _from_file(path: Path) -> dict[str, Any]:
+def _read_file(path: Path) -> dict[str, Any]:
     if not path.exists() and path.suffix not in (".yaml", ".yml"):
         raise UnknownNameError("preprocessing", str(path), [*PRESETS, "a YAML file"])
     content = read_yaml(path)
@@ -321,14 +321,14 @@ def class_list(path: Path) -> list[str]:
     """
     try:
         text = path.read_text(encoding="utf-8-sig")
-        return _from_json(text) if text.lstrip().startswith(("[", "{")) else _from_lines(text)
+        return _parse_json(text) if text.lstrip().startswith(("[", "{")) else _parse_lines(text)
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
     except (ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
         raise ConfigError(f"{path} is no list of class folders") from error
 
 
-def _from_json(text: str) -> list[str]:
+def _parse_json(text: str) -> list[str]:
     content = json.loads(text)
     if isinstance(content, dict):
         content = [content[str(i)] for i in range(len(content))]
@@ -338,7 +338,7 @@ def _from_json(text: str) -> list[str]:
     return names
 
 
-def _from_lines(text: str) -> list[str]:
+def _parse_lines(text: str) -> list[str]:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     # Only WordNet's identifiers are parted from what follows: other folders may have spaces in their names.
     return [found[0] if (found := re.match(r"n\d{8}(?=\s)", line)) else line for line in lines]

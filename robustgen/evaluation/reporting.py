@@ -260,10 +260,10 @@ class Report:
         if self.resampling and model.mistakes:
             arms = {folder: self._interval(place, "", folder) for folder in model.mistakes}
             own["error_intervals"] = {folder: each and [*each] for folder, each in arms.items()}
-        own["measures"] = {measure.key: self._described(measure, place) for measure in self.measures}
+        own["measures"] = {measure.key: self._describe(measure, place) for measure in self.measures}
         return own
 
-    def _described(self, measure: Measure, place: int) -> dict[str, Any]:
+    def _describe(self, measure: Measure, place: int) -> dict[str, Any]:
         values = measure.values[place]
         described: dict[str, Any] = {
             "normalised_by": measure.baseline,

@@ -84,7 +84,7 @@ def read_scores(predictions: Predictions, model: str, difficulty: int = 1) -> Sc
 
 
 def _read_corruptions(predictions: Predictions, model: str, _: int) -> Scores:
-    mistakes = {folder: _mistakes(file) for folder, file in predictions.files.items()}
+    mistakes = {folder: _find_mistakes(file) for folder, file in predictions.files.items()}
     errors = {folder: float(wrong.mean()) for folder, wrong in mistakes.items()}
     clean = errors.pop(CLEAN, None)
     by_name: dict[str, dict[float, float]] = {}
@@ -97,15 +97,15 @@ def _read_corruptions(predictions: Predictions, model: str, _: int) -> Scores:
     return Scores(model, "c", len(predictions.keys), missing, clean, by_name, mistakes=mistakes)
 
 
-def _mistakes(file: PredictionFile) -> NDArray[np.bool_]:
+def _find_mistakes(file: PredictionFile) -> NDArray[np.bool_]:
     """Which images are classified wrongly, in the order of sorted keys."""
     labels = file.labels
     assert labels is not None  # which `open_predictions` has seen to
     best = np.concatenate([rows[:, 0] for rows in file.best(1)])
-    return np.asarray(best != labels)[_sorted_places(file)]
+    return np.asarray(best != labels)[_sort_places(file)]
 
 
-def _sorted_places(file: PredictionFile) -> NDArray[np.intp]:
+def _sort_places(file: PredictionFile) -> NDArray[np.intp]:
     keys = file.keys
     return np.array(sorted(range(len(keys)), key=keys.__getitem__), np.intp)
 
@@ -162,5 +162,5 @@ def _instability(file: PredictionFile, name: str, difficulty: int) -> tuple[Floa
             flips.append(metrics.sequence_flips(best[..., 0], **how))
             if file.lists == 5:
                 distances.append(metrics.sequence_top5_distances(best, **how))
-    order = _sorted_places(file)
+    order = _sort_places(file)
     return np.concatenate(flips)[order], np.concatenate(distances)[order] if distances else None

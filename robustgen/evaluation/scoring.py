@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from robustgen.benchmark import CLEAN, IMAGENET_C, IMAGENET_P
-from robustgen.datasets import difference, open_dataset
+from robustgen.datasets import describe_difference, open_dataset
 from robustgen.display.text import escape
 from robustgen.errors import ArgumentError, ConfigError, SourceError
 from robustgen.evaluation.baselines import ALEXNET, Baseline, read_baseline
@@ -68,12 +68,12 @@ def score(
     models = _choose_levels(models, chosen, notes)
     _say_averaged(opened, notes)
     report = Report(models, chosen, difficulty, notes, intervals)
-    if not any(report.averaged(measure) for measure in _measured(report, baseline)):
+    if not any(report.averaged(measure) for measure in _take_measures(report, baseline)):
         raise SourceError("the folders share no corruption or perturbation that could be scored")
     return report
 
 
-def _measured(report: Report, baseline: str | None) -> list[Measure]:
+def _take_measures(report: Report, baseline: str | None) -> list[Measure]:
     try:
         return report.measures
     except ArgumentError as error:
@@ -96,7 +96,7 @@ def _check_mixture(opened: Sequence[Predictions]) -> None:
                 f"score them one after the other"
             )
         if other.keys != first.keys:
-            reason = difference(other.keys, first.keys, "keys")
+            reason = describe_difference(other.keys, first.keys, "keys")
             raise SourceError(f"{other.root}: not the images of {first.root}: {reason}")
         own, known = (_about(each).get("source_digest") for each in (other, first))
         if own and known and own != known:
@@ -109,7 +109,7 @@ def _check_keys(predictions: Predictions, dataset: Path) -> None:
         raise SourceError(f"{predictions.root}: not predictions of {dataset}, which is of the other kind")
     wanted = tuple(sorted(data.keys(data.arms[0])))
     if predictions.keys != wanted:
-        reason = difference(predictions.keys, wanted, "keys")
+        reason = describe_difference(predictions.keys, wanted, "keys")
         raise SourceError(f"{predictions.root}: not the images of {dataset}: {reason}")
 
 
@@ -127,7 +127,7 @@ def _choose_baseline(
 ) -> Baseline | None:
     if text not in (None, "alexnet", "none"):
         return read_baseline(Path(str(text)))
-    why = _against_alexnet(opened, difficulty)
+    why = _doubt_alexnet(opened, difficulty)
     if text == "alexnet" and why:
         raise ConfigError(f"--baseline alexnet: {why}; give a file, or none")
     if text is None and why:
@@ -135,7 +135,7 @@ def _choose_baseline(
     return None if text == "none" or why else ALEXNET
 
 
-def _against_alexnet(opened: Sequence[Predictions], difficulty: int) -> str | None:
+def _doubt_alexnet(opened: Sequence[Predictions], difficulty: int) -> str | None:
     """Why AlexNet's numbers do not fit these predictions, if so."""
     if opened[0].kind == "p" and difficulty > 1:
         return "AlexNet's numbers are those of difficulty 1"

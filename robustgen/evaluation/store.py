@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from robustgen import predictions
 from robustgen.benchmark import Arm
-from robustgen.datasets import difference
+from robustgen.datasets import describe_difference
 from robustgen.errors import OutputError, SourceError
 from robustgen.output.files import (
     STATE,
@@ -75,10 +75,10 @@ class PartialRows:
         self._file: IO[bytes] | None = None
         self._saved = time.monotonic()
         self._expected = keys
-        self._state: dict[str, Any] = {"shape": [], "dtype": "", "done": 0} | self._left()
+        self._state: dict[str, Any] = {"shape": [], "dtype": "", "done": 0} | self._read_left()
         self._keys = _hash_keys(keys[: self.done])
 
-    def _left(self) -> dict[str, Any]:
+    def _read_left(self) -> dict[str, Any]:
         """The state that an earlier run left; nothing where it is damaged, or the rows are not as it says."""
         try:
             with open_regular(self._path("state.json")) as file:
@@ -202,7 +202,7 @@ class PredictionStore:
             return False
         own = PredictionFile(path, arm).keys
         if own != tuple(keys):
-            raise SourceError(f"{path}: not the images of {source}: {difference(own, keys, 'keys')}")
+            raise SourceError(f"{path}: not the images of {source}: {describe_difference(own, keys, 'keys')}")
         return True
 
     def rows(self, arm: Arm, keys: Sequence[str]) -> PartialRows:

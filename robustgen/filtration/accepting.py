@@ -83,7 +83,7 @@ def accept(rule: Rule, candidates: Path, output: Path, lists: Sequence[Path], ov
     with claimed(output, candidates, check_foreign):
         funnel = _funnel(rule, output)
         shortlist = _shortlist(output, funnel.shortlist_sha256)
-        keys = _accepted(lists, shortlist)
+        keys = _read_accepted(lists, shortlist)
         entries = [shortlist[key] for key in shortlist if key in keys]
         manifest = _manifest(rule, funnel, entries, lists)
         made = not _is_there(output / ACCEPTED, manifest)
@@ -127,7 +127,7 @@ def _shortlist(output: Path, digest: str) -> dict[str, dict[str, Any]]:
 # --- the lists -----------------------------------------------------------------------------------
 
 
-def _accepted(lists: Sequence[Path], shortlist: dict[str, Any]) -> set[str]:
+def _read_accepted(lists: Sequence[Path], shortlist: dict[str, Any]) -> set[str]:
     keys: set[str] = set()
     for path in lists:
         lines = _lines(path)

@@ -65,11 +65,11 @@ class OpinionCache:
         values = {name: getattr(said, name).tolist() for name in _FIELDS}
         line = json.dumps({"keys": [*keys], "sizes": [*sizes], **values}).encode() + b"\n"
         if self._file is None:
-            self._file = self._opened()
+            self._file = self._open()
         self._file.write(line)
         self._file.flush()
 
-    def _opened(self) -> IO[bytes]:
+    def _open(self) -> IO[bytes]:
         file = self._path.open("ab")
         if file.tell():
             # Ends a line that was cut off.

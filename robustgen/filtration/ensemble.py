@@ -170,11 +170,9 @@ class Ensemble:
         ConfigError
             A model gives NaN or infinity; names the image.
         """
-        return summarise_opinions(
-            np.stack([self._asked(member, keys, seen) for member in self.members]), true
-        )
+        return summarise_opinions(np.stack([self._ask(member, keys, seen) for member in self.members]), true)
 
-    def _asked(self, member: Member, keys: Sequence[str], seen: Sequence[Crops]) -> Floats:
+    def _ask(self, member: Member, keys: Sequence[str], seen: Sequence[Crops]) -> Floats:
         images = np.concatenate([crops[member.view] for crops in seen])
         values = member.probabilities(images, self.classes).reshape(len(keys), -1, len(self.classes))
         broken = np.isnan(values).any(axis=(1, 2))
@@ -242,8 +240,8 @@ def read_class_set(path: Path) -> tuple[str, ...]:
 
 def _members(choices: EnsembleOptions, folders: tuple[str, ...]) -> tuple[Member, ...]:
     count = len(choices.models)
-    named = _for_each("--preprocessing", choices.preprocessing, count)
-    listed = _for_each("--classes", choices.classes, count)
+    named = _repeat_values("--preprocessing", choices.preprocessing, count)
+    listed = _repeat_values("--classes", choices.classes, count)
     models = [open_model(name, choices.runtime) for name in choices.models]
     return tuple(
         _member(choices, model, label, _load_preprocessing(choices, model, *own), folders)
@@ -251,7 +249,7 @@ def _members(choices: EnsembleOptions, folders: tuple[str, ...]) -> tuple[Member
     )
 
 
-def _for_each(flag: str, values: Sequence[str], count: int) -> Sequence[str | None]:
+def _repeat_values(flag: str, values: Sequence[str], count: int) -> Sequence[str | None]:
     if len(values) not in (0, 1, count):
         raise ConfigError(f"{flag}: given {len(values)} times; give it once, or once for each --model")
     return values if len(values) == count else [*values, None][:1] * count

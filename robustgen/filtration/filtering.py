@@ -116,7 +116,7 @@ def filter_images(
         raise SourceError(f"{candidates}: no image is of a class that {choices.only} names")
     passed_over = len(source.keys()) - len(keys)
     with _claimed(output, candidates, _settings(rule, ensemble), overwrite):
-        run = _Run(rule, source, ensemble, output, batch, _usable(source, keys[:limit]))
+        run = _Run(rule, source, ensemble, output, batch, _split_usable(source, keys[:limit]))
         run.ask()
         pages = run.write(words, passed_over)
     steps = tuple(zip(rule.labels(), run.left(), strict=True))
@@ -124,7 +124,7 @@ def filter_images(
     return FilterResult(steps, passed_over, run.made, run.kept, run.failures, pages, seconds)
 
 
-def _usable(source: ImageFolder, keys: Iterable[str]) -> tuple[dict[str, int], dict[str, str]]:
+def _split_usable(source: ImageFolder, keys: Iterable[str]) -> tuple[dict[str, int], dict[str, str]]:
     """Bytes of the files that can be candidates, by key; and key and reason of the others."""
     sizes, failures = {}, source.refused()
     for key in keys:
@@ -163,7 +163,7 @@ def _settings(rule: Rule, ensemble: Ensemble) -> dict[str, Any]:
 def _claimed(output: Path, candidates: Path, settings: dict[str, Any], overwrite: bool) -> Iterator[None]:
     """Hold `output`, which says in its state folder what it holds, against others."""
     with claimed(output, candidates, check_foreign):
-        held = _held(output)
+        held = _read_settings(output)
         other = [name for name in _KINDS if held and held.get(name) != settings[name]]
         if other and not overwrite:
             raise OutputError(f"{output}: holds a shortlist of {_KINDS[other[0]]}; {_REMEDY}")
@@ -184,7 +184,7 @@ def check_foreign(output: Path) -> None:
         raise OutputError(f"{output}: holds a {foreign[0]} that is not of filter-a or filter-o")
 
 
-def _held(output: Path) -> dict[str, Any]:
+def _read_settings(output: Path) -> dict[str, Any]:
     path = output / _SETTINGS
     return read_object(path) if path.exists() else {}
 
@@ -255,9 +255,9 @@ class _Run:
         return [key for key in keys if key not in self._known]
 
     def _read(self, keys: list[str]) -> list[_Read]:
-        return [(key, self._seen(key)) for key in keys]
+        return [(key, self._read_crops(key)) for key in keys]
 
-    def _seen(self, key: str) -> Crops | str:
+    def _read_crops(self, key: str) -> Crops | str:
         try:
             return self._ensemble.crops(self._source.load(key))
         except ImageError as error:
@@ -295,10 +295,10 @@ class _Run:
         """Write all files; return the review pages."""
         case = self._case()
         ranked = self._rule.rank(case)
-        _write_lines(self._output, SHORTLIST, (self._shortlisted(case, index) for index in ranked))
+        _write_lines(self._output, SHORTLIST, (self._describe_shortlisted(case, index) for index in ranked))
         kept = set(ranked)
         dropped = (index for index in range(len(case.keys)) if index not in kept)
-        _write_lines(self._output, DROPPED, (self._dropped(case, index) for index in dropped))
+        _write_lines(self._output, DROPPED, (self._describe_dropped(case, index) for index in dropped))
         self._write_errors()
         digest = file_digest(self._output / SHORTLIST)
         items = [self._item(case, index) for index in ranked]
@@ -312,11 +312,11 @@ class _Run:
             entries = ({"key": key, "reason": reason} for key, reason in sorted(self.failures.items()))
             _write_lines(self._output, ERRORS, entries)
 
-    def _shortlisted(self, case: Case, index: int) -> dict[str, Any]:
+    def _describe_shortlisted(self, case: Case, index: int) -> dict[str, Any]:
         path = self._source.location / case.keys[index]
         return self._entry(case, index) | {"sha256": file_digest(path)}
 
-    def _dropped(self, case: Case, index: int) -> dict[str, Any]:
+    def _describe_dropped(self, case: Case, index: int) -> dict[str, Any]:
         return {"step": case.step(index)} | self._entry(case, index)
 
     def _entry(self, case: Case, index: int) -> dict[str, Any]:
@@ -331,8 +331,8 @@ class _Run:
         truths = self._rule.ten
         return about | {
             "predicted": names[said.predicted[index]],
-            "confidence": _rounded(said.confidence[index]),
-            **({"true_confidence": _rounded(said.truth[:, index].max())} if truths else {}),
+            "confidence": _round(said.confidence[index]),
+            **({"true_confidence": _round(said.truth[:, index].max())} if truths else {}),
             "models": [self._model_entry(case, index, place) for place in range(len(self._ensemble.members))],
         }
 
@@ -341,11 +341,11 @@ class _Run:
         own = {
             "model": self._ensemble.members[place].label,
             "predicted": self._ensemble.classes[said.own[place, index]],
-            "confidence": _rounded(said.sure[place, index]),
+            "confidence": _round(said.sure[place, index]),
         }
         if not self._rule.ten:
             return own
-        right, truth = int(said.right[place, index]), _rounded(said.truth[place, index])
+        right, truth = int(said.right[place, index]), _round(said.truth[place, index])
         return own | {"right_crops": right, "true_confidence": truth}
 
     def _item(self, case: Case, index: int) -> reviewing.Item:
@@ -377,6 +377,6 @@ class _Run:
         }
 
 
-def _rounded(value: Any) -> float:
+def _round(value: Any) -> float:
     """Six digits that count: the last ones of single precision depend on the machine."""
     return float(f"{value:.6g}")

@@ -178,8 +178,8 @@ class Adversarial(Rule):
         surest = f"true class at most {said.truth[:, index].max():.6g}"
         return {
             Step.KEPT: f"wrong in every crop; {surest}; {place}",
-            Step.CORRECT: _of_each(case, said.right[:, index], "right in {} of 10 crops", 0),
-            Step.CONFIDENT: _of_each(
+            Step.CORRECT: _describe_each(case, said.right[:, index], "right in {} of 10 crops", 0),
+            Step.CONFIDENT: _describe_each(
                 case,
                 said.truth[:, index],
                 f"true class {{:.6g}}, over {self.max_confidence:.6g}",
@@ -201,7 +201,7 @@ class Adversarial(Rule):
         )
 
 
-def _of_each(case: Case, values: NDArray[Any], text: str, limit: float) -> str:
+def _describe_each(case: Case, values: NDArray[Any], text: str, limit: float) -> str:
     """`text` for each model whose value is over `limit`."""
     pairs = zip(case.ensemble.members, values.tolist(), strict=True)
     return "; ".join(f"{member.label}: {text.format(value)}" for member, value in pairs if value > limit)

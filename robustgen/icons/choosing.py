@@ -10,7 +10,7 @@ from typing import Any
 
 from robustgen.errors import ConfigError, ImageError
 from robustgen.generation.config import read_yaml
-from robustgen.icons.packages import Style, emoji_called, order, toneless
+from robustgen.icons.packages import Style, order, parse_emoji, strip_tones
 from robustgen.output.files import SUMS
 
 Classes = Mapping[str, tuple[str, ...]]
@@ -18,7 +18,7 @@ Classes = Mapping[str, tuple[str, ...]]
 PARTS = ("test", "train")
 
 
-def key_of(name: str, style: str, emoji: str) -> str:
+def name_icon(name: str, style: str, emoji: str) -> str:
     """The key of one icon, ``<class>/<style>_<code points>.png``."""
     return f"{name}/{style}_{emoji}.png"
 
@@ -71,12 +71,12 @@ def _members(where: str, name: Any, entries: Any) -> tuple[str, ...]:
 
 
 def _member(where: str, entry: Any) -> str:
-    emoji = emoji_called(entry) if isinstance(entry, str) else None
+    emoji = parse_emoji(entry) if isinstance(entry, str) else None
     if emoji is None:
         raise ConfigError(
             f'{where}: must be code points in quotes, such as "1f468-200d-1f527", not {entry!r}'
         )
-    if toneless(emoji) != emoji:
+    if strip_tones(emoji) != emoji:
         raise ConfigError(f"{where}: {emoji} has a skin tone; name the emoji without it")
     return emoji
 
@@ -121,11 +121,11 @@ def choose(classes: Classes, styles: Sequence[Style], *, skin_tones: bool, per_c
         skin tone.
     """
     having = Counter(emoji for style in styles for emoji in style.files)
-    wanted = _with_skin_tones(classes, having) if skin_tones else classes
-    ranked = {name: _ranked(wanted[name], having) for name in sorted(wanted)}
-    members = {name: _ordered(emoji[:per_class]) for name, emoji in ranked.items()}
-    beyond = {name: _ordered(emoji[len(members[name]) :]) for name, emoji in ranked.items()}
-    every = _ordered(emoji for each in members.values() for emoji in each)
+    wanted = _add_skin_tones(classes, having) if skin_tones else classes
+    ranked = {name: _sort_by_rank(wanted[name], having) for name in sorted(wanted)}
+    members = {name: _sort(emoji[:per_class]) for name, emoji in ranked.items()}
+    beyond = {name: _sort(emoji[len(members[name]) :]) for name, emoji in ranked.items()}
+    every = _sort(emoji for each in members.values() for emoji in each)
     return Choice(
         members,
         {name: emoji for name, emoji in beyond.items() if emoji},
@@ -134,33 +134,33 @@ def choose(classes: Classes, styles: Sequence[Style], *, skin_tones: bool, per_c
     )
 
 
-def _with_skin_tones(classes: Classes, found: Iterable[str]) -> Classes:
+def _add_skin_tones(classes: Classes, found: Iterable[str]) -> Classes:
     """`classes`, and the variants of their emoji among those `found`."""
     owners = {emoji: name for name, members in classes.items() for emoji in members}
     wanted = {name: set(members) for name, members in classes.items()}
     for emoji in found:
-        if owner := owners.get(toneless(emoji) or ""):
+        if owner := owners.get(strip_tones(emoji) or ""):
             wanted[owner].add(emoji)
     return {name: tuple(emoji) for name, emoji in wanted.items()}
 
 
-def _ranked(emoji: Iterable[str], having: Mapping[str, int]) -> list[str]:
+def _sort_by_rank(emoji: Iterable[str], having: Mapping[str, int]) -> list[str]:
     """Sort by what is to stay first; `having` tells how many styles have an emoji."""
 
     def rank(each: str) -> tuple[int, bool, bytes]:
         # Neighbours among code points look alike; the order of their hashes mixes them.
-        return -having.get(each, 0), toneless(each) != each, hashlib.sha256(each.encode()).digest()
+        return -having.get(each, 0), strip_tones(each) != each, hashlib.sha256(each.encode()).digest()
 
     return sorted(emoji, key=rank)
 
 
-def _ordered(emoji: Iterable[str]) -> tuple[str, ...]:
+def _sort(emoji: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(emoji, key=order))
 
 
 def _pictures(members: Classes, styles: Sequence[Style]) -> dict[str, tuple[str, Path]]:
     return {
-        key_of(name, style.name, each): (style.name, style.files[each])
+        name_icon(name, style.name, each): (style.name, style.files[each])
         for name, emoji in members.items()
         for style in styles
         for each in emoji
@@ -190,7 +190,7 @@ class Sifted:
     unreadable: Mapping[str, str]
 
 
-def without_duplicates(keys: Iterable[str], pixels_of: Callable[[str], bytes]) -> Sifted:
+def drop_duplicates(keys: Iterable[str], pixels_of: Callable[[str], bytes]) -> Sifted:
     """Of icons with the same pixels keep the first: no style that is held out has an icon of another one.
 
     Parameters
@@ -239,7 +239,7 @@ def split_files(style_of: Mapping[str, str]) -> dict[str, bytes]:
     return {name: "".join(f"{key}\n" for key in keys).encode() for name, keys in lists.items()}
 
 
-def counts_of(keys: Iterable[str], style_of: Mapping[str, str]) -> dict[str, dict[str, int]]:
+def count_icons(keys: Iterable[str], style_of: Mapping[str, str]) -> dict[str, dict[str, int]]:
     """How many of `keys` each class has of each style."""
     counts: dict[str, dict[str, int]] = {}
     none_yet = dict.fromkeys(sorted(set(style_of.values())), 0)

@@ -31,12 +31,12 @@ from robustgen.icons.choosing import (
     Choice,
     Sifted,
     choose,
-    counts_of,
+    count_icons,
+    drop_duplicates,
     own_classes,
     read_classes,
     split_files,
     style_in,
-    without_duplicates,
 )
 from robustgen.icons.packages import Style, read_picture, read_style
 from robustgen.imaging.pixels import Rgb
@@ -76,12 +76,12 @@ def parse_colour(text: str) -> tuple[int, int, int]:
     return _NAMED_COLOURS[text]
 
 
-def _checked_colour(text: str) -> str:
+def _normalise_colour(text: str) -> str:
     red, green, blue = parse_colour(text)
     return f"#{red:02x}{green:02x}{blue:02x}"
 
 
-def _checked_styles(styles: dict[str, str]) -> dict[str, str]:
+def _check_style_names(styles: dict[str, str]) -> dict[str, str]:
     for name in styles:
         if not re.fullmatch(r"\w[\w.-]*", name):
             raise ArgumentError(f"{name!r} cannot name a style: letters, digits, _, - and . can")
@@ -90,13 +90,13 @@ def _checked_styles(styles: dict[str, str]) -> dict[str, str]:
     return {name: str(Path(folder).absolute()) for name, folder in sorted(styles.items())}
 
 
-def _number_or_all(value: Any) -> Any:
+def _parse_number(value: Any) -> Any:
     if isinstance(value, str) and re.fullmatch(r"-?\d{1,9}", value):
         return int(value)
     return None if value == "all" else value
 
 
-def _absolute(path: str | None) -> str | None:
+def _make_absolute(path: str | None) -> str | None:
     return path and str(Path(path).absolute())
 
 
@@ -105,18 +105,18 @@ class IconChoices(Choices):
 
     dataset: str | None = Field("icons", description="name of the data set")
     output: Location = Field("out/icons", description="where to write")
-    style: Annotated[dict[str, Location], AfterValidator(_checked_styles)] = Field(
+    style: Annotated[dict[str, Location], AfterValidator(_check_style_names)] = Field(
         description="name of a style to the folder of its pictures"
     )
     licence: dict[str, str] = Field({}, description="style to the licence of its pictures")
     size: Annotated[Whole, Field(ge=16, le=1024)] = Field(64, description="width and height in pixels")
-    background: Annotated[str, AfterValidator(_checked_colour)] = Field(
+    background: Annotated[str, AfterValidator(_normalise_colour)] = Field(
         "#ffffff", description="white, black or #rrggbb"
     )
-    classes: Annotated[Location | None, AfterValidator(_absolute)] = Field(
+    classes: Annotated[Location | None, AfterValidator(_make_absolute)] = Field(
         None, description="YAML file of other classes: {class: [code points]}"
     )
-    per_class: Annotated[Count | None, BeforeValidator(_number_or_all)] = Field(
+    per_class: Annotated[Count | None, BeforeValidator(_parse_number)] = Field(
         40, description="at most so many emoji of a class in each style"
     )
     skin_tones: StrictBool = Field(True, description="whether variants of one skin tone are taken")
@@ -181,7 +181,7 @@ class EmojiPackages(Source):
     @cached_property
     def sifted(self) -> Sifted:
         """Which pictures are taken, and why the others are not."""
-        return without_duplicates(
+        return drop_duplicates(
             self._pictures, lambda key: resize_icon(self.load(key), self._icon_size).tobytes()
         )
 
@@ -313,7 +313,7 @@ class IconPlan(Plan):
 
     def counts(self) -> dict[str, dict[str, int]]:
         """How many icons each class has of each style."""
-        return counts_of(self.keys, self.style_of())
+        return count_icons(self.keys, self.style_of())
 
     def about(self) -> dict[str, Any]:
         """What `dataset.json` says beside settings and counts."""

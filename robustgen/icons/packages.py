@@ -38,7 +38,7 @@ _LAST_TAG = "e007f"
 # --- code points ---------------------------------------------------------------------------------
 
 
-def emoji_called(name: str) -> str | None:
+def parse_emoji(name: str) -> str | None:
     """The emoji that `name` stands for: lower-case code points joined by ``-``, without fe0f.
 
     Parameters
@@ -67,7 +67,7 @@ def order(emoji: str) -> tuple[int, ...]:
     return tuple(int(point, 16) for point in emoji.split("-"))
 
 
-def toneless(emoji: str) -> str | None:
+def strip_tones(emoji: str) -> str | None:
     """`emoji` without its skin tones; None if persons in it have different ones."""
     points = emoji.split("-")
     if len(_TONES.intersection(points)) > 1:
@@ -177,9 +177,9 @@ def _entries(folder: Path) -> list[str]:
 def _pictures(root: Path) -> tuple[Path, dict[str, str]]:
     """The folder that holds the pictures, and their file names with the emoji they show."""
     for folder in (_datasource(root), root / "assets", root):
-        if folder and folder.is_dir() and (found := _named_after_emoji(folder)):
+        if folder and folder.is_dir() and (found := _list_named_after_emoji(folder)):
             return folder, found
-    return root, {} if root.is_dir() else _named_after_emoji(root)
+    return root, {} if root.is_dir() else _list_named_after_emoji(root)
 
 
 def _datasource(root: Path) -> Path | None:
@@ -193,10 +193,10 @@ def _datasource(root: Path) -> Path | None:
     return next(iter(sizes), None)
 
 
-def _named_after_emoji(folder: Path) -> dict[str, str]:
+def _list_named_after_emoji(folder: Path) -> dict[str, str]:
     stems = {file: Path(file) for file in _entries(folder) if not file.startswith(".")}
     pictures = {file: path.stem for file, path in stems.items() if path.suffix.lower() in SUFFIXES}
-    emoji = {file: emoji_called(stem) for file, stem in pictures.items()}
+    emoji = {file: parse_emoji(stem) for file, stem in pictures.items()}
     return {file: each for file, each in emoji.items() if each}
 
 

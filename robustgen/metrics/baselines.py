@@ -90,7 +90,7 @@ def baseline_value(baseline: Mapping[str, _Value], name: str) -> _Value:
     return baseline[name]
 
 
-def positive(value: float, name: str) -> float:
+def check_positive(value: float, name: str) -> float:
     """`value`, by which something is to be divided."""
     if value == 0:
         raise ArgumentError(f"the baseline of {name} is 0; nothing can be divided by it")
@@ -100,7 +100,7 @@ def positive(value: float, name: str) -> float:
 def ratio(name: str, value: float, baseline: Mapping[str, float], most: float) -> float:
     """`value` of an operation over that of the baseline, both from 0 to `most`."""
     of_baseline = number(baseline_value(baseline, name), f"the baseline of {name}", most)
-    return number(value, f"the value of {name}", most) / positive(of_baseline, name)
+    return number(value, f"the value of {name}", most) / check_positive(of_baseline, name)
 
 
 def mean_over(

@@ -10,8 +10,8 @@ from robustgen.metrics.baselines import (
     ALEXNET_CLEAN_ERROR,
     ALEXNET_ERROR,
     baseline_value,
+    check_positive,
     mean_over,
-    positive,
 )
 from robustgen.metrics.checks import Floats, array_of, bounded, number
 from robustgen.metrics.names import COMMON_CORRUPTIONS, SEVERITIES
@@ -249,7 +249,7 @@ def severity_errors(value: ArrayLike, name: str = "errors", severities: int = SE
 def _baseline_error(baseline: Mapping[str, ArrayLike], corruption: str) -> float:
     value = np.asarray(baseline_value(baseline, corruption))
     errors = severity_errors(value if value.ndim else [value] * SEVERITIES, f"the baseline of {corruption}")
-    return positive(float(errors.mean()), corruption)
+    return check_positive(float(errors.mean()), corruption)
 
 
 def _baseline_decline(corruption: str, baseline: Mapping[str, ArrayLike], clean_error: float | None) -> float:

@@ -27,7 +27,7 @@ def _sequence(image: Rgb, draw: Callable[[], Rgb]) -> Iterator[Rgb]:
         yield draw()
 
 
-def _resampled(image: Rgb, table: AliasTable, rng: np.random.Generator) -> Iterator[Rgb]:
+def _draw_resampled(image: Rgb, table: AliasTable, rng: np.random.Generator) -> Iterator[Rgb]:
     return _sequence(image, lambda: resample(image, table, rng))
 
 
@@ -45,7 +45,7 @@ def _resampled(image: Rgb, table: AliasTable, rng: np.random.Generator) -> Itera
 def gaussian_noise(image: Rgb, parameters: Noise, rng: Rng) -> Iterator[Rgb]:
     """Add normal noise: x + N(0, sigma)."""
     if isinstance(rng, np.random.Generator):
-        return _resampled(image, gaussian_alias_table(parameters.sigma), rng)
+        return _draw_resampled(image, gaussian_alias_table(parameters.sigma), rng)
     x = unit(image, np.float32)
     sigma = np.float32(parameters.sigma)
     return _sequence(image, lambda: to_uint8(x + sigma * rng.normal(size=x.shape).astype(np.float32)))
@@ -60,7 +60,7 @@ def gaussian_noise(image: Rgb, parameters: Noise, rng: Rng) -> Iterator[Rgb]:
 def shot_noise(image: Rgb, parameters: ShotNoise, rng: Rng) -> Iterator[Rgb]:
     """Count photons: Poisson(x * photons) / photons."""
     if isinstance(rng, np.random.Generator):
-        return _resampled(image, shot_alias_table(parameters.photons), rng)
+        return _draw_resampled(image, shot_alias_table(parameters.photons), rng)
     expected = unit(image) * parameters.photons
     return _sequence(image, lambda: to_uint8(rng.poisson(expected) / float(parameters.photons)))
 
@@ -75,6 +75,6 @@ def shot_noise(image: Rgb, parameters: ShotNoise, rng: Rng) -> Iterator[Rgb]:
 def speckle_noise(image: Rgb, parameters: Noise, rng: Rng) -> Iterator[Rgb]:
     """Add noise in proportion to brightness: x + x * N(0, sigma)."""
     if isinstance(rng, np.random.Generator):
-        return _resampled(image, speckle_alias_table(parameters.sigma), rng)
+        return _draw_resampled(image, speckle_alias_table(parameters.sigma), rng)
     x = unit(image)
     return _sequence(image, lambda: to_uint8(x + x * rng.normal(size=x.shape, scale=parameters.sigma)))

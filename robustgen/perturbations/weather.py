@@ -103,9 +103,9 @@ def spatter(image: Rgb, parameters: Spatter, rng: Rng) -> Iterator[Rgb]:
         splashed = splash_water(image, layer, p.strength)
         # Black are the frames of which no drop is left: there the scripts divided 0 by 0.
         yield np.zeros_like(image) if splashed is None else splashed
-        layer = _dripped(layer, p.drip)
+        layer = _drip(layer, p.drip)
 
 
-def _dripped(layer: Floats, drip: tuple[float, ...]) -> Floats:
+def _drip(layer: Floats, drip: tuple[float, ...]) -> Floats:
     """`layer` (H, W) after one frame: every column convolved with the drip kernel."""
     return np.stack([np.convolve(column, drip, mode="same") for column in layer.T], axis=1)

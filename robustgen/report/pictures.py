@@ -82,15 +82,15 @@ def _row(arms: list[Arm], sample: SetSample, kind: Kind) -> PictureRow:
         view = sample.views[arms[0]]
         # There are no numbers where no sequence of this kind can be read.
         captions = [str(number) for number in view.frames] or [""] * FRAMES_SHOWN
-        return PictureRow(arms[0].folder, [_captioned(captions, strip) for strip in view.strips])
+        return PictureRow(arms[0].folder, [_caption(captions, strip) for strip in view.strips])
     captions = [str(arm.level) for arm in arms]
     by_image = zip(*(sample.views[arm].strips for arm in arms), strict=True)
     return PictureRow(
-        arms[0].name, [_captioned(captions, [image for (image,) in strips]) for strips in by_image]
+        arms[0].name, [_caption(captions, [image for (image,) in strips]) for strips in by_image]
     )
 
 
-def _captioned(captions: list[str], images: list[Rgb | None]) -> list[Picture]:
+def _caption(captions: list[str], images: list[Rgb | None]) -> list[Picture]:
     return [Picture(caption, image) for caption, image in zip(captions, images, strict=False)]
 
 

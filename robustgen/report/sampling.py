@@ -108,18 +108,18 @@ class _Look:
 
     def __init__(self, dataset: Dataset, images: int) -> None:
         self.dataset, self.keys = dataset, dataset.recorded_keys(dataset.arms[0])
-        wanted = max(images, self._affordable())
-        self.indices = [*dict.fromkeys(map(self._whole, spread_evenly(len(self.keys), wanted)))]
+        wanted = max(images, self._count_affordable())
+        self.indices = [*dict.fromkeys(map(self._find_whole, spread_evenly(len(self.keys), wanted)))]
         self.shown = spread_evenly(len(self.indices), images)
         self._originals = self._read_originals()
 
     # --- which
 
-    def _affordable(self) -> int:
+    def _count_affordable(self) -> int:
         kind, first = self.dataset.kind, self._read(self.dataset.arms[0], 0)
         return min(_MOST_SAMPLED[kind], 3 * _SAMPLED_PIXELS[kind] // first.size) if first is not None else 1
 
-    def _whole(self, index: int) -> int:
+    def _find_whole(self, index: int) -> int:
         """The place of the next image from `index` on that all arms have; `index` if there is none near."""
         near = range(index, min(index + _TRIES, len(self.keys)))
         return next(
@@ -154,7 +154,7 @@ class _Look:
             pixels = self._read(arm, index)
             if pixels is not None:
                 shapes.add(pixels.shape)
-                similarities += self._compared(arm, pixels, self._originals[place])
+                similarities += self._compare(arm, pixels, self._originals[place])
                 frames = _frames(len(pixels)) if self.dataset.kind == "p" else [0]
             if place in self.shown:
                 strips.append(self._pictures(pixels))
@@ -174,17 +174,19 @@ class _Look:
         pictures = max(1, len(self.dataset.arms) * across * len(self.shown))
         return min(max(int((_PAGE_PIXELS / pictures) ** 0.5), _SIDES[0]), _SIDES[1])
 
-    def _compared(self, arm: Arm, pixels: Rgb, original: Reference | None) -> Iterator[list[float]]:
+    def _compare(self, arm: Arm, pixels: Rgb, original: Reference | None) -> Iterator[list[float]]:
         """One list of similarities, or none where there is nothing to compare with."""
         if self.dataset.kind == "p":
             if min(pixels.shape[1:3]) >= WINDOW:
-                yield [*_steps([_middle(frame) for frame in pixels], arm.name in metrics.NOISE_PERTURBATIONS)]
-        elif arm.name != CLEAN and original is not None and _middle(pixels).shape == original.image.shape:
-            yield [original.similarity(_middle(pixels)).ms_ssim]
+                yield [
+                    *_steps([_cut_middle(frame) for frame in pixels], arm.name in metrics.NOISE_PERTURBATIONS)
+                ]
+        elif arm.name != CLEAN and original is not None and _cut_middle(pixels).shape == original.image.shape:
+            yield [original.similarity(_cut_middle(pixels)).ms_ssim]
 
 
 def _reference(pixels: Rgb | None) -> Reference | None:
-    return None if pixels is None or min(pixels.shape[:2]) < WINDOW else Reference(_middle(pixels))
+    return None if pixels is None or min(pixels.shape[:2]) < WINDOW else Reference(_cut_middle(pixels))
 
 
 def _steps(frames: Sequence[Rgb], noise: bool) -> Iterator[float]:
@@ -196,6 +198,6 @@ def _steps(frames: Sequence[Rgb], noise: bool) -> Iterator[float]:
             reference = Reference(frame, scales=1)
 
 
-def _middle(pixels: Rgb) -> Rgb:
+def _cut_middle(pixels: Rgb) -> Rgb:
     height, width = pixels.shape[:2]
     return centre_crop(pixels, min(width, _WINDOW), min(height, _WINDOW))

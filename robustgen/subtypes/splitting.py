@@ -62,7 +62,7 @@ def imagenet_1k() -> tuple[str, ...]:
     return tuple((_HERE / "imagenet_1k.txt").read_text(encoding="ascii").split())
 
 
-def assigned(types: Iterable[BroadType], seen: Iterable[str], wordnet: WordNet) -> dict[str, Place]:
+def assign_places(types: Iterable[BroadType], seen: Iterable[str], wordnet: WordNet) -> dict[str, Place]:
     """The place of everything below `types`, by WordNet id.
 
     Parameters
@@ -208,7 +208,7 @@ def make(source: Path, wordnet: Path, output: Path, *, links: bool = False) -> S
     source, output = source.absolute(), output.absolute()
     folders = _folders(source)
     hierarchy, types = open_wordnet(wordnet), broad_types()
-    places = assigned(types, imagenet_1k(), hierarchy)
+    places = assign_places(types, imagenet_1k(), hierarchy)
     own, unknown = folders & places.keys(), folders - hierarchy.words.keys()
     if not own:
         raise SourceError(f"{source}: none of its {len(folders)} folders is a subtype of the 25 broad types")
@@ -270,7 +270,7 @@ class _Run:
         digest = hashlib.sha256()
         with temporary.open("wb") as file:
             for number, wnid in progress.track(wanted, len(wanted), f"{split} folders"):
-                data = _lines(f"{wnid}/{name} {number}" for name in self._found(split, number, wnid))
+                data = _lines(f"{wnid}/{name} {number}" for name in self._list_found(split, number, wnid))
                 digest.update(data)
                 file.write(data)
             file.flush()
@@ -278,7 +278,7 @@ class _Run:
         move_into(self.output, temporary, f"{split}.txt")
         return digest.hexdigest()
 
-    def _found(self, split: str, number: int, wnid: str) -> list[str]:
+    def _list_found(self, split: str, number: int, wnid: str) -> list[str]:
         """Names of the images of a subtype."""
         share = self.summary.shares[split][number]
         if wnid not in self.folders:

@@ -96,7 +96,7 @@ def _read(path: Path) -> WordNet:
             release = release or _release(line)
             continue
         try:
-            wnid, words[wnid], narrower[wnid] = _parsed(line)
+            wnid, words[wnid], narrower[wnid] = _parse_line(line)
         except (ValueError, IndexError) as error:
             raise SourceError(f"{path}, line {number}: no noun of WordNet") from error
     _check_targets(path, narrower)
@@ -124,7 +124,7 @@ def _release(line: str) -> str:
     return found[1] if found else ""
 
 
-def _parsed(line: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+def _parse_line(line: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
     """Id, words, and ids of the narrower nouns."""
     fields = line.partition(" | ")[0].split()
     count = int(fields[3], 16)

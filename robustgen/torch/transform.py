@@ -128,7 +128,7 @@ class Corrupt(v2.Transform):  # type: ignore[misc]
             scale=self.scale,
             rng=params["seed"],
         )
-        return _like(inpt, result)
+        return _convert_like(inpt, result)
 
 
 def _draw(count: int) -> int:
@@ -152,7 +152,7 @@ def _pixels(image: Any) -> Any:
     return np.repeat(array, 3, axis=2) if image.shape[0] == 1 else np.ascontiguousarray(array)
 
 
-def _like(image: Any, pixels: Rgb) -> Any:
+def _convert_like(image: Any, pixels: Rgb) -> Any:
     """`pixels` as what `image` is: a Pillow image, a tensor, or a tensor of torchvision."""
     if isinstance(image, Image.Image):
         return Image.fromarray(pixels)

@@ -92,10 +92,10 @@ class Model(ABC):
         first, last = self.shape[1] == 3, self.shape[3] == 3
         own: Layout | None = None if first == last else "NCHW" if first else "NHWC"
         if own and wanted and own != wanted:
-            raise ConfigError(f"{self.name}: takes {own} ({self._shape_as_text()}), not {wanted}")
+            raise ConfigError(f"{self.name}: takes {own} ({self._format_shape()}), not {wanted}")
         return own or wanted or "NCHW"
 
-    def _shape_as_text(self) -> str:
+    def _format_shape(self) -> str:
         return " x ".join("any" if axis is None else str(axis) for axis in self.shape)
 
     def sides(self, layout: Layout) -> tuple[int | None, int | None]:
