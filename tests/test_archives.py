@@ -119,7 +119,7 @@ def test_sources_of_archives_are_small_when_pickled_and_work_elsewhere(tmp_path:
     for gone in (False, True):
         if gone:
             # As on another machine, which sees the archive only.
-            shutil.rmtree(source._tree._shelf._folder)  # type: ignore[attr-defined]
+            source._tree._shelf._shown.file.truncate(0)  # type: ignore[attr-defined]
         printed = subprocess.run(
             [sys.executable, "-c", code, key], input=packed, capture_output=True, check=True
         ).stdout
@@ -277,14 +277,8 @@ def test_headers_that_run_in_circles_end(tmp_path: Path, size: str) -> None:
 
 def test_a_full_disk_while_unpacking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = PACKERS["a.tar.gz"](tmp_path / "a.tar.gz", files_of(put_photos(tmp_path / "photos", *NAMES)))
-    opened = Path.open
-
-    def full(file: Path, mode: str = "r", **options: Any) -> Any:
-        return (
-            opened(Path("/dev/full"), mode) if file.name == "unpacked.tar" else opened(file, mode, **options)
-        )
-
-    monkeypatch.setattr(Path, "open", full)
+    full = os.open("/dev/full", os.O_RDWR)
+    monkeypatch.setattr("tempfile.TemporaryFile", lambda **_: os.fdopen(full, "r+b"))
     with pytest.raises(SourceError, match=r"a\.tar\.gz: cannot be unpacked .*No space left.*TMPDIR"):
         ImageFolder(path).keys()
 
@@ -330,7 +324,7 @@ def test_zips_that_promise_gigabytes_cost_nothing(tmp_path: Path) -> None:
 
 
 def test_a_tar_gz_that_would_fill_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("robustgen.sources.archives._HARMLESS_BYTES", 1 << 20)
+    monkeypatch.setattr("robustgen.sources.unpacking._HARMLESS_BYTES", 1 << 20)
     path = PACKERS["a.tar.gz"](tmp_path / "a.tar.gz", {"a/x.png": bytes(1 << 24)})
     with pytest.raises(SourceError, match=r"a\.tar\.gz: unpacks to more than"):
         ImageFolder(path).keys()

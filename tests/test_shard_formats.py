@@ -20,7 +20,7 @@ from robustgen.errors import SourceError
 from robustgen.output.records import WrittenSample, from_json, to_json
 from robustgen.output.writers import shards
 from robustgen.output.writers.spool import SpoolFile, list_spools, read_data, read_spool
-from robustgen.output.writers.webdataset import sample_key, sample_name
+from robustgen.sources.sample_names import sample_key, sample_name
 
 FEW = ("--corruptions", "gaussian_noise,contrast", "--severities", "1,4")
 ARMS = ["clean", *(f"{name}/{level}" for name in ("gaussian_noise", "contrast") for level in (1, 4))]

@@ -150,7 +150,8 @@ def test_the_outputs_are_the_same_bytes_from_every_container(tmp_path: Path) -> 
 
 def test_shards_of_a_set_can_be_a_source(tmp_path: Path) -> None:
     """What make-c writes as WebDataset and Parquet is read as the images that it holds."""
-    folder = put_photos(tmp_path / "photos", "cat/a.png", "dog/b.png")
+    names = ("cat/a.png", "cat/a.b.c.png", "cat/50%.2E.png", "dog/b.JPEG", "dog/x%2Ey.jpg")
+    folder = put_photos(tmp_path / "photos", *names)
     flags = ("--corruptions", "contrast", "--severities", "1", "--no-clean")
     for form in ("jpeg", "webdataset", "parquet"):
         cli("make-c", "--source", folder, *flags, "--format", form, "--output", tmp_path / form)
@@ -159,8 +160,28 @@ def test_shards_of_a_set_can_be_a_source(tmp_path: Path) -> None:
         source = open_source(tmp_path / form / "contrast" / "1")
         assert source.classes == ("cat", "dog") and source.refused() == {}
         for key, own in zip(expected.keys(), source.keys(), strict=True):
-            assert key.rpartition(".")[0] == own.rpartition(".")[0]
+            # A tree of nothing but JPEGs and one of our sets have the very same names.
+            assert key == own
             assert (source.load(own) == expected.load(key)).all()
+
+
+def test_samples_of_one_of_our_sets_that_lost_its_names(tmp_path: Path) -> None:
+    """Without `keys.txt` suffixes are those in the shard, and dots what our writer made of them."""
+    folder = put_photos(tmp_path / "photos", "cat/a.b.png", "cat/50%.png", "dog/x%2Ey.jpg")
+    flags = ("--corruptions", "contrast", "--severities", "1", "--no-clean", "--format", "webdataset")
+    cli("make-c", "--source", folder, *flags, "--output", tmp_path / "out")
+    (tmp_path / "out/keys.txt").unlink()
+    source = open_source(tmp_path / "out/contrast/1")
+    assert source.keys() == ("cat/50%.jpg", "cat/a.b.jpg", "dog/x%2Ey.jpg")
+    assert source.load("cat/a.b.jpg").shape == (40, 50, 3)
+
+
+def test_samples_whose_names_become_one_are_refused(tmp_path: Path) -> None:
+    content = files_of(put_photos(tmp_path / "photos", "a.png"))["a.png"]
+    names = ("c/50%.png", "c/50%25.png", "c/%2Ehidden.png", "c/x.png")
+    source = open_source(put_shards(tmp_path / "s", [dict.fromkeys(names, content)]))
+    assert source.keys() == ("c/%2Ehidden.png", "c/x.png")
+    assert source.refused() == {"c/50%.png": "stands in the shards twice"}
 
 
 @pytest.mark.parametrize("kind", ["webdataset", "parquet"])
@@ -307,8 +328,39 @@ def test_parquet_that_promises_gigabytes_or_changes_underway(
     with pytest.raises(ImageError, match=r"'0/a\.png': a\.parquet has changed since it was listed"):
         source.load("0/a.png")
     monkeypatch.setattr("robustgen.sources.parquet._MOST_GROUP_BYTES", 10)
-    with pytest.raises(SourceError, match=r"'a\.parquet': a row group of \d+ bytes"):
+    with pytest.raises(SourceError, match=r"'a\.parquet, row group 0': a row group of \d+ bytes"):
         open_source(path).keys()
+
+
+def test_parquet_files_of_other_classes_are_refused(tmp_path: Path) -> None:
+    content = files_of(put_photos(tmp_path / "photos", "a.png"))["a.png"]
+    for name, classes in (("a", ["cat", "dog"]), ("b", ["dog", "cat"]), ("c", None), ("d", ["cat", "dog"])):
+        rows: list[tuple[object, object]] = [({"bytes": content, "path": f"{name}.png"}, 0)]
+        put_parquet(tmp_path / "p" / f"{name}.parquet", rows, pa.int64(), classes)
+    source = open_source(tmp_path / "p")
+    assert source.keys() == ("cat/a.png", "cat/c.png", "cat/d.png")
+    assert source.refused() == {"b.parquet": "its class 0 is 'dog', where files before it have 'cat'"}
+    put_parquet(tmp_path / "p" / "b.parquet", rows, pa.int64(), ["cat", "dog", "emu"])
+    assert open_source(tmp_path / "p").refused() == {
+        "b.parquet": "its class 2 is 'emu', where files before it have None"
+    }
+
+
+def test_a_damaged_row_group_is_named_and_those_around_it_are_read(tmp_path: Path) -> None:
+    content = files_of(put_photos(tmp_path / "photos", "a.png"))["a.png"]
+    rows: list[tuple[object, object]] = [({"bytes": content, "path": f"{i}.png"}, 0) for i in range(6)]
+    path = put_parquet(tmp_path / "a.parquet", rows, pa.int64(), ["cat"])
+    column = pq.ParquetFile(path).metadata.row_group(1).column(0)
+    data = bytearray(path.read_bytes())
+    start = column.dictionary_page_offset or column.data_page_offset
+    data[start : start + 40] = bytes(40)
+    path.write_bytes(data)
+    source = open_source(path)
+    assert source.keys() == ("cat/0.png", "cat/1.png", "cat/4.png", "cat/5.png")
+    ((name, reason),) = source.refused().items()
+    assert name == "a.parquet, row group 1" and reason
+    flags = ("--corruptions", "contrast", "--severities", "1", "--no-clean", "--output", tmp_path / "out")
+    assert "'a.parquet, row group 1'" in cli("make-c", "--source", path, *flags, status=1).stderr
 
 
 def test_keys_that_are_unknown(tmp_path: Path) -> None:

@@ -84,7 +84,7 @@ OWNERS = {
         "icons.icon_set",
     },
     "av": {"imaging.video"},
-    "pyarrow": {"sources.parquet"},
+    "pyarrow": {"sources.parquet_files"},
     "onnxruntime": {"evaluation.models.onnx"},
     "matplotlib": {"display.charts"},
     "torch": {"torch.loss", "torch.perturbed", "torch.transform"},

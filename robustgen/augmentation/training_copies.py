@@ -18,6 +18,7 @@ from robustgen.generation.plan import Plan, assemble_plan
 from robustgen.generation.recipes import Recipe, item_rng
 from robustgen.generation.selection import open_chosen_source, select_keys
 from robustgen.imaging.pixels import Decoded, Rgb
+from robustgen.output.state import State
 from robustgen.output.writers.jpeg import JpegTree
 from robustgen.sources.base import Source
 from robustgen.sources.cifar import Cifar
@@ -139,12 +140,12 @@ def plan_copies(choices: AugMixChoices) -> Plan:
     ConfigError, SourceError, OutputError
         What was asked for cannot be done; the message names the key.
     """
-    source = open_chosen_source(choices)
+    output = choices.resolve_output("augmix")
+    source = open_chosen_source(choices, State(output).source_index)
     _check_training(source)
     parameters = AugMix(choices.severity, choices.width, choices.depth, choices.alpha, choices.operations)
     recipe = AugMixRecipe(parameters, choices.edition, choices.seed)
     keys, arms, writer = select_keys(source, choices), copy_arms(choices.copies), JpegTree(choices.quality)
-    output = choices.resolve_output("augmix")
     return assemble_plan(
         recipe, source, keys, arms, writer, output, choices, citation=CITATION, licence=LICENCE
     )

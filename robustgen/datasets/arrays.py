@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from robustgen.benchmark import Arm, Kind
 from robustgen.datasets.base import Dataset, Labels, Pixels, name_contents, read_lines
 from robustgen.errors import ImageError, SourceError
-from robustgen.output.files import KEYS, LABELS
+from robustgen.output.files import LABELS
 from robustgen.regular_file import open_regular
+from robustgen.sources.sample_names import KEYS
 
 
 @dataclass(eq=False)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from robustgen.benchmark import BENCHMARKS, Arm, Benchmark, Kind
 from robustgen.datasets.prefetch import prefetch
 from robustgen.errors import ImageError, SourceError
-from robustgen.regular_file import read_regular
+from robustgen.sources.sample_names import read_names
 
 Pixels = NDArray[np.uint8]
 Labels = NDArray[np.int64]
@@ -58,13 +58,11 @@ def read_lines(path: Path) -> list[str] | None:
         It cannot be read.
     """
     try:
-        # Not splitlines(): keys may hold form feeds and the like.
-        lines = read_regular(path).decode("utf-8", "surrogateescape").split("\n")
+        return read_names(path)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise SourceError(f"{path}: {error.strerror or error}") from error
-    return lines[:-1] if lines[-1] == "" else lines
 
 
 class Dataset(ABC):

@@ -1,10 +1,11 @@
 """Sets whose files hold many samples each: WebDataset and Parquet, our own or those of others."""
 
+import os
 import tarfile
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, partial
 from io import BytesIO
 from pathlib import Path, PurePosixPath
 from typing import Any, ClassVar, NamedTuple
@@ -15,12 +16,13 @@ from robustgen.benchmark import Arm, Kind
 from robustgen.datasets.base import Dataset, Labels, Pixels, describe_difference, name_contents, read_lines
 from robustgen.errors import ImageError, SourceError
 from robustgen.imaging import decode, video
-from robustgen.output.files import KEYS
+from robustgen.imaging.decode import reason_of
 from robustgen.output.writers.parquet import SAMPLE_COLUMNS, read_class_names
-from robustgen.output.writers.webdataset import read_member, sample_key, sample_name
 from robustgen.regular_file import open_regular
-from robustgen.sources.parquet import import_pyarrow
-from robustgen.sources.webdataset import CLASS_NAMES
+from robustgen.sources.listed_file import Stamp, read_member, stamp_of
+from robustgen.sources.parquet_files import import_pyarrow, read_group
+from robustgen.sources.sample_names import CLASS_NAMES, KEYS, sample_key, sample_name
+from robustgen.sources.tar_members import iterate_members
 
 _MOST_ARMS_LISTED = 2
 
@@ -120,8 +122,8 @@ class Shards(Dataset):
             data = self._samples(arm)[key].read()
         except KeyError:
             raise ImageError(f"{name!r}: is not there") from None
-        except OSError as error:
-            raise ImageError(f"{name!r}: {error.strerror or error}") from error
+        except (OSError, ValueError) as error:
+            raise ImageError(f"{name!r}: {reason_of(error)}") from error
         return decode.decode(BytesIO(data), name) if self.kind == "c" else video.read_frames(data)
 
     def has(self, arm: Arm, key: str) -> bool:
@@ -189,21 +191,22 @@ class WebDatasetShards(Shards):
         places: dict[str, tuple[str, int, int]] = {}
         labels: dict[str, int] = {}
         try:
-            with open_regular(path) as file, tarfile.open(fileobj=file, mode="r:") as archive:
-                for member in archive:
+            with open_regular(path) as file:
+                stamp = stamp_of(os.fstat(file.fileno()))
+                for member in iterate_members(file):
                     key, _, suffix = member.name.rpartition(".")
                     if not member.isreg():
                         continue
                     if f".{suffix.lower()}" in suffixes:
                         places[key] = member.name, member.offset_data, member.size
                     elif suffix == "cls":
-                        labels[key] = int(read_member(path, member.offset_data, min(member.size, 20)))
+                        labels[key] = int(read_member(path, stamp, member.offset_data, min(member.size, 20)))
         except (tarfile.TarError, OSError, ValueError) as error:
             raise SourceError(f"{path}: is damaged: {error}") from error
         for key, (member_name, *place) in places.items():
             suffix = PurePosixPath(member_name).suffix
             name = self._names_of.get(key) or f"{sample_name(key)}{suffix}"
-            yield self._key(name), Sample(labels.get(key), partial(read_member, path, *place))
+            yield self._key(name), Sample(labels.get(key), partial(read_member, path, stamp, *place))
 
 
 @dataclass(eq=False)
@@ -226,24 +229,24 @@ class ParquetShards(Shards):
             raise SourceError(f"{path}: is damaged: {error}") from error
 
     def _read_shard(self, path: Path) -> Iterator[tuple[str, Sample]]:
-        column, file = SAMPLE_COLUMNS[self.kind], self._open(path)
+        column, file, stamp = SAMPLE_COLUMNS[self.kind], self._open(path), stamp_of(path.stat())
         if column not in file.schema_arrow.names:
             raise SourceError(f"{path}: has no column {column!r}")
         for group in range(file.num_row_groups):
-            table = file.read_row_group(group, columns=[f"{column}.path", "label"])
+            table = _read_names_and_labels(path, file, column, group)
             labels = table["label"].to_pylist() if "label" in table.schema.names else [None] * len(table)
             for row, (cell, label) in enumerate(zip(table[column].to_pylist(), labels, strict=True)):
-                read = partial(_read_cell, path, column, group, row)
+                read = partial(_read_cell, path, stamp, column, group, row)
                 yield self._key(cell["path"] or f"{path.stem}/{group}-{row}"), Sample(label, read)
 
 
-def _read_cell(path: Path, column: str, group: int, row: int) -> bytes:
+def _read_names_and_labels(path: Path, file: Any, column: str, group: int) -> Any:
+    try:
+        return file.read_row_group(group, columns=[f"{column}.path", "label"])
+    except (import_pyarrow()[0].ArrowException, OSError) as error:
+        raise SourceError(f"{path}: row group {group} is damaged: {error}") from error
+
+
+def _read_cell(path: Path, stamp: Stamp, column: str, group: int, row: int) -> bytes:
     """The encoded sample in one row."""
-    return bytes(_read_group(path, column, group)[row]["bytes"].as_py())
-
-
-@lru_cache(maxsize=4)
-def _read_group(path: Path, column: str, group: int) -> Any:
-    """The samples of a row group; those read last stay, as rows are read one after the other."""
-    file = import_pyarrow()[1].ParquetFile(path)
-    return file.read_row_group(group, columns=[f"{column}.bytes"])[column]
+    return bytes(read_group(path, stamp, f"{column}.bytes", group)[row].as_py())

@@ -372,6 +372,7 @@ class _Run:
         begun = min((rows.done for each in self._candidates for rows in each.rows.values()), default=0)
         pending = sum(len(each.rows) for each in self._candidates)
         if arms:
+            self._plan.source.make_ready()
             self._predict(arms, self._list_survivors(self._sources)[begun:], pending)
         images = len(self._list_survivors(self._sources))
         asked = len(self._plan.arms) * images * len(self._candidates)

@@ -132,12 +132,12 @@ def plan_benchmark(config: Config, kind: Kind, *, anew: bool = False) -> Plan:
     """
     if kind == "p":
         _check_perturbations(config)
-    source = open_chosen_source(config)
+    output = config.resolve_output(kind)
+    source = open_chosen_source(config, State(output).source_index)
     check_classes(source, config)
     keys = select_keys(source, config)
     edition = config.edition if config.size is None else f"{config.edition}@{config.size}"
     recipe = RECIPES[kind](edition, config.seed, config.scale, _overrides(config, kind))
-    output = config.resolve_output(kind)
     arms = config.arms(kind)
     _check_strengths(arms, config, BENCHMARKS[kind])
     _check_ingredients(arms, config)

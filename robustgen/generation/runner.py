@@ -97,6 +97,7 @@ def _run(
     items = _pending(plan, ledger, sizes)
     for key, reason in plan.refused.items():
         ledger.record(Receipt(key, 0, failures=({"key": key, "reason": reason},)))
+    _make_source_ready(plan, bool(items))
     plan.writer.reopen(plan.output, frozenset(arm.folder for item in items for arm in item.arms))
     made, size = _make(plan, ledger, items, scheduler)
     news = _describe(plan, sizes)
@@ -111,6 +112,14 @@ def _run(
     asked = len(_share(plan, ledger.shard)) * len(plan.arms)
     kept = asked - sum(len(item.arms) for item in items)
     return RunResult(made, kept, size, time.monotonic() - started, ledger.failures(), last, ledger.withheld)
+
+
+def _make_source_ready(plan: Plan, reading: bool) -> None:
+    """Keep what is known of the source for runs to come; and what workers would each do for themselves."""
+    if index := plan.source.export_index():
+        State(plan.output).write_source_index(index)
+    if reading:
+        plan.source.make_ready()
 
 
 def _held_description(state: State) -> dict[str, Any]:

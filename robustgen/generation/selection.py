@@ -13,8 +13,8 @@ from robustgen.sources.base import Items, Source
 from robustgen.sources.opening import open_source
 
 
-def open_chosen_source(config: Choices) -> Source:
-    """The source that `config` names.
+def open_chosen_source(config: Choices, held: Path | None = None) -> Source:
+    """The source that `config` names; `held` may be its index, kept by an earlier run.
 
     Raises
     ------
@@ -26,7 +26,7 @@ def open_chosen_source(config: Choices) -> Source:
     if config.source is not None and config.source_kind == "demo":
         raise SourceError(f"{config.source}: the demo has photographs of its own; name another --dataset")
     located, labels = (path and Path(path).absolute() for path in (config.source, config.labels))
-    return open_source(located, config.source_kind, labels, config.follow_links)
+    return open_source(located, config.source_kind, labels, config.follow_links, held)
 
 
 def check_classes(source: Source, config: Config) -> None:

@@ -24,8 +24,8 @@ from robustgen.regular_file import open_descriptor, open_regular
 
 STATE = ".robustgen"
 SUMS, FRAMES, MANIFEST, ERRORS = "SHA256SUMS", "FRAMES.SHA256", "dataset.json", "errors.jsonl"
-# Beside arrays: the class of each row. Beside arrays and shards: what the images are called, in order.
-LABELS, KEYS = "labels.npy", "keys.txt"
+# Beside arrays: the class of each row.
+LABELS = "labels.npy"
 
 _numbers = itertools.count()
 # Workers of several machines may share the folder.

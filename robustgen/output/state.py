@@ -6,6 +6,7 @@
     .robustgen/finishing                there while the last shard takes its last steps
     .robustgen/settings.json            all that decides the bytes
     .robustgen/about.json               what dataset.json says beside settings and counts
+    .robustgen/source-index             where images lie in the archives that are the source
     .robustgen/journal.jsonl            receipts; journal-2-of-3.jsonl of a shard
     .robustgen/assembled/fog.npy.json   record of a file that holds many images, once it is whole
     .robustgen/partial/                 such files while they are being filled
@@ -19,6 +20,8 @@ An example of each:
     settings.json   {"edition": "imagenet", "kind": "c", "output": {"format": "jpeg", "quality": 85},
                      "parameters": {"fog/3": {"strength": 2.5, ...}, ...}, "seed": 0, ...}
     about.json      {"arms": ["clean", "fog/3"], "arrays": [], "dataset": "custom", "images": 50000, ...}
+    source-index    <SHA-256 of the next line>
+                    {"of": [1, "0.1.0", ..., [["/data/val.tar", [<bytes>, <time>, <inode>]]]], "index": [...]}
     assembled       {"files": [["file", "fog.npy", 153600128, "5891b5b5...", ""]], "layout": "f3a9-8c1d"}
 
 A line of a journal is shown in `robustgen.output.journal`.
@@ -209,6 +212,17 @@ class State:
     def write_about(self, about: dict[str, Any]) -> None:
         """Record what `dataset.json` will say beside settings and counts."""
         self._write(self._about, about)
+
+    # --- the source
+
+    @property
+    def source_index(self) -> Path:
+        """Where a run keeps the index of its source; there need not be one."""
+        return self.folder / "source-index"
+
+    def write_source_index(self, index: bytes) -> None:
+        """Keep the `index` of a source for runs to come; two shards may do so at once."""
+        self._write_bytes(self.source_index, index, durable=False)
 
     # --- receipts
 

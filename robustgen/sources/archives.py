@@ -1,32 +1,28 @@
 """Archives of files: `.tar` and `.zip`, read in place, and compressed `.tar`, unpacked once."""
 
-import bz2
-import gzip
 import io
-import lzma
 import os
 import stat
 import tarfile
 import zipfile
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, BinaryIO
+from typing import IO, Any, BinaryIO
 
 from robustgen.errors import SourceError
-from robustgen.imaging.decode import Location, reason_of
+from robustgen.imaging.decode import Location
 from robustgen.regular_file import open_regular
 from robustgen.sources.base import blame_source
-from robustgen.sources.catalogue import Catalogue, Place, stamp_of
-from robustgen.sources.shelf import Shelf
-from robustgen.sources.tar_headers import BoundedHeader
+from robustgen.sources.catalogue import Catalogue, Place
+from robustgen.sources.listed_file import stamp_of
+from robustgen.sources.scratch import Scratch
+from robustgen.sources.shelf import Index, Shelf
+from robustgen.sources.tar_members import iterate_members
 from robustgen.sources.tree import FileTree, FolderTree
+from robustgen.sources.unpacking import COMPRESSED, is_compressed, unpack
 from robustgen.sources.walk import Found, check_name, find_by_name
 
-COMPRESSED = (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 ARCHIVES = (".tar", ".zip", *COMPRESSED)
-# Images hardly shrink; what unpacks to a hundred times its size and more is there to fill a disk.
-_MOST_GROWTH, _HARMLESS_BYTES = 100, 1 << 30
 
 
 class ArchiveTree(FileTree):
@@ -36,6 +32,8 @@ class ArchiveTree(FileTree):
     ----------
     path : path
         Ends in one of `ARCHIVES`.
+    held : path, optional
+        The index that an earlier run has kept.
 
     Raises
     ------
@@ -43,15 +41,24 @@ class ArchiveTree(FileTree):
         There is no such file. From everything else: it is no archive.
     """
 
-    def __init__(self, path: Location) -> None:
+    def __init__(self, path: Location, held: Path | None = None) -> None:
         self.location = Path(path)
         self._prefix = ""
-        self._shelf = Shelf(partial(list_archive, self.location))
+        self._shelf = Shelf(ArchiveIndex, self.location, held)
 
     @property
     def _catalogue(self) -> Catalogue:
         with blame_source(self.location):
-            return self._shelf.get()
+            return self._shelf.get().catalogue
+
+    def make_ready(self) -> None:
+        """Unpack a compressed tar, and show processes of this machine what is where."""
+        with blame_source(self.location):
+            self._shelf.make_ready()
+
+    def export_index(self) -> bytes | None:
+        """Return the index, where it was built anew."""
+        return self._shelf.export_index()
 
     def names(self) -> list[str]:
         """Return the names of all files, images or not."""
@@ -103,15 +110,17 @@ def is_archive(path: Path) -> bool:
     return path.name.lower().endswith(ARCHIVES) and not path.is_dir()
 
 
-def open_tree(root: "Location | FileTree", follow: tuple[Path, ...] = ()) -> FileTree:
-    """Open a folder or an archive; a tree is returned as it is."""
+def open_tree(
+    root: "Location | FileTree", follow: tuple[Path, ...] = (), held: Path | None = None
+) -> FileTree:
+    """Open a folder or an archive, whose index `held` may keep; a tree is returned as it is."""
     if isinstance(root, FileTree):
         return root
     with blame_source(root):
         path = Path(root)
         path.stat()
         if is_archive(path):
-            return ArchiveTree(path)
+            return ArchiveTree(path, held)
         if path.is_file():
             raise SourceError(f"{path}: not a folder, nor an archive ({', '.join(ARCHIVES)})")
         return FolderTree(path, follow)
@@ -120,103 +129,107 @@ def open_tree(root: "Location | FileTree", follow: tuple[Path, ...] = ()) -> Fil
 # --- listing -------------------------------------------------------------------------------------
 
 
-def list_archive(path: Path, folder: Path) -> Catalogue:
-    """List the files of an archive; a compressed tar is unpacked in the private `folder` first."""
-    name = path.name.lower()
-    if name.endswith(".zip"):
+class ArchiveIndex(Index):
+    """The files of the archive that is a source.
+
+    Parameters
+    ----------
+    catalogue : Catalogue
+    """
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        self.catalogue = catalogue
+
+    @classmethod
+    def build(cls, location: Path, scratch: Scratch) -> "ArchiveIndex":
+        """As `Index.build`."""
+        return cls(list_archive(location, scratch))
+
+    @classmethod
+    def files_at(cls, location: Path) -> Sequence[Path]:
+        """As `Index.files_at`."""
+        return [location]
+
+    @property
+    def is_lasting(self) -> bool:
+        """As `Index.is_lasting`."""
+        return self.catalogue.file.name not in self.catalogue.refused
+
+    def make_ready(self, scratch: Scratch) -> None:
+        """As `Index.make_ready`."""
+        self.catalogue.make_ready(scratch)
+
+    def to_json(self, *, here: bool) -> Any:
+        """As `Index.to_json`."""
+        return self.catalogue.to_json(here=here)
+
+    @classmethod
+    def from_json(cls, content: Any) -> "ArchiveIndex":
+        """As `Index.from_json`."""
+        return cls(Catalogue.from_json(content))
+
+
+def list_archive(path: Path, scratch: Scratch) -> Catalogue:
+    """List the files of an archive; a compressed tar is unpacked to `scratch` first.
+
+    Raises
+    ------
+    OSError, ValueError
+        It cannot be read, or is no archive.
+    """
+    if path.name.lower().endswith(".zip"):
         return _list_zip(path)
-    if name.endswith(".tar"):
-        return list_tar(path)
-    with blame_source(path):
-        unpacked, reason = _unpack(path, folder / "unpacked.tar")
-    catalogue = list_tar(unpacked)
-    damage = catalogue.refused.pop(unpacked.name, None)
-    if reason or damage:
-        catalogue.refused[path.name] = reason or str(damage)
+    return _list_compressed(path, scratch) if is_compressed(path) else _list_tar(path)
+
+
+def _list_compressed(path: Path, scratch: Scratch) -> Catalogue:
+    catalogue = Catalogue(path, stamp_of(path.stat()))
+    catalogue.unpacked, damage = unpack(path, catalogue.stamp, scratch)
+    start = scratch.file.seek(catalogue.unpacked.start)
+    size = scratch.file.seek(0, os.SEEK_END) - start
+    scratch.file.seek(start)
+    _add_members(catalogue, scratch.file, start, size)
+    if damage:
+        catalogue.refused[path.name] = damage
     return catalogue
 
 
-def _unpack(path: Path, target: Path) -> tuple[Path, str | None]:
-    """Decompress a tar to `target`, as far as that is possible; also say what is wrong with it."""
-    stamp_of(path.stat())
-    most = max(_HARMLESS_BYTES, _MOST_GROWTH * path.stat().st_size)
-    with _open_compressed(path) as packed, target.open("wb") as file:
-        while True:
-            try:
-                piece = packed.read1(1 << 16)
-            except (OSError, EOFError, ValueError, lzma.LZMAError) as error:
-                return target, f"damaged after {file.tell()} unpacked bytes: {reason_of(error)}"
-            if not piece:
-                return target, None
-            _write(file, piece, path)
-            if file.tell() > most:
-                raise SourceError(f"{path}: unpacks to more than {most} bytes, which no images do")
-
-
-def _write(file: BinaryIO, piece: bytes, path: Path) -> None:
-    try:
-        file.write(piece)
-        file.flush()
-    except OSError as error:
-        raise SourceError(
-            f"{path}: cannot be unpacked to a temporary folder ({reason_of(error)}); TMPDIR names another"
-        ) from error
-
-
-def _open_compressed(path: Path) -> gzip.GzipFile | bz2.BZ2File | lzma.LZMAFile:
-    name = path.name.lower()
-    if name.endswith(".bz2"):
-        return bz2.BZ2File(path)
-    return lzma.LZMAFile(path) if name.endswith(".xz") else gzip.GzipFile(path)
-
-
-def list_tar(path: Path) -> Catalogue:
-    """List the files of a tar that is not compressed."""
+def _list_tar(path: Path) -> Catalogue:
     with open_regular(path) as file:
         catalogue = Catalogue(path, stamp_of(os.fstat(file.fileno())))
-        last = "the beginning"
-        try:
-            for member in _members(file):
-                last = repr(member.name)
-                _add_member(catalogue, member)
-        except tarfile.TarError as error:
-            catalogue.refused[path.name] = f"damaged after {last}: {error}"
+        _add_members(catalogue, file, 0, catalogue.stamp[0])
     return catalogue
 
 
-def _members(file: IO[bytes]) -> Iterator[tarfile.TarInfo]:
-    with tarfile.open(fileobj=file, mode="r:", tarinfo=BoundedHeader) as archive:
-        while member := archive.next():
-            # Left alone, it keeps them all.
-            archive.members.clear()  # type: ignore[attr-defined]
-            yield member
-        # It takes a header that is none, and a missing one, for the end.
-        file.seek(archive.offset)
-        block = file.read(tarfile.BLOCKSIZE)
-    if len(block) < tarfile.BLOCKSIZE:
-        raise tarfile.ReadError("it ends without the mark of its end")
-    if any(block):
-        raise tarfile.ReadError("no header where one must be")
+def _add_members(catalogue: Catalogue, file: IO[bytes], start: int, size: int) -> None:
+    """Take in all members of a tar that begins at `start` of `file` and has `size` bytes."""
+    last = "the beginning"
+    try:
+        for member in iterate_members(file):
+            last = repr(member.name)
+            _add_member(catalogue, member, start, size)
+    except tarfile.TarError as error:
+        catalogue.refused[catalogue.file.name] = f"damaged after {last}: {error}"
 
 
 def peek_names(path: Path, count: int) -> list[str]:
     """The names of the first few files of a tar; none of what is damaged."""
     with open_regular(path) as file:
         try:
-            return [member.name for _, member in zip(range(count), _members(file), strict=False)]
+            return [member.name for _, member in zip(range(count), iterate_members(file), strict=False)]
         except tarfile.TarError:
             return []
 
 
-def _add_member(catalogue: Catalogue, member: tarfile.TarInfo) -> None:
+def _add_member(catalogue: Catalogue, member: tarfile.TarInfo, start: int, size: int) -> None:
     if member.isdir():
         return
     if not member.isreg() or member.issparse():
         catalogue.add(member.name, "a link" if member.issym() or member.islnk() else "not a regular file")
-    elif member.offset_data + member.size > catalogue.stamp[0]:
+    elif member.offset_data - start + member.size > size:
         catalogue.add(member.name, "the archive ends within it")
     else:
-        catalogue.add(member.name, Place(member.offset_data, member.size))
+        catalogue.add(member.name, Place(member.offset_data - start, member.size))
 
 
 def _list_zip(path: Path) -> Catalogue:

@@ -110,6 +110,22 @@ class Items(ABC, Generic[Loaded]):
         """Return the names of what looks like images, but in formats that are not read."""
         return ()
 
+    def make_ready(self) -> None:
+        """Do once what every worker process would else do for itself, before any image is read.
+
+        Raises
+        ------
+        SourceError
+            It cannot be done.
+        """
+
+    def export_index(self) -> bytes | None:
+        """Return what the next run needs to list the source sooner, if it has not got it yet.
+
+        That run hands it in as `held` of `robustgen.sources.opening.open_source`.
+        """
+        return None
+
     def __getstate__(self) -> dict[str, Any]:
         cls = type(self)
         return {k: v for k, v in vars(self).items() if not isinstance(getattr(cls, k, None), cached_property)}

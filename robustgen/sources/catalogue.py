@@ -1,18 +1,14 @@
 """Where the files in an archive lie, and how they are read from there."""
 
-import os
-import stat
 import zlib
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from robustgen.sources.listed_file import Descriptor, Stamp, open_once, read_at
+from robustgen.sources.scratch import Scratch
+from robustgen.sources.unpacking import Unpacked, is_compressed, unpack
 from robustgen.sources.walk import is_image
-
-Stamp = tuple[int, int]
-"""Size in bytes and time of change in nanoseconds of a file: what tells that it is still the same."""
 
 # No image has as much; what a header promises is refused beyond it.
 MOST_MEMBER_BYTES = 1 << 29
@@ -48,18 +44,22 @@ class Catalogue:
     Attributes
     ----------
     file : Path
-        What the places are in: the archive, or what was unpacked of it.
+        The archive.
     stamp : Stamp
         Of `file`.
     places : dict of str to Place
+        Of a compressed tar, those in what is unpacked of it.
     refused : dict of str to str
         Images that must not be read, and the archive itself where it is damaged, with the reasons.
+    unpacked : Unpacked, optional
+        Where a compressed tar is unpacked.
     """
 
     file: Path
     stamp: Stamp
     places: dict[str, Place] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
+    unpacked: Unpacked | None = None
 
     def add(self, raw_name: str, found: Place | str) -> None:
         """Take in a member, or the reason for refusing it; hidden ones are passed over."""
@@ -79,10 +79,45 @@ class Catalogue:
     def read(self, name: str) -> bytes:
         """Read one file; an OSError, ValueError or LookupError if it cannot be read."""
         place = self.places[name]
+        if is_compressed(self.file):
+            start, descriptor = self._open_unpacked()
+            return read_at(descriptor, start + place.offset, place.size)
         descriptor = open_once(self.file, self.stamp)
         if place.packed is None:
             return read_at(descriptor, place.offset, place.size)
         return _read_zipped(descriptor, place)
+
+    def make_ready(self, scratch: Scratch) -> None:
+        """Unpack a compressed tar to `scratch`, if that is not done."""
+        if is_compressed(self.file) and self.unpacked is None:
+            self.unpacked, _ = unpack(self.file, self.stamp, scratch)
+
+    def _open_unpacked(self) -> tuple[int, Descriptor]:
+        """Where the archive begins in the file that it is unpacked to, and that file."""
+        if self.unpacked:
+            try:
+                return self.unpacked.start, self.unpacked.open()
+            except (OSError, ValueError):
+                # This is another machine, or the process that unpacked it has ended.
+                self.unpacked = None
+        self.make_ready(Scratch())
+        assert self.unpacked is not None
+        return self.unpacked.start, self.unpacked.open()
+
+    # --- keeping
+
+    def to_json(self, *, here: bool) -> Any:
+        """As `Index.to_json`."""
+        unpacked = self.unpacked.to_json() if here and self.unpacked else None
+        return [str(self.file), self.stamp, self.places, self.refused, unpacked]
+
+    @classmethod
+    def from_json(cls, content: Any) -> "Catalogue":
+        """As `Index.from_json`."""
+        file, (size, time, inode), raw_places, refused, unpacked = content
+        places = {name: Place(*place) for name, place in raw_places.items()}
+        known = Unpacked.from_json(unpacked) if unpacked else None
+        return cls(Path(file), (size, time, inode), places, refused, known)
 
 
 def _reason_against(raw_name: str, parts: list[str], found: Place | str) -> str | None:
@@ -103,50 +138,10 @@ def _reason_against(raw_name: str, parts: list[str], found: Place | str) -> str 
 
 # --- reading -------------------------------------------------------------------------------------
 
-
-class _Descriptor:
-    """An open file, closed when nobody needs it any more."""
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-
-    # Bound here, as modules may be gone when the interpreter ends.
-    def __del__(self, close: Callable[[int], None] = os.close) -> None:
-        close(self.number)
-
-
-@lru_cache(maxsize=128)
-def open_once(path: Path, stamp: Stamp) -> _Descriptor:
-    """Open a file that many images are read from; a ValueError if it is not the one that `stamp` tells of."""
-    descriptor = _Descriptor(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK))
-    if stamp_of(os.fstat(descriptor.number)) != stamp:
-        raise ValueError(f"{path.name} has changed since it was listed")
-    return descriptor
-
-
-def stamp_of(status: os.stat_result) -> Stamp:
-    """Size and time of change of a regular file; a ValueError if it is none."""
-    if not stat.S_ISREG(status.st_mode):
-        raise ValueError("not a regular file")
-    return status.st_size, status.st_mtime_ns
-
-
-def read_at(descriptor: _Descriptor, offset: int, size: int) -> bytes:
-    """Read `size` bytes at `offset`; a ValueError if there are fewer."""
-    pieces: list[bytes] = []
-    left = size
-    while left and (piece := os.pread(descriptor.number, left, offset + size - left)):
-        pieces.append(piece)
-        left -= len(piece)
-    if left:
-        raise ValueError("the archive ends within it")
-    return b"".join(pieces)
-
-
 _ZIP_HEADER_BYTES = 30
 
 
-def _read_zipped(descriptor: _Descriptor, place: Place) -> bytes:
+def _read_zipped(descriptor: Descriptor, place: Place) -> bytes:
     header = read_at(descriptor, place.offset, _ZIP_HEADER_BYTES)
     if header[:4] != b"PK\3\4":
         raise ValueError("no header in the zip where one must be")

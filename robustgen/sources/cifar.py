@@ -17,7 +17,7 @@ from robustgen.imaging.pixels import Rgb
 from robustgen.regular_file import open_regular, read_regular
 from robustgen.sources.base import Source, blame_source
 from robustgen.sources.pickles import Pickled, unpickle
-from robustgen.sources.tar_headers import BoundedHeader
+from robustgen.sources.tar_members import BoundedHeader
 
 
 class _Edition(NamedTuple):

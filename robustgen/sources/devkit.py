@@ -9,7 +9,7 @@ from typing import Any
 
 from robustgen.errors import SourceError
 from robustgen.regular_file import open_regular, read_regular
-from robustgen.sources.tar_headers import BoundedHeader
+from robustgen.sources.tar_members import BoundedHeader
 
 _GROUND_TRUTH, _META = "ILSVRC2012_validation_ground_truth.txt", "meta.mat"
 _IMAGES, _CLASSES = 50_000, 1000

@@ -36,6 +36,14 @@ class FileSource(Source):
         super().__init__(tree.location)
         self._tree = tree
 
+    def make_ready(self) -> None:
+        """Do once what every worker process would else do for itself; a SourceError if that fails."""
+        self._tree.make_ready()
+
+    def export_index(self) -> bytes | None:
+        """Return what the next run needs to list the source sooner, if it has not got it yet."""
+        return self._tree.export_index()
+
     def _scan(self) -> Iterable[Found]:
         """All that look like images, in any order."""
         return self._tree.find()

@@ -21,6 +21,8 @@ class ImageFolder(FileSource):
         A folder, or one of the archives in `archives.ARCHIVES`.
     follow : sequence of path
         Places outside `root` to which links may lead.
+    held : path, optional
+        The index of an archive that an earlier run has kept.
 
     Raises
     ------
@@ -28,8 +30,10 @@ class ImageFolder(FileSource):
         `root` is neither.
     """
 
-    def __init__(self, root: Location | FileTree, follow: Sequence[Location] = ()) -> None:
-        tree = open_tree(root, tuple(map(Path, follow)))
+    def __init__(
+        self, root: Location | FileTree, follow: Sequence[Location] = (), held: Path | None = None
+    ) -> None:
+        tree = open_tree(root, tuple(map(Path, follow)), held)
         super().__init__(tree.below(_root_of_classes(tree)))
 
 

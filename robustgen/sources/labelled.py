@@ -24,6 +24,8 @@ class LabelledFolder(FileSource):
         devkit: its archive, its folder, or its ``ILSVRC2012_validation_ground_truth.txt``.
     follow : sequence of path
         Places outside `root` to which links may lead.
+    held : path, optional
+        The index of an archive that an earlier run has kept.
 
     Raises
     ------
@@ -31,8 +33,14 @@ class LabelledFolder(FileSource):
         One of the two is missing. From `keys` and `refused`: the labels are malformed; names the line.
     """
 
-    def __init__(self, root: Location | FileTree, labels: Location, follow: Sequence[Location] = ()) -> None:
-        tree = open_tree(root, tuple(map(Path, follow)))
+    def __init__(
+        self,
+        root: Location | FileTree,
+        labels: Location,
+        follow: Sequence[Location] = (),
+        held: Path | None = None,
+    ) -> None:
+        tree = open_tree(root, tuple(map(Path, follow)), held)
         super().__init__(tree.below(tree.common_folder()))
         self.labels_file = Path(labels)
         with blame_source(self.labels_file):

@@ -26,11 +26,14 @@ class Request:
     labels : path or None
     follow : sequence of path
         Places outside to which links may lead.
+    held : path or None
+        The index that an earlier run has kept.
     """
 
     path: Path
     labels: Location | None
     follow: Sequence[Location]
+    held: Path | None
 
 
 @dataclass(frozen=True)
@@ -59,18 +62,26 @@ _ROWS = (
     KnownSource(
         "labelled",
         lambda asked: asked.labels is not None,
-        lambda asked: LabelledFolder(asked.path, asked.labels or "", asked.follow),
+        lambda asked: LabelledFolder(asked.path, asked.labels or "", asked.follow, asked.held),
         labelled=True,
     ),
-    KnownSource("parquet", lambda asked: is_parquet(asked.path), lambda asked: Parquet(asked.path)),
-    KnownSource("webdataset", lambda asked: is_webdataset(asked.path), lambda asked: WebDataset(asked.path)),
+    KnownSource(
+        "parquet", lambda asked: is_parquet(asked.path), lambda asked: Parquet(asked.path, asked.held)
+    ),
+    KnownSource(
+        "webdataset",
+        lambda asked: is_webdataset(asked.path),
+        lambda asked: WebDataset(asked.path, asked.held),
+    ),
     KnownSource("cifar", lambda asked: is_cifar(asked.path), lambda asked: Cifar(asked.path)),
     KnownSource(
         "tiny-imagenet",
-        lambda asked: is_tiny_imagenet(asked.path),
-        lambda asked: TinyImageNet(asked.path, asked.follow),
+        lambda asked: is_tiny_imagenet(asked.path, asked.held),
+        lambda asked: TinyImageNet(asked.path, asked.follow, asked.held),
     ),
-    KnownSource("folder", lambda asked: True, lambda asked: ImageFolder(asked.path, asked.follow)),
+    KnownSource(
+        "folder", lambda asked: True, lambda asked: ImageFolder(asked.path, asked.follow, asked.held)
+    ),
     KnownSource("demo", lambda asked: False, lambda asked: Photographs()),
 )
 _BY_NAME = {row.name: row for row in _ROWS}
@@ -82,6 +93,7 @@ def open_source(
     kind: str = "auto",
     labels: Location | None = None,
     follow: Sequence[Location] = (),
+    held: Path | None = None,
 ) -> Source:
     """Open a source of images.
 
@@ -95,6 +107,9 @@ def open_source(
         The labels file of the kind "labelled".
     follow : sequence of path
         Places outside `path` to which links may lead.
+    held : path, optional
+        The index that an earlier run has kept (`Items.export_index`). Where there is none, or it does not fit
+        any more, the source is listed anew.
 
     Returns
     -------
@@ -113,7 +128,7 @@ def open_source(
         return Photographs()
     if path is None:
         raise SourceError(f"a source of kind {kind!r} needs a path")
-    asked = Request(Path(path), labels, follow)
+    asked = Request(Path(path), labels, follow, held)
     row = _recognise(asked) if kind == "auto" else _BY_NAME[kind]
     if row.labelled != (labels is not None):
         raise SourceError(

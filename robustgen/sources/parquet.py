@@ -1,16 +1,15 @@
 """Parquet as hubs serve it: a column of images, each with its bytes and path, and a column of labels."""
 
 import io
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from itertools import zip_longest
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from PIL import Image
 
-from robustgen.errors import ImageError, MissingDependencyError, SourceError
+from robustgen.errors import ImageError, SourceError
 from robustgen.imaging.decode import (
     Location,
     as_rgb,
@@ -21,10 +20,12 @@ from robustgen.imaging.decode import (
 )
 from robustgen.imaging.pixels import Rgb
 from robustgen.sources.base import Source, blame_source, sort_classes
-from robustgen.sources.catalogue import Stamp, stamp_of
 from robustgen.sources.labels import is_folder_name
+from robustgen.sources.listed_file import Stamp, stamp_of
+from robustgen.sources.parquet_files import import_pyarrow, read_features, read_group
 from robustgen.sources.patterns import expand_pattern, is_pattern
-from robustgen.sources.shelf import Shelf
+from robustgen.sources.scratch import Scratch
+from robustgen.sources.shelf import Index, Shelf
 
 _SUFFIX = ".parquet"
 _IMAGE_COLUMNS = ("image", "img", "jpg", "jpeg", "png", "webp", "picture", "pixels")
@@ -32,22 +33,6 @@ _LABEL_COLUMNS = ("label", "labels", "cls", "class", "fine_label", "category", "
 # A row group is read as a whole; those of image sets have some 10 to 100 MB.
 _MOST_GROUP_BYTES = 1 << 31
 _SIGNATURES = {b"\xff\xd8": ".jpg", b"\x89P": ".png"}
-
-
-def import_pyarrow() -> tuple[Any, Any]:
-    """pyarrow and pyarrow.parquet.
-
-    Raises
-    ------
-    MissingDependencyError
-        It is not installed.
-    """
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError as error:
-        raise MissingDependencyError("Parquet needs pyarrow: pip install 'robustgen[parquet]'") from error
-    return pyarrow, pyarrow.parquet
 
 
 class _Row(NamedTuple):
@@ -74,9 +59,14 @@ class _Column(NamedTuple):
     name: str
     is_struct: bool
 
+    @property
+    def values(self) -> str:
+        """The column or the part of it that has the bytes."""
+        return f"{self.name}.bytes" if self.is_struct else self.name
+
 
 @dataclass
-class Rows:
+class Rows(Index):
     """What all files hold.
 
     Attributes
@@ -89,6 +79,8 @@ class Rows:
     classes : tuple of str
     labels : dict of str to int
         Key to the index in `classes`.
+    has_lost_rows : bool
+        Whether a file or a row group could not be read.
     """
 
     files: list[tuple[Path, Stamp, _Column]] = field(default_factory=list)
@@ -96,6 +88,38 @@ class Rows:
     refused: dict[str, str] = field(default_factory=dict)
     classes: tuple[str, ...] = ()
     labels: dict[str, int] = field(default_factory=dict)
+    has_lost_rows: bool = False
+
+    @classmethod
+    def build(cls, location: Path, scratch: Scratch) -> "Rows":
+        """As `Index.build`."""
+        return list_rows(location)
+
+    @classmethod
+    def files_at(cls, location: Path) -> Sequence[Path]:
+        """As `Index.files_at`."""
+        return expand_pattern(location, _is_parquet_name)
+
+    @property
+    def is_lasting(self) -> bool:
+        """As `Index.is_lasting`."""
+        return not self.has_lost_rows
+
+    def make_ready(self, scratch: Scratch) -> None:
+        """As `Index.make_ready`; there is nothing to unpack."""
+
+    def to_json(self, *, here: bool) -> Any:
+        """As `Index.to_json`."""
+        files = [(str(path), stamp, column) for path, stamp, column in self.files]
+        return [files, self.rows, self.refused, self.classes, self.labels]
+
+    @classmethod
+    def from_json(cls, content: Any) -> "Rows":
+        """As `Index.from_json`."""
+        raw_files, raw_rows, refused, classes, labels = content
+        files = [(Path(path), (*stamp,), _Column(*column)) for path, stamp, column in raw_files]
+        rows = {key: _Row(*row) for key, row in raw_rows.items()}
+        return cls(files, rows, refused, tuple(classes), labels)
 
 
 class Parquet(Source):
@@ -109,6 +133,8 @@ class Parquet(Source):
     ----------
     files : path
         A file, a folder, or a pattern: ``data/validation-*.parquet``.
+    held : path, optional
+        The index that an earlier run has kept.
 
     Raises
     ------
@@ -118,16 +144,25 @@ class Parquet(Source):
         pyarrow is not installed.
     """
 
-    def __init__(self, files: Location) -> None:
+    def __init__(self, files: Location, held: Path | None = None) -> None:
         # A pattern is no file that could be looked at.
         self.location = Path(files)
         import_pyarrow()
-        self._shelf = Shelf(partial(list_rows, self.location))
+        self._shelf = Shelf(Rows, self.location, held)
 
     @property
     def _listed(self) -> Rows:
         with blame_source(self.location):
             return self._shelf.get()
+
+    def make_ready(self) -> None:
+        """Show processes of this machine what is where; a SourceError if that fails."""
+        with blame_source(self.location):
+            self._shelf.make_ready()
+
+    def export_index(self) -> bytes | None:
+        """Return the index, where it was built anew."""
+        return self._shelf.export_index()
 
     def keys(self) -> tuple[str, ...]:
         """Return the keys of all images, sorted; a SourceError if there are none."""
@@ -160,7 +195,7 @@ class Parquet(Source):
         listed = self._listed
         row = listed.rows[key]
         path, stamp, column = listed.files[row.file]
-        data = _read_group(path, stamp, column, row.group)[row.row].as_py()
+        data = read_group(path, stamp, column.values, row.group)[row.row].as_py()
         if not isinstance(data, bytes):
             raise ValueError("its row holds no bytes")
         return data
@@ -198,25 +233,43 @@ def is_parquet(path: Path) -> bool:
     return path.suffix.lower() == _SUFFIX and (is_pattern(path) or path.is_file())
 
 
+def _is_parquet_name(name: str) -> bool:
+    return name.lower().endswith(_SUFFIX)
+
+
 # --- listing -------------------------------------------------------------------------------------
 
 
-def list_rows(location: Path, _folder: Path) -> Rows:
+def list_rows(location: Path) -> Rows:
     """Read through all files once: keys, sizes and labels of their images."""
     pyarrow, _ = import_pyarrow()
-    listed = Rows()
-    found: list[_Found] = []
+    listed, found = Rows(), list[_Found]()
     names: Sequence[str] | None = None
-    for path in expand_pattern(location, lambda name: name.lower().endswith(_SUFFIX)):
+    for path in expand_pattern(location, _is_parquet_name):
         try:
             file, own = _open(path)
-            names = names if names is not None else own.names
-            listed.files.append((path, stamp_of(path.stat()), own.images))
-            found += _rows_of(file, own, len(listed.files) - 1)
+            names = _agree(names, own.names)
         except (pyarrow.ArrowException, OSError, ValueError, SourceError) as error:
-            listed.refused[path.name] = reason_of(error)
+            listed.refused[path.name], listed.has_lost_rows = reason_of(error), True
+            continue
+        listed.files.append((path, stamp_of(path.stat()), own.images))
+        for group in range(file.num_row_groups):
+            try:
+                found += _read_rows(file, own, len(listed.files) - 1, group)
+            except (pyarrow.ArrowException, OSError, ValueError) as error:
+                listed.refused[f"{path.name}, row group {group}"] = reason_of(error)
+                listed.has_lost_rows = True
     _name_rows(found, names or (), listed)
     return listed
+
+
+def _agree(names: Sequence[str] | None, own: Sequence[str] | None) -> Sequence[str] | None:
+    """The names of the classes, of which a file has its `own`; a ValueError if these are others."""
+    if names is not None and own is not None and list(names) != list(own):
+        pairs = enumerate(zip_longest(names, own))
+        place, (theirs, ours) = next((place, pair) for place, pair in pairs if pair[0] != pair[1])
+        raise ValueError(f"its class {place} is {ours!r}, where files before it have {theirs!r}")
+    return own if names is None else names
 
 
 class _Schema(NamedTuple):
@@ -237,18 +290,8 @@ def _open(path: Path) -> tuple[Any, _Schema]:
     return file, _Schema(_find_images(path, schema, features), label, names)
 
 
-def read_features(schema: Any) -> Mapping[str, Any]:
-    """What the library `datasets` has noted about the columns."""
-    try:
-        features = json.loads(schema.metadata[b"huggingface"])["info"]["features"]
-    except (KeyError, TypeError, ValueError):
-        return {}
-    return {k: v for k, v in features.items() if isinstance(v, dict)} if isinstance(features, dict) else {}
-
-
 def _find_images(path: Path, schema: Any, features: Mapping[str, Any]) -> _Column:
-    import pyarrow.types as kinds
-
+    kinds = import_pyarrow()[0].types
     noted = [name for name, feature in features.items() if feature.get("_type") == "Image"]
     columns = {column.name: column.type for column in schema}
     # A struct of bytes and path can be a sound or a video as well, of which there is a note then.
@@ -264,34 +307,22 @@ def _find_images(path: Path, schema: Any, features: Mapping[str, Any]) -> _Colum
     raise SourceError(f"no column of images (it has {', '.join(columns) or 'none at all'})")
 
 
-def _rows_of(file: Any, schema: _Schema, number: int) -> Iterator[_Found]:
-    for group in range(file.num_row_groups):
-        size = file.metadata.row_group(group).total_byte_size
-        if not 0 <= size <= _MOST_GROUP_BYTES:
-            raise ValueError(f"a row group of {size} bytes, which is read as a whole")
-        columns = [schema.images.name, *([schema.label] if schema.label else [])]
-        table = file.read_row_group(group, columns=columns)
-        images = _bytes_of(table, schema.images)
-        paths = table[schema.images.name].combine_chunks().field("path") if schema.images.is_struct else None
-        labels = table[schema.label].to_pylist() if schema.label else [None] * table.num_rows
-        for row, cell in enumerate(images):
-            data = memoryview(cell.as_buffer() or b"")
-            name = (paths[row].as_py() if paths is not None else None) or ""
-            yield _Found(_Row(number, group, row, len(data)), name, bytes(data[:2]), labels[row])
-
-
-def _bytes_of(table: Any, column: _Column) -> Any:
-    values = table[column.name].combine_chunks()
-    return values.field("bytes") if column.is_struct else values
-
-
-@lru_cache(maxsize=2)
-def _read_group(path: Path, stamp: Stamp, column: _Column, group: int) -> Any:
-    """The bytes of all images of a row group, as long as the file is the one that was listed."""
-    if stamp_of(path.stat()) != stamp:
-        raise ValueError(f"{path.name} has changed since it was listed")
-    _, parquet = import_pyarrow()
-    return _bytes_of(parquet.ParquetFile(path).read_row_group(group, columns=[column.name]), column)
+def _read_rows(file: Any, schema: _Schema, number: int, group: int) -> list[_Found]:
+    """The images of a row group of the file `number`."""
+    size = file.metadata.row_group(group).total_byte_size
+    if not 0 <= size <= _MOST_GROUP_BYTES:
+        raise ValueError(f"a row group of {size} bytes, which is read as a whole")
+    columns = [schema.images.name, *([schema.label] if schema.label else [])]
+    table = file.read_row_group(group, columns=columns)
+    images = table[schema.images.name].combine_chunks()
+    data, paths = (images.field("bytes"), images.field("path")) if schema.images.is_struct else (images, None)
+    labels = table[schema.label].to_pylist() if schema.label else [None] * table.num_rows
+    found = []
+    for row, cell in enumerate(data):
+        content = memoryview(cell.as_buffer() or b"")
+        name = (paths[row].as_py() if paths is not None else None) or ""
+        found.append(_Found(_Row(number, group, row, len(content)), name, bytes(content[:2]), labels[row]))
+    return found
 
 
 def _name_rows(found: Sequence[_Found], names: Sequence[str], listed: Rows) -> None:

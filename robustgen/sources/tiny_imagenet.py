@@ -24,6 +24,8 @@ class TinyImageNet(FileSource):
         The folder tiny-imagenet-200, its folder val, or its zip.
     follow : sequence of path
         Places outside `root` to which links may lead.
+    held : path, optional
+        The index of the zip that an earlier run has kept.
 
     Raises
     ------
@@ -31,8 +33,10 @@ class TinyImageNet(FileSource):
         `root` is none of them.
     """
 
-    def __init__(self, root: Location | FileTree, follow: Sequence[Location] = ()) -> None:
-        tree = open_tree(root, tuple(map(Path, follow)))
+    def __init__(
+        self, root: Location | FileTree, follow: Sequence[Location] = (), held: Path | None = None
+    ) -> None:
+        tree = open_tree(root, tuple(map(Path, follow)), held)
         super().__init__(tree.below(_val_of(tree)))
         self.location = tree.location
         self._shipped = _is_as_shipped(self._tree)
@@ -72,11 +76,11 @@ def _val_of(tree: FileTree) -> str:
     return annotations[0].rpartition("/")[0] if annotations else tree.common_folder()
 
 
-def is_tiny_imagenet(path: Path) -> bool:
-    """Whether `path` is tiny-imagenet-200: its zip, the unpacked folder, or its folder val."""
+def is_tiny_imagenet(path: Path, held: Path | None = None) -> bool:
+    """Whether `path` is tiny-imagenet-200: its zip, whose index `held` may keep, its folder, or its val."""
     if is_archive(path):
         return path.suffix.lower() == ".zip" and any(
-            name.endswith(f"val/{_ANNOTATIONS}") for name in ArchiveTree(path).names()
+            name.endswith(f"val/{_ANNOTATIONS}") for name in ArchiveTree(path, held).names()
         )
     if (path / "val" / _ANNOTATIONS).is_file() or (path / _ANNOTATIONS).is_file():
         return True

@@ -46,6 +46,13 @@ class FileTree(ABC):
         """Return the innermost folder that all images lie in; "" for a folder on disk, which says itself."""
         return ""
 
+    def make_ready(self) -> None:  # noqa: B027
+        """Do once what every worker process would else do for itself; a SourceError if that fails."""
+
+    def export_index(self) -> bytes | None:
+        """Return what the next run needs to know sooner what is where, if it has not got it yet."""
+        return None
+
 
 class FolderTree(FileTree):
     """The files below a folder.

@@ -3,11 +3,11 @@
 import io
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from robustgen.errors import ImageError, SourceError
 from robustgen.imaging.decode import EXTENSIONS, Location, reason_of
@@ -18,12 +18,13 @@ from robustgen.sources.catalogue import Catalogue
 from robustgen.sources.files import FileSource
 from robustgen.sources.labels import is_folder_name
 from robustgen.sources.patterns import expand_pattern, is_pattern
-from robustgen.sources.shelf import Shelf
+from robustgen.sources.sample_names import CLASS_NAMES, KEYS, read_names, sample_key, sample_name
+from robustgen.sources.scratch import Scratch
+from robustgen.sources.shelf import Index, Shelf
 from robustgen.sources.tree import FileTree
 from robustgen.sources.walk import Found, check_name, is_image
 
 _LABELS_IN_JSON = ("cls", "label", "class", "class_id")
-CLASS_NAMES = "classnames.txt"
 _MOST_LABEL_BYTES = 1 << 20
 _MOST_PEEKED = 32
 
@@ -31,15 +32,16 @@ Label = int | str
 
 
 class _Sample(NamedTuple):
-    """An image in a shard, and its label if it has one."""
+    """An image in a shard, its label if it has one, and what it is called outside of shards."""
 
     shard: int
     member: str
     label: Label | None
+    name: str
 
 
 @dataclass
-class Samples:
+class Samples(Index):
     """What all shards hold.
 
     Attributes
@@ -53,6 +55,8 @@ class Samples:
         Names of the classes, where there are labels; empty otherwise.
     labels : dict of str to int
         Key to the index in `classes`.
+    has_lost_shards : bool
+        Whether a shard could not be read at all.
     """
 
     shards: list[Catalogue] = field(default_factory=list)
@@ -60,6 +64,42 @@ class Samples:
     refused: dict[str, str] = field(default_factory=dict)
     classes: tuple[str, ...] = ()
     labels: dict[str, int] = field(default_factory=dict)
+    has_lost_shards: bool = False
+
+    @classmethod
+    def build(cls, location: Path, scratch: Scratch) -> "Samples":
+        """As `Index.build`."""
+        return list_samples(location, scratch)
+
+    @classmethod
+    def files_at(cls, location: Path) -> Sequence[Path]:
+        """As `Index.files_at`: the shards, and what names classes and samples."""
+        shards = expand_pattern(location, _is_shard)
+        beside = [folder / name for folder in _folders_around(shards[0]) for name in (CLASS_NAMES, KEYS)]
+        return [*shards, *beside]
+
+    @property
+    def is_lasting(self) -> bool:
+        """As `Index.is_lasting`."""
+        shards = {catalogue.file.name for catalogue in self.shards}
+        return not self.has_lost_shards and not shards & self.refused.keys()
+
+    def make_ready(self, scratch: Scratch) -> None:
+        """As `Index.make_ready`."""
+        for shard in self.shards:
+            shard.make_ready(scratch)
+
+    def to_json(self, *, here: bool) -> Any:
+        """As `Index.to_json`."""
+        shards = [shard.to_json(here=here) for shard in self.shards]
+        return [shards, self.places, self.refused, self.classes, self.labels]
+
+    @classmethod
+    def from_json(cls, content: Any) -> "Samples":
+        """As `Index.from_json`."""
+        shards, places, refused, classes, labels = content
+        listed = [Catalogue.from_json(shard) for shard in shards]
+        return cls(listed, {k: (n, name) for k, (n, name) in places.items()}, refused, tuple(classes), labels)
 
 
 class WebDataset(FileSource):
@@ -74,6 +114,8 @@ class WebDataset(FileSource):
     ----------
     shards : path
         A tar, a folder of tars, or a pattern: ``val-{000000..000063}.tar``, ``val-*.tar``.
+    held : path, optional
+        The index that an earlier run has kept.
 
     Raises
     ------
@@ -81,10 +123,10 @@ class WebDataset(FileSource):
         There is no such shard.
     """
 
-    def __init__(self, shards: Location) -> None:
+    def __init__(self, shards: Location, held: Path | None = None) -> None:
         # A pattern is no file that could be looked at.
         self.location = Path(shards)
-        self._tree: ShardTree = ShardTree(self.location)
+        self._tree: ShardTree = ShardTree(self.location, held)
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -109,15 +151,24 @@ class WebDataset(FileSource):
 class ShardTree(FileTree):
     """The images of a WebDataset under their keys."""
 
-    def __init__(self, location: Path) -> None:
+    def __init__(self, location: Path, held: Path | None = None) -> None:
         self.location = location
-        self._shelf = Shelf(partial(list_shards, location))
+        self._shelf = Shelf(Samples, location, held)
 
     @property
     def samples(self) -> Samples:
         """What the shards hold; a SourceError if there is none."""
         with blame_source(self.location):
             return self._shelf.get()
+
+    def make_ready(self) -> None:
+        """Unpack compressed shards, and show processes of this machine what is where."""
+        with blame_source(self.location):
+            self._shelf.make_ready()
+
+    def export_index(self) -> bytes | None:
+        """Return the index, where it was built anew."""
+        return self._shelf.export_index()
 
     def find(self, deep: bool = True) -> Iterator[Found]:
         """Find the images; damaged shards are among those refused."""
@@ -172,17 +223,19 @@ def _has_labels(path: Path) -> bool:
 # --- listing -------------------------------------------------------------------------------------
 
 
-def list_shards(location: Path, folder: Path) -> Samples:
-    """List the samples of all shards; compressed ones are unpacked in the private `folder`."""
+def list_samples(location: Path, scratch: Scratch) -> Samples:
+    """List the samples of all shards; compressed ones are unpacked to `scratch`."""
     paths = expand_pattern(location, _is_shard)
     listed = Samples()
     found: dict[str, _Sample] = {}
-    for number, path in enumerate(paths):
-        catalogue = _list_shard(path, folder / str(number), listed)
+    full_names = _read_full_names(paths[0])
+    for path in paths:
+        catalogue = _list_shard(path, scratch, listed)
         if catalogue is None:
+            listed.has_lost_shards = True
             continue
         listed.shards.append(catalogue)
-        for name, sample in _group(catalogue, len(listed.shards) - 1, listed):
+        for name, sample in _group(catalogue, len(listed.shards) - 1, full_names, listed):
             if name in found or name in listed.refused:
                 found.pop(name, None)
                 listed.refused[name] = "stands in the shards twice"
@@ -194,11 +247,10 @@ def list_shards(location: Path, folder: Path) -> Samples:
     return listed
 
 
-def _list_shard(path: Path, folder: Path, listed: Samples) -> Catalogue | None:
+def _list_shard(path: Path, scratch: Scratch, listed: Samples) -> Catalogue | None:
     """The files of one shard; what is wrong with it goes to what is refused."""
-    folder.mkdir()
     try:
-        catalogue = list_archive(path, folder)
+        catalogue = list_archive(path, scratch)
     except (OSError, EOFError, ValueError) as error:
         listed.refused[path.name] = reason_of(error).removeprefix(f"{path}: ")
         return None
@@ -206,7 +258,9 @@ def _list_shard(path: Path, folder: Path, listed: Samples) -> Catalogue | None:
     return catalogue
 
 
-def _group(catalogue: Catalogue, shard: int, listed: Samples) -> Iterator[tuple[str, _Sample]]:
+def _group(
+    catalogue: Catalogue, shard: int, full_names: Mapping[str, str], listed: Samples
+) -> Iterator[tuple[str, _Sample]]:
     """The samples of one shard: their keys in it, and where their images lie."""
     grouped: dict[str, dict[str, str]] = {}
     for name in catalogue.places:
@@ -217,13 +271,30 @@ def _group(catalogue: Catalogue, shard: int, listed: Samples) -> Iterator[tuple[
         images = [name for suffix, name in members.items() if f".{suffix}" in EXTENSIONS]
         if len(images) == 1:
             try:
-                yield key, _Sample(shard, images[0], _read_label(catalogue, members))
+                label = _read_label(catalogue, members)
+                yield key, _Sample(shard, images[0], label, full_names.get(key) or _decode_name(images[0]))
             except ValueError as error:
                 listed.refused[images[0]] = f"its label cannot be read: {reason_of(error)}"
         elif images:
             listed.refused[key] = f"has {len(images)} images"
         elif others := [name for name in members.values() if is_image(name)]:
             listed.refused[others[0]] = "WebDataset takes all behind the first dot of a name for its suffix"
+
+
+def _decode_name(member: str) -> str:
+    """What an image is called outside of shards: with the dots that our own writer does not write as such."""
+    key, dot, suffix = member.rpartition(".")
+    name = sample_name(key) + dot + suffix
+    # A name that would be hidden then was not made so by us.
+    return member if name.rpartition("/")[2].startswith(".") else name
+
+
+def _read_full_names(shard: Path) -> dict[str, str]:
+    """Key of a sample to its name, suffix and all, where a list of our own tells."""
+    for folder in _folders_around(shard):
+        with suppress(OSError):
+            return {sample_key(name): name for name in read_names(folder / KEYS) if is_image(name)}
+    return {}
 
 
 def _read_label(catalogue: Catalogue, members: Mapping[str, str]) -> Label | None:
@@ -247,9 +318,14 @@ def _read_label(catalogue: Catalogue, members: Mapping[str, str]) -> Label | Non
     raise ValueError(f"{str(value)[:40]!r} cannot be the name of a class")
 
 
+def _folders_around(shard: Path) -> Sequence[Path]:
+    """Where files about the shards of a set may lie: beside a shard, or up to two folders above."""
+    return [shard.parent, *shard.parent.parents[:2]]
+
+
 def _read_class_names(shard: Path) -> list[str]:
     """The names of the classes in the order of the labels; none if one of them cannot name a folder."""
-    for folder in (shard.parent, *shard.parent.parents[:2]):
+    for folder in _folders_around(shard):
         try:
             with open_regular(folder / CLASS_NAMES) as file:
                 names = file.read(_MOST_LABEL_BYTES).decode().splitlines()
@@ -263,7 +339,8 @@ def _name_samples(found: Mapping[str, _Sample], names: list[str], listed: Sample
     """Give every sample its key, class and label."""
     labels = {name: sample.label for name, sample in found.items() if sample.label is not None}
     if not labels:
-        listed.places = {sample.member: (sample.shard, sample.member) for sample in found.values()}
+        for sample in found.values():
+            _put(sample.name, sample, listed)
         return
     classes = {name: _name_class(label, names) for name, label in labels.items()}
     as_they_are = _folders_are(classes)
@@ -277,10 +354,19 @@ def _name_samples(found: Mapping[str, _Sample], names: list[str], listed: Sample
         if name not in labels:
             listed.refused[sample.member] = "has no label, though others have"
             continue
-        own = sample.member.removeprefix(common)
+        own = sample.name.removeprefix(common)
         key = own if as_they_are else f"{classes[name]}/{own}"
-        listed.places[key] = (sample.shard, sample.member)
+        _put(key, sample, listed)
         listed.labels[key] = index[classes[name]]
+
+
+def _put(key: str, sample: _Sample, listed: Samples) -> None:
+    """Note where the image `key` lies, unless another one is called so."""
+    if key in listed.places or key in listed.refused:
+        listed.places.pop(key, None)
+        listed.refused[key] = "stands in the shards twice"
+    else:
+        listed.places[key] = (sample.shard, sample.member)
 
 
 def _name_class(label: Label, names: list[str]) -> str:

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from robustgen.errors import ArgumentError
-from robustgen.output.files import ERRORS, FRAMES, KEYS, MANIFEST, STATE, SUMS, file_digest
+from robustgen.output.files import ERRORS, FRAMES, MANIFEST, STATE, SUMS, file_digest
+from robustgen.sources.sample_names import KEYS
 from robustgen.verify.contents import list_folders, read_listed
 from robustgen.verify.findings import Finding
 

@@ -16,12 +16,13 @@ import numpy as np
 from robustgen.benchmark import Arm
 from robustgen.errors import ImageError, OutputError
 from robustgen.imaging.pixels import Rgb
-from robustgen.output.files import KEYS, LABELS, file_digest, move_into, temporary_folder
+from robustgen.output.files import LABELS, file_digest, move_into, temporary_folder
 from robustgen.output.records import Written, WrittenFile, WrittenRow
 from robustgen.output.state import State
 from robustgen.output.writers.base import Listing, Writer
 from robustgen.output.writers.companions import keep_companion
 from robustgen.regular_file import open_regular
+from robustgen.sources.sample_names import KEYS
 
 _MOST_PENDING = 1 << 18
 

@@ -10,7 +10,8 @@ from robustgen.benchmark import Kind
 from robustgen.errors import OutputError
 from robustgen.output.writers.base import TreeWriter
 from robustgen.output.writers.shards import Sample, ShardWriter
-from robustgen.sources.parquet import import_pyarrow, read_features
+from robustgen.sources.listed_file import Stamp, stamp_of
+from robustgen.sources.parquet_files import import_pyarrow, read_features, read_group
 
 # Readers fetch whole row groups, and viewers of hubs want them small.
 _ROWS_PER_GROUP: Final = 100
@@ -65,13 +66,12 @@ class ParquetWriter(ShardWriter):
             names = parquet.ParquetFile(path).read(columns=[f"{self.column}.path"])[self.column].to_pylist()
         except (pyarrow.ArrowException, OSError) as error:
             raise OutputError(f"{path} is damaged: {error}") from error
-        return {row["path"]: partial(self._read, path, number) for number, row in enumerate(names)}
+        stamp = stamp_of(path.stat())
+        return {row["path"]: partial(self._read, path, stamp, number) for number, row in enumerate(names)}
 
-    def _read(self, path: Path, number: int) -> bytes:
+    def _read(self, path: Path, stamp: Stamp, number: int) -> bytes:
         group, row = divmod(number, _ROWS_PER_GROUP)
-        file = import_pyarrow()[1].ParquetFile(path)
-        cell = file.read_row_group(group, columns=[f"{self.column}.bytes"])[self.column][row]
-        return bytes(cell["bytes"].as_py())
+        return bytes(read_group(path, stamp, f"{self.column}.bytes", group)[row].as_py())
 
 
 def _schema(pyarrow: Any, column: str, classes: Sequence[str]) -> Any:

@@ -16,7 +16,6 @@ from robustgen.benchmark import Arm
 from robustgen.errors import OutputError
 from robustgen.imaging.pixels import Rgb
 from robustgen.output.files import (
-    KEYS,
     MANIFEST,
     file_digest,
     move_into,
@@ -28,6 +27,7 @@ from robustgen.output.state import State
 from robustgen.output.writers.base import Listing, TreeWriter, Writer
 from robustgen.output.writers.companions import keep_companion, write_unless_there
 from robustgen.output.writers.spool import Spool, SpoolFile, Staging, list_spools, read_spool
+from robustgen.sources.sample_names import KEYS
 
 SHARD_SIZE = 1000
 """Images of a shard where the config does not say."""

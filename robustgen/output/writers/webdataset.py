@@ -1,5 +1,6 @@
 """WebDataset: tar archives of `<key>.jpg` and `<key>.cls`, as webdataset and open_clip read them."""
 
+import os
 import tarfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -9,27 +10,13 @@ from typing import BinaryIO, Final
 from robustgen.errors import OutputError
 from robustgen.output.writers.shards import Sample, ShardWriter
 from robustgen.regular_file import open_regular
-from robustgen.sources.webdataset import CLASS_NAMES
+from robustgen.sources.listed_file import read_member, stamp_of
+from robustgen.sources.sample_names import CLASS_NAMES, sample_key
+from robustgen.sources.tar_members import iterate_members
 
 _BLOCK: Final = 512
 # What readers of WebDatasets call a suffix.
 _SUFFIXES: Final = {".jpeg": "jpg", ".jpg": "jpg"}
-
-
-def sample_key(name: str) -> str:
-    """The key of the sample that is called `name`, a POSIX path: its suffix is left out.
-
-    Readers take all behind the first dot of a file name for the suffix, so dots are written ``%2E``.
-    """
-    path = PurePosixPath(name)
-    stem = path.stem.replace("%", "%25").replace(".", "%2E")
-    return str(path.with_name(stem))
-
-
-def sample_name(key: str) -> str:
-    """The name, without suffix, of which `sample_key` made `key`."""
-    folder, slash, stem = key.rpartition("/")
-    return folder + slash + stem.replace("%2E", ".").replace("%25", "%")
 
 
 class WebDatasetWriter(ShardWriter):
@@ -72,24 +59,15 @@ class WebDatasetWriter(ShardWriter):
         """Name of each sample to what reads its data."""
         names = {sample_key(name): name for name in map(self.encoder.output_name, self._keys) if name}
         try:
-            with open_regular(path) as file, tarfile.open(fileobj=file, mode="r:") as archive:
-                members = {
-                    member.name.rpartition(".")[0]: (member.offset_data, member.size)
-                    for member in archive
-                    if not member.name.endswith(".cls")
+            with open_regular(path) as file:
+                stamp = stamp_of(os.fstat(file.fileno()))
+                return {
+                    names[key]: partial(read_member, path, stamp, member.offset_data, member.size)
+                    for member in iterate_members(file)
+                    if not member.name.endswith(".cls") and (key := member.name.rpartition(".")[0]) in names
                 }
         except tarfile.TarError as error:
             raise OutputError(f"{path} is damaged: {error}") from error
-        return {
-            names[key]: partial(read_member, path, *place) for key, place in members.items() if key in names
-        }
-
-
-def read_member(path: Path, offset: int, size: int) -> bytes:
-    """What lies at `offset` of an archive."""
-    with open_regular(path) as file:
-        file.seek(offset)
-        return file.read(size)
 
 
 def _header(name: str, size: int) -> bytes:

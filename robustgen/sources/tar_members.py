@@ -1,6 +1,8 @@
-"""Headers of tar archives that take no more memory than they should."""
+"""Members of tar archives, whose headers take no more memory than they should."""
 
 import tarfile
+from collections.abc import Iterator
+from typing import IO
 
 # The extended header of a file with a long name and a few attributes has some hundred bytes.
 _MOST_HEADER_BYTES = 1 << 16
@@ -38,3 +40,25 @@ class BoundedHeader(tarfile.TarInfo):
     def _proc_gnusparse_10(self, *_: object) -> None:
         # Its map of holes lies in the data, of any length.
         raise tarfile.HeaderError("sparse file")
+
+
+def iterate_members(file: IO[bytes]) -> Iterator[tarfile.TarInfo]:
+    """The members of a tar that is not compressed, from where `file` stands to its end.
+
+    Raises
+    ------
+    tarfile.TarError
+        It is damaged; all members before that were given.
+    """
+    with tarfile.open(fileobj=file, mode="r:", tarinfo=BoundedHeader) as archive:
+        while member := archive.next():
+            # Left alone, it keeps them all.
+            archive.members.clear()  # type: ignore[attr-defined]
+            yield member
+        # It takes a header that is none, and a missing one, for the end.
+        file.seek(archive.offset)
+        block = file.read(tarfile.BLOCKSIZE)
+    if len(block) < tarfile.BLOCKSIZE:
+        raise tarfile.ReadError("it ends without the mark of its end")
+    if any(block):
+        raise tarfile.ReadError("no header where one must be")

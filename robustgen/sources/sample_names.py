@@ -1,0 +1,40 @@
+"""What samples of a WebDataset are called, and the files that name them and their classes."""
+
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from robustgen.regular_file import read_regular
+
+CLASS_NAMES: Final = "classnames.txt"
+"""Beside the shards or above: the names of the classes, in the order of the labels."""
+KEYS: Final = "keys.txt"
+"""In an output whose files hold many images: what these are called, in order."""
+
+
+def sample_key(name: str) -> str:
+    """The key of the sample that is called `name`, a POSIX path: its suffix is left out.
+
+    Readers take all behind the first dot of a file name for the suffix, so dots are written ``%2E``.
+    """
+    path = PurePosixPath(name)
+    stem = path.stem.replace("%", "%25").replace(".", "%2E")
+    return str(path.with_name(stem))
+
+
+def sample_name(key: str) -> str:
+    """The name, without suffix, of which `sample_key` made `key`."""
+    folder, slash, stem = key.rpartition("/")
+    return folder + slash + stem.replace("%2E", ".").replace("%25", "%")
+
+
+def read_names(path: Path) -> list[str]:
+    """The lines of a file of names.
+
+    Raises
+    ------
+    OSError
+        There is none, or it is no regular file.
+    """
+    # Not splitlines(): names may hold form feeds and the like.
+    lines = read_regular(path).decode("utf-8", "surrogateescape").split("\n")
+    return lines[:-1] if lines[-1] == "" else lines
