@@ -433,14 +433,14 @@ def test_a_wrong_subset_is_told(text, message):
 
 
 def test_a_subset_takes_names_as_they_are():
-    names = ["a\fb.png", "c\u2028d.png", "#e.png", " f.png"]
+    names = ["a\fb.png", "c\u2028d.png", "#e.png", " f.png", "g\nh.png", "i\\j.png"]
     for name in names:
         put_photo(Path("odd", name))
-    write("# a comment\n" + "\n".join(names[:3]) + "\r\n f.png\n", "keys.txt")
+    write("# a comment\n" + "\n".join(names[:3]) + "\r\n f.png\n\\g\\nh.png\ni\\j.png\n", "keys.txt")
     cli("make-c", "--source", "odd", "--output", "out", "--subset", "keys.txt", "--corruptions", "contrast",
         "--severities", "1", "--no-clean", "--jobs", "1")  # fmt: skip
     assert sorted(path.name for path in Path("out/contrast/1").glob("*.JPEG")) == [
-        " f.JPEG", "#e.JPEG", "a\fb.JPEG", "c\u2028d.JPEG",
+        " f.JPEG", "#e.JPEG", "a\fb.JPEG", "c\u2028d.JPEG", "g\nh.JPEG", "i\\j.JPEG",
     ]  # fmt: skip
 
 

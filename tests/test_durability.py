@@ -27,9 +27,10 @@ from robustgen.benchmark import CLEAN_ARM
 from robustgen.errors import OutputError
 from robustgen.generation import config, plan, runner, selection
 from robustgen.generation.recipes import CorruptionRecipe, PerturbationRecipe
+from robustgen.name_lists import escape_name
 from robustgen.output import journal
 from robustgen.output.files import temporary_folder
-from robustgen.output.manifest import escaped, read_sums
+from robustgen.output.manifest import read_sums
 from robustgen.output.state import State
 from robustgen.output.writers.base import Listing
 from robustgen.output.writers.npy import Arrays
@@ -148,8 +149,8 @@ def test_sha256sum_accepts_the_sums_of_odd_names(tmp_path):
 
 def test_carriage_returns_are_left_as_they_are():
     # Only coreutils 9 and later know them escaped; every release takes them as they are.
-    assert escaped("a\rb") == ("", "a\rb")
-    assert escaped("a\r\\b\n") == ("\\", "a\r\\\\b\\n")
+    assert escape_name("a\rb") == ("", "a\rb")
+    assert escape_name("a\r\\b\n") == ("\\", "a\r\\\\b\\n")
 
 
 def test_videos_have_sums_of_their_files_and_of_their_frames(photos, tmp_path):

@@ -146,9 +146,10 @@ def test_the_documentation_names_every_format():
     assert all(f"`{name}`" in page for name in FORMATS)
 
 
-@pytest.mark.parametrize("form", ["npy", "webdataset"])
+@pytest.mark.parametrize("form", ["npy", "webdataset", "parquet"])
 def test_names_may_hold_what_parts_lines_elsewhere(tmp_path, form):
-    names = ["cat/a\x0cb.png", "cat/c\u2028d.png"]
+    names = ["cat/\\.png", "cat/a\x0cb.png", "cat/c\u2028d.png", "cat/e\nf.png", "cat/g\\nh.png"]
+    names.sort()
     for name in names:
         put_photo(tmp_path / "source" / name, height=32, width=32)
     flags = ("--corruptions", "contrast", "--severities", "1", "--no-clean", "--edition", "cifar-10")

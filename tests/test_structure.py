@@ -59,6 +59,7 @@ ROOMS = (
     "registry",
     "parameters",
     "imaging",
+    "name_lists",
     "regular_file",
     "errors",
     "__init__",

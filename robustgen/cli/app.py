@@ -10,6 +10,7 @@ import click
 from robustgen import __version__
 from robustgen.display.text import escape
 from robustgen.errors import RobustgenError
+from robustgen.name_lists import escape_name
 
 Made = TypeVar("Made", bound=click.Command)
 _Function = Callable[..., None]
@@ -68,10 +69,10 @@ def echo_text(text: str) -> None:
 
 
 def echo_keys(keys: Iterable[str]) -> None:
-    """Print a key a line: on a terminal as `echo` does; into a file, which has to hold them, as they are."""
-    show = echo if sys.stdout.isatty() else click.echo
+    """Print a key a line: on a terminal as `echo` does, elsewhere as `--subset` reads them."""
+    terminal = sys.stdout.isatty()
     for key in keys:
-        show(key)
+        echo(key) if terminal else click.echo("".join(escape_name(key)))
 
 
 def _first_line(command: click.Command) -> str:

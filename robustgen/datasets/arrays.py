@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustgen.benchmark import Arm, Kind
-from robustgen.datasets.base import Dataset, Labels, Pixels, name_contents, read_lines
+from robustgen.datasets.base import Dataset, Labels, Pixels, name_contents, read_names
 from robustgen.errors import ImageError, SourceError
 from robustgen.output.files import LABELS
 from robustgen.regular_file import open_regular
@@ -70,7 +70,7 @@ class Arrays(Dataset):
 
     def _read_keys(self) -> tuple[str, ...]:
         path = self.root / KEYS
-        lines = read_lines(path)
+        lines = read_names(path)
         if lines is None:
             # As the source of these images calls them, so that a regenerated set has the same keys.
             return tuple(f"{i:05d}" for i in range(self.images))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from robustgen.benchmark import BENCHMARKS, Arm, Benchmark, Kind
 from robustgen.datasets.prefetch import prefetch
 from robustgen.errors import ImageError, SourceError
-from robustgen.sources.sample_names import read_names
+from robustgen.sources import sample_names
 
 Pixels = NDArray[np.uint8]
 Labels = NDArray[np.int64]
@@ -49,8 +49,8 @@ def describe_difference(own: Sequence[str], others: Sequence[str], what: str) ->
     return " and ".join(parts) or f"the {what} are in another order"
 
 
-def read_lines(path: Path) -> list[str] | None:
-    """The lines of a file of names beside a set, or None where there is none.
+def read_names(path: Path) -> list[str] | None:
+    """The names in a file beside a set, or None where there is none.
 
     Raises
     ------
@@ -58,7 +58,7 @@ def read_lines(path: Path) -> list[str] | None:
         It cannot be read.
     """
     try:
-        return read_names(path)
+        return sample_names.read_names(path)
     except FileNotFoundError:
         return None
     except OSError as error:

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from robustgen.benchmark import Arm, Kind
-from robustgen.datasets.base import Dataset, Labels, Pixels, describe_difference, name_contents, read_lines
+from robustgen.datasets.base import Dataset, Labels, Pixels, describe_difference, name_contents, read_names
 from robustgen.errors import ImageError, SourceError
 from robustgen.imaging import decode, video
 from robustgen.imaging.decode import reason_of
@@ -179,11 +179,11 @@ class WebDatasetShards(Shards):
     @cached_property
     def _names_of(self) -> Mapping[str, str]:
         """Key of a sample to what it is called in a tree, where the set tells."""
-        return {sample_key(name): name for name in read_lines(self.root / KEYS) or ()}
+        return {sample_key(name): name for name in read_names(self.root / KEYS) or ()}
 
     @cached_property
     def _class_names(self) -> Sequence[str] | None:
-        lines = read_lines(self.root / CLASS_NAMES)
+        lines = read_names(self.root / CLASS_NAMES)
         return None if lines is None else [line.removesuffix("\r") for line in lines]
 
     def _read_shard(self, path: Path) -> Iterator[tuple[str, Sample]]:

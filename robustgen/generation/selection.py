@@ -9,6 +9,7 @@ from typing import Any
 from robustgen.errors import ConfigError, SourceError
 from robustgen.generation.config import Choices, Config
 from robustgen.generation.recipes import rank
+from robustgen.name_lists import unescape_name
 from robustgen.sources.base import Items, Source
 from robustgen.sources.opening import open_source
 
@@ -121,5 +122,6 @@ def _select_listed(path: Path, keys: tuple[str, ...]) -> tuple[str, ...]:
 
 def _read_key(line: str, there: Container[str]) -> str:
     """The key in a line: all of it, if it is one; else without the space around it, nothing in a comment."""
-    line = line if line in there else line.removesuffix("\r")
-    return line if line in there else "" if line.startswith("#") else line.strip()
+    readings = (line, line.removesuffix("\r"), unescape_name(line.removeprefix("\\")))
+    comment = line.startswith("#")
+    return next((key for key in readings if key in there), "" if comment else line.strip())

@@ -13,6 +13,7 @@ from contextlib import ExitStack
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
+from robustgen.name_lists import escape_name, unescape_name
 from robustgen.output.failures import Failures, write_errors
 from robustgen.output.files import FRAMES, MANIFEST, SUMS, file_digest, temporary_folder, write_whole
 from robustgen.output.journal import sync_disk
@@ -22,17 +23,6 @@ from robustgen.output.writers import FORMATS
 from robustgen.regular_file import open_regular
 
 
-def escaped(path: str) -> tuple[str, str]:
-    """Prefix and path as `sha256sum` writes them, which marks lines whose names it had to escape.
-
-    Carriage returns stay as they are: releases before coreutils 9 do not know them escaped, and all take
-    them as they are.
-    """
-    if not any(c in path for c in "\\\n"):
-        return "", path
-    return "\\", path.replace("\\", "\\\\").replace("\n", "\\n")
-
-
 def read_sums(path: Path) -> dict[str, str]:
     """File name, relative to the folder of the sums, to digest."""
     sums = {}
@@ -40,9 +30,7 @@ def read_sums(path: Path) -> dict[str, str]:
         for line in file:
             digest, _, name = line.rstrip("\n").partition("  ")
             if digest.startswith("\\"):
-                name = (
-                    name.replace("\\\\", "\0").replace("\\n", "\n").replace("\\r", "\r").replace("\0", "\\")
-                )
+                name = unescape_name(name)
             sums[name] = digest.removeprefix("\\")
     return sums
 
@@ -136,7 +124,7 @@ def _write_checksums(root: Path, folder: str, written: Mapping[str, WrittenFile]
     prefix = f"{folder}/" if folder else ""
     lines, frames = [], []
     for path in sorted(written):
-        mark, name = escaped(path.removeprefix(prefix))
+        mark, name = escape_name(path.removeprefix(prefix))
         lines.append(f"{mark}{written[path].sha256}  {name}\n")
         if written[path].frames:
             frames.append(f"{mark}{written[path].frames}  {name}\n")

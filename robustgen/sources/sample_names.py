@@ -3,6 +3,7 @@
 from pathlib import Path, PurePosixPath
 from typing import Final
 
+from robustgen.name_lists import split_names
 from robustgen.regular_file import read_regular
 
 CLASS_NAMES: Final = "classnames.txt"
@@ -28,13 +29,11 @@ def sample_name(key: str) -> str:
 
 
 def read_names(path: Path) -> list[str]:
-    """The lines of a file of names.
+    """The names that a file lists, one a line.
 
     Raises
     ------
     OSError
         There is none, or it is no regular file.
     """
-    # Not splitlines(): names may hold form feeds and the like.
-    lines = read_regular(path).decode("utf-8", "surrogateescape").split("\n")
-    return lines[:-1] if lines[-1] == "" else lines
+    return split_names(read_regular(path))

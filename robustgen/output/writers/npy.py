@@ -16,6 +16,7 @@ import numpy as np
 from robustgen.benchmark import Arm
 from robustgen.errors import ImageError, OutputError
 from robustgen.imaging.pixels import Rgb
+from robustgen.name_lists import join_names
 from robustgen.output.files import LABELS, file_digest, move_into, temporary_folder
 from robustgen.output.records import Written, WrittenFile, WrittenRow
 from robustgen.output.state import State
@@ -225,8 +226,7 @@ class Arrays(Writer):
         dtype = np.uint8 if labels.max(initial=0) < 256 else np.int64
         buffer = BytesIO()
         np.save(buffer, np.tile(labels, repeats).astype(dtype))
-        keys = "".join(f"{key}\n" for key in listing.keys)
-        return {LABELS: buffer.getvalue(), KEYS: keys.encode("utf-8", "surrogateescape")}
+        return {LABELS: buffer.getvalue(), KEYS: join_names(listing.keys)}
 
     def _partial(self, root: Path, file: str) -> Path:
         return State(root).partial / f"{file.removesuffix('.npy')}-{self._layouts[file]}.npy"

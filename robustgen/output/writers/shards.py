@@ -15,6 +15,7 @@ from typing import Any, BinaryIO, ClassVar, NamedTuple
 from robustgen.benchmark import Arm
 from robustgen.errors import OutputError
 from robustgen.imaging.pixels import Rgb
+from robustgen.name_lists import join_names
 from robustgen.output.files import (
     MANIFEST,
     file_digest,
@@ -208,8 +209,7 @@ class ShardWriter(Writer):
                 staging = staged.get(folder) or Staging(len(self._keys))
                 paths = [spool.path for spool in spools]
                 self._finish_arm(root, _StagedArm(folder, folder in complete, staging, paths), listing)
-        names = "".join(f"{self._name(key)}\n" for key in self._keys)
-        keep_companion(root, KEYS, names.encode("utf-8", "surrogateescape"))
+        keep_companion(root, KEYS, join_names(map(self._name, self._keys)))
         for name, data in self.root_companions(listing.classes()).items():
             keep_companion(root, name, data)
         for path, folders in used.items():

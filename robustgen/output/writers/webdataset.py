@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Final
 
 from robustgen.errors import OutputError
+from robustgen.name_lists import join_names
 from robustgen.output.writers.shards import Sample, ShardWriter
 from robustgen.regular_file import open_regular
 from robustgen.sources.listed_file import read_member, stamp_of
@@ -37,8 +38,7 @@ class WebDatasetWriter(ShardWriter):
 
     def root_companions(self, classes: Sequence[str]) -> Mapping[str, bytes]:
         """The names of the classes, in the order of the labels."""
-        text = "".join(f"{name}\n" for name in classes)
-        return {CLASS_NAMES: text.encode("utf-8", "surrogateescape")}
+        return {CLASS_NAMES: join_names(classes)}
 
     def write_shard(self, file: BinaryIO, samples: Iterator[Sample], classes: Sequence[str]) -> None:
         """Two members for each sample: the file, and its label in decimal."""
