@@ -26,12 +26,15 @@ from typing import IO, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from robustgen.benchmark import CLEAN, Arm, Kind
+from robustgen.benchmark import BENCHMARKS, CLEAN, Arm, Kind
 from robustgen.datasets import describe_difference, parse_arm
 from robustgen.errors import ArgumentError, SourceError, explain_no_folder
 from robustgen.metrics import top_classes
 from robustgen.output.files import move_into, temporary_folder
 from robustgen.regular_file import open_regular
+
+# Names of files that no folder of severities has.
+_NO_SEVERITIES = {CLEAN, *BENCHMARKS["p"].names}
 
 Saved = Literal["logits", "top5"]
 ABOUT = "predictions.json"
@@ -391,6 +394,9 @@ def _kind(root: Path, folders: list[str]) -> Kind:
         )
     if not severities and not sequences:
         raise SourceError(f"{root}: holds no predictions (<corruption>/<severity>.npz or <perturbation>.npz)")
+    models = [name for name, _, arm in (f.partition("/") for f in severities) if arm in _NO_SEVERITIES]
+    if models:
+        raise SourceError(f"{root}: holds no predictions itself; are they in {root / models[0]}?")
     return "c" if severities else "p"
 
 

@@ -580,6 +580,14 @@ def test_folders_without_predictions(tmp_path):
     assert "'fog/6' is no corruption with a severity from 1 to 5" in cli_error("score", tmp_path)
 
 
+@pytest.mark.parametrize("arm", ["clean", "tilt"])
+def test_the_folder_above_those_of_models(tmp_path, arm):
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / f"{arm}.npz").write_bytes(b"")
+    message = f"{tmp_path}: holds no predictions itself; are they in {tmp_path / 'model'}?"
+    assert cli_error("score", tmp_path) == message
+
+
 def test_mixed_sets(alexnet, tmp_path):
     put_p(tmp_path / "p")
     assert "is of a C set" in cli_error("score", alexnet, tmp_path / "p")

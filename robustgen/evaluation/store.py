@@ -274,9 +274,17 @@ def _check_settings(root: Path, settings: dict[str, Any]) -> None:
         held = read_object(path)
     except (OSError, OutputError) as error:
         raise OutputError(f"{path}: cannot be read; {_REMEDY}") from error
-    other = [key for key in {**settings, **held} if held.get(key) != settings.get(key)]
-    if other:
-        raise OutputError(f"{root}: holds predictions of another {other[0]}; {_REMEDY}")
+    if other := _find_difference(held, settings):
+        raise OutputError(f"{root}: holds predictions of another {other}; {_REMEDY}")
+
+
+def _find_difference(held: dict[str, Any], wanted: dict[str, Any]) -> str | None:
+    """The first key with another value, or of how images were made on the way, the first setting."""
+    other = next((key for key in {**wanted, **held} if held.get(key) != wanted.get(key)), None)
+    made, to_be_made = held.get("made"), wanted.get("made")
+    if other == "made" and isinstance(made, dict) and isinstance(to_be_made, dict):
+        return _find_difference(made, to_be_made)
+    return other
 
 
 def _prediction_files(root: Path) -> set[str]:
