@@ -589,3 +589,10 @@ def test_without_an_edition_the_size_decides_as_it_does_in_make_c(height, width,
         assert np.array_equal(ours, corrupt(pixels_of(source), name, 3, scale=scale))
         assert np.array_equal(ours, pixels_of(tmp_path / "out" / name / "3/a/x.png"))
     assert robustgen.perturb(pixels_of(source), "brightness").shape == (31, height, width, 3)
+
+
+@pytest.mark.parametrize("name", ["zoom_blur", "brightness"])
+def test_frames_of_large_images_are_made_strip_by_strip(name, monkeypatch):
+    whole = perturb(IMAGE[:50, :40], name, edition="folder")
+    monkeypatch.setattr("robustgen.imaging.arrays._STRIP", 40 * 7)
+    assert np.array_equal(perturb(IMAGE[:50, :40], name, edition="folder"), whole)

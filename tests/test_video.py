@@ -4,6 +4,7 @@ import io
 import itertools
 import os
 import pickle
+import re
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -180,9 +181,33 @@ def test_the_container_holds_no_time_and_no_version():
 
 def test_only_a_processor_with_avx2_is_told_to_use_it(monkeypatch):
     monkeypatch.setattr(video.cv2, "checkHardwareSupport", lambda feature: feature == video.CPU_AVX2)
-    assert video._options(FAST)["x264-params"] == "threads=1:asm=AVX2"
+    assert video._options(FAST, 1024)["x264-params"] == "threads=1:asm=AVX2"
     monkeypatch.setattr(video.cv2, "checkHardwareSupport", lambda feature: False)
-    assert video._options(FAST)["x264-params"] == "threads=1"
+    assert video._options(FAST, 1024)["x264-params"] == "threads=1"
+
+
+@pytest.mark.parametrize("pixels", [32 * 32, 64 * 64, 224 * 224, 299 * 299, 1920 * 1080, video.LARGE])
+def test_usual_sizes_are_encoded_as_the_preset_says(pixels):
+    assert video.bound_memory(Encoding(), pixels) == {}
+
+
+def test_the_memory_for_large_frames_is_bounded_and_never_raised():
+    bounds = {"ref": 1, "bframes": 0, "rc-lookahead": 1}
+    assert video.bound_memory(Encoding(), video.LARGE + 1) == bounds
+    assert video.bound_memory(Encoding(crf=None, tune="grain"), 4000 * 3000) == bounds
+    for none in (FAST, Encoding(preset="superfast"), Encoding(tune="zerolatency")):
+        assert video.bound_memory(none, 4000 * 3000) == {"ref": 1, "bframes": 0}
+
+
+@pytest.mark.parametrize(
+    "height, expected",
+    [(1024, b"ref=3 bframes=3 rc_lookahead=40"), (1025, b"ref=1 bframes=0 rc_lookahead=1")],
+)
+def test_x264_takes_the_bounds(height, expected):
+    # x264 writes what it was told into each video.
+    data = encode(np.zeros((1, height, 2048, 3), np.uint8), Encoding(preset="medium"))
+    found = [re.search(rb"\b%s=\d+" % name, data) for name in (b"ref", b"bframes", b"rc_lookahead")]
+    assert b" ".join(each[0] for each in found) == expected
 
 
 def test_the_number_of_avx2_is_still_opencvs():

@@ -15,9 +15,8 @@ _MOST_HEADERS = 200
 _TOO_LARGE = 3.0
 # elastic_transform moves three points in the middle square; far away from it, that turns a long image over.
 _TOO_LONG = 4.0
-# Bytes per pixel of a frame that x264 keeps, measured on 31 frames of 4000 x 3000, as preset and below.
-_X264 = {"ultrafast": 20, "superfast": 60, "veryfast": 100, "faster": 140, "fast": 160, "medium": 180}
-_X264_SLOW = 260
+# Bytes per pixel of a large frame that x264 keeps at most, measured on 4000 x 3000.
+_X264 = 60
 _MUCH_MEMORY = 1e9
 
 
@@ -34,7 +33,7 @@ def advise(plan: Plan, config: Config) -> Iterator[str]:
         yield from _advise_on_size(sizes, config)
         yield from _advise_on_shape(sizes, {arm.name for arm in plan.arms})
     if plan.writer.settings().get("format") == "mp4":
-        yield from _advise_on_memory(sizes[-1], config.video.preset)
+        yield from _advise_on_memory(sizes[-1])
 
 
 def _read_sizes(plan: Plan, config: Config) -> Iterator[tuple[int, int]]:
@@ -71,12 +70,12 @@ def _advise_on_shape(sizes: Sequence[tuple[int, int]], names: Collection[str]) -
         )
 
 
-def _advise_on_memory(size: tuple[int, int], preset: str) -> Iterator[str]:
-    needed = size[0] * size[1] * _X264.get(preset, _X264_SLOW)
+def _advise_on_memory(size: tuple[int, int]) -> Iterator[str]:
+    needed = size[0] * size[1] * _X264
     if needed > _MUCH_MEMORY:
         yield (
-            f"x264 needs about {format_size(needed)} a worker for {_show(size)} with the preset {preset}: "
-            "a faster --preset needs less, --format png nearly nothing"
+            f"x264 needs about {format_size(needed)} a worker for {_show(size)}: "
+            "--size makes them smaller, --format png needs nearly nothing"
         )
 
 

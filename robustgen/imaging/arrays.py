@@ -5,6 +5,8 @@ images, floats in [0, 1], and come back with `to_uint8`, which truncates: the
 published images were made by ``np.uint8(255 * x)``, never by rounding.
 """
 
+from typing import Final, TypeVar
+
 import numpy as np
 import numpy.typing as npt
 
@@ -13,6 +15,17 @@ from robustgen.imaging.pixels import Floats, Rgb
 
 # The 256 values of a unit image.
 UNITS = np.arange(256) / 255.0
+
+
+Value = TypeVar("Value", bound=np.generic)
+
+_STRIP: Final = 1 << 20
+
+
+def cut_strips(image: npt.NDArray[Value]) -> list[npt.NDArray[Value]]:
+    """The rows of `image` (H, W, 3) in views of about a million pixels, whose float planes take 24 MB."""
+    rows = max(1, _STRIP // max(1, image.shape[1]))
+    return [image[top : top + rows] for top in range(0, len(image), rows)]
 
 
 def unit(image: Rgb, dtype: npt.DTypeLike = np.float64) -> Floats:

@@ -16,6 +16,7 @@ from itertools import chain
 from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import av
@@ -47,6 +48,15 @@ CODECS = {"yuv444p": "libx264", "yuv420p": "libx264", "rgb24": "libx264rgb"}
 
 # OpenCV's number for AVX2, to which its Python module gives no name.
 CPU_AVX2 = 11
+
+LARGE = 1 << 21
+"""Pixels of the largest frame that x264 takes as its preset says; Full HD has 2 073 600."""
+
+# x264 keeps 13 bytes per pixel of each frame that it refers to and 4 of each that it looks ahead, and for
+# B-frames some 50: with veryslow 3.7 GB of 4000 x 3000. Without looking ahead at all files would be three
+# times as large.
+BOUNDS = MappingProxyType({"ref": 1, "bframes": 0, "rc-lookahead": 1})
+_LOOK_AHEAD_NOWHERE = ("ultrafast", "superfast", "zerolatency")
 
 # FFmpeg's command line converts so; PyAV's own default rounds the colours of yuv420p otherwise.
 CONVERSION = "BICUBIC"
@@ -257,7 +267,8 @@ def _write(file: io.BytesIO, shape: tuple[int, ...], frames: Iterable[Frames], e
     # Bit-exact: the container, too, names no version of the library that wrote it.
     with av.open(file, "w", format="mp4", options={"fflags": "+bitexact"}) as container:
         codec = CODECS[encoding.pixel_format]
-        stream = container.add_stream(codec, rate=encoding.fps, options=_options(encoding))
+        options = _options(encoding, shape[0] * shape[1])
+        stream = container.add_stream(codec, rate=encoding.fps, options=options)
         stream.height, stream.width = shape[:2]
         stream.pix_fmt = encoding.pixel_format
         # Older PyAV asks for a rate of its own, which would take the place of x264's default factor.
@@ -267,15 +278,34 @@ def _write(file: io.BytesIO, shape: tuple[int, ...], frames: Iterable[Frames], e
             picture = picture.reformat(format=encoding.pixel_format, interpolation=CONVERSION)
             picture.pts = number
             container.mux(stream.encode(picture))
+            # Large ones are not to lie about while the next one is made.
+            del frame, picture
         container.mux(stream.encode(None))
 
 
-def _options(encoding: Encoding) -> dict[str, str]:
+def bound_memory(encoding: Encoding, pixels: int) -> dict[str, int]:
+    """What x264 is told of frames of so many `pixels`, so that its memory stays under 60 bytes for each.
+
+    Nothing where they are not more than `LARGE`.
+    """
+    if pixels <= LARGE:
+        return {}
+    known = {encoding.preset, encoding.tune}
+    return {
+        name: value
+        for name, value in BOUNDS.items()
+        # Never more than the preset has.
+        if name != "rc-lookahead" or known.isdisjoint(_LOOK_AHEAD_NOWHERE)
+    }
+
+
+def _options(encoding: Encoding, pixels: int) -> dict[str, str]:
     named = {"preset": encoding.preset, "tune": encoding.tune, "crf": encoding.crf}
     options = {name: str(value) for name, value in named.items() if value is not None}
     # x264 takes the instructions it is told to unchecked, so only a processor that has AVX2 is told.
     processor = ":asm=AVX2" if cv2.checkHardwareSupport(CPU_AVX2) else ""
-    return options | {"x264-params": "threads=1" + processor}
+    bounds = "".join(f":{name}={value}" for name, value in bound_memory(encoding, pixels).items())
+    return options | {"x264-params": "threads=1" + processor + bounds}
 
 
 def _read_bytes(path: Path) -> bytes:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from robustgen.imaging.arrays import unit
+from robustgen.imaging.arrays import cut_strips, unit
 from robustgen.imaging.colour import join_hsv, split_hsv
 from robustgen.imaging.motion import MotionEngine, blur_along_line
 from robustgen.imaging.pixels import Floats, Rgb
@@ -65,8 +65,14 @@ class Brightness:
 def brightness(image: Rgb, parameters: Brightness, rng: Rng) -> Iterator[Rgb]:
     """Raise the HSV value from dark to bright."""
     steps = [(i - 15) * parameters.percent / 100 for i in range(FRAMES)]
-    hsv = split_hsv(image)
-    return (join_hsv(hsv, value_offset=step) for step in steps)
+    strips = cut_strips(image)
+    # Of a large photograph the planes would take eight times its bytes.
+    kept = [split_hsv(image)] if len(strips) == 1 else None
+
+    def frame(step: float) -> Rgb:
+        return np.concatenate([join_hsv(hsv, value_offset=step) for hsv in kept or map(split_hsv, strips)])
+
+    return map(frame, steps)
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,7 @@ class Mp4Tree(FrameWriter):
             "format": "mp4",
             "video": vars(self.encoding),
             "noise_video": vars(self.noise_encoding),
+            "large_video": {"above": video.LARGE, **video.BOUNDS},
         }
 
     def versions(self) -> dict[str, str]:
