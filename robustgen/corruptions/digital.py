@@ -5,8 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from robustgen.imaging.arrays import UNITS, to_uint8
-from robustgen.imaging.colour import Hsv, apply_table, channel_means, join_hsv, split_hsv
+from robustgen.imaging.colour import Hsv, channel_means, join_hsv, scale_about, split_hsv
 from robustgen.imaging.elastic import displace, jittered_affine, smooth_field
 from robustgen.imaging.geometry import resize_by_box
 from robustgen.imaging.jpeg import Libjpeg, decode_jpeg, encode_jpeg
@@ -31,7 +30,7 @@ class Contrast:
 )
 def contrast(image: Rgb, parameters: Contrast, rng: Rng, means: npt.NDArray[np.float64]) -> Rgb:
     """Draw every value towards the mean of its channel."""
-    return apply_table(image, to_uint8((UNITS[:, None] - means) * parameters.factor + means))
+    return scale_about(image, means, parameters.factor)
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,13 @@ def channel_means(image: Rgb) -> npt.NDArray[np.float64]:
     return sums / (image.size // 3)
 
 
+def scale_about(image: Rgb, centres: npt.NDArray[np.float64], factor: float) -> Rgb:
+    """Multiply the distance of every value from the one of `centres`, in [0, 1], of its channel."""
+    out = np.empty_like(image)
+    kernels.scale_about(image.reshape(-1, 3), UNITS, centres, float(factor), out.reshape(-1, 3))
+    return out
+
+
 def apply_table(image: Rgb, table: Rgb) -> Rgb:
     """Replace each value of channel c by its entry in column c of `table`, uint8 (256, 3)."""
     out = np.empty_like(image)

@@ -17,12 +17,17 @@ from robustgen.imaging.warps import warp_affine
 _LONGEST_KERNEL = 30
 
 
+@lru_cache(maxsize=64)
+def _anchors(shape: tuple[int, int]) -> npt.NDArray[np.float32]:
+    """The three points, float32 (3, 2), that an affine map of an image of `shape` (H, W) is fixed by."""
+    centre, reach = np.array(shape) // 2, min(shape) // 3
+    corners = [centre + reach, [centre[0] + reach, centre[1] - reach], centre - reach]
+    return np.array(corners, np.float32)
+
+
 def jittered_affine(image: Rgb, jitter: float, rng: Rng) -> npt.NDArray[np.float32]:
     """Map three points around the centre of `image` to themselves plus uniform(-jitter, jitter)."""
-    size = np.array(image.shape[:2])
-    centre, reach = size // 2, min(image.shape[:2]) // 3
-    corners = [centre + reach, [centre[0] + reach, centre[1] - reach], centre - reach]
-    anchors = np.array(corners, dtype=np.float32)
+    anchors = _anchors(image.shape[:2])
     moved = anchors + rng.uniform(-jitter, jitter, size=anchors.shape).astype(np.float32)
     return warp_affine(image, np.asarray(cv2.getAffineTransform(anchors, moved), np.float64))
 

@@ -29,14 +29,12 @@ def resize(
 
 def resize_by_box(image: Rgb, width: int, height: int) -> Rgb:
     """Resize as Pillow's box filter does: each pixel is the mean of those whose centres it covers."""
-    rows, columns, channels = image.shape
+    rows, columns = image.shape[:2]
     if (rows, height) != (columns, width):
         # Pillow's releases differ in which axis of such an image they take first, and round in between.
         return resize(image, width, height, Image.Resampling.BOX)
-    across = np.empty((rows, width, channels), np.uint8)
-    kernels.average_columns(image, *_boxes(columns, width), across)
-    out = np.empty((height, width, channels), np.uint8)
-    kernels.average_rows(across.reshape(rows, -1), *_boxes(rows, height), out.reshape(height, -1))
+    out = np.empty((height, width, 3), np.uint8)
+    kernels.average_boxes(image, _boxes(columns, width), _boxes(rows, height), out)
     return out
 
 

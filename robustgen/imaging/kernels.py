@@ -333,6 +333,29 @@ def motion_rows(padded, weights, tops, lefts, out):
 
 
 @compiled
+def place_samples(direction_x, direction_y, length, rows, columns):
+    """Write the row and column offsets of `rows.size` samples along a direction of that `length`."""
+    for i in range(rows.size):
+        columns[i] = np.int64(np.ceil(i * direction_y / length - 0.5))
+        rows[i] = np.int64(np.ceil(i * direction_x / length - 0.5))
+
+
+@compiled
+def blur_along_line(image, channels, weights, direction_x, direction_y, length, out):
+    """Blur `image` (uint8, (H, W * C)) by `weights` along the line of `place_samples`, into `out`."""
+    rows, columns = np.empty(weights.size, np.int64), np.empty(weights.size, np.int64)
+    place_samples(direction_x, direction_y, length, rows, columns)
+    # Both run from 0 in one direction.
+    down, right = rows[-1], columns[-1]
+    above, left = max(-down, 0), max(-right, 0)
+    padded = np.empty((image.shape[0] + abs(down), image.shape[1] + abs(right) * channels), np.float32)
+    extend(image, channels, above, left, False, np.float32(257), padded)
+    for i in range(weights.size):
+        rows[i], columns[i] = rows[i] + above, (columns[i] + left) * channels
+    motion_rows(padded, weights, rows, columns, out)
+
+
+@compiled
 def sum_rows(padded, weights, tops, lefts, out):
     """Add shifted windows of `padded` (float64, (H', W' * C)), weighted, into `out` (float64, (H, W * C)).
 
@@ -549,11 +572,22 @@ def repeat_thrice(line, out):
 
 
 @compiled
-def add_haze(image, units, haze, strength, brightest, out):
+def largest_byte(values):
+    """The largest of `values` (uint8, flat)."""
+    largest = np.uint8(0)
+    for i in range(values.size):
+        largest = max(largest, values[i])
+    return largest
+
+
+@compiled
+def add_haze(image, units, haze, strength, out):
     """(x + strength * haze) * brightest / (brightest + strength) of `image` (uint8, flat), `haze` (N).
 
-    x is the entry in `units` (256) of each value. Clipped and truncated into `out` (uint8, flat).
+    x is the entry in `units` (256) of each value, `brightest` that of the largest. Clipped and truncated into
+    `out` (uint8, flat).
     """
+    brightest = units[largest_byte(image)]
     whole = brightest + strength
     # A stretch of pixels at a time, channels side by side, so that the compiler takes many values at once.
     values, added = np.empty(1536), np.empty(1536)
@@ -568,13 +602,21 @@ def add_haze(image, units, haze, strength, brightest, out):
 
 
 @compiled
-def snowfall(image, grey, mix, rest, layer, out):
+def quantise_above(values, threshold, out):
+    """As `quantise`, but 0 for `values` under `threshold`."""
+    for i in range(values.size):
+        value = values[i] if values[i] >= threshold else 0.0
+        out[i] = np.uint8(np.int32(min(max(value, 0.0), 1.0) * 255.0))
+
+
+@compiled
+def snowfall(image, grey, mix, rest, layer, units, out):
     """Whiten `image` (flat) by its `grey` (N) and add `layer` (uint8, N) and its reverse, into `out` (uint8).
 
-    `mix` and `rest` weigh the image and the lighter of image and grey, in the image's own precision.
+    `mix` and `rest` weigh the image and the lighter of image and grey, in the image's own precision; `units`
+    (256) are the values of the layer.
     """
     half, more = np.float32(0.5), np.float32(1.5)
-    units = np.arange(256) / 255.0
     snow, turned = np.empty(layer.size), np.empty(layer.size)
     widen(layer, units, snow)
     for i in range(layer.size):
@@ -637,6 +679,17 @@ def average_rows(image, firsts, counts, shares, out):
         target = out[row]
         for m in range(total.size):
             target[m] = np.uint8((total[m] * share + half) >> np.uint64(22))
+
+
+@compiled
+def average_boxes(image, across, down, out):
+    """Mean of a box of `image` (uint8, (H, W, 3)) for each pixel of `out`: first `across`, then `down`.
+
+    Both are firsts, counts and shares as `average_columns` takes them.
+    """
+    lines = np.empty((image.shape[0], out.shape[1], 3), np.uint8)
+    average_columns(image, across[0], across[1], across[2], lines)
+    average_rows(lines.reshape(image.shape[0], -1), down[0], down[1], down[2], out.reshape(out.shape[0], -1))
 
 
 @compiled
@@ -718,6 +771,20 @@ def look_up(image, table, out):
 
 
 @compiled
+def scale_about(image, units, centres, factor, out):
+    """Multiply the distance of each value of `image` (uint8, (N, 3)) from its channel's centre by `factor`.
+
+    `units` (256) are the values, `centres` (3) in the same unit; clipped and truncated into `out` (uint8).
+    """
+    table = np.empty((256, 3), np.uint8)
+    for value in range(256):
+        for c in range(3):
+            scaled = (units[value] - centres[c]) * factor + centres[c]
+            table[value, c] = np.uint8(np.int32(min(max(scaled, 0.0), 1.0) * 255.0))
+    look_up(image, table, out)
+
+
+@compiled
 def plasma(uniforms, wobble, decay, field):
     """Diamond-square fractal on the torus `field` (n, n), n a power of two, from n * n - 1 draws."""
     side = field.shape[0]
@@ -752,6 +819,24 @@ def plasma(uniforms, wobble, decay, field):
                 used += 1
         step = half
         wobble /= decay
+
+
+@compiled
+def unit_plasma(uniforms, wobble, decay, out):
+    """The top left part of a `plasma`, scaled to [0, 1] by the least and the largest value of the whole."""
+    side = np.int64(np.sqrt(uniforms.size + 1))
+    field = np.empty((side, side))
+    plasma(uniforms, wobble, decay, field)
+    least, most = field[0].copy(), field[0].copy()
+    for y in range(1, side):
+        # Line by line, so that the compiler can compare many values at once.
+        for x in range(side):
+            least[x], most[x] = min(least[x], field[y, x]), max(most[x], field[y, x])
+    lowest = least.min()
+    span = most.max() - lowest
+    for y in range(out.shape[0]):
+        for x in range(out.shape[1]):
+            out[y, x] = (field[y, x] - lowest) / span
 
 
 @compiled

@@ -23,14 +23,17 @@ def _motion_weights(radius: float, sigma: float) -> npt.NDArray[np.float64]:
     return weights
 
 
-def _motion_offsets(width: int, angle: float) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+def _motion_offsets(width: int, angle: float) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Row and column offsets of the `width` samples along `angle` (degrees)."""
-    direction_x, direction_y = width * math.sin(math.radians(angle)), width * math.cos(math.radians(angle))
-    length = math.hypot(direction_x, direction_y)
-    steps = np.arange(width)
-    columns = np.ceil(steps * direction_y / length - 0.5).astype(np.intp)
-    rows = np.ceil(steps * direction_x / length - 0.5).astype(np.intp)
+    rows, columns = np.empty((2, width), np.int64)
+    kernels.place_samples(*_direction(width, angle), rows, columns)
     return rows, columns
+
+
+def _direction(width: int, angle: float) -> tuple[float, float, float]:
+    """Where a line of `width` pixels along `angle` (degrees) leads: down and right, and its length."""
+    down, right = width * math.sin(math.radians(angle)), width * math.cos(math.radians(angle))
+    return down, right, math.hypot(down, right)
 
 
 def blur_along_line(
@@ -54,18 +57,10 @@ def blur_along_line(
     """
     if engine == "imagemagick":
         return _blur_with_imagemagick(image, radius, sigma, angle)
-    weights = _motion_weights(radius, sigma)
-    rows, columns = _motion_offsets(weights.size, angle)
-    height, width = image.shape[:2]
-    # Both run from 0 in one direction.
-    down, right = int(rows[-1]), int(columns[-1])
-    above, left = max(-down, 0), max(-right, 0)
-    channels = image.size // (height * width)
-    size = height + abs(down), (width + abs(right)) * channels
-    padded = np.empty(size, np.float32)
-    kernels.extend(image.reshape(height, -1), channels, above, left, False, np.float32(257), padded)
-    out = np.empty((height, width * channels), np.uint8)
-    kernels.motion_rows(padded, weights, rows + above, (columns + left) * channels, out)
+    weights, (height, width) = _motion_weights(radius, sigma), image.shape[:2]
+    flat = image.reshape(height, -1)
+    out = np.empty(flat.shape, np.uint8)
+    kernels.blur_along_line(flat, flat.shape[1] // width, weights, *_direction(weights.size, angle), out)
     return out.reshape(image.shape)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from robustgen.imaging import kernels
-from robustgen.imaging.arrays import to_uint8
+from robustgen.imaging.arrays import UNITS
 from robustgen.imaging.opencv import cv2
 from robustgen.imaging.pixels import Floats, Rgb
 from robustgen.imaging.rng import Rng
@@ -22,8 +22,9 @@ def draw_flakes(
         # Only the crop is ever seen.
         noise = rng.normal(loc=loc, scale=scale, size=[part.stop - part.start for part in crop])
     flakes = enlarge(noise, shape, factor)
-    flakes[flakes < threshold] = 0
-    return to_uint8(flakes)
+    layer = np.empty(shape, np.uint8)
+    kernels.quantise_above(flakes.reshape(-1), float(threshold), layer.reshape(-1))
+    return layer
 
 
 def luma_of(image: Floats) -> npt.NDArray[np.float32]:
@@ -48,8 +49,6 @@ def add_snow(image: Floats, luma: npt.NDArray[np.float32], mix: float, layer: Rg
     uint8 ndarray of shape (H, W, 3)
     """
     out = np.empty(image.shape, np.uint8)
-    own = image.dtype.type
-    kernels.snowfall(
-        image.reshape(-1), luma.reshape(-1), own(mix), own(1 - mix), layer.reshape(-1), out.reshape(-1)
-    )
+    values, target, own = image.reshape(-1), out.reshape(-1), image.dtype.type
+    kernels.snowfall(values, luma.reshape(-1), own(mix), own(1 - mix), layer.reshape(-1), UNITS, target)
     return out
