@@ -135,10 +135,13 @@ class Corruption(Operation):
         Name of the `Family` that it belongs to.
     breaks : mapping of int to tuple of int
         Scale to the severities after which it changes its kind: there is nothing between these and the next.
+    displaces : bool
+        Whether what the image shows moves far enough for boxes and masks not to fit any more.
     """
 
     family: str
     breaks: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    displaces: bool = False
 
     kind = "corruption"
     level_name = "severity"
@@ -304,6 +307,7 @@ def corruption(
     random: bool = True,
     shares: Callable[[Any], Any] | None = None,
     breaks: Mapping[int, tuple[int, ...]] | None = None,
+    displaces: bool = False,
 ) -> Callable[[Function], Function]:
     """Register the decorated function as a corruption under its own name.
 
@@ -325,6 +329,8 @@ def corruption(
         Called with an image, gives what all severities of it share; the function takes it last.
     breaks : mapping of int to tuple of int, optional
         Scale to the severities after which it changes its kind: there a finer one is the nearer whole one.
+    displaces : bool
+        Whether what the image shows moves, so that boxes and masks do not fit any more.
 
     Raises
     ------
@@ -343,7 +349,18 @@ def corruption(
             raise ArgumentError(f"table of {name}: scale {wrong[0]} needs a row for each of the 5 severities")
         full_name = family.full_name(name)
         family.add(
-            Corruption(full_name, category, common, random, function, rows, shares, family.name, breaks or {})
+            Corruption(
+                full_name,
+                category,
+                common,
+                random,
+                function,
+                rows,
+                shares,
+                family.name,
+                breaks or {},
+                displaces,
+            )
         )
         return function
 

@@ -3,17 +3,26 @@
 import json
 import os
 import shutil
+import signal
+import threading
+import time
+from multiprocessing import active_children
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from digits import logarithm, put_cifar, put_folder, put_model
 from helpers import cli, cli_error, tree
+from joblib.externals.loky import get_reusable_executor
 from PIL import Image
+from test_archives import files_of, put_tar
+from test_shard_sources import put_parquet, put_shards
 
 from robustgen.benchmark import CLEAN_ARM
 from robustgen.evaluation import rendering
 from robustgen.evaluation.models.onnx import OnnxModel
 from robustgen.evaluation.store import PredictionStore
+from robustgen.generation import watch, workers
 
 IMAGES = 30
 PLAIN = ("--mean", "0", "--std", "1")
@@ -75,6 +84,7 @@ def test_predictions_are_those_on_the_written_set(digits, model, written, tmp_pa
         ("--format", "png"),
         ("--format", "same"),
         ("--format", "webdataset"),
+        ("--format", "parquet"),
         ("--seed", "4", "--no-clean"),
     ],
 )
@@ -84,7 +94,56 @@ def test_what_decides_the_written_pixels_decides_the_predictions(digits, model, 
     evaluate(digits, model, tmp_path / "p", *some, *BATCH, "--jobs", "1")
     assert predictions(tmp_path / "p" / "digits") == expected
     # Shards hold the same JPEG files.
-    assert (expected["fog/1.npz"] == written["fog/1.npz"]) == ("webdataset" in flags)
+    assert (expected["fog/1.npz"] == written["fog/1.npz"]) == bool({"webdataset", "parquet"} & {*flags})
+
+
+@pytest.mark.parametrize("kind", ["parquet", "webdataset", "a.tar.gz"])
+def test_images_come_from_any_source(digits, model, written, tmp_path, kind):
+    files = files_of(digits)
+    if kind == "parquet":
+        rows = [({"bytes": content, "path": name}, name.split("/")[0]) for name, content in files.items()]
+        source = put_parquet(tmp_path / "x.parquet", rows, pa.string())
+    elif kind == "webdataset":
+        middle = len(files) // 2
+        parts = [dict([*files.items()][:middle]), dict([*files.items()][middle:])]
+        source = put_shards(tmp_path / "shards", parts)
+    else:
+        source = put_tar(tmp_path / kind, files, "w:gz")
+    evaluate(source, model, tmp_path / "p", *FOLDER, *FEW_C, *BATCH, "--jobs", "2")
+    assert predictions(tmp_path / "p" / "digits") == written
+
+
+def test_a_stopped_worker_is_named(digits, model, written, tmp_path, monkeypatch):
+    monkeypatch.setattr(watch, "SECONDS_OF_SILENCE", 1.5)
+    stopped, named = [], threading.Event()
+    describe = workers.Processes.describe_silence
+
+    def stop():
+        while not (children := active_children()):
+            time.sleep(0.01)
+        for child in children:
+            stopped.append(child.pid)
+            os.kill(child.pid, signal.SIGSTOP)
+        named.wait(60)
+        for pid in stopped:
+            os.kill(pid, signal.SIGCONT)
+
+    def note(self):
+        text = describe(self)
+        if "is stopped" in text:
+            named.set()
+        return text
+
+    monkeypatch.setattr(workers.Processes, "describe_silence", note)
+    thread = threading.Thread(target=stop, daemon=True)
+    # Those of another test would be stopped before they have work.
+    get_reusable_executor().shutdown(wait=True, kill_workers=True)
+    thread.start()
+    result = evaluate(digits, model, tmp_path / "p", *FOLDER, *FEW_C, *BATCH, "--jobs", "2")
+    thread.join()
+    assert stopped and all(f"worker {pid} is stopped" in result.stderr for pid in stopped)
+    assert predictions(tmp_path / "p" / "digits") == written
+    assert not [*(tmp_path / "p").glob("*/.robustgen/tmp/*")]
 
 
 def test_arrays_of_cifar(model, tmp_path):
@@ -95,7 +154,7 @@ def test_arrays_of_cifar(model, tmp_path):
     assert predictions(tmp_path / "p" / "digits") == expected
 
 
-@pytest.mark.parametrize("form", ["mp4", "png", "npy", "webdataset"])
+@pytest.mark.parametrize("form", ["mp4", "png", "npy", "webdataset", "parquet"])
 def test_sequences(digits, model, tmp_path, form):
     names = tmp_path / "names.txt"
     names.write_text("".join(f"digit {i}\n" for i in range(10)))

@@ -1,6 +1,7 @@
 """Corrupt, the transform for torchvision."""
 
 import sys
+from dataclasses import dataclass
 from importlib import import_module
 
 import numpy as np
@@ -9,7 +10,16 @@ from helpers import photo
 from PIL import Image
 
 import robustgen
+from robustgen.corruptions import ALL_CORRUPTIONS, get_corruption, plugins
 from robustgen.errors import ArgumentError, ArgumentTypeError, MissingDependencyError
+from robustgen.registry import Family, corruption
+
+
+@dataclass(frozen=True)
+class Shift:
+    """By so many `columns`."""
+
+    columns: int
 
 
 def test_without_torchvision_the_remedy_is_said(monkeypatch):
@@ -126,6 +136,25 @@ def test_what_displaces_the_image_is_refused_with_boxes_unless_told(torch, tv_te
     assert not torch.equal(result["image"], given["image"])
     assert result["boxes"] is given["boxes"]
     assert isinstance(corrupt("elastic_transform", 5)(given["image"], 7)[0], tv_tensors.Image)
+
+
+def test_a_corruption_says_itself_that_it_displaces(torch, tv_tensors, monkeypatch):
+    moving = {name for name, entry in ALL_CORRUPTIONS.items() if entry.displaces}
+    assert moving == {"elastic_transform", "caustic_refraction", "pinch_and_twirl", "ripple"}
+    assert get_corruption("elastic_transform", "imagecorruptions").displaces
+    family = Family("shifts", "Shifts", "nobody")
+
+    @corruption("digital", Shift, {224: (1, 2, 3, 4, 5)}, family=family, displaces=True)
+    def sideways(image, parameters, rng):
+        """Shift the image."""
+        return np.roll(image, parameters.columns, axis=1)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(plugins, "find_plugins", lambda taken: {"shifts": None})
+        patch.setattr(plugins, "load_plugin", lambda entry: family)
+        transform = corrupt("shifts:sideways", 5)
+        with pytest.raises(ArgumentError, match="shifts:sideways displaces what the image shows"):
+            transform(sample(torch, tv_tensors))
 
 
 def test_scales_are_taken_as_given(torch):

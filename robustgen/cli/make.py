@@ -92,6 +92,7 @@ def _make(kind: "Kind", flags: dict[str, Any]) -> None:
     path = resolve_config(flags.pop("dataset"), flags.pop("config_file"))
     if not (path or flags["source"]):
         raise ConfigError("nothing to work on: give --dataset, --config or --source")
+    from robustgen.corruptions import ALL_CORRUPTIONS
     from robustgen.generation import config
     from robustgen.generation.advice import advise
     from robustgen.generation.plan import plan_benchmark
@@ -100,6 +101,8 @@ def _make(kind: "Kind", flags: dict[str, Any]) -> None:
     plan = plan_benchmark(choices, kind, anew=execution.overwrite)
     for line in [] if execution.quiet else advise(plan, choices):
         echo(line, err=True)
-    if plan.mirror and any(arm.name == "elastic_transform" for arm in plan.arms):
-        echo("elastic_transform moves pixels, which boxes and masks do not follow", err=True)
+    names = dict.fromkeys(arm.name for arm in plan.arms) if plan.mirror else ()
+    for name in names:
+        if name in ALL_CORRUPTIONS and ALL_CORRUPTIONS[name].displaces:
+            echo(f"{name} moves pixels, which boxes and masks do not follow", err=True)
     execution.carry_out(plan)

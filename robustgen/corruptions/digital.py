@@ -66,6 +66,7 @@ _ELASTIC_LARGE = ((2, 0.7, 0.1), (2, 0.08, 0.2), (0.05, 0.01, 0.02), (0.07, 0.01
             32, (0, 0, 0.08), (0.05, 0.2, 0.07), (0.08, 0.06, 0.06), (0.1, 0.04, 0.05), (0.1, 0.03, 0.03)
         ),
     },
+    displaces=True,
 )
 def elastic_transform(image: Rgb, parameters: ElasticTransform, rng: Rng) -> Rgb:
     """Stretch and contract small regions."""

@@ -138,6 +138,7 @@ class ElasticField:
     ElasticField,
     {224: tuple((250 * share, 0.01, 0.005) for share in (0.05, 0.065, 0.085, 0.1, 0.12))},
     family=IMAGECORRUPTIONS,
+    displaces=True,
 )
 def elastic_transform(image: Rgb, parameters: ElasticField, rng: Rng) -> Rgb:
     """Stretch and contract small regions, without an affine map."""

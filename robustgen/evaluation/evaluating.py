@@ -28,7 +28,7 @@ from robustgen.evaluation.rendering import Rendered, Renderer
 from robustgen.evaluation.store import FAILED, PartialRows, PredictionStore, hold_store
 from robustgen.generation.config import Config
 from robustgen.generation.plan import Plan, plan_benchmark
-from robustgen.output.files import write_whole
+from robustgen.output.files import temporary_folder, write_whole
 from robustgen.output.manifest import source_digest
 from robustgen.output.state import read_object
 from robustgen.output.writers import FORMATS
@@ -396,7 +396,8 @@ class _Run:
 
     def _predict(self, arms: tuple[Arm, ...], left: Sequence[str], pending: int) -> None:
         plan = self._plan
-        renderer = Renderer(plan, arms, self._views)
+        signs = temporary_folder(self._candidates[0].store.root)
+        renderer = Renderer(plan, arms, self._views, signs)
         with Meter(len(left) * pending, f"{plan.recipe.noun}s") as meter, self._save_rows():
             held: list[Rendered] = []
             for group in renderer.render(left, self._group_size(renderer)):

@@ -4,9 +4,11 @@ Groups of images are made one ahead of the one in use, so that workers and model
 and memory holds two groups at most.
 """
 
+import secrets
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from robustgen.benchmark import Arm
@@ -14,9 +16,10 @@ from robustgen.display.progress import print_line
 from robustgen.errors import ImageError, MissingDependencyError, WriteError
 from robustgen.evaluation.preprocessing import Pixels, Preprocessing
 from robustgen.generation.plan import Plan
-from robustgen.generation.pulse import NO_PULSE
+from robustgen.generation.pulse import NO_PULSE, Pulse
 from robustgen.generation.recipes import Recipe
 from robustgen.generation.tasks import keep_freed_memory
+from robustgen.generation.watch import Watch
 from robustgen.generation.workers import Processes, ThisProcess, Workers, WorkersLostError, count_cores
 from robustgen.output.writers import Writer
 from robustgen.sources.base import Items
@@ -55,6 +58,7 @@ class RenderTask:
     arms : tuple of Arm
     views : tuple of Preprocessing
         How the models that look at the images have them resized and equalised.
+    pulse : Pulse
     """
 
     recipe: Recipe[Any]
@@ -63,11 +67,18 @@ class RenderTask:
     keys: tuple[str, ...]
     arms: tuple[Arm, ...]
     views: tuple[Preprocessing, ...]
+    pulse: Pulse = NO_PULSE
 
     def run(self) -> list[Rendered]:
         """Make them."""
         keep_freed_memory()
-        return [self._render(key) for key in self.keys]
+        self.pulse.tell(0)
+        made = []
+        for key in self.keys:
+            made.append(self._render(key))
+            self.pulse.tell(len(made))
+        self.pulse.tell(0)
+        return made
 
     def _render(self, key: str) -> Rendered:
         pixels: dict[str, list[Pixels]] = {}
@@ -99,11 +110,14 @@ class Renderer:
         Those of the plan that are wanted.
     views : tuple of Preprocessing
         As for `RenderTask`.
+    signs : Path, optional
+        Folder where workers leave signs of life.
     """
 
     plan: Plan
     arms: tuple[Arm, ...]
     views: tuple[Preprocessing, ...]
+    signs: Path | None = None
 
     @property
     def jobs(self) -> int:
@@ -124,28 +138,37 @@ class Renderer:
         """The images of one group, in order; what a dead worker had in hand is made again."""
         made: dict[str, Rendered] = {}
         deaths = 0
-        while missing := [key for key in keys if key not in made]:
-            before = len(made)
-            try:
-                for rendered in self._workers(len(missing)).carry_out(self._tasks(missing)):
-                    made.update({each.key: each for each in rendered})
-            except WorkersLostError as error:
-                deaths = deaths + 1 if len(made) == before else 0
-                print_line(f"{error}; doing its work again")
-                if deaths >= _MOST_DEATHS:
-                    raise WriteError(
-                        f"workers keep dying; memory may be short: try fewer --jobs (now {self.jobs}), "
-                        f"or a smaller --batch-size"
-                    ) from None
+        # Of each group, so that workers that wait for the model are not called silent.
+        pulse = Pulse(self.signs, secrets.token_hex(4))
+        with Watch(None, pulse) as watch:
+            while missing := [key for key in keys if key not in made]:
+                before = len(made)
+                workers = self._workers(len(missing), pulse)
+                watch.describe = workers.describe_silence
+                try:
+                    for rendered in workers.carry_out(self._tasks(missing, pulse)):
+                        made.update({each.key: each for each in rendered})
+                        watch.receive(len(rendered))
+                except WorkersLostError as error:
+                    deaths = deaths + 1 if len(made) == before else 0
+                    self._tell_of_death(error, deaths)
         return [made[key] for key in keys]
 
-    def _workers(self, images: int) -> Workers:
-        count = min(self.jobs, images)
-        return Processes(count, NO_PULSE) if count > 1 else ThisProcess()
+    def _tell_of_death(self, error: WorkersLostError, deaths: int) -> None:
+        print_line(f"{error}; doing its work again")
+        if deaths >= _MOST_DEATHS:
+            raise WriteError(
+                f"workers keep dying; memory may be short: try fewer --jobs (now {self.jobs}), "
+                f"or a smaller --batch-size"
+            ) from None
 
-    def _tasks(self, keys: Sequence[str]) -> Iterator[RenderTask]:
+    def _workers(self, images: int, pulse: Pulse) -> Workers:
+        count = min(self.jobs, images)
+        return Processes(count, pulse) if count > 1 else ThisProcess()
+
+    def _tasks(self, keys: Sequence[str], pulse: Pulse) -> Iterator[RenderTask]:
         plan = self.plan
         step = max(1, min(plan.recipe.images_per_task, len(keys) // (4 * self.jobs)))
         for start in range(0, len(keys), step):
             chunk = tuple(keys[start : start + step])
-            yield RenderTask(plan.recipe, plan.source, plan.writer, chunk, self.arms, self.views)
+            yield RenderTask(plan.recipe, plan.source, plan.writer, chunk, self.arms, self.views, pulse)

@@ -17,12 +17,12 @@ class Watch:
 
     Parameters
     ----------
-    meter : Meter
-        Shows the number of outputs.
+    meter : Meter or None
+        Shows the number of outputs, where nobody else does.
     pulse : Pulse
     """
 
-    def __init__(self, meter: Meter, pulse: Pulse) -> None:
+    def __init__(self, meter: Meter | None, pulse: Pulse) -> None:
         self._meter, self._pulse = meter, pulse
         # Who works at present: what describes its silence.
         self.describe: Callable[[], str] = lambda: ""
@@ -39,20 +39,24 @@ class Watch:
     ) -> None:
         self._over.set()
         self._thread.join()
-        self._meter.show(max(self._shown, self._received))
+        self._show(max(self._shown, self._received))
         self._pulse.forget()
 
     def receive(self, outputs: int) -> None:
         """Take note of `outputs` whose receipts have come in."""
         self._received += outputs
 
+    def _show(self, outputs: int) -> None:
+        if self._meter:
+            self._shown = min(outputs, self._meter.total)
+            self._meter.show(self._shown)
+
     def _look(self) -> None:
         silent, limit, last = 0.0, SECONDS_OF_SILENCE, (-1, -1)
         while not self._over.wait(_SECONDS_BETWEEN_LOOKS):
             made = sum(sign.made for sign in self._pulse.read())
             # A task that is handed in counts twice or not at all for a moment.
-            self._shown = max(self._shown, min(self._received + made, self._meter.total))
-            self._meter.show(self._shown)
+            self._show(max(self._shown, self._received + made))
             # Counted in own looks, so that a machine that slept was not silent.
             silent = silent + _SECONDS_BETWEEN_LOOKS if (self._received, made) == last else 0.0
             last = self._received, made

@@ -23,9 +23,6 @@ try:
 except ImportError as error:
     raise MissingDependencyError("Corrupt needs torchvision: pip install 'robustgen[torch]'") from error
 
-# Beside these, what a pixel shows stays where it was, or near it.
-MOVING = frozenset({"elastic_transform", "caustic_refraction", "pinch_and_twirl", "ripple"})
-
 _PLACED = tuple(
     getattr(tv_tensors, name)
     for name in ("BoundingBoxes", "KeyPoints", "Mask")
@@ -96,7 +93,7 @@ class Corrupt(v2.Transform):  # type: ignore[misc]
         """Refuse samples whose boxes or masks would no longer fit, and videos."""
         if any(isinstance(each, tv_tensors.Video) for each in flat_inputs):
             raise ArgumentTypeError("Corrupt takes images, not videos")
-        moving = sorted(MOVING & {*self.corruptions})
+        moving = [name for name in sorted(self.corruptions) if ALL_CORRUPTIONS[name].displaces]
         placed = [each for each in flat_inputs if isinstance(each, _PLACED)]
         if moving and placed and not self.move:
             raise ArgumentError(

@@ -46,7 +46,7 @@ def lines(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
     return out
 
 
-@corruption("digital", CBarStrength, {32: (5.5, 6, 6.5, 8.5, 10)}, family=C_BAR)
+@corruption("digital", CBarStrength, {32: (5.5, 6, 6.5, 8.5, 10)}, family=C_BAR, displaces=True)
 def pinch_and_twirl(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
     """Pinch and twirl every cell of a grid: three cells on a side below 128 pixels, else five."""
     height, width = image.shape[:2]
@@ -62,7 +62,7 @@ def pinch_and_twirl(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
     return values.astype(np.uint8)
 
 
-@corruption("digital", CBarStrength, {32: (5.5, 6, 6.5, 7.5, 8)}, family=C_BAR)
+@corruption("digital", CBarStrength, {32: (5.5, 6, 6.5, 7.5, 8)}, family=C_BAR, displaces=True)
 def ripple(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
     """Displace rows and columns by a sine each."""
     side = side_of(image)

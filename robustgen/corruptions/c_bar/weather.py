@@ -52,7 +52,7 @@ def inverse_sparkles(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
     return out
 
 
-@corruption("weather", CBarStrength, {224: (2.35, 3.2, 4.9, 6.6, 9.15)}, family=C_BAR)
+@corruption("weather", CBarStrength, {224: (2.35, 3.2, 4.9, 6.6, 9.15)}, family=C_BAR, displaces=True)
 def caustic_refraction(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
     """Look through moving water, with its light on the ground."""
     side = side_of(image)
