@@ -13,7 +13,7 @@ from helpers import cli, cli_error, pixels_of, put_photo
 import robustgen
 from robustgen.benchmark import Arm
 from robustgen.calibrate import matching
-from robustgen.calibrate.matching import Gap, propose_constants, search
+from robustgen.calibrate.matching import Bench, Gap, propose_constants, search
 from robustgen.calibrate.strengths import draw_sample, measure_strengths
 from robustgen.calibrate.trajectories import interpolate, list_trajectories, select_numbers
 from robustgen.corruptions import CORRUPTIONS
@@ -197,6 +197,29 @@ def test_search_stays_where_it_is_if_that_will_do():
 def test_search_does_not_wander_for_nothing():
     place, gap = search(lambda x: Gap(0.02 - 0.001 * abs(x), 0.005), (0.0, 1.0, 2.0, 3.0))
     assert (place, gap.closed) == (0.0, False)
+
+
+def test_search_prefers_what_comes_within_the_greatest_slack():
+    place, gap = search(lambda x: Gap(0.012 - 0.003 * x, 0.005), (0.0, 1.0, 2.0))
+    assert (place, gap.closed) == (1.0, False)
+
+
+class Jumpy(Bench):
+    """A corruption whose whole number jumps over the target, and whose `sigma` helps on one side alone."""
+
+    def _values(self, arm, constants, references):
+        if not constants:
+            return np.array([0.8])
+        if constants["max_delta"] >= 4:
+            return np.array([0.77])
+        return np.array([0.83 - max(0, constants["sigma"] - 1.5) * 0.03])
+
+
+def test_constants_are_varied_from_either_side_of_the_target():
+    bench = Jumpy((), (), (), 336, 0, 0, {})
+    match = bench.match(Arm("glass_blur", 4, "glass_blur/4"))
+    assert match.gap.closed and match.constants["max_delta"] < 4
+    assert match.constants["sigma"] == pytest.approx(2.5, abs=0.2) and match.way == "sigma alone"
 
 
 def test_search_passes_over_what_cannot_be_used():

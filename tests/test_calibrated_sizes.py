@@ -43,6 +43,15 @@ def test_they_are_as_strong_as_the_published_ones_at_224(size):
         assert abs(match.gap.miss) <= 0.01, match.arm.folder
 
 
+@pytest.mark.parametrize(
+    ("size", "name", "severity"), [(448, "contrast", 5), (448, "saturate", 5), (336, "glass_blur", 3)]
+)
+def test_the_hardest_to_match_are_as_strong_too(size, name, severity):
+    choices = config.load(config.dataset_file("demo"), {"corruptions": name, "severities": str(severity)})
+    (match,) = remeasure_constants(choices, size, read_calibrated_constants()[str(size)]).matches
+    assert abs(match.gap.miss) <= 0.01
+
+
 def test_they_are_taken_only_where_they_are_named(tmp_path):
     image = photo(384, 384)
     named, nearest, published = (

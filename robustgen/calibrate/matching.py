@@ -109,27 +109,33 @@ class Proposal:
 
 
 def search(gap: Callable[[float], Gap], places: Sequence[float]) -> tuple[float, Gap]:
-    """The place at which the gap is closed, or else nearly so, and the gap there.
+    """The place at which the gap is closed, or else nearly so, and the gap there."""
+    return _choose_best([*_try_places(gap, places).items()])
 
-    The places are tried until one will do, or two neighbours lie on both sides of the target; between these
-    it is bisected.
+
+def _try_places(gap: Callable[[float], Gap], places: Sequence[float]) -> dict[float, Gap]:
+    """The gaps at all places that were tried, in order.
+
+    They are tried until one will do, or two neighbours lie on both sides of the target; between these it is
+    bisected.
     """
     known: dict[float, Gap] = {}
     for place in places:
         known[place] = gap(place)
         if known[place].closed:
-            return place, known[place]
+            break
         if span := _bracket(known):
             _bisect(gap, known, *span)
             break
-    return _choose_best([*known.items()])
+    return known
 
 
 def _choose_best(found: Sequence[tuple[Any, Gap]]) -> tuple[Any, Gap]:
-    """The best, where one that was tried later has to be better by more than the tolerance."""
+    """The best, where one that was tried later must be better by more than the tolerance, or near."""
     best = found[0]
     for each in found[1:]:
-        if each[1].closed or each[1].size < best[1].size - TOLERANCE:
+        near = each[1].size <= MOST_SLACK < best[1].size
+        if each[1].closed or near or each[1].size < best[1].size - TOLERANCE:
             best = each
     return best
 
@@ -179,21 +185,24 @@ class Bench:
         target = self._values(arm, {}, self.small)
         found: list[tuple[Match, Gap]] = []
         for trajectory in list_trajectories(arm.name, int(arm.level), self.size):
-            found.append(self._search(arm, target, trajectory))
-            if found[-1][1].closed:
-                break
-        best: tuple[Match, Gap] = _choose_best(found)
-        for trajectory in [] if best[1].closed else vary_one_constant(arm.name, best[0].constants):
-            found.append(self._search(arm, target, trajectory))
+            found += self._try(arm, target, trajectory)
             if found[-1][1].closed:
                 return found[-1][0]
-        return best[0]
+        for start in _nearest_on_each_side(found):
+            for trajectory in vary_one_constant(arm.name, start.constants):
+                found += self._try(arm, target, trajectory)
+                if found[-1][1].closed:
+                    return found[-1][0]
+        best: Match = _choose_best(found)[0]
+        return best
 
-    def _search(self, arm: Arm, target: NDArray[np.float64], trajectory: Trajectory) -> tuple[Match, Gap]:
-        place, reached = search(lambda place: self._gap(arm, trajectory.at(place), target), trajectory.places)
-        constants = trajectory.at(place)
-        way = "as published" if _is_published(arm, constants) else trajectory.way
-        return Match(arm, constants, float(target.mean()), reached, way), reached
+    def _try(self, arm: Arm, target: NDArray[np.float64], trajectory: Trajectory) -> list[tuple[Match, Gap]]:
+        """All that was tried along `trajectory`; what closes the gap is the last."""
+        tried = _try_places(lambda place: self._gap(arm, trajectory.at(place), target), trajectory.places)
+        return [
+            (_match(arm, trajectory.at(place), float(target.mean()), gap, trajectory.way), gap)
+            for place, gap in tried.items()
+        ]
 
     def measure(self, arm: Arm, constants: Constants) -> Match:
         """What `constants` reach."""
@@ -223,6 +232,17 @@ class Bench:
         recipe = CorruptionRecipe("imagenet", self.seed, None, {arm.name: {arm.level: kept | constants}})
         pairs = zip(self.keys, references, strict=True)
         return np.array([each.similarity(recipe.make(arm, key, each.image)).ms_ssim for key, each in pairs])
+
+
+def _nearest_on_each_side(found: Sequence[tuple[Match, Gap]]) -> list[Match]:
+    """The best, and the best of those that miss the target on its other side, if there are any."""
+    best, gap = _choose_best(found)
+    others = [each for each in found if each[1].miss * gap.miss < 0]
+    return [best, *(match for match, _ in sorted(others, key=lambda each: each[1].size)[:1])]
+
+
+def _match(arm: Arm, constants: Constants, target: float, gap: Gap, way: str) -> Match:
+    return Match(arm, constants, target, gap, "as published" if _is_published(arm, constants) else way)
 
 
 def _is_published(arm: Arm, constants: Constants) -> bool:

@@ -20,7 +20,7 @@ PUBLISHED_SIZE: Final = 224
 # How far to look beyond the guess, in multiples of the way from the published size to it.
 _OUTWARDS: Final = (2, -1, 4, -3, 8, -7)
 # Powers of two by which one constant alone is moved.
-_FACTORS: Final = (0.0, 0.02, -0.02, 0.05, -0.05, 0.12, -0.12, 0.3, -0.3, 0.7, -0.7, 1.2, -1.2)
+_FACTORS: Final = (0.0, 0.02, -0.02, 0.05, -0.05, 0.12, -0.12, 0.3, -0.3, 0.7, -0.7, 1.2, -1.2, 2.0, -2.0)
 _SEVERITIES_AWAY: Final = (0.0, 0.25, -0.25, 0.5, -0.5, 1.0, -1.0, 1.5, -1.5, 2.0, -2.0)
 
 Constants = dict[str, float]
