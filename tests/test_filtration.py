@@ -793,6 +793,10 @@ def test_outputs_that_are_not_ours(candidates, model, classes, tmp_path):
     line = refused("filter-a", candidates, model, tmp_path / "other", *flags, "--overwrite")
     assert line.endswith("holds a shortlist.jsonl that is not of filter-a or filter-o")
     assert (tmp_path / "other" / "shortlist.jsonl").read_text() == "mine"
+    (tmp_path / "preds").mkdir()
+    (tmp_path / "preds" / "predictions.json").write_text("{}")
+    line = refused("filter-a", candidates, model, tmp_path / "preds", *flags)
+    assert line.endswith("holds a predictions.json that is not of filter-a or filter-o")
 
 
 # --- words ---------------------------------------------------------------------------------------

@@ -25,12 +25,12 @@ from robustgen.evaluation.models.opening import open_model
 from robustgen.evaluation.predicting import Predictor, choose_saved
 from robustgen.evaluation.preprocessing import PRESETS, Pixels, Preprocessing
 from robustgen.evaluation.rendering import Rendered, Renderer
-from robustgen.evaluation.store import FAILED, PartialRows, PredictionStore, hold_store
+from robustgen.evaluation.store import PartialRows, PredictionStore, hold_store
 from robustgen.generation.config import Config
 from robustgen.generation.plan import Plan, plan_benchmark
 from robustgen.output.files import temporary_folder, write_whole
 from robustgen.output.manifest import source_digest
-from robustgen.output.state import read_object
+from robustgen.output.state import FAILED, read_object
 from robustgen.output.writers import FORMATS
 from robustgen.predictions import Saved, digest_of
 from robustgen.sources.base import class_of

@@ -31,7 +31,6 @@ from robustgen.benchmark import Arm
 from robustgen.datasets import describe_difference
 from robustgen.errors import OutputError, SourceError
 from robustgen.output.files import (
-    STATE,
     check_real,
     file_digest,
     open_folder,
@@ -41,14 +40,10 @@ from robustgen.output.files import (
     stream_digest,
     write_whole,
 )
-from robustgen.output.state import claimed, read_object
+from robustgen.output.state import FAILED, PARTIAL, WRITTEN, claim_output, read_object
 from robustgen.predictions import ABOUT, PredictionFile
 from robustgen.regular_file import open_descriptor, open_regular
 
-_WRITTEN: Final = f"{STATE}/written.jsonl"
-_PARTIAL: Final = f"{STATE}/partial"
-FAILED: Final = f"{STATE}/failed.json"
-"""Source images of which `robustgen evaluate` could make nothing, with the reasons."""
 _SECONDS_BETWEEN_SAVES = 10.0
 _REMEDY: Final = "choose another --output, or --overwrite"
 
@@ -71,7 +66,7 @@ class PartialRows:
 
     def __init__(self, root: Path, arm: Arm, keys: Sequence[str]) -> None:
         self._root, self._arm = root, arm
-        self._place = f"{_PARTIAL}/{arm.folder.replace('/', '-')}"
+        self._place = f"{PARTIAL}/{arm.folder.replace('/', '-')}"
         self._file: IO[bytes] | None = None
         self._saved = time.monotonic()
         self._expected = keys
@@ -224,7 +219,7 @@ class PredictionStore:
             "size": path.stat().st_size,
             "sha256": file_digest(path),
         }
-        with open_to_append(self.root / _WRITTEN) as file:
+        with open_to_append(self.root / WRITTEN) as file:
             # A line that a killed run cut off is ended first.
             begun = file.seek(0, os.SEEK_END)
             file.write((b"\n" if begun else b"") + json.dumps(record).encode() + b"\n")
@@ -251,7 +246,7 @@ def hold_store(
     OutputError
         `root` cannot be used, or holds something else.
     """
-    with claimed(root, source, check_state):
+    with claim_output(root, source, check_state):
         if overwrite:
             _remove_own(root)
         _check_settings(root, settings)
@@ -261,7 +256,7 @@ def hold_store(
 
 def check_state(root: Path) -> None:
     """Raise an OutputError if what this tool keeps for itself lies elsewhere by way of a link."""
-    check_real(root, f"{_PARTIAL}/")
+    check_real(root, f"{PARTIAL}/")
 
 
 def _check_settings(root: Path, settings: dict[str, Any]) -> None:
@@ -306,14 +301,14 @@ def _remove_own(root: Path) -> None:
         )
     for record in own:
         remove_file(root, record["path"])
-    for path in (ABOUT, _WRITTEN, FAILED):
+    for path in (ABOUT, WRITTEN, FAILED):
         remove_file(root, path)
-    remove_tree(root, _PARTIAL)
+    remove_tree(root, PARTIAL)
 
 
 def _read_written(root: Path) -> list[dict[str, Any]]:
     """The last record of each file; a line that was cut off counts for nothing."""
-    path, records, lines = root / _WRITTEN, {}, b""
+    path, records, lines = root / WRITTEN, {}, b""
     if path.exists():
         with open_regular(path) as file:
             lines = file.read()

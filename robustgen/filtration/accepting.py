@@ -16,7 +16,7 @@ from robustgen.errors import ConfigError, ImageError, OutputError
 from robustgen.filtration.filtering import ACCEPTED, FUNNEL, SHORTLIST, check_foreign
 from robustgen.filtration.rules import Rule
 from robustgen.output.files import file_digest, temporary_folder
-from robustgen.output.state import claimed, read_object
+from robustgen.output.state import claim_output, read_object
 from robustgen.regular_file import open_regular
 
 MANIFEST = "manifest.json"
@@ -80,7 +80,7 @@ def accept(rule: Rule, candidates: Path, output: Path, lists: Sequence[Path], ov
     """
     # Before the output is made, where there is none.
     _funnel(rule, output)
-    with claimed(output, candidates, check_foreign):
+    with claim_output(output, candidates, check_foreign):
         funnel = _funnel(rule, output)
         shortlist = _shortlist(output, funnel.shortlist_sha256)
         keys = _read_accepted(lists, shortlist)

@@ -11,7 +11,6 @@ import numpy as np
 from robustgen.filtration.funnel import Opinions
 from robustgen.regular_file import open_regular
 
-FILE = "opinions.jsonl"
 _FIELDS = tuple(field.name for field in fields(Opinions))
 
 

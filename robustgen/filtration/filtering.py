@@ -23,18 +23,18 @@ from robustgen.datasets.prefetch import prefetch
 from robustgen.display import progress
 from robustgen.errors import ImageError, OutputError, SourceError
 from robustgen.filtration import reviewing
-from robustgen.filtration.cache import FILE, OpinionCache
+from robustgen.filtration.cache import OpinionCache
 from robustgen.filtration.ensemble import Crops, Ensemble, EnsembleOptions, open_ensemble
 from robustgen.filtration.funnel import Opinions, count_left
 from robustgen.filtration.rules import Case, Rule
-from robustgen.output.files import ERRORS, STATE, file_digest, move_into, temporary_folder, write_whole
-from robustgen.output.state import claimed, read_object
+from robustgen.output.files import ERRORS, file_digest, move_into, temporary_folder, write_whole
+from robustgen.output.state import OPINIONS, SETTINGS, SHORTLISTED, claim_output, read_object
+from robustgen.predictions import ABOUT as PREDICTIONS
 from robustgen.sources.base import class_of
 from robustgen.sources.folder import ImageFolder
 from robustgen.sources.tree import FolderTree
 
 SHORTLIST, DROPPED, FUNNEL, ACCEPTED = "shortlist.jsonl", "dropped.jsonl", "funnel.json", "accepted"
-_SETTINGS = f"{STATE}/filter.json"
 _REMEDY = "choose another --output, or --overwrite"
 # What differs, by the key of the settings.
 _KINDS = {
@@ -115,7 +115,7 @@ def filter_images(
     if not keys:
         raise SourceError(f"{candidates}: no image is of a class that {choices.only} names")
     passed_over = len(source.keys()) - len(keys)
-    with _claimed(output, candidates, _settings(rule, ensemble), overwrite):
+    with _hold_shortlist(output, candidates, _settings(rule, ensemble), overwrite):
         run = _Run(rule, source, ensemble, output, batch, _split_usable(source, keys[:limit]))
         run.ask()
         pages = run.write(words, passed_over)
@@ -160,32 +160,34 @@ def _settings(rule: Rule, ensemble: Ensemble) -> dict[str, Any]:
 
 
 @contextmanager
-def _claimed(output: Path, candidates: Path, settings: dict[str, Any], overwrite: bool) -> Iterator[None]:
-    """Hold `output`, which says in its state folder what it holds, against others."""
-    with claimed(output, candidates, check_foreign):
+def _hold_shortlist(
+    output: Path, candidates: Path, settings: dict[str, Any], overwrite: bool
+) -> Iterator[None]:
+    """Hold `output` for the shortlist that `settings` decide, against other runs and other settings."""
+    with claim_output(output, candidates, check_foreign):
         held = _read_settings(output)
         other = [name for name in _KINDS if held and held.get(name) != settings[name]]
         if other and not overwrite:
             raise OutputError(f"{output}: holds a shortlist of {_KINDS[other[0]]}; {_REMEDY}")
         if set(other) - {"thresholds"}:
-            (output / STATE / FILE).unlink(missing_ok=True)
+            (output / OPINIONS).unlink(missing_ok=True)
         if other:
             # The others are only worth something beside it.
             (output / FUNNEL).unlink(missing_ok=True)
-        write_json(output, _SETTINGS, settings)
+        write_json(output, SHORTLISTED, settings)
         yield
 
 
 def check_foreign(output: Path) -> None:
     """Raise an OutputError if `output` holds what no such run wrote."""
-    names = (SHORTLIST, DROPPED, FUNNEL, ACCEPTED, f"{STATE}/settings.json", f"{STATE}/predictions.json")
+    names = (SHORTLIST, DROPPED, FUNNEL, ACCEPTED, SETTINGS, PREDICTIONS)
     foreign = [name for name in names if (output / name).exists()]
-    if foreign and not (output / _SETTINGS).exists():
+    if foreign and not (output / SHORTLISTED).exists():
         raise OutputError(f"{output}: holds a {foreign[0]} that is not of filter-a or filter-o")
 
 
 def _read_settings(output: Path) -> dict[str, Any]:
-    path = output / _SETTINGS
+    path = output / SHORTLISTED
     return read_object(path) if path.exists() else {}
 
 
@@ -229,7 +231,7 @@ class _Run:
         )
         self._sizes, self.failures = usable
         self._places = {key: place for place, key in enumerate(self._sizes)}
-        self._cache = OpinionCache(output / STATE / FILE)
+        self._cache = OpinionCache(output / OPINIONS)
         self._said, self._known = self._cache.load(self._sizes, len(ensemble.members), len(ensemble.classes))
         self.kept, self.made = len(self._known), 0
         self._judged: Case | None = None

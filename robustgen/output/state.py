@@ -12,6 +12,13 @@
     .robustgen/partial/                 such files while they are being filled
     .robustgen/tmp/                     files that are not whole yet
 
+Of predictions there are besides, as `robustgen.evaluation.store` shows them, and of shortlists:
+
+    .robustgen/written.jsonl            a record of each file that is whole
+    .robustgen/failed.json              images of which `evaluate` could make nothing
+    .robustgen/filter.json              all that decides the shortlist
+    .robustgen/opinions.jsonl           what models said of the candidates
+
 Where class folders lie at the root of an output, every folder there is taken for a class; so the state folder
 of `icons` lies beside it as `.icons.robustgen`, on the same file system, as files come out of it by renaming.
 
@@ -54,6 +61,12 @@ from robustgen.regular_file import open_regular
 ANEW: Final = "Choose another output, or begin anew with --overwrite"
 """What helps where nothing tells any more what the files of an output are."""
 _AGAIN: Final = "Give the make command again"
+
+SETTINGS: Final = f"{STATE}/settings.json"
+PARTIAL: Final = f"{STATE}/partial"
+WRITTEN, FAILED = f"{STATE}/written.jsonl", f"{STATE}/failed.json"
+SHORTLISTED, OPINIONS = f"{STATE}/filter.json", f"{STATE}/opinions.jsonl"
+"""Files in the state folder, POSIX paths below the output."""
 
 
 @dataclass(frozen=True)
@@ -439,7 +452,7 @@ def lock_file(path: Path, root: Path, *, shared: bool = False, wait: bool = Fals
 
 
 @contextmanager
-def exclusive(root: Path) -> Iterator[None]:
+def lock_output(root: Path) -> Iterator[None]:
     """Keep every run out of the output at `root`; temporary files can be made there meanwhile.
 
     Raises
@@ -458,8 +471,8 @@ def exclusive(root: Path) -> Iterator[None]:
 
 
 @contextmanager
-def claimed(output: Path, source: Path, check: Callable[[Path], None]) -> Iterator[None]:
-    """As `exclusive`, of a folder that may not be there yet; what the disk refuses becomes a WriteError.
+def claim_output(output: Path, source: Path, check: Callable[[Path], None]) -> Iterator[None]:
+    """As `lock_output`, of a folder that may not be there yet; what the disk refuses becomes a WriteError.
 
     `check` is called with `output` before anything is made, to refuse what is not of an earlier run.
 
@@ -481,7 +494,7 @@ def claimed(output: Path, source: Path, check: Callable[[Path], None]) -> Iterat
             raise
         raise OutputError(f"{output}: cannot be written: {error.strerror}") from error
     try:
-        with exclusive(output):
+        with lock_output(output):
             yield
     except RobustgenError:
         # Nothing is left of an output that could not even be locked; what holds a lock is not empty.

@@ -20,7 +20,7 @@ from robustgen.errors import OutputError, SourceError
 from robustgen.generation.config import read_yaml
 from robustgen.imaging.decode import EXTENSIONS
 from robustgen.output.files import STATE, move_into, temporary_folder, write_whole
-from robustgen.output.state import claimed
+from robustgen.output.state import claim_output
 from robustgen.subtypes.wordnet import WordNet, open_wordnet
 
 SEEN, UNSEEN = "seen", "unseen"
@@ -214,7 +214,7 @@ def make(source: Path, wordnet: Path, output: Path, *, links: bool = False) -> S
         raise SourceError(f"{source}: none of its {len(folders)} folders is a subtype of the 25 broad types")
     shares = {split: [Share() for _ in types] for split in SPLITS}
     summary = Summary(types, shares, {}, sorted(unknown), len(folders) - len(own) - len(unknown))
-    with claimed(output, source, _check_own):
+    with claim_output(output, source, _check_own):
         # While it is there, all that it tells of is whole.
         (output / ABOUT).unlink(missing_ok=True)
         run = _Run(source, output, folders, places, summary)

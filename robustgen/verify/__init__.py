@@ -7,7 +7,7 @@ from pathlib import Path
 from robustgen.errors import OutputError, WriteError
 from robustgen.output.files import MANIFEST
 from robustgen.output.manifest import Tally, card_files, dataset_digest, write_manifest
-from robustgen.output.state import State, exclusive, read_object
+from robustgen.output.state import State, lock_output, read_object
 from robustgen.verify.against import compare_outputs
 from robustgen.verify.contents import check_contents
 from robustgen.verify.findings import Finding as Finding
@@ -72,7 +72,7 @@ def _complete_manifest(root: Path) -> list[Finding]:
         Why nothing was written: the journals are damaged, and what they lack would be left out.
     """
     try:
-        with exclusive(root):
+        with lock_output(root):
             if _is_complete(root):
                 return []
             tally = Tally(root)
