@@ -146,6 +146,27 @@ class Corruption(Operation):
     kind = "corruption"
     level_name = "severity"
 
+    def apply(self, image: Any, parameters: Any, rng: Any, shared: dict[str, Any] | None = None) -> Any:
+        """As `Operation.apply`. That of a plug-in cannot change the image, and its result is checked.
+
+        Raises
+        ------
+        ArgumentError
+            A plug-in gave something else than an image of the same shape, or ended the program.
+        """
+        if ":" not in self.name:
+            return super().apply(image, parameters, rng, shared)
+        seen = np.asarray(image).view()
+        seen.flags.writeable = False
+        try:
+            result = super().apply(seen, parameters, rng, shared)
+        except SystemExit as error:
+            raise ArgumentError(f"{self.name} ended the program (SystemExit: {error})") from error
+        if not isinstance(result, np.ndarray) or (result.dtype, result.shape) != (seen.dtype, seen.shape):
+            raise ArgumentError(f"{self.name} gave {_describe(result)}, not {_describe(seen)}")
+        # It may be the image itself.
+        return result if result.flags.writeable else result.copy()
+
     def check_level(self, level: Any) -> float:
         """`level` as an int if it is whole, else as a float; any number from 1 to 5."""
         if isinstance(level, bool) or not isinstance(level, Real):
@@ -285,6 +306,11 @@ class Perturbation(Operation):
     def apply(self, image: Any, parameters: Any, rng: Any, shared: dict[str, Any] | None = None) -> Any:
         """All frames, uint8 (T, H, W, 3)."""
         return np.stack([*self.frames(image, parameters, rng)])
+
+
+def _describe(result: Any) -> str:
+    is_array = isinstance(result, np.ndarray)
+    return f"{result.dtype} of shape {result.shape}" if is_array else type(result).__name__
 
 
 _perturbations: dict[str, Perturbation] = {}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import cifar_folder, pictures, put_photo
+from helpers import cifar_folder, photo, pictures, put_photo
 
 import robustgen
 from robustgen.errors import ArgumentError, ArgumentTypeError
@@ -181,6 +181,49 @@ def test_asking_for_a_bad_plugin_says_why(bad_site, tmp_path):
     (line,) = run(bad_site, *flags, "--corruptions", "fine:sane", status=2).stderr.splitlines()
     assert "unknown corruption 'fine:sane' (did you mean 'fine:same'?)" in line
     run(bad_site, *flags, "--corruptions", "fine,fog", "--severities", "1")
+
+
+def leave(image):
+    return sys.exit(3)
+
+
+def black_out(image):
+    image[:] = 0
+    return image
+
+
+@pytest.mark.parametrize(
+    ("function", "complaint"),
+    [
+        (lambda image: None, "trial:made gave NoneType, not uint8 of shape (40, 48, 3)"),
+        (lambda image: image[:5], "gave uint8 of shape (5, 48, 3), not uint8 of shape (40, 48, 3)"),
+        (lambda image: image / 3, "gave float64 of shape (40, 48, 3), not uint8"),
+        (leave, "trial:made ended the program (SystemExit: 3)"),
+        (black_out, "read-only"),
+    ],
+)
+def test_what_a_plugin_makes_is_checked(function, complaint):
+    def made(image, parameters, rng):
+        return function(image)
+
+    family = Family("trial", "Trial")
+    nothing = robustgen.CORRUPTIONS["brightness"].parameters(1, 224).__class__
+    corruption("noise", nothing, {224: (1, 2, 3, 4, 5)}, family=family)(made)
+    image = photo(40, 48)
+    with pytest.raises(ValueError, match=re.escape(complaint)):
+        family.find("trial:made").apply(image, None, None)
+    assert np.array_equal(image, photo(40, 48))
+
+
+def test_a_plugin_may_give_the_image_itself():
+    family = Family("trial", "Trial")
+    nothing = robustgen.CORRUPTIONS["brightness"].parameters(1, 224).__class__
+    same = lambda image, parameters, rng: image  # noqa: E731
+    same.__name__ = "same"
+    corruption("noise", nothing, {224: (1, 2, 3, 4, 5)}, family=family)(same)
+    image = photo(40, 48)
+    given = family.find("trial:same").apply(image, None, None)
+    assert np.array_equal(given, image) and given.flags.writeable and not np.shares_memory(given, image)
 
 
 def test_what_cannot_be_registered_is_refused_at_once():
