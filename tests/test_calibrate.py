@@ -77,6 +77,7 @@ def test_layouts_agree(source):
     rows = [*csv.DictReader(StringIO(cli("calibrate", *flags, "--format", "csv").stdout))]
     assert [float(row["ms_ssim"]) for row in rows] == [each["ms_ssim"] for each in strengths]
     table = cli("calibrate", *flags).stdout
+    assert f"{source.name}, edition imagenet-64" in table
     for each in strengths:
         assert f"{each['ms_ssim']:.3f}" in table
 

@@ -71,7 +71,7 @@ def measure_strengths(config: Config, sample: int = 20) -> Calibration:
     """
     plan = plan_calibration(config)
 
-    def measured(key: str) -> list[float] | ImageError:
+    def measure(key: str) -> list[float] | ImageError:
         try:
             return _strengths(plan, key)
         except MissingDependencyError:
@@ -80,7 +80,7 @@ def measure_strengths(config: Config, sample: int = 20) -> Calibration:
             return ImageError(explain_failure(error))
 
     keys = draw_sample(plan.keys, config.seed, sample)
-    found = dict(zip(keys, run_in_threads(measured, keys, config.jobs, "images"), strict=True))
+    found = dict(zip(keys, run_in_threads(measure, keys, config.jobs, "images"), strict=True))
     failures = {key: str(each) for key, each in found.items() if isinstance(each, ImageError)}
     values = [each for each in found.values() if isinstance(each, list)]
     check_any(values, plan, failures)
@@ -89,7 +89,8 @@ def measure_strengths(config: Config, sample: int = 20) -> Calibration:
         Strength(arm, ALL_CORRUPTIONS[arm.name].category, float(each.mean()), float(each.std()))
         for arm, each in pairs
     ]
-    return Calibration(f"{config.dataset}, edition {config.edition}", len(values), tuple(strengths), failures)
+    about = f"{config.name_dataset()}, edition {config.edition}"
+    return Calibration(about, len(values), tuple(strengths), failures)
 
 
 def _strengths(plan: Plan, key: str) -> list[float]:
