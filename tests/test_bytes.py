@@ -8,7 +8,7 @@ from PIL import Image
 
 from robustgen.corruptions.noise import impulse_alias_table
 from robustgen.generation.recipes import item_rng
-from robustgen.imaging import alias_sampling, kernels
+from robustgen.imaging import alias_sampling, kernels, ziggurat
 from robustgen.imaging.jpeg import decode_jpeg, encode_jpeg
 from robustgen.imaging.rng import draw_from_pcg64, uniform
 
@@ -97,6 +97,33 @@ def test_our_pcg64_draws_what_numpy_draws_and_stops_where_it_stops(count):
     draw_from_pcg64(ours, kernels.draw_words, words)
     assert np.array_equal(words, numpys.bit_generator.random_raw(count))
     assert ours.bit_generator.state == numpys.bit_generator.state
+
+
+@pytest.mark.parametrize("count", [0, 1, 511, 512, 513, 5000, 200_000])
+def test_our_normal_deviates_are_those_of_numpy_and_stop_where_it_stops(count):
+    """Of 200 000 some fifty lie beyond the outermost strip of the ziggurat, two thousand at edges."""
+    ours, numpys = np.random.default_rng(count), np.random.default_rng(count)
+    assert ours.integers(9, dtype=np.uint32) == numpys.integers(9, dtype=np.uint32)
+    drawn = ziggurat.draw_normal(ours, 0.65, 0.3, (count,))
+    assert np.array_equal(drawn, numpys.normal(0.65, 0.3, (count,)))
+    assert ours.bit_generator.state == numpys.bit_generator.state
+
+
+@pytest.mark.parametrize("kind", [np.random.RandomState, np.random.default_rng, "philox"], ids=str)
+def test_normal_deviates_of_any_generator_are_its_own(kind):
+    def make():
+        return np.random.Generator(np.random.Philox(1)) if kind == "philox" else kind(1)
+
+    for shape in ((3, 4), (60, 70)):
+        assert np.array_equal(ziggurat.normal(make(), 1, 2, shape), make().normal(1, 2, shape))
+
+
+def test_numpy_that_draws_otherwise_is_left_to_itself(monkeypatch):
+    assert ziggurat.agrees_with_numpy()
+    monkeypatch.setattr(ziggurat, "agrees_with_numpy", lambda: False)
+    monkeypatch.setattr(ziggurat, "draw_normal", None)
+    want = np.random.default_rng(2).normal(1, 2, (60, 70))
+    assert np.array_equal(ziggurat.normal(np.random.default_rng(2), 1, 2, (60, 70)), want)
 
 
 @pytest.mark.parametrize("size", [1, 2, 1023, 1024, 1025, 4001])

@@ -6,6 +6,8 @@ stand in the order in which the published functions take them, so that results
 agree to the last bit; numba neither reorders nor fuses them.
 """
 
+import math
+
 import numpy as np
 from llvmlite import ir
 from numba import config, njit, types
@@ -159,6 +161,91 @@ def draw_uniform(generator, low, span, out):
         draw_words(generator, words[: target.size])
         for i in range(target.size):
             target[i] = low + span * (np.float64(words[i] >> np.uint64(11)) * (1.0 / 9007199254740992.0))
+
+
+@compiled
+def next_word(generator, begun, words, used):
+    """The next of `words`, of which used[0] have been taken; new ones where there are none left.
+
+    `begun` becomes the state of `generator` before the present ones.
+    """
+    if used[0] == words.size:
+        begun[0], begun[1] = generator[0], generator[1]
+        draw_words(generator, words)
+        used[0] = 0
+    used[0] += 1
+    return words[used[0] - 1]
+
+
+@compiled
+def unit_of(word):
+    """The upper 53 bits of a word as a number in [0, 1)."""
+    return np.float64(np.int64(word >> np.uint64(11))) * (1.0 / 9007199254740992.0)
+
+
+@compiled
+def deviate_of(word, widths):
+    """Strip, size and deviate that a word stands for in NumPy's ziggurat, whose strips have `widths`."""
+    strip = np.int64(word & np.uint64(255))
+    size = np.int64((word >> np.uint64(9)) & np.uint64(0xFFFFFFFFFFFFF))
+    deviate = np.float64(size) * widths[strip]
+    return strip, size, -deviate if word & np.uint64(256) else deviate
+
+
+@compiled
+def draw_tail(generator, begun, words, used):
+    """A deviate beyond the outermost strip, without its sign."""
+    while True:
+        beyond = -0.27366123732975828 * math.log1p(-unit_of(next_word(generator, begun, words, used)))
+        reach = -math.log1p(-unit_of(next_word(generator, begun, words, used)))
+        if reach + reach > beyond * beyond:
+            return 3.6541528853610088 + beyond
+
+
+@compiled
+def finish_deviate(word, generator, begun, words, used, widths, limits, heights):
+    """The deviate that `word` stands for, or those after it, if it does not lie in the core of its strip."""
+    while True:
+        strip, size, deviate = deviate_of(word, widths)
+        if size < limits[strip]:
+            return deviate
+        if strip == 0:
+            tail = draw_tail(generator, begun, words, used)
+            return -tail if size & 256 else tail
+        share = unit_of(next_word(generator, begun, words, used))
+        height = (heights[strip - 1] - heights[strip]) * share + heights[strip]
+        if height < math.exp(-0.5 * deviate * deviate):
+            return deviate
+        word = next_word(generator, begun, words, used)
+
+
+@compiled
+def draw_normal(generator, widths, limits, heights, mean, deviation, out):
+    """Fill `out` (float64, flat) with normal numbers, as NumPy does.
+
+    Of each strip of the ziggurat: `widths` (float64, 256) by 2**52, `limits` (int64) of the size of deviates
+    in its core, `heights` (float64) of the density at its edge.
+    """
+    words, begun, used = np.empty(512, np.uint64), generator.copy(), np.empty(1, np.int64)
+    draw_words(generator, words)
+    # In a variable, because the compiler keeps what stands in an array in memory.
+    place = 0
+    for i in range(out.size):
+        if place == words.size:
+            begun[0], begun[1] = generator[0], generator[1]
+            draw_words(generator, words)
+            place = 0
+        word = words[place]
+        place += 1
+        strip, size, deviate = deviate_of(word, widths)
+        if size >= limits[strip]:
+            used[0] = place
+            deviate = finish_deviate(word, generator, begun, words, used, widths, limits, heights)
+            place = used[0]
+        out[i] = mean + deviation * deviate
+    # The generator is left where the last word was taken.
+    draw_words(begun, words[:place])
+    generator[0], generator[1] = begun[0], begun[1]
 
 
 @compiled

@@ -8,6 +8,7 @@ from robustgen.imaging.arrays import UNITS
 from robustgen.imaging.opencv import cv2
 from robustgen.imaging.pixels import Floats, Rgb
 from robustgen.imaging.rng import Rng
+from robustgen.imaging.ziggurat import normal
 from robustgen.imaging.zoom import enlarge, zoom_crop
 
 
@@ -20,7 +21,7 @@ def draw_flakes(
         noise = rng.normal(loc=loc, scale=scale, size=shape)[crop]
     else:
         # Only the crop is ever seen.
-        noise = rng.normal(loc=loc, scale=scale, size=[part.stop - part.start for part in crop])
+        noise = normal(rng, loc, scale, tuple(part.stop - part.start for part in crop))
     flakes = enlarge(noise, shape, factor)
     layer = np.empty(shape, np.uint8)
     kernels.quantise_above(flakes.reshape(-1), float(threshold), layer.reshape(-1))

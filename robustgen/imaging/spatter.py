@@ -8,6 +8,7 @@ from robustgen.imaging.gaussian import gaussian
 from robustgen.imaging.opencv import cv2
 from robustgen.imaging.pixels import Floats, Rgb
 from robustgen.imaging.rng import Rng
+from robustgen.imaging.ziggurat import normal
 
 # The scripts passed RGB through OpenCV's BGR helpers unchanged, so 175 and 63 land on red.
 _WATER = np.array([175 / 255, 238 / 255, 238 / 255], np.float32)
@@ -19,7 +20,7 @@ def draw_drops(
     shape: tuple[int, int], loc: float, scale: float, sigma: float, threshold: float, rng: Rng
 ) -> Floats:
     """Smoothed noise, cut off under `threshold`: where drops lie, float64 of `shape` (H, W)."""
-    layer = gaussian(rng.normal(size=shape, loc=loc, scale=scale), sigma)
+    layer = gaussian(normal(rng, loc, scale, shape), sigma)
     layer *= layer >= threshold
     return layer
 
