@@ -7,6 +7,7 @@ How large the images are their headers tell.
 
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -17,7 +18,7 @@ from robustgen.errors import ImageError, MissingDependencyError, OutputError, Wr
 from robustgen.generation.plan import Plan
 from robustgen.generation.recipes import rank
 from robustgen.generation.workers import count_cores
-from robustgen.output.files import temporary_folder, write_whole
+from robustgen.output.files import FileWriter, temporary_folder
 
 SECONDS = 3.5
 _FIRST_SIDE, _MOST_IMAGES, _MOST_HEADERS, _FILES_TO_TIME = 48, 8, 200, 20
@@ -153,8 +154,9 @@ def _time_a_file(size: int) -> float:
         root = Path(folder)
         temporary_folder(root).mkdir(parents=True)
         started = time.process_time()
-        for number in range(_FILES_TO_TIME):
-            write_whole(root, f"{number}", data)
+        with closing(FileWriter(root)) as files:
+            for number in range(_FILES_TO_TIME):
+                files.write(f"{number}", data)
         return (time.process_time() - started) / _FILES_TO_TIME
 
 

@@ -1,7 +1,7 @@
 """Files of an output: what they are called, and how they come to be whole or not at all.
 
 Every file is written under a temporary name in the output's own state folder and
-then renamed.
+then renamed. Files without a name that are then linked (Linux) cost as much, and are not known everywhere.
 
 The state folder lies in the output, or beside it where every folder in the output is taken for a class.
 """
@@ -14,9 +14,9 @@ import secrets
 import shutil
 import stat
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, Final
 
 from robustgen.errors import OutputError
 from robustgen.output.records import WrittenFile
@@ -27,6 +27,8 @@ SUMS, FRAMES, MANIFEST, ERRORS = "SHA256SUMS", "FRAMES.SHA256", "dataset.json", 
 # Beside arrays: the class of each row.
 LABELS = "labels.npy"
 
+_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY
+_NONE: Final = -1
 _numbers = itertools.count()
 # Workers of several machines may share the folder.
 _OWN = secrets.token_hex(4)
@@ -62,38 +64,82 @@ def write_whole(root: Path, path: str, data: bytes, *, durable: bool = False) ->
     OutputError
         A link leads from `root` to elsewhere.
     """
-    return write_by_way_of(temporary_folder(root), root, path, data, durable=durable)
+    with closing(FileWriter(root)) as files:
+        return files.write(path, data, durable=durable)
 
 
-def write_by_way_of(
-    folder: Path, root: Path, path: str, data: bytes, *, durable: bool = False
-) -> WrittenFile:
-    """As `write_whole`, with the temporary name in `folder`.
+class FileWriter:
+    """Writes files below `root`, each whole or not at all, and keeps the folders in use open until `close`.
+
+    Files in a row mostly go to one folder: by its handle, its place need not be looked up and searched for
+    links each time.
+
+    Parameters
+    ----------
+    root : Path
+    temporary : Path, optional
+        Where files lie until they are whole, if not in the `temporary_folder`.
 
     Raises
     ------
     OSError
-        The disk is full, or the folder cannot be written.
-    OutputError
-        A link leads from `root` to elsewhere.
+        There is no such folder.
     """
-    temporary = f"{folder}/{_OWN}-{os.getpid()}-{next(_numbers)}"
-    try:
+
+    def __init__(self, root: Path, temporary: Path | None = None) -> None:
+        self._root = root
+        self._temporary = os.open(temporary or temporary_folder(root), _FOLDER)
+        self._place, self._folder = "", _NONE
+
+    def write(self, path: str, data: bytes, *, durable: bool = False) -> WrittenFile:
+        """Write `data` to `path` below the root; as `write_whole`."""
         # Plain calls on plain strings: this runs 75 times an image.
-        file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        temporary = f"{_OWN}-{os.getpid()}-{next(_numbers)}"
         try:
-            view = memoryview(data)
-            while view:
-                view = view[os.write(file, view) :]
+            self._write_temporary(temporary, data, durable=durable)
+            try:
+                self._move(temporary, path)
+            except FileNotFoundError:
+                self._leave()
+                Path(f"{self._root}/{path}").parent.mkdir(parents=True, exist_ok=True)
+                self._move(temporary, path)
+        except BaseException:
+            with suppress(FileNotFoundError):
+                os.unlink(temporary, dir_fd=self._temporary)
+            raise
+        return WrittenFile(path, len(data), hashlib.sha256(data).hexdigest())
+
+    def close(self) -> None:
+        """Let go of the folders."""
+        self._leave()
+        os.close(self._temporary)
+
+    def _write_temporary(self, name: str, data: bytes, *, durable: bool) -> None:
+        file = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666, dir_fd=self._temporary)
+        try:
+            done = os.write(file, data)
+            while done < len(data):
+                done += os.write(file, memoryview(data)[done:])
             if durable:
                 os.fsync(file)
         finally:
             os.close(file)
-        move_into(root, temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-    return WrittenFile(path, len(data), hashlib.sha256(data).hexdigest())
+
+    def _move(self, temporary: str, path: str) -> None:
+        place, _, name = path.rpartition("/")
+        if place != self._place or self._folder == _NONE:
+            self._enter(place)
+        os.replace(temporary, name, src_dir_fd=self._temporary, dst_dir_fd=self._folder)
+
+    def _enter(self, place: str) -> None:
+        self._leave()
+        check_real(self._root, f"{place}/" if place else "")
+        self._place, self._folder = place, os.open(f"{self._root}/{place}", _FOLDER)
+
+    def _leave(self) -> None:
+        folder, self._folder = self._folder, _NONE
+        if folder != _NONE:
+            os.close(folder)
 
 
 def save(path: Path, data: bytes, called: str = "") -> None:

@@ -39,7 +39,7 @@ import fcntl
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final
@@ -47,12 +47,12 @@ from typing import IO, Any, Final
 from robustgen.errors import OutputError, RobustgenError, WriteError
 from robustgen.output.files import (
     STATE,
+    FileWriter,
     check_real,
     find_state,
     open_to_append,
     place_beside,
     remove_tree,
-    write_by_way_of,
 )
 from robustgen.output.journal import Journal, JournalReader, keep_whole_lines
 from robustgen.output.records import Receipt, WrittenFile, from_json, to_json
@@ -379,7 +379,8 @@ class State:
 
     def _write_bytes(self, path: Path, data: bytes, *, durable: bool) -> None:
         base = self.folder.parent
-        write_by_way_of(self._temporary, base, path.relative_to(base).as_posix(), data, durable=durable)
+        with closing(FileWriter(base, self._temporary)) as files:
+            files.write(path.relative_to(base).as_posix(), data, durable=durable)
 
 
 def _read_assembled(path: Path) -> Assembled:

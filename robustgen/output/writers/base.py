@@ -1,8 +1,9 @@
 """What every format has to offer: the `Writer`, and the `TreeWriter` of formats with files of their own."""
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, ClassVar, NamedTuple
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from robustgen.benchmark import Arm
 from robustgen.imaging.pixels import Rgb
-from robustgen.output.files import remove_file, remove_folder, write_whole
+from robustgen.output.files import FileWriter, remove_file, remove_folder
 from robustgen.output.records import Written, WrittenFile
 from robustgen.regular_file import open_regular
 
@@ -113,7 +114,8 @@ class Writer(ABC):
     def holds(self, root: Path, written: Written) -> bool:
         """Whether `written`, recorded by an earlier run, is still there, as far as its size tells."""
         try:
-            return (root / written.path).stat().st_size == written.size
+            # A plain call on a plain string: a whole set has millions of files.
+            return os.stat(f"{root}/{written.path}").st_size == written.size  # noqa: PTH116
         except OSError:
             return False
 
@@ -157,8 +159,15 @@ class Encoded(NamedTuple):
     frames: str = ""
 
 
+@dataclass(frozen=True)
 class TreeWriter(Writer):
     """Writes files of their own for each image, in the folder of the arm."""
+
+    # What writes them, of each output; made at the first file of a task.
+    _open: dict[Path, FileWriter] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_open": {}}
 
     @abstractmethod
     def encode(self, arm: Arm, key: str, pixels: Rgb) -> list[Encoded]:
@@ -176,7 +185,32 @@ class TreeWriter(Writer):
 
     def write(self, root: Path, arm: Arm, index: int, key: str, pixels: Rgb) -> list[Written]:
         """Write the files, each whole or not at all."""
-        return _write_all(root, arm, self.encode(arm, key, pixels))
+        return self._write_all(root, arm, self.encode(arm, key, pixels))
+
+    def _write_all(self, root: Path, arm: Arm, files: Iterable[Encoded]) -> list[Written]:
+        """Write all `files`, or none of them if they cannot all be made."""
+        written: list[Written] = []
+        try:
+            for encoded in files:
+                written.append(self._write(root, arm, encoded))
+        except BaseException:
+            for each in written:
+                remove_file(root, each.path)
+            for folder in {each.path.rpartition("/")[0] for each in written}:
+                remove_folder(root, folder)
+            raise
+        return written
+
+    def _write(self, root: Path, arm: Arm, encoded: Encoded) -> WrittenFile:
+        if root not in self._open:
+            self._open[root] = FileWriter(root)
+        written = self._open[root].write(arm.path(encoded.name), encoded.data)
+        return written._replace(frames=encoded.frames) if encoded.frames else written
+
+    def flush(self) -> None:
+        """Let go of the folders written to."""
+        while self._open:
+            self._open.popitem()[1].close()
 
     def differences(
         self, root: Path, arm: Arm, index: int, key: str, pixels: Rgb
@@ -214,27 +248,7 @@ class FrameWriter(TreeWriter):
         self, root: Path, arm: Arm, index: int, key: str, frames: Iterator[Rgb]
     ) -> list[Written]:
         """Write the files while the frames are made."""
-        return _write_all(root, arm, self.encode_frames(arm, key, frames))
-
-
-def _write_all(root: Path, arm: Arm, files: Iterable[Encoded]) -> list[Written]:
-    """Write all `files`, or none of them if they cannot all be made."""
-    written: list[Written] = []
-    try:
-        for encoded in files:
-            written.append(_write(root, arm, encoded))
-    except BaseException:
-        for each in written:
-            remove_file(root, each.path)
-        for folder in {each.path.rpartition("/")[0] for each in written}:
-            remove_folder(root, folder)
-        raise
-    return written
-
-
-def _write(root: Path, arm: Arm, encoded: Encoded) -> WrittenFile:
-    written = write_whole(root, arm.path(encoded.name), encoded.data)
-    return written._replace(frames=encoded.frames) if encoded.frames else written
+        return self._write_all(root, arm, self.encode_frames(arm, key, frames))
 
 
 def without_suffix(name: str) -> str:
