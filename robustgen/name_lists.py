@@ -12,7 +12,7 @@ def escape_name(name: str) -> tuple[str, str]:
     Carriage returns stay as they are: releases before coreutils 9 do not know them escaped, and all take
     them as they are.
     """
-    if not any(c in name for c in "\\\n"):
+    if "\\" not in name and "\n" not in name:
         return "", name
     return "\\", name.replace("\\", "\\\\").replace("\n", "\\n")
 

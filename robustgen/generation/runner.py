@@ -2,7 +2,7 @@
 
 import secrets
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +16,7 @@ from robustgen.generation.tasks import Item, Task
 from robustgen.generation.watch import Watch
 from robustgen.generation.workers import Processes, ThisProcess, Workers, WorkersLostError, count_cores
 from robustgen.output.files import MANIFEST, temporary_folder
+from robustgen.output.journal import Entry, enter_receipt
 from robustgen.output.ledger import Ledger, Shard
 from robustgen.output.manifest import source_digest, write_manifest
 from robustgen.output.records import Failure, Receipt
@@ -95,15 +96,13 @@ def _run(
     known = {*plan.source.keys(), *plan.refused}
     ledger.load(sizes, plan.arms, known)
     items = _pending(plan, ledger, sizes)
-    for key, reason in plan.refused.items():
-        ledger.record(Receipt(key, 0, failures=({"key": key, "reason": reason},)))
+    ledger.record(_fail({"key": key, "reason": reason} for key, reason in plan.refused.items()))
     _make_source_ready(plan, bool(items))
     plan.writer.reopen(plan.output, frozenset(arm.folder for item in items for arm in item.arms))
     made, size = _make(plan, ledger, items, scheduler)
     news = _describe(plan, sizes)
     beside, failures = plan.mirror.list_files() if plan.mirror else ([], [])
-    for failure in failures:
-        ledger.record(Receipt(failure["key"], 0, failures=(failure,)))
+    ledger.record(_fail(failures))
     last = ledger.finish(plan.listing(), plan.arms, known)
     if last and plan.mirror:
         plan.mirror.fill(plan.output, [arm.folder for arm in plan.arms], beside)
@@ -153,14 +152,24 @@ def _make(plan: Plan, ledger: Ledger, items: list[Item], scheduler: str | None) 
     arms = {item.key: len(item.arms) for item in items}
     pulse = Pulse(temporary_folder(plan.output), secrets.token_hex(4))
     with Meter(sum(arms.values()), f"{plan.recipe.noun}s") as meter, Watch(meter, pulse) as watch:
-        for receipt in _carry_out(plan, items, _Fleet(plan, scheduler, watch, pulse)):
-            ledger.record(receipt)
-            made += len(receipt.files)
-            size += sum(written.size for files in receipt.files.values() for written in files)
-            # An image that could not be read has failed in all its arms.
-            unread = receipt.failures and not receipt.files and "arm" not in receipt.failures[0]
-            watch.receive(arms[receipt.key] if unread else len(receipt.files) + len(receipt.failures))
+        for entries in _carry_out(plan, items, _Fleet(plan, scheduler, watch, pulse)):
+            ledger.record(entries)
+            made += sum(len(entry.folders) for entry in entries)
+            size += sum(entry.written for entry in entries)
+            watch.receive(sum(_count_settled(entry, arms[entry.key]) for entry in entries))
     return made, size
+
+
+def _count_settled(entry: Entry, arms: int) -> int:
+    """How many of the `arms` of an image are made or have failed."""
+    # An image that could not be read has failed in all of them.
+    unread = entry.failures and not entry.folders and "arm" not in entry.failures[0]
+    return arms if unread else len(entry.folders) + len(entry.failures)
+
+
+def _fail(failures: Iterable[Failure]) -> list[Entry]:
+    """The entries of images of which nothing was made."""
+    return [enter_receipt(Receipt(each["key"], 0, failures=(each,))) for each in failures]
 
 
 def _size(source: Items[Any], key: str) -> int:
@@ -206,15 +215,15 @@ class _Fleet:
         return Processes(count, self.pulse) if count > 1 else ThisProcess()
 
 
-def _carry_out(plan: Plan, items: list[Item], fleet: _Fleet) -> Iterator[Receipt]:
-    """The receipts of all `items`; what a dead worker had in hand is done again."""
+def _carry_out(plan: Plan, items: list[Item], fleet: _Fleet) -> Iterator[list[Entry]]:
+    """The entries of all `items`, task by task; what a dead worker had in hand is done again."""
     deaths = 0
     while items:
         finished: set[str] = set()
         try:
-            for receipts in fleet.muster(len(items)).carry_out(_tasks(plan, items, fleet.pulse)):
-                finished.update(receipt.key for receipt in receipts)
-                yield from receipts
+            for entries in fleet.muster(len(items)).carry_out(_tasks(plan, items, fleet.pulse)):
+                finished.update(entry.key for entry in entries)
+                yield entries
         except WorkersLostError as error:
             deaths = 0 if finished else deaths + 1
             print_line(f"{error}; doing its work again")

@@ -21,6 +21,7 @@ from robustgen.errors import (
 from robustgen.generation.pulse import NO_PULSE, Pulse
 from robustgen.generation.recipes import Recipe
 from robustgen.imaging.pixels import Rgb
+from robustgen.output.journal import Entry, enter_receipt
 from robustgen.output.records import Failure, Receipt, Written
 from robustgen.output.writers import Writer
 from robustgen.sources.base import Items
@@ -51,7 +52,7 @@ class Task:
     items: tuple[Item, ...]
     pulse: Pulse = NO_PULSE
 
-    def run(self) -> list[Receipt]:
+    def run(self) -> list[Entry]:
         """Make and write all that is lacking; as `run_task`."""
         return run_task(self)
 
@@ -80,8 +81,8 @@ def keep_freed_memory() -> None:
             mallopt(parameter, value)
 
 
-def run_task(task: Task) -> list[Receipt]:
-    """Make and write all that the images of `task` lack.
+def run_task(task: Task) -> list[Entry]:
+    """Make and write all that the images of `task` lack; return an entry for each of them.
 
     Raises
     ------
@@ -101,7 +102,7 @@ def run_task(task: Task) -> list[Receipt]:
     finally:
         _flush(task)
         task.pulse.tell(0)
-    return [work.receipt() for work in works]
+    return [enter_receipt(work.receipt()) for work in works]
 
 
 def _flush(task: Task) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from robustgen.output.files import ERRORS, write_whole
+from robustgen.output.journal import Entry
 from robustgen.output.records import Failure, Receipt
 from robustgen.regular_file import open_regular
 
@@ -29,13 +30,13 @@ class Failures:
         self.by_key: dict[str, tuple[Failure, ...]] = {}
         self._sizes: dict[str, int] = {}
 
-    def take_note(self, receipt: Receipt) -> None:
+    def take_note(self, receipt: Receipt | Entry) -> None:
         """Add the failures of `receipt`, and forget those that it makes out of date."""
         held = self.by_key.pop(receipt.key, ())
         if not (held or receipt.failures):
             return
         same = self._sizes.get(receipt.key) == receipt.size
-        tried = {*receipt.files, *(failure.get("arm") for failure in receipt.failures), None}
+        tried = {*receipt.folders, *(failure.get("arm") for failure in receipt.failures), None}
         standing = [failure for failure in held if same and failure.get("arm") not in tried]
         if standing or receipt.failures:
             self.by_key[receipt.key] = *standing, *receipt.failures

@@ -21,18 +21,52 @@ import json
 import os
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any, Final, NamedTuple
 
 from robustgen.output.files import open_to_append
-from robustgen.output.records import Receipt, from_json, to_json
+from robustgen.output.records import Failure, Receipt, from_json, to_json
 from robustgen.regular_file import open_regular
 
 SECONDS_BETWEEN_SYNCS = 30.0
 _SEAL: Final = ', "crc": "{:08x}"}}\n'
 _SEAL_SIZE: Final = len(_SEAL.format(0))
+
+
+class Entry(NamedTuple):
+    """A receipt as the journal takes it, made by the worker, and what the run wants to know of it.
+
+    Attributes
+    ----------
+    key : str
+    size : int
+        As in the receipt.
+    folders : tuple of str
+        Of the arms that are done.
+    written : int
+        Bytes of all that was written.
+    failures : tuple of dict
+        As in the receipt.
+    line : bytes
+    """
+
+    key: str
+    size: int
+    folders: tuple[str, ...]
+    written: int
+    failures: tuple[Failure, ...]
+    line: bytes
+
+
+def enter_receipt(receipt: Receipt) -> Entry:
+    """The entry for `receipt`."""
+    files = {folder: [to_json(each) for each in written] for folder, written in receipt.files.items()}
+    content = {"key": receipt.key, "size": receipt.size, "files": files}
+    line = seal(content | ({"failures": receipt.failures} if receipt.failures else {}))
+    size = sum(written.size for each in receipt.files.values() for written in each)
+    return Entry(receipt.key, receipt.size, tuple(receipt.files), size, receipt.failures, line)
 
 
 class Journal:
@@ -49,26 +83,24 @@ class Journal:
         self._file: IO[bytes] = open_to_append(path)
         self._file.truncate(_end_of_whole_lines(self._file))
         self._synced = time.monotonic()
-        self._append({"boot": _boot(), "run": run})
+        self._append(seal({"boot": _boot(), "run": run}))
 
-    def append(self, receipt: Receipt) -> None:
-        """Add `receipt`, whose files are written.
+    def append(self, entries: Iterable[Entry]) -> None:
+        """Add `entries`, whose files are written.
 
         Raises
         ------
         OSError
             The disk is full.
         """
-        files = {folder: [to_json(each) for each in written] for folder, written in receipt.files.items()}
-        entry = {"key": receipt.key, "size": receipt.size, "files": files}
-        self._append(entry | ({"failures": receipt.failures} if receipt.failures else {}))
+        self._append(b"".join(entry.line for entry in entries))
         if time.monotonic() - self._synced > SECONDS_BETWEEN_SYNCS:
             self.sync()
 
     def sync(self) -> None:
         """Bring all files, and then the receipts for them, to the disk."""
         _sync_file_system(self._file.fileno())
-        self._append({"synced": True})
+        self._append(seal({"synced": True}))
         os.fsync(self._file.fileno())
         self._synced = time.monotonic()
 
@@ -78,8 +110,8 @@ class Journal:
         with suppress(OSError):
             self._file.close()
 
-    def _append(self, entry: dict[str, Any]) -> None:
-        self._file.write(seal(entry))
+    def _append(self, lines: bytes) -> None:
+        self._file.write(lines)
         self._file.flush()
 
 
@@ -183,12 +215,19 @@ def _receipt(entry: dict[str, Any]) -> Receipt | None:
         texts = [receipt.key, *(text for failure in receipt.failures for text in failure.values())]
         if not all(isinstance(text, str) for text in texts) or not isinstance(receipt.size, int):
             return None
-        paths = {*files, *(written.path for each in files.values() for written in each)}
         # Whoever made the output may have meant to have files elsewhere removed or listed.
-        outside = any(path.startswith("/") or ".." in path.split("/") for path in paths)
+        if any(map(_is_outside, files)) or any(
+            _is_outside(written.path) for each in files.values() for written in each
+        ):
+            return None
     except (KeyError, TypeError, ValueError, AttributeError):
         return None
-    return None if outside else receipt
+    return receipt
+
+
+def _is_outside(path: str) -> bool:
+    """Whether `path` may lead out of the output, or can name no file."""
+    return path.startswith("/") or "\0" in path or (".." in path and ".." in path.split("/"))
 
 
 def _end_of_whole_lines(journal: IO[bytes]) -> int:

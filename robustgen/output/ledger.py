@@ -22,7 +22,7 @@ from robustgen.output.files import (
     remove_file,
     remove_folder,
 )
-from robustgen.output.journal import Journal
+from robustgen.output.journal import Entry, Journal, enter_receipt
 from robustgen.output.manifest import Tally
 from robustgen.output.records import Failure, Receipt, Written
 from robustgen.output.state import ANEW, State
@@ -73,6 +73,7 @@ class Ledger:
         self._beside = "" in settings["parameters"]
         self._state = State(root, beside=self._beside)
         self._done: dict[str, tuple[int, frozenset[str]]] = {}
+        self._sets: dict[frozenset[str], frozenset[str]] = {}
         # Those of this run, and those of all runs that still stand.
         self._failures: dict[str, tuple[Failure, ...]] = {}
         self._standing = Failures()
@@ -275,7 +276,6 @@ class Ledger:
         """
         journals = self._state.journals()
         folders = frozenset(arm.folder for arm in arms)
-        sets: dict[frozenset[str], frozenset[str]] = {}
         outdated: dict[str, dict[str, Written]] = {}
         for receipt in journals.receipts():
             if receipt.files and receipt.key not in known:
@@ -284,19 +284,18 @@ class Ledger:
                 self._standing = Failures()
                 return
             self._standing.take_note(receipt)
-            by_path = {written.path: written for files in receipt.files.values() for written in files}
             if sizes.get(receipt.key, receipt.size) != receipt.size:
                 self._done.pop(receipt.key, None)
-                outdated.setdefault(receipt.key, {}).update(by_path)
+                outdated.setdefault(receipt.key, {}).update(_by_path(receipt))
             elif receipt.key in sizes:
-                # What was made anew since then lies in the same places.
-                for path in by_path.keys() & outdated.get(receipt.key, {}).keys():
-                    del outdated[receipt.key][path]
+                if receipt.key in outdated:
+                    # What was made anew since then lies in the same places.
+                    for path in _by_path(receipt):
+                        outdated[receipt.key].pop(path, None)
                 before = self._done.get(receipt.key, (0, frozenset()))[1]
                 there = {f for f in folders & receipt.files.keys() if self._holds(receipt.files[f])}
                 now = frozenset((before - receipt.files.keys()) | there)
-                # Most images have the same set; one object serves them all.
-                self._done[receipt.key] = receipt.size, sets.setdefault(now, now)
+                self._done[receipt.key] = receipt.size, self._share(now)
         if journals.damaged and not self.shard:
             self._mend_journals()
         # It may not be made again; but where there are shards, another one may be just making it.
@@ -333,17 +332,24 @@ class Ledger:
         done = self._done.get(key, (0, frozenset()))[1]
         return tuple(arm for arm in arms if arm.folder not in done) if done else arms
 
-    def record(self, receipt: Receipt) -> None:
-        """Take note of a finished source image, and of its failures."""
+    def record(self, entries: Collection[Entry]) -> None:
+        """Take note of finished source images, and of their failures."""
         assert self._journal is not None
-        self._failures[receipt.key] = receipt.failures
-        self._standing.take_note(receipt)
-        self._recorded = self._recorded or bool(receipt.files)
+        if not entries:
+            return
         # Where there is a manifest it must be that of all receipts, should this run be killed.
         (self.root / MANIFEST).unlink(missing_ok=True)
-        self._journal.append(receipt)
-        before = self._done.get(receipt.key, (0, frozenset()))[1]
-        self._done[receipt.key] = receipt.size, before.union(receipt.files)
+        self._journal.append(entries)
+        for entry in entries:
+            self._failures[entry.key] = entry.failures
+            self._standing.take_note(entry)
+            self._recorded = self._recorded or bool(entry.folders)
+            before = self._done.get(entry.key, (0, frozenset()))[1]
+            self._done[entry.key] = entry.size, self._share(before.union(entry.folders))
+
+    def _share(self, folders: frozenset[str]) -> frozenset[str]:
+        """An equal set; most images have the same, and one object serves them all."""
+        return self._sets.setdefault(folders, folders)
 
     def failures(self) -> list[Failure]:
         """All failures of this run, by key; at the end of the last shard, those of all shards."""
@@ -381,8 +387,12 @@ class Ledger:
 
     def _forget_failures(self, known: Collection[str]) -> None:
         """Record that what failed in earlier runs, and is gone from the source since, fails no more."""
-        for key in self._standing.by_key.keys() - known - self._failures.keys():
-            self.record(Receipt(key, 0))
+        gone = self._standing.by_key.keys() - known - self._failures.keys()
+        self.record([enter_receipt(Receipt(key, 0)) for key in sorted(gone)])
+
+
+def _by_path(receipt: Receipt) -> dict[str, Written]:
+    return {written.path: written for files in receipt.files.values() for written in files}
 
 
 def _remove_emptied(root: Path, folder: str) -> None:

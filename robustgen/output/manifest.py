@@ -175,15 +175,14 @@ class Tally:
         with ExitStack() as stack:
             for receipt in receipts:
                 self._take_note(receipt)
-                place = self._numbers[receipt.key], receipt.size
+                number = self._numbers[receipt.key]
                 for arm, written in receipt.files.items():
                     files = [each for each in written if isinstance(each, WrittenFile)]
-                    if not files:
-                        continue
-                    if arm not in open_spools:
-                        self._spools[arm] = folder / f"{len(open_spools)}.jsonl"
-                        open_spools[arm] = stack.enter_context(self._spools[arm].open("w", encoding="utf-8"))
-                    open_spools[arm].writelines(json.dumps([*place, *file]) + "\n" for file in files)
+                    if files and arm not in open_spools:
+                        self._spools[arm] = folder / f"{len(open_spools)}.txt"
+                        open_spools[arm] = stack.enter_context(_open_spool(self._spools[arm], "w"))
+                    for file in files:
+                        open_spools[arm].write(_spool_line(number, receipt.size, file))
 
     def _take_note(self, receipt: Receipt) -> None:
         size, before = self.done.get(receipt.key, (receipt.size, frozenset()))
@@ -213,14 +212,30 @@ class Tally:
 
     def _spooled(self, folder: str, sizes: list[int]) -> Iterator[WrittenFile]:
         if folder in self._spools:
-            with self._spools[folder].open(encoding="utf-8") as lines:
-                for number, size, *file in map(json.loads, lines):
+            with _open_spool(self._spools[folder], "r") as lines:
+                for number, size, file in map(_read_spool_line, lines):
                     if sizes[number] == size:
-                        yield WrittenFile(*file)
+                        yield file
 
     def is_complete(self, images: int, folders: frozenset[str]) -> bool:
         """Whether `images` images have what all `folders` ask for."""
         return sum(done >= folders for _, done in self.done.values()) >= images
+
+
+def _open_spool(path: Path, mode: str) -> IO[str]:
+    return path.open(mode, encoding="utf-8", errors="surrogatepass", newline="\n")
+
+
+def _spool_line(number: int, size: int, file: WrittenFile) -> str:
+    """A line about `file`, which was made of the image `number` when that had `size` bytes."""
+    # Unlike a line feed, a zero cannot be in a name.
+    path = file.path.replace("\n", "\0")
+    return f"{number} {size} {file.size} {file.sha256} {file.frames} {path}\n"
+
+
+def _read_spool_line(line: str) -> tuple[int, int, WrittenFile]:
+    number, size, written, sha256, frames, path = line[:-1].split(" ", 5)
+    return int(number), int(size), WrittenFile(path.replace("\0", "\n"), int(written), sha256, frames)
 
 
 def source_digest(sizes: Mapping[str, int]) -> str:

@@ -86,6 +86,7 @@ Written = WrittenFile | WrittenRow | WrittenSample
 
 _KINDS: Final[Mapping[str, Any]] = {"file": WrittenFile, "row": WrittenRow, "sample": WrittenSample}
 _NAMES: Final = {kind: name for name, kind in _KINDS.items()}
+_TYPES: Final = {name: tuple(kind.__annotations__.values()) for name, kind in _KINDS.items()}
 
 
 def to_json(written: Written) -> list[Any]:
@@ -102,11 +103,12 @@ def from_json(entry: Sequence[Any]) -> Written:
         It is none.
     """
     try:
-        kind = _KINDS[entry[0]]
-        record: Written = kind(*entry[1:])
-        wanted = list(kind.__annotations__.values())
-        if [type(value) for value in record] != wanted:
+        name = entry[0]
+        record: Written = _KINDS[name](*entry[1:])
+        if tuple(map(type, record)) != _TYPES[name]:
             raise TypeError(f"{entry!r} has fields of other types")
+        if isinstance(record, WrittenFile) and not (record.sha256 + record.frames).isalnum():
+            raise ValueError(f"{entry!r} has no digest")
     except (KeyError, IndexError, TypeError) as error:
         raise ValueError(f"no record of what was written: {error}") from error
     return record
@@ -131,3 +133,8 @@ class Receipt:
     size: int
     files: Mapping[str, list[Written]] = field(default_factory=dict)
     failures: tuple[Failure, ...] = ()
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """Of the arms that are done."""
+        return tuple(self.files)
