@@ -112,10 +112,19 @@ def test_a_forged_journal_removes_nothing_elsewhere(photos, copied, victim):
     assert f"{copied / 'evil'}: is a link" in cli_error("make-c", *flags)
 
 
-@pytest.mark.parametrize("path", ["../victim/x.txt", "/etc/hostname", "contrast/../../victim/x.txt"])
-def test_a_journal_that_names_files_outside_is_damaged(photos, copied, victim, path):
+@pytest.mark.parametrize(
+    ("path", "digest"),
+    [
+        ("../victim/x.txt", "0" * 64),
+        ("/etc/hostname", "0" * 64),
+        ("contrast/../../victim/x.txt", "0" * 64),
+        ("contrast/1/cat/a\0b", "0" * 64),
+        ("contrast/1/cat/a.JPEG", "0 0\n"),
+    ],
+)
+def test_a_journal_that_names_what_no_run_wrote_is_damaged(photos, copied, victim, path, digest):
     with (copied / ".robustgen" / "journal.jsonl").open("ab") as file:
-        entry = {"key": "cat/a.JPEG", "size": 1, "files": {"contrast/1": [["file", path, 8, "0" * 64, ""]]}}
+        entry = {"key": "cat/a.JPEG", "size": 1, "files": {"contrast/1": [["file", path, 8, digest, ""]]}}
         file.write(journal.seal(entry))
     (line,) = findings(copied)
     assert line.startswith("damaged .robustgen/journal.jsonl: line ")

@@ -202,10 +202,10 @@ class Candidate:
 
     def finish(self, arm: Arm, sources: Sequence[str]) -> None:
         """Write the file of `arm`, of which all images are predicted."""
-        rows, keys = self.rows.pop(arm), [self.subjects.keys[key] for key in sources]
-        rows.save()
+        rows, keys = self.rows[arm], [self.subjects.keys[key] for key in sources]
         labels = self.subjects.labels(sources)
         self.store.finish(arm, keys, labels, self.predictor.entries(rows.read()), rows)
+        del self.rows[arm]
 
 
 def stack_pixels(images: Sequence[Pixels], arm: Arm) -> Pixels:
@@ -408,12 +408,12 @@ class _Run:
                 self._predict_group(arms, held[:whole], meter)
                 held = held[whole:]
             self._predict_group(arms, held, meter)
-        survivors = self._list_survivors(self._sources)
-        if not survivors:
-            raise SourceError(f"{plan.source.location}: none of the images can be made")
-        for each in self._candidates:
-            for arm in [*each.rows]:
-                each.finish(arm, survivors)
+            survivors = self._list_survivors(self._sources)
+            if not survivors:
+                raise SourceError(f"{plan.source.location}: none of the images can be made")
+            for each in self._candidates:
+                for arm in [*each.rows]:
+                    each.finish(arm, survivors)
 
     def _group_size(self, renderer: Renderer) -> int:
         """Enough images to keep all workers busy, and whole batches of them."""
@@ -443,13 +443,14 @@ class _Run:
 
     @contextmanager
     def _save_rows(self) -> Iterator[None]:
-        """Whatever happens, what is predicted is saved."""
+        """Save what is predicted, should the run end before its time; waiting for the disk takes long."""
         try:
             yield
-        finally:
+        except BaseException:
             for each in self._candidates:
                 for rows in each.rows.values():
                     rows.save()
+            raise
 
 
 def _read_failures(root: Path) -> dict[str, str]:

@@ -144,8 +144,9 @@ class _Run:
                 part = keys[rows.done : rows.done + len(pixels)]
                 rows.append(self.predictor.predict(pixels, part, arm), part)
                 bar.update(len(pixels))
-        finally:
+        except BaseException:
             rows.save()
+            raise
         self.store.finish(arm, keys, labels, self.predictor.entries(rows.read()), rows)
         return len(keys) - begun
 

@@ -142,7 +142,9 @@ class PartialRows:
         write_whole(self._root, f"{self._place}/state.json", json.dumps(state).encode(), durable=durable)
 
     def read(self) -> NDArray[Any]:
-        """All rows, once they are saved."""
+        """All rows."""
+        if self._file is not None:
+            self._file.flush()
         shape = (self.done, *self._state["shape"])
         return np.memmap(self._path("rows"), np.dtype(self._state["dtype"]), "r", shape=shape)
 
