@@ -500,3 +500,11 @@ def test_a_read_only_installation_keeps_its_loops_in_a_temporary_folder(tmp_path
     folder.chmod(0o777)
     subprocess.run(command, env=environment, capture_output=True, check=True)
     assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_full_disk_behind_the_output_of_a_command_is_one_line(photos):
+    for args in (("list",), ("list", "--keys", photos), ("list", "--json")):
+        with Path("/dev/full").open("w") as full:
+            command = [sys.executable, "-m", "robustgen", *map(str, args)]
+            done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+        assert (done.returncode, done.stderr) == (1, "Error: standard output: No space left on device\n")

@@ -1,5 +1,6 @@
 """The application: how commands are declared, the sections of its help, how errors end."""
 
+import errno
 import sys
 from collections.abc import Callable, Iterable
 from enum import Enum
@@ -9,7 +10,7 @@ import click
 
 from robustgen import __version__
 from robustgen.display.text import escape
-from robustgen.errors import RobustgenError
+from robustgen.errors import RobustgenError, WriteError
 from robustgen.name_lists import escape_name
 
 Made = TypeVar("Made", bound=click.Command)
@@ -59,7 +60,17 @@ class _App(click.Group):
 
 def echo(line: str, *, err: bool = False) -> None:
     """Print one line, whatever names it holds: line breaks and codes for the terminal in them are escaped."""
-    click.echo(escape(line), err=err)
+    _print(escape(line), err=err)
+
+
+def _print(line: str, *, err: bool = False) -> None:
+    try:
+        click.echo(line, err=err)
+    except OSError as error:
+        # Whoever reads a pipe may have enough; with that click deals itself.
+        if err or error.errno == errno.EPIPE:
+            raise
+        raise WriteError(f"standard output: {error.strerror or error}") from error
 
 
 def echo_text(text: str) -> None:
@@ -72,7 +83,7 @@ def echo_keys(keys: Iterable[str]) -> None:
     """Print a key a line: on a terminal as `echo` does, elsewhere as `--subset` reads them."""
     terminal = sys.stdout.isatty()
     for key in keys:
-        echo(key) if terminal else click.echo("".join(escape_name(key)))
+        echo(key) if terminal else _print("".join(escape_name(key)))
 
 
 def _first_line(command: click.Command) -> str:
