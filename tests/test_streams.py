@@ -1,7 +1,9 @@
 """Streams for test-time adaptation: what is drawn, what is written, and what StreamDataset plays."""
 
 import json
+import os
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby, pairwise
 from pathlib import Path
 
@@ -305,3 +307,18 @@ def test_a_dataloader_plays_in_order(photos, tmp_path):
     assert torch.cat([labels for _, labels in batches]).tolist() == [row.label for row in rows]
     images = torch.cat([images for images, _ in batches]).numpy()
     np.testing.assert_array_equal(images, [image for image, _ in played])
+
+
+def test_slots_are_at_most_as_many_as_images(photos):
+    message = cli_error("stream", "--setting", "correlated", "--source", photos, "--slots", "6")
+    assert message == "slots must be at most the number of images, 5, not 6"
+
+
+def test_a_pipe_is_written_to_and_not_replaced(photos, tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor() as pool:
+        read = pool.submit(pipe.read_text)
+        cli("stream", "--setting", "mixed", "--source", photos, "--output", pipe, "--corruptions", "fog")
+        assert len(read.result(timeout=60).splitlines()) == 5
+    assert pipe.is_fifo() and [*tmp_path.iterdir()] == [pipe]

@@ -154,13 +154,15 @@ def save(path: Path, data: bytes, called: str = "") -> None:
 
 
 def save_parts(path: Path, parts: Iterable[bytes], called: str = "") -> None:
-    """As `save`, of a file that is made in `parts`."""
+    """As `save`, of a file that is made in `parts`; a device or a pipe is written to, not replaced."""
     temporary = path.with_name(f".{_OWN}-{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with temporary.open("wb") as file:
+        special = path.exists() and not path.is_file()
+        with (path if special else temporary).open("wb") as file:
             file.writelines(parts)
-        temporary.replace(path)
+        if not special:
+            temporary.replace(path)
     except OSError as error:
         raise OutputError(f"{called or path}: {error.strerror or error}") from error
     finally:
