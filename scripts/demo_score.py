@@ -20,9 +20,9 @@ PREPROCESSING = """\
 # EfficientNet-Lite: (x - 127) / 128
 mean: 127
 std: 128
-scale: 1
+pixel_scale: 1
 layout: NCHW
-size: 224
+input_size: 224
 classes: classes.txt
 """
 

@@ -137,11 +137,11 @@ def test_predictions_say_so_and_are_not_mixed(set_c, model, tmp_path):
 
 def test_sequences_are_equalised_frame_by_frame():
     frames = np.stack([photo(32, 32, seed) for seed in range(3)])
-    prepared = preprocessing.load_preprocessing(None, {"clahe": "true", "size": "16"}, "imagenet").prepare(
-        frames
-    )
+    prepared = preprocessing.load_preprocessing(
+        None, {"clahe": "true", "input_size": "16"}, "imagenet"
+    ).prepare(frames)
     assert prepared.shape == (3, 16, 16, 3)
-    alone = preprocessing.load_preprocessing(None, {"size": "16"}, "imagenet").resize(clahe(frames[1]))
+    alone = preprocessing.load_preprocessing(None, {"input_size": "16"}, "imagenet").resize(clahe(frames[1]))
     np.testing.assert_array_equal(prepared[1], alone)
 
 

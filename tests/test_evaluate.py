@@ -179,9 +179,24 @@ def test_several_models_see_the_images_as_each_wants(digits, model, written, tmp
 def test_images_are_resized_and_equalised_as_predict_does(digits, tmp_path):
     model = put_model(tmp_path / "any.onnx", sides=("h", "w"))
     flags = (*FOLDER, "--corruptions", "fog", "--severities", "1")
-    expected = predict_written("make-c", digits, model, tmp_path, flags, "--size", "32", "--clahe")
+    expected = predict_written("make-c", digits, model, tmp_path, flags, "--input-size", "32", "--clahe")
     evaluate(digits, model, tmp_path / "p", *flags, *BATCH, "--input-size", "32", "--clahe")
     assert predictions(tmp_path / "p" / "any") == expected
+
+
+def test_a_sample_is_the_one_that_make_c_draws(digits, model, tmp_path):
+    flags = (*FOLDER, "--corruptions", "fog", "--severities", "1", "--sample", "12")
+    expected = predict_written("make-c", digits, model, tmp_path, flags)
+    evaluate(digits, model, tmp_path / "p", *flags, *BATCH)
+    assert predictions(tmp_path / "p" / "digits") == expected
+
+
+@pytest.mark.parametrize("command", ["predict", "evaluate", "filter-a", "filter-o"])
+def test_the_sizes_of_a_models_images_have_one_name(command):
+    words = cli(command, "--help").stdout.split()
+    assert "--input-size" in words and "--pixel-scale" in words
+    # Those are of the images that are made.
+    assert ("--size" in words) == ("--scale" in words) == (command == "evaluate")
 
 
 def test_a_limited_set_knows_the_classes_of_the_whole_source(digits, model, tmp_path):

@@ -349,7 +349,7 @@ def test_crops_are_of_the_size_that_the_model_takes(candidates, classes, tmp_pat
     (member,) = json.loads((tmp_path / "a" / "funnel.json").read_text())["settings"]["models"]
     assert member["geometry"] == {"height": 48, "width": 48, "shorter": 55}
     free = put_model(tmp_path / "free.onnx", side="s")
-    filter_a(candidates, free, tmp_path / "b", "--classes", classes, "--size", "20", "--resize", "30")
+    filter_a(candidates, free, tmp_path / "b", "--classes", classes, "--input-size", "20", "--resize", "30")
     (member,) = json.loads((tmp_path / "b" / "funnel.json").read_text())["settings"]["models"]
     assert member["geometry"] == {"height": 20, "width": 20, "shorter": 30}
 
@@ -653,7 +653,7 @@ def test_images_that_cannot_be_used_are_named(candidates, model, classes, tmp_pa
     (mine / "red" / "cut.png").write_bytes((mine / "red" / "right.png").read_bytes()[:60])
     put(mine / "red" / "two\nlines.png", (0, 0, 255))
     put(mine / "red" / "long.png", (0, 0, 255), size=(1, 65000))
-    flags = ("--classes", classes, "--size", "400", "--resize", "2000")
+    flags = ("--classes", classes, "--input-size", "400", "--resize", "2000")
     big = put_model(tmp_path / "big.onnx", side="s")
     result = filter_a(mine, big, tmp_path / "a", *flags, status=1)
     named = {entry["key"]: entry["reason"] for entry in errors_of(tmp_path / "a")}
@@ -746,7 +746,7 @@ def test_wrong_classes(candidates, model, classes, tmp_path, text, says):
             "--classes: given 2 times; give it once, or once for each",
         ),
         (("--classes", "CLASSES", "--resize", "15"), "--resize: 15 pixels are less than the 16 of a crop"),
-        (("--classes", "CLASSES", "--size", "20"), "takes images of 16 x 16 pixels, these are 20 x 20"),
+        (("--classes", "CLASSES", "--input-size", "20"), "takes images of 16 x 16 pixels, these are 20 x 20"),
         (("--classes", "CLASSES", "--layout", "NHWC"), "takes NCHW"),
         (("--classes", "CLASSES", "--names", "missing.txt"), "missing.txt cannot be read"),
         (("--classes", "missing.txt"), "--classes: missing.txt cannot be read"),

@@ -115,14 +115,14 @@ def test_networks_of_torchvision_take_weights_of_any_number_of_classes(made, tmp
     module = models.resnet18(num_classes=10).eval()
     torch.save({"state_dict": module.state_dict()}, tmp_path / "w.pth")
     name = f"torchvision:resnet18@{tmp_path / 'w.pth'}"
-    found = predicted(made, tmp_path, name, "--size", "32")
+    found = predicted(made, tmp_path, name, "--input-size", "32")
     pixels = np.stack([pixels_of(made / "c" / "fog" / "1" / key) for key in found["keys"]])
     mean, std = np.array([[0.485, 0.456, 0.406], [0.229, 0.224, 0.225]])
     images = torch.tensor(((pixels / 255 - mean) / std).transpose(0, 3, 1, 2), dtype=torch.float32)
     with torch.inference_mode():
         np.testing.assert_allclose(found["logits"], module(images).numpy(), atol=1e-3)
     own = open_model(name, Runtime(device="cpu")).preprocessing
-    assert own.size == (224, 224) and own.mean == (0.485, 0.456, 0.406)
+    assert own.input_size == (224, 224) and own.mean == (0.485, 0.456, 0.406)
     line = cli_error("predict", made / "c", "--model", name.replace("18", "34"), "--output", tmp_path / "q")
     assert "w.pth: the weights are not those of torchvision:resnet34: it lacks layer1.2." in line
 
@@ -133,7 +133,7 @@ def test_networks_of_timm_bring_their_preprocessing(made, tmp_path):
     torch.save(module.state_dict(), tmp_path / "w.pth")
     opened = open_model(f"timm:resnet10t@{tmp_path / 'w.pth'}", Runtime(device="cpu"))
     own = timm.data.resolve_model_data_config(module)
-    assert opened.preprocessing.size == own["input_size"][1:]
+    assert opened.preprocessing.input_size == own["input_size"][1:]
     assert opened.preprocessing.interpolation == own["interpolation"]
     assert opened(np.zeros((2, 3, 32, 32), np.float32)).shape == (2, 10)
     common = ("predict", made / "c", "--output", tmp_path / "p", "--model")
@@ -203,7 +203,7 @@ def test_devices_that_are_not_there(made, tmp_path):
 
 
 def test_filtration_asks_models_of_pytorch_too(made, tmp_path):
-    flags = ("--classes", made / "names.txt", "--resize", "32", "--size", "32")
+    flags = ("--classes", made / "names.txt", "--resize", "32", "--input-size", "32")
     cli("filter-a", made / "digits", "--model", "own_models:plain", "--output", tmp_path / "a", *flags)
     funnel = (tmp_path / "a" / "funnel.json").read_text()
     assert "own_models:plain" in funnel and '"torch": ' in funnel

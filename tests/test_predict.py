@@ -244,7 +244,7 @@ def test_other_inputs_give_the_same_predictions(cifar_c, tmp_path, options):
 def test_a_yaml_file_does_what_the_flags_do(folder_c, model, tmp_path):
     (tmp_path / "names.json").write_text(json.dumps([f"digit {i}" for i in range(10)]))
     (tmp_path / "own.yaml").write_text(
-        "mean: [1, 2, 3]\nstd: 4\nscale: 0.5\nlayout: NCHW\nsize: 32\nclasses: names.json\n"
+        "mean: [1, 2, 3]\nstd: 4\npixel_scale: 0.5\nlayout: NCHW\ninput_size: 32\nclasses: names.json\n"
     )
     flags = (
         "--mean",
@@ -260,7 +260,7 @@ def test_a_yaml_file_does_what_the_flags_do(folder_c, model, tmp_path):
     )
     common = ("predict", folder_c, "--model", model, "--output")
     cli(*common, tmp_path / "a", "--preprocessing", tmp_path / "own.yaml")
-    cli(*common, tmp_path / "b", *flags, "--size", "32,32")
+    cli(*common, tmp_path / "b", *flags, "--input-size", "32,32")
     assert tree(tmp_path / "a") == tree(tmp_path / "b")
     cli(*common, tmp_path / "c")
     assert not np.allclose(held(tmp_path / "a", "clean")["logits"], held(tmp_path / "c", "clean")["logits"])
@@ -298,8 +298,8 @@ def doubled(tmp_path):
 
 def test_images_are_resized_on_demand_alone(doubled, model, tmp_path):
     line = cli_error("predict", doubled, "--model", model, "--output", tmp_path / "p", *PLAIN)
-    assert "takes images of 32 x 32 pixels, these are 64 x 64 (--size resizes them)" in line
-    predict(doubled, model, tmp_path / "p", "--size", "32")
+    assert "takes images of 32 x 32 pixels, these are 64 x 64 (--input-size resizes them)" in line
+    predict(doubled, model, tmp_path / "p", "--input-size", "32")
     found = held(tmp_path / "p", "clean")
     small = [
         Image.open(doubled / "clean" / key).resize((32, 32), Image.Resampling.BILINEAR)
@@ -312,7 +312,7 @@ def test_images_of_several_sizes_want_one(doubled, tmp_path):
     victim = max((doubled / "fog" / "1").rglob("*.png"))
     Image.open(victim).resize((40, 32)).save(victim)
     model = put_model(tmp_path / "any.onnx", sides=("h", "w"))
-    result = cli("predict", doubled, "--model", model, "--output", tmp_path / "p", "--size", "32")
+    result = cli("predict", doubled, "--model", model, "--output", tmp_path / "p", "--input-size", "32")
     result = cli("predict", doubled, "--model", model, "--output", tmp_path / "q", status=2)
     assert "any.onnx: fails on images" in result.stderr
 
@@ -552,8 +552,8 @@ def wrong(folder_c, model, tmp_path, *flags):
         (("--pixel-scale", "1"), "--pixel-scale: needs mean and std beside it"),
         (("--layout", "CHWN"), "--layout: must be NCHW or NHWC, not 'CHWN'"),
         (("--layout", "NHWC"), "takes NCHW"),
-        (("--size", "0"), "--size: must be a number of pixels"),
-        (("--size", "64"), "takes images of 32 x 32 pixels, these are 64 x 64"),
+        (("--input-size", "0"), "--input-size: must be a number of pixels"),
+        (("--input-size", "64"), "takes images of 32 x 32 pixels, these are 64 x 64"),
         (("--classes", "missing.txt"), "--classes: missing.txt cannot be read"),
         (("--preprocessing", "imagnet"), "did you mean 'imagenet'?"),
         (("--preprocessing", "missing.yaml"), "missing.yaml: cannot be read"),
@@ -575,7 +575,7 @@ def test_wrong_flags(folder_c, model, tmp_path, flags, says):
         ("classes: [a, b]", "the class list has 2 names"),
         ("classes: 3", "own.yaml: classes: must be a file, or a list of class folders, not 3"),
         ("mean: [", "own.yaml: line"),
-        ("size: true", "own.yaml: size: must be"),
+        ("input_size: true", "own.yaml: input_size: must be"),
     ],
 )
 def test_wrong_yaml(folder_c, model, tmp_path, text, says):

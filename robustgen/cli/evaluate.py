@@ -10,6 +10,7 @@ from robustgen.cli.app import Section, command, echo, echo_text
 from robustgen.cli.execution import stop_in_order
 from robustgen.cli.options import (
     PATH,
+    PREPROCESSING,
     Jobs,
     corruption_options,
     edition_option,
@@ -17,6 +18,7 @@ from robustgen.cli.options import (
     inference_options,
     perturbation_options,
     pop_runtime,
+    preprocessing_options,
     resolve_config,
     scale_option,
     seed_option,
@@ -31,8 +33,6 @@ if TYPE_CHECKING:
     from robustgen.evaluation.evaluating import EvaluateResult
 
 _MOST_NAMED = 10
-# What of a model's preprocessing flags can say here; --size and --scale are those of the images.
-_FLAGS = ("mean", "std", "layout", "clahe", "classes")
 
 
 @command("evaluate", Section.SCORE)
@@ -59,11 +59,7 @@ _FLAGS = ("mean", "std", "layout", "clahe", "classes")
 @click.option("--quality", type=int, help="JPEG quality; default 85, as published.")
 @click.option("--clean/--no-clean", default=None, help="Whether to predict the uncorrupted images too.")
 @click.option("--preprocessing", metavar="NAME", help="imagenet, cifar-10, cifar-100, or a YAML file.")
-@click.option("--mean", metavar="R,G,B", help="The model sees (pixel / 255 - mean) / std.")
-@click.option("--std", metavar="R,G,B", help="Goes with --mean.")
-@click.option("--layout", metavar="AXES", help="NCHW or NHWC; default what the model says.")
-@click.option("--input-size", metavar="N", help="Resize the images for the model to N x N, or to H,W.")
-@click.option("--clahe/--no-clahe", default=None, help="Equalise the lightness of the images first.")
+@preprocessing_options
 @click.option("--classes", metavar="FILE", help="Class folders in the order of the model's outputs.")
 @click.option("--save", type=click.Choice(["logits", "top5"]), help="Default logits (c), top5 (p).")
 @click.option(
@@ -90,7 +86,7 @@ def evaluate(
     path = resolve_config(flags.pop("dataset"), flags.pop("config_file"))
     if not (path or flags["source"]):
         raise ConfigError("nothing to work on: give --dataset, --config or --source")
-    own = {name: flags.pop(name) for name in _FLAGS} | {"size": flags.pop("input_size")}
+    own = {name: flags.pop(name) for name in (*PREPROCESSING, "classes")}
     runtime = pop_runtime(flags)
     options = evaluating.ModelOptions(
         flags.pop("preprocessing"), own, flags.pop("save"), flags.pop("batch"), runtime

@@ -64,9 +64,11 @@ _of_both = combine(
         help="imagenet (default), cifar-10, cifar-100, or a YAML file; once, or once a model.",
     ),
     preprocessing_options,
-    click.option("--size", metavar="N", help="Of a crop; default what the model says, or else 224."),
     click.option(
-        "--resize", type=click.IntRange(1), metavar="N", help="Shorter side; default the crop's / 0.875."
+        "--resize",
+        type=click.IntRange(1),
+        metavar="N",
+        help="Shorter side before the crop; default its / 0.875.",
     ),
     click.option(
         "--outputs",

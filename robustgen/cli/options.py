@@ -147,14 +147,15 @@ threads_option = click.option(
 # --- models --------------------------------------------------------------------------------------
 
 # What of a model's preprocessing flags can say; `evaluation.preprocessing` takes them together.
-PREPROCESSING = ("mean", "std", "scale", "layout", "size", "clahe")
+PREPROCESSING = ("mean", "std", "pixel_scale", "layout", "input_size", "clahe")
 preprocessing_options = combine(
     click.option("--mean", metavar="R,G,B", help="The model sees (pixel-scale * pixel - mean) / std."),
     click.option("--std", metavar="R,G,B", help="Goes with --mean."),
-    click.option(
-        "--pixel-scale", "scale", metavar="X", help="Factor of the pixels, 0 to 255; default 1/255."
-    ),
+    click.option("--pixel-scale", metavar="X", help="Factor of the pixels, 0 to 255; default 1/255."),
     click.option("--layout", metavar="AXES", help="NCHW or NHWC; default what the model says."),
+    click.option(
+        "--input-size", metavar="N", help="Of the images that the model sees: N x N pixels, or H,W."
+    ),
     click.option("--clahe/--no-clahe", default=None, help="Equalise the lightness of the images first."),
 )
 inference_options = combine(

@@ -21,7 +21,6 @@ from robustgen.display.text import format_path, format_time
 @click.option("--output", metavar="DIR", type=PATH, required=True, help="For the .npz.")
 @click.option("--preprocessing", metavar="NAME", help="imagenet, cifar-10, cifar-100, or a YAML file.")
 @preprocessing_options
-@click.option("--size", metavar="N", help="Resize the images to N x N, or to H,W.")
 @click.option("--classes", metavar="FILE", help="Class folders in the order of the model's outputs.")
 @click.option(
     "--save", type=click.Choice(["logits", "top5"]), help="Default logits of C sets, top5 of P sets."

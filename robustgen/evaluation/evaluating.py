@@ -281,7 +281,9 @@ def _choose_preprocessing(model: Model, options: ModelOptions, plan: Plan) -> Pr
 def _list_views(classifiers: Sequence[Classifier]) -> tuple[tuple[Preprocessing, ...], list[int]]:
     """The different ways in which the models see the images, and the place of each model's among them."""
     wanted = [
-        replace(PRESETS["imagenet"], size=own.size, clahe=own.clahe, interpolation=own.interpolation)
+        replace(
+            PRESETS["imagenet"], input_size=own.input_size, clahe=own.clahe, interpolation=own.interpolation
+        )
         for own in (classifier.preprocessing for classifier in classifiers)
     ]
     views = tuple(dict.fromkeys(wanted))

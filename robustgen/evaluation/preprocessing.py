@@ -1,10 +1,10 @@
 """From pixels to what a model takes: `Preprocessing`, read from a small YAML file and from flags.
 
-mean: [0.485, 0.456, 0.406]     # the model sees (scale * pixel - mean) / std, pixels from 0 to 255
+mean: [0.485, 0.456, 0.406]     # the model sees (pixel_scale * pixel - mean) / std, pixels from 0 to 255
 std: [0.229, 0.224, 0.225]
-scale: 0.00392156862745098      # 1/255, unless given
+pixel_scale: 0.00392156862745   # 1/255, unless given
 layout: NCHW                    # or NHWC; unless given, what the model says
-size: 224                       # or [height, width]; images of another size are resized to it
+input_size: 224                 # or [height, width]; images of another size are resized to it
 classes: wnids.txt              # class folders in the order of the model's outputs, or a list of them
 clahe: true                     # equalise the lightness first; or {clip_limit: 2.0, tiles: 8}
 interpolation: bicubic          # of resizing; unless given, bilinear
@@ -32,22 +32,20 @@ Layout = Literal["NCHW", "NHWC"]
 Interpolation = Literal["bilinear", "bicubic"]
 _INTERPOLATIONS: Final = {"bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resampling.BICUBIC}
 Colour = tuple[float, float, float]
-# Where the flag of a key is not called like it.
-_FLAGS: Final = {"scale": "--pixel-scale"}
 
 
 @dataclass(frozen=True)
 class Preprocessing:
-    """What happens to pixels before the model sees them: ``(scale * pixel - mean) / std``.
+    """What happens to pixels before the model sees them: ``(pixel_scale * pixel - mean) / std``.
 
     Attributes
     ----------
     mean, std : tuple of three floats
         Of red, green and blue.
-    scale : float
+    pixel_scale : float
     layout : {"NCHW", "NHWC"}, optional
         None: as the model says, and NCHW if it does not say.
-    size : (int, int), optional
+    input_size : (int, int), optional
         Height and width to which other images are resized; None: they have to fit.
     classes : tuple of str, optional
         Class folders in the order of the model's outputs.
@@ -59,9 +57,9 @@ class Preprocessing:
 
     mean: Colour
     std: Colour
-    scale: float = 1 / 255
+    pixel_scale: float = 1 / 255
     layout: Layout | None = None
-    size: tuple[int, int] | None = None
+    input_size: tuple[int, int] | None = None
     classes: tuple[str, ...] | None = None
     clahe: Clahe | None = None
     interpolation: Interpolation = "bilinear"
@@ -79,20 +77,20 @@ class Preprocessing:
     def _tables(self, dtype: np.dtype[Any]) -> NDArray[Any]:
         """The value of each of the 256 levels in each channel, (3, 256)."""
         mean, std = np.array(self.mean)[:, None], np.array(self.std)[:, None]
-        tables: NDArray[Any] = ((self.scale * np.arange(256.0) - mean) / std).astype(dtype)
+        tables: NDArray[Any] = ((self.pixel_scale * np.arange(256.0) - mean) / std).astype(dtype)
         return tables
 
     def resize(self, pixels: Pixels) -> Pixels:
-        """An image (H, W, 3) or frames (T, H, W, 3) at `size`."""
-        if self.size is None or pixels.shape[-3:-1] == self.size:
+        """An image (H, W, 3) or frames (T, H, W, 3) at `input_size`."""
+        if self.input_size is None or pixels.shape[-3:-1] == self.input_size:
             return pixels
         if pixels.ndim == 4:
             return np.stack([self.resize(frame) for frame in pixels])
-        image = Image.fromarray(pixels).resize(self.size[::-1], _INTERPOLATIONS[self.interpolation])
+        image = Image.fromarray(pixels).resize(self.input_size[::-1], _INTERPOLATIONS[self.interpolation])
         return np.asarray(image)
 
     def prepare(self, pixels: Pixels) -> Pixels:
-        """An image (H, W, 3) or frames (T, H, W, 3), equalised and at `size`, as far as asked for."""
+        """An image (H, W, 3) or frames (T, H, W, 3), equalised and at `input_size`, as far as asked for."""
         return self.resize(self.equalise(pixels))
 
     def equalise(self, pixels: Pixels) -> Pixels:
@@ -149,7 +147,7 @@ def load_preprocessing(
         where = {key: f"{name}: {key}" for key in given}
     for key, text in flags.items():
         if text is not None:
-            given[key], where[key] = text, _FLAGS.get(key, f"--{key}")
+            given[key], where[key] = text, f"--{key.replace('_', '-')}"
     _check_together(given, where)
     return replace(base, **{key: _check_value(where[key], key, value) for key, value in given.items()})
 
@@ -194,7 +192,7 @@ def _read_file(path: Path) -> dict[str, Any]:
 
 def _check_together(given: Mapping[str, Any], where: Mapping[str, str]) -> None:
     # A mean for pixels from 0 to 1 under a scale for 0 to 255 gives plausible wrong predictions.
-    for key in ("mean", "std", "scale"):
+    for key in ("mean", "std", "pixel_scale"):
         lacking = [other for other in ("mean", "std") if key in given and other not in given]
         if lacking:
             raise ConfigError(f"{where[key]}: needs {' and '.join(lacking)} beside it")
@@ -284,9 +282,9 @@ def _clahe(value: Any) -> Clahe | None:
 _CHECKS = {
     "mean": _colour,
     "std": _positive_colour,
-    "scale": _scale,
+    "pixel_scale": _scale,
     "layout": _layout,
-    "size": _size,
+    "input_size": _size,
     "classes": _classes,
     "clahe": _clahe,
     "interpolation": _interpolation,
@@ -294,9 +292,9 @@ _CHECKS = {
 _WANTED = {
     "mean": "must be one number, or three",
     "std": "must be one positive number, or three",
-    "scale": "must be a positive number",
+    "pixel_scale": "must be a positive number",
     "layout": "must be NCHW or NHWC",
-    "size": "must be a number of pixels, or height and width",
+    "input_size": "must be a number of pixels, or height and width",
     "interpolation": "must be bilinear or bicubic",
     "classes": "must be a file, or a list of class folders",
     "clahe": (

@@ -292,7 +292,7 @@ def _member(
 def _geometry(classifier: Classifier, shorter: int | None) -> Geometry:
     model, own = classifier.model, classifier.preprocessing
     layout = model.layout(own.layout)
-    height, width = own.size or model.sides(layout)
+    height, width = own.input_size or model.sides(layout)
     side = height or width or USUAL_SIDE
     shape = geometry(height or side, width or side, shorter)
     model.check_size(shape.height, shape.width, layout)

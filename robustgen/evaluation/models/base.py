@@ -111,7 +111,7 @@ class Model(ABC):
                 sides = " x ".join(str(axis) if axis else "any" for axis in axes)
                 raise ConfigError(
                     f"{self.name}: takes images of {sides} pixels, these are {height} x {width} "
-                    f"(--size resizes them)"
+                    f"(--input-size resizes them)"
                 )
 
     def __call__(self, images: NDArray[Any]) -> NDArray[Any]:

@@ -265,7 +265,7 @@ def open_timm(name: str, runtime: Runtime) -> TorchModel:
     preprocessing = Preprocessing(
         mean=tuple(own["mean"]),
         std=tuple(own["std"]),
-        size=tuple(own["input_size"][1:]),
+        input_size=tuple(own["input_size"][1:]),
         interpolation="bicubic" if interpolation == "bicubic" else "bilinear",
     )
     return TorchModel(f"timm:{name}", module, runtime, preprocessing)
@@ -292,7 +292,7 @@ def open_torchvision(name: str, runtime: Runtime) -> TorchModel:
     preprocessing = Preprocessing(
         mean=tuple(own.mean),
         std=tuple(own.std),
-        size=(side, side),
+        input_size=(side, side),
         interpolation="bicubic" if own.interpolation.value == "bicubic" else "bilinear",
     )
     return TorchModel(f"torchvision:{name}", module, runtime, preprocessing)
