@@ -7,7 +7,7 @@ once; what has to be looked up stands in loops of its own.
 import numpy as np
 
 from robustgen.imaging.elementary import angle_of, cosine, raise_to, sine, sine_and_cosine
-from robustgen.imaging.kernels import compiled, repeat_thrice
+from robustgen.imaging.kernels import add_weighed, compiled, repeat_thrice
 
 
 @compiled
@@ -31,10 +31,13 @@ def add_field(image, field, amount, out):
 
 
 @compiled
-def add_channel(image, channel, field, amount, out):
-    """`channel` of `image` (uint8, (N, 3)) plus `amount` times `field` (N), into that of `out`."""
-    for i in range(field.size):
-        out[i, channel] = truncated(image[i, channel] + amount * field[i])
+def add_fields(image, fields, amount, out):
+    """Each channel of `image` (uint8, (N, 3)) plus `amount` times its own of `fields` (3, N), into `out`."""
+    red, green, blue = fields[0], fields[1], fields[2]
+    for i in range(red.size):
+        out[i, 0] = truncated(image[i, 0] + amount * red[i])
+        out[i, 1] = truncated(image[i, 1] + amount * green[i])
+        out[i, 2] = truncated(image[i, 2] + amount * blue[i])
 
 
 @compiled
@@ -233,27 +236,28 @@ def flare(centre_row, centre_column, lengths, exponent, out):
 
 
 @compiled
-def brighten(values, light):
-    """Move `values` (float32, (H, 3 W)) towards 255 by `light` (H, W), in place."""
-    shares = np.empty(values.shape[1])
-    for y in range(values.shape[0]):
-        repeat_thrice(light[y], shares)
-        line = values[y]
-        for i in range(shares.size):
-            value = np.float64(line[i])
-            line[i] = np.float32(value + shares[i] * (255.0 - value))
+def light_stars(image, centres, lengths, ends, out):
+    """Move `image` (uint8, (H, 3 W)) towards 255 by one flare after the other, into `out` (uint8).
 
-
-@compiled
-def brighten_last(values, light, out):
-    """As `brighten`, truncated into `out` (uint8, (H, 3 W))."""
-    shares = np.empty(values.shape[1])
-    for y in range(values.shape[0]):
-        repeat_thrice(light[y], shares)
-        line, target = values[y], out[y]
-        for i in range(shares.size):
-            value = np.float64(line[i])
-            target[i] = truncated(value + shares[i] * (255.0 - value))
+    Flare i has its centre (row, column) at centres[i], and the rays lengths[ends[i] : ends[i + 1]].
+    """
+    values, light = image.astype(np.float32), np.empty((image.shape[0], image.shape[1] // 3))
+    shares = np.empty(image.shape[1])
+    for i in range(centres.shape[0]):
+        flare(centres[i, 0], centres[i, 1], lengths[ends[i] : ends[i + 1]], 1.0, light)
+        last = i == centres.shape[0] - 1
+        for y in range(values.shape[0]):
+            repeat_thrice(light[y], shares)
+            line, target = values[y], out[y]
+            for m in range(shares.size):
+                value = np.float64(line[m])
+                shares[m] = value + shares[m] * (255.0 - value)
+            if last:
+                for m in range(shares.size):
+                    target[m] = truncated(shares[m])
+            else:
+                for m in range(shares.size):
+                    line[m] = np.float32(shares[m])
 
 
 @compiled
@@ -506,14 +510,15 @@ def draw_lines(ends, out):
 
 
 @compiled
-def twirl(values, top, left, side, angle, amount):
-    """Pinch and twirl one square cell of `values` (float32, (H, W, 3)) about its centre, in place."""
-    radius = side // 2
-    sample = np.empty(3)
-    out = values[top : top + side, left : left + side].copy()
-    for y in range(top, top + side):
-        for x in range(left, left + side):
-            dy, dx = np.float64(y - (top + radius)), np.float64(x - (left + radius))
+def twirl_offsets(side, angle, amount, pixels, offsets):
+    """Where the pixels of a cell are taken from, pinched and twirled about its centre; gives how many move.
+
+    `pixels` (`side` ** 2, 2) are their rows and columns in the cell, `offsets` are measured from its centre.
+    """
+    radius, count = side // 2, 0
+    for y in range(side):
+        for x in range(side):
+            dy, dx = np.float64(y - radius), np.float64(x - radius)
             distance = np.sqrt(dy * dy + dx * dx)
             if distance > radius or np.rint(distance * 1000.0) == 0.0:
                 continue
@@ -521,12 +526,33 @@ def twirl(values, top, left, side, angle, amount):
             t = np.sin(np.pi * 0.5 * part) ** (-amount)
             turn = angle * (1.0 - part) * (1.0 - part)
             dy, dx = dy * t, dx * t
-            row = top + radius + (dy * np.cos(turn) - dx * np.sin(turn))
-            column = left + radius + (dy * np.sin(turn) + dx * np.cos(turn))
-            bilinear(values, row, column, sample)
-            for c in range(3):
-                out[y - top, x - left, c] = np.float32(sample[c])
-    values[top : top + side, left : left + side] = out
+            pixels[count, 0], pixels[count, 1] = y, x
+            offsets[count, 0] = dy * np.cos(turn) - dx * np.sin(turn)
+            offsets[count, 1] = dy * np.sin(turn) + dx * np.cos(turn)
+            count += 1
+    return count
+
+
+@compiled
+def twirl(values, side, backwards, pixels, forward, backward):
+    """Pinch and twirl the square cells of `values` (float32, (H, W, 3)), one after the other, in place.
+
+    Their `pixels` (N, 2) are taken from the offsets `backward` (N, 2) where `backwards` (columns, rows) is 1,
+    else from those of `forward`.
+    """
+    radius, sample, moved = side // 2, np.empty(3), np.empty((pixels.shape[0], 3), np.float32)
+    for column in range(backwards.shape[0]):
+        for row in range(backwards.shape[1]):
+            top, left = row * side, column * side
+            offsets = backward if backwards[column, row] else forward
+            # All are read before any is written.
+            for i in range(pixels.shape[0]):
+                y, x = top + radius + offsets[i, 0], left + radius + offsets[i, 1]
+                bilinear(values, y, x, sample)
+                moved[i, 0], moved[i, 1], moved[i, 2] = sample[0], sample[1], sample[2]
+            for i in range(pixels.shape[0]):
+                y, x = top + pixels[i, 0], left + pixels[i, 1]
+                values[y, x, 0], values[y, x, 1], values[y, x, 2] = moved[i, 0], moved[i, 1], moved[i, 2]
 
 
 @compiled
@@ -576,16 +602,17 @@ def spline_weights(part):
 
 
 @compiled
-def add_rotated(spline, cosine_of, sine_of, weight, total):
+def add_turned(spline, cosine_of, sine_of, weight, total):
     """Add `weight` times the image, turned as ``scipy.ndimage.rotate`` does it, to `total` (float32).
 
-    `spline` (H + 3, W + 3, 3) holds the B-spline coefficients, mirrored by one before and two after.
+    `spline` (H + 3, W + 3, 4) holds the B-spline coefficients, mirrored by one before and two after; the
+    fourth of a pixel counts for nothing, in `total` (H, W, 4) neither.
     """
     height, width = total.shape[0], total.shape[1]
     middle_y, middle_x = (height - 1) / 2.0, (width - 1) / 2.0
     start_y = middle_y - (cosine_of * middle_y + sine_of * middle_x)
     start_x = middle_x - (-sine_of * middle_y + cosine_of * middle_x)
-    flat, pitch = spline.reshape(-1), np.uint64(3 * spline.shape[1])
+    pixels, sums, pitch = spline.reshape(-1), total.reshape(-1), 4 * spline.shape[1]
     rows, columns, first = np.empty(width), np.empty(width), np.empty(width, np.int64)
     down, across = np.empty((4, width)), np.empty((4, width))
     for y in range(height):
@@ -593,22 +620,32 @@ def add_rotated(spline, cosine_of, sine_of, weight, total):
             rows[x] = (start_y + y * cosine_of) + x * sine_of
             columns[x] = (start_x + y * -sine_of) + x * cosine_of
         for x in range(width):
-            first[x] = np.int64(np.floor(rows[x])) * np.int64(pitch) + 3 * np.int64(np.floor(columns[x]))
+            first[x] = np.int64(np.floor(rows[x])) * pitch + 4 * np.int64(np.floor(columns[x]))
         _fill_weights(rows, down)
         _fill_weights(columns, across)
         for x in range(width):
             if rows[x] < 0.0 or rows[x] > height - 1 or columns[x] < 0.0 or columns[x] > width - 1:
                 continue
-            d0, d1, d2, d3 = down[0, x], down[1, x], down[2, x], down[3, x]
-            a0, a1, a2, a3 = across[0, x], across[1, x], across[2, x], across[3, x]
+            of_columns = across[0, x], across[1, x], across[2, x], across[3, x]
+            of_rows = down[0, x], down[1, x], down[2, x], down[3, x]
+            add_weighed(pixels, first[x], pitch, of_columns, of_rows, weight, sums, 4 * (y * width + x))
+
+
+@compiled
+def blur_by_turning(spline, turns, whole, out):
+    """Mean of an image turned by each of `turns` (N, 3): cosine, sine and weight; into `out` (uint8).
+
+    `spline` as in `add_turned`; `whole` is the sum of the weights. All in single precision.
+    """
+    height, width = out.shape[0], out.shape[1]
+    total = np.zeros((height, width, 4), np.float32)
+    for i in range(turns.shape[0]):
+        add_turned(spline, turns[i, 0], turns[i, 1], np.float32(turns[i, 2]), total)
+    nothing, most = np.float32(0), np.float32(255)
+    for y in range(height):
+        for x in range(width):
             for k in range(3):
-                at = np.uint64(first[x] + k)
-                one = _weigh(flat, at, a0, a1, a2, a3)
-                two = _weigh(flat, at + pitch, a0, a1, a2, a3)
-                three = _weigh(flat, at + pitch + pitch, a0, a1, a2, a3)
-                four = _weigh(flat, at + pitch + pitch + pitch, a0, a1, a2, a3)
-                value = (one * d0 + two * d1) + (three * d2 + four * d3)
-                total[y, x, k] += weight * np.float32(value)
+                out[y, x, k] = np.uint8(np.int32(min(max(total[y, x, k] / whole * most, nothing), most)))
 
 
 @compiled
@@ -620,23 +657,28 @@ def _fill_weights(places, weights):
 
 
 @compiled
-def _weigh(flat, at, a0, a1, a2, a3):
-    """Sum of four neighbours of one channel from the place `at` (uint64)."""
-    near = flat[at] * a0 + flat[at + np.uint64(3)] * a1
-    return near + (flat[at + np.uint64(6)] * a2 + flat[at + np.uint64(9)] * a3)
-
-
-@compiled
 def zoom_channel(image, channel, tops, row_weights, lefts, column_weights, out):
     """Weigh four rows and four columns of `channel` of `image` (uint8) for each place, rounded half up.
 
-    `tops` and `lefts` (H, 4) and (W, 4) name them, `row_weights` and `column_weights` weigh them.
+    `tops` (4, H) and `lefts` (4, W) name them, `row_weights` and `column_weights` weigh them.
     """
+    width, first, last = out.shape[1], tops.min(), tops.max()
+    # Each line as it stands under the four columns, once for all places that weigh it.
+    near, total = np.empty((last + 1 - first, 4, width)), np.empty(width)
+    for row in range(first, last + 1):
+        line = image[row]
+        for j in range(4):
+            target, places = near[row - first, j], lefts[j]
+            for x in range(width):
+                target[x] = line[np.uint64(places[x]), channel]
+    w0, w1, w2, w3 = column_weights[0], column_weights[1], column_weights[2], column_weights[3]
     for y in range(out.shape[0]):
-        for x in range(out.shape[1]):
-            total = 0.0
-            for i in range(4):
-                for j in range(4):
-                    value = np.float64(image[tops[y, i], lefts[x, j], channel])
-                    total += value * row_weights[y, i] * column_weights[x, j]
-            out[y, x, channel] = np.uint8(np.int32(min(max(total + 0.5, 0.0), 255.0)))
+        total[:] = 0.0
+        for i in range(4):
+            four, w = near[tops[i, y] - first], row_weights[i, y]
+            v0, v1, v2, v3 = four[0], four[1], four[2], four[3]
+            for x in range(width):
+                half = (total[x] + v0[x] * w * w0[x]) + v1[x] * w * w1[x]
+                total[x] = (half + v2[x] * w * w2[x]) + v3[x] * w * w3[x]
+        for x in range(width):
+            out[y, x, channel] = np.uint8(np.int32(min(max(total[x] + 0.5, 0.0), 255.0)))

@@ -1,7 +1,6 @@
 """Noise of a given power at each frequency, with random phases."""
 
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,12 +14,13 @@ Field = npt.NDArray[np.float64]
 
 def draw_blue_noise(shape: tuple[int, int], rng: Rng) -> Field:
     """Noise of `shape` whose amplitude grows with its frequency; its standard deviation is 1."""
-    return _draw_noise(_distances(shape), rng)
+    (noise,) = _draw_noises(_distances(shape), 1, rng)
+    return np.asarray(noise)
 
 
-def draw_brownish_noise(shape: tuple[int, int], rng: Rng) -> Field:
-    """Noise of `shape` whose amplitude falls with the frequency squared; its standard deviation is 1."""
-    return _draw_noise(_falling(shape), rng)
+def draw_brownish_noises(shape: tuple[int, int], count: int, rng: Rng) -> Field:
+    """`count` noises of `shape`, whose amplitude falls with the frequency squared; standard deviation 1."""
+    return _draw_noises(_falling(shape), count, rng)
 
 
 @lru_cache(maxsize=8)
@@ -35,22 +35,34 @@ def _falling(shape: tuple[int, int]) -> Field:
     return np.asarray(1 / (_distances(shape) ** 2 + 1))
 
 
-def _draw_noise(power: Field, rng: Rng) -> Field:
-    spectrum = np.empty((power.shape[0], power.shape[1] // 2 + 1), np.complex128)
-    kernels.half_spectrum(_draw_phases(power.shape, rng), power, spectrum)
+def _draw_noises(power: Field, count: int, rng: Rng) -> Field:
+    height, width = power.shape
+    spectra = np.empty((count, height, width // 2 + 1), np.complex128)
+    for spectrum in spectra:
+        kernels.half_spectrum(_draw_phases(power.shape, rng), power, spectrum)
     # Axis by axis, which takes a third of the time of ``irfft2``.
-    columns = scipy.fft.ifft(spectrum, axis=0, overwrite_x=True)
-    noise: Field = scipy.fft.irfft(columns, power.shape[1], overwrite_x=True)
-    noise /= noise.std()
-    return noise
+    columns = scipy.fft.ifft(spectra, axis=1, overwrite_x=True)
+    noises: Field = scipy.fft.irfft(columns, width, overwrite_x=True)
+    for noise in noises:
+        noise /= _standard_deviation(noise)
+    return noises
+
+
+def _standard_deviation(values: Field) -> np.float64:
+    """What ``values.std()`` gives, by the same steps and in half the time where there are few."""
+    centred = values - np.add.reduce(values, axis=None) / values.size
+    centred *= centred
+    return np.float64(np.sqrt(np.add.reduce(centred, axis=None) / values.size))
 
 
 def _draw_phases(shape: tuple[int, ...], rng: Rng) -> Field:
     """Random phases, the right half the left one turned by 180 degrees."""
     height, width = shape
-    left = uniform(rng, 0, 2 * np.pi, (height, width // 2))
-    parts: list[npt.NDArray[Any]] = [left, left[::-1, ::-1]]
+    half, phases = width // 2, np.empty(shape)
+    phases[:, :half] = uniform(rng, 0, 2 * np.pi, (height, half))
+    phases[:, width - half :] = phases[::-1, half - 1 :: -1]
     if width % 2:
-        upper = rng.uniform(0, 2 * np.pi, (height // 2, 1))
-        parts.insert(1, np.concatenate([upper, np.zeros((height % 2, 1)), upper[::-1]]))
-    return np.concatenate(parts, axis=1)
+        upper = rng.uniform(0, 2 * np.pi, height // 2)
+        phases[:, half] = 0
+        phases[: height // 2, half], phases[(height + 1) // 2 :, half] = upper, upper[::-1]
+    return phases

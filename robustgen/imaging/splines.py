@@ -14,18 +14,28 @@ from robustgen.imaging.pixels import Rgb
 _TURNS = 20
 
 
-def blur_by_turning(image: Rgb, angle: float) -> Rgb:
-    """Mean of `image` turned by 21 angles up to `angle` (degrees) either way, in Gaussian weights."""
+Spline = npt.NDArray[np.float64]
+"""Coefficients of the cubic B-splines of an image: (H + 3, W + 3, 4), the fourth of a pixel for nothing."""
+
+
+def fit_spline(image: Rgb) -> Spline:
+    """The B-spline coefficients of `image` in [0, 1], mirrored by one before and two after."""
     x = unit(image, np.float32)
-    planes = [ndimage.spline_filter(x[:, :, channel], 3, mode="mirror") for channel in range(3)]
-    rows, columns = (_mirror(size) for size in image.shape[:2])
-    spline = np.stack(planes, axis=2)[rows[:, None], columns]
-    total, turns = np.zeros(image.shape, np.float32), _turns(float(angle))
-    for cosine, sine, weight in turns:
-        kernels.add_rotated(spline, cosine, sine, np.float32(weight), total)
-    total /= np.float32(sum(weight for *_, weight in turns))
-    blurred: Rgb = np.clip(total * np.float32(255), 0, 255).astype(np.uint8)
-    return blurred
+    height, width = image.shape[:2]
+    rows, columns = _mirror(height), _mirror(width)
+    spline = np.zeros((height + 3, width + 3, 4))
+    filtered = ndimage.spline_filter1d(x, 3, axis=0, mode="mirror")
+    ndimage.spline_filter1d(filtered, 3, axis=1, output=filtered, mode="mirror")
+    spline[:, :, :3] = filtered[rows[:, None], columns]
+    return spline
+
+
+def blur_by_turning(spline: Spline, angle: float) -> Rgb:
+    """Mean of an image turned by 21 angles up to `angle` (degrees) either way, in Gaussian weights."""
+    turns, whole = _turns(float(angle))
+    out = np.empty((len(spline) - 3, spline.shape[1] - 3, 3), np.uint8)
+    kernels.blur_by_turning(spline, turns, whole, out)
+    return out
 
 
 @lru_cache(maxsize=256)
@@ -35,18 +45,18 @@ def _mirror(size: int) -> npt.NDArray[np.int64]:
 
 
 @lru_cache(maxsize=256)
-def _turns(angle: float) -> list[tuple[float, float, float]]:
-    """Cosine, sine and weight of each of the angles up to `angle` (degrees) either way."""
+def _turns(angle: float) -> tuple[npt.NDArray[np.float64], np.float32]:
+    """Cosine, sine and weight of each angle up to `angle` (degrees) either way; the sum of the weights."""
     places = [2 * i / _TURNS - 1 for i in range(_TURNS + 1)]
-    return [
-        (special.cosdg(place * angle), special.sindg(place * angle), np.exp(-2 * place**2))
-        for place in places
-    ]
+    weights = [np.exp(-2 * place**2) for place in places]
+    degrees = [place * angle for place in places]
+    rows = zip(map(special.cosdg, degrees), map(special.sindg, degrees), weights, strict=True)
+    return np.array([*rows]), np.float32(sum(weights))
 
 
 @dataclass(frozen=True)
 class _SplineAxis:
-    """Which four samples each place of one axis weighs, and by how much: both of shape (size, 4)."""
+    """Which four samples each place of one axis weighs, and by how much: both of shape (4, size)."""
 
     places: npt.NDArray[np.int64]
     weights: npt.NDArray[np.float64]
@@ -59,9 +69,9 @@ def _spline_axis(size: int, scale: float) -> _SplineAxis:
     step = (size - 1) / (enlarged - 1)
     at = (np.arange(size) + (enlarged - size) // 2) * step
     first = np.floor(at).astype(np.int64)
-    places = np.abs(first[:, None] + np.arange(-1, 3))
+    places = np.abs(first + np.arange(-1, 3)[:, None])
     places = np.where(places >= size, 2 * size - 2 - places, places)
-    weights = np.array([kernels.spline_weights(part) for part in at - first])
+    weights = np.array([kernels.spline_weights(part) for part in at - first]).T.copy()
     return _SplineAxis(places, weights)
 
 

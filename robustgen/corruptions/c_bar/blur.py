@@ -5,14 +5,21 @@ import numpy as np
 from robustgen.corruptions.c_bar.family import C_BAR, CBarStrength
 from robustgen.imaging.pixels import Rgb
 from robustgen.imaging.rng import Rng
-from robustgen.imaging.splines import blur_by_turning, enlarge_channel
+from robustgen.imaging.splines import Spline, blur_by_turning, enlarge_channel, fit_spline
 from robustgen.registry import corruption
 
 
-@corruption("blur", CBarStrength, {32: (2.8, 3.6, 4.4, 5.2, 6)}, family=C_BAR, random=False)
-def circular_motion_blur(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
+@corruption(
+    "blur",
+    CBarStrength,
+    {32: (2.8, 3.6, 4.4, 5.2, 6)},
+    family=C_BAR,
+    random=False,
+    shares=fit_spline,
+)
+def circular_motion_blur(image: Rgb, parameters: CBarStrength, rng: Rng, spline: Spline) -> Rgb:
     """Turn the camera about its axis."""
-    return blur_by_turning(image, parameters.share(15))
+    return blur_by_turning(spline, parameters.share(15))
 
 
 # The first enlargements differ by less than a pixel.

@@ -1,6 +1,6 @@
 """Cutouts, lines and displacements of C-bar."""
 
-from typing import Any
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -8,7 +8,7 @@ import numpy.typing as npt
 from robustgen.corruptions.c_bar.family import C_BAR, CBarStrength, side_of
 from robustgen.imaging import c_bar_kernels as kernels
 from robustgen.imaging.pixels import Rgb
-from robustgen.imaging.rng import Rng, spawn
+from robustgen.imaging.rng import Rng, integers, spawn
 from robustgen.registry import corruption
 
 
@@ -52,13 +52,12 @@ def pinch_and_twirl(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
     height, width = image.shape[:2]
     cell = side_of(image) // (3 if side_of(image) < 128 else 5)
     rows, columns = height // cell, width // cell
-    turns = 1 - 2 * _coins(rng, columns * rows).reshape(columns, rows)
-    angles, amount = turns * parameters.share(np.pi / 2), parameters.share(0.4) + 0.1
+    # As `choice([1, -1])` of the scripts draws them.
+    backwards = integers(rng, 0, 2, (columns, rows))
+    angle, amount = parameters.share(np.pi / 2), parameters.share(0.4) + 0.1
+    (pixels, forward), (_, backward) = (_plan_twirl(cell, turn, amount) for turn in (angle, -angle))
     values = image.astype(np.float32)
-    for column in range(columns):
-        for row in range(rows):
-            top, left = row * cell, column * cell
-            kernels.twirl(values, top, left, cell, angles[column, row], amount)
+    kernels.twirl(values, cell, backwards, pixels, forward, backward)
     return values.astype(np.uint8)
 
 
@@ -77,6 +76,11 @@ def ripple(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
     return out
 
 
-def _coins(rng: Rng, count: int) -> npt.NDArray[np.integer[Any]]:
-    """`count` zeros and ones."""
-    return np.asarray(rng.choice(2, count))
+@lru_cache(maxsize=64)
+def _plan_twirl(
+    side: int, angle: float, amount: float
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    """The pixels (N, 2) that move in a cell of `side`, and where from (N, 2), measured from its centre."""
+    pixels, offsets = np.empty((side * side, 2), np.int64), np.empty((side * side, 2))
+    count = kernels.twirl_offsets(side, angle, amount, pixels, offsets)
+    return pixels[:count].copy(), offsets[:count].copy()

@@ -7,7 +7,7 @@ from robustgen.corruptions.c_bar.family import C_BAR, CBarStrength, as_lines, si
 from robustgen.imaging import c_bar_kernels as kernels
 from robustgen.imaging.pixels import Rgb
 from robustgen.imaging.rng import Rng, integers, spawn
-from robustgen.imaging.spectral import draw_blue_noise, draw_brownish_noise
+from robustgen.imaging.spectral import draw_blue_noise, draw_brownish_noises
 from robustgen.imaging.turbulence import draw_turbulence
 from robustgen.registry import corruption
 
@@ -35,10 +35,9 @@ def blue_noise_sample(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
 )
 def brownish_noise(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
     """Add noise whose power falls with the square of its frequency."""
-    source, out = spawn(rng), np.empty_like(image)
-    for channel in range(3):
-        noise = draw_brownish_noise(image.shape[:2], source).reshape(-1)
-        kernels.add_channel(image.reshape(-1, 3), channel, noise, parameters.share(64), out.reshape(-1, 3))
+    noises = draw_brownish_noises(image.shape[:2], 3, spawn(rng)).reshape(3, -1)
+    out = np.empty_like(image)
+    kernels.add_fields(image.reshape(-1, 3), noises, parameters.share(64), out.reshape(-1, 3))
     return out
 
 

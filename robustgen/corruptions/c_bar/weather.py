@@ -19,17 +19,12 @@ from robustgen.registry import corruption
 )
 def sparkles(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
     """Light five stars."""
-    height, width = image.shape[:2]
-    centres = rng.uniform(0, (height, width), (5, 2))
+    centres = rng.uniform(0, image.shape[:2], (5, 2))
     source, rays = spawn(rng), integers(rng, 50, 200, (5,))
-    radius = parameters.share(0.1) * side_of(image)
-    lengths = [np.maximum(1, radius + 0.25 * radius * source.standard_normal(count)) for count in rays]
-    values, light, out = as_lines(image).astype(np.float32), np.empty((height, width)), np.empty_like(image)
-    for (row, column), star in zip(centres[:-1], lengths[:-1], strict=True):
-        kernels.flare(row, column, star, 1.0, light)
-        kernels.brighten(values, light)
-    kernels.flare(*centres[-1], lengths[-1], 1.0, light)
-    kernels.brighten_last(values, light, as_lines(out))
+    radius, ends = parameters.share(0.1) * side_of(image), np.append(0, rays.cumsum())
+    lengths = np.maximum(1, radius + 0.25 * radius * source.standard_normal(ends[-1]))
+    out = np.empty_like(image)
+    kernels.light_stars(as_lines(image), centres, lengths, ends, as_lines(out))
     return out
 
 
