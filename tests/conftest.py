@@ -5,7 +5,7 @@ from importlib.util import find_spec
 
 import pytest
 from browser import Browser
-from helpers import cifar_folder, put_photo
+from helpers import cifar_folder, put_many, put_photo
 
 
 @pytest.fixture(scope="session")
@@ -18,6 +18,12 @@ def photos(tmp_path_factory):
     put_photo(root / "dog" / "a.JPEG", seed=4)
     put_photo(root / "dog" / "d.JPEG", height=50, width=33, seed=5)
     return root
+
+
+@pytest.fixture(scope="session")
+def many(tmp_path_factory):
+    """A folder of 24 photographs, enough for a run to be caught in the middle."""
+    return put_many(tmp_path_factory.mktemp("many"))
 
 
 @pytest.fixture(scope="session")

@@ -95,15 +95,6 @@ def cifar_output(cifar, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def many(tmp_path_factory):
-    """A folder of 24 photographs, enough for a run to be caught in the middle."""
-    root = tmp_path_factory.mktemp("many")
-    for i in range(24):
-        put_photo(root / f"class{i % 3}" / f"{i}.JPEG", seed=i)
-    return root
-
-
-@pytest.fixture(scope="module")
 def undisturbed_many(many, tmp_path_factory):
     root = tmp_path_factory.mktemp("undisturbed") / "out"
     make_c(many, root, *MANY)

@@ -19,6 +19,7 @@ from helpers import (
     photo,
     pictures,
     pixels_of,
+    put_many,
     put_photo,
     spawn,
     tree,
@@ -277,11 +278,8 @@ def test_a_changed_source_image_is_made_again_once(copied, tmp_path):
 
 @pytest.fixture(scope="module")
 def many(tmp_path_factory):
-    """A folder of 24 photographs, enough for a run to be caught in the middle."""
-    root = tmp_path_factory.mktemp("many")
-    for i in range(24):
-        put_photo(root / f"class{i % 3}" / f"{i}.JPEG", 72, 80, seed=i)
-    return root
+    """As elsewhere, but larger: there are more ways to be caught in."""
+    return put_many(tmp_path_factory.mktemp("many"), 72, 80)
 
 
 MANY = ("--corruptions", "all", "--severities", "1-5", "--no-clean")

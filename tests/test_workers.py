@@ -8,21 +8,12 @@ import time
 from multiprocessing import active_children
 
 import pytest
-from helpers import cli, free_port, put_photo, tree, until_open
+from helpers import cli, free_port, tree, until_open
 
 from robustgen.generation import cluster as dask_cluster
 from robustgen.generation import tasks, watch, workers
 
 FEW = ("--corruptions", "all", "--severities", "1,4", "--no-clean")
-
-
-@pytest.fixture(scope="module")
-def many(tmp_path_factory):
-    """A folder of 24 photographs, enough for a run to be caught in the middle."""
-    root = tmp_path_factory.mktemp("many")
-    for i in range(24):
-        put_photo(root / f"class{i % 3}" / f"{i}.JPEG", seed=i)
-    return root
 
 
 @pytest.fixture(scope="module")

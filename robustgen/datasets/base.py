@@ -65,6 +65,20 @@ def read_names(path: Path) -> list[str] | None:
         raise SourceError(f"{path}: {error.strerror or error}") from error
 
 
+def stack_images(images: Sequence[Pixels], where: object, remedy: str = "") -> Pixels:
+    """Images (or sequences) of one size as one array, uint8 (N, ...).
+
+    Raises
+    ------
+    ImageError
+        There are several sizes: two of them, `where`, and the `remedy`.
+    """
+    if len({image.shape for image in images}) > 1:
+        sizes = " and ".join(sorted({"x".join(map(str, image.shape[:-1])) for image in images})[:2])
+        raise ImageError(f"{where}: images differ in size: {sizes}{remedy and f' ({remedy})'}")
+    return np.stack(images)
+
+
 class Dataset(ABC):
     """A C or a P set.
 
@@ -202,13 +216,8 @@ class Dataset(ABC):
 
         def read(first: int) -> Pixels:
             items = [self.load(arm, index) for index in range(first, min(first + size, count))]
-            return self._stack(arm, [prepare(item) for item in items] if prepare else items)
+            prepared = [prepare(item) for item in items] if prepare else items
+            return stack_images(prepared, self.root / arm.folder)
 
         count = len(self.keys(arm))
         yield from prefetch(read, range(start, count, size))
-
-    def _stack(self, arm: Arm, items: list[Pixels]) -> Pixels:
-        if len({item.shape for item in items}) > 1:
-            sizes = " and ".join(sorted({"x".join(map(str, item.shape[:-1])) for item in items})[:2])
-            raise ImageError(f"{self.root / arm.folder}: images differ in size: {sizes}")
-        return np.stack(items)

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustgen.benchmark import BENCHMARKS, Arm, Benchmark, Kind
+from robustgen.datasets.base import stack_images
 from robustgen.display.progress import Meter
 from robustgen.errors import ConfigError, ImageError, OutputError, SourceError
 from robustgen.evaluation import preprocessing as presets
@@ -23,7 +24,7 @@ from robustgen.evaluation.models.base import Model, Runtime
 from robustgen.evaluation.models.classifier import Classifier
 from robustgen.evaluation.models.opening import open_model
 from robustgen.evaluation.predicting import Predictor, choose_saved
-from robustgen.evaluation.preprocessing import PRESETS, Pixels, Preprocessing
+from robustgen.evaluation.preprocessing import PRESETS, Preprocessing
 from robustgen.evaluation.rendering import Rendered, Renderer
 from robustgen.evaluation.store import PartialRows, PredictionStore, hold_store
 from robustgen.generation.config import Config
@@ -184,7 +185,8 @@ class Candidate:
         for start in range(0, len(group), size):
             part = group[start : start + size]
             keys = [self.subjects.keys[each.key] for each in part]
-            pixels = stack_pixels([each.pixels[arm.folder][self.view] for each in part], arm)
+            images = [each.pixels[arm.folder][self.view] for each in part]
+            pixels = stack_images(images, arm.folder, "--input-size resizes them")
             values = self.predictor.predict(pixels, keys, arm)
             self.rows[arm].append(values, keys)
             self._count(values, [each.key for each in part])
@@ -206,14 +208,6 @@ class Candidate:
         labels = self.subjects.labels(sources)
         self.store.finish(arm, keys, labels, self.predictor.entries(rows.read()), rows)
         del self.rows[arm]
-
-
-def stack_pixels(images: Sequence[Pixels], arm: Arm) -> Pixels:
-    """Images of one size as one array; an ImageError names two sizes where there are several."""
-    if len({image.shape for image in images}) > 1:
-        sizes = " and ".join(sorted({"x".join(map(str, image.shape[:-1])) for image in images})[:2])
-        raise ImageError(f"{arm.folder}: images differ in size: {sizes} (--input-size resizes them)")
-    return np.stack(images)
 
 
 # --- a run ---------------------------------------------------------------------------------------
