@@ -76,6 +76,8 @@ def test_a_stopped_worker_is_named(many, tmp_path, undisturbed, soon_silent, sil
         stopped.extend(child.pid for child in active_children())
         for pid in stopped:
             os.kill(pid, signal.SIGSTOP)
+        # On a busy machine there may have been one before the first output.
+        silence.clear()
         silence.wait(60)
         for pid in stopped:
             os.kill(pid, signal.SIGCONT)
@@ -127,7 +129,8 @@ def test_the_only_worker_of_a_cluster_joins_late_and_does_all_the_work(
 
     threading.Thread(target=join, daemon=True).start()
     result = make_c(many, tmp_path / "out", *cluster.flags)
-    assert f"no result for 2 s: the Dask cluster at {cluster.address} has no workers" in result.stderr
+    where = re.escape(cluster.address)
+    assert re.search(rf"no result for \d+ s: the Dask cluster at {where} has no workers", result.stderr)
     assert tree(tmp_path / "out") == undisturbed
 
 

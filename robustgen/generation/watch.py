@@ -25,7 +25,7 @@ class Watch:
     def __init__(self, meter: Meter | None, pulse: Pulse) -> None:
         self._meter, self._pulse = meter, pulse
         # Who works at present: what describes its silence.
-        self.describe: Callable[[], str] = lambda: ""
+        self.describe: Callable[[], str] = lambda: "no worker has been started yet"
         self._received = self._shown = 0
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._look, daemon=True)
