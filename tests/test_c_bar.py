@@ -6,8 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import reference_families
 from click.testing import CliRunner
-from helpers import put_photo
+from helpers import photo, put_photo
 
 import robustgen
 from robustgen.cli import main
@@ -45,6 +46,28 @@ def test_pixels_are_the_published_ones(case):
     rng, edition = np.random.RandomState(case["seed"]), case["file"].removeprefix("cbar_")
     got = robustgen.corrupt(data[f"input/{source}"], name, int(severity), edition=edition, rng=rng)
     assert np.array_equal(got[::step, ::step], data[case["key"]])
+
+
+@pytest.mark.parametrize(
+    ("name", "side"),
+    # The cells of pinch_and_twirl are described for 32 pixels alone.
+    [
+        (name, side)
+        for name in reference_families.C_BAR
+        for side in (32, 45, 100)
+        if name != "pinch_and_twirl" or side == 32
+    ],
+)
+def test_pixels_are_those_of_the_description_at_other_sizes(name, side):
+    """Squares of odd and even sides with the strengths of both editions: only squares were published."""
+    image, operation = photo(side, side, seed=side), ALL_CORRUPTIONS[name]
+    for scale in operation.table:
+        for severity, seed in ((1, 5), (5, side)):
+            strength = operation.parameters(severity, scale).strength
+            want = reference_families.C_BAR[name](image, strength, np.random.RandomState(seed))
+            rng = np.random.RandomState(seed)
+            got = robustgen.corrupt(image, name, severity, edition="folder", scale=scale, rng=rng)
+            assert np.array_equal(got, want)
 
 
 def test_every_corruption_is_covered_where_it_has_a_strength():

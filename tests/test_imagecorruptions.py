@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import reference_families
 from helpers import cli, cli_error, photo, pixels_of, put_photo
 from PIL import Image
 
@@ -36,6 +37,18 @@ def test_pixels_are_those_of_the_package(case):
     # Sums may lie within the last bit of a whole number, and that bit is the machine's own exp's.
     difference = np.abs(got[::step, ::step].astype(int) - load()[case["key"]])
     assert difference.max() <= 1 and (difference > 0).mean() <= 1e-3
+
+
+@pytest.mark.parametrize("name", reference_families.IMAGECORRUPTIONS)
+@pytest.mark.parametrize("shape", [(32, 32), (33, 47), (101, 64), (40, 333)])
+def test_pixels_are_those_of_the_description_at_other_sizes(name, shape):
+    image = photo(*shape, seed=3)
+    for severity in range(1, 6):
+        want = reference_families.IMAGECORRUPTIONS[name](image, severity, np.random.RandomState(severity))
+        got = imagecorruptions.corrupt(image, severity, name, rng=np.random.RandomState(severity))
+        # As above: sums within the last bit of a whole number.
+        difference = np.abs(got.astype(int) - want)
+        assert difference.max() <= (name in ("motion_blur", "snow")) and (difference > 0).mean() <= 1e-3
 
 
 def test_all_nineteen_are_covered():
@@ -96,6 +109,17 @@ def test_functions_take_a_pillow_image_and_the_global_generator(name):
     assert np.array_equal(np.uint8(raw), given)
     assert isinstance(raw, Image.Image) or (raw.dtype == np.float64 and raw.max() <= 255)
     assert np.array_equal(IMAGE, before)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_functions_take_grey_images_and_refuse_what_they_cannot_use(name):
+    function, grey = imagecorruptions.corruption_dict[name], IMAGE[:, :, 0]
+    want = np.uint8(function(np.stack([grey] * 3, -1), 2, rng=np.random.RandomState(1)))
+    for each in (grey, grey[..., None], Image.fromarray(np.ascontiguousarray(grey))):
+        assert np.array_equal(np.uint8(function(each, 2, rng=np.random.RandomState(1))), want)
+    for wrong in (IMAGE / 255, IMAGE[..., :2], IMAGE[None], IMAGE[:0], IMAGE.tolist()):
+        with pytest.raises(AttributeError, match=r"Expecting|at least 1 pixels"):
+            function(wrong, 2)
 
 
 def test_one_import_line_mends_a_detection_pipeline():

@@ -43,7 +43,8 @@ def _corrupt_pixels(name: str, image: Rgb, severity: Any, rng: Rng | None) -> Rg
 
 def _make_function(name: str) -> CorruptionFunction:
     def function(x: Any, severity: Any = 1, *, rng: Rng | None = None) -> Any:
-        corrupted = _corrupt_pixels(name, np.array(x), severity, rng)
+        pixels = np.array(x.convert("RGB")) if isinstance(x, Image.Image) else x
+        corrupted = _corrupt_pixels(name, _check_image(pixels, smallest=1), severity, rng)
         return Image.fromarray(corrupted) if name in _PILLOW_RESULTS else corrupted.astype(np.float64)
 
     function.__name__ = function.__qualname__ = name
@@ -51,7 +52,7 @@ def _make_function(name: str) -> CorruptionFunction:
 
     Parameters
     ----------
-    x : Pillow image of mode RGB, or uint8 ndarray of shape (H, W, 3)
+    x : Pillow image, or uint8 ndarray as for `corrupt`, of any size that the function can do with
     severity : int
         1 to 5.
     rng : numpy.random.RandomState or Generator, optional
@@ -142,8 +143,8 @@ def corrupt(
     return _corrupt_pixels(name, pixels, severity, rng)
 
 
-def _check_image(image: Any) -> Rgb:
-    """`image` with three channels."""
+def _check_image(image: Any, smallest: int = 32) -> Rgb:
+    """`image` with three channels, neither side below the `smallest`."""
     if not isinstance(image, np.ndarray):
         raise AttributeError("Expecting type(image) to be numpy.ndarray")
     if image.dtype.type is not np.uint8:
@@ -154,8 +155,8 @@ def _check_image(image: Any) -> Rgb:
         )
     if image.ndim == 2:
         image = np.stack([image] * 3, axis=-1)
-    if min(image.shape[:2]) < 32:
-        raise AttributeError("Image width and height must be at least 32 pixels")
+    if min(image.shape[:2]) < smallest:
+        raise AttributeError(f"Image width and height must be at least {smallest} pixels")
     if image.shape[2] not in (1, 3):
         raise AttributeError("Expecting image to have either 1 or 3 channels (last dimension)")
     return np.ascontiguousarray(np.repeat(image, 3 // image.shape[2], axis=2))
