@@ -106,7 +106,7 @@ def filter_a(max_confidence: float | None, per_confusion: int | None, **flags: A
     """
     from robustgen.filtration.rules import Adversarial
 
-    own = _given(max_confidence=max_confidence, per_confusion=per_confusion)
+    own = _drop_missing(max_confidence=max_confidence, per_confusion=per_confusion)
     _filter(Adversarial(**own), own, flags, batch=8)
 
 
@@ -120,11 +120,11 @@ def filter_o(min_confidence: float | None, **flags: Any) -> None:
     """
     from robustgen.filtration.rules import Outlying
 
-    own = _given(min_confidence=min_confidence)
+    own = _drop_missing(min_confidence=min_confidence)
     _filter(Outlying(**own), own, flags, batch=64)
 
 
-def _given(**flags: Any) -> dict[str, Any]:
+def _drop_missing(**flags: Any) -> dict[str, Any]:
     return {name: value for name, value in flags.items() if value not in (None, ())}
 
 
@@ -133,8 +133,8 @@ def _filter(rule: "Rule", own: dict[str, Any], flags: dict[str, Any], batch: int
     lists, overwrite = flags.pop("lists"), flags.pop("overwrite")
     failures = 0
     if flags["models"] or not lists:
-        failures = _run(rule, candidates, output, _given(**flags), overwrite, batch)
-    elif idle := {**own, **_given(**flags)}:
+        failures = _run(rule, candidates, output, _drop_missing(**flags), overwrite, batch)
+    elif idle := {**own, **_drop_missing(**flags)}:
         name = next(iter(idle)).replace("_", "-")
         raise ConfigError(f"--accept takes the shortlist that is there; without --model, leave out --{name}")
     if lists:

@@ -239,11 +239,11 @@ def _judge_arms(arms: list[ArmResult], judge: _Judge) -> tuple[OperationResult, 
     every = [each for arm in arms for each in arm.effects] + [each for effects in pooled for each in effects]
     judged = iter(correct_effects(every))
 
-    def renewed(effects: tuple[Effect, ...]) -> tuple[Effect, ...]:
+    def take_judged(effects: tuple[Effect, ...]) -> tuple[Effect, ...]:
         return tuple(next(judged) for _ in effects)
 
-    settled = [tuple(replace(arm, effects=renewed(arm.effects)) for arm in group) for group in groups]
+    settled = [tuple(replace(arm, effects=take_judged(arm.effects)) for arm in group) for group in groups]
     return tuple(
-        OperationResult(group[0].arm.name, group, renewed(effects))
+        OperationResult(group[0].arm.name, group, take_judged(effects))
         for group, effects in zip(settled, pooled, strict=True)
     )

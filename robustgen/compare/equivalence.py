@@ -249,12 +249,12 @@ def correct_effects(effects: Sequence[Effect]) -> list[Effect]:
     p = correct_holm([value for each in effects for value in (each.p_paired, each.p_ks)])
     pairs = zip(effects, p[::2], p[1::2], strict=True)
     return [
-        replace(each, p_paired=paired, p_ks=ks, detectable=_detectable(each, len(p)))
+        replace(each, p_paired=paired, p_ks=ks, detectable=_find_detectable(each, len(p)))
         for each, paired, ks in pairs
     ]
 
 
-def _detectable(found: Effect, tests: int) -> float:
+def _find_detectable(found: Effect, tests: int) -> float:
     """The mean difference that the paired test finds with a chance of 0.8 among so many tests."""
     from scipy.special import stdtrit
 

@@ -62,7 +62,7 @@ def motion_blur(image: Rgb, parameters: LineBlur, rng: Rng) -> Rgb:
     """Move the camera in a straight line; images smaller than the motion get darker."""
     angle = rng.uniform(-45, 45)
     summed = sum_along_line(image.astype(np.float64), parameters.radius, parameters.sigma, angle)
-    return _truncated(summed)
+    return _truncate(summed)
 
 
 @dataclass(frozen=True)
@@ -198,6 +198,6 @@ def spatter(image: Rgb, parameters: weather.Spatter, rng: Rng) -> Rgb:
     return to_uint8(x * (1 - cover) + np.array([63, 42, 20]) / 255.0 * cover)
 
 
-def _truncated(values: Floats) -> Rgb:
+def _truncate(values: Floats) -> Rgb:
     truncated: Rgb = np.clip(values, 0, 255).astype(np.uint8)
     return truncated

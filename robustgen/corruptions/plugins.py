@@ -18,14 +18,14 @@ def find_plugins(taken: tuple[str, ...]) -> dict[str, EntryPoint]:
 
     Of two packages that claim a name, the first in alphabetical order has it.
     """
-    return {entry.name: entry for entry in reversed(_sorted_entries()) if entry.name not in taken}
+    return {entry.name: entry for entry in reversed(_list_entries()) if entry.name not in taken}
 
 
 def find_impostors(taken: tuple[str, ...]) -> dict[str, str]:
     """Why some plug-ins cannot be used by the name of their family: it is `taken`. By package and name."""
     owners = dict.fromkeys(taken, "robustgen")
     refused = {}
-    for entry in _sorted_entries():
+    for entry in _list_entries():
         owner = owners.setdefault(entry.name, package_of(entry))
         if owner != package_of(entry):
             refused[f"{package_of(entry)}: {entry.name}"] = f"the name is taken by {owner}"
@@ -38,7 +38,7 @@ def package_of(entry: EntryPoint) -> str:
 
 
 @lru_cache(maxsize=1)
-def _sorted_entries() -> tuple[EntryPoint, ...]:
+def _list_entries() -> tuple[EntryPoint, ...]:
     # A package may stand on the path twice; each entry counts once.
     found = {(package_of(entry), entry.name): entry for entry in entry_points(group=GROUP)}
     return tuple(found[key] for key in sorted(found))

@@ -33,7 +33,7 @@ class Snow:
     engine: MotionEngine = "exact"
 
 
-def _with_grey(image: Rgb) -> tuple[Floats, Floats]:
+def _split_grey(image: Rgb) -> tuple[Floats, Floats]:
     x = unit(image, np.float32)
     return x, luma_of(x)
 
@@ -65,7 +65,7 @@ def _with_grey(image: Rgb) -> tuple[Floats, Floats]:
             (0.3, 0.3, 1.25, 0.65, 14, 12, 0.8),
         ),
     },
-    shares=_with_grey,
+    shares=_split_grey,
     # From flakes of a pixel to enlarged ones.
     breaks={64: (2,), 32: (2,)},
 )

@@ -74,7 +74,7 @@ def _corruption_measures(models: Sequence[Scores], baseline: Baseline) -> list[M
     normalised = _measure(
         models,
         ("corruption_error", f"Corruption error (CE) in %, normalised by {baseline.name}", "mCE"),
-        lambda m: _known(m.errors, baseline.errors),
+        lambda m: _select_known(m.errors, baseline.errors),
         lambda _, name, errors: metrics.corruption_error(name, errors, baseline.errors),
         lambda m, names: metrics.mean_corruption_error(m.errors, baseline.errors, names),
         lambda m, name: metrics.corruption_errors(name, m.mistakes_on(name), baseline.errors),
@@ -130,7 +130,7 @@ def _clean_measures(models: Sequence[Scores], baseline: Baseline) -> list[Measur
     return [relative, area]
 
 
-def _known(values: Mapping[str, Any], baseline: Mapping[str, Any]) -> dict[str, Any]:
+def _select_known(values: Mapping[str, Any], baseline: Mapping[str, Any]) -> dict[str, Any]:
     """What can be divided: all but operations of one's own, for which no baseline has anything."""
     common = {*metrics.COMMON_CORRUPTIONS, *metrics.COMMON_PERTURBATIONS}
     return {name: value for name, value in values.items() if baseline and name in common | baseline.keys()}
@@ -179,7 +179,7 @@ class _Quantity:
         normalised = _measure(
             models,
             (key, title.format(name), mean),
-            lambda m: _known(self.values(m), baseline),
+            lambda m: _select_known(self.values(m), baseline),
             lambda _, operation, value: self.divide(operation, value, baseline),
             lambda m, names: self.average(self.values(m), baseline, names),
             lambda m, operation: self.contributions(m)[operation] / baseline[operation],

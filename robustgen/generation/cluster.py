@@ -37,7 +37,7 @@ class Cluster:
 
     def carry_out(self, tasks: Iterable[Job[Result]]) -> Iterator[Result]:
         """As `Workers.carry_out`."""
-        with _without_log(), self._connected() as client:
+        with _silence_log(), self._connect() as client:
             ahead = iter(tasks)
             first = islice(ahead, self._count_tasks())
             under_way = self._distributed.as_completed([self._submit(client, task) for task in first])
@@ -47,7 +47,7 @@ class Cluster:
                     under_way.add(self._submit(client, task))
 
     @contextmanager
-    def _connected(self) -> Iterator[Any]:
+    def _connect(self) -> Iterator[Any]:
         try:
             self._client = self._distributed.Client(self.address, timeout="10s")
         except (OSError, ValueError) as error:
@@ -119,7 +119,7 @@ class Cluster:
 
 
 @contextmanager
-def _without_log() -> Iterator[None]:
+def _silence_log() -> Iterator[None]:
     """Keep Dask from telling in many lines what is told in one."""
     log = logging.getLogger("distributed")
     before = log.level

@@ -81,7 +81,7 @@ def _flat(spans: tuple[Sequence[float], ...]) -> tuple[float, ...]:
     return tuple(sorted(level for span in spans for level in span))
 
 
-def _grouped(known: Mapping[str, Operation]) -> AfterValidator:
+def _expand_groups(known: Mapping[str, Operation]) -> AfterValidator:
     """Replaces the groups among the names (`common`, `extra`, `all`) by what they stand for."""
 
     def members(part: str) -> list[str]:
@@ -135,7 +135,7 @@ def _once(values: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(dict.fromkeys(values))
 
 
-def _known(kind: str, names: Any) -> AfterValidator:
+def _check_known(kind: str, names: Any) -> AfterValidator:
     def check(value: str) -> str:
         if value not in names():
             raise UnknownNameError(kind, value, names())
@@ -144,7 +144,7 @@ def _known(kind: str, names: Any) -> AfterValidator:
     return AfterValidator(check)
 
 
-def _expanded(value: Any) -> Any:
+def _expand_variables(value: Any) -> Any:
     """`value` with ``${NAME}`` and a leading ``~`` replaced."""
     if not isinstance(value, str):
         return value
@@ -160,7 +160,7 @@ def _expanded(value: Any) -> Any:
         raise ArgumentError(f"{value}: {error}") from error
 
 
-def _all_cores(value: Any) -> Any:
+def _parse_cores(value: Any) -> Any:
     return None if value == "all" else value
 
 
@@ -178,21 +178,21 @@ Difficulties = Annotated[
     AfterValidator(_once),
 ]
 Corruptions = Annotated[
-    tuple[Annotated[str, _known("corruption", lambda: _CorruptionNames())], ...],
+    tuple[Annotated[str, _check_known("corruption", lambda: _CorruptionNames())], ...],
     BeforeValidator(_parts),
-    _grouped(CORRUPTIONS),
+    _expand_groups(CORRUPTIONS),
     AfterValidator(_once),
 ]
 Perturbations = Annotated[
-    tuple[Annotated[str, _known("perturbation", lambda: [*PERTURBATIONS, *GROUPS])], ...],
+    tuple[Annotated[str, _check_known("perturbation", lambda: [*PERTURBATIONS, *GROUPS])], ...],
     BeforeValidator(_parts),
-    _grouped(PERTURBATIONS),
+    _expand_groups(PERTURBATIONS),
     AfterValidator(_once),
 ]
-EditionName = Annotated[str, _known("edition", lambda: EDITIONS)]
-SourceKind = Annotated[str, _known("kind of source", lambda: KINDS)]
-Location = Annotated[str, BeforeValidator(_expanded)]
-FormatName = Annotated[str, _known("format", lambda: FORMATS)]
+EditionName = Annotated[str, _check_known("edition", lambda: EDITIONS)]
+SourceKind = Annotated[str, _check_known("kind of source", lambda: KINDS)]
+Location = Annotated[str, BeforeValidator(_expand_variables)]
+FormatName = Annotated[str, _check_known("format", lambda: FORMATS)]
 Count = Annotated[Whole, Field(ge=1)]
 
 
@@ -203,11 +203,11 @@ class _Strict(BaseModel):
 class Video(_Strict):
     """How `make-p` compresses; what is not given is as published."""
 
-    preset: Annotated[str, _known("preset", lambda: video.PRESETS)] = Field(
+    preset: Annotated[str, _check_known("preset", lambda: video.PRESETS)] = Field(
         "veryslow", description="x264's trade of time for size"
     )
     crf: float | None = Field(None, ge=0, le=51, description="constant rate factor of all sequences")
-    pixel_format: Annotated[str, _known("pixel format", lambda: video.CODECS)] = Field(
+    pixel_format: Annotated[str, _check_known("pixel format", lambda: video.CODECS)] = Field(
         "yuv444p", description="yuv444p (published), yuv420p, or rgb24 (exact colours)"
     )
     lossless: StrictBool = Field(False, description="rate factor 0")
@@ -230,7 +230,7 @@ class Choices(_Strict):
     )
     output: Location = Field("out/{dataset}-{kind}", description="where to write; {kind} is c or p")
     seed: Annotated[Whole, Field(ge=0)] = Field(0, description="non-negative whole number")
-    jobs: Annotated[Count | None, BeforeValidator(_all_cores)] = Field(
+    jobs: Annotated[Count | None, BeforeValidator(_parse_cores)] = Field(
         None, description="worker processes; all: one a core"
     )
     limit: Count | None = Field(None, description="only the first N images")
@@ -449,23 +449,25 @@ def check(
     try:
         return model.model_validate(content)
     except ValidationError as error:
-        raise ConfigError(_explained(error, name, flags or {}, model)) from error
+        raise ConfigError(_explain(error, name, flags or {}, model)) from error
 
 
-def _explained(error: ValidationError, file: str, flags: Mapping[str, Any], model: type[Choices]) -> str:
+def _explain(error: ValidationError, file: str, flags: Mapping[str, Any], model: type[Choices]) -> str:
     first = error.errors()[0]
     location, cause = first["loc"], first.get("ctx", {}).get("error")
     key = str(location[0]) if location else ""
-    flag = next((flag for flag in (_dotted(location), key) if flag in flags), None)
-    where = f"--{flag.rpartition('.')[2].replace('_', '-')}" if flag else f"{file}: {_dotted(location)}"
+    flag = next((flag for flag in (_format_location(location), key) if flag in flags), None)
+    where = (
+        f"--{flag.rpartition('.')[2].replace('_', '-')}" if flag else f"{file}: {_format_location(location)}"
+    )
     if first["type"] == "extra_forbidden":
         fields = Video.model_fields if len(location) > 1 else model.model_fields
-        within = f"{_dotted(location[:-1])}: " if len(location) > 1 else ""
+        within = f"{_format_location(location[:-1])}: " if len(location) > 1 else ""
         return f"{file}: {within}{UnknownNameError('key', str(location[-1]), fields)}"
     if isinstance(cause, RobustgenError):
         hint = "; name the images with --source" if key == "source" and key not in flags else ""
         return f"{where}: {cause}{hint}"
-    return f"{where}: must be {_wanted(first)}, not {first['input']!r}"
+    return f"{where}: must be {_describe_wanted(first)}, not {first['input']!r}"
 
 
 # What pydantic wants of a value, by the first word of its type of error.
@@ -482,7 +484,7 @@ _WANTED = {
 }
 
 
-def _wanted(error: ErrorDetails) -> str:
+def _describe_wanted(error: ErrorDetails) -> str:
     """What should have stood in the place of a wrong value, in a few words."""
     limits = error.get("ctx", {})
     if error["type"] == "greater_than_equal":
@@ -494,7 +496,7 @@ def _wanted(error: ErrorDetails) -> str:
     return _WANTED.get(error["type"].partition("_")[0]) or error["msg"]
 
 
-def _dotted(location: tuple[int | str, ...]) -> str:
+def _format_location(location: tuple[int | str, ...]) -> str:
     # Where a key is wrong, pydantic says so in a step of its own.
     location = tuple(part for part in location if part != "[key]")
     path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)

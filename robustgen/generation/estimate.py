@@ -95,7 +95,7 @@ class _Trial:
     @property
     def is_over(self) -> bool:
         """Whether enough is known, or the time is up."""
-        return bool(self.costs) and (len(self.opening) == _MOST_IMAGES or self._left() < 0)
+        return bool(self.costs) and (len(self.opening) == _MOST_IMAGES or self._time_left() < 0)
 
     def take(self, key: str) -> None:
         """Make what the time allows of one image; one that cannot be made is passed over."""
@@ -108,7 +108,7 @@ class _Trial:
                 self._measure(key, prepared, _FIRST_SIDE)
                 self._deadline = time.process_time() + SECONDS
                 self.costs.append(self._measure(key, prepared, _FIRST_SIDE))
-            self.costs.append(self._measure(key, prepared, self._affordable_side()))
+            self.costs.append(self._measure(key, prepared, self._find_affordable_side()))
         except (WriteError, OutputError, MissingDependencyError):
             raise
         except Exception as error:
@@ -118,13 +118,13 @@ class _Trial:
         self.opening.append(opening)
         self.opened.append(_count_pixels(self._plan, key))
 
-    def _left(self) -> float:
+    def _time_left(self) -> float:
         return self._deadline - time.process_time()
 
-    def _affordable_side(self) -> int:
+    def _find_affordable_side(self) -> int:
         """The side of the square that takes half of the time that is left, judged by the last one."""
         last = self.costs[-1]
-        share = max(1.0, self._left() / 2 / max(last.seconds, 1e-6))
+        share = max(1.0, self._time_left() / 2 / max(last.seconds, 1e-6))
         return int((last.pixels * share) ** 0.5)
 
     def _measure(self, key: str, prepared: Any, side: int) -> _Cost:

@@ -372,10 +372,10 @@ def _encodings(config: Config) -> tuple[video.Encoding, video.Encoding]:
         raise ConfigError(f"video: yuv420p halves the colour, which {scale} x {scale} pixels do not allow")
     smooth = video.Encoding(preset=choice.preset, pixel_format=choice.pixel_format)
     noise = video.Encoding(preset=choice.preset, pixel_format=choice.pixel_format, crf=None, tune="grain")
-    return _as_chosen(smooth, choice), _as_chosen(noise, choice)
+    return _apply_choice(smooth, choice), _apply_choice(noise, choice)
 
 
-def _as_chosen(encoding: video.Encoding, choice: Video) -> video.Encoding:
+def _apply_choice(encoding: video.Encoding, choice: Video) -> video.Encoding:
     if choice.crf is not None:
         encoding = dataclasses.replace(encoding, crf=choice.crf)
     encoding = encoding.lossless() if choice.lossless else encoding

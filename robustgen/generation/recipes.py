@@ -44,10 +44,10 @@ def _identify_stream(seed: int, kind: str, edition: str, name: str, level: float
 
 def item_rng(seed: int, kind: str, edition: str, name: str, level: float, key: str) -> np.random.Generator:
     """The random stream of one output: a hash of what it is, and of nothing else."""
-    return _hashed_rng(_identify_stream(seed, kind, edition, name, level) + key)
+    return _make_rng(_identify_stream(seed, kind, edition, name, level) + key)
 
 
-def _hashed_rng(identity: str) -> np.random.Generator:
+def _make_rng(identity: str) -> np.random.Generator:
     return np.random.Generator(np.random.PCG64(_Hash(identity)))
 
 
@@ -168,7 +168,7 @@ class BoundArm:
 
     def random_stream(self, key: str) -> np.random.Generator | None:
         """The random stream of the output of the image `key`; None for an operation that draws nothing."""
-        return _hashed_rng(self.stream + key) if self.operation.random else None
+        return _make_rng(self.stream + key) if self.operation.random else None
 
 
 @dataclass(frozen=True)

@@ -121,7 +121,7 @@ def _make_source_ready(plan: Plan, reading: bool) -> None:
         plan.source.make_ready()
 
 
-def _held_description(state: State) -> dict[str, Any]:
+def _read_description(state: State) -> dict[str, Any]:
     # One that a power cut left empty is no loss: it is about to be written anew.
     with suppress(OSError, OutputError):
         return state.about()
@@ -133,7 +133,7 @@ def _describe(plan: Plan, sizes: dict[str, int]) -> bool:
     about = plan.about()
     about["source"]["digest"] = source_digest(sizes)
     state = State(plan.output)
-    held = _held_description(state)
+    held = _read_description(state)
     arms, arrays = ({*held.get(listing, []), *about[listing]} for listing in ("arms", "arrays"))
     images = max(held.get("images", 0), about["images"])
     if arms == set(held.get("arms", [])) and images == held["images"] and about["source"] == held["source"]:

@@ -59,7 +59,7 @@ def read_dimensions(file: Location | BinaryIO, name: str | None = None) -> tuple
 
 def _decode(file: Location | BinaryIO) -> Image.Image:
     with _open(file) as stream, _identify(stream) as image:
-        return _in_mode_rgb(image)
+        return _convert_to_rgb(image)
 
 
 @contextmanager
@@ -86,7 +86,7 @@ def _identify(stream: BinaryIO) -> Image.Image:
         return Image.open(stream, formats=FORMATS)
 
 
-def _in_mode_rgb(image: Image.Image) -> Image.Image:
+def _convert_to_rgb(image: Image.Image) -> Image.Image:
     """A copy in mode RGB of a Pillow image of any mode; of an animated one, its current frame.
 
     Raises
@@ -101,7 +101,7 @@ def _in_mode_rgb(image: Image.Image) -> Image.Image:
     if image.mode.startswith("I"):
         image = _eight_bits(image)
     elif image.mode == "F":
-        image = _scaled(image)
+        image = _scale_floats(image)
     # Dropped with the alpha channels; left in, convert() warns of it.
     image.info.pop("transparency", None)
     return image.convert("RGB")
@@ -116,7 +116,7 @@ def _eight_bits(image: Image.Image) -> Image.Image:
     return Image.fromarray(np.clip(values, 0, 255).astype(np.uint8))
 
 
-def _scaled(image: Image.Image) -> Image.Image:
+def _scale_floats(image: Image.Image) -> Image.Image:
     """Bring floating-point values that run from 0 to 1 to 0 .. 255; leave larger ones alone."""
     values = np.asarray(image)
     if not np.isfinite(values).all():
@@ -149,7 +149,7 @@ def as_rgb(image: Any) -> Rgb:
     """
     if isinstance(image, Image.Image):
         try:
-            image = np.array(image if image.mode == "RGB" else _in_mode_rgb(image.copy()))
+            image = np.array(image if image.mode == "RGB" else _convert_to_rgb(image.copy()))
         except (OSError, ValueError) as error:
             raise ImageError(f"image cannot be read: {error}") from error
     if not isinstance(image, np.ndarray):

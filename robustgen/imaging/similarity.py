@@ -120,7 +120,7 @@ class Alignment:
     """
 
     def __init__(self, image: Rgb) -> None:
-        plane = _blurred(image)
+        plane = _blur(image)
         slopes = [cv2.Sobel(plane, cv2.CV_32F, dx, 1 - dx, scale=1 / 8) for dx in (1, 0)]
         columns = np.stack([each.ravel() for each in (*slopes, plane, np.ones_like(plane))]).astype(
             np.float64
@@ -130,11 +130,11 @@ class Alignment:
 
     def displacement(self, image: Rgb) -> tuple[float, float]:
         """By how many pixels `image` lies to the right of the reference, and below it; at most 4."""
-        across, down, *_ = self._solve @ _blurred(image).ravel()
+        across, down, *_ = self._solve @ _blur(image).ravel()
         return _within(-across), _within(-down)
 
 
-def _blurred(image: Rgb) -> _Plane:
+def _blur(image: Rgb) -> _Plane:
     plane: _Plane = cv2.GaussianBlur(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY).astype(np.float32), (0, 0), 3)
     return plane
 

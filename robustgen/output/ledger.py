@@ -206,7 +206,7 @@ class Ledger:
 
     def _agree(self) -> None:
         """Hold the settings against those the output was made with, and record what is new."""
-        held, damage = self._held_settings()
+        held, damage = self._read_settings()
         if not held and not damage:
             self._refuse_unrecorded()
         differences = damage or list(_differences(held, json.loads(json.dumps(self.settings))))
@@ -227,7 +227,7 @@ class Ledger:
         # What another shard has just recorded differs in nothing.
         return not self.shard or bool(differences)
 
-    def _held_settings(self) -> tuple[dict[str, Any], list[str]]:
+    def _read_settings(self) -> tuple[dict[str, Any], list[str]]:
         """The settings that the output was made with, and what is wrong with them."""
         try:
             held = self._state.settings()
@@ -286,11 +286,11 @@ class Ledger:
             self._standing.take_note(receipt)
             if sizes.get(receipt.key, receipt.size) != receipt.size:
                 self._done.pop(receipt.key, None)
-                outdated.setdefault(receipt.key, {}).update(_by_path(receipt))
+                outdated.setdefault(receipt.key, {}).update(_map_by_path(receipt))
             elif receipt.key in sizes:
                 if receipt.key in outdated:
                     # What was made anew since then lies in the same places.
-                    for path in _by_path(receipt):
+                    for path in _map_by_path(receipt):
                         outdated[receipt.key].pop(path, None)
                 before = self._done.get(receipt.key, (0, frozenset()))[1]
                 there = {f for f in folders & receipt.files.keys() if self._holds(receipt.files[f])}
@@ -391,7 +391,7 @@ class Ledger:
         self.record([enter_receipt(Receipt(key, 0)) for key in sorted(gone)])
 
 
-def _by_path(receipt: Receipt) -> dict[str, Written]:
+def _map_by_path(receipt: Receipt) -> dict[str, Written]:
     return {written.path: written for files in receipt.files.values() for written in files}
 
 

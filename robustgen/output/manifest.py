@@ -207,10 +207,10 @@ class Tally:
         for folder in [*self._spools, *(assembled.keys() - self._spools.keys())]:
             yield (
                 folder,
-                {file.path: file for file in self._spooled(folder, sizes)} | assembled.get(folder, {}),
+                {file.path: file for file in self._read_spool(folder, sizes)} | assembled.get(folder, {}),
             )
 
-    def _spooled(self, folder: str, sizes: list[int]) -> Iterator[WrittenFile]:
+    def _read_spool(self, folder: str, sizes: list[int]) -> Iterator[WrittenFile]:
         if folder in self._spools:
             with _open_spool(self._spools[folder], "r") as lines:
                 for number, size, file in map(_read_spool_line, lines):

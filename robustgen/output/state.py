@@ -124,12 +124,12 @@ class State:
             The output cannot be made.
         """
         if self.is_beside and self.root.resolve().is_mount():
-            raise self._misplaced(self.folder, "would be on another file system")
+            raise self._refuse_place(self.folder, "would be on another file system")
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             if self.is_beside:
-                raise self._misplaced(self.folder, f"cannot be made: {error.strerror}") from error
+                raise self._refuse_place(self.folder, f"cannot be made: {error.strerror}") from error
             raise
         self.root.mkdir(exist_ok=True)
         self.check()
@@ -147,10 +147,10 @@ class State:
             try:
                 self.folder.rename(beside)
             except OSError as error:
-                raise self._misplaced(beside, f"cannot be made: {error.strerror}") from error
+                raise self._refuse_place(beside, f"cannot be made: {error.strerror}") from error
             self._use(self.root, beside)
 
-    def _misplaced(self, place: Path, reason: str) -> OutputError:
+    def _refuse_place(self, place: Path, reason: str) -> OutputError:
         return OutputError(
             f"{place} {reason}; what robustgen records of {self.root} lies beside it, as all folders in it "
             "are classes. Choose another output"

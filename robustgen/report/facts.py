@@ -95,7 +95,7 @@ def describe_coverage(dataset: Dataset) -> Iterator[str]:
     """How much of the benchmark is there."""
     there = {arm.folder for arm in dataset.arms}
     for group, names in _GROUPS[dataset.kind].items():
-        wanted = {name: _wanted(name, dataset.kind) for name in names}
+        wanted = {name: _list_wanted(name, dataset.kind) for name in names}
         whole = [name for name, folders in wanted.items() if folders <= there]
         parts = [name for name, folders in wanted.items() if folders & there and name not in whole]
         yield f"{len(whole)} of {len(names)} {group}" + "; in part " * bool(parts) + ", ".join(parts)
@@ -113,7 +113,7 @@ _GROUPS: Final[Mapping[Kind, Mapping[str, tuple[str, ...]]]] = {
 }
 
 
-def _wanted(name: str, kind: Kind) -> set[str]:
+def _list_wanted(name: str, kind: Kind) -> set[str]:
     levels = range(1, metrics.SEVERITIES + 1)
     return {f"{name}/{level}" for level in levels} if kind == "c" else {name}
 

@@ -54,7 +54,7 @@ def parse_labels(content: bytes, where: object, images: Sequence[str]) -> dict[s
         if len(rows) != len(images):
             raise SourceError(f"{where}, line {rows[-1][0]}: {len(rows)} labels for {len(images)} images")
         rows = [(number, [name, *row]) for name, (number, row) in zip(images, rows, strict=True)]
-    return _by_name(where, rows)
+    return _map_by_name(where, rows)
 
 
 def _lines(content: bytes, where: object) -> list[str]:
@@ -75,7 +75,7 @@ def _fields(line: str) -> list[str]:
     return line.rsplit(maxsplit=1)
 
 
-def _by_name(where: object, rows: Iterable[tuple[int, list[str]]]) -> dict[str, str]:
+def _map_by_name(where: object, rows: Iterable[tuple[int, list[str]]]) -> dict[str, str]:
     labels: dict[str, str] = {}
     for number, row in rows:
         if len(row) < 2:

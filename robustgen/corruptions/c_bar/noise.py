@@ -68,7 +68,7 @@ def single_frequency_greyscale(image: Rgb, parameters: CBarStrength, rng: Rng) -
     order, phase = rng.permutation(2), rng.uniform(0, 2 * np.pi)
     wave = np.empty(image.shape[:2])
     kernels.plane_wave((first, second)[order[0]], (first, second)[order[1]], phase, wave)
-    return _with_field(image, wave, parameters.share(196))
+    return _add_field(image, wave, parameters.share(196))
 
 
 @corruption("noise", CBarStrength, {224: (3, 5, 8, 9, 10)}, family=C_BAR)
@@ -80,10 +80,10 @@ def cocentric_sine_waves(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
     amplitude, spacing = rng.uniform(0, side_of(image) / 10), rng.uniform(0, side_of(image) / 10)
     rings = np.empty((height, width))
     kernels.ring_wave(centre_x, centre_y, frequency, amplitude, spacing, rings)
-    return _with_field(image, rings, parameters.share(128))
+    return _add_field(image, rings, parameters.share(128))
 
 
-def _with_field(image: Rgb, field: npt.NDArray[np.float64], amount: float) -> Rgb:
+def _add_field(image: Rgb, field: npt.NDArray[np.float64], amount: float) -> Rgb:
     out = np.empty_like(image)
     kernels.add_field(as_lines(image), field, amount, as_lines(out))
     return out

@@ -134,7 +134,7 @@ class Arrays(Writer):
         state = State(root)
         with state.lock_partial():
             for file in self._files:
-                self._layouts[file] = self._held_layout(root, file) or self._lay_out(root, file)
+                self._layouts[file] = self._find_layout(root, file) or self._lay_out(root, file)
                 self._remove_other_layouts(state.partial, file)
 
     def _remove_other_layouts(self, partial: Path, file: str) -> None:
@@ -144,9 +144,9 @@ class Arrays(Writer):
             if begun.stem != f"{stem}-{self._layouts[file]}":
                 begun.unlink()
 
-    def _held_layout(self, root: Path, file: str) -> str | None:
+    def _find_layout(self, root: Path, file: str) -> str | None:
         """The layout of the array `file` that is finished or begun for this list, if there is one."""
-        if finished := self._finished_layout(root, file):
+        if finished := self._find_finished_layout(root, file):
             return finished
         stem, own = file.removesuffix(".npy"), self._lists[file]
         begun = sorted(State(root).partial.glob(f"{glob.escape(stem)}-{own}-*.npy"))
@@ -195,7 +195,7 @@ class Arrays(Writer):
         # Shards that start together would all take back the same array.
         with state.lock_partial():
             for file, own in self._files.items():
-                if folders.intersection(own) and self._finished_layout(root, file):
+                if folders.intersection(own) and self._find_finished_layout(root, file):
                     state.forget_assembled(file)
                     (root / file).replace(self._partial(root, file))
 
@@ -231,7 +231,7 @@ class Arrays(Writer):
     def _partial(self, root: Path, file: str) -> Path:
         return State(root).partial / f"{file.removesuffix('.npy')}-{self._layouts[file]}.npy"
 
-    def _finished_layout(self, root: Path, file: str) -> str | None:
+    def _find_finished_layout(self, root: Path, file: str) -> str | None:
         """The layout of the finished `file`, if it is of this list and still there."""
         record = State(root).assembled(file)
         if record is None or not record.layout.startswith(self._lists[file]):

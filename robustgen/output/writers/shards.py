@@ -190,7 +190,7 @@ class ShardWriter(Writer):
             return False
         if self._spools.get(written.spool, 0) >= written.end:
             return True
-        return written.path in self._finished_files(root, written.path.rpartition("/")[0])
+        return written.path in self._find_finished(root, written.path.rpartition("/")[0])
 
     def remove(self, root: Path, written: Written) -> None:
         """Withdraw a sample; the shard is put together anew without it."""
@@ -254,7 +254,7 @@ class ShardWriter(Writer):
     def _count(self) -> int:
         return max(1, -(-len(self._keys) // self.shard_size))
 
-    def _finished_files(self, root: Path, folder: str) -> Mapping[str, WrittenFile]:
+    def _find_finished(self, root: Path, folder: str) -> Mapping[str, WrittenFile]:
         """The finished shards of an arm that are of this list of images and still there, by path."""
         if folder not in self._finished:
             record = State(root).assembled(folder)
@@ -267,7 +267,7 @@ class ShardWriter(Writer):
     def _finish_arm(self, root: Path, arm: "_StagedArm", listing: Listing) -> None:
         """Put the shards of `arm` together that are not there yet, and record them."""
         state, folder = State(root), arm.folder
-        finished = self._finished_files(root, folder)
+        finished = self._find_finished(root, folder)
         files = []
         for number in range(self._count):
             span = range(number * self.shard_size, min((number + 1) * self.shard_size, len(self._keys)))
