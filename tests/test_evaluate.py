@@ -119,7 +119,8 @@ def test_a_stopped_worker_is_named(digits, model, written, tmp_path, monkeypatch
     describe = workers.Processes.describe_silence
 
     def stop():
-        while not (children := active_children()):
+        # Both, before either has loaded what it needs: else one could do the work of the other.
+        while len(children := active_children()) < 2:
             time.sleep(0.01)
         for child in children:
             stopped.append(child.pid)
@@ -141,7 +142,7 @@ def test_a_stopped_worker_is_named(digits, model, written, tmp_path, monkeypatch
     thread.start()
     result = evaluate(digits, model, tmp_path / "p", *FOLDER, *FEW_C, *BATCH, "--jobs", "2")
     thread.join()
-    assert stopped and all(f"worker {pid} is stopped" in result.stderr for pid in stopped)
+    assert len(stopped) == 2 and all(f"worker {pid} is stopped" in result.stderr for pid in stopped)
     assert predictions(tmp_path / "p" / "digits") == written
     assert not [*(tmp_path / "p").glob("*/.robustgen/tmp/*")]
 
