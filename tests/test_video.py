@@ -306,6 +306,13 @@ def test_an_encoder_that_fails_midway_is_an_image_error(good, monkeypatch):
     assert count_frames(encode(frames, FAST)) == 4
 
 
+def test_a_video_that_lacks_frames_is_refused():
+    data = encode(np.zeros((3, 32, 32, 3), np.uint8), FAST)
+    assert video.digest_video(data, 3) == frames_digest(video.read_frames(data))
+    with pytest.raises(ImageError, match="the encoder kept 3 of 4 frames"):
+        video.digest_video(data, 4)
+
+
 def test_a_size_that_x264_refuses_is_an_image_error():
     with pytest.raises(ImageError, match="encoder failed"):
         encode(np.zeros((1, 20000, 2, 3), np.uint8), FAST)

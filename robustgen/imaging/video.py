@@ -22,6 +22,7 @@ from typing import Any
 import av
 import numpy as np
 from av.codec.codec import UnknownCodecError
+from av.video.reformatter import VideoReformatter
 from numpy.typing import NDArray
 from PIL import Image
 
@@ -210,8 +211,7 @@ def read_frames(data: bytes, name: str = "video") -> Frames:
     ImageError
         If it is damaged or not an MP4 file; the message calls it `name`.
     """
-    frames = _decode(data, name)
-    return _stack((frame.to_ndarray(format="rgb24", interpolation=CONVERSION) for frame in frames), name)
+    return _stack(_decode_rgb(data, name), name)
 
 
 def frames_digest(frames: NDArray[Any]) -> str:
@@ -221,18 +221,28 @@ def frames_digest(frames: NDArray[Any]) -> str:
     return digest.hexdigest()
 
 
-def digest_video(data: bytes) -> str:
-    """Return the `frames_digest` of the frames of an MP4 file, which are never all in memory."""
-    shape: tuple[int, ...] = ()
-    digest = sha256()
-    count = count_frames(data)
-    for frame in _decode(data, "video"):
-        pixels = frame.to_ndarray(format="rgb24", interpolation=CONVERSION)
-        if not shape:
-            shape = (count, *pixels.shape)
-            digest.update(f"{pixels.dtype.str} {shape}".encode())
+def digest_video(data: bytes, count: int) -> str:
+    """Return the `frames_digest` of the `count` frames of an MP4 file, which are never all in memory.
+
+    Raises
+    ------
+    ImageError
+        If it decodes to another number of frames.
+    """
+    digest, kept = sha256(), 0
+    for pixels in _decode_rgb(data, "video"):
+        if not kept:
+            digest.update(f"{pixels.dtype.str} {(count, *pixels.shape)}".encode())
         digest.update(np.ascontiguousarray(pixels).data)
+        kept += 1
+    check_kept(kept, count)
     return digest.hexdigest()
+
+
+def check_kept(kept: int, count: int) -> None:
+    """Raise an ImageError if the encoder has kept another number of frames than it was given."""
+    if kept != count:
+        raise ImageError(f"the encoder kept {kept} of {count} frames")
 
 
 @cache
@@ -273,9 +283,11 @@ def _write(file: io.BytesIO, shape: tuple[int, ...], frames: Iterable[Frames], e
         stream.pix_fmt = encoding.pixel_format
         # Older PyAV asks for a rate of its own, which would take the place of x264's default factor.
         stream.bit_rate = 0
+        # One for all frames: most of the conversion of a small one is to prepare it.
+        converter = VideoReformatter()
         for number, frame in enumerate(frames):
             picture = av.VideoFrame.from_ndarray(frame, format="rgb24")
-            picture = picture.reformat(format=encoding.pixel_format, interpolation=CONVERSION)
+            picture = converter.reformat(picture, format=encoding.pixel_format, interpolation=CONVERSION)
             picture.pts = number
             container.mux(stream.encode(picture))
             # Large ones are not to lie about while the next one is made.
@@ -333,6 +345,14 @@ def _decode(data: bytes, name: str) -> Iterator[Any]:
                 raise ImageError(f"{name}: has {count} of its {stream.frames} frames")
     except av.FFmpegError as error:
         raise ImageError(f"{name}: not a whole MP4 video ({error.strerror})") from error
+
+
+def _decode_rgb(data: bytes, name: str) -> Iterator[Frames]:
+    """Yield the frames, uint8 (H, W, 3) RGB; as `_decode`."""
+    converter = VideoReformatter()
+    for frame in _decode(data, name):
+        pixels: Any = converter.reformat(frame, format="rgb24", interpolation=CONVERSION).to_ndarray()
+        yield pixels
 
 
 def _number(file: Path) -> int:
