@@ -1,12 +1,18 @@
 #!/usr/bin/env python3
 """Times robustgen against the codecs it cannot do without.
 
-    python scripts/bench.py [--only NAME] [--quick] [--json FILE]
+    python scripts/bench.py [--only NAME] [--quick] [--folder DIR] [--json FILE]
+    python scripts/bench.py --scale [--folder DIR]
+    python scripts/bench.py --tables FILE
 
 Prints a table per corruption beside the published functions' figures, and the
-ratios that matter: make-c to its JPEG codec, CIFAR per image, make-p to x264,
-two workers to one, and peak memory. Ratios are taken in one run, because the
-machines are shared; the published figures were measured on another day.
+ratios that matter: make-c to its JPEG codec, files to plain ones, CIFAR per
+image, make-p to x264, two workers to one, photographs to images of 224 pixels,
+and peak memory. Ratios are taken in one run, because the machines are shared;
+the published figures were measured on another day. All is written below DIR,
+as file systems differ by ten. `--scale` measures what the leading process of a
+run costs, and how many cores it can feed; `--tables` prints the figures that
+an earlier run wrote with `--json` as docs/performance.md has them.
 """
 
 import argparse
@@ -14,24 +20,30 @@ import json
 import os
 import pickle
 import platform
+import resource
 import subprocess
 import sys
 import tempfile
 import time
+from contextlib import closing
 from io import BytesIO
 from pathlib import Path
 
 import numpy as np
+from bench_scale import measure_leading
 from PIL import Image
 
 import robustgen
+from robustgen.benchmark import IMAGENET_C
 from robustgen.evaluation import evaluating
 from robustgen.evaluation.models.base import Model
 from robustgen.generation import config, runner, tasks
 from robustgen.generation.plan import Plan, plan_benchmark
 from robustgen.imaging import video
 from robustgen.imaging.geometry import resize
+from robustgen.output.files import FileWriter
 from robustgen.sources.photographs import Photographs
+from robustgen.verify import verify
 
 # Milliseconds for the five severities together at 224 x 224, by the published functions.
 PUBLISHED = {
@@ -47,7 +59,7 @@ def photographs(folder: Path, count: int) -> Path:
     source, rng = Photographs(), np.random.default_rng(0)
     images = list(map(source.load, source.keys()))
     target = folder / "photographs" / "class"
-    target.mkdir(parents=True)
+    target.mkdir(parents=True, exist_ok=True)
     for i in range(count):
         image = images[i % len(images)]
         height = min(image.shape[0], int(rng.integers(280, 420)))
@@ -95,12 +107,13 @@ def per_corruption(only: str | None) -> dict[str, list[float]]:
 
 
 def _least(call, repeats: int = 7) -> float:
+    """Milliseconds of processor time, which others on the machine lengthen less than that of the clock."""
     call()
     took = []
     for _ in range(repeats):
-        started = time.perf_counter()
+        started = time.process_time()
         call()
-        took.append(time.perf_counter() - started)
+        took.append(time.process_time() - started)
     return 1000 * min(took)
 
 
@@ -133,11 +146,83 @@ def make_c(folder: Path, count: int) -> dict[str, float]:
     for i in range(3):
         one.append(timed(planned("c", **choices, output=str(folder / f"one{i}"))))
         two.append(timed(planned("c", **choices | {"jobs": 2}, output=str(folder / f"two{i}"))))
-    return {
+    return nothing_to_do(plan) | {
         "codec_ms_per_image": 1000 * float(np.median(shares)) / count,
         "make_c_ms_per_image": 1000 * float(np.median(wholes)) / count,
         "ratio_to_codec": float(np.median(ratios)),
         "two_workers_to_one": float(np.median(np.array(one) / np.array(two))),
+    }
+
+
+def nothing_to_do(plan: Plan) -> dict[str, float]:
+    """Processor time for each file of a finished output: of a run that finds it finished, and of `verify`."""
+    files = len(plan.keys) * len(plan.arms)
+
+    def microseconds(call) -> float:
+        started = time.process_time()
+        call()
+        return 1e6 * (time.process_time() - started) / files
+
+    return {
+        "nothing_to_do_us_per_file": min(microseconds(lambda: runner.run(plan)) for _ in range(3)),
+        "verify_us_per_file": min(microseconds(lambda: verify(plan.output)) for _ in range(3)),
+    }
+
+
+FILE = bytes(range(250)) * 40
+
+
+def tree_of_files(folder: Path, count: int = 20) -> dict[str, float]:
+    """The time of files of 10 kB, whole or not at all and with their digests, by that of plain ones."""
+    plain, ours = folder / "plain", folder / "ours"
+    (ours / ".robustgen" / "tmp").mkdir(parents=True)
+    seconds = np.zeros((count, 2, 2))
+    for i in range(count):
+        paths = [f"fog/{level}/{i * 4 + k}" for level in range(75) for k in range(4)]
+        for path in paths:
+            (plain / path).parent.mkdir(parents=True, exist_ok=True)
+            (ours / path).parent.mkdir(parents=True, exist_ok=True)
+        seconds[i, 0] = _clocks(lambda paths=paths: write_plain(plain, paths))
+        seconds[i, 1] = _clocks(lambda paths=paths: write_ours(ours, paths))
+    wall, processor = np.median(seconds[:, 1] / seconds[:, 0], axis=0)
+    return {"files_to_plain": float(wall), "files_to_plain_processor": float(processor)}
+
+
+def write_plain(folder: Path, paths: list[str]) -> None:
+    for path in paths:
+        with open(f"{folder}/{path}", "wb") as file:  # noqa: PTH123
+            file.write(FILE)
+
+
+def write_ours(folder: Path, paths: list[str]) -> None:
+    with closing(FileWriter(folder)) as files:
+        for path in paths:
+            files.write(path, FILE)
+
+
+def _clocks(call) -> tuple[float, float]:
+    """Seconds by the clock and of the processor."""
+    clock, processor = time.perf_counter(), time.process_time()
+    call()
+    return time.perf_counter() - clock, time.process_time() - processor
+
+
+def large_photographs(milliseconds: dict[str, list[float]]) -> dict[str, object]:
+    """Milliseconds per megapixel of 2000 x 1500 pixels, all severities, and their ratio to those at 224."""
+    image = resize(Photographs().load("chelsea/chelsea.png"), 2000, 1500)
+    per_pixel, ratios = 0.0, {}
+    for name in IMAGENET_C.common:
+        large = sum(
+            _least(lambda s=s, n=name: robustgen.corrupt(image, n, s, edition="folder", rng=0), 1)
+            for s in range(1, 6)
+        )
+        per_pixel += large / 3.0
+        ratios[name] = large / 3.0 / (sum(milliseconds[name]) / 0.050176)
+    small = sum(sum(milliseconds[name]) for name in ratios) / 0.050176
+    return {
+        "photographs_ms_per_megapixel": per_pixel,
+        "photographs_to_224": per_pixel / small,
+        "ratios_to_224": ratios,
     }
 
 
@@ -176,10 +261,20 @@ def evaluate(folder: Path, count: int) -> dict[str, float]:
 
 
 def make_cifar(folder: Path, count: int) -> dict[str, float]:
+    """Milliseconds of an image of 75; processor time and memory of the whole set, in a process of its own."""
     choices = {"edition": "cifar-10", "source": str(cifar(folder, count)), "jobs": 1, "clean": False}
     timed(planned("c", **choices, output=str(folder / "cw"), limit=8))
     seconds = [timed(planned("c", **choices, output=str(folder / f"cc{i}"))) for i in range(3)]
-    return {"cifar_ms_per_image": 1000 * min(seconds) / count}
+    flags = ["--dataset", "cifar-10", "--source", str(choices["source"]), "--no-clean", "--jobs", "1"]
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    peak = run_measured(["make-c", *flags, "--output", f"{folder}/cp"])
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return {
+        "cifar_ms_per_image": 1000 * min(seconds) / count,
+        "cifar_processor_seconds_whole_set": spent * 10_000 / count,
+        "cifar_peak_memory_mb": peak,
+    }
 
 
 def make_p(folder: Path) -> dict[str, object]:
@@ -233,13 +328,18 @@ main()
 """
 
 
+def run_measured(arguments: list[str]) -> float:
+    """Run a command; return the most megabytes that were resident, pages of libraries among them."""
+    command = [sys.executable, "-c", MEASURED, *arguments]
+    said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return int(said.split()[-1]) / 1000
+
+
 def peak_memory() -> dict[str, float]:
-    """Peak resident megabytes of a whole make-c process with one worker."""
+    """Of a whole make-c process with one worker."""
     with tempfile.TemporaryDirectory() as folder:
-        arguments = ["make-c", "--dataset", "demo", "--jobs", "1", "--output", f"{folder}/m"]
-        command = [sys.executable, "-c", MEASURED, *arguments]
-        said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    return {"peak_memory_mb": int(said.split()[-1]) / 1000}
+        flags = ["make-c", "--dataset", "demo", "--jobs", "1", "--output", f"{folder}/m"]
+        return {"peak_memory_mb": run_measured(flags)}
 
 
 def start_up() -> dict[str, float]:
@@ -256,34 +356,88 @@ def start_up() -> dict[str, float]:
         }
 
 
+def scale(folder: Path) -> dict[str, float]:
+    """What the leading process costs, and how many cores it feeds: those of workers of make-c."""
+    source = photographs(folder, 8)
+    choices = {"edition": "imagenet", "source": str(source), "jobs": 1, "clean": False}
+    timed(planned("c", **choices, output=str(folder / "warm"), limit=2))
+    plan = planned("c", **choices, output=str(folder / "work"))
+    started = time.process_time()
+    timed(plan)
+    worker = 1000 * (time.process_time() - started) / len(plan.keys)
+    figures = measure_leading(folder)
+    leader = figures["leader_ms_per_receipt"] + figures["leader_ms_per_task"] / plan.recipe.images_per_task
+    return figures | {
+        "worker_ms_per_image": worker,
+        "leader_ms_per_image": leader,
+        "cores_that_one_node_feeds": worker / leader,
+    }
+
+
+def print_corruptions(milliseconds: dict[str, list[float]]) -> None:
+    print(f"{'ms at severity':20s}      1      2      3      4      5 |    sum  published")
+    for name, row in milliseconds.items():
+        published = PUBLISHED.get(name, float("nan"))
+        print(f"{name:20s}", " ".join(f"{t:6.2f}" for t in row), f"| {sum(row):6.1f} {published:10.1f}")
+
+
+def print_figures(figures: dict[str, object]) -> None:
+    for name, value in figures.items():
+        if isinstance(value, float):
+            print(f"{name:36s} {value:8.2f}")
+        elif isinstance(value, dict) and name.startswith("ratios"):
+            print(f"{name}:", ", ".join(f"{n} {ratio:.2f}" for n, ratio in value.items()))
+
+
+def print_tables(figures: dict[str, object]) -> None:
+    """Print the tables of docs/performance.md."""
+    print("| corruption | 1 | 2 | 3 | 4 | 5 | sum | published |")
+    print("|---|---|---|---|---|---|---|---|")
+    for name, row in figures["milliseconds"].items():
+        cells = [name, *(f"{t:.2f}" for t in row), f"{sum(row):.1f}", f"{PUBLISHED[name]:g}"]
+        print("|", " | ".join(cells), "|")
+    print("\n| figure | value |\n|---|---|")
+    for name, value in figures.items():
+        if isinstance(value, float):
+            print(f"| `{name}` | {value:.2f} |")
+
+
+def measure_all(folder: Path, *, quick: bool) -> dict[str, object]:
+    figures: dict[str, object] = {"milliseconds": per_corruption(None)}
+    print_corruptions(figures["milliseconds"])
+    figures |= make_c(folder, 8 if quick else 40) | tree_of_files(folder / "tree")
+    figures |= evaluate(folder, 4 if quick else 20)
+    figures |= make_cifar(folder, 100 if quick else 10_000)
+    figures |= formats(folder, 4 if quick else 20)
+    figures |= make_p(folder) | peak_memory() | start_up() | scale(folder / "scale")
+    return figures | large_photographs(figures["milliseconds"])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
         "--only", metavar="NAME", choices=robustgen.CORRUPTIONS, help="time this corruption and nothing else"
     )
+    parser.add_argument("--scale", action="store_true", help="time what leads a run and nothing else")
     parser.add_argument("--quick", action="store_true", help="fewer images")
+    parser.add_argument("--folder", type=Path, help="where to write; unless given, where temporary files lie")
     parser.add_argument("--json", type=Path, help="write the figures to this file too")
+    parser.add_argument("--tables", type=Path, metavar="FILE", help="print those of an earlier --json")
     arguments = parser.parse_args()
-    figures: dict[str, object] = {
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
-        "milliseconds": per_corruption(arguments.only),
-    }
-    print(f"{'ms at severity':20s}      1      2      3      4      5 |    sum  published")
-    for name, row in figures["milliseconds"].items():
-        published = PUBLISHED.get(name, float("nan"))
-        print(f"{name:20s}", " ".join(f"{t:6.2f}" for t in row), f"| {sum(row):6.1f} {published:10.1f}")
-    if not arguments.only:
-        with tempfile.TemporaryDirectory() as name:
-            folder = Path(name)
-            figures |= make_c(folder, 8 if arguments.quick else 40)
-            figures |= evaluate(folder, 4 if arguments.quick else 20)
-            figures |= make_cifar(folder, 100 if arguments.quick else 1000)
-            figures |= formats(folder, 4 if arguments.quick else 20)
-            figures |= make_p(folder) | peak_memory() | start_up()
-        for name, value in figures.items():
-            if isinstance(value, float):
-                print(f"{name:36s} {value:8.2f}")
-        print("ratios to x264:", ", ".join(f"{n} {r:.2f}" for n, r in figures["ratios_to_x264"].items()))
+    if arguments.tables:
+        print_tables(json.loads(arguments.tables.read_text()))
+        return
+    figures: dict[str, object] = {"machine": f"{platform.machine()}, {os.cpu_count()} cores"}
+    with tempfile.TemporaryDirectory(dir=arguments.folder) as name:
+        folder = Path(name)
+        if arguments.only:
+            figures |= {"milliseconds": per_corruption(arguments.only)}
+            print_corruptions(figures["milliseconds"])
+        elif arguments.scale:
+            figures |= scale(folder)
+        else:
+            figures |= measure_all(folder, quick=arguments.quick)
+    print_figures(figures)
     if arguments.json:
         arguments.json.write_text(json.dumps(figures, indent=1))
 
