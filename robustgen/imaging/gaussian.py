@@ -22,7 +22,6 @@ def gaussian_weights(sigma: float, truncate: float = 4.0) -> npt.NDArray[np.floa
     return half
 
 
-@lru_cache(maxsize=256)
 def _extension(size: int, radius: int, mode: str) -> npt.NDArray[np.intp]:
     """Index of the sample at each place of a line of `size` extended by `radius` on both sides."""
     index = np.arange(-radius, size + radius)
@@ -68,8 +67,13 @@ def gaussian_bytes(image: Rgb, sigma: float, truncate: float = 4.0) -> Rgb:
     return out
 
 
+@lru_cache(maxsize=256)
 def _kernel(height: int, width: int, sigma: float, truncate: float, mode: str) -> tuple[Any, Any, Any]:
-    """Right half of the kernel, and what stands at each row and column of the extended image."""
+    """Right half of the kernel, and what stands at each row and column of the extended image.
+
+    Zeros are added to the kernel, because the loops take four weights on either side at a time.
+    """
     weights = gaussian_weights(float(sigma), float(truncate))
-    radius = weights.size - 1
-    return weights, _extension(height, radius, mode), _extension(width, radius, mode)
+    padded = np.append(weights, np.zeros((1 - weights.size) % 4))
+    radius = padded.size - 1
+    return padded, _extension(height, radius, mode), _extension(width, radius, mode)

@@ -19,7 +19,9 @@ from robustgen.imaging.loop_cache import use_temporary_cache
 
 def _choose_compiler():
     """The decorator of all loops, with a cache that can be written."""
-    cached = njit(cache=True, nogil=True, error_model="numpy")
+    # None of them is called from C, so that the wrappers for that need not be compiled.
+    options = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+    cached = njit(cache=True, **options)
     try:
         cached(_choose_compiler)
     except RuntimeError:
@@ -27,7 +29,7 @@ def _choose_compiler():
         try:
             config.CACHE_DIR = use_temporary_cache()
         except OSError:
-            return njit(nogil=True, error_model="numpy")
+            return njit(**options)
     return cached
 
 
@@ -287,35 +289,32 @@ def copy(values, target):
 def blur_across_rows(lines, weights, source, row, line):
     """Correlate along axis 0 with the symmetric kernel whose right half is `weights`: one row, into `line`.
 
-    `source` (H + 2 r) names the row that stands at each row of the image extended by r on both sides; row i
-    is `lines` (N, M) at i modulo N.
+    `weights` (r + 1, r a multiple of four) end in zeros where the kernel is shorter. `source` (H + 2 r) names
+    which of `lines` (N, M) stands at each row of the image extended by r on both sides.
     """
-    radius, count = weights.size - 1, lines.shape[0]
-    centre = lines[source[row + radius] % count]
+    radius = weights.size - 1
+    centre = lines[source[row + radius]]
     for m in range(line.size):
         line[m] = centre[m] * weights[0]
-    for j in range(radius, 1, -2):
-        # Two at a time, so that `line` goes to and from memory less often; the order of sums stays.
-        above, below = lines[source[row + radius - j] % count], lines[source[row + radius + j] % count]
-        upper, lower = (
-            lines[source[row + radius - j + 1] % count],
-            lines[source[row + radius + j - 1] % count],
-        )
-        weight, larger = weights[j], weights[j - 1]
+    for j in range(radius, 0, -4):
+        # Four at a time, so that `line` goes to and from memory less often; the order of sums stays.
+        above, below = source[row + radius - j :], source[row + radius + j - 3 :]
+        a, b, c, d = lines[above[0]], lines[above[1]], lines[above[2]], lines[above[3]]
+        e, f, g, h = lines[below[3]], lines[below[2]], lines[below[1]], lines[below[0]]
+        of_a, of_b, of_c, of_d = weights[j], weights[j - 1], weights[j - 2], weights[j - 3]
         for m in range(line.size):
-            total = line[m] + (np.float64(above[m]) + np.float64(below[m])) * weight
-            line[m] = total + (np.float64(upper[m]) + np.float64(lower[m])) * larger
-    if radius % 2:
-        above, below = lines[source[row + radius - 1] % count], lines[source[row + radius + 1] % count]
-        for m in range(line.size):
-            line[m] += (np.float64(above[m]) + np.float64(below[m])) * weights[1]
+            total = line[m] + (np.float64(a[m]) + np.float64(e[m])) * of_a
+            total += (np.float64(b[m]) + np.float64(f[m])) * of_b
+            total += (np.float64(c[m]) + np.float64(g[m])) * of_c
+            line[m] = total + (np.float64(d[m]) + np.float64(h[m])) * of_d
 
 
 @compiled
 def blur_along_row(values, channels, weights, source, extended, line):
     """Correlate `values` (W * channels) with the symmetric kernel whose right half is `weights`, into `line`.
 
-    `source` as in `blur_across_rows`, for columns; `extended` ((W + 2 r) * channels) is room to work in.
+    `weights` and `source` as in `blur_across_rows`, for columns; `extended` ((W + 2 r) * channels) is room to
+    work in.
     """
     radius = weights.size - 1
     margin = radius * channels
@@ -328,16 +327,16 @@ def blur_along_row(values, channels, weights, source, extended, line):
             extended[extended.size - (x + 1) * channels + c] = values[right + c]
     for m in range(line.size):
         line[m] = centre[m] * weights[0]
-    for j in range(radius, 1, -2):
-        left, right = extended[margin - j * channels :], extended[margin + j * channels :]
-        west, east = extended[margin - (j - 1) * channels :], extended[margin + (j - 1) * channels :]
-        weight, larger = weights[j], weights[j - 1]
+    for j in range(radius, 0, -4):
+        left, right = margin - j * channels, margin + j * channels
+        a, b = extended[left:], extended[left + channels :]
+        c, d = extended[left + 2 * channels :], extended[left + 3 * channels :]
+        e, f = extended[right:], extended[right - channels :]
+        g, h = extended[right - 2 * channels :], extended[right - 3 * channels :]
+        of_a, of_b, of_c, of_d = weights[j], weights[j - 1], weights[j - 2], weights[j - 3]
         for m in range(line.size):
-            line[m] = line[m] + (left[m] + right[m]) * weight + (west[m] + east[m]) * larger
-    if radius % 2:
-        left, right = extended[margin - channels :], extended[margin + channels :]
-        for m in range(line.size):
-            line[m] += (left[m] + right[m]) * weights[1]
+            total = line[m] + (a[m] + e[m]) * of_a + (b[m] + f[m]) * of_b
+            line[m] = total + (c[m] + g[m]) * of_c + (d[m] + h[m]) * of_d
 
 
 @compiled
@@ -367,12 +366,15 @@ def blur_bytes(image, channels, units, weights, rows, columns, out):
     line, result = np.empty(width), np.empty(width)
     extended = np.empty(width + 2 * radius * channels)
     lines = np.empty((min(2 * radius + 1, height), width))
+    places = np.empty(rows.size, rows.dtype)
+    for i in range(rows.size):
+        places[i] = rows[i] % lines.shape[0]
     there = 0
     for row in range(height):
         while there < min(row + radius + 1, height):
             widen(image[there], units, lines[there % lines.shape[0]])
             there += 1
-        blur_across_rows(lines, weights, rows, row, line)
+        blur_across_rows(lines, weights, places, row, line)
         blur_along_row(line, channels, weights, columns, extended, result)
         quantise(result, out[row])
 
