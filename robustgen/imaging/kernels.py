@@ -569,10 +569,10 @@ def glass_shuffle(image, moves, reach, iterations):
     visit = 0
     for _ in range(iterations):
         for row in range(height - reach, reach, -1):
-            for column in range(width - reach, reach, -1):
-                to = row * width + column
+            for to in range((row + 1) * width - reach, row * width + reach, -1):
                 # The scripts wrote a swap; NumPy views made it this one-way copy, and the data carries it.
-                pixels[to] = pixels[to + offsets[moves[visit]]]
+                # Of unsigned indices numba need not ask whether they count from the end.
+                pixels[np.uint64(to)] = pixels[np.uint64(to + offsets[np.uint64(moves[visit])])]
                 visit += 1
     unpack(pixels, image.reshape(-1, 3))
 
