@@ -70,6 +70,16 @@ def test_pixels_are_those_of_the_description_at_other_sizes(name, side):
             assert np.array_equal(got, want)
 
 
+@pytest.mark.parametrize("side", [100, 224])
+def test_a_gradient_of_no_length_blackens_what_it_touches(side):
+    """One image in a thousand draws one; 1397 is the first seed that does."""
+    image, rng = photo(side, side), np.random.RandomState(1397)
+    with np.errstate(invalid="ignore"):
+        want = reference_families.C_BAR["perlin_noise"](image, 5.8, np.random.RandomState(1397))
+    got = robustgen.corrupt(image, "perlin_noise", 3, edition="folder", scale=224, rng=rng)
+    assert np.array_equal(got, want) and (got == 0).all(axis=2).sum() > 300
+
+
 def test_every_corruption_is_covered_where_it_has_a_strength():
     for edition, scale in (("imagenet", 224), ("cifar-10", 32)):
         covered = {case["key"].split("/")[1] for case in CASES if case["file"] == f"cbar_{edition}"}
