@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import skimage
 from helpers import cifar_folder, cli, cli_error, photo, pixels_of, put_photo
 from PIL import Image
 
@@ -185,6 +186,14 @@ def test_a_lone_file_has_the_key_it_has_in_a_set(photos, tmp_path, monkeypatch):
     )
     assert alone.key == of_set.key == "cats/b b.jpg"
     assert all(np.array_equal(alone.make(arm), of_set.make(arm)) for arm in of_set.arms)
+
+
+def test_a_sheet_may_lie_around_an_environment(photos):
+    image = next(photos.rglob("*.jpg"))
+    # Such as that of a project, whose .venv holds the photographs of the demo.
+    around = Path(skimage.__file__).parents[2] / "sheet.png"
+    chosen = config.load(None, {"source": ".", "source_kind": "folder"})
+    assert subject.open_from_file(image, chosen, "c", around).image.ndim == 3
 
 
 def test_the_configs_own_parameters_are_shown(photos, tmp_path):

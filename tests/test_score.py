@@ -357,10 +357,12 @@ def test_severities_of_ones_own_choice_are_scored(tmp_path):
     assert list(model["measures"]) == ["error"]
     errors = model["errors"]["fog"]
     assert model["measures"]["error"]["values"]["fog"] == pytest.approx(np.mean(errors)) and len(errors) == 2
-    assert "means are over severity 1 and 3 only" in result.stderr
+    assert "means are over severities 1 and 3 only" in result.stderr
     table = cli("score", root, "--partial").stdout
     assert "mean over severities 1, 3 only" in table and "mCE" not in table.replace("no mCE", "")
     other = random_set(tmp_path / "b", 0.3, severities=(2,))
+    lone = cli("score", other, "--partial")
+    assert "mean over severity 2 only" in lone.stdout and "means are over severity 2 only" in lone.stderr
     cli("score", root, other, "--partial", status=2)
 
 

@@ -95,7 +95,11 @@ def _corruption_measures(models: Sequence[Scores], baseline: Baseline) -> list[M
 
 
 def _severities(model: Scores) -> str:
-    return "severities" if model.complete else f"severities {', '.join(map(str, model.levels))} only"
+    if model.complete:
+        return "severities"
+    return (
+        f"{'severity' if len(model.levels) == 1 else 'severities'} {', '.join(map(str, model.levels))} only"
+    )
 
 
 def _clean_measures(models: Sequence[Scores], baseline: Baseline) -> list[Measure]:

@@ -50,7 +50,9 @@ def _draw_model(axes: Any, model: Scores, names: list[str], colour: str, *, alon
             axes.plot(x, y, color=COLOURS[1 + i], linewidth=1, linestyle="--", label=label)
     if there:
         label = "mean" if alone else model.model
-        axes.plot(*_curve(model, there), color=colour, linewidth=2, marker="o", markersize=4, label=label)
+        look: dict[str, Any] = {"linewidth": 2, "marker": "o", "markersize": 4}
+        # Points at 0 and 100 % are shown whole.
+        axes.plot(*_curve(model, there), color=colour, label=label, clip_on=False, zorder=3, **look)
     if alone and there:
         axes.legend(frameon=False, fontsize=8)
 

@@ -175,8 +175,9 @@ def _choose_levels(models: list[Scores], baseline: Baseline | None, notes: list[
     levels = tuple(level for level in IMAGENET_C.levels if all(level in each for each in found))
     if levels:
         listed = " and ".join(filter(None, [", ".join(map(str, levels[:-1])), str(levels[-1])]))
+        word = "severity" if len(levels) == 1 else "severities"
         why = "; nothing is normalised, as baselines are means over five" if baseline else ""
-        notes.append(f"no corruption has five severities: means are over severity {listed} only{why}")
+        notes.append(f"no corruption has five severities: means are over {word} {listed} only{why}")
     return [replace(model, levels=levels or model.levels) for model in models]
 
 

@@ -118,8 +118,9 @@ def open_from_file(path: Path, config: Config, kind: Kind, output: Path) -> Subj
 def _plan(config: Config, kind: Kind, output: Path) -> Plan:
     # The folder of the sheet takes the place of that of the files; PNG frames ask for nothing beforehand.
     folder = output.absolute().parent
-    if config.source and folder.resolve() in Path(config.source).resolve().parents:
-        # Files may not lie around their source, a sheet may.
+    around = config.source is None or folder.resolve() in Path(config.source).resolve().parents
+    if around and folder.is_dir():
+        # Files may not lie around their source, a sheet may; and scikit-image often lies in a .venv below.
         folder /= f"{output.name}.files"
     changed = {"output": str(folder), "format": "png"}
     return plan_benchmark(config.model_copy(update=changed), kind, anew=True)
