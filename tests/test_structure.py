@@ -190,6 +190,10 @@ def test_corrupting_loads_neither_video_nor_workers():
     assert not loaded & {"av", "joblib", "skimage", "pydantic", "click"}
 
 
+def test_what_leads_a_run_loads_neither_video_nor_workers_before_they_are_needed():
+    assert not loaded_by("import robustgen.generation.config, robustgen.generation.runner") & {"av", "joblib"}
+
+
 OPERATIONS = [*CORRUPTIONS.values(), *PERTURBATIONS.values()]
 
 

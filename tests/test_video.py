@@ -297,7 +297,7 @@ def test_an_encoder_that_fails_midway_is_an_image_error(good, monkeypatch):
 
     frames = waves(4, 16, 16)
     with monkeypatch.context() as patch:
-        patch.setattr(video.av, "VideoFrame", SimpleNamespace(from_ndarray=fail))
+        patch.setattr(av, "VideoFrame", SimpleNamespace(from_ndarray=fail))
         with pytest.raises(
             ImageError, match=r"H.264 encoder failed on frames of \(16, 16, 3\).*external"
         ) as caught:

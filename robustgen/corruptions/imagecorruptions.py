@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from PIL import Image
-from scipy import ndimage
 
 from robustgen.corruptions import digital, weather
 from robustgen.imaging import frost as frosting
@@ -95,6 +94,8 @@ def snow(image: Rgb, parameters: SnowFall, rng: Rng) -> Rgb:
 
 def _enlarge(layer: Floats, factor: float) -> Floats:
     """The middle ceil(side / factor) of `layer`, enlarged by `factor`, linearly interpolated; not trimmed."""
+    from scipy import ndimage
+
     crops = [math.ceil(side / factor) for side in layer.shape]
     middle = tuple(
         slice((side - crop) // 2, (side - crop) // 2 + crop)
@@ -142,6 +143,8 @@ class ElasticField:
 )
 def elastic_transform(image: Rgb, parameters: ElasticField, rng: Rng) -> Rgb:
     """Stretch and contract small regions, without an affine map."""
+    from scipy import ndimage
+
     height, width = image.shape[:2]
     # Both fields are bounded by the height.
     bound, sigmas = height * parameters.amplitude, (height * parameters.sigma, width * parameters.sigma)

@@ -12,9 +12,6 @@ from multiprocessing import active_children
 from pathlib import Path
 from typing import Protocol
 
-from joblib import Parallel, cpu_count, delayed, parallel_config
-from joblib.externals.loky.process_executor import TerminatedWorkerError
-
 from robustgen.generation.pulse import Pulse
 from robustgen.generation.tasks import Job, Result, keep_freed_memory, run_job
 from robustgen.generation.watch import at_clock
@@ -44,6 +41,8 @@ class Workers(Protocol):
 
 def count_cores() -> int:
     """How many cores the machine, or the container, gives us."""
+    from joblib import cpu_count
+
     return int(cpu_count())
 
 
@@ -76,6 +75,9 @@ class Processes:
 
     def carry_out(self, tasks: Iterable[Job[Result]]) -> Iterator[Result]:
         """As `Workers.carry_out`."""
+        from joblib import Parallel, delayed, parallel_config
+        from joblib.externals.loky.process_executor import TerminatedWorkerError
+
         # What loky's resource tracker says of workers that were killed is of no use to anyone.
         os.environ.setdefault(
             "PYTHONWARNINGS", "ignore::UserWarning:joblib.externals.loky.backend.resource_tracker"

@@ -5,7 +5,6 @@ from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
-from scipy import ndimage, special
 
 from robustgen.imaging import c_bar_kernels as kernels
 from robustgen.imaging.arrays import unit
@@ -20,6 +19,8 @@ Spline = npt.NDArray[np.float64]
 
 def fit_spline(image: Rgb) -> Spline:
     """The B-spline coefficients of `image` in [0, 1], mirrored by one before and two after."""
+    from scipy import ndimage
+
     x = unit(image, np.float32)
     height, width = image.shape[:2]
     rows, columns = _mirror(height), _mirror(width)
@@ -47,6 +48,8 @@ def _mirror(size: int) -> npt.NDArray[np.int64]:
 @lru_cache(maxsize=256)
 def _turns(angle: float) -> tuple[npt.NDArray[np.float64], np.float32]:
     """Cosine, sine and weight of each angle up to `angle` (degrees) either way; the sum of the weights."""
+    from scipy import special
+
     places = [2 * i / _TURNS - 1 for i in range(_TURNS + 1)]
     weights = [np.exp(-2 * place**2) for place in places]
     degrees = [place * angle for place in places]

@@ -19,10 +19,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-import av
 import numpy as np
-from av.codec.codec import UnknownCodecError
-from av.video.reformatter import VideoReformatter
 from numpy.typing import NDArray
 from PIL import Image
 
@@ -150,6 +147,9 @@ def encode(frames: Frames, encoding: Encoding) -> bytes:
 
 def encode_frames(frames: Iterable[Frames], encoding: Encoding) -> bytes:
     """As `encode`, of uint8 frames (H, W, 3) that may be made one by one."""
+    import av
+    from av.codec.codec import UnknownCodecError
+
     ahead = iter(frames)
     first = next(ahead)
     _check_sides(first, encoding.pixel_format)
@@ -248,6 +248,8 @@ def check_kept(kept: int, count: int) -> None:
 @cache
 def build() -> str:
     """Return the versions that the bytes of a video depend on, as x264 itself writes them into each."""
+    import av
+
     video = encode(np.zeros((1, 16, 16, 3), np.uint8), Encoding(preset="ultrafast"))
     x264 = re.search(rb"x264 - ([\w ]+) - ", video)
     return f"PyAV {av.__version__}, x264 {x264[1].decode() if x264 else 'unknown'}"
@@ -274,6 +276,9 @@ def _check_sides(frame: Frames, pixel_format: str) -> None:
 
 
 def _write(file: io.BytesIO, shape: tuple[int, ...], frames: Iterable[Frames], encoding: Encoding) -> None:
+    import av
+    from av.video.reformatter import VideoReformatter
+
     # Bit-exact: the container, too, names no version of the library that wrote it.
     with av.open(file, "w", format="mp4", options={"fflags": "+bitexact"}) as container:
         codec = CODECS[encoding.pixel_format]
@@ -330,6 +335,8 @@ def _read_bytes(path: Path) -> bytes:
 
 def _decode(data: bytes, name: str) -> Iterator[Any]:
     """Yield the frames (av.VideoFrame) of an MP4 file; an ImageError ends them where it is damaged."""
+    import av
+
     try:
         with av.open(io.BytesIO(data), format="mp4") as container:
             if not container.streams.video:
@@ -349,6 +356,8 @@ def _decode(data: bytes, name: str) -> Iterator[Any]:
 
 def _decode_rgb(data: bytes, name: str) -> Iterator[Frames]:
     """Yield the frames, uint8 (H, W, 3) RGB; as `_decode`."""
+    from av.video.reformatter import VideoReformatter
+
     converter = VideoReformatter()
     for frame in _decode(data, name):
         pixels: Any = converter.reformat(frame, format="rgb24", interpolation=CONVERSION).to_ndarray()
