@@ -113,6 +113,17 @@ def test_images_come_from_any_source(digits, model, written, tmp_path, kind):
     assert predictions(tmp_path / "p" / "digits") == written
 
 
+def test_the_index_of_the_source_is_kept(digits, model, written, tmp_path, monkeypatch):
+    source = put_tar(tmp_path / "a.tar", files_of(digits))
+    some = (*FOLDER, "--corruptions", "fog", "--severities", "1,3", *BATCH, "--jobs", "2")
+    evaluate(source, model, tmp_path / "p", *some, "--no-clean")
+    monkeypatch.setattr("robustgen.sources.archives.list_archive", None)
+    evaluate(source, model, tmp_path / "p", *FOLDER, *FEW_C, *BATCH, "--jobs", "2")
+    assert predictions(tmp_path / "p" / "digits") == written
+    line = evaluate(source, model, tmp_path / "other", *some, status=2).stderr
+    assert "a.tar" in line
+
+
 def test_a_stopped_worker_is_named(digits, model, written, tmp_path, monkeypatch):
     monkeypatch.setattr(watch, "SECONDS_OF_SILENCE", 1.5)
     stopped, named = [], threading.Event()

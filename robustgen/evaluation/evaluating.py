@@ -29,9 +29,10 @@ from robustgen.evaluation.rendering import Rendered, Renderer
 from robustgen.evaluation.store import PartialRows, PredictionStore, hold_store
 from robustgen.generation.config import Config
 from robustgen.generation.plan import Plan, plan_benchmark
+from robustgen.generation.selection import make_source_ready
 from robustgen.output.files import temporary_folder, write_whole
 from robustgen.output.manifest import source_digest
-from robustgen.output.state import FAILED, read_object
+from robustgen.output.state import FAILED, State, read_object
 from robustgen.output.writers import FORMATS
 from robustgen.predictions import Saved, digest_of
 from robustgen.sources.base import class_of
@@ -244,13 +245,14 @@ def evaluate(
     """
     started = time.monotonic()
     options = options or ModelOptions()
-    plan = plan_benchmark(config.model_copy(update={"output": str(output)}), kind, anew=True)
     opened = [open_model(name, options.runtime) for name in models]
+    folders = tuple(output / name for name in _name_folders(opened))
+    chosen = config.model_copy(update={"output": str(output)})
+    plan = plan_benchmark(chosen, kind, anew=True, held=State(folders[0]).source_index)
     classifiers = [Classifier(model, _choose_preprocessing(model, options, plan)) for model in opened]
     views, places = _list_views(classifiers)
     subjects = [list_subjects(plan, BENCHMARKS[kind], each.preprocessing.classes) for each in classifiers]
     predictors = _try_out(plan, classifiers, views, places, subjects, options)
-    folders = tuple(output / name for name in _name_folders(opened))
     described = _describe(plan, subjects[0])
     with ExitStack() as stack:
         stores = [
@@ -367,8 +369,9 @@ class _Run:
         arms = tuple(arm for arm in self._plan.arms if any(arm in each.rows for each in self._candidates))
         begun = min((rows.done for each in self._candidates for rows in each.rows.values()), default=0)
         pending = sum(len(each.rows) for each in self._candidates)
+        state = State(self._candidates[0].store.root)
+        make_source_ready(self._plan.source, state, reading=bool(arms))
         if arms:
-            self._plan.source.make_ready()
             self._predict(arms, self._list_survivors(self._sources)[begun:], pending)
         images = len(self._list_survivors(self._sources))
         asked = len(self._plan.arms) * images * len(self._candidates)

@@ -122,8 +122,10 @@ def resolve_paths(choices: Choices) -> dict[str, Any]:
     return absolute | {"follow_links": [str(Path(place).absolute()) for place in choices.follow_links]}
 
 
-def plan_benchmark(config: Config, kind: Kind, *, anew: bool = False) -> Plan:
+def plan_benchmark(config: Config, kind: Kind, *, anew: bool = False, held: Path | None = None) -> Plan:
     """Turn a config into the plan of a C or a P set; `anew` if what the output holds does not count.
+
+    The index of the source that an earlier run kept is in the output, or `held` elsewhere.
 
     Raises
     ------
@@ -133,7 +135,7 @@ def plan_benchmark(config: Config, kind: Kind, *, anew: bool = False) -> Plan:
     if kind == "p":
         _check_perturbations(config)
     output = config.resolve_output(kind)
-    source = open_chosen_source(config, State(output).source_index)
+    source = open_chosen_source(config, held or State(output).source_index)
     check_classes(source, config)
     keys = select_keys(source, config)
     edition = config.edition if config.size is None else f"{config.edition}@{config.size}"

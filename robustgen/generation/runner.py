@@ -12,6 +12,7 @@ from robustgen.errors import ImageError, OutputError, RobustgenError, WriteError
 from robustgen.generation.cluster import Cluster
 from robustgen.generation.plan import Plan
 from robustgen.generation.pulse import Pulse
+from robustgen.generation.selection import make_source_ready
 from robustgen.generation.tasks import Item, Task
 from robustgen.generation.watch import Watch
 from robustgen.generation.workers import Processes, ThisProcess, Workers, WorkersLostError, count_cores
@@ -97,7 +98,7 @@ def _run(
     ledger.load(sizes, plan.arms, known)
     items = _pending(plan, ledger, sizes)
     ledger.record(_fail({"key": key, "reason": reason} for key, reason in plan.refused.items()))
-    _make_source_ready(plan, bool(items))
+    make_source_ready(plan.source, State(plan.output), reading=bool(items))
     plan.writer.reopen(plan.output, frozenset(arm.folder for item in items for arm in item.arms))
     made, size = _make(plan, ledger, items, scheduler)
     news = _describe(plan, sizes)
@@ -111,14 +112,6 @@ def _run(
     asked = len(_share(plan, ledger.shard)) * len(plan.arms)
     kept = asked - sum(len(item.arms) for item in items)
     return RunResult(made, kept, size, time.monotonic() - started, ledger.failures(), last, ledger.withheld)
-
-
-def _make_source_ready(plan: Plan, reading: bool) -> None:
-    """Keep what is known of the source for runs to come; and what workers would each do for themselves."""
-    if index := plan.source.export_index():
-        State(plan.output).write_source_index(index)
-    if reading:
-        plan.source.make_ready()
 
 
 def _read_description(state: State) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from robustgen.errors import ConfigError, SourceError
 from robustgen.generation.config import Choices, Config
 from robustgen.generation.recipes import rank
 from robustgen.name_lists import unescape_name
+from robustgen.output.state import State
 from robustgen.sources.base import Items, Source
 from robustgen.sources.opening import open_source
 
@@ -28,6 +29,22 @@ def open_chosen_source(config: Choices, held: Path | None = None) -> Source:
         raise SourceError(f"{config.source}: the demo has photographs of its own; name another --dataset")
     located, labels = (path and Path(path).absolute() for path in (config.source, config.labels))
     return open_source(located, config.source_kind, labels, config.follow_links, held)
+
+
+def make_source_ready(source: Items[Any], state: State, *, reading: bool) -> None:
+    """Keep what was found out about `source` for runs to come; before `reading`, do what all workers need.
+
+    Raises
+    ------
+    SourceError
+        The source cannot be made ready.
+    OSError
+        The index cannot be written.
+    """
+    if index := source.export_index():
+        state.write_source_index(index)
+    if reading:
+        source.make_ready()
 
 
 def check_classes(source: Source, config: Config) -> None:
