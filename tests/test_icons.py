@@ -1,6 +1,7 @@
 """make-icons: classes, packages, composition, duplicates, splits, and the whole command."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -272,6 +273,15 @@ def test_an_unreadable_picture_is_named(tmp_path, content):
     file.write_bytes(content)
     with pytest.raises(ImageError, match=re.escape(str(file))):
         read_picture(file, tmp_path)
+
+
+def test_a_pipe_in_the_place_of_a_picture_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "1f600.png")
+    with pytest.raises(ImageError, match=r"1f600\.png': is no regular file"):
+        read_picture(tmp_path / "1f600.png", tmp_path)
+    os.mkfifo(tmp_path / "package.json")
+    with pytest.raises(SourceError, match="is no regular file"):
+        read_style("x", tmp_path)
 
 
 def test_a_picture_whose_square_would_fill_the_memory_is_named(tmp_path):

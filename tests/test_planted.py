@@ -187,6 +187,12 @@ def test_no_reader_of_arrays_waits_for_a_pipe(cifar, tmp_path, name):
     read_beside_a_pipe(tmp_path / "out", name, tmp_path / "page.html")
 
 
+def test_no_reader_of_frames_waits_for_a_pipe(photos, tmp_path):
+    flags = ("--perturbations", "brightness", "--format", "png", "--limit", "2", "--jobs", "1")
+    cli("make-p", "--source", photos, "--output", tmp_path / "out", *flags)
+    read_beside_a_pipe(tmp_path / "out", "brightness/cat/a/03.png", tmp_path / "page.html")
+
+
 def read_beside_a_pipe(root, name, page):
     (root / name).unlink(missing_ok=True)
     os.mkfifo(root / name)

@@ -17,6 +17,7 @@ from PIL import Image, UnidentifiedImageError
 from robustgen.errors import ImageError, SourceError
 from robustgen.imaging.decode import reason_of
 from robustgen.imaging.geometry import MOST_PIXELS
+from robustgen.regular_file import open_regular, read_regular
 
 SUFFIXES = (".png", ".webp")
 AS_SUPPLIED = "as supplied"
@@ -203,7 +204,7 @@ def _list_named_after_emoji(folder: Path) -> dict[str, str]:
 def _package(root: Path) -> dict[str, Any]:
     path = root / "package.json"
     try:
-        content = json.loads(path.read_bytes())
+        content = json.loads(read_regular(path))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, RecursionError) as error:
@@ -239,7 +240,7 @@ def read_picture(path: Path, root: Path) -> Image.Image:
             raise ImageError("a link that leads out of its package")
         with warnings.catch_warnings():
             warnings.simplefilter("error", Image.DecompressionBombWarning)
-            with Image.open(path, formats=("PNG", "WEBP")) as image:
+            with open_regular(path) as file, Image.open(file, formats=("PNG", "WEBP")) as image:
                 if max(image.size) ** 2 > MOST_PIXELS:
                     raise ImageError(f"too large for a square: {image.width} x {image.height} pixels")
                 return image.convert("RGBA")

@@ -372,7 +372,7 @@ def _number(file: Path) -> int:
 
 def _read_image(file: Path) -> Frames:
     try:
-        with Image.open(file) as image:
+        with open_regular(file) as stream, Image.open(stream) as image:
             return np.asarray(image.convert("RGB"))
     except (OSError, SyntaxError, ValueError) as error:
         raise ImageError(f"{file}: {error}") from error
