@@ -421,7 +421,8 @@ def motion_rows(padded, weights, tops, lefts, out):
     line = np.empty(out.shape[1])
     fours = weights.size // 4 * 4
     for row in range(out.shape[0]):
-        line[:] = 0.0
+        for m in range(line.size):
+            line[m] = 0.0
         for i in range(0, fours, 4):
             # Four at a time, so that `line` goes to and from memory less often; the order of sums stays.
             a, b = padded[row + tops[i], lefts[i] :], padded[row + tops[i + 1], lefts[i + 1] :]
@@ -434,8 +435,9 @@ def motion_rows(padded, weights, tops, lefts, out):
             window, weight = padded[row + tops[i], lefts[i] :], weights[i]
             for m in range(line.size):
                 line[m] += weight * np.float64(window[m])
+        target = out[row]
         for m in range(line.size):
-            out[row, m] = np.uint8(np.int32(line[m] + 0.5) // 257)
+            target[m] = np.uint8(np.int32(line[m] + 0.5) // 257)
 
 
 @compiled
@@ -803,9 +805,11 @@ def average_columns(image, firsts, counts, shares, out):
                 | np.uint64(source[x, 2]) << np.uint64(42)
             )
         for x in range(firsts.size):
-            total, share = words[firsts[x]], np.uint64(shares[x])
-            for at in range(firsts[x] + 1, firsts[x] + counts[x]):
-                total += words[at]
+            # Unsigned, as in `glass_shuffle`.
+            first, share = np.uint64(firsts[x]), np.uint64(shares[x])
+            total = words[first]
+            for i in range(1, counts[x]):
+                total += words[first + np.uint64(i)]
             red, green, blue = total & field, (total >> np.uint64(21)) & field, total >> np.uint64(42)
             target[x, 0] = np.uint8((red * share + half) >> np.uint64(22))
             target[x, 1] = np.uint8((green * share + half) >> np.uint64(22))
