@@ -390,6 +390,21 @@ def test_a_truncated_video_is_an_image_error_that_names_it(keep, tmp_path):
             read(path)
 
 
+def test_a_video_of_an_unknown_codec_is_an_image_error():
+    data = encode(noise(4, 16, 16), FAST)
+    for old in (b"avc1", b"hvc1"):
+        data = data.replace(old, b"zzzz")
+    with pytest.raises(ImageError, match="not a whole MP4"):
+        video.read_frames(data, "x.mp4")
+
+
+def test_names_in_a_video_may_be_damaged():
+    data = encode(noise(4, 16, 16), FAST)
+    assert b"VideoHandler" in data
+    damaged = data.replace(b"VideoHandler", b"\xa6\xffdeoHandler")
+    assert np.array_equal(video.read_frames(damaged, "x.mp4"), video.read_frames(data, "x.mp4"))
+
+
 def test_a_video_cut_between_two_frames_is_an_image_error():
     data = index_first(encode(waves(4, 16, 16), FAST))
     assert count_frames(data) == 4

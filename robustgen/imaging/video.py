@@ -30,6 +30,7 @@ from robustgen.errors import (
     MissingDependencyError,
     UnknownNameError,
 )
+from robustgen.imaging.decode import reason_of
 from robustgen.imaging.opencv import cv2
 from robustgen.regular_file import open_regular
 
@@ -338,10 +339,12 @@ def _decode(data: bytes, name: str) -> Iterator[Any]:
     import av
 
     try:
-        with av.open(io.BytesIO(data), format="mp4") as container:
+        with av.open(io.BytesIO(data), format="mp4", metadata_errors="replace") as container:
             if not container.streams.video:
                 raise ImageError(f"{name}: holds no video")
             stream = container.streams.video[0]
+            if stream.codec_context is None:
+                raise ImageError(f"{name}: not a whole MP4 video (of an unknown codec)")
             # Without this the decoder conceals damage by inventing pixels.
             stream.codec_context.options = {"err_detect": "explode"}
             count = 0
@@ -374,8 +377,9 @@ def _read_image(file: Path) -> Frames:
     try:
         with open_regular(file) as stream, Image.open(stream) as image:
             return np.asarray(image.convert("RGB"))
-    except (OSError, SyntaxError, ValueError) as error:
-        raise ImageError(f"{file}: {error}") from error
+    # On hostile bytes Pillow's decoders let nearly any exception escape, MemoryError among them.
+    except Exception as error:
+        raise ImageError(f"{file}: {reason_of(error)}") from error
 
 
 def _stack(frames: Iterable[Frames], path: str | Path) -> Frames:

@@ -220,6 +220,8 @@ class State:
         for name, kind in {"arms": list, "arrays": list, "images": int, "source": dict}.items():
             if not isinstance(about.get(name), kind):
                 raise OutputError(f"{self._about} is damaged: it has no {name!r}. {_AGAIN}")
+        if not all(isinstance(text, str) for text in (*about["arms"], *about["arrays"])):
+            raise OutputError(f"{self._about} is damaged: 'arms' and 'arrays' must be names. {_AGAIN}")
         return about
 
     def write_about(self, about: dict[str, Any]) -> None:
