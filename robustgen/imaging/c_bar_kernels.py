@@ -172,11 +172,31 @@ def fill_sines(angles, sines, cosines):
 
 
 @compiled
-def half_spectrum(phases, power, out):
+def mirror_phases(left, upper, phases):
+    """Write `phases` (H, W): `left` (H, W // 2), and beside it the same turned by 180 degrees.
+
+    Where W is odd, a middle column goes between them: `upper` (H // 2), a 0 if H is odd, and `upper` turned.
+    """
+    height, width = phases.shape
+    for y in range(height):
+        line, source, turned = phases[y], left[y], left[height - 1 - y]
+        for x in range(source.size):
+            line[x], line[width - 1 - x] = source[x], turned[x]
+        if width % 2:
+            line[width // 2] = 0.0
+    for y in range(upper.size):
+        phases[y, width // 2], phases[height - 1 - y, width // 2] = upper[y], upper[y]
+
+
+@compiled
+def half_spectrum(left, upper, power, out):
     """The half spectrum `out` (H, W // 2 + 1) of the real part of a noise.
 
-    `phases` and `power` (H, W) belong to the frequency that stands H // 2 and W // 2 further on.
+    The phases, `left` and `upper` as `mirror_phases` takes them, and `power` (H, W) belong to the frequency
+    that stands H // 2 and W // 2 further on.
     """
+    phases = np.empty(power.shape)
+    mirror_phases(left, upper, phases)
     height, width = power.shape
     columns, mirrored = np.empty(out.shape[1], np.uint64), np.empty(out.shape[1], np.uint64)
     for x in range(out.shape[1]):

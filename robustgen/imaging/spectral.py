@@ -9,6 +9,8 @@ import scipy.fft
 from robustgen.imaging import c_bar_kernels as kernels
 from robustgen.imaging.rng import Rng, uniform
 
+_NO_COLUMN = np.empty(0)
+
 Field = npt.NDArray[np.float64]
 
 
@@ -39,7 +41,9 @@ def _draw_noises(power: Field, count: int, rng: Rng) -> Field:
     height, width = power.shape
     spectra = np.empty((count, height, width // 2 + 1), np.complex128)
     for spectrum in spectra:
-        kernels.half_spectrum(_draw_phases(power.shape, rng), power, spectrum)
+        left = uniform(rng, 0, 2 * np.pi, (height, width // 2))
+        upper = rng.uniform(0, 2 * np.pi, height // 2) if width % 2 else _NO_COLUMN
+        kernels.half_spectrum(left, upper, power, spectrum)
     # Axis by axis, which takes a third of the time of ``irfft2``.
     columns = scipy.fft.ifft(spectra, axis=1, overwrite_x=True)
     noises: Field = scipy.fft.irfft(columns, width, overwrite_x=True)
@@ -53,16 +57,3 @@ def _standard_deviation(values: Field) -> np.float64:
     centred = values - np.add.reduce(values, axis=None) / values.size
     centred *= centred
     return np.float64(np.sqrt(np.add.reduce(centred, axis=None) / values.size))
-
-
-def _draw_phases(shape: tuple[int, ...], rng: Rng) -> Field:
-    """Random phases, the right half the left one turned by 180 degrees."""
-    height, width = shape
-    half, phases = width // 2, np.empty(shape)
-    phases[:, :half] = uniform(rng, 0, 2 * np.pi, (height, half))
-    phases[:, width - half :] = phases[::-1, half - 1 :: -1]
-    if width % 2:
-        upper = rng.uniform(0, 2 * np.pi, height // 2)
-        phases[:, half] = 0
-        phases[: height // 2, half], phases[(height + 1) // 2 :, half] = upper, upper[::-1]
-    return phases

@@ -27,7 +27,7 @@ def fit_spline(image: Rgb) -> Spline:
     spline = np.zeros((height + 3, width + 3, 4))
     filtered = ndimage.spline_filter1d(x, 3, axis=0, mode="mirror")
     ndimage.spline_filter1d(filtered, 3, axis=1, output=filtered, mode="mirror")
-    spline[:, :, :3] = filtered[rows[:, None], columns]
+    spline[:, :, :3] = filtered.take(rows, 0).take(columns, 1)
     return spline
 
 

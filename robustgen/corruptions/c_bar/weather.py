@@ -19,9 +19,10 @@ from robustgen.registry import corruption
 )
 def sparkles(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
     """Light five stars."""
-    centres = rng.uniform(0, image.shape[:2], (5, 2))
+    centres = rng.uniform(0, 1, (5, 2)) * image.shape[:2]
     source, rays = spawn(rng), integers(rng, 50, 200, (5,))
-    radius, ends = parameters.share(0.1) * side_of(image), np.append(0, rays.cumsum())
+    radius, ends = parameters.share(0.1) * side_of(image), np.zeros(6, np.int64)
+    np.cumsum(rays, out=ends[1:])
     lengths = np.maximum(1, radius + 0.25 * radius * source.standard_normal(ends[-1]))
     out = np.empty_like(image)
     kernels.light_stars(as_lines(image), centres, lengths, ends, as_lines(out))
