@@ -500,6 +500,14 @@ def tiny(root: Path, pattern: str) -> Path:
     return val
 
 
+def test_a_list_of_a_thousand_classes_beside_val_is_not_tiny_imagenet(tmp_path: Path) -> None:
+    put(tmp_path / "val" / "n01440764" / "a.JPEG")
+    put(tmp_path / "train" / "n01440764" / "b.JPEG")
+    write(tmp_path / "wnids.txt", "".join(f"n{number:08d}\n" for number in range(1000)))
+    assert type(open_source(tmp_path / "val")) is ImageFolder
+    assert len(open_source(tmp_path).keys()) == 2
+
+
 @pytest.mark.parametrize("pattern", ["images/{name}", "{wnid}/images/{name}", "{wnid}/{name}"])
 def test_tiny_imagenet_has_the_same_keys_in_every_layout(tmp_path: Path, pattern: str) -> None:
     val = tiny(tmp_path, pattern)

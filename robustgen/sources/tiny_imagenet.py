@@ -5,6 +5,7 @@ from pathlib import Path
 
 from robustgen.errors import SourceError
 from robustgen.imaging.decode import Location
+from robustgen.regular_file import open_regular
 from robustgen.sources.archives import ArchiveTree, is_archive, open_tree
 from robustgen.sources.files import FileSource
 from robustgen.sources.labelled import put_into_classes
@@ -12,7 +13,7 @@ from robustgen.sources.labels import parse_labels
 from robustgen.sources.tree import FileTree
 from robustgen.sources.walk import Found, is_image
 
-_ANNOTATIONS = "val_annotations.txt"
+_ANNOTATIONS, _CLASSES = "val_annotations.txt", 200
 
 
 class TinyImageNet(FileSource):
@@ -86,4 +87,13 @@ def is_tiny_imagenet(path: Path, held: Path | None = None) -> bool:
         return True
     # A sorted val folder may have lost its annotations; the list of classes lies above it.
     home = path.parent if path.name == "val" else path
-    return (home / "wnids.txt").is_file() and (home / "val").is_dir()
+    return (home / "val").is_dir() and _lists_its_classes(home / "wnids.txt")
+
+
+def _lists_its_classes(path: Path) -> bool:
+    """Whether `path` lists no more classes than Tiny ImageNet has; people call lists for models so, too."""
+    try:
+        with open_regular(path) as lines:
+            return sum(1 for _ in lines) <= _CLASSES
+    except OSError:
+        return False
