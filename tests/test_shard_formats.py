@@ -309,7 +309,7 @@ def test_a_full_disk_leaves_a_spool_as_it_was(tmp_path, monkeypatch):
 
 def test_a_sample_in_a_journal_and_back():
     sample = WrittenSample("fog/3/000012.tar", 12007, 8123, "f3a9-000001-8c1d22aa-77.spool", 9131, "f3a9")
-    assert from_json(json.loads(json.dumps(to_json(sample)))) == sample
+    assert from_json(json.loads(json.dumps([to_json(sample)]))) == [sample]
 
 
 # --- real readers ----------------------------------------------------------------------------------

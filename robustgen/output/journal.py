@@ -21,8 +21,9 @@ import json
 import os
 import time
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any, Final, NamedTuple
 
@@ -210,24 +211,29 @@ def keep_whole_lines(path: Path) -> Iterator[bytes]:
 def _receipt(entry: dict[str, Any]) -> Receipt | None:
     """The receipt in an entry; None if it is none that this tool wrote."""
     try:
-        files = {folder: [from_json(each) for each in written] for folder, written in entry["files"].items()}
+        held = entry["files"]
+        records = from_json([each for written in held.values() for each in written])
+        places = iter(records)
+        files = {folder: [*islice(places, len(written))] for folder, written in held.items()}
         receipt = Receipt(entry["key"], entry["size"], files, tuple(entry.get("failures", ())))
         texts = [receipt.key, *(text for failure in receipt.failures for text in failure.values())]
         if not all(isinstance(text, str) for text in texts) or not isinstance(receipt.size, int):
             return None
         # Whoever made the output may have meant to have files elsewhere removed or listed.
-        if any(map(_is_outside, files)) or any(
-            _is_outside(written.path) for each in files.values() for written in each
-        ):
+        if _lead_outside([*held, *(record.path for record in records)]):
             return None
     except (KeyError, TypeError, ValueError, AttributeError):
         return None
     return receipt
 
 
-def _is_outside(path: str) -> bool:
-    """Whether `path` may lead out of the output, or can name no file."""
-    return path.startswith("/") or "\0" in path or (".." in path and ".." in path.split("/"))
+def _lead_outside(paths: Sequence[str]) -> bool:
+    """Whether one of `paths` may lead out of the output, or can name no file."""
+    # Together they are searched in less time than one by one.
+    text = "\0".join(["", *paths])
+    if text.count("\0") != len(paths):
+        return True
+    return "\0/" in text or (".." in text and any(".." in path.split("/") for path in paths))
 
 
 def _end_of_whole_lines(journal: IO[bytes]) -> int:

@@ -9,6 +9,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, Final, NamedTuple
 
 Failure = dict[str, str]
@@ -86,7 +87,7 @@ Written = WrittenFile | WrittenRow | WrittenSample
 
 _KINDS: Final[Mapping[str, Any]] = {"file": WrittenFile, "row": WrittenRow, "sample": WrittenSample}
 _NAMES: Final = {kind: name for name, kind in _KINDS.items()}
-_TYPES: Final = {name: tuple(kind.__annotations__.values()) for name, kind in _KINDS.items()}
+_TYPES: Final = {name: [{each} for each in kind.__annotations__.values()] for name, kind in _KINDS.items()}
 
 
 def to_json(written: Written) -> list[Any]:
@@ -94,24 +95,27 @@ def to_json(written: Written) -> list[Any]:
     return [_NAMES[type(written)], *written]
 
 
-def from_json(entry: Sequence[Any]) -> Written:
-    """The record that `to_json` made `entry` of.
+def from_json(entries: Sequence[Sequence[Any]]) -> list[Written]:
+    """The records that `to_json` made `entries` of, all of one kind.
 
     Raises
     ------
     ValueError
-        It is none.
+        They are none.
     """
+    if not entries:
+        return []
     try:
-        name = entry[0]
-        record: Written = _KINDS[name](*entry[1:])
-        if tuple(map(type, record)) != _TYPES[name]:
-            raise TypeError(f"{entry!r} has fields of other types")
-        if isinstance(record, WrittenFile) and not (record.sha256 + record.frames).isalnum():
-            raise ValueError(f"{entry!r} has no digest")
-    except (KeyError, IndexError, TypeError) as error:
-        raise ValueError(f"no record of what was written: {error}") from error
-    return record
+        # Column by column: there are millions of them.
+        names, *columns = zip(*entries, strict=True)
+        name = names[0]
+        if {*names} != {name} or [{*map(type, column)} for column in columns] != _TYPES[name]:
+            raise ValueError(f"of several kinds, or with fields of other types than a {name} has")
+        if name == "file" and not "".join(chain(*columns[2:])).isalnum():
+            raise ValueError("without digests")
+        return [*map(_KINDS[name], *columns)]
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"no records of what was written: {error}") from error
 
 
 @dataclass(frozen=True)

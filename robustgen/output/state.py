@@ -388,10 +388,13 @@ class State:
 def _read_assembled(path: Path) -> Assembled:
     content = read_object(path)
     entries, layout = content.get("files"), content.get("layout")
-    files = [from_json(entry) for entry in entries] if isinstance(entries, list) else [None]
-    if not all(isinstance(file, WrittenFile) for file in files) or not isinstance(layout, str):
+    if not isinstance(entries, list) or not isinstance(layout, str):
         raise ValueError("it is no record of assembled files")
-    return Assembled([file for file in files if isinstance(file, WrittenFile)], layout)
+    written = from_json(entries)
+    files = [file for file in written if isinstance(file, WrittenFile)]
+    if files != written:
+        raise ValueError("it is no record of assembled files")
+    return Assembled(files, layout)
 
 
 def _read_with_remedy(path: Path, remedy: str) -> dict[str, Any]:
