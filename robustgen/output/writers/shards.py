@@ -92,7 +92,7 @@ class ShardWriter(Writer):
     ) -> None:
         self.encoder, self.shard_size = encoder, shard_size
         self._folders = tuple(arm.folder for arm in arms)
-        self._keys = tuple(keys)
+        self._keys, self._images = tuple(keys), len(keys)
         # Samples staged for another list of images must not pass for these.
         listing = "\0".join([self.format, str(shard_size), *keys])
         self._layout = hashlib.sha256(listing.encode("utf-8", "surrogateescape")).hexdigest()[:16]
@@ -103,7 +103,8 @@ class ShardWriter(Writer):
         self._spool: SpoolFile | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_spool": None, "_spools": {}, "_finished": {}}
+        # Every task has a copy of the writer, and workers ask for no names.
+        return self.__dict__ | {"_keys": (), "_spool": None, "_spools": {}, "_finished": {}}
 
     # --- what is particular to a kind of shard
 
@@ -206,7 +207,7 @@ class ShardWriter(Writer):
         staged, used = self._read_spools(spools)
         for folder in self._folders:
             if folder in settled:
-                staging = staged.get(folder) or Staging(len(self._keys))
+                staging = staged.get(folder) or Staging(self._images)
                 paths = [spool.path for spool in spools]
                 self._finish_arm(root, _StagedArm(folder, folder in complete, staging, paths), listing)
         keep_companion(root, KEYS, join_names(map(self._name, self._keys)))
@@ -233,8 +234,8 @@ class ShardWriter(Writer):
         for number, spool in enumerate(spools):
             for each in read_spool(spool.path):
                 if each.folder not in staged:
-                    staged[each.folder] = Staging(len(self._keys))
-                if each.image >= len(self._keys):
+                    staged[each.folder] = Staging(self._images)
+                if each.image >= self._images:
                     raise OutputError(f"{spool.path} is damaged; remove it and give the command again")
                 staged[each.folder].take(number, each, generations)
                 used[spool.path].add(each.folder)
@@ -252,7 +253,7 @@ class ShardWriter(Writer):
 
     @property
     def _count(self) -> int:
-        return max(1, -(-len(self._keys) // self.shard_size))
+        return max(1, -(-self._images // self.shard_size))
 
     def _find_finished(self, root: Path, folder: str) -> Mapping[str, WrittenFile]:
         """The finished shards of an arm that are of this list of images and still there, by path."""
@@ -270,7 +271,7 @@ class ShardWriter(Writer):
         finished = self._find_finished(root, folder)
         files = []
         for number in range(self._count):
-            span = range(number * self.shard_size, min((number + 1) * self.shard_size, len(self._keys)))
+            span = range(number * self.shard_size, min((number + 1) * self.shard_size, self._images))
             path = self._path(folder, span.start)
             if path in finished and not arm.staging.touches(span):
                 files.append(finished[path])
