@@ -690,3 +690,17 @@ def test_a_damaged_image_is_named(folder_c, model, tmp_path):
 def test_without_onnx_runtime_the_remedy_is_named(folder_c, model, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     assert wrong(folder_c, model, tmp_path) == "ONNX models need ONNX Runtime: pip install 'robustgen[onnx]'"
+
+
+# --- normalisation -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+def test_pixels_are_normalised_in_double_precision_and_rounded_once(dtype, layout):
+    pixels = np.random.default_rng(0).integers(0, 256, (2, 5, 7, 3), np.uint8)
+    preset = preprocessing.PRESETS["imagenet"]
+    exact = ((preset.pixel_scale * pixels.astype(np.float64) - preset.mean) / preset.std).astype(dtype)
+    normalised = preset.normalise(pixels, layout, np.dtype(dtype))
+    assert normalised.dtype == dtype
+    assert np.array_equal(normalised, exact.transpose(0, 3, 1, 2) if layout == "NCHW" else exact)

@@ -26,6 +26,7 @@ from PIL import Image
 from robustgen.errors import ConfigError, UnknownNameError
 from robustgen.generation.config import read_yaml
 from robustgen.imaging.clahe import MOST_CLIP, MOST_TILES, Clahe, clahe
+from robustgen.imaging.colour import look_up_channels
 
 Pixels = NDArray[np.uint8]
 Layout = Literal["NCHW", "NHWC"]
@@ -69,9 +70,10 @@ class Preprocessing:
         first = layout == "NCHW"
         n, height, width, _ = pixels.shape
         out = np.empty((n, 3, height, width) if first else pixels.shape, dtype)
-        for channel, table in enumerate(self._tables(dtype)):
-            place = (slice(None), channel) if first else (..., channel)
-            out[place] = table[pixels[..., channel]]
+        tables = self._tables(dtype)
+        for image, place in zip(pixels, out, strict=True):
+            for channel, plane in enumerate(look_up_channels(image, tables)):
+                place[channel if first else (..., channel)] = plane
         return out
 
     def _tables(self, dtype: np.dtype[Any]) -> NDArray[Any]:

@@ -1,10 +1,13 @@
 """Saturation, value and tables of colours."""
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
 from robustgen.imaging import kernels
 from robustgen.imaging.arrays import UNITS
+from robustgen.imaging.opencv import cv2
 from robustgen.imaging.pixels import Floats, Rgb
 
 Hsv = tuple[Floats, Floats, Floats]
@@ -40,6 +43,14 @@ def scale_about(image: Rgb, centres: npt.NDArray[np.float64], factor: float) -> 
     out = np.empty_like(image)
     kernels.scale_about(image.reshape(-1, 3), UNITS, centres, float(factor), out.reshape(-1, 3))
     return out
+
+
+def look_up_channels(image: Rgb, tables: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
+    """The values that `tables`, (3, 256), have for the channels of `image`: three arrays (H, W)."""
+    planes = zip(cv2.split(image), tables, strict=True)
+    # OpenCV takes a third of the time, and knows only some types.
+    known = tables.dtype in (np.float32, np.float64)
+    return [cv2.LUT(plane, table) if known else table[plane] for plane, table in planes]
 
 
 def apply_table(image: Rgb, table: Rgb) -> Rgb:
