@@ -32,8 +32,10 @@ from robustgen.generation import config, runner
 from robustgen.generation.advice import advise
 from robustgen.generation.estimate import estimate
 from robustgen.generation.plan import plan_benchmark
+from robustgen.generation.pulse import NO_PULSE
 from robustgen.generation.recipes import item_rng
 from robustgen.generation.selection import sample_keys
+from robustgen.generation.tasks import Item
 from robustgen.imaging.video import read_sequence
 from robustgen.sources import ImageFolder
 
@@ -958,3 +960,15 @@ def test_the_memory_of_the_encoder_is_told_of(tmp_path):
     assert any(line.startswith("x264 needs about 1.06 GB a worker for 4200 x 4200") for line in lines)
     frames = config.load(None, {"source": str(tmp_path / "src"), "format": "png"})
     assert not any("x264" in line for line in advise(plan_benchmark(frames, "p"), frames))
+
+
+def test_tasks_shrink_towards_the_end_so_that_workers_end_together(photos, tmp_path):
+    choices = {"edition": "imagenet", "source": str(photos), "output": str(tmp_path / "out"), "jobs": 2}
+    planned = plan_benchmark(config.load(None, choices), "c")
+    items = [Item(number, f"{number}", 1, planned.arms) for number in range(40)]
+    shared_out = [task.items for task in runner._tasks(planned, items, NO_PULSE)]
+    assert [item for some in shared_out for item in some] == items
+    sizes = [*map(len, shared_out)]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[0] == planned.recipe.images_per_task
+    assert sizes[-4:] == [1, 1, 1, 1]
