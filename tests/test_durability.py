@@ -29,7 +29,7 @@ from robustgen.generation import config, plan, runner, selection
 from robustgen.generation.recipes import CorruptionRecipe, PerturbationRecipe
 from robustgen.name_lists import escape_name
 from robustgen.output import journal
-from robustgen.output.files import FileWriter, temporary_folder
+from robustgen.output.files import FileWriter, remove_tree, temporary_folder
 from robustgen.output.manifest import read_sums
 from robustgen.output.state import State
 from robustgen.output.writers.base import Listing
@@ -1128,6 +1128,23 @@ def test_no_file_is_written_by_way_of_a_link(files, tmp_path):
         files.write("fog/a", b"1")
     assert not [*(tmp_path / "elsewhere").iterdir()]
     assert not litter(tmp_path / "out")
+
+
+def test_a_folder_that_a_killed_run_s_workers_still_write_to_is_removed(tmp_path):
+    temporary = tmp_path / "out" / ".robustgen" / "tmp"
+    (temporary / "a").mkdir(parents=True)
+    rmdir, late = os.rmdir, iter(("b", "c"))
+
+    def call(*place, **folder):
+        for name in late:
+            (temporary / name).write_bytes(b"1")
+            break
+        rmdir(*place, **folder)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "rmdir", call)
+        remove_tree(tmp_path / "out", ".robustgen/tmp")
+    assert not temporary.exists()
 
 
 # --- killed --------------------------------------------------------------------------------------

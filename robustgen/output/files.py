@@ -13,6 +13,7 @@ import os
 import secrets
 import shutil
 import stat
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path, PurePosixPath
@@ -29,6 +30,7 @@ LABELS = "labels.npy"
 
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY
 _NONE: Final = -1
+_ATTEMPTS, _SECONDS_BETWEEN_ATTEMPTS = 20, 0.1
 _numbers = itertools.count()
 # Workers of several machines may share the folder.
 _OWN = secrets.token_hex(4)
@@ -287,5 +289,14 @@ def remove_tree(root: Path, path: str) -> None:
         A link leads to elsewhere.
     """
     check_real(root, f"{path}/")
-    with suppress(FileNotFoundError):
-        shutil.rmtree(root / path)
+    for attempts_left in reversed(range(_ATTEMPTS)):
+        try:
+            shutil.rmtree(root / path)
+            return
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            # Workers outlive a run that is killed by a moment, in which they may write there.
+            if error.errno != errno.ENOTEMPTY or not attempts_left:
+                raise
+        time.sleep(_SECONDS_BETWEEN_ATTEMPTS)
