@@ -401,10 +401,39 @@ def print_tables(figures: dict[str, object]) -> None:
     for name, row in figures["milliseconds"].items():
         cells = [name, *(f"{t:.2f}" for t in row), f"{sum(row):.1f}", f"{PUBLISHED[name]:g}"]
         print("|", " | ".join(cells), "|")
-    print("\n| figure | value |\n|---|---|")
-    for name, value in figures.items():
-        if isinstance(value, float):
-            print(f"| `{name}` | {value:.2f} |")
+    print("\n| what | figure |\n|---|---|")
+    for name, (words, unit) in WORDS.items():
+        if name in figures:
+            print(f"| {words} | {figures[name]:.{0 if figures[name] >= 100 else 2}f} {unit}".rstrip() + " |")
+
+
+# What the figures are called in docs/performance.md, and their units.
+WORDS = {
+    "make_c_ms_per_image": ("`make-c`, 15 x 5 outputs of a 500 x 375 photograph, one worker", "ms"),
+    "codec_ms_per_image": ("of which decoding, preparing and encoding alone would take", "ms"),
+    "ratio_to_codec_processor": ("`make-c` to its codec", ""),
+    "two_workers_to_one": ("two workers to one", ""),
+    "files_to_plain_processor": ("files of a tree to plain ones, with their digests", ""),
+    "jpeg_ms_per_image_in_memory": ("`--format jpeg` in memory, by the clock", "ms"),
+    "webdataset_ms_per_image_in_memory": ("`--format webdataset` there", "ms"),
+    "parquet_ms_per_image_in_memory": ("`--format parquet` there", "ms"),
+    "cifar_ms_per_image": ("CIFAR-10-C, 75 of an image, one worker", "ms"),
+    "cifar_processor_seconds_whole_set": ("CIFAR-10-C, all 10 000", "s of processor time"),
+    "cifar_peak_memory_mb": ("its process at its peak", "MB"),
+    "ratio_to_x264": ("`make-p` to x264 alone, all ten", ""),
+    "evaluate_to_make_c": ("`evaluate`, with a model that costs nothing, to `make-c`", ""),
+    "photographs_ms_per_megapixel": ("the fifteen for 2000 x 1500 pixels, per megapixel", "ms"),
+    "photographs_to_224": ("the same to 224 x 224, per pixel", ""),
+    "nothing_to_do_us_per_file": ("finding an output finished, per file", "us"),
+    "verify_us_per_file": ("`verify`, per file", "us"),
+    "peak_memory_mb": ("memory of `make-c --jobs 1` at its peak", "MB"),
+    "help_seconds": ("`robustgen --help`", "s"),
+    "one_image_seconds": ("a run for one image", "s"),
+    "leader_ms_per_receipt": ("leading process, per image of 75", "ms"),
+    "leader_ms_per_task": ("leading process, per task", "ms"),
+    "leader_ms_per_image_at_the_end": ("its checksums at the end, per image of 75", "ms"),
+    "cores_that_one_node_feeds": ("cores that one leading process feeds", ""),
+}
 
 
 def measure_all(folder: Path, *, quick: bool) -> dict[str, object]:
