@@ -676,27 +676,28 @@ def add_zoomed(image, channels, crops, rows, row_parts, blocks, ends, parts, tot
     the blocks up to ends[z] and with parts[z]. Row by row, so that `total` (H', W' * C) is gone through once.
     """
     zooms, width = parts.shape
-    lines, held = np.empty((zooms, 2, width)), np.full((zooms, 2), -1)
+    # Of each zoom, the two rows that the present one lies between: even ones first.
+    lines = np.empty((2 * zooms, width))
     extended = np.empty(image.shape[1] + channels + BLOCK, image.dtype)
     near = np.empty((2, width + BLOCK), image.dtype)
     for y in range(total.shape[0]):
         target = total[y]
         for zoom in range(zooms):
             first, start = rows[zoom, y], ends[zoom - 1] if zoom else 0
-            for row in (first, first + 1):
-                if held[zoom, row % 2] != row:
-                    held[zoom, row % 2] = row
-                    source = image[crops[zoom, 0] + min(row, crops[zoom, 2]), crops[zoom, 1] :]
-                    mix_columns(
-                        source[: crops[zoom, 3]],
-                        channels,
-                        blocks[start : ends[zoom]],
-                        parts[zoom],
-                        extended,
-                        near,
-                        lines[zoom, row % 2],
-                    )
-            above, below, part = lines[zoom, first % 2], lines[zoom, (first + 1) % 2], row_parts[zoom, y]
+            reached = rows[zoom, y - 1] + 1 if y else -1
+            for row in range(max(first, reached + 1), first + 2):
+                source = image[crops[zoom, 0] + min(row, crops[zoom, 2]), crops[zoom, 1] :]
+                mix_columns(
+                    source[: crops[zoom, 3]],
+                    channels,
+                    blocks[start : ends[zoom]],
+                    parts[zoom],
+                    extended,
+                    near,
+                    lines[2 * zoom + row % 2],
+                )
+            above, below = lines[2 * zoom + first % 2], lines[2 * zoom + (first + 1) % 2]
+            part = row_parts[zoom, y]
             for m in range(target.size):
                 target[m] += image.dtype.type(above[m] * (1.0 - part) + below[m] * part)
 
