@@ -5,6 +5,7 @@ import os
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
 from types import TracebackType
 from typing import IO, Any
@@ -276,6 +277,7 @@ class Ledger:
         """
         journals = self._state.journals()
         folders = frozenset(arm.folder for arm in arms)
+        holds = partial(self.writer.holds, self.root)
         outdated: dict[str, dict[str, Written]] = {}
         for receipt in journals.receipts():
             if receipt.files and receipt.key not in known:
@@ -293,7 +295,7 @@ class Ledger:
                     for path in _map_by_path(receipt):
                         outdated[receipt.key].pop(path, None)
                 before = self._done.get(receipt.key, (0, frozenset()))[1]
-                there = {f for f in folders & receipt.files.keys() if self._holds(receipt.files[f])}
+                there = {f for f in folders & receipt.files.keys() if all(map(holds, receipt.files[f]))}
                 now = frozenset((before - receipt.files.keys()) | there)
                 self._done[receipt.key] = receipt.size, self._share(now)
         if journals.damaged and not self.shard:
@@ -323,9 +325,6 @@ class Ledger:
         self._state.write_settings(self.settings)
         self._journal = self._state.journal()
         self.writer.start(self.root)
-
-    def _holds(self, files: list[Written]) -> bool:
-        return all(self.writer.holds(self.root, written) for written in files)
 
     def pending(self, key: str, arms: tuple[Arm, ...]) -> tuple[Arm, ...]:
         """The `arms` that the image `key` still lacks."""
