@@ -8,8 +8,9 @@ from PIL import Image
 
 from robustgen.corruptions.noise import impulse_alias_table
 from robustgen.generation.recipes import item_rng
-from robustgen.imaging import alias_sampling, kernels, ziggurat
+from robustgen.imaging import alias_sampling, ziggurat
 from robustgen.imaging.jpeg import decode_jpeg, encode_jpeg
+from robustgen.imaging.kernels import draws as kernels
 from robustgen.imaging.rng import draw_from_pcg64, uniform
 
 RNG = np.random.default_rng(0)

@@ -13,7 +13,7 @@ from helpers import photo, put_photo
 import robustgen
 from robustgen.cli import main
 from robustgen.corruptions import ALL_CORRUPTIONS, CORRUPTIONS
-from robustgen.imaging.elementary import angle_of, cosine, raise_to, sine
+from robustgen.imaging.kernels.elementary import angle_of, cosine, raise_to, sine
 
 GOLDEN = Path(__file__).parent / "golden"
 CASES = [case for case in json.loads((GOLDEN / "families.json").read_text()) if case["file"][:4] == "cbar"]

@@ -15,7 +15,6 @@ from skimage.color import hsv2rgb, rgb2hsv
 from robustgen import CORRUPTIONS, corrupt
 from robustgen.corruptions.blur import ZoomBlur
 from robustgen.errors import MissingDependencyError
-from robustgen.imaging import kernels
 from robustgen.imaging.arrays import to_uint8, unit
 from robustgen.imaging.colour import join_hsv, split_hsv
 from robustgen.imaging.defocus import disk
@@ -24,6 +23,7 @@ from robustgen.imaging.frost import FROST_PHOTOGRAPHS, frost_directory, frost_ph
 from robustgen.imaging.gaussian import gaussian, gaussian_bytes
 from robustgen.imaging.geometry import resize_by_box
 from robustgen.imaging.haze import draw_plasma
+from robustgen.imaging.kernels import warps as kernels
 from robustgen.imaging.motion import blur_along_line
 from robustgen.imaging.zoom import add_zooms
 

@@ -67,8 +67,8 @@ ROOMS = (
 # The one module that may import a library.
 OWNERS = {
     "cv2": {"imaging.opencv"},
-    "numba": {"imaging.kernels"},
-    "llvmlite": {"imaging.kernels"},
+    "numba": {"imaging.kernels.compiler", "imaging.kernels.intrinsics"},
+    "llvmlite": {"imaging.kernels.intrinsics"},
     "wand": {"imaging.motion"},
     "jpeglib": {"imaging.jpeg"},
     "joblib": {"generation.workers"},

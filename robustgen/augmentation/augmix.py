@@ -17,8 +17,8 @@ import numpy.typing as npt
 from PIL import Image, ImageEnhance
 
 from robustgen.errors import ArgumentError, ArgumentTypeError, UnknownNameError
-from robustgen.imaging import kernels
 from robustgen.imaging.colour import apply_table
+from robustgen.imaging.kernels import elementwise, warps
 from robustgen.imaging.pixels import Rgb
 from robustgen.imaging.rng import Rng, integers
 
@@ -54,7 +54,7 @@ def autocontrast(image: Rgb, level: float) -> Rgb:
 def equalize(image: Rgb, level: float) -> Rgb:
     """Flatten the histogram of each channel."""
     counts = np.zeros((256, 3), np.int64)
-    kernels.count_values(image.reshape(-1, 3), counts)
+    elementwise.count_values(image.reshape(-1, 3), counts)
     before = counts.cumsum(axis=0) - counts
     brightest = 255 - (counts[::-1] > 0).argmax(axis=0)
     step = before[brightest, [0, 1, 2]] // 255
@@ -112,7 +112,7 @@ def _tabulate_blend(grey: int, factor: float) -> Table:
 def _transform(image: Rgb, matrix: Matrix) -> Rgb:
     """`image` sampled bilinearly where `matrix` (Pillow's order) leads; outside is black."""
     out = np.empty_like(image)
-    kernels.sample_affine(image, matrix, out)
+    warps.sample_affine(image, matrix, out)
     return out
 
 
@@ -284,7 +284,7 @@ def mix(image: Rgb, mixture: Mixture) -> Rgb:
     weights = [1.0 - mixture.share, *(mixture.share * weight for weight in mixture.weights)]
     out = np.empty_like(image)
     # Rounded to nearest: the published mix stays in floating point, and truncating it would darken it.
-    kernels.weighted_mean(images.reshape(len(images), -1), np.array(weights, np.float32), out.reshape(-1))
+    elementwise.weighted_mean(images.reshape(len(images), -1), np.array(weights, np.float32), out.reshape(-1))
     return out
 
 

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from robustgen.imaging import kernels
 from robustgen.imaging.alias_sampling import random_bits
 from robustgen.imaging.arrays import unit
 from robustgen.imaging.defocus import filter_with_disk
 from robustgen.imaging.gaussian import gaussian_bytes
+from robustgen.imaging.kernels import glass as kernels
 from robustgen.imaging.motion import MotionEngine, blur_along_line
 from robustgen.imaging.pixels import Floats, Rgb
 from robustgen.imaging.rng import Rng

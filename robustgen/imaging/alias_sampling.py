@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from robustgen.imaging import kernels
+from robustgen.imaging.kernels import draws as kernels
 from robustgen.imaging.pixels import Rgb
 from robustgen.imaging.rng import draw_from_pcg64, draws_from_pcg64
 

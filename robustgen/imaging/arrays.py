@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from robustgen.imaging import kernels
+from robustgen.imaging.kernels import elementwise as kernels
 from robustgen.imaging.pixels import Floats, Rgb
 
 # The 256 values of a unit image.

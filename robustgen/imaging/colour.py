@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from robustgen.imaging import kernels
 from robustgen.imaging.arrays import UNITS
+from robustgen.imaging.kernels import colour, elementwise
 from robustgen.imaging.opencv import cv2
 from robustgen.imaging.pixels import Floats, Rgb
 
@@ -17,7 +17,7 @@ Hsv = tuple[Floats, Floats, Floats]
 def split_hsv(image: Rgb) -> Hsv:
     """Hue, saturation and value of `image`."""
     planes = np.empty((3, *image.shape[:2]))
-    kernels.split_hsv(image.reshape(-1, 3), *planes.reshape(3, -1))
+    colour.split_hsv(image.reshape(-1, 3), *planes.reshape(3, -1))
     return planes[0], planes[1], planes[2]
 
 
@@ -27,21 +27,21 @@ def join_hsv(
     """The image, its saturation (times gain plus offset) and value (plus offset) clipped to [0, 1]."""
     out = np.empty((*hsv[0].shape, 3), np.uint8)
     changes = float(saturation_gain), float(saturation_offset), float(value_offset)
-    kernels.join_hsv(*(plane.reshape(-1) for plane in hsv), *changes, out.reshape(-1, 3))
+    colour.join_hsv(*(plane.reshape(-1) for plane in hsv), *changes, out.reshape(-1, 3))
     return out
 
 
 def channel_means(image: Rgb) -> npt.NDArray[np.float64]:
     """Mean of each channel of `image` in [0, 1], float64 (3,): ``np.mean`` to the last bit."""
     sums = np.empty(3)
-    kernels.channel_sums(image.reshape(-1, 3), UNITS, sums)
+    elementwise.channel_sums(image.reshape(-1, 3), UNITS, sums)
     return sums / (image.size // 3)
 
 
 def scale_about(image: Rgb, centres: npt.NDArray[np.float64], factor: float) -> Rgb:
     """Multiply the distance of every value from the one of `centres`, in [0, 1], of its channel."""
     out = np.empty_like(image)
-    kernels.scale_about(image.reshape(-1, 3), UNITS, centres, float(factor), out.reshape(-1, 3))
+    elementwise.scale_about(image.reshape(-1, 3), UNITS, centres, float(factor), out.reshape(-1, 3))
     return out
 
 
@@ -56,5 +56,5 @@ def look_up_channels(image: Rgb, tables: npt.NDArray[Any]) -> list[npt.NDArray[A
 def apply_table(image: Rgb, table: Rgb) -> Rgb:
     """Replace each value of channel c by its entry in column c of `table`, uint8 (256, 3)."""
     out = np.empty_like(image)
-    kernels.look_up(image.reshape(-1, 3), table, out.reshape(-1, 3))
+    elementwise.look_up(image.reshape(-1, 3), table, out.reshape(-1, 3))
     return out

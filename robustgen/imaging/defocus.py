@@ -6,7 +6,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from robustgen.imaging import kernels
+from robustgen.imaging.kernels import defocus, elementwise
 from robustgen.imaging.opencv import cv2
 from robustgen.imaging.pixels import Rgb
 
@@ -23,7 +23,7 @@ def disk(radius: float, alias_blur: float) -> npt.NDArray[np.float32]:
 
 @dataclass(frozen=True)
 class _Groups:
-    """A kernel as `kernels.weigh_groups` takes it: single taps and rows of neighbours, grouped by weight."""
+    """A kernel as `defocus.weigh_groups` takes it: single taps and rows of neighbours, grouped by weight."""
 
     weights: npt.NDArray[np.float64]
     ends: npt.NDArray[np.intp]
@@ -77,11 +77,11 @@ def filter_with_disk(image: Rgb, radius: float, alias_blur: float) -> Rgb:
     groups = _disk_groups(radius, alias_blur, channels)
     reach = len(disk(radius, alias_blur)) // 2
     padded = np.empty((height + 2 * reach, (width + 2 * reach) * channels), np.uint16)
-    kernels.extend(image.reshape(height, -1), channels, reach, reach, True, np.uint16(1), padded)
+    elementwise.extend(image.reshape(height, -1), channels, reach, reach, True, np.uint16(1), padded)
     sums = np.empty((padded.shape[0], padded.shape[1] + channels), np.uint16)
-    kernels.add_up_rows(padded, channels, sums)
+    defocus.add_up_rows(padded, channels, sums)
     out = np.empty_like(image)
-    kernels.weigh_groups(
+    defocus.weigh_groups(
         padded,
         sums,
         groups.weights,

@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.fft
 
-from robustgen.imaging import kernels
 from robustgen.imaging.gaussian import gaussian, gaussian_weights
+from robustgen.imaging.kernels import warps as kernels
 from robustgen.imaging.opencv import cv2
 from robustgen.imaging.pixels import Floats, Rgb
 from robustgen.imaging.rng import Rng, uniform

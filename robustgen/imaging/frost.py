@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from robustgen.errors import MissingDependencyError
-from robustgen.imaging import kernels
+from robustgen.imaging.kernels import elementwise as kernels
 from robustgen.imaging.opencv import cv2
 from robustgen.imaging.pixels import Rgb
 from robustgen.imaging.rng import Rng, integers

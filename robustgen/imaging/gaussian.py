@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from robustgen.imaging import kernels
 from robustgen.imaging.arrays import UNITS
+from robustgen.imaging.kernels import gaussian as kernels
 from robustgen.imaging.pixels import Floats, Rgb
 
 

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from PIL import Image
 
 from robustgen.errors import ImageError
-from robustgen.imaging import kernels
+from robustgen.imaging.kernels import pixelation, warps
 from robustgen.imaging.pixels import Decoded, Rgb
 from robustgen.imaging.warps import warp_perspective
 
@@ -34,7 +34,7 @@ def resize_by_box(image: Rgb, width: int, height: int) -> Rgb:
         # Pillow's releases differ in which axis of such an image they take first, and round in between.
         return resize(image, width, height, Image.Resampling.BOX)
     out = np.empty((height, width, 3), np.uint8)
-    kernels.average_boxes(image, _boxes(columns, width), _boxes(rows, height), out)
+    pixelation.average_boxes(image, _boxes(columns, width), _boxes(rows, height), out)
     return out
 
 
@@ -110,7 +110,7 @@ def affine(
     coefficients = (xx, xy, xx * to_x + xy * to_y + centre_x, yx, yy, yx * to_x + yy * to_y + centre_y)
     if filter is Image.Resampling.BILINEAR:
         out = np.empty_like(image)
-        kernels.sample_affine(image, coefficients, out)
+        warps.sample_affine(image, coefficients, out)
         return out
     transformed = Image.fromarray(image).transform(
         (width, height), Image.Transform.AFFINE, coefficients, resample=filter

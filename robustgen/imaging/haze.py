@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from robustgen.imaging import kernels
 from robustgen.imaging.arrays import UNITS
+from robustgen.imaging.kernels import weather as kernels
 from robustgen.imaging.pixels import Floats, Rgb
 from robustgen.imaging.rng import Rng, uniform
 

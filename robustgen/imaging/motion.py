@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from robustgen.errors import MissingDependencyError
-from robustgen.imaging import kernels
+from robustgen.imaging.kernels import elementwise, motion
 from robustgen.imaging.pixels import Floats, Rgb
 
 MotionEngine = Literal["exact", "imagemagick"]
@@ -26,7 +26,7 @@ def _motion_weights(radius: float, sigma: float) -> npt.NDArray[np.float64]:
 def _motion_offsets(width: int, angle: float) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Row and column offsets of the `width` samples along `angle` (degrees)."""
     rows, columns = np.empty((2, width), np.int64)
-    kernels.place_samples(*_direction(width, angle), rows, columns)
+    motion.place_samples(*_direction(width, angle), rows, columns)
     return rows, columns
 
 
@@ -60,7 +60,7 @@ def blur_along_line(
     weights, (height, width) = _motion_weights(radius, sigma), image.shape[:2]
     flat = image.reshape(height, -1)
     out = np.empty(flat.shape, np.uint8)
-    kernels.blur_along_line(flat, flat.shape[1] // width, weights, *_direction(weights.size, angle), out)
+    motion.blur_along_line(flat, flat.shape[1] // width, weights, *_direction(weights.size, angle), out)
     return out.reshape(image.shape)
 
 
@@ -90,9 +90,9 @@ def sum_along_line(values: Floats, radius: float, sigma: float, angle: float) ->
     flat = np.ascontiguousarray(values).reshape(height, -1)
     channels = flat.shape[1] // width
     padded = np.empty((height + abs(down), (width + abs(right)) * channels))
-    kernels.extend(flat, channels, above, left, False, 1.0, padded)
+    elementwise.extend(flat, channels, above, left, False, 1.0, padded)
     out = np.empty(flat.shape)
-    kernels.sum_rows(padded, weights, rows + above, (columns + left) * channels, out)
+    motion.sum_rows(padded, weights, rows + above, (columns + left) * channels, out)
     return out.reshape(values.shape)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from robustgen.imaging import kernels
+from robustgen.imaging.kernels import draws as kernels
 
 _LOWER = 2**64 - 1
 # In the time that it takes to take over a generator and to put it back, NumPy draws as many numbers itself.

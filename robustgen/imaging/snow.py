@@ -3,8 +3,8 @@
 import numpy as np
 import numpy.typing as npt
 
-from robustgen.imaging import kernels
 from robustgen.imaging.arrays import UNITS
+from robustgen.imaging.kernels import elementwise, weather
 from robustgen.imaging.opencv import cv2
 from robustgen.imaging.pixels import Floats, Rgb
 from robustgen.imaging.rng import Rng
@@ -24,7 +24,7 @@ def draw_flakes(
         noise = normal(rng, loc, scale, tuple(part.stop - part.start for part in crop))
     flakes = enlarge(noise, shape, factor)
     layer = np.empty(shape, np.uint8)
-    kernels.quantise_above(flakes.reshape(-1), float(threshold), layer.reshape(-1))
+    elementwise.quantise_above(flakes.reshape(-1), float(threshold), layer.reshape(-1))
     return layer
 
 
@@ -51,5 +51,5 @@ def add_snow(image: Floats, luma: npt.NDArray[np.float32], mix: float, layer: Rg
     """
     out = np.empty(image.shape, np.uint8)
     values, target, own = image.reshape(-1), out.reshape(-1), image.dtype.type
-    kernels.snowfall(values, luma.reshape(-1), own(mix), own(1 - mix), layer.reshape(-1), UNITS, target)
+    weather.snowfall(values, luma.reshape(-1), own(mix), own(1 - mix), layer.reshape(-1), UNITS, target)
     return out

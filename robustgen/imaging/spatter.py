@@ -3,8 +3,8 @@
 import numpy as np
 import numpy.typing as npt
 
-from robustgen.imaging import kernels
 from robustgen.imaging.gaussian import gaussian
+from robustgen.imaging.kernels import weather as kernels
 from robustgen.imaging.opencv import cv2
 from robustgen.imaging.pixels import Floats, Rgb
 from robustgen.imaging.rng import Rng

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.fft
 
-from robustgen.imaging import c_bar_kernels as kernels
+from robustgen.imaging.kernels import c_bar as kernels
 from robustgen.imaging.rng import Rng, uniform
 
 _NO_COLUMN = np.empty(0)

@@ -6,8 +6,8 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from robustgen.imaging import c_bar_kernels as kernels
 from robustgen.imaging.arrays import unit
+from robustgen.imaging.kernels import c_bar as kernels
 from robustgen.imaging.pixels import Rgb
 
 _TURNS = 20

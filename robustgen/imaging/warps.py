@@ -7,7 +7,7 @@ the exact position, so these are loops of our own and do not depend on its relea
 import numpy as np
 import numpy.typing as npt
 
-from robustgen.imaging import kernels
+from robustgen.imaging.kernels import warps as kernels
 from robustgen.imaging.pixels import Rgb
 
 

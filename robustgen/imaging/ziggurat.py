@@ -10,7 +10,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from robustgen.imaging import kernels
+from robustgen.imaging.kernels import draws as kernels
 from robustgen.imaging.rng import Rng, draw_from_pcg64, draws_from_pcg64
 
 # Below this number NumPy has done before the state of its generator is copied to and fro.

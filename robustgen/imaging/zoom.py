@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from robustgen.imaging import kernels
+from robustgen.imaging.kernels import elementwise, intrinsics, zoom
 from robustgen.imaging.pixels import Floats, Rgb
 
 
@@ -35,7 +35,7 @@ def _zoom_axis(side: int, factor: float) -> _ZoomAxis:
 
 @dataclass(frozen=True)
 class _ZoomPlan:
-    """Several zooms of an image as `kernels.add_zoomed` takes them."""
+    """Several zooms of an image as `zoom.add_zoomed` takes them."""
 
     crops: npt.NDArray[np.intp]
     rows: npt.NDArray[np.intp]
@@ -66,10 +66,10 @@ def _plan_zooms(height: int, width: int, channels: int, factors: tuple[float, ..
 
 
 def _find_blocks(places: npt.NDArray[np.intp], channels: int) -> npt.NDArray[np.intp]:
-    """Where in the crop, and where in the result, runs of neighbours begin, every `kernels.BLOCK` values."""
+    """Where in the crop, and where in the result, runs of neighbours begin, each `intrinsics.BLOCK` long."""
     shifts = np.arange(places.size) - places
     edges = np.concatenate([[0], np.flatnonzero(np.diff(shifts)) + 1, [places.size]]) * channels
-    targets = np.concatenate([np.arange(a, b, kernels.BLOCK) for a, b in itertools.pairwise(edges)])
+    targets = np.concatenate([np.arange(a, b, intrinsics.BLOCK) for a, b in itertools.pairwise(edges)])
     return np.stack([targets - shifts[targets // channels] * channels, targets], axis=1)
 
 
@@ -113,7 +113,7 @@ def add_zooms(image: Floats, factors: Sequence[float], total: Floats) -> None:
 def _add_zoomed(image: Floats, plan: _ZoomPlan, total: Floats) -> None:
     flat, target = image.reshape(len(image), -1), total.reshape(len(total), -1)
     channels = target.shape[1] // total.shape[1]
-    kernels.add_zoomed(
+    zoom.add_zoomed(
         flat, channels, plan.crops, plan.rows, plan.row_parts, plan.blocks, plan.ends, plan.parts, target
     )
 
@@ -121,5 +121,5 @@ def _add_zoomed(image: Floats, plan: _ZoomPlan, total: Floats) -> None:
 def average(image: Floats, total: Floats, count: int) -> Rgb:
     """(`image` + `total`) / `count` of float32 unit images, truncated to uint8."""
     out = np.empty(image.shape, np.uint8)
-    kernels.average(image.reshape(-1), total.reshape(-1), np.float32(count), out.reshape(-1))
+    elementwise.average(image.reshape(-1), total.reshape(-1), np.float32(count), out.reshape(-1))
     return out

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from robustgen.corruptions.c_bar.family import C_BAR, CBarStrength, side_of
-from robustgen.imaging import c_bar_kernels as kernels
+from robustgen.imaging.kernels import c_bar as kernels
 from robustgen.imaging.pixels import Rgb
 from robustgen.imaging.rng import Rng, integers, spawn
 from robustgen.registry import corruption

@@ -3,9 +3,9 @@
 import numpy as np
 
 from robustgen.corruptions.c_bar.family import C_BAR, CBarStrength, as_lines, side_of
-from robustgen.imaging import c_bar_kernels as kernels
 from robustgen.imaging.arrays import unit
 from robustgen.imaging.gaussian import gaussian
+from robustgen.imaging.kernels import c_bar as kernels
 from robustgen.imaging.pixels import Rgb
 from robustgen.imaging.rng import Rng, integers, spawn
 from robustgen.registry import corruption

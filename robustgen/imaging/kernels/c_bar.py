@@ -6,8 +6,10 @@ once; what has to be looked up stands in loops of its own.
 
 import numpy as np
 
-from robustgen.imaging.elementary import angle_of, cosine, raise_to, sine, sine_and_cosine
-from robustgen.imaging.kernels import add_weighed, compiled, repeat_thrice
+from robustgen.imaging.kernels.compiler import compiled
+from robustgen.imaging.kernels.elementary import angle_of, cosine, raise_to, sine, sine_and_cosine
+from robustgen.imaging.kernels.elementwise import repeat_thrice
+from robustgen.imaging.kernels.intrinsics import add_weighed
 
 
 @compiled

@@ -6,7 +6,7 @@ mathematical library. All are within two units in the last place. Coefficients: 
 
 import numpy as np
 
-from robustgen.imaging.kernels import compiled
+from robustgen.imaging.kernels.compiler import compiled
 
 _PI = 3.141592653589793
 # Pi in three parts: the products of the first two with whole numbers below 2**20 are exact.

@@ -1,0 +1,156 @@
+"""Loops over single values, edges and sums of images."""
+
+import numpy as np
+
+from robustgen.imaging.kernels.compiler import compiled
+
+
+@compiled
+def quantise(values, out):
+    """Write `values` (float, flat) clipped to [0, 1], times 255, truncated, into `out` (uint8, flat)."""
+    zero, one, top = values.dtype.type(0), values.dtype.type(1), values.dtype.type(255)
+    for i in range(values.size):
+        out[i] = np.uint8(np.int32(min(max(values[i], zero), one) * top))
+
+
+@compiled
+def widen(values, units, out):
+    """Write the entry in `units` (float64, 256) of each of `values` (uint8, flat) into `out` (float64)."""
+    for i in range(values.size):
+        out[i] = units[values[i]]
+
+
+@compiled
+def copy(values, target):
+    """Copy `values` to `target` (both flat), which compiles in a fifth of the time of a slice assignment."""
+    for i in range(target.size):
+        target[i] = values[i]
+
+
+@compiled
+def beyond(index, size, mirrored):
+    """Which of `size` samples stands at `index`: beyond the border the edge, or its mirror image."""
+    if 0 <= index < size:
+        return index
+    if not mirrored:
+        return 0 if index < 0 else size - 1
+    index = abs(index) % (2 * size - 2)
+    return index if index < size else 2 * size - 2 - index
+
+
+@compiled
+def extend(image, channels, above, left, mirrored, scale, out):
+    """Copy `image` (H, W * channels) times `scale` into `out`, `above` and `left` pixels from its corner.
+
+    Beyond the border stands the edge, or else the image `mirrored` about its edge pixels.
+    """
+    height, width = image.shape[0], image.shape[1] // channels
+    columns = out.shape[1] // channels
+    for row in range(out.shape[0]):
+        source = image[beyond(row - above, height, mirrored)]
+        target = out[row]
+        middle = target[left * channels : (left + width) * channels]
+        for m in range(middle.size):
+            middle[m] = source[m] * scale
+        for side in range(columns - width):
+            column = side if side < left else side + width
+            x = beyond(column - left, width, mirrored)
+            for c in range(channels):
+                target[column * channels + c] = source[x * channels + c] * scale
+
+
+@compiled
+def average(image, total, count, out):
+    """(image + total) / count (float32, flat) clipped to [0, 1], times 255, truncated, into `out` (uint8)."""
+    zero, one, top = np.float32(0), np.float32(1), np.float32(255)
+    for i in range(image.size):
+        out[i] = np.uint8(np.int32(min(max((image[i] + total[i]) / count, zero), one) * top))
+
+
+@compiled
+def blend(image, weight, other, other_weight, out):
+    """weight * image + other_weight * other (uint8, flat), clipped and truncated, into `out` (uint8)."""
+    for i in range(image.size):
+        mixed = weight * np.float64(image[i]) + other_weight * np.float64(other[i])
+        out[i] = np.uint8(np.int32(min(max(mixed, 0.0), 255.0)))
+
+
+@compiled
+def repeat_thrice(line, out):
+    """Each of `line` (N) once for each channel, into `out` (at least 3 N)."""
+    for x in range(line.size):
+        out[3 * x], out[3 * x + 1], out[3 * x + 2] = line[x], line[x], line[x]
+
+
+@compiled
+def largest_byte(values):
+    """The largest of `values` (uint8, flat)."""
+    largest = np.uint8(0)
+    for i in range(values.size):
+        largest = max(largest, values[i])
+    return largest
+
+
+@compiled
+def quantise_above(values, threshold, out):
+    """As `quantise`, but 0 for `values` under `threshold`."""
+    for i in range(values.size):
+        value = values[i] if values[i] >= threshold else 0.0
+        out[i] = np.uint8(np.int32(min(max(value, 0.0), 1.0) * 255.0))
+
+
+@compiled
+def channel_sums(image, units, sums):
+    """Add up the `units` (256) of `image` (uint8, (N, 3)), row by row as NumPy does, into `sums` (3)."""
+    r, g, b = 0.0, 0.0, 0.0
+    for i in range(image.shape[0]):
+        r += units[image[i, 0]]
+        g += units[image[i, 1]]
+        b += units[image[i, 2]]
+    sums[0], sums[1], sums[2] = r, g, b
+
+
+@compiled
+def look_up(image, table, out):
+    """Replace each value of channel c of `image` (uint8, (N, 3)) by its entry in column c of `table`."""
+    for i in range(image.shape[0]):
+        for c in range(3):
+            out[i, c] = table[image[i, c], c]
+
+
+@compiled
+def scale_about(image, units, centres, factor, out):
+    """Multiply the distance of each value of `image` (uint8, (N, 3)) from its channel's centre by `factor`.
+
+    `units` (256) are the values, `centres` (3) in the same unit; clipped and truncated into `out` (uint8).
+    """
+    table = np.empty((256, 3), np.uint8)
+    for value in range(256):
+        for c in range(3):
+            scaled = (units[value] - centres[c]) * factor + centres[c]
+            table[value, c] = np.uint8(np.int32(min(max(scaled, 0.0), 1.0) * 255.0))
+    look_up(image, table, out)
+
+
+@compiled
+def count_values(image, counts):
+    """Add to `counts` (256, 3) how often each value is in each channel of `image` (uint8, (N, 3))."""
+    for i in range(image.shape[0]):
+        for c in range(3):
+            counts[image[i, c], c] += 1
+
+
+@compiled
+def weighted_mean(images, weights, out):
+    """Sum of `images` (uint8, (M, N)) times `weights` (float32), rounded half up, into `out` (uint8, N)."""
+    half, top = np.float32(0.5), np.float32(255)
+    line = np.empty(2048, np.float32)
+    for start in range(0, out.size, line.size):
+        target = out[start : start + line.size]
+        line[:] = half
+        for m in range(weights.size):
+            part, weight = images[m, start:], weights[m]
+            for i in range(target.size):
+                line[i] += weight * np.float32(part[i])
+        for i in range(target.size):
+            target[i] = np.uint8(np.int32(min(line[i], top)))

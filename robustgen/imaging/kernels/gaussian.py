@@ -1,0 +1,100 @@
+"""Gaussian filters along rows and columns."""
+
+import numpy as np
+
+from robustgen.imaging.kernels.compiler import compiled
+from robustgen.imaging.kernels.elementwise import copy, quantise, widen
+
+
+@compiled
+def blur_across_rows(lines, weights, source, row, line):
+    """Correlate along axis 0 with the symmetric kernel whose right half is `weights`: one row, into `line`.
+
+    `weights` (r + 1, r a multiple of four) end in zeros where the kernel is shorter. `source` (H + 2 r) names
+    which of `lines` (N, M) stands at each row of the image extended by r on both sides.
+    """
+    radius = weights.size - 1
+    centre = lines[source[row + radius]]
+    for m in range(line.size):
+        line[m] = centre[m] * weights[0]
+    for j in range(radius, 0, -4):
+        # Four at a time, so that `line` goes to and from memory less often; the order of sums stays.
+        above, below = source[row + radius - j :], source[row + radius + j - 3 :]
+        a, b, c, d = lines[above[0]], lines[above[1]], lines[above[2]], lines[above[3]]
+        e, f, g, h = lines[below[3]], lines[below[2]], lines[below[1]], lines[below[0]]
+        of_a, of_b, of_c, of_d = weights[j], weights[j - 1], weights[j - 2], weights[j - 3]
+        for m in range(line.size):
+            total = line[m] + (np.float64(a[m]) + np.float64(e[m])) * of_a
+            total += (np.float64(b[m]) + np.float64(f[m])) * of_b
+            total += (np.float64(c[m]) + np.float64(g[m])) * of_c
+            line[m] = total + (np.float64(d[m]) + np.float64(h[m])) * of_d
+
+
+@compiled
+def blur_along_row(values, channels, weights, source, extended, line):
+    """Correlate `values` (W * channels) with the symmetric kernel whose right half is `weights`, into `line`.
+
+    `weights` and `source` as in `blur_across_rows`, for columns; `extended` ((W + 2 r) * channels) is room to
+    work in.
+    """
+    radius = weights.size - 1
+    margin = radius * channels
+    centre = extended[margin : margin + line.size]
+    copy(values, centre)
+    for x in range(radius):
+        left, right = source[x] * channels, source[source.size - 1 - x] * channels
+        for c in range(channels):
+            extended[x * channels + c] = values[left + c]
+            extended[extended.size - (x + 1) * channels + c] = values[right + c]
+    for m in range(line.size):
+        line[m] = centre[m] * weights[0]
+    for j in range(radius, 0, -4):
+        left, right = margin - j * channels, margin + j * channels
+        a, b = extended[left:], extended[left + channels :]
+        c, d = extended[left + 2 * channels :], extended[left + 3 * channels :]
+        e, f = extended[right:], extended[right - channels :]
+        g, h = extended[right - 2 * channels :], extended[right - 3 * channels :]
+        of_a, of_b, of_c, of_d = weights[j], weights[j - 1], weights[j - 2], weights[j - 3]
+        for m in range(line.size):
+            total = line[m] + (a[m] + e[m]) * of_a + (b[m] + f[m]) * of_b
+            line[m] = total + (c[m] + g[m]) * of_c + (d[m] + h[m]) * of_d
+
+
+@compiled
+def blur(image, channels, weights, rows, columns, out):
+    """Filter `image` (H, W * channels) along both axes; between them it is rounded to the type of `out`.
+
+    `rows` and `columns` are the `source` of `blur_across_rows` and `blur_along_row`.
+    """
+    width = image.shape[1]
+    line, between = np.empty(width), np.empty(width, out.dtype)
+    extended = np.empty(width + 2 * (weights.size - 1) * channels)
+    for row in range(image.shape[0]):
+        blur_across_rows(image, weights, rows, row, line)
+        copy(line, between)
+        blur_along_row(between, channels, weights, columns, extended, line)
+        copy(line, out[row])
+
+
+@compiled
+def blur_bytes(image, channels, units, weights, rows, columns, out):
+    """As `blur`, of the entries in `units` (float64, 256) of a uint8 image, clipped and truncated, as uint8.
+
+    Only the rows under the kernel are ever there as floats, so that they stay in the cache.
+    """
+    height, width = image.shape
+    radius = weights.size - 1
+    line, result = np.empty(width), np.empty(width)
+    extended = np.empty(width + 2 * radius * channels)
+    lines = np.empty((min(2 * radius + 1, height), width))
+    places = np.empty(rows.size, rows.dtype)
+    for i in range(rows.size):
+        places[i] = rows[i] % lines.shape[0]
+    there = 0
+    for row in range(height):
+        while there < min(row + radius + 1, height):
+            widen(image[there], units, lines[there % lines.shape[0]])
+            there += 1
+        blur_across_rows(lines, weights, places, row, line)
+        blur_along_row(line, channels, weights, columns, extended, result)
+        quantise(result, out[row])

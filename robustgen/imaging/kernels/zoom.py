@@ -1,0 +1,60 @@
+"""Sums of zoomed images."""
+
+import numpy as np
+
+from robustgen.imaging.kernels.compiler import compiled
+from robustgen.imaging.kernels.elementwise import copy
+from robustgen.imaging.kernels.intrinsics import BLOCK, copy_block
+
+
+@compiled
+def mix_columns(row, channels, blocks, parts, extended, near, out):
+    """Linear samples of `row`, into `out`: of a value and the one a pixel on, which weighs parts.
+
+    `blocks` (N, 2) says where in `row` blocks of the first ones stand, and where in `out` they belong; what
+    a block has too many the next one overwrites. Beyond the last pixel stands the same once more. `extended`
+    (a pixel and a block longer than `row`) and `near` (2, a block longer than `out`) are room to work in.
+    """
+    copy(row, extended[: row.size])
+    copy(row[row.size - channels :], extended[row.size : row.size + channels])
+    left, right = near[0], near[1]
+    for i in range(blocks.shape[0]):
+        copy_block(extended, blocks[i, 0], left, blocks[i, 1])
+        copy_block(extended, blocks[i, 0] + channels, right, blocks[i, 1])
+    for m in range(out.size):
+        out[m] = left[m] * (1.0 - parts[m]) + right[m] * parts[m]
+
+
+@compiled
+def add_zoomed(image, channels, crops, rows, row_parts, blocks, ends, parts, total):
+    """Add bilinear samples of Z parts of `image` (H, W * C), each rounded to its precision, to `total`.
+
+    Part z begins at row crops[z, 0] and flat column crops[z, 1]; its last row is crops[z, 2], its width
+    crops[z, 3]. Row y is sampled at rows[z, y] + row_parts[z, y] within it, a row as `mix_columns` says, with
+    the blocks up to ends[z] and with parts[z]. Row by row, so that `total` (H', W' * C) is gone through once.
+    """
+    zooms, width = parts.shape
+    # Of each zoom, the two rows that the present one lies between: even ones first.
+    lines = np.empty((2 * zooms, width))
+    extended = np.empty(image.shape[1] + channels + BLOCK, image.dtype)
+    near = np.empty((2, width + BLOCK), image.dtype)
+    for y in range(total.shape[0]):
+        target = total[y]
+        for zoom in range(zooms):
+            first, start = rows[zoom, y], ends[zoom - 1] if zoom else 0
+            reached = rows[zoom, y - 1] + 1 if y else -1
+            for row in range(max(first, reached + 1), first + 2):
+                source = image[crops[zoom, 0] + min(row, crops[zoom, 2]), crops[zoom, 1] :]
+                mix_columns(
+                    source[: crops[zoom, 3]],
+                    channels,
+                    blocks[start : ends[zoom]],
+                    parts[zoom],
+                    extended,
+                    near,
+                    lines[2 * zoom + row % 2],
+                )
+            above, below = lines[2 * zoom + first % 2], lines[2 * zoom + (first + 1) % 2]
+            part = row_parts[zoom, y]
+            for m in range(target.size):
+                target[m] += image.dtype.type(above[m] * (1.0 - part) + below[m] * part)
