@@ -234,10 +234,10 @@ def _jobs(plan: Plan) -> int:
 
 def _tasks(plan: Plan, items: list[Item], pulse: Pulse) -> Iterator[Task]:
     most = plan.writer.images_per_task or plan.recipe.images_per_task
-    start = 0
+    start = turn = 0
     while start < len(items):
         # Few at a time towards the end, so that all workers end together.
         step = max(1, min(most, (len(items) - start) // (4 * _jobs(plan))))
         chunk = tuple(items[start : start + step])
-        yield Task(plan.recipe, plan.source, plan.writer, plan.output, chunk, pulse)
-        start += step
+        yield Task(plan.recipe, plan.source, plan.writer, plan.output, chunk, pulse, turn)
+        start, turn = start + step, turn + 1

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from robustgen.benchmark import Arm
 from robustgen.errors import (
@@ -31,6 +31,9 @@ _ERRORS_OF_A_NAME = (errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EEXI
 # From glibc's malloc.h.
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 
+# Its multiples leave no wide gap between 0 and 1, however many there are.
+_GOLDEN_SECTION: Final = 0.6180339887498949
+
 
 class Item(NamedTuple):
     """A source image at hand, and the arms that it lacks; `size` is that of its file when the run began."""
@@ -43,7 +46,7 @@ class Item(NamedTuple):
 
 @dataclass(frozen=True)
 class Task:
-    """A chunk of source images and the arms that each of them lacks."""
+    """A chunk of source images and the arms that each of them lacks; `turn` counts the tasks of a run."""
 
     recipe: Recipe[Any]
     source: Items[Any]
@@ -51,6 +54,16 @@ class Task:
     root: Path
     items: tuple[Item, ...]
     pulse: Pulse = NO_PULSE
+    turn: int = 0
+
+    def arms(self) -> list[Arm]:
+        """All arms that are lacking, from another one on at every turn.
+
+        So the workers of a first run compile different loops, and find those of the others in the cache.
+        """
+        arms = list(dict.fromkeys(arm for item in self.items for arm in item.arms))
+        first = int(self.turn * _GOLDEN_SECTION % 1 * len(arms))
+        return arms[first:] + arms[:first]
 
     def run(self) -> list[Entry]:
         """Make and write all that is lacking; as `run_task`."""
@@ -95,7 +108,7 @@ def run_task(task: Task) -> list[Entry]:
     made = 0
     try:
         # Arm by arm, so that an arm's tables stay in the cache from image to image.
-        for arm in dict.fromkeys(arm for item in task.items for arm in item.arms):
+        for arm in task.arms():
             for work in works:
                 made += work.do(arm)
                 task.pulse.tell(made)
@@ -135,7 +148,7 @@ class ImageWork:
 
     def __init__(self, task: Task, item: Item) -> None:
         self._task, (self._index, self._key, self._size, arms) = task, item
-        self._lacking = {arm.folder for arm in arms}
+        self._lacking = {arm.folder: number for number, arm in enumerate(arms)}
         self._files: dict[str, list[Written]] = {}
         self._failures: list[Failure] = []
         self._shared: dict[str, Any] = {}
@@ -192,5 +205,7 @@ class ImageWork:
         self._failures.append(entry | {"reason": reason})
 
     def receipt(self) -> Receipt:
-        """What came of it."""
-        return Receipt(self._key, self._size, self._files, tuple(self._failures))
+        """What came of it, in the order of the arms, whichever the task began with."""
+        files = {folder: self._files[folder] for folder in self._lacking if folder in self._files}
+        failures = sorted(self._failures, key=lambda each: self._lacking.get(each.get("arm", ""), 0))
+        return Receipt(self._key, self._size, files, tuple(failures))
