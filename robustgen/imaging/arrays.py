@@ -23,7 +23,7 @@ _STRIP: Final = 1 << 20
 
 
 def cut_strips(image: npt.NDArray[Value]) -> list[npt.NDArray[Value]]:
-    """The rows of `image` (H, W, 3) in views of about a million pixels, whose float planes take 24 MB."""
+    """The rows of `image` (H, W, ...) in views of about a million pixels: each float plane 8 MB."""
     rows = max(1, _STRIP // max(1, image.shape[1]))
     return [image[top : top + rows] for top in range(0, len(image), rows)]
 

@@ -3,6 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
+from robustgen.imaging.arrays import cut_strips
 from robustgen.imaging.gaussian import gaussian
 from robustgen.imaging.kernels import weather as kernels
 from robustgen.imaging.opencv import cv2
@@ -30,12 +31,11 @@ def splash_water(image: Rgb, layer: Floats, strength: float) -> Rgb | None:
 
     None where no drop is left: there the scripts divided 0 by 0.
     """
-    grey = (layer * 255).astype(np.uint8)
-    distance = cv2.distanceTransform(255 - cv2.Canny(grey, 50, 150), cv2.DIST_L2, 5)
-    _, distance = cv2.threshold(distance, 20, 20, cv2.THRESH_TRUNC)
-    relief = cv2.equalizeHist(cv2.blur(distance, (3, 3)).astype(np.uint8))
-    relief = cv2.blur(cv2.filter2D(relief, cv2.CV_8U, _EMBOSS), (3, 3)).astype(np.float32)
-    light = (grey * relief).reshape(-1)
+    # Strip by strip: a second layer of a large photograph would take eight bytes a pixel.
+    grey = np.concatenate([(strip * 255).astype(np.uint8) for strip in cut_strips(layer)])
+    light = _emboss(grey).astype(np.float32)
+    light *= grey
+    light = light.reshape(-1)
     brightest = light.max()
     if brightest == 0:
         return None
@@ -43,6 +43,14 @@ def splash_water(image: Rgb, layer: Floats, strength: float) -> Rgb | None:
     pixels, target = image.reshape(-1, 3), out.reshape(-1, 3)
     kernels.add_light(pixels, light, brightest, np.float32(strength), _WATER, target)
     return out
+
+
+def _emboss(grey: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """The relief of the drops in `grey` (H, W), lit from one side."""
+    distance = cv2.distanceTransform(255 - cv2.Canny(grey, 50, 150), cv2.DIST_L2, 5)
+    _, distance = cv2.threshold(distance, 20, 20, cv2.THRESH_TRUNC)
+    relief = cv2.equalizeHist(cv2.blur(distance, (3, 3)).astype(np.uint8))
+    return np.asarray(cv2.blur(cv2.filter2D(relief, cv2.CV_8U, _EMBOSS), (3, 3)))
 
 
 def splash_mud(image: Rgb, spots: npt.NDArray[np.bool_], strength: float) -> Rgb:
