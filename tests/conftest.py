@@ -1,4 +1,5 @@
 import os
+import signal
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -6,6 +7,9 @@ from importlib.util import find_spec
 import pytest
 from browser import Browser
 from helpers import cifar_folder, put_many, put_photo
+
+# A shell that starts the tests in the background has them ignore Ctrl-C, and so the runs that they interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

@@ -133,7 +133,8 @@ def test_every_setting_has_the_fifteen():
         ({"severities": (4, 5)}, "a continual stream has one, not 2"),
         ({"abrupt": True}, "a continual stream has no abrupt start"),
         ({"concentration": 0}, "concentration must be from 0.001 to 1000, not 0"),
-        ({"slots": 0}, "slots must be at least 1"),
+        ({"slots": 0}, "slots must be from 1 to 10000"),
+        ({"slots": 10_001}, "slots must be from 1 to 10000"),
     ],
 )
 def test_wrong_choices_are_refused(choices, message):
@@ -309,9 +310,9 @@ def test_a_dataloader_plays_in_order(photos, tmp_path):
     np.testing.assert_array_equal(images, [image for image, _ in played])
 
 
-def test_slots_are_at_most_as_many_as_images(photos):
-    message = cli_error("stream", "--setting", "correlated", "--source", photos, "--slots", "6")
-    assert message == "slots must be at most the number of images, 5, not 6"
+def test_slots_are_no_more_than_can_be_drawn_soon(photos):
+    flags = ("--setting", "correlated", "--source", photos, "--slots", "1000000")
+    assert "1000000 is not in the range 1<=x<=10000" in cli("stream", *flags, status=2).stderr
 
 
 def test_a_pipe_is_written_to_and_not_replaced(photos, tmp_path):

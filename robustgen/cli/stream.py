@@ -9,7 +9,7 @@ from robustgen.cli.app import Section, command, echo
 from robustgen.cli.options import file_option, resolve_config, seed_option, selection_options, source_options
 from robustgen.display.text import format_count, format_path
 from robustgen.errors import ConfigError
-from robustgen.streams.choices import ORDERS, SETTINGS, Setting, StreamChoices
+from robustgen.streams.choices import MOST_SLOTS, ORDERS, SETTINGS, Setting, StreamChoices
 
 if TYPE_CHECKING:
     from robustgen.generation.config import Config
@@ -31,7 +31,10 @@ if TYPE_CHECKING:
     help="Of correlated: Dirichlet's parameter; default 0.1.",
 )
 @click.option(
-    "--slots", type=click.IntRange(1), metavar="N", help="Of correlated; default one a class, at most 100."
+    "--slots",
+    type=click.IntRange(1, MOST_SLOTS),
+    metavar="N",
+    help="Of correlated; default one a class, at most 100.",
 )
 @file_option("--output", "JSON lines; default out/stream-SETTING.jsonl.")
 def stream(setting: Setting, output: Path | None, **flags: Any) -> None:

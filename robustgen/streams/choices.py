@@ -22,6 +22,9 @@ ORDERS: Final[Mapping[Setting, tuple[str, ...]]] = MappingProxyType(
 )
 """The corruptions in the order of each setting's paper."""
 
+MOST_SLOTS: Final = 10_000
+"""Shares of a thousand classes are drawn for so many slots in a second; the papers have 100."""
+
 
 @dataclass(frozen=True)
 class StreamChoices:
@@ -41,7 +44,8 @@ class StreamChoices:
     concentration : float
         Of "correlated": of the Dirichlet distribution; the smaller, the longer a class stays.
     slots : int or None
-        Of "correlated": into how many pieces a class is cut; None for the number of classes, at most 100.
+        Of "correlated": into how many pieces a class is cut, 1 to `MOST_SLOTS`; None for the number of
+        classes, at most 100.
     """
 
     setting: Setting
@@ -65,5 +69,5 @@ class StreamChoices:
             raise ArgumentError(f"a {self.setting} stream has no abrupt start: its severity never changes")
         if not 0.001 <= self.concentration <= 1000:
             raise ArgumentError(f"concentration must be from 0.001 to 1000, not {self.concentration}")
-        if self.slots is not None and self.slots < 1:
-            raise ArgumentError(f"slots must be at least 1, not {self.slots}")
+        if self.slots is not None and not 1 <= self.slots <= MOST_SLOTS:
+            raise ArgumentError(f"slots must be from 1 to {MOST_SLOTS}, not {self.slots}")

@@ -15,7 +15,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from robustgen.errors import ArgumentError
 from robustgen.streams.choices import StreamChoices
 
 Indices = npt.NDArray[np.int64]
@@ -41,11 +40,6 @@ def draw_stream(labels: Sequence[int], choices: StreamChoices, rng: np.random.Ge
         Classes of the images.
     choices : StreamChoices
     rng : numpy.random.Generator
-
-    Raises
-    ------
-    ArgumentError
-        There are more slots than images.
     """
     stretches = [*_stretches(choices, rng)]
     if choices.setting == "mixed":
@@ -88,21 +82,14 @@ def draw_correlated(
     concentration : float
         0.001 to 1000; of all the distribution's parameters.
     slots : int or None
-        1 to the number of images; None for the number of classes, at most 100.
+        1 to 10000; None for the number of classes, at most 100.
     rng : numpy.random.Generator
 
     Returns
     -------
     int64 ndarray of shape (N,)
         Indices of the images.
-
-    Raises
-    ------
-    ArgumentError
-        There are more slots than images.
     """
-    if slots is not None and slots > max(1, len(labels)):
-        raise ArgumentError(f"slots must be at most the number of images, {len(labels)}, not {slots}")
     classes, numbers = np.unique(labels, return_inverse=True)
     count = slots or min(len(classes), _MOST_SLOTS)
     images = rng.permutation(len(labels))
