@@ -12,7 +12,6 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from robustgen.benchmark import CLEAN
 from robustgen.evaluation.measures import Measure
 from robustgen.evaluation.results import Scores
 from robustgen.metrics import bootstrap_means, images_needed, percentile_interval
@@ -99,10 +98,6 @@ class Resampling:
     def interval(self, place: int, measure: str, name: str) -> Interval | None:
         """The interval of a value of the model at `place`; None where it has none."""
         return self._intervals[place].get(Column(measure, name))
-
-    def clean_interval(self, place: int) -> Interval | None:
-        """The interval of the clean error."""
-        return self.interval(place, "", CLEAN)
 
     def differences(self) -> list[Difference]:
         """The means of all models but the first, less those of the first."""

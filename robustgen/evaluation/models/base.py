@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,6 @@ from robustgen.errors import ConfigError
 from robustgen.evaluation.preprocessing import Layout, Preprocessing
 
 Device = Literal["auto", "cpu", "cuda", "mps"]
-DEVICES: Final = ("auto", "cpu", "cuda", "mps")
 
 
 @dataclass(frozen=True)
