@@ -61,6 +61,7 @@ ROOMS = (
     "imaging",
     "name_lists",
     "regular_file",
+    "memory",
     "errors",
     "__init__",
 )

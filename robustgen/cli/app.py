@@ -11,6 +11,7 @@ import click
 from robustgen import __version__
 from robustgen.display.text import escape
 from robustgen.errors import RobustgenError, WriteError
+from robustgen.memory import collect_garbage_rarely
 from robustgen.name_lists import escape_name
 
 Made = TypeVar("Made", bound=click.Command)
@@ -94,6 +95,7 @@ def _first_line(command: click.Command) -> str:
 @click.version_option(__version__, prog_name="robustgen")
 def main() -> None:
     """Regenerate ImageNet-C and ImageNet-P from your own images."""
+    collect_garbage_rarely()
 
 
 def command(name: str, section: Section) -> Callable[[_Function], click.Command]:

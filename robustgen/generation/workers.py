@@ -15,6 +15,7 @@ from typing import Protocol
 from robustgen.generation.pulse import Pulse
 from robustgen.generation.tasks import Job, Result, keep_freed_memory, run_job
 from robustgen.generation.watch import at_clock
+from robustgen.memory import collect_garbage_rarely
 
 
 class WorkersLostError(Exception):
@@ -118,6 +119,7 @@ def _is_stopped(process: int) -> bool:
 def _start_worker(parent: int) -> None:
     """Prepare a worker process: it leaves Ctrl-C to its parent, and ends when that is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    collect_garbage_rarely()
     keep_freed_memory()
 
     def watch() -> None:

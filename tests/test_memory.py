@@ -1,0 +1,16 @@
+"""How processes look after their memory."""
+
+import subprocess
+import sys
+
+COMMAND = """
+import atexit, gc
+atexit.register(lambda: print(gc.get_threshold()[0] > 10_000, gc.get_freeze_count() > 1000))
+from robustgen.cli import main
+main(["list"], standalone_mode=False)
+"""
+
+
+def test_a_command_collects_garbage_rarely_and_not_when_it_ends():
+    done = subprocess.run([sys.executable, "-c", COMMAND], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "True True"
