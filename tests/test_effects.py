@@ -111,15 +111,30 @@ def test_an_image_filtered_in_one_pass_is_the_same(shape, sigma):
     assert np.array_equal(gaussian_bytes(image, sigma), to_uint8(gaussian(unit(image), sigma)))
 
 
-@pytest.mark.parametrize("side", [32, 63, 64, 96, 224, 299])
-def test_the_box_filter_is_that_of_pillow(side):
-    image = np.random.default_rng(side).integers(0, 256, (side, side, 3), dtype=np.uint8)
+@pytest.mark.parametrize(
+    "shape",
+    [
+        (32, 32),
+        (63, 63),
+        (64, 64),
+        (96, 96),
+        (224, 224),
+        (299, 299),
+        (150, 200),
+        (97, 64),
+        (400, 200),
+        (201, 99),
+    ],
+    ids=str,
+)
+def test_the_box_filter_is_that_of_pillow(shape):
+    image = np.random.default_rng(shape).integers(0, 256, (*shape, 3), dtype=np.uint8)
     for fraction in (0.95, 0.9, 0.85, 0.75, 0.65, 0.6, 0.5, 0.4, 0.3, 0.25, 0.2, 1.3, 0.011):
-        small = max(int(side * fraction), 1)
-        want = np.asarray(Image.fromarray(image).resize((small, small), Image.Resampling.BOX))
-        assert np.array_equal(resize_by_box(image, small, small), want), fraction
-        back = np.asarray(Image.fromarray(want).resize((side, side), Image.Resampling.BOX))
-        assert np.array_equal(resize_by_box(want, side, side), back), fraction
+        height, width = (max(int(side * fraction), 1) for side in shape)
+        want = np.asarray(Image.fromarray(image).resize((width, height), Image.Resampling.BOX))
+        assert np.array_equal(resize_by_box(image, width, height), want), fraction
+        back = np.asarray(Image.fromarray(want).resize(shape[::-1], Image.Resampling.BOX))
+        assert np.array_equal(resize_by_box(want, *shape[::-1]), back), fraction
 
 
 # --- zoom, displacement, smooth fields -----------------------------------------------------------

@@ -30,7 +30,8 @@ def resize(
 def resize_by_box(image: Rgb, width: int, height: int) -> Rgb:
     """Resize as Pillow's box filter does: each pixel is the mean of those whose centres it covers."""
     rows, columns = image.shape[:2]
-    if (rows, height) != (columns, width):
+    shape_kept = abs(width * rows - height * columns) < max(rows, columns, width, height)
+    if rows > 2 * columns or not shape_kept:
         # Pillow's releases differ in which axis of such an image they take first, and round in between.
         return resize(image, width, height, Image.Resampling.BOX)
     out = np.empty((height, width, 3), np.uint8)
