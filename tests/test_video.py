@@ -7,12 +7,14 @@ import pickle
 import re
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import av
 import cv2
 import numpy as np
 import pytest
+from av.video.reformatter import VideoReformatter
 from PIL import Image
 
 from robustgen.errors import (
@@ -341,6 +343,38 @@ def test_a_video_reads_as_opencv_reads_it(encoding, tmp_path):
     ours = read_sequence(path)
     assert (ours.dtype, ours.shape) == (np.uint8, (5, 34, 42, 3))
     assert distance(ours, theirs) <= 1
+
+
+def test_every_colour_reads_as_ffmpeg_converts_it():
+    values = np.arange(256, dtype=np.uint8)
+    luma = np.tile(values, (256, 1))
+    converter = VideoReformatter()
+    for blue in range(256):
+        planes = np.stack([luma, np.full_like(luma, blue), luma.T])
+        frame = av.VideoFrame.from_ndarray(planes, format="yuv444p")
+        expected = frame.reformat(format="rgb24", interpolation="BICUBIC").to_ndarray()
+        assert np.array_equal(video._read_pixels(frame, converter), expected)
+
+
+@pytest.mark.parametrize("pixel_format", ["yuv444p", "yuv420p", "rgb24"])
+def test_frames_of_any_width_read_as_ffmpeg_converts_them(pixel_format, tmp_path):
+    for width in (34, 250, 672):
+        data = encode(noise(2, 36, width), dataclasses.replace(FAST, pixel_format=pixel_format))
+        with av.open(io.BytesIO(data)) as container:
+            frames = [
+                frame.reformat(format="rgb24", interpolation="BICUBIC").to_ndarray()
+                for frame in container.decode(video=0)
+            ]
+        assert np.array_equal(read_sequence(written(tmp_path / "a.mp4", data)), frames)
+
+
+def test_no_threads_are_started_for_a_video():
+    """Workers are processes, and would start as many as there are cores each."""
+    others = set(Path("/proc/self/task").iterdir())
+    count = 0
+    for _ in video._decode_rgb(encode(noise(3, 64, 64), FAST), "video"):
+        count += set(Path("/proc/self/task").iterdir()) <= others
+    assert count == 3
 
 
 def test_a_path_that_ffmpeg_would_take_for_a_protocol_is_a_path(tmp_path, monkeypatch):

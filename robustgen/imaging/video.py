@@ -57,8 +57,11 @@ LARGE = 1 << 21
 BOUNDS = MappingProxyType({"ref": 1, "bframes": 0, "rc-lookahead": 1})
 _LOOK_AHEAD_NOWHERE = ("ultrafast", "superfast", "zerolatency")
 
-# FFmpeg's command line converts so; PyAV's own default rounds the colours of yuv420p otherwise.
-CONVERSION = "BICUBIC"
+# The pixel formats in which every pixel has its own colours, eight bits each.
+_WHOLE_COLOURS = ("yuv444p", "gbrp")
+
+# From this release on PyAV converts on as many threads as there are cores, unless told otherwise.
+_CONVERTS_ON_THREADS = 17
 
 
 @dataclass(frozen=True)
@@ -256,6 +259,16 @@ def build() -> str:
     return f"PyAV {av.__version__}, x264 {x264[1].decode() if x264 else 'unknown'}"
 
 
+@cache
+def _conversion() -> dict[str, Any]:
+    """What PyAV is told of a conversion of pixels: its kind, and that there are workers enough."""
+    import av
+
+    threads = {"threads": 1} if int(av.__version__.split(".")[0]) >= _CONVERTS_ON_THREADS else {}
+    # FFmpeg's command line converts so; PyAV's own default rounds the colours of yuv420p otherwise.
+    return {"interpolation": "BICUBIC", **threads}
+
+
 def _check_name(kind: str, name: str, known: Iterable[str]) -> None:
     if name not in tuple(known):
         raise UnknownNameError(kind, name, known)
@@ -293,7 +306,7 @@ def _write(file: io.BytesIO, shape: tuple[int, ...], frames: Iterable[Frames], e
         converter = VideoReformatter()
         for number, frame in enumerate(frames):
             picture = av.VideoFrame.from_ndarray(frame, format="rgb24")
-            picture = converter.reformat(picture, format=encoding.pixel_format, interpolation=CONVERSION)
+            picture = converter.reformat(picture, format=encoding.pixel_format, **_conversion())
             picture.pts = number
             container.mux(stream.encode(picture))
             # Large ones are not to lie about while the next one is made.
@@ -347,6 +360,7 @@ def _decode(data: bytes, name: str) -> Iterator[Any]:
                 raise ImageError(f"{name}: not a whole MP4 video (of an unknown codec)")
             # Without this the decoder conceals damage by inventing pixels.
             stream.codec_context.options = {"err_detect": "explode"}
+            stream.codec_context.thread_count = 1
             count = 0
             for frame in container.decode(stream):
                 count += 1
@@ -363,8 +377,25 @@ def _decode_rgb(data: bytes, name: str) -> Iterator[Frames]:
 
     converter = VideoReformatter()
     for frame in _decode(data, name):
-        pixels: Any = converter.reformat(frame, format="rgb24", interpolation=CONVERSION).to_ndarray()
-        yield pixels
+        yield _read_pixels(frame, converter)
+
+
+def _read_pixels(frame: Any, converter: Any) -> Frames:
+    """The pixels, uint8 (H, W, 3) RGB, of a frame (av.VideoFrame)."""
+    # Where every pixel has its own colours, planes are the same values in half the time.
+    planar = frame.format.name in _WHOLE_COLOURS
+    converted = converter.reformat(frame, format="gbrp" if planar else "rgb24", **_conversion())
+    pixels: Frames = _merge_planes(converted) if planar else converted.to_ndarray()
+    return pixels
+
+
+def _merge_planes(frame: Any) -> Frames:
+    """The pixels, uint8 (H, W, 3) RGB, of a frame (av.VideoFrame) whose planes are green, blue and red."""
+    green, blue, red = (
+        np.frombuffer(plane, np.uint8).reshape(plane.height, plane.line_size)[:, : plane.width]
+        for plane in frame.planes
+    )
+    return np.asarray(cv2.merge((red, green, blue)))
 
 
 def _number(file: Path) -> int:
