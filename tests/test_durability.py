@@ -937,6 +937,22 @@ def test_a_full_disk_under_arrays(cifar, cifar_output, tmp_path):
         assert not litter(root)
 
 
+def with_single_rows(line):
+    """A line of a journal as earlier versions had it, with a record of each row."""
+    rows = line.pop("rows", [])
+    files = {arm: [["row", path, 0, *fields]] for path, *fields, arms in rows for arm in arms}
+    return line | {"files": files} if rows else line
+
+
+def test_rows_recorded_by_earlier_versions_count(cifar, cifar_output, tmp_path):
+    root = Path(shutil.copytree(cifar_output, tmp_path / "out"))
+    rewritten(root, lambda lines: map(with_single_rows, lines))
+    assert "nothing to do" in make_c(cifar[0], root, *CIFAR).stdout
+    (root / "dataset.json").unlink()
+    make_c(cifar[0], root, *CIFAR)
+    assert whole(root) == whole(cifar_output)
+
+
 def test_arrays_begun_for_fewer_images_do_not_stay_behind(cifar, cifar_output, tmp_path):
     with pytest.MonkeyPatch.context() as patch:
         Disk(patch, 20_000)

@@ -132,6 +132,24 @@ def test_a_journal_that_names_what_no_run_wrote_is_damaged(photos, copied, victi
     assert findings(copied, status=0) == []
 
 
+@pytest.mark.parametrize(
+    "row",
+    [
+        ["../victim/x.npy", 12, "f3a9", ["contrast/1"]],
+        ["fog.npy", 12, "f3a9", ["../victim"]],
+        ["fog.npy", "12", "f3a9", ["contrast/1"]],
+        ["fog.npy", 12, "f3a9", [["contrast/1"]]],
+        ["fog.npy", 12, "f3a9"],
+        [],
+    ],
+)
+def test_a_journal_that_names_rows_that_no_run_wrote_is_damaged(copied, row):
+    with (copied / ".robustgen" / "journal.jsonl").open("ab") as file:
+        file.write(journal.seal({"key": "cat/a.JPEG", "size": 1, "files": {}, "rows": [row]}))
+    (line,) = findings(copied)
+    assert line.startswith("damaged .robustgen/journal.jsonl: line ")
+
+
 def test_a_listed_file_that_is_a_link_is_a_finding(copied, victim):
     path = copied / "contrast/1/cat/a.JPEG"
     path.rename(victim.parent / "a.JPEG")

@@ -9,6 +9,7 @@ Each line is a JSON object that ends with the CRC-32 of what is before it:
 
     {"boot": "0c2f...", "run": 2, "crc": "5f3a90c1"}
     {"key": "a.JPEG", "size": 1519, "files": {"fog/3": [["file", "fog/3/a.JPEG", 812, ...]]}, "crc": ...}
+    {"key": "7", "size": 3072, "files": {}, "rows": [["fog.npy", 3072, "f3a9...", ["fog/3"]]], "crc": ...}
     {"synced": true, "crc": "09d1f6aa"}
 
 The first of each run says which boot of the system and which run of the output it is; of all journals of an
@@ -23,12 +24,11 @@ import time
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from itertools import islice
 from pathlib import Path
 from typing import IO, Any, Final, NamedTuple
 
 from robustgen.output.files import open_to_append
-from robustgen.output.records import Failure, Receipt, from_json, to_json
+from robustgen.output.records import Failure, Receipt, receipt_from_json, receipt_to_json
 from robustgen.regular_file import open_regular
 
 SECONDS_BETWEEN_SYNCS = 30.0
@@ -63,11 +63,9 @@ class Entry(NamedTuple):
 
 def enter_receipt(receipt: Receipt) -> Entry:
     """The entry for `receipt`."""
-    files = {folder: [to_json(each) for each in written] for folder, written in receipt.files.items()}
-    content = {"key": receipt.key, "size": receipt.size, "files": files}
-    line = seal(content | ({"failures": receipt.failures} if receipt.failures else {}))
+    line = seal(receipt_to_json(receipt))
     size = sum(written.size for each in receipt.files.values() for written in each)
-    return Entry(receipt.key, receipt.size, tuple(receipt.files), size, receipt.failures, line)
+    return Entry(receipt.key, receipt.size, receipt.folders, size, receipt.failures, line)
 
 
 class Journal:
@@ -211,20 +209,12 @@ def keep_whole_lines(path: Path) -> Iterator[bytes]:
 def _receipt(entry: dict[str, Any]) -> Receipt | None:
     """The receipt in an entry; None if it is none that this tool wrote."""
     try:
-        held = entry["files"]
-        records = from_json([each for written in held.values() for each in written])
-        places = iter(records)
-        files = {folder: [*islice(places, len(written))] for folder, written in held.items()}
-        receipt = Receipt(entry["key"], entry["size"], files, tuple(entry.get("failures", ())))
-        texts = [receipt.key, *(text for failure in receipt.failures for text in failure.values())]
-        if not all(isinstance(text, str) for text in texts) or not isinstance(receipt.size, int):
-            return None
-        # Whoever made the output may have meant to have files elsewhere removed or listed.
-        if _lead_outside([*held, *(record.path for record in records)]):
-            return None
-    except (KeyError, TypeError, ValueError, AttributeError):
+        receipt = receipt_from_json(entry)
+    except ValueError:
         return None
-    return receipt
+    # Whoever made the output may have meant to have files elsewhere removed or listed.
+    paths = (written.path for each in receipt.files.values() for written in each)
+    return None if _lead_outside([*receipt.files, *paths]) else receipt
 
 
 def _lead_outside(paths: Sequence[str]) -> bool:

@@ -176,13 +176,11 @@ class Tally:
             for receipt in receipts:
                 self._take_note(receipt)
                 number = self._numbers[receipt.key]
-                for arm, written in receipt.files.items():
-                    files = [each for each in written if isinstance(each, WrittenFile)]
-                    if files and arm not in open_spools:
+                for arm, file in _files_by_arm(receipt):
+                    if arm not in open_spools:
                         self._spools[arm] = folder / f"{len(open_spools)}.txt"
                         open_spools[arm] = stack.enter_context(_open_spool(self._spools[arm], "w"))
-                    for file in files:
-                        open_spools[arm].write(_spool_line(number, receipt.size, file))
+                    open_spools[arm].write(_spool_line(number, receipt.size, file))
 
     def _take_note(self, receipt: Receipt) -> None:
         size, before = self.done.get(receipt.key, (receipt.size, frozenset()))
@@ -220,6 +218,12 @@ class Tally:
     def is_complete(self, images: int, folders: frozenset[str]) -> bool:
         """Whether `images` images have what all `folders` ask for."""
         return sum(done >= folders for _, done in self.done.values()) >= images
+
+
+def _files_by_arm(receipt: Receipt) -> list[tuple[str, WrittenFile]]:
+    """Arm's folder and record of each file; rows have no checksums of their own."""
+    files = receipt.files.items()
+    return [(arm, each) for arm, written in files for each in written if isinstance(each, WrittenFile)]
 
 
 def _open_spool(path: Path, mode: str) -> IO[str]:

@@ -1,15 +1,19 @@
 """What is recorded of the results: files, rows of arrays, and the receipt for one source image.
 
-`to_json` and `from_json` are the one way from a record into a journal and back:
+`receipt_to_json` and `receipt_from_json` are the one way from a receipt into a journal and back, `to_json`
+and `from_json` that of its records:
 
     WrittenFile   ["file", "fog/3/cat/a.JPEG", 8123, "5891b5b5...", ""]
-    WrittenRow    ["row", "fog.npy", 10007, 3072, "f3a9c81e0b47d215-8c1d22aa"]
     WrittenSample ["sample", "fog/3/000012.tar", 12007, 8123, "f3a9-000001-8c1d22aa-77.spool", 9131, "f3a9"]
+
+Rows of one array differ in nothing but their arms, which follow the record:
+
+    WrittenRow    ["fog.npy", 3072, "f3a9c81e0b47d215-8c1d22aa", ["fog/1", "fog/2", "fog/3"]]
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, Final, NamedTuple
 
 Failure = dict[str, str]
@@ -37,13 +41,12 @@ class WrittenFile(NamedTuple):
 
 
 class WrittenRow(NamedTuple):
-    """One filled row of an array.
+    """One filled row of an array; which one, follows from the image and the arm.
 
     Attributes
     ----------
     path : str
         Name of the array, POSIX path below the output.
-    row : int
     size : int
         Bytes of the row.
     layout : str
@@ -51,7 +54,6 @@ class WrittenRow(NamedTuple):
     """
 
     path: str
-    row: int
     size: int
     layout: str
 
@@ -109,6 +111,9 @@ def from_json(entries: Sequence[Sequence[Any]]) -> list[Written]:
         # Column by column: there are millions of them.
         names, *columns = zip(*entries, strict=True)
         name = names[0]
+        if name == "row":
+            # Such records of single rows, with their numbers, are in journals of earlier versions.
+            del columns[1]
         if {*names} != {name} or [{*map(type, column)} for column in columns] != _TYPES[name]:
             raise ValueError(f"of several kinds, or with fields of other types than a {name} has")
         if name == "file" and not "".join(chain(*columns[2:])).isalnum():
@@ -142,3 +147,52 @@ class Receipt:
     def folders(self) -> tuple[str, ...]:
         """Of the arms that are done."""
         return tuple(self.files)
+
+
+def receipt_to_json(receipt: Receipt) -> dict[str, Any]:
+    """`receipt` as JSON takes it."""
+    files: dict[str, list[list[Any]]] = {}
+    rows: dict[Written, list[str]] = {}
+    for folder, written in receipt.files.items():
+        if written and type(written[0]) is WrittenRow:
+            rows.setdefault(written[0], []).append(folder)
+        else:
+            files[folder] = [to_json(each) for each in written]
+    content: dict[str, Any] = {"key": receipt.key, "size": receipt.size, "files": files}
+    if rows:
+        content["rows"] = [[*row, folders] for row, folders in rows.items()]
+    return content | ({"failures": receipt.failures} if receipt.failures else {})
+
+
+def receipt_from_json(content: Mapping[str, Any]) -> Receipt:
+    """The receipt that `receipt_to_json` made `content` of.
+
+    Raises
+    ------
+    ValueError
+        It is none.
+    """
+    try:
+        files = _files_from_json(content["files"]) | _rows_from_json(content.get("rows", ()))
+        receipt = Receipt(content["key"], content["size"], files, tuple(content.get("failures", ())))
+        texts = [receipt.key, *(text for failure in receipt.failures for text in failure.values())]
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"no receipt: {error}") from error
+    if not all(isinstance(text, str) for text in texts) or not isinstance(receipt.size, int):
+        raise ValueError("a receipt with fields of other types")
+    return receipt
+
+
+def _files_from_json(held: Mapping[str, Sequence[Sequence[Any]]]) -> dict[str, list[Written]]:
+    places = iter(from_json([each for written in held.values() for each in written]))
+    return {folder: [*islice(places, len(written))] for folder, written in held.items()}
+
+
+def _rows_from_json(entries: Sequence[Sequence[Any]]) -> dict[str, list[Written]]:
+    rows: dict[str, list[Written]] = {}
+    for *fields, folders in entries:
+        if [{type(each)} for each in fields] != _TYPES["row"] or not {*map(type, folders)} <= {str}:
+            raise ValueError("a row with fields of other types")
+        row: list[Written] = [WrittenRow(*fields)]
+        rows |= dict.fromkeys(folders, row)
+    return rows

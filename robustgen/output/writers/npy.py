@@ -169,7 +169,7 @@ class Arrays(Writer):
             rows, shape = len(self._files[file]) * self.images, self._shapes[arm.folder]
             self._open[file] = _RowWriter(self._partial(root, file), rows, shape)
         self._open[file].write(row, pixels)
-        return [WrittenRow(file, row, pixels.size, self._layouts[file])]
+        return [WrittenRow(file, pixels.size, self._layouts[file])]
 
     def _place(self, arm: Arm, index: int) -> tuple[str, int]:
         """File and row of what `arm` makes of the image at `index`."""
