@@ -144,8 +144,10 @@ def unit_plasma(uniforms, wobble, decay, out):
         # Line by line, so that the compiler can compare many values at once.
         for x in range(side):
             least[x], most[x] = min(least[x], field[y, x]), max(most[x], field[y, x])
-    lowest = least.min()
-    span = most.max() - lowest
+    # Not `min` and `max` of an array, which take a second to compile.
+    for x in range(1, side):
+        least[0], most[0] = min(least[0], least[x]), max(most[0], most[x])
+    lowest, span = least[0], most[0] - least[0]
     for y in range(out.shape[0]):
         for x in range(out.shape[1]):
             out[y, x] = (field[y, x] - lowest) / span
