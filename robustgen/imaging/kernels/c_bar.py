@@ -6,7 +6,7 @@ once; what has to be looked up stands in loops of its own.
 
 import numpy as np
 
-from robustgen.imaging.kernels.compiler import compiled
+from robustgen.imaging.kernels.compiler import compiled, inner
 from robustgen.imaging.kernels.elementary import angle_of, cosine, raise_to, sine, sine_and_cosine
 from robustgen.imaging.kernels.elementwise import repeat_thrice
 from robustgen.imaging.kernels.intrinsics import add_weighed
@@ -166,14 +166,14 @@ def mix_turbulence(image, turbulence, alpha, out):
 # --- spectral noise ------------------------------------------------------------------------------
 
 
-@compiled
+@inner
 def fill_sines(angles, sines, cosines):
     """Sines and cosines of `angles`, all flat."""
     for x in range(angles.size):
         sines[x], cosines[x] = sine_and_cosine(angles[x])
 
 
-@compiled
+@inner
 def mirror_phases(left, upper, phases):
     """Write `phases` (H, W): `left` (H, W // 2), and beside it the same turned by 180 degrees.
 
@@ -216,7 +216,7 @@ def half_spectrum(left, upper, power, out):
         _spectrum_line(columns, mirrored, other, opposite_c, opposite_s, here, c, s, out[opposite])
 
 
-@compiled
+@inner
 def _spectrum_line(columns, mirrored, power, c, s, opposite, opposite_c, opposite_s, out):
     """Half the sum of each frequency and the conjugate of its opposite one."""
     for x in range(out.size):
@@ -392,7 +392,7 @@ def refract(image, down, right, south, east, light, out):
                 out[y, x, c] = np.uint8(np.int32(scaled))
 
 
-@compiled
+@inner
 def _leave(places, last):
     """Whether any of `places` (H, W) lies before 0 or not before `last`."""
     count = 0
@@ -434,7 +434,7 @@ def bilinear(image, row, column, out):
     return True
 
 
-@compiled
+@inner
 def _part_of_row(image, row, left, channel, inside, near, far, b, c, share):
     """What one row adds to a sample with a neighbour outside: float64 from the first such neighbour on."""
     if not inside:
@@ -468,7 +468,7 @@ def cut_out(image, along, across, cell, grid, out):
                 out[y, x, c] = np.uint8(128) if hit else image[y, x, c]
 
 
-@compiled
+@inner
 def line_points(start_row, start_column, end_row, end_column, points, distances):
     """The points of an antialiased line and their distances from it; gives how many there are.
 
@@ -595,7 +595,7 @@ def sample_places(image, rows, columns, out):
                 out[y, x, k] = truncated(above * e[y] + below * g[y])
 
 
-@compiled
+@inner
 def _neighbours(places):
     """Both neighbours of each of `places` on a line as long, and their weights: 0 beyond its ends."""
     size = places.size
@@ -623,7 +623,7 @@ def spline_weights(part):
     return first, second, third, 1.0 - first - second - third
 
 
-@compiled
+@inner
 def add_turned(spline, cosine_of, sine_of, weight, total):
     """Add `weight` times the image, turned as ``scipy.ndimage.rotate`` does it, to `total` (float32).
 
@@ -670,7 +670,7 @@ def blur_by_turning(spline, turns, whole, out):
                 out[y, x, k] = np.uint8(np.int32(min(max(total[y, x, k] / whole * most, nothing), most)))
 
 
-@compiled
+@inner
 def _fill_weights(places, weights):
     """`spline_weights` of each of `places` (N), into `weights` (4, N)."""
     w0, w1, w2, w3 = weights[0], weights[1], weights[2], weights[3]

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from robustgen.imaging.kernels.compiler import compiled
+from robustgen.imaging.kernels.compiler import compiled, inner
 
 
-@compiled
+@inner
 def split_channels(pixels, lines):
     """Write `pixels` (N, 3) as `lines` (3, at least N), one a channel, which the compiler can vectorise."""
     red, green, blue = lines[0], lines[1], lines[2]
@@ -13,7 +13,7 @@ def split_channels(pixels, lines):
         red[i], green[i], blue[i] = pixels[i, 0], pixels[i, 1], pixels[i, 2]
 
 
-@compiled
+@inner
 def join_channels(lines, pixels):
     """Write `lines` (3, at least N) as `pixels` (N, 3)."""
     red, green, blue = lines[0], lines[1], lines[2]

@@ -22,3 +22,6 @@ def _choose_compiler():
 
 
 compiled = _choose_compiler()
+
+# For functions that only other loops call: they become part of those, and are not compiled by themselves.
+inner = njit(inline="always")

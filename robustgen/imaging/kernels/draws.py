@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from robustgen.imaging.kernels.compiler import compiled
+from robustgen.imaging.kernels.compiler import compiled, inner
 from robustgen.imaging.kernels.intrinsics import upper_product
 
 
@@ -106,7 +106,7 @@ def draw_uniform(generator, low, span, out):
             target[i] = low + span * (np.float64(words[i] >> np.uint64(11)) * (1.0 / 9007199254740992.0))
 
 
-@compiled
+@inner
 def next_word(generator, begun, words, used):
     """The next of `words`, of which used[0] have been taken; new ones where there are none left.
 
@@ -120,13 +120,13 @@ def next_word(generator, begun, words, used):
     return words[used[0] - 1]
 
 
-@compiled
+@inner
 def unit_of(word):
     """The upper 53 bits of a word as a number in [0, 1)."""
     return np.float64(np.int64(word >> np.uint64(11))) * (1.0 / 9007199254740992.0)
 
 
-@compiled
+@inner
 def deviate_of(word, widths):
     """Strip, size and deviate that a word stands for in NumPy's ziggurat, whose strips have `widths`."""
     strip = np.int64(word & np.uint64(255))
@@ -135,7 +135,7 @@ def deviate_of(word, widths):
     return strip, size, -deviate if word & np.uint64(256) else deviate
 
 
-@compiled
+@inner
 def draw_tail(generator, begun, words, used):
     """A deviate beyond the outermost strip, without its sign."""
     while True:
@@ -145,7 +145,7 @@ def draw_tail(generator, begun, words, used):
             return 3.6541528853610088 + beyond
 
 
-@compiled
+@inner
 def finish_deviate(word, generator, begun, words, used, widths, limits, heights):
     """The deviate that `word` stands for, or those after it, if it does not lie in the core of its strip."""
     while True:
@@ -191,7 +191,7 @@ def draw_normal(generator, widths, limits, heights, mean, deviation, out):
     generator[0], generator[1] = begun[0], begun[1]
 
 
-@compiled
+@inner
 def read_through(values):
     """Read something of every 64 bytes of `values` (uint32, flat), so that all lie in the cache afterwards.
 

@@ -6,14 +6,14 @@ mathematical library. All are within two units in the last place. Coefficients: 
 
 import numpy as np
 
-from robustgen.imaging.kernels.compiler import compiled
+from robustgen.imaging.kernels.compiler import compiled, inner
 
 _PI = 3.141592653589793
 # Pi in three parts: the products of the first two with whole numbers below 2**20 are exact.
 _PI_HIGH, _PI_MIDDLE, _PI_LOW = 3.1415926534682512, 1.2154201012607932e-10, 4.044532497591901e-21
 
 
-@compiled
+@inner
 def _sine_near_zero(r):
     """Sine of `r` in [-pi/2, pi/2]."""
     z = r * r
@@ -48,7 +48,7 @@ def cosine(x):
     return _sine_near_zero(r) * (2.0 * odd - 1.0)
 
 
-@compiled
+@inner
 def sine_and_cosine(x):
     """Both of `x`, which lies within a million of zero; the cosine to 2e-16, not of itself but of 1."""
     turns = np.floor(x * (1 / _PI) + 0.5)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from robustgen.imaging.kernels.compiler import compiled
+from robustgen.imaging.kernels.compiler import compiled, inner
 
 
 @compiled
@@ -75,14 +75,14 @@ def blend(image, weight, other, other_weight, out):
         out[i] = np.uint8(np.int32(min(max(mixed, 0.0), 255.0)))
 
 
-@compiled
+@inner
 def repeat_thrice(line, out):
     """Each of `line` (N) once for each channel, into `out` (at least 3 N)."""
     for x in range(line.size):
         out[3 * x], out[3 * x + 1], out[3 * x + 2] = line[x], line[x], line[x]
 
 
-@compiled
+@inner
 def largest_byte(values):
     """The largest of `values` (uint8, flat)."""
     largest = np.uint8(0)

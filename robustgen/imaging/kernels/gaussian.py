@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from robustgen.imaging.kernels.compiler import compiled
+from robustgen.imaging.kernels.compiler import compiled, inner
 from robustgen.imaging.kernels.elementwise import copy, quantise, widen
 
 
-@compiled
+@inner
 def blur_across_rows(lines, weights, source, row, line):
     """Correlate along axis 0 with the symmetric kernel whose right half is `weights`: one row, into `line`.
 
@@ -30,7 +30,7 @@ def blur_across_rows(lines, weights, source, row, line):
             line[m] = total + (np.float64(d[m]) + np.float64(h[m])) * of_d
 
 
-@compiled
+@inner
 def blur_along_row(values, channels, weights, source, extended, line):
     """Correlate `values` (W * channels) with the symmetric kernel whose right half is `weights`, into `line`.
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from robustgen.imaging.kernels.compiler import compiled
+from robustgen.imaging.kernels.compiler import compiled, inner
 
 
-@compiled
+@inner
 def pack(image, words):
     """Write the pixels of `image` (uint8, (N, 3)) as `words` (uint32, N), red lowest."""
     for i in range(words.size):
@@ -14,7 +14,7 @@ def pack(image, words):
         )
 
 
-@compiled
+@inner
 def unpack(words, image):
     """Write the pixels that `pack` made `words` of."""
     for i in range(words.size):

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from robustgen.imaging.kernels.compiler import compiled
+from robustgen.imaging.kernels.compiler import compiled, inner
 from robustgen.imaging.kernels.elementwise import extend
 
 
-@compiled
+@inner
 def motion_rows(padded, weights, tops, lefts, out):
     """Add shifted windows of `padded` (16-bit values as float32, (H', W' * C)) into `out` (uint8 (H, W * C)).
 

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from robustgen.imaging.kernels.compiler import compiled
+from robustgen.imaging.kernels.compiler import compiled, inner
 from robustgen.imaging.kernels.elementwise import copy
 
 
-@compiled
+@inner
 def average_columns(image, firsts, counts, shares, out):
     """Write the mean of counts[x] pixels from firsts[x] on as pixel x of every row of `out` (H, W', 3).
 
@@ -35,7 +35,7 @@ def average_columns(image, firsts, counts, shares, out):
             target[x, 2] = np.uint8((blue * share + half) >> np.uint64(22))
 
 
-@compiled
+@inner
 def average_rows(image, firsts, counts, shares, out):
     """As `average_columns`, of whole rows (H, M)."""
     half = np.uint64(1 << 21)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from robustgen.imaging.kernels.compiler import compiled
+from robustgen.imaging.kernels.compiler import compiled, inner
 from robustgen.imaging.kernels.glass import pack
 
 
@@ -56,7 +56,7 @@ def mirrored(index, size):
     return index if index < size else 2 * size - 2 - index
 
 
-@compiled
+@inner
 def mark_outside(rows, columns, height, width, outside):
     """Set `outside` where the neighbours of (rows, columns) are not all in the image; returns how many."""
     bottom, right = height - 1, width - 1
@@ -68,7 +68,7 @@ def mark_outside(rows, columns, height, width, outside):
     return count
 
 
-@compiled
+@inner
 def place_corners(top, left, width, corners):
     """Write which pixels, counted flat, the four neighbours from (`top`, `left`) are."""
     for x in range(top.size):
@@ -81,7 +81,7 @@ def place_corners(top, left, width, corners):
         corners[3, x] = corners[2, x] + 1
 
 
-@compiled
+@inner
 def mirror_corners(top, left, height, width, x, corners):
     """Write which pixels the four neighbours of one place are, mirrored about the edge pixels."""
     top, bottom = width * mirrored(top, height), width * mirrored(top + 1, height)
@@ -90,7 +90,7 @@ def mirror_corners(top, left, height, width, x, corners):
     corners[2, x], corners[3, x] = bottom + left, bottom + right
 
 
-@compiled
+@inner
 def gather(pixels, corners, near):
     """Copy the `pixels`, each one word, at `corners` (4, W) to `near` (4, W)."""
     for corner in range(4):
@@ -196,7 +196,7 @@ def warp_perspective(image, matrix, out):
                     out[y, x, k] = np.uint8(total >> 15)
 
 
-@compiled
+@inner
 def folded(place, size):
     """`place` reflected into the line of `size` samples as SciPy did before 1.6: -0.3 becomes -0.7."""
     if place < 0:

@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from robustgen.imaging.kernels.compiler import compiled
+from robustgen.imaging.kernels.compiler import compiled, inner
 from robustgen.imaging.kernels.elementwise import copy
 from robustgen.imaging.kernels.intrinsics import BLOCK, copy_block
 
 
-@compiled
+@inner
 def mix_columns(row, channels, blocks, parts, extended, near, out):
     """Linear samples of `row`, into `out`: of a value and the one a pixel on, which weighs parts.
 
