@@ -12,9 +12,9 @@ from robustgen.imaging.defocus import filter_with_disk
 from robustgen.imaging.gaussian import gaussian_bytes
 from robustgen.imaging.kernels import glass as kernels
 from robustgen.imaging.motion import MotionEngine, blur_along_line
-from robustgen.imaging.pixels import Floats, Rgb
+from robustgen.imaging.pixels import Rgb
 from robustgen.imaging.rng import Rng
-from robustgen.imaging.zoom import add_zooms, average
+from robustgen.imaging.zoom import average_zooms
 from robustgen.registry import corruption
 
 
@@ -112,21 +112,21 @@ def motion_blur(image: Rgb, parameters: MotionBlur, rng: Rng) -> Rgb:
 
 
 class Zooms:
-    """Sums of the zooms of one image: a severity goes on where another of the same step ended."""
+    """Zooms of one image and their sum: a severity goes on where the one before, of the same step, ended."""
 
     def __init__(self, image: Rgb) -> None:
-        self.image = unit(image, np.float32)
-        self._sums: dict[float, tuple[int, Floats]] = {}
+        self._image = unit(image, np.float32)
+        self._total = np.empty_like(self._image)
+        self._step, self._added = 0.0, 0
 
-    def sum(self, factors: npt.NDArray[np.float64], step: float) -> Floats:
-        """The sum of the image zoomed by each of `factors`, which lie `step` apart, in their order."""
-        # Taken out, as a sum that was cut off halfway is of no use.
-        count, total = self._sums.pop(step, (0, np.zeros_like(self.image)))
-        if count > len(factors):
-            count, total = 0, np.zeros_like(self.image)
-        add_zooms(self.image, factors[count:].tolist(), total)
-        self._sums[step] = len(factors), total
-        return total
+    def average(self, factors: npt.NDArray[np.float64], step: float) -> Rgb:
+        """The mean of the image and its zooms by `factors`, which lie `step` apart."""
+        added = self._added if step == self._step and self._added <= len(factors) else 0
+        # A sum that is cut off halfway is of no use.
+        self._added = 0
+        averaged = average_zooms(self._image, factors.tolist(), self._total, added)
+        self._step, self._added = step, len(factors)
+        return averaged
 
 
 @dataclass(frozen=True)
@@ -155,8 +155,7 @@ def zoom_blur(image: Rgb, parameters: ZoomBlur, rng: Rng, zooms: Zooms) -> Rgb:
     """Move the camera towards the scene: the mean of the image and its zooms."""
     # Floating point adds the stop itself to some of these ranges; the data was made with it.
     factors = np.arange(1, parameters.stop, parameters.step)
-    total = zooms.sum(factors, parameters.step)
-    return average(zooms.image, total, len(factors) + 1)
+    return zooms.average(factors, parameters.step)
 
 
 @dataclass(frozen=True)

@@ -3,14 +3,18 @@
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from robustgen.imaging.kernels import elementwise, intrinsics, zoom
 from robustgen.imaging.pixels import Floats, Rgb
+
+# Of so many columns, the rows that all zooms of an image lie between stay in the cache.
+_COLUMNS: Final = 512
 
 
 @dataclass(frozen=True)
@@ -21,6 +25,12 @@ class _ZoomAxis:
     length: int
     places: npt.NDArray[np.intp]
     parts: npt.NDArray[np.float64]
+
+    def cut(self, begin: int, end: int) -> "_ZoomAxis":
+        """What gives the samples from `begin` to `end` alone."""
+        places = self.places[begin:end]
+        first, after = places[0], min(places[-1] + 2, self.length)
+        return _ZoomAxis(self.start + first, after - first, places - first, self.parts[begin:end])
 
 
 @lru_cache(maxsize=1024)
@@ -35,7 +45,7 @@ def _zoom_axis(side: int, factor: float) -> _ZoomAxis:
 
 @dataclass(frozen=True)
 class _ZoomPlan:
-    """Several zooms of an image as `zoom.add_zoomed` takes them."""
+    """Several zooms of a strip of columns, from flat column `left` on, as `zoom.add_zoomed` takes them."""
 
     crops: npt.NDArray[np.intp]
     rows: npt.NDArray[np.intp]
@@ -43,26 +53,50 @@ class _ZoomPlan:
     blocks: npt.NDArray[np.intp]
     ends: npt.NDArray[np.intp]
     parts: npt.NDArray[np.float64]
+    left: int
+
+    def arguments(self, image: Floats) -> tuple[Any, ...]:
+        """What `zoom.add_zoomed` takes first: `image`, its channels and the plan."""
+        flat = image.reshape(len(image), -1)
+        plan = self.crops, self.rows, self.row_parts, self.blocks, self.ends, self.parts, self.left
+        return flat, flat.shape[1] // image.shape[1], *plan
 
 
 @lru_cache(maxsize=64)
-def _plan_zooms(height: int, width: int, channels: int, factors: tuple[float, ...], cut: bool) -> _ZoomPlan:
-    """Plan the zooms by `factors` of an image, or of what `zoom_crop` has `cut` from it."""
+def _plan_zooms(
+    height: int, width: int, channels: int, factors: tuple[float, ...], cut: bool
+) -> tuple[_ZoomPlan, ...]:
+    """Plan the zooms by `factors` of an image, or of what `zoom_crop` has `cut` from it, strip by strip."""
     rows = [_zoom_axis(height, factor) for factor in factors]
     columns = [_zoom_axis(width, factor) for factor in factors]
+    if cut:
+        rows, columns = ([replace(axis, start=0) for axis in axes] for axes in (rows, columns))
+    places, parts = np.stack([axis.places for axis in rows]), np.stack([axis.parts for axis in rows])
+    plans = []
+    for left in range(0, width, _COLUMNS):
+        strip = [axis.cut(left, left + _COLUMNS) for axis in columns]
+        blocks = [_find_blocks(axis.places, channels) for axis in strip]
+        plans.append(
+            _ZoomPlan(
+                _find_crops(rows, strip, channels),
+                places,
+                parts,
+                np.concatenate(blocks),
+                np.cumsum([len(each) for each in blocks]),
+                np.stack([np.repeat(axis.parts, channels) for axis in strip]),
+                left * channels,
+            )
+        )
+    return tuple(plans)
+
+
+def _find_crops(rows: list[_ZoomAxis], columns: list[_ZoomAxis], channels: int) -> npt.NDArray[np.intp]:
+    """First row and flat column, last row and flat width of each zoom's part of the image."""
     crops = [
-        (0 if cut else y.start, 0 if cut else x.start * channels, y.length - 1, x.length * channels)
+        (y.start, x.start * channels, y.length - 1, x.length * channels)
         for y, x in zip(rows, columns, strict=True)
     ]
-    blocks = [_find_blocks(axis.places, channels) for axis in columns]
-    return _ZoomPlan(
-        np.array(crops, np.intp),
-        np.stack([axis.places for axis in rows]),
-        np.stack([axis.parts for axis in rows]),
-        np.concatenate(blocks),
-        np.cumsum([len(each) for each in blocks]),
-        np.stack([np.repeat(axis.parts, channels) for axis in columns]),
-    )
+    return np.array(crops, np.intp)
 
 
 def _find_blocks(places: npt.NDArray[np.intp], channels: int) -> npt.NDArray[np.intp]:
@@ -84,38 +118,41 @@ def zoom_crop(shape: tuple[int, ...], factor: float) -> tuple[slice, slice]:
 
 
 def enlarge(crop: Floats, shape: tuple[int, int], factor: float) -> Floats:
-    """What `zoom_crop` cut from an image of `shape`, enlarged to `shape`, linearly interpolated."""
-    total = np.zeros(shape, crop.dtype)
-    _add_zoomed(crop, _plan_zooms(*shape, 1, (factor,), True), total)
-    return total
+    """What `zoom_crop` cut from an image of `shape` (H, W), enlarged to `shape`, linearly interpolated."""
+    channels = math.prod(crop.shape[2:])
+    out = np.empty((*shape, *crop.shape[2:]), crop.dtype)
+    for plan in _plan_zooms(*shape, channels, (factor,), True):
+        zoom.add_zoomed(*plan.arguments(crop), out.reshape(len(out), -1), False, None, None)
+    return out
 
 
-def add_zooms(image: Floats, factors: Sequence[float], total: Floats) -> None:
-    """Add `image` with its centre enlarged to the full size, by one factor after the other, to `total`.
+def average_zooms(image: Floats, factors: Sequence[float], total: Floats, added: int) -> Rgb:
+    """The mean of `image` and all its zooms: the centre, enlarged to the full size by each of `factors`.
 
-    Crops the central ceil(side / factor) of each axis, enlarges by the factor (``scipy.ndimage.zoom``,
+    A zoom crops the central ceil(side / factor) of each axis, enlarges by the factor (``scipy.ndimage.zoom``,
     order 1) and trims to the centre again.
 
     Parameters
     ----------
-    image : float ndarray of shape (H, W) or (H, W, C)
-    factors : floats, at least 1
-    total : ndarray of the shape and dtype of `image`
+    image : float32 ndarray of shape (H, W, 3)
+        A unit image.
+    factors : floats
+        The first is 1, the others are larger.
+    total : float32 ndarray of the shape of `image`
+        The sum of the zooms by the first `added` of `factors`; becomes that of all.
     """
-    if factors and factors[0] == 1:
-        total += image
-        factors = factors[1:]
-    if factors:
-        height, width, *channels = image.shape
-        _add_zoomed(image, _plan_zooms(height, width, math.prod(channels), tuple(factors), False), total)
-
-
-def _add_zoomed(image: Floats, plan: _ZoomPlan, total: Floats) -> None:
-    flat, target = image.reshape(len(image), -1), total.reshape(len(total), -1)
-    channels = target.shape[1] // total.shape[1]
-    zoom.add_zoomed(
-        flat, channels, plan.crops, plan.rows, plan.row_parts, plan.blocks, plan.ends, plan.parts, target
-    )
+    count = len(factors) + 1
+    if len(factors) <= max(added, 1):
+        if not added:
+            total[...] = image if factors else 0
+        return average(image, total, count)
+    height, width, channels = image.shape
+    flat_total, out = total.reshape(height, -1), np.empty(image.shape, np.uint8)
+    for plan in _plan_zooms(height, width, channels, tuple(factors[max(added, 1) :]), False):
+        zoom.add_zoomed(
+            *plan.arguments(image), flat_total, added > 0, np.float32(count), out.reshape(height, -1)
+        )
+    return out
 
 
 def average(image: Floats, total: Floats, count: int) -> Rgb:

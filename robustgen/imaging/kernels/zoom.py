@@ -3,7 +3,7 @@
 import numpy as np
 
 from robustgen.imaging.kernels.compiler import compiled, inner
-from robustgen.imaging.kernels.elementwise import copy
+from robustgen.imaging.kernels.elementwise import average, copy
 from robustgen.imaging.kernels.intrinsics import BLOCK, copy_block
 
 
@@ -26,12 +26,15 @@ def mix_columns(row, channels, blocks, parts, extended, near, out):
 
 
 @compiled
-def add_zoomed(image, channels, crops, rows, row_parts, blocks, ends, parts, total):
+def add_zoomed(image, channels, crops, rows, row_parts, blocks, ends, parts, left, total, begun, count, out):
     """Add bilinear samples of Z parts of `image` (H, W * C), each rounded to its precision, to `total`.
 
     Part z begins at row crops[z, 0] and flat column crops[z, 1]; its last row is crops[z, 2], its width
     crops[z, 3]. Row y is sampled at rows[z, y] + row_parts[z, y] within it, a row as `mix_columns` says, with
-    the blocks up to ends[z] and with parts[z]. Row by row, so that `total` (H', W' * C) is gone through once.
+    the blocks up to ends[z] and with parts[z] (W'), for those W' columns of `total` from `left` on.
+
+    Unless `total` has `begun` it starts at zero, or with an `out` (uint8) at `image`; there the mean of
+    `count` goes, the sum of `image` and `total`. Row by row, so that all are gone through once.
     """
     zooms, width = parts.shape
     # Of each zoom, the two rows that the present one lies between: even ones first.
@@ -39,7 +42,13 @@ def add_zoomed(image, channels, crops, rows, row_parts, blocks, ends, parts, tot
     extended = np.empty(image.shape[1] + channels + BLOCK, image.dtype)
     near = np.empty((2, width + BLOCK), image.dtype)
     for y in range(total.shape[0]):
-        target = total[y]
+        target = total[y, left : left + width]
+        if not begun:
+            if out is None:
+                for m in range(target.size):
+                    target[m] = 0.0
+            else:
+                copy(image[y, left:], target)
         for zoom in range(zooms):
             first, start = rows[zoom, y], ends[zoom - 1] if zoom else 0
             reached = rows[zoom, y - 1] + 1 if y else -1
@@ -58,3 +67,5 @@ def add_zoomed(image, channels, crops, rows, row_parts, blocks, ends, parts, tot
             part = row_parts[zoom, y]
             for m in range(target.size):
                 target[m] += image.dtype.type(above[m] * (1.0 - part) + below[m] * part)
+        if out is not None:
+            average(image[y, left : left + width], target, count, out[y, left : left + width])
