@@ -23,8 +23,8 @@ from robustgen.imaging.frost import FROST_PHOTOGRAPHS, frost_directory, frost_ph
 from robustgen.imaging.gaussian import gaussian, gaussian_bytes
 from robustgen.imaging.geometry import resize_by_box
 from robustgen.imaging.haze import draw_plasma
-from robustgen.imaging.kernels import warps as kernels
 from robustgen.imaging.motion import blur_along_line
+from robustgen.imaging.warps import sample_affine
 from robustgen.imaging.zoom import average_zooms, enlarge, zoom_crop
 
 # --- whole corruptions against their slow transcription ------------------------------------------
@@ -433,8 +433,7 @@ def matrices(height, width):
 @pytest.mark.parametrize("shape", [(1, 1), (1, 7), (9, 1), (31, 31), (40, 33)], ids=str)
 def test_sample_affine_equals_pillow(shape):
     image = np.random.default_rng(7).integers(0, 256, (*shape, 3), dtype=np.uint8)
-    got = np.empty_like(image)
     for matrix in matrices(*shape):
-        kernels.sample_affine(image, matrix, got)
+        got = sample_affine(image, matrix)
         size, affine, bilinear = shape[::-1], Image.Transform.AFFINE, Image.Resampling.BILINEAR
         assert np.array_equal(got, Image.fromarray(image).transform(size, affine, matrix, bilinear)), matrix

@@ -18,12 +18,12 @@ from PIL import Image, ImageEnhance
 
 from robustgen.errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from robustgen.imaging.colour import apply_table
-from robustgen.imaging.kernels import elementwise, warps
+from robustgen.imaging.kernels import elementwise
 from robustgen.imaging.pixels import Rgb
 from robustgen.imaging.rng import Rng, integers
+from robustgen.imaging.warps import sample_affine
 
 Table = npt.NDArray[np.uint8]
-Matrix = tuple[float, float, float, float, float, float]
 
 # Each of the published ranges belongs to level 10.
 TOP_LEVEL = 10
@@ -109,13 +109,6 @@ def _tabulate_blend(grey: int, factor: float) -> Table:
 # --- geometry ------------------------------------------------------------------------------------
 
 
-def _transform(image: Rgb, matrix: Matrix) -> Rgb:
-    """`image` sampled bilinearly where `matrix` (Pillow's order) leads; outside is black."""
-    out = np.empty_like(image)
-    warps.sample_affine(image, matrix, out)
-    return out
-
-
 def rotate(image: Rgb, level: float) -> Rgb:
     """Turn by up to 30 degrees, whole ones, about the centre."""
     height, width = image.shape[:2]
@@ -124,17 +117,17 @@ def rotate(image: Rgb, level: float) -> Rgb:
     cosine, sine = round(math.cos(angle), 15), round(math.sin(angle), 15)
     x, y = width / 2, height / 2
     to_x, to_y = cosine * -x + sine * -y + x, -sine * -x + cosine * -y + y
-    return _transform(image, (cosine, sine, to_x, -sine, cosine, to_y))
+    return sample_affine(image, (cosine, sine, to_x, -sine, cosine, to_y))
 
 
 def shear_x(image: Rgb, level: float) -> Rgb:
     """Shift each row by up to 0.3 of its number."""
-    return _transform(image, (1.0, level * 0.3 / TOP_LEVEL, 0.0, 0.0, 1.0, 0.0))
+    return sample_affine(image, (1.0, level * 0.3 / TOP_LEVEL, 0.0, 0.0, 1.0, 0.0))
 
 
 def shear_y(image: Rgb, level: float) -> Rgb:
     """Shift each column by up to 0.3 of its number."""
-    return _transform(image, (1.0, 0.0, 0.0, level * 0.3 / TOP_LEVEL, 1.0, 0.0))
+    return sample_affine(image, (1.0, 0.0, 0.0, level * 0.3 / TOP_LEVEL, 1.0, 0.0))
 
 
 def translate_x(image: Rgb, level: float) -> Rgb:

@@ -8,9 +8,9 @@ import numpy.typing as npt
 from PIL import Image
 
 from robustgen.errors import ImageError
-from robustgen.imaging.kernels import pixelation, warps
+from robustgen.imaging.kernels import pixelation
 from robustgen.imaging.pixels import Decoded, Rgb
-from robustgen.imaging.warps import warp_perspective
+from robustgen.imaging.warps import sample_affine, warp_perspective
 
 SMALLEST_SIDE = 32
 # Resizing an extremely long image by its shorter side would ask for gigabytes.
@@ -110,9 +110,7 @@ def affine(
     to_x, to_y = -centre_x - shift[0], -centre_y - shift[1]
     coefficients = (xx, xy, xx * to_x + xy * to_y + centre_x, yx, yy, yx * to_x + yy * to_y + centre_y)
     if filter is Image.Resampling.BILINEAR:
-        out = np.empty_like(image)
-        warps.sample_affine(image, coefficients, out)
-        return out
+        return sample_affine(image, coefficients)
     transformed = Image.fromarray(image).transform(
         (width, height), Image.Transform.AFFINE, coefficients, resample=filter
     )

@@ -1,14 +1,51 @@
-"""Affine and perspective maps of an image, as OpenCV 3 and 4 computed them.
+"""Affine maps of an image as Pillow computes them, affine and perspective ones as OpenCV 3 and 4 did.
 
-Positions are rounded to 1/32 of a pixel, which is how the published data was made. OpenCV 5 interpolates at
-the exact position, so these are loops of our own and do not depend on its release.
+OpenCV rounded positions to 1/32 of a pixel, which is how the published data was made. OpenCV 5 interpolates
+at the exact position, so these are loops of our own and do not depend on its release.
 """
 
 import numpy as np
 import numpy.typing as npt
 
 from robustgen.imaging.kernels import warps as kernels
+from robustgen.imaging.opencv import cv2
 from robustgen.imaging.pixels import Rgb
+
+Matrix = tuple[float, float, float, float, float, float]
+
+
+def sample_affine(image: Rgb, matrix: Matrix) -> Rgb:
+    """The pixels of `image`, bilinearly sampled where `matrix` leads; outside is black.
+
+    Equals Pillow's ``Image.transform``.
+
+    Parameters
+    ----------
+    image : uint8 ndarray of shape (H, W, 3)
+    matrix : six floats
+        (x, y) of the result lies at (a x + b y + c, d x + e y + f) in `image`.
+    """
+    width, out = image.shape[1], np.zeros_like(image)
+    places, parts = np.empty(width, np.int32), np.empty((6, width))
+    near, lines = _make_lines(width)
+    words = _frame_words(image, 1)
+    words[0], words[-1] = words[1], words[-2]
+    words[:, 0], words[:, -1] = words[:, 1], words[:, -2]
+    kernels.sample_affine(words, matrix, places, parts, near, lines, out)
+    return out
+
+
+def _make_lines(width: int) -> tuple[npt.NDArray[np.uint32], Rgb]:
+    """Room for a line of results: for the four neighbours of each, and for its channels."""
+    return np.empty((4, width), np.uint32), np.empty((3, width), np.uint8)
+
+
+def _frame_words(image: Rgb, border: int) -> npt.NDArray[np.uint32]:
+    """The pixels of `image` as words, red lowest, inside a black `border` of so many pixels."""
+    height, width = image.shape[:2]
+    framed = np.zeros((height + 2 * border, width + 2 * border, 4), np.uint8)
+    cv2.cvtColor(image, cv2.COLOR_RGB2RGBA, framed[border:-border, border:-border])
+    return framed.view(np.uint32)[..., 0]
 
 
 def warp_affine(image: Rgb, matrix: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
@@ -63,6 +100,8 @@ def warp_perspective(image: Rgb, matrix: npt.NDArray[np.float64]) -> Rgb:
         (b * g - a * h) * scale,
         (a * e - b * d) * scale,
     )
-    out = np.empty_like(image)
-    kernels.warp_perspective(image, inverse, out)
+    width, out = image.shape[1], np.empty_like(image)
+    near, lines = _make_lines(width)
+    words = _frame_words(image, 2)
+    kernels.warp_perspective(words, inverse, np.empty((3, width), np.int32), near, lines, out)
     return out

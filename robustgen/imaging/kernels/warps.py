@@ -2,49 +2,71 @@
 
 import numpy as np
 
+from robustgen.imaging.kernels.colour import join_channels
 from robustgen.imaging.kernels.compiler import compiled, inner
 from robustgen.imaging.kernels.glass import pack
 
 
 @compiled
-def sample_affine(image, matrix, out):
-    """Bilinear samples of `image` (H, W, 3), where `matrix` takes the centre of each pixel, into `out`.
+def gather_squares(words, places, pitch, near):
+    """Copy the four `words` (flat, lines of `pitch`) from each of `places` on to `near` (4, at least N)."""
+    below, beside = np.uint64(pitch), np.uint64(1)
+    upper, next_upper, lower, next_lower = near[0], near[1], near[2], near[3]
+    for x in range(places.size):
+        place = np.uint64(places[x])
+        upper[x], next_upper[x] = words[place], words[place + beside]
+        lower[x], next_lower[x] = words[place + below], words[place + below + beside]
 
-    (x, y) goes to (a x + b y + c, d x + e y + f). Black beyond the border, truncated: Pillow's arithmetic.
+
+@inner
+def is_within(x, y, width, height):
+    """Whether (x, y) lies in the image."""
+    return 0.0 <= x < width and 0.0 <= y < height
+
+
+@compiled
+def sample_affine(words, matrix, places, parts, near, lines, out):
+    """Bilinear samples of an image where `matrix` takes the centre of each pixel, into `out` (uint8).
+
+    (x, y) goes to (a x + b y + c, d x + e y + f). Beyond the border `out` is left as it is. Values are
+    truncated: Pillow's arithmetic.
+    `words` (uint32, (H' + 2, W' + 2)) are the pixels, the edge ones repeated about them. `places` (int32, W),
+    `parts` (float64, (6, W)), `near` (uint32, (4, W)) and `lines` (uint8, (3, W)) are written over.
     """
-    height, width, _ = image.shape
     a, b, c, d, e, f = matrix
-    flat = image.reshape(-1)
-    line_size = 3 * out.shape[1]
-    # Gathered first, so that the arithmetic runs over whole lines at once.
-    upper_left, upper_right = np.empty(line_size, np.uint8), np.empty(line_size, np.uint8)
-    lower_left, lower_right = np.empty(line_size, np.uint8), np.empty(line_size, np.uint8)
-    across, down = np.zeros(line_size), np.zeros(line_size)
+    pitch, flat = words.shape[1], words.reshape(-1)
+    height, width = words.shape[0] - 2, pitch - 2
+    across, down, xs, ys, part_x, part_y = parts[0], parts[1], parts[2], parts[3], parts[4], parts[5]
+    upper_left, upper_right, lower_left, lower_right = near[0], near[1], near[2], near[3]
+    for column in range(out.shape[1]):
+        across[column], down[column] = a * (column + 0.5), d * (column + 0.5)
     for row in range(out.shape[0]):
+        right, below = b * (row + 0.5), e * (row + 0.5)
         for column in range(out.shape[1]):
-            x = a * (column + 0.5) + b * (row + 0.5) + c
-            y = d * (column + 0.5) + e * (row + 0.5) + f
-            to = 3 * column
-            if not (0.0 <= x < width and 0.0 <= y < height):
-                for k in range(to, to + 3):
-                    upper_left[k], upper_right[k], lower_left[k], lower_right[k] = 0, 0, 0, 0
-                continue
-            left, top = np.int64(np.floor(x - 0.5)), np.int64(np.floor(y - 0.5))
-            part_x, part_y = x - 0.5 - left, y - 0.5 - top
-            first, second = max(3 * left, 0), min(3 * left + 3, 3 * width - 3)
-            above, below = 3 * width * max(top, 0), 3 * width * min(top + 1, height - 1)
-            for k in range(3):
-                upper_left[to + k] = flat[np.uint64(above + first + k)]
-                upper_right[to + k] = flat[np.uint64(above + second + k)]
-                lower_left[to + k] = flat[np.uint64(below + first + k)]
-                lower_right[to + k] = flat[np.uint64(below + second + k)]
-                across[to + k], down[to + k] = part_x, part_y
-        target = out[row].reshape(-1)
-        for m in range(line_size):
-            start, end = np.int32(upper_left[m]), np.int32(lower_left[m])
-            upper = start + np.float64(np.int32(upper_right[m]) - start) * across[m]
-            lower = end + np.float64(np.int32(lower_right[m]) - end) * across[m]
-            target[m] = np.uint8(np.int32(upper + (lower - upper) * down[m]))
+            xs[column], ys[column] = across[column] + right + c, down[column] + below + f
+        first, last = 0, out.shape[1]
+        while first < last and not is_within(xs[first], ys[first], width, height):
+            first += 1
+        while first < last and not is_within(xs[last - 1], ys[last - 1], width, height):
+            last -= 1
+        # From here on the columns that lie within, in loops that the compiler vectorises.
+        from_x, from_y = xs[first:last], ys[first:last]
+        for m in range(from_x.size):
+            x, y = from_x[m] - 0.5, from_y[m] - 0.5
+            left, top = np.floor(x), np.floor(y)
+            part_x[m], part_y[m] = x - left, y - top
+            places[m] = (np.int32(top) + 1) * pitch + np.int32(left) + 1
+        gather_squares(flat, places[: from_x.size], pitch, near)
+        for k in range(3):
+            target, shift = lines[k], np.uint32(8 * k)
+            for m in range(from_x.size):
+                start, end = np.int32(upper_left[m] >> shift & 255), np.int32(lower_left[m] >> shift & 255)
+                upper_step = np.int32(upper_right[m] >> shift & 255) - start
+                lower_step = np.int32(lower_right[m] >> shift & 255) - end
+                upper = start + np.float64(upper_step) * part_x[m]
+                lower = end + np.float64(lower_step) * part_x[m]
+                target[m] = np.uint8(np.int32(upper + (lower - upper) * part_y[m]))
+        join_channels(lines, out[row, first:last])
 
 
 @compiled
@@ -159,41 +181,42 @@ def warp_affine(image, matrix, out):
 
 
 @compiled
-def warp_perspective(image, matrix, out):
-    """Bilinear samples of `image` (uint8, (H, W, 3)) where `matrix` (9) takes each pixel, into `out`.
+def warp_perspective(words, matrix, places, near, lines, out):
+    """Bilinear samples of an image where `matrix` (9) takes each pixel, into `out` (uint8).
 
     (x, y) goes to the first two of `matrix` (x, y, 1), divided by the third, rounded to 1/32 of a pixel;
     black beyond the border. This is OpenCV 3's and 4's warpPerspective, whose blocks decide the rounding.
+    `words` (uint32, (H + 4, W + 4)) are the pixels, two black ones about them. `places` (int32, (3, W)),
+    `near` (uint32, (4, W)) and `lines` (uint8, (3, W)) are written over.
     """
-    height, width, _ = image.shape
+    height, width, _ = out.shape
     a, b, c, d, e, f, g, h, i = matrix
-    rows = min(16, height)
-    columns = min(1024 // rows, width)
-    least, most = -2147483648.0, 2147483647.0
+    pitch, flat = words.shape[1], words.reshape(-1)
+    columns = min(1024 // min(16, height), width)
+    # From these on all neighbours are black.
+    least, last_x, last_y, whole = -64.0, 32.0 * width, 32.0 * height, np.uint32(32)
+    at_x, at_y, corners = places[0], places[1], places[2]
+    upper_left, upper_right, lower_left, lower_right = near[0], near[1], near[2], near[3]
     for y in range(height):
         for start in range(0, width, columns):
             from_x, from_y, from_w = a * start + b * y + c, d * start + e * y + f, g * start + h * y + i
             for x in range(start, min(start + columns, width)):
                 w = from_w + g * (x - start)
                 w = 32.0 / w if w != 0.0 else 0.0
-                at_x = np.int64(np.rint(min(max((from_x + a * (x - start)) * w, least), most)))
-                at_y = np.int64(np.rint(min(max((from_y + d * (x - start)) * w, least), most)))
-                left, top, part_x, part_y = at_x >> 5, at_y >> 5, at_x & 31, at_y & 31
-                weight_a, weight_b = (32 - part_y) * (32 - part_x) * 32, (32 - part_y) * part_x * 32
-                weight_c, weight_d = part_y * (32 - part_x) * 32, part_y * part_x * 32
-                for k in range(3):
-                    total = np.int64(16384)
-                    if 0 <= top < height:
-                        if 0 <= left < width:
-                            total += weight_a * image[top, left, k]
-                        if -1 <= left < width - 1:
-                            total += weight_b * image[top, left + 1, k]
-                    if -1 <= top < height - 1:
-                        if 0 <= left < width:
-                            total += weight_c * image[top + 1, left, k]
-                        if -1 <= left < width - 1:
-                            total += weight_d * image[top + 1, left + 1, k]
-                    out[y, x, k] = np.uint8(total >> 15)
+                at_x[x] = np.int32(np.rint(min(max((from_x + a * (x - start)) * w, least), last_x)))
+                at_y[x] = np.int32(np.rint(min(max((from_y + d * (x - start)) * w, least), last_y)))
+        for x in range(width):
+            corners[x] = ((at_y[x] >> 5) + 2) * pitch + (at_x[x] >> 5) + 2
+        gather_squares(flat, corners, pitch, near)
+        for k in range(3):
+            target, shift = lines[k], np.uint32(8 * k)
+            for x in range(width):
+                part_x, part_y = np.uint32(at_x[x] & 31), np.uint32(at_y[x] & 31)
+                rest_x, rest_y = whole - part_x, whole - part_y
+                upper = rest_x * (upper_left[x] >> shift & 255) + part_x * (upper_right[x] >> shift & 255)
+                lower = rest_x * (lower_left[x] >> shift & 255) + part_x * (lower_right[x] >> shift & 255)
+                target[x] = np.uint8((rest_y * upper + part_y * lower + 512) >> 10)
+        join_channels(lines, out[y])
 
 
 @inner
