@@ -88,8 +88,7 @@ def snow(image: Rgb, parameters: SnowFall, rng: Rng) -> Rgb:
     flakes[flakes < p.threshold] = 0
     blown = sum_along_line(np.clip(flakes, 0, 1), p.radius, p.sigma, rng.uniform(-135, -45))
     layer = np.round(np.clip(blown, 0, 1) * 255).astype(np.uint8)[:height, :width]
-    x = unit(image, np.float32)
-    return snowing.add_snow(x, snowing.luma_of(x), p.mix, np.ascontiguousarray(layer))
+    return snowing.add_snow(image, snowing.luma_of(image), p.mix, np.ascontiguousarray(layer))
 
 
 def _enlarge(layer: Floats, factor: float) -> Floats:

@@ -3,13 +3,14 @@
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from robustgen.imaging.arrays import to_uint8, unit
 from robustgen.imaging.colour import Hsv, join_hsv, split_hsv
 from robustgen.imaging.frost import blend, frost_crop
 from robustgen.imaging.haze import add_haze, draw_plasma
 from robustgen.imaging.motion import MotionEngine, blur_along_line
-from robustgen.imaging.pixels import Floats, Rgb
+from robustgen.imaging.pixels import Rgb
 from robustgen.imaging.rng import Rng
 from robustgen.imaging.snow import add_snow, draw_flakes, luma_of
 from robustgen.imaging.spatter import draw_drops, splash_mud, splash_water
@@ -31,11 +32,6 @@ class Snow:
     sigma: float
     mix: float
     engine: MotionEngine = "exact"
-
-
-def _split_grey(image: Rgb) -> tuple[Floats, Floats]:
-    x = unit(image, np.float32)
-    return x, luma_of(x)
 
 
 @corruption(
@@ -65,16 +61,16 @@ def _split_grey(image: Rgb) -> tuple[Floats, Floats]:
             (0.3, 0.3, 1.25, 0.65, 14, 12, 0.8),
         ),
     },
-    shares=_split_grey,
+    shares=luma_of,
     # From flakes of a pixel to enlarged ones.
     breaks={64: (2,), 32: (2,)},
 )
-def snow(image: Rgb, parameters: Snow, rng: Rng, pictures: tuple[Floats, Floats]) -> Rgb:
+def snow(image: Rgb, parameters: Snow, rng: Rng, luma: npt.NDArray[np.float32]) -> Rgb:
     """Let wind-blown snow fall on a whitened image."""
     p = parameters
     flakes = draw_flakes(image.shape[:2], p.loc, p.scale, p.zoom, p.threshold, rng)
     blown = blur_along_line(flakes, p.radius, p.sigma, rng.uniform(-135, -45), p.engine)
-    return add_snow(*pictures, p.mix, blown)
+    return add_snow(image, luma, p.mix, blown)
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,10 @@
 import numpy as np
 import numpy.typing as npt
 
-from robustgen.imaging.arrays import UNITS
+from robustgen.imaging.arrays import UNITS, cut_strips, unit
 from robustgen.imaging.kernels import elementwise, weather
 from robustgen.imaging.opencv import cv2
-from robustgen.imaging.pixels import Floats, Rgb
+from robustgen.imaging.pixels import Rgb
 from robustgen.imaging.rng import Rng
 from robustgen.imaging.ziggurat import normal
 from robustgen.imaging.zoom import enlarge, zoom_crop
@@ -28,28 +28,35 @@ def draw_flakes(
     return layer
 
 
-def luma_of(image: Floats) -> npt.NDArray[np.float32]:
-    """Luma, float32 (H, W), of a unit `image` (H, W, 3), as OpenCV weighs the colours."""
-    return np.asarray(cv2.cvtColor(image.astype(np.float32, copy=False), cv2.COLOR_RGB2GRAY))
+def luma_of(image: Rgb) -> npt.NDArray[np.float32]:
+    """Luma of `image` in [0, 1], float32 (H, W), as OpenCV weighs the colours of float32 images."""
+    luma = np.empty(image.shape[:2], np.float32)
+    for strip, target in zip(cut_strips(image), cut_strips(luma), strict=True):
+        cv2.cvtColor(unit(strip, np.float32), cv2.COLOR_RGB2GRAY, target)
+    return luma
 
 
-def add_snow(image: Floats, luma: npt.NDArray[np.float32], mix: float, layer: Rgb) -> Rgb:
-    """Whiten a unit `image` and let `layer`, and its copy turned by 180 degrees, fall on it.
+def add_snow(
+    image: Rgb, luma: npt.NDArray[np.float32], mix: float, layer: Rgb, dtype: npt.DTypeLike = np.float32
+) -> Rgb:
+    """Whiten `image` and let `layer`, and its copy turned by 180 degrees, fall on it.
 
     Parameters
     ----------
-    image : float32 or float64 ndarray of shape (H, W, 3)
+    image : uint8 ndarray of shape (H, W, 3)
     luma : float32 ndarray of shape (H, W)
-        What `grey` gives for it.
+        What `luma_of` gives for it.
     mix : float
-        Weight of the image; the rest is the lighter of image and brightened grey.
+        Weight of the image; the rest is the lighter of image and brightened luma.
     layer : uint8 ndarray of shape (H, W)
+    dtype : float32 or float64
+        The precision in which it is whitened.
 
     Returns
     -------
     uint8 ndarray of shape (H, W, 3)
     """
-    out = np.empty(image.shape, np.uint8)
-    values, target, own = image.reshape(-1), out.reshape(-1), image.dtype.type
-    weather.snowfall(values, luma.reshape(-1), own(mix), own(1 - mix), layer.reshape(-1), UNITS, target)
+    out = np.empty_like(image)
+    weights = np.array([mix, 1 - mix], dtype)
+    weather.snowfall(image.reshape(-1), luma.reshape(-1), weights, layer.reshape(-1), UNITS, out.reshape(-1))
     return out

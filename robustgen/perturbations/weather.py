@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from robustgen.imaging.arrays import cut_strips, unit
+from robustgen.imaging.arrays import cut_strips
 from robustgen.imaging.colour import join_hsv, split_hsv
 from robustgen.imaging.motion import MotionEngine, blur_along_line
 from robustgen.imaging.pixels import Floats, Rgb
@@ -43,13 +43,12 @@ class Snow:
 )
 def snow(image: Rgb, parameters: Snow, rng: Rng) -> Iterator[Rgb]:
     """Turn the wind in which the same flakes fall."""
-    p, x = parameters, unit(image)
-    luma = luma_of(x)
+    p, luma = parameters, luma_of(image)
     flakes = draw_flakes(image.shape[:2], p.loc, p.scale, p.zoom, p.threshold, rng)
 
     def frame(angle: float) -> Rgb:
         blown = blur_along_line(flakes, p.radius, p.sigma, angle, p.engine)
-        return add_snow(x, luma, p.mix, blown)
+        return add_snow(image, luma, p.mix, blown, np.float64)
 
     return (frame(4 * i - 150) for i in range(FRAMES))
 

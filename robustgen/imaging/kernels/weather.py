@@ -29,27 +29,28 @@ def add_haze(image, units, haze, strength, out):
 
 
 @compiled
-def snowfall(image, grey, mix, rest, layer, units, out):
-    """Whiten `image` (flat) by its `grey` (N) and add `layer` (uint8, N) and its reverse, into `out` (uint8).
+def snowfall(image, grey, weights, layer, units, out):
+    """Whiten `image` (uint8, flat) by its `grey` (N) and add `layer` (uint8, N) and its reverse.
 
-    `mix` and `rest` weigh the image and the lighter of image and grey, in the image's own precision; `units`
-    (256) are the values of the layer.
+    `weights` (2) are those of image / 255 and of the lighter of it and grey, in whose precision it is done;
+    `units` (256) are the values of the layer. Clipped and truncated into `out` (uint8).
     """
-    half, more = np.float32(0.5), np.float32(1.5)
-    snow, turned = np.empty(layer.size), np.empty(layer.size)
-    widen(layer, units, snow)
-    for i in range(layer.size):
-        turned[i] = snow[layer.size - 1 - i]
+    half, more, top = np.float32(0.5), np.float32(1.5), weights.dtype.type(255)
+    mix, rest, last = weights[0], weights[1], layer.size - 1
     # As in `add_haze`.
     greys, first, second = np.empty(1536, np.float32), np.empty(1536), np.empty(1536)
+    snow, turned = np.empty(512), np.empty(512)
     for start in range(0, layer.size, 512):
-        part = grey[start : start + 512]
-        repeat_thrice(part, greys)
-        repeat_thrice(snow[start : start + part.size], first)
-        repeat_thrice(turned[start : start + part.size], second)
+        part = layer[start : start + 512]
+        for i in range(part.size):
+            snow[i], turned[i] = units[part[i]], units[layer[last - start - i]]
+        repeat_thrice(grey[start : start + part.size], greys)
+        repeat_thrice(snow[: part.size], first)
+        repeat_thrice(turned[: part.size], second)
         stretch, target = image[3 * start : 3 * (start + part.size)], out[3 * start :]
         for m in range(stretch.size):
-            white = mix * stretch[m] + rest * max(stretch[m], greys[m] * more + half)
+            value = weights.dtype.type(stretch[m]) / top
+            white = mix * value + rest * max(value, greys[m] * more + half)
             target[m] = np.uint8(np.int32(min(max(white + first[m] + second[m], 0.0), 1.0) * 255.0))
 
 
