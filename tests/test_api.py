@@ -594,5 +594,19 @@ def test_without_an_edition_the_size_decides_as_it_does_in_make_c(height, width,
 @pytest.mark.parametrize("name", ["zoom_blur", "brightness"])
 def test_frames_of_large_images_are_made_strip_by_strip(name, monkeypatch):
     whole = perturb(IMAGE[:50, :40], name, edition="folder")
-    monkeypatch.setattr("robustgen.imaging.arrays._STRIP", 40 * 7)
+    take_for_large(monkeypatch)
     assert np.array_equal(perturb(IMAGE[:50, :40], name, edition="folder"), whole)
+
+
+@pytest.mark.parametrize("name", ["snow", "brightness", "saturate"])
+def test_large_images_are_corrupted_strip_by_strip(name, monkeypatch):
+    whole = corrupt(IMAGE[:50, :40], name, 3, rng=0)
+    take_for_large(monkeypatch)
+    assert np.array_equal(corrupt(IMAGE[:50, :40], name, 3, rng=0), whole)
+
+
+def take_for_large(monkeypatch):
+    """Take an image 40 pixels wide for a large one, a strip of which has seven rows."""
+    monkeypatch.setattr("robustgen.imaging.arrays._STRIP", 40 * 7)
+    monkeypatch.setattr("robustgen.imaging.colour._STRIP", 40 * 7)
+    monkeypatch.setattr("robustgen.imaging.colour._LARGE", 0)

@@ -16,7 +16,7 @@ from robustgen import CORRUPTIONS, corrupt
 from robustgen.corruptions.blur import ZoomBlur
 from robustgen.errors import MissingDependencyError
 from robustgen.imaging.arrays import to_uint8, unit
-from robustgen.imaging.colour import join_hsv, split_hsv
+from robustgen.imaging.colour import Hsv
 from robustgen.imaging.defocus import disk
 from robustgen.imaging.elastic import displace, smooth_field
 from robustgen.imaging.frost import FROST_PHOTOGRAPHS, frost_directory, frost_photograph
@@ -336,7 +336,7 @@ def test_changes_of_hsv_equal_scikit_image(gain, offset, added):
     hsv = rgb2hsv(unit(colours))
     hsv[..., 1] = np.clip(hsv[..., 1] * gain + offset, 0, 1)
     hsv[..., 2] = np.clip(hsv[..., 2] + added, 0, 1)
-    got = join_hsv(split_hsv(colours), gain, offset, added)
+    got = Hsv(colours).change(gain, offset, added)
     assert np.array_equal(got, reference.truncated(hsv2rgb(hsv)))
 
 

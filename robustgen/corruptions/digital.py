@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from robustgen.imaging.colour import Hsv, channel_means, join_hsv, scale_about, split_hsv
+from robustgen.imaging.colour import Hsv, channel_means, scale_about
 from robustgen.imaging.elastic import displace, jittered_affine, smooth_field
 from robustgen.imaging.geometry import resize_by_box
 from robustgen.imaging.jpeg import Libjpeg, decode_jpeg, encode_jpeg
@@ -151,8 +151,8 @@ class Saturate:
     # From pale to gaudy.
     breaks=dict.fromkeys(SCALES, (2,)),
     random=False,
-    shares=split_hsv,
+    shares=Hsv,
 )
 def saturate(image: Rgb, parameters: Saturate, rng: Rng, hsv: Hsv) -> Rgb:
     """Change the HSV saturation."""
-    return join_hsv(hsv, parameters.gain, parameters.offset)
+    return hsv.change(parameters.gain, parameters.offset)

@@ -22,9 +22,9 @@ Value = TypeVar("Value", bound=np.generic)
 _STRIP: Final = 1 << 20
 
 
-def cut_strips(image: npt.NDArray[Value]) -> list[npt.NDArray[Value]]:
-    """The rows of `image` (H, W, ...) in views of about a million pixels: each float plane 8 MB."""
-    rows = max(1, _STRIP // max(1, image.shape[1]))
+def cut_strips(image: npt.NDArray[Value], pixels: int | None = None) -> list[npt.NDArray[Value]]:
+    """The rows of `image` (H, W, ...) in views of about `pixels`, or else a million: a float plane 8 MB."""
+    rows = max(1, (pixels or _STRIP) // max(1, image.shape[1]))
     return [image[top : top + rows] for top in range(0, len(image), rows)]
 
 

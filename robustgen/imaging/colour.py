@@ -1,34 +1,49 @@
 """Saturation, value and tables of colours."""
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from robustgen.imaging.arrays import UNITS
+from robustgen.imaging.arrays import UNITS, cut_strips
 from robustgen.imaging.kernels import colour, elementwise
 from robustgen.imaging.opencv import cv2
-from robustgen.imaging.pixels import Floats, Rgb
+from robustgen.imaging.pixels import Rgb
 
-Hsv = tuple[Floats, Floats, Floats]
-"""Hue (0 to 6), saturation and value of every pixel, float64 of shape (H, W)."""
-
-
-def split_hsv(image: Rgb) -> Hsv:
-    """Hue, saturation and value of `image`."""
-    planes = np.empty((3, *image.shape[:2]))
-    colour.split_hsv(image.reshape(-1, 3), *planes.reshape(3, -1))
-    return planes[0], planes[1], planes[2]
+# Values of an image that is large, and pixels of a strip whose planes stay in the cache.
+_LARGE: Final = 3 << 20
+_STRIP: Final = 1 << 16
 
 
-def join_hsv(
-    hsv: Hsv, saturation_gain: float = 1.0, saturation_offset: float = 0.0, value_offset: float = 0.0
-) -> Rgb:
-    """The image, its saturation (times gain plus offset) and value (plus offset) clipped to [0, 1]."""
-    out = np.empty((*hsv[0].shape, 3), np.uint8)
-    changes = float(saturation_gain), float(saturation_offset), float(value_offset)
-    colour.join_hsv(*(plane.reshape(-1) for plane in hsv), *changes, out.reshape(-1, 3))
-    return out
+class Hsv:
+    """Hue, saturation and value of an image, and the image with those changed.
+
+    Those of a large photograph would take eight times its bytes: they are found strip by strip, each time.
+    """
+
+    def __init__(self, image: Rgb) -> None:
+        self._image = image
+        self._planes = _split_hsv(image) if image.size <= _LARGE else None
+
+    def change(
+        self, saturation_gain: float = 1.0, saturation_offset: float = 0.0, value_offset: float = 0.0
+    ) -> Rgb:
+        """The image, its saturation (times gain plus offset) and value (plus offset) clipped to [0, 1]."""
+        out = np.empty_like(self._image)
+        changes = float(saturation_gain), float(saturation_offset), float(value_offset)
+        if self._planes is not None:
+            colour.join_hsv(*self._planes, *changes, out.reshape(-1, 3))
+            return out
+        for strip, target in zip(cut_strips(self._image, _STRIP), cut_strips(out, _STRIP), strict=True):
+            colour.join_hsv(*_split_hsv(strip), *changes, target.reshape(-1, 3))
+        return out
+
+
+def _split_hsv(image: Rgb) -> npt.NDArray[np.float64]:
+    """Hue (0 to 6), saturation and value of every pixel, (3, N)."""
+    planes = np.empty((3, image.size // 3))
+    colour.split_hsv(image.reshape(-1, 3), *planes)
+    return planes
 
 
 def channel_means(image: Rgb) -> npt.NDArray[np.float64]:

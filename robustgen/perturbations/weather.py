@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from robustgen.imaging.arrays import cut_strips
-from robustgen.imaging.colour import join_hsv, split_hsv
+from robustgen.imaging.colour import Hsv
 from robustgen.imaging.motion import MotionEngine, blur_along_line
 from robustgen.imaging.pixels import Floats, Rgb
 from robustgen.imaging.rng import Rng
@@ -63,15 +62,9 @@ class Brightness:
 @perturbation("weather", Brightness, {224: (2,), 299: 224, 64: 224, 32: (1.5,)}, random=False)
 def brightness(image: Rgb, parameters: Brightness, rng: Rng) -> Iterator[Rgb]:
     """Raise the HSV value from dark to bright."""
+    hsv = Hsv(image)
     steps = [(i - 15) * parameters.percent / 100 for i in range(FRAMES)]
-    strips = cut_strips(image)
-    # Of a large photograph the planes would take eight times its bytes.
-    kept = [split_hsv(image)] if len(strips) == 1 else None
-
-    def frame(step: float) -> Rgb:
-        return np.concatenate([join_hsv(hsv, value_offset=step) for hsv in kept or map(split_hsv, strips)])
-
-    return map(frame, steps)
+    return (hsv.change(value_offset=step) for step in steps)
 
 
 @dataclass(frozen=True)
