@@ -92,4 +92,12 @@ class MissingDependencyError(RobustgenError, ImportError):
 
 def explain_failure(error: Exception) -> str:
     """Why an image could not be made; what is no `ImageError` is named with its type, as it may be a bug."""
-    return str(error) if isinstance(error, ImageError) else f"{type(error).__name__}: {error}"
+    return str(error) if isinstance(error, ImageError) else name_error(error)
+
+
+def name_error(error: BaseException) -> str:
+    """The type of an error of someone else's and what it says, if it can be made to."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception as failure:
+        return f"{type(error).__name__}, which cannot be printed ({type(failure).__name__})"

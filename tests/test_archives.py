@@ -430,6 +430,8 @@ def test_links_are_followed_to_places_that_are_named(tmp_path: Path) -> None:
     few.mkdir()
     for name in ("n01", "n03"):
         (few / name).symlink_to(big / name)
+    for name in ("elsewhere", "more"):
+        (tmp_path / name).mkdir()
     put_photos(few, "n04/d.png")
     (few / "n04" / "e.png").symlink_to(big / "n02" / "b.png")
     assert ImageFolder(few).keys() == ("n04/d.png",)
@@ -437,6 +439,8 @@ def test_links_are_followed_to_places_that_are_named(tmp_path: Path) -> None:
     source = open_source(few, follow=[big])
     assert source.keys() == ("n01/a.png", "n03/c.png", "n04/d.png", "n04/e.png")
     assert source.refused() == {}
+    with pytest.raises(SourceError, match=r"follow_links: .*/moer: there is no such folder"):
+        open_source(few, follow=[big, tmp_path / "moer"])
     more = ("--corruptions", "contrast", "--severities", "1", "--no-clean", "--output", tmp_path / "out")
     done = cli("make-c", "--source", few, *more, status=1)
     assert "'n01': symlink that leaves the source (--follow-links" in done.stderr

@@ -503,7 +503,7 @@ def test_a_read_only_installation_keeps_its_loops_in_a_temporary_folder(tmp_path
 
 
 def test_a_full_disk_behind_the_output_of_a_command_is_one_line(photos):
-    for args in (("list",), ("list", "--keys", photos), ("list", "--json")):
+    for args in (("list",), ("list", "--keys", photos), ("list", "--json"), ("--help",), ("list", "--help")):
         with Path("/dev/full").open("w") as full:
             command = [sys.executable, "-m", "robustgen", *map(str, args)]
             done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)

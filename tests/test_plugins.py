@@ -149,6 +149,10 @@ BAD = {
     "odd": ("odd = 3\n", "must name a robustgen.registry.Family"),
     "hollow": ("from robustgen.registry import Family\nhollow = Family('hollow', 'H')\n", "registers no"),
     "quits": ("raise SystemExit(3)\n", "SystemExit: 3"),
+    "mute": (
+        "class Mute(Exception):\n    def __str__(self): return self.words\nraise Mute\n",
+        "Mute, which cannot be printed (AttributeError)",
+    ),
 }  # fmt: skip
 
 

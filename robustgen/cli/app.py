@@ -16,6 +16,7 @@ from robustgen.name_lists import escape_name
 
 Made = TypeVar("Made", bound=click.Command)
 _Function = Callable[..., None]
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 class Section(Enum):
@@ -39,6 +40,16 @@ class _App(click.Group):
             with formatter.section(section.value):
                 rows = [(command.name or "", _first_line(command)) for command in commands]
                 formatter.write_dl(rows, col_spacing=4)
+
+    def main(self, *args: Any, **settings: Any) -> Any:
+        try:
+            return super().main(*args, **settings)
+        except OSError as error:
+            # Commands name what they cannot write: without a name it is the help that click prints.
+            if error.filename is not None or error.errno not in _FULL:
+                raise
+            echo(f"Error: standard output: {error.strerror}", err=True)
+            sys.exit(WriteError.exit_code)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:

@@ -7,7 +7,7 @@ import re
 from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
 
-from robustgen.errors import ArgumentError
+from robustgen.errors import ArgumentError, name_error
 from robustgen.registry import Family
 
 GROUP = "robustgen.corruptions"
@@ -57,7 +57,7 @@ def load_plugin(entry: EntryPoint) -> Family:
         family: object = entry.load()
         return _check_family(family, entry.name)
     except (Exception, SystemExit) as error:
-        reason = str(error) if isinstance(error, ArgumentError) else f"{type(error).__name__}: {error}"
+        reason = str(error) if isinstance(error, ArgumentError) else name_error(error)
         raise ArgumentError(
             f"family {entry.name!r} of package {package_of(entry)} cannot be used: {reason}"
         ) from error

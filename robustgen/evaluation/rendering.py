@@ -13,12 +13,12 @@ from typing import Any, Final, NamedTuple
 
 from robustgen.benchmark import Arm
 from robustgen.display.progress import print_line
-from robustgen.errors import ImageError, MissingDependencyError, WriteError
+from robustgen.errors import MissingDependencyError, WriteError, explain_failure
 from robustgen.evaluation.preprocessing import Pixels, Preprocessing
 from robustgen.generation.plan import Plan
 from robustgen.generation.pulse import NO_PULSE, Pulse
 from robustgen.generation.recipes import Recipe
-from robustgen.generation.tasks import keep_freed_memory
+from robustgen.generation.tasks import keep_freed_memory, rotate_arms
 from robustgen.generation.watch import Watch
 from robustgen.generation.workers import Processes, ThisProcess, Workers, WorkersLostError, count_cores
 from robustgen.output.writers import Writer
@@ -59,6 +59,8 @@ class RenderTask:
     views : tuple of Preprocessing
         How the models that look at the images have them resized and equalised.
     pulse : Pulse
+    turn : int
+        Counts the tasks of a run; each begins at another arm (`rotate_arms`).
     """
 
     recipe: Recipe[Any]
@@ -68,6 +70,7 @@ class RenderTask:
     arms: tuple[Arm, ...]
     views: tuple[Preprocessing, ...]
     pulse: Pulse = NO_PULSE
+    turn: int = 0
 
     def run(self) -> list[Rendered]:
         """Make them."""
@@ -85,17 +88,15 @@ class RenderTask:
         shared: dict[str, Any] = {}
         try:
             prepared = self.recipe.prepare(self.source.open(key))
-            for arm in self.arms:
+            for arm in rotate_arms(self.arms, self.turn):
                 made = self.recipe.make(arm, key, prepared, shared)
                 read = self.writer.as_read(arm, key, made)
                 pixels[arm.folder] = [view.prepare(read) for view in self.views]
         except MissingDependencyError:
             raise
-        except ImageError as error:
-            return Rendered(key, {}, str(error).removeprefix(f"{key!r}: "))
         # One bad image does not stop the others, whatever is wrong with it.
         except Exception as error:
-            return Rendered(key, {}, f"{type(error).__name__}: {error}")
+            return Rendered(key, {}, explain_failure(error).removeprefix(f"{key!r}: "))
         return Rendered(key, pixels)
 
 
@@ -169,6 +170,6 @@ class Renderer:
     def _tasks(self, keys: Sequence[str], pulse: Pulse) -> Iterator[RenderTask]:
         plan = self.plan
         step = max(1, min(plan.recipe.images_per_task, len(keys) // (4 * self.jobs)))
-        for start in range(0, len(keys), step):
+        for turn, start in enumerate(range(0, len(keys), step)):
             chunk = tuple(keys[start : start + step])
-            yield RenderTask(plan.recipe, plan.source, plan.writer, chunk, self.arms, self.views, pulse)
+            yield RenderTask(plan.recipe, plan.source, plan.writer, chunk, self.arms, self.views, pulse, turn)

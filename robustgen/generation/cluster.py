@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import Any
 
-from robustgen.errors import ArgumentError, MissingDependencyError, RobustgenError, WriteError
+from robustgen.errors import ArgumentError, MissingDependencyError, RobustgenError, WriteError, name_error
 from robustgen.generation.tasks import Job, Result, run_job
 from robustgen.generation.watch import at_clock
 from robustgen.generation.workers import WorkersLostError
@@ -77,7 +77,7 @@ class Cluster:
             raise WriteError(f"a worker of {self.address}: {error.strerror or error}") from error
         except Exception as error:
             # A worker without robustgen, or with another release of it.
-            raise WriteError(f"a worker of {self.address} failed: {type(error).__name__}: {error}") from error
+            raise WriteError(f"a worker of {self.address} failed: {name_error(error)}") from error
 
     def _lost(self) -> WriteError:
         return WriteError(f"the Dask scheduler at {self.address} is lost; the same command goes on from here")

@@ -2,7 +2,7 @@
 
 import ctypes
 import errno
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -57,13 +57,8 @@ class Task:
     turn: int = 0
 
     def arms(self) -> list[Arm]:
-        """All arms that are lacking, from another one on at every turn.
-
-        So the workers of a first run compile different loops, and find those of the others in the cache.
-        """
-        arms = list(dict.fromkeys(arm for item in self.items for arm in item.arms))
-        first = int(self.turn * _GOLDEN_SECTION % 1 * len(arms))
-        return arms[first:] + arms[:first]
+        """All arms that are lacking, in the order of this turn (`rotate_arms`)."""
+        return rotate_arms(dict.fromkeys(arm for item in self.items for arm in item.arms), self.turn)
 
     def run(self) -> list[Entry]:
         """Make and write all that is lacking; as `run_task`."""
@@ -83,6 +78,16 @@ class Job(Protocol[Result]):
 def run_job(job: Job[Result]) -> Result:
     """Do `job`; a function of a module, as workers take them."""
     return job.run()
+
+
+def rotate_arms(arms: Iterable[Arm], turn: int) -> list[Arm]:
+    """All `arms`, from another one on at every turn.
+
+    So the workers of a first run compile different loops, and find those of the others in the cache.
+    """
+    arms = list(arms)
+    first = int(turn * _GOLDEN_SECTION % 1 * len(arms))
+    return arms[first:] + arms[:first]
 
 
 @cache

@@ -120,7 +120,7 @@ def open_source(
     UnknownNameError
         There is no such kind.
     SourceError
-        There is nothing at `path`, or `labels` do not go with the kind.
+        There is nothing at `path` or a place to `follow`, or `labels` do not go with the kind.
     """
     if kind not in KINDS:
         raise UnknownNameError("kind of source", kind, KINDS)
@@ -128,6 +128,9 @@ def open_source(
         return Photographs()
     if path is None:
         raise SourceError(f"a source of kind {kind!r} needs a path")
+    for place in follow:
+        if not Path(place).is_dir():
+            raise SourceError(f"follow_links: {place}: there is no such folder")
     asked = Request(Path(path), labels, follow, held)
     row = _recognise(asked) if kind == "auto" else _BY_NAME[kind]
     if row.labelled != (labels is not None):
