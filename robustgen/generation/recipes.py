@@ -27,14 +27,19 @@ Overrides = Mapping[str, Mapping[Any, Mapping[str, Any]]]
 """Operation to level to parameter to value."""
 
 
-class _Hash(np.random.SeedSequence):
-    """Seeds a bit generator with the SHA-256 of `identity`: four 64-bit words, which is what PCG64 takes."""
+_WORD: Final = np.dtype("<u8")
 
-    def __init__(self, identity: str) -> None:
-        self._digest = hashlib.sha256(identity.encode("utf-8", "surrogateescape")).digest()
+
+class _Words(np.random.SeedSequence):
+    """Seeds a bit generator with `words` themselves."""
+
+    __slots__ = ("_words",)
+
+    def __init__(self, words: npt.NDArray[np.uint64]) -> None:
+        self._words = words
 
     def generate_state(self, n_words: int, dtype: Any = np.uint32) -> npt.NDArray[Any]:
-        return np.frombuffer(self._digest, "<u8").astype(dtype, copy=False)[:n_words]
+        return self._words
 
 
 def _identify_stream(seed: int, kind: str, edition: str, name: str, level: float) -> str:
@@ -48,7 +53,9 @@ def item_rng(seed: int, kind: str, edition: str, name: str, level: float, key: s
 
 
 def _make_rng(identity: str) -> np.random.Generator:
-    return np.random.Generator(np.random.PCG64(_Hash(identity)))
+    # A SHA-256 has four words of 64 bits, which is what PCG64 takes.
+    digest = hashlib.sha256(identity.encode("utf-8", "surrogateescape")).digest()
+    return np.random.Generator(np.random.PCG64(_Words(np.frombuffer(digest, _WORD))))
 
 
 class Part(NamedTuple):

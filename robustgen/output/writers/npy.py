@@ -25,7 +25,7 @@ from robustgen.output.writers.companions import keep_companion
 from robustgen.regular_file import open_regular
 from robustgen.sources.sample_names import KEYS
 
-_MOST_PENDING = 1 << 18
+_MOST_PENDING = 1 << 19
 
 
 class _RowWriter:
@@ -39,7 +39,9 @@ class _RowWriter:
         self._shape, self._step = shape, math.prod(shape)
         self._file = os.open(path, os.O_RDWR | os.O_NOFOLLOW)
         self._start = _header_size(os.pread(self._file, 10, 0))
-        self._first, self._pending = 0, bytearray()
+        self._first: int = 0
+        self._pending: list[bytes] = []
+        self._most = max(1, _MOST_PENDING // self._step)
         if os.fstat(self._file).st_size != self._start + rows * self._step:
             os.close(self._file)
             raise OutputError(f"{path} is damaged; remove it and give the command again")
@@ -47,21 +49,17 @@ class _RowWriter:
     def write(self, row: int, values: Rgb) -> None:
         if values.shape != self._shape:
             raise ImageError(f"of shape {values.shape}, where the array has rows of {self._shape}")
-        if self._first * self._step + len(self._pending) != row * self._step:
+        if row != self._first + len(self._pending) or len(self._pending) == self._most:
             self._flush()
             self._first = row
-        self._pending += np.ascontiguousarray(values).data
-        if len(self._pending) >= _MOST_PENDING:
-            self._flush()
-            self._first = row + 1
+        self._pending.append(values.tobytes())
 
     def _flush(self) -> None:
-        at = self._start + self._first * self._step
-        view = memoryview(self._pending)
+        view, at = memoryview(b"".join(self._pending)), self._start + self._first * self._step
+        self._pending.clear()
         while view:
             done = os.pwrite(self._file, view, at)
             view, at = view[done:], at + done
-        self._pending = bytearray()
 
     def close(self) -> None:
         try:
@@ -116,9 +114,11 @@ class Arrays(Writer):
         # Nor rows of an array that was lost: each that is laid out has a layout of its own.
         self._layouts: dict[str, str] = {}
         self._open: dict[str, _RowWriter] = {}
+        # Equal for all rows of an array; one object serves them all.
+        self._records: dict[str, list[Written]] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_open": {}}
+        return self.__dict__ | {"_open": {}, "_records": {}}
 
     def settings(self) -> dict[str, Any]:
         """Format."""
@@ -168,8 +168,9 @@ class Arrays(Writer):
         if file not in self._open:
             rows, shape = len(self._files[file]) * self.images, self._shapes[arm.folder]
             self._open[file] = _RowWriter(self._partial(root, file), rows, shape)
+            self._records[file] = [WrittenRow(file, math.prod(shape), self._layouts[file])]
         self._open[file].write(row, pixels)
-        return [WrittenRow(file, pixels.size, self._layouts[file])]
+        return self._records[file]
 
     def _place(self, arm: Arm, index: int) -> tuple[str, int]:
         """File and row of what `arm` makes of the image at `index`."""
