@@ -223,7 +223,7 @@ class Tally:
 def _files_by_arm(receipt: Receipt) -> list[tuple[str, WrittenFile]]:
     """Arm's folder and record of each file; rows have no checksums of their own."""
     files = receipt.files.items()
-    return [(arm, each) for arm, written in files for each in written if isinstance(each, WrittenFile)]
+    return [(arm, each) for arm, written in files for each in written if type(each) is WrittenFile]
 
 
 def _open_spool(path: Path, mode: str) -> IO[str]:

@@ -190,9 +190,12 @@ def _files_from_json(held: Mapping[str, Sequence[Sequence[Any]]]) -> dict[str, l
 
 def _rows_from_json(entries: Sequence[Sequence[Any]]) -> dict[str, list[Written]]:
     rows: dict[str, list[Written]] = {}
-    for *fields, folders in entries:
-        if [{type(each)} for each in fields] != _TYPES["row"] or not {*map(type, folders)} <= {str}:
-            raise ValueError("a row with fields of other types")
-        row: list[Written] = [WrittenRow(*fields)]
+    if not entries:
+        return rows
+    *columns, arms = zip(*entries, strict=True)
+    if [{*map(type, column)} for column in columns] != _TYPES["row"] or {*map(type, chain(*arms))} != {str}:
+        raise ValueError("rows with fields of other types")
+    for record, folders in zip(map(WrittenRow, *columns), arms, strict=True):
+        row: list[Written] = [record]
         rows |= dict.fromkeys(folders, row)
     return rows
