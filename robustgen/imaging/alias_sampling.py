@@ -18,6 +18,9 @@ from robustgen.imaging.rng import draw_from_pcg64, draws_from_pcg64
 Chances = npt.NDArray[np.float64]
 AliasTable = npt.NDArray[np.uint32]
 
+# In the time that it takes to take over a generator and to put it back, NumPy draws what so many values need.
+_MOST_BY_NUMPY = 4096
+
 _OF_64_BITS = (np.random.PCG64, np.random.PCG64DXSM, np.random.Philox, np.random.SFC64)
 
 
@@ -49,7 +52,7 @@ def random_bits(rng: np.random.Generator, count: int, dtype: str) -> npt.NDArray
 def resample(image: Rgb, table: AliasTable, rng: np.random.Generator) -> Rgb:
     """Draw a new value for each value of `image`, uint8 of any shape, from `table`."""
     out = np.empty(image.shape, np.uint8)
-    if draws_from_pcg64(rng):
+    if image.size > _MOST_BY_NUMPY and draws_from_pcg64(rng):
         draw_from_pcg64(rng, kernels.draw_resampled, image.reshape(-1), table, out.reshape(-1))
     else:
         bits = random_bits(rng, image.size, "<u4")

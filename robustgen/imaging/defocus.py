@@ -23,8 +23,12 @@ def disk(radius: float, alias_blur: float) -> npt.NDArray[np.float32]:
 
 @dataclass(frozen=True)
 class _Groups:
-    """A kernel as `defocus.weigh_groups` takes it: single taps and rows of neighbours, grouped by weight."""
+    """A kernel as `defocus.weigh_groups` takes it: single taps and rows of neighbours, grouped by weight.
 
+    `reach` is how far from its centre the outermost of them lie.
+    """
+
+    reach: int
     weights: npt.NDArray[np.float64]
     ends: npt.NDArray[np.intp]
     taps: npt.NDArray[np.intp]
@@ -40,6 +44,9 @@ _SHORTEST_RUN = 3
 @lru_cache(maxsize=64)
 def _disk_groups(radius: float, alias_blur: float, channels: int) -> _Groups:
     kernel = disk(radius, alias_blur)
+    # Most of the disk's square is empty where the radius is small.
+    margin = int(np.argmax(kernel.any(axis=0)))
+    kernel = kernel[margin : len(kernel) - margin, margin : len(kernel) - margin]
     weights, ends, taps, run_ends, runs = [], [], [], [], []
     for weight in np.unique(kernel[kernel > 0]):
         places = np.argwhere(kernel == weight)
@@ -53,7 +60,9 @@ def _disk_groups(radius: float, alias_blur: float, channels: int) -> _Groups:
             ends.append(len(taps))
             run_ends.append(len(runs))
     lists = np.array(taps, np.intp).reshape(-1, 2), np.array(runs, np.intp).reshape(-1, 3)
-    return _Groups(np.array(weights), np.array(ends), lists[0], np.array(run_ends), lists[1])
+    return _Groups(
+        len(kernel) // 2, np.array(weights), np.array(ends), lists[0], np.array(run_ends), lists[1]
+    )
 
 
 def _join_neighbours(places: list[list[int]]) -> list[list[int]]:
@@ -75,11 +84,12 @@ def filter_with_disk(image: Rgb, radius: float, alias_blur: float) -> Rgb:
     """
     height, width, channels = image.shape
     groups = _disk_groups(radius, alias_blur, channels)
-    reach = len(disk(radius, alias_blur)) // 2
+    reach = groups.reach
     padded = np.empty((height + 2 * reach, (width + 2 * reach) * channels), np.uint16)
     elementwise.extend(image.reshape(height, -1), channels, reach, reach, True, np.uint16(1), padded)
     sums = np.empty((padded.shape[0], padded.shape[1] + channels), np.uint16)
-    defocus.add_up_rows(padded, channels, sums)
+    if len(groups.runs):
+        defocus.add_up_rows(padded, channels, sums)
     out = np.empty_like(image)
     defocus.weigh_groups(
         padded,

@@ -9,7 +9,6 @@ import numpy.typing as npt
 
 from robustgen.imaging.kernels import draws as kernels
 
-_LOWER = 2**64 - 1
 # In the time that it takes to take over a generator and to put it back, NumPy draws as many numbers itself.
 _FEWEST_DRAWS = 2048
 
@@ -47,9 +46,8 @@ def draw_from_pcg64(rng: Any, kernel: Callable[..., None], *arguments: Any) -> N
     """Call ``kernel(generator, *arguments)`` with the state of `rng`, and leave `rng` where it stopped."""
     with rng.bit_generator.lock:
         held = rng.bit_generator.state
-        state, increment = held["state"]["state"], held["state"]["inc"]
-        halves = [state >> 64, state & _LOWER, increment >> 64, increment & _LOWER]
-        generator = np.array(halves, np.uint64)
-        kernel(generator, *arguments)
-        held["state"]["state"] = int(generator[0]) << 64 | int(generator[1])
+        numbers = held["state"]
+        words = bytearray((numbers["state"] | numbers["inc"] << 128).to_bytes(32, "little"))
+        kernel(np.frombuffer(words, np.uint64), *arguments)
+        numbers["state"] = int.from_bytes(words[:16], "little")
         rng.bit_generator.state = held

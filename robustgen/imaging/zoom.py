@@ -119,6 +119,8 @@ def zoom_crop(shape: tuple[int, ...], factor: float) -> tuple[slice, slice]:
 
 def enlarge(crop: Floats, shape: tuple[int, int], factor: float) -> Floats:
     """What `zoom_crop` cut from an image of `shape` (H, W), enlarged to `shape`, linearly interpolated."""
+    if factor == 1:
+        return crop
     channels = math.prod(crop.shape[2:])
     out = np.empty((*shape, *crop.shape[2:]), crop.dtype)
     for plan in _plan_zooms(*shape, channels, (factor,), True):

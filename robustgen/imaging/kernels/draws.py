@@ -71,14 +71,14 @@ def word(state):
 
 @compiled
 def draw_words(generator, words):
-    """Fill `words` (uint64) and move `generator` (uint64: state and increment, upper halves first) on."""
+    """Fill `words` (uint64) and move `generator` (uint64: state and increment, lower halves first) on."""
     one_step = np.uint64(0x2360ED051FC65DA4), np.uint64(0x4385DF649FCCF645)
     nothing = np.uint64(0), np.uint64(0)
-    increment = generator[2], generator[3]
+    increment = generator[3], generator[2]
     four_steps, summand = (np.uint64(0), np.uint64(1)), nothing
     for _ in range(4):
         four_steps, summand = step(four_steps, one_step, nothing), step(summand, one_step, increment)
-    last = generator[0], generator[1]
+    last = generator[1], generator[0]
     a = step(last, one_step, increment)
     b = step(a, one_step, increment)
     c = step(b, one_step, increment)
@@ -92,7 +92,7 @@ def draw_words(generator, words):
     for i in range(whole, words.size):
         words[i], last = word(a), a
         a, b = b, c
-    generator[0], generator[1] = last
+    generator[1], generator[0] = last
 
 
 @compiled
