@@ -1,5 +1,7 @@
 """Plasma fractals, and images seen through them."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from robustgen.imaging.arrays import UNITS
@@ -8,8 +10,16 @@ from robustgen.imaging.pixels import Floats, Rgb
 from robustgen.imaging.rng import Rng, uniform
 
 
-def draw_plasma(shape: tuple[int, int], decay: float, rng: Rng) -> Floats:
-    """Top-left part of a diamond-square fractal, scaled to [0, 1].
+class Haze(NamedTuple):
+    """A plasma fractal, float64 (H, W), whose values `lowest` to `lowest` + `span` stand for 0 to 1."""
+
+    field: Floats
+    lowest: float
+    span: float
+
+
+def draw_plasma(shape: tuple[int, int], decay: float, rng: Rng) -> Haze:
+    """Top-left part of a diamond-square fractal.
 
     Parameters
     ----------
@@ -17,19 +27,17 @@ def draw_plasma(shape: tuple[int, int], decay: float, rng: Rng) -> Floats:
         Height and width; the fractal's side is the next power of two.
     decay : float
         By how much the noise shrinks with each halving.
-
-    Returns
-    -------
-    float64 ndarray of `shape`
     """
     side = 1 << (max(shape) - 1).bit_length()
-    haze = np.empty(shape)
-    kernels.unit_plasma(uniform(rng, 0, 1, (side * side - 1,)), 100.0, float(decay), haze)
-    return haze
+    uniforms, field, lines = uniform(rng, 0, 1, (side * side - 1,)), np.empty(shape), np.empty((8, side + 1))
+    least, most = kernels.plasma(uniforms, 100.0, float(decay), lines, field)
+    return Haze(field, least, most - least)
 
 
-def add_haze(image: Rgb, haze: Floats, strength: float) -> Rgb:
-    """Add `strength` times `haze`, float64 (H, W), to `image` and scale back to the image's own maximum."""
-    out = np.empty_like(image)
-    kernels.add_haze(image.reshape(-1), UNITS, haze.reshape(-1), float(strength), out.reshape(-1))
+def add_haze(image: Rgb, haze: Haze, strength: float) -> Rgb:
+    """Add `strength` times `haze` to `image` and scale back to the image's own maximum."""
+    out, (field, lowest, span) = np.empty_like(image), haze
+    kernels.add_haze(
+        image.reshape(-1), UNITS, field.reshape(-1), lowest, span, float(strength), out.reshape(-1)
+    )
     return out

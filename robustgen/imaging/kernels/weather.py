@@ -3,24 +3,26 @@
 import numpy as np
 
 from robustgen.imaging.kernels.colour import join_channels, split_channels
-from robustgen.imaging.kernels.compiler import compiled
-from robustgen.imaging.kernels.elementwise import largest_byte, repeat_thrice, widen
+from robustgen.imaging.kernels.compiler import compiled, inner
+from robustgen.imaging.kernels.elementwise import copy, largest_byte, repeat_thrice, widen
 
 
 @compiled
-def add_haze(image, units, haze, strength, out):
-    """(x + strength * haze) * brightest / (brightest + strength) of `image` (uint8, flat), `haze` (N).
+def add_haze(image, units, haze, lowest, span, strength, out):
+    """(x + strength * h) * brightest / (brightest + strength) of `image` (uint8, flat), `haze` (N).
 
-    x is the entry in `units` (256) of each value, `brightest` that of the largest. Clipped and truncated into
-    `out` (uint8, flat).
+    x is the entry in `units` (256) of each value, `brightest` that of the largest, h (haze - lowest) / span.
+    Clipped and truncated into `out` (uint8, flat).
     """
     brightest = units[largest_byte(image)]
     whole = brightest + strength
     # A stretch of pixels at a time, channels side by side, so that the compiler takes many values at once.
-    values, added = np.empty(1536), np.empty(1536)
+    values, scaled, added = np.empty(1536), np.empty(512), np.empty(1536)
     for start in range(0, haze.size, 512):
         part = haze[start : start + 512]
-        repeat_thrice(part, added)
+        for i in range(part.size):
+            scaled[i] = (part[i] - lowest) / span
+        repeat_thrice(scaled[: part.size], added)
         stretch, target = image[3 * start : 3 * (start + part.size)], out[3 * start :]
         widen(stretch, units, values)
         for m in range(stretch.size):
@@ -97,58 +99,81 @@ def cover(image, shares, colour, out):
         join_channels(results, out[start : start + share.size])
 
 
+@inner
+def close_ring(line, ring):
+    """Copy `line` into `ring`, which is one longer and ends as it begins."""
+    for x in range(line.size):
+        ring[x] = line[x]
+    ring[line.size] = line[0]
+
+
+@inner
+def place_centres(row, below, wobble, uniforms, centres):
+    """Write the points amid the squares between two rings from centres[1] on; the last also goes first."""
+    for x in range(uniforms.size):
+        total = (row[x] + below[x]) + (row[x + 1] + below[x + 1])
+        centres[x + 1] = total / 4 + wobble * (-wobble + (wobble - -wobble) * uniforms[x])
+    centres[0] = centres[uniforms.size]
+
+
 @compiled
-def plasma(uniforms, wobble, decay, field):
-    """Diamond-square fractal on the torus `field` (n, n), n a power of two, from n * n - 1 draws."""
+def refine(field, wobble, uniforms, lines, finer):
+    """One step of diamond-square on the torus: twice as many points, from 3 n * n draws, into `finer`.
+
+    `field` is (n, n), `finer` the top left part of (2 n, 2 n). The first two of `lines` (8, at least 2 n)
+    become the least and the largest value of each column so far, the others are room to work in. Row by row,
+    so that all is gone through once.
+    """
     side = field.shape[0]
-    # What is left over when an index is divided by the side is its lower bits.
-    bits = side - 1
-    field[0, 0] = 0.0
-    used = 0
-    step = side
-    while step >= 2:
-        half = step // 2
-        low, spread = -wobble, wobble - -wobble
-        for y in range(0, side, step):
-            row, middle, below = field[y], field[y + half], field[(y + step) & bits]
-            for x in range(0, side, step):
-                right = (x + step) & bits
-                total = (row[x] + below[x]) + (row[right] + below[right])
-                middle[x + half] = total / 4 + wobble * (low + spread * uniforms[used])
-                used += 1
-        for y in range(0, side, step):
-            row, middle, above = field[y], field[y + half], field[(y - half) & bits]
-            for x in range(0, side, step):
-                across = middle[x + half] + above[x + half]
-                along = row[x] + row[(x + step) & bits]
-                row[x + half] = (across + along) / 4 + wobble * (low + spread * uniforms[used])
-                used += 1
-        for y in range(0, side, step):
-            row, middle, below = field[y], field[y + half], field[(y + step) & bits]
-            for x in range(0, side, step):
-                across = middle[x + half] + middle[(x - half) & bits]
-                along = row[x] + below[x]
-                middle[x] = (across + along) / 4 + wobble * (low + spread * uniforms[used])
-                used += 1
-        step = half
-        wobble /= decay
+    area, low, spread = side * side, -wobble, wobble - -wobble
+    least, most, even, odd = lines[0], lines[1], lines[2, : 2 * side], lines[3, : 2 * side]
+    # Rings of points of two rows, and of those amid their squares and amid the squares above.
+    row, below, centres, above = lines[4], lines[5], lines[6], lines[7]
+    close_ring(field[side - 1], row)
+    close_ring(field[0], below)
+    place_centres(row, below, wobble, uniforms[area - side : area], centres)
+    for y in range(side):
+        row, below, above, centres = below, row, centres, above
+        close_ring(field[(y + 1) & (side - 1)], below)
+        first = y * side
+        place_centres(row, below, wobble, uniforms[first : first + side], centres)
+        to_right, downwards = uniforms[area + first :], uniforms[2 * area + first :]
+        for x in range(side):
+            across, along = centres[x + 1] + above[x + 1], row[x] + row[x + 1]
+            even[2 * x] = row[x]
+            even[2 * x + 1] = (across + along) / 4 + wobble * (low + spread * to_right[x])
+        for x in range(side):
+            across, along = centres[x + 1] + centres[x], row[x] + below[x]
+            odd[2 * x] = (across + along) / 4 + wobble * (low + spread * downwards[x])
+            odd[2 * x + 1] = centres[x + 1]
+        for x in range(2 * side):
+            least[x] = min(min(least[x], even[x]), odd[x])
+            most[x] = max(max(most[x], even[x]), odd[x])
+        if 2 * y < finer.shape[0]:
+            copy(even, finer[2 * y])
+        if 2 * y + 1 < finer.shape[0]:
+            copy(odd, finer[2 * y + 1])
 
 
 @compiled
-def unit_plasma(uniforms, wobble, decay, out):
-    """The top left part of a `plasma`, scaled to [0, 1] by the least and the largest value of the whole."""
-    side = np.int64(np.sqrt(uniforms.size + 1))
-    field = np.empty((side, side))
-    plasma(uniforms, wobble, decay, field)
-    least, most = field[0].copy(), field[0].copy()
-    for y in range(1, side):
-        # Line by line, so that the compiler can compare many values at once.
-        for x in range(side):
-            least[x], most[x] = min(least[x], field[y, x]), max(most[x], field[y, x])
+def plasma(uniforms, wobble, decay, lines, out):
+    """The top left part of a diamond-square fractal on a torus, n points wide, from n * n - 1 draws.
+
+    n is a power of two, `lines` (8, n + 1) are room for `refine`. Returns the least and the largest value of
+    the whole.
+    """
+    least, most = lines[0, :-1], lines[1, :-1]
+    # The first point is zero.
+    for x in range(least.size):
+        least[x], most[x] = 0.0, 0.0
+    field, side, used = np.zeros((1, 1)), 1, 0
+    while 2 * side < least.size:
+        finer = np.empty((2 * side, 2 * side))
+        refine(field, wobble, uniforms[used:], lines, finer)
+        used += 3 * side * side
+        field, side, wobble = finer, 2 * side, wobble / decay
+    refine(field, wobble, uniforms[used:], lines, out)
     # Not `min` and `max` of an array, which take a second to compile.
-    for x in range(1, side):
+    for x in range(1, least.size):
         least[0], most[0] = min(least[0], least[x]), max(most[0], most[x])
-    lowest, span = least[0], most[0] - least[0]
-    for y in range(out.shape[0]):
-        for x in range(out.shape[1]):
-            out[y, x] = (field[y, x] - lowest) / span
+    return least[0], most[0]
