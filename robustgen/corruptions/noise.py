@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import ndtr, pdtr
 
-from robustgen.imaging.alias_sampling import AliasTable, alias_table, from_cumulative, resample
+from robustgen.imaging.alias_sampling import AliasTable, Chances, alias_table, from_cumulative, resample
 from robustgen.imaging.arrays import to_uint8, unit
 from robustgen.imaging.pixels import Rgb
 from robustgen.imaging.rng import Rng
@@ -28,10 +27,19 @@ class Noise:
     sigma: float
 
 
+def _share_below(deviates: Chances) -> Chances:
+    """How often a normal deviate is below each of `deviates`."""
+    # SciPy takes as long to import as ten images take to corrupt; what leads the workers does without.
+    from scipy.special import ndtr
+
+    shares: Chances = ndtr(deviates)
+    return shares
+
+
 @lru_cache(maxsize=32)
 def gaussian_alias_table(sigma: float) -> AliasTable:
     """Alias table of x + N(0, sigma), clipped and truncated."""
-    return alias_table(from_cumulative(ndtr((_EDGES - _VALUES) / sigma)))
+    return alias_table(from_cumulative(_share_below((_EDGES - _VALUES) / sigma)))
 
 
 @corruption(
@@ -62,6 +70,8 @@ class ShotNoise:
 @lru_cache(maxsize=32)
 def shot_alias_table(photons: float) -> AliasTable:
     """Alias table of Poisson(x * photons) / photons, clipped and truncated."""
+    from scipy.special import pdtr
+
     counts = np.arange(int(photons) + 1)
     results = to_uint8(counts / photons)
     # At edge w: the chance of a count whose result is below w.
@@ -126,7 +136,7 @@ def impulse_noise(image: Rgb, parameters: ImpulseNoise, rng: Rng) -> Rgb:
 def speckle_alias_table(sigma: float) -> AliasTable:
     """Alias table of x + x * N(0, sigma), clipped and truncated; black stays black."""
     cumulative = np.ones((256, 255))
-    cumulative[1:] = ndtr((_EDGES - _VALUES[1:]) / (_VALUES[1:] * sigma))
+    cumulative[1:] = _share_below((_EDGES - _VALUES[1:]) / (_VALUES[1:] * sigma))
     return alias_table(from_cumulative(cumulative))
 
 

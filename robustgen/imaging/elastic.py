@@ -4,7 +4,6 @@ from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
-import scipy.fft
 
 from robustgen.imaging.gaussian import gaussian, gaussian_weights
 from robustgen.imaging.kernels import warps as kernels
@@ -44,11 +43,13 @@ def smooth_field(shape: tuple[int, int], alpha: float, sigma: float, rng: Rng) -
 
 def _cosine_filter(field: Floats, weights: npt.NDArray[np.float64]) -> Floats:
     """Filter with a symmetric kernel under reflecting borders, where it is a product in the cosine domain."""
+    from scipy import fft
+
     rows, columns = (_transfer(side, weights.tobytes()) for side in field.shape)
-    spectrum = scipy.fft.dctn(field, overwrite_x=True)
+    spectrum = fft.dctn(field, overwrite_x=True)
     spectrum *= rows[:, None]
     spectrum *= columns
-    return np.asarray(scipy.fft.idctn(spectrum, overwrite_x=True))
+    return np.asarray(fft.idctn(spectrum, overwrite_x=True))
 
 
 @lru_cache(maxsize=64)
