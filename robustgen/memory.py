@@ -2,6 +2,7 @@
 
 import atexit
 import gc
+import sys
 from functools import cache
 
 # Nothing leaves much garbage in circles, while imports and compiling allocate millions of objects that stay.
@@ -15,4 +16,10 @@ def collect_garbage_rarely() -> None:
     Going through all that numba and SciPy have imported takes longer than an image does, several times over.
     """
     gc.set_threshold(_ALLOCATIONS_BETWEEN_COLLECTIONS)
-    atexit.register(gc.freeze)
+    atexit.register(_leave_garbage)
+
+
+def _leave_garbage() -> None:
+    # What PyTorch brings along complains of objects that are left.
+    if "torch" not in sys.modules:
+        gc.freeze()
