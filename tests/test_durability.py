@@ -31,6 +31,7 @@ from robustgen.name_lists import escape_name
 from robustgen.output import journal
 from robustgen.output.files import FileWriter, remove_tree, temporary_folder
 from robustgen.output.manifest import read_sums
+from robustgen.output.records import Receipt, WrittenRow, receipts_from_json, receipts_to_json
 from robustgen.output.state import State
 from robustgen.output.writers.base import Listing
 from robustgen.output.writers.npy import Arrays
@@ -937,16 +938,33 @@ def test_a_full_disk_under_arrays(cifar, cifar_output, tmp_path):
         assert not litter(root)
 
 
+def test_images_of_arrays_share_lines_of_the_journal(cifar, cifar_output):
+    lines = (cifar_output / ".robustgen" / "journal.jsonl").read_text().splitlines()
+    images = [each["images"] for each in map(json.loads, lines) if "images" in each]
+    assert len(images) < sum(map(len, images)) == len({key for each in images for key in each})
+
+
+def test_receipts_of_rows_are_one_entry_with_the_failures_of_each():
+    row, reason = [WrittenRow("fog.npy", 12, "f3a9")], {"arm": "snow/1", "reason": "ValueError"}
+    failures = tuple({"key": "b"} | reason | {"arm": arm} for arm in ("snow/1", "snow/2"))
+    files = {"fog/1": row, "fog/2": row}
+    receipts = [Receipt("a", 1, files), Receipt("b", 2, files, failures), Receipt("c", 3, files)]
+    (content,) = receipts_to_json(receipts)
+    assert receipts_from_json(json.loads(json.dumps(content))) == receipts
+
+
 def with_single_rows(line):
-    """A line of a journal as earlier versions had it, with a record of each row."""
-    rows = line.pop("rows", [])
+    """Lines of a journal as earlier versions had them, one for each image, with a record of each row."""
+    if "rows" not in line:
+        return [line]
+    rows = line["rows"]
     files = {arm: [["row", path, 0, *fields]] for path, *fields, arms in rows for arm in arms}
-    return line | {"files": files} if rows else line
+    return [{"key": key, "size": size, "files": files} for key, size in line["images"].items()]
 
 
 def test_rows_recorded_by_earlier_versions_count(cifar, cifar_output, tmp_path):
     root = Path(shutil.copytree(cifar_output, tmp_path / "out"))
-    rewritten(root, lambda lines: map(with_single_rows, lines))
+    rewritten(root, lambda lines: [single for line in lines for single in with_single_rows(line)])
     assert "nothing to do" in make_c(cifar[0], root, *CIFAR).stdout
     (root / "dataset.json").unlink()
     make_c(cifar[0], root, *CIFAR)

@@ -145,7 +145,7 @@ def test_a_journal_that_names_what_no_run_wrote_is_damaged(photos, copied, victi
 )
 def test_a_journal_that_names_rows_that_no_run_wrote_is_damaged(copied, row):
     with (copied / ".robustgen" / "journal.jsonl").open("ab") as file:
-        file.write(journal.seal({"key": "cat/a.JPEG", "size": 1, "files": {}, "rows": [row]}))
+        file.write(journal.seal({"images": {"cat/a.JPEG": 1}, "rows": [row]}))
     (line,) = findings(copied)
     assert line.startswith("damaged .robustgen/journal.jsonl: line ")
 

@@ -17,7 +17,7 @@ from robustgen.generation.tasks import Item, Task
 from robustgen.generation.watch import Watch
 from robustgen.generation.workers import Processes, ThisProcess, Workers, WorkersLostError, count_cores
 from robustgen.output.files import MANIFEST, temporary_folder
-from robustgen.output.journal import Entry, enter_receipt
+from robustgen.output.journal import Entry, enter_receipts
 from robustgen.output.ledger import Ledger, Shard
 from robustgen.output.manifest import source_digest, write_manifest
 from robustgen.output.records import Failure, Receipt
@@ -162,7 +162,7 @@ def _count_settled(entry: Entry, arms: int) -> int:
 
 def _fail(failures: Iterable[Failure]) -> list[Entry]:
     """The entries of images of which nothing was made."""
-    return [enter_receipt(Receipt(each["key"], 0, failures=(each,))) for each in failures]
+    return enter_receipts(Receipt(each["key"], 0, failures=(each,)) for each in failures)
 
 
 def _size(source: Items[Any], key: str) -> int:

@@ -21,7 +21,7 @@ from robustgen.errors import (
 from robustgen.generation.pulse import NO_PULSE, Pulse
 from robustgen.generation.recipes import Recipe
 from robustgen.imaging.pixels import Rgb
-from robustgen.output.journal import Entry, enter_receipt
+from robustgen.output.journal import Entry, enter_receipts
 from robustgen.output.records import Failure, Receipt, Written
 from robustgen.output.writers import Writer
 from robustgen.sources.base import Items
@@ -120,7 +120,7 @@ def run_task(task: Task) -> list[Entry]:
     finally:
         _flush(task)
         task.pulse.tell(0)
-    return [enter_receipt(work.receipt()) for work in works]
+    return enter_receipts(work.receipt() for work in works)
 
 
 def _flush(task: Task) -> None:

@@ -9,7 +9,7 @@ Each line is a JSON object that ends with the CRC-32 of what is before it:
 
     {"boot": "0c2f...", "run": 2, "crc": "5f3a90c1"}
     {"key": "a.JPEG", "size": 1519, "files": {"fog/3": [["file", "fog/3/a.JPEG", 812, ...]]}, "crc": ...}
-    {"key": "7", "size": 3072, "files": {}, "rows": [["fog.npy", 3072, "f3a9...", ["fog/3"]]], "crc": ...}
+    {"images": {"7": 3072, "8": 3072}, "rows": [["fog.npy", 3072, "f3a9...", ["fog/2", "fog/3"]]], "crc": ...}
     {"synced": true, "crc": "09d1f6aa"}
 
 The first of each run says which boot of the system and which run of the output it is; of all journals of an
@@ -24,11 +24,13 @@ import time
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import IO, Any, Final, NamedTuple
 
 from robustgen.output.files import open_to_append
-from robustgen.output.records import Failure, Receipt, receipt_from_json, receipt_to_json
+from robustgen.output.records import Failure, Receipt, receipts_from_json, receipts_to_json
 from robustgen.regular_file import open_regular
 
 SECONDS_BETWEEN_SYNCS = 30.0
@@ -51,6 +53,7 @@ class Entry(NamedTuple):
     failures : tuple of dict
         As in the receipt.
     line : bytes
+        Empty where the line of an entry before it is for this one too.
     """
 
     key: str
@@ -61,11 +64,19 @@ class Entry(NamedTuple):
     line: bytes
 
 
-def enter_receipt(receipt: Receipt) -> Entry:
-    """The entry for `receipt`."""
-    line = seal(receipt_to_json(receipt))
-    size = sum(written.size for each in receipt.files.values() for written in each)
-    return Entry(receipt.key, receipt.size, receipt.folders, size, receipt.failures, line)
+def enter_receipts(receipts: Iterable[Receipt]) -> list[Entry]:
+    """The entries for `receipts`. Where one line is for several in a row, the first entry has it."""
+    entries: list[Entry] = []
+    for files, alike in groupby(receipts, key=attrgetter("files")):
+        group, folders = [*alike], tuple(files)
+        size = sum(written.size for each in files.values() for written in each)
+        lines = [*map(seal, receipts_to_json(group))]
+        lines += [b""] * (len(group) - len(lines))
+        entries += [
+            Entry(receipt.key, receipt.size, folders, size, receipt.failures, line)
+            for receipt, line in zip(group, lines, strict=True)
+        ]
+    return entries
 
 
 class Journal:
@@ -168,8 +179,8 @@ class JournalReader:
             elif "synced" in entry:
                 yield from unsure
                 unsure.clear()
-            elif receipt := _receipt(entry):
-                unsure.append((run, receipt))
+            elif receipts := _receipts(entry):
+                unsure += [(run, receipt) for receipt in receipts]
             else:
                 self.damaged.append(f"{path.name}, line {number}")
         if boot == _boot():
@@ -202,19 +213,20 @@ def keep_whole_lines(path: Path) -> Iterator[bytes]:
     with open_regular(path) as journal:
         for line in journal:
             entry = _unseal(line)
-            if entry is not None and ("key" not in entry or _receipt(entry)):
+            if entry is not None and ("boot" in entry or "synced" in entry or _receipts(entry)):
                 yield line
 
 
-def _receipt(entry: dict[str, Any]) -> Receipt | None:
-    """The receipt in an entry; None if it is none that this tool wrote."""
+def _receipts(entry: dict[str, Any]) -> list[Receipt]:
+    """The receipts in an entry; empty if there are none that this tool wrote."""
     try:
-        receipt = receipt_from_json(entry)
+        receipts = receipts_from_json(entry)
     except ValueError:
-        return None
+        return []
     # Whoever made the output may have meant to have files elsewhere removed or listed.
-    paths = (written.path for each in receipt.files.values() for written in each)
-    return None if _lead_outside([*receipt.files, *paths]) else receipt
+    files = receipts[0].files
+    paths = (written.path for each in files.values() for written in each)
+    return [] if _lead_outside([*files, *paths]) else receipts
 
 
 def _lead_outside(paths: Sequence[str]) -> bool:

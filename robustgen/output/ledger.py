@@ -23,7 +23,7 @@ from robustgen.output.files import (
     remove_file,
     remove_folder,
 )
-from robustgen.output.journal import Entry, Journal, enter_receipt
+from robustgen.output.journal import Entry, Journal, enter_receipts
 from robustgen.output.manifest import Tally
 from robustgen.output.records import Failure, Receipt, Written
 from robustgen.output.state import ANEW, State
@@ -387,7 +387,7 @@ class Ledger:
     def _forget_failures(self, known: Collection[str]) -> None:
         """Record that what failed in earlier runs, and is gone from the source since, fails no more."""
         gone = self._standing.by_key.keys() - known - self._failures.keys()
-        self.record([enter_receipt(Receipt(key, 0)) for key in sorted(gone)])
+        self.record(enter_receipts(Receipt(key, 0) for key in sorted(gone)))
 
 
 def _map_by_path(receipt: Receipt) -> dict[str, Written]:

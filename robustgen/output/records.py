@@ -1,19 +1,20 @@
 """What is recorded of the results: files, rows of arrays, and the receipt for one source image.
 
-`receipt_to_json` and `receipt_from_json` are the one way from a receipt into a journal and back, `to_json`
-and `from_json` that of its records:
+`receipts_to_json` and `receipts_from_json` are the one way from receipts into a journal and back, `to_json`
+and `from_json` that of their records:
 
     WrittenFile   ["file", "fog/3/cat/a.JPEG", 8123, "5891b5b5...", ""]
     WrittenSample ["sample", "fog/3/000012.tar", 12007, 8123, "f3a9-000001-8c1d22aa-77.spool", 9131, "f3a9"]
 
-Rows of one array differ in nothing but their arms, which follow the record:
+Rows of one array differ in nothing but image and arm; the arms follow the record:
 
     WrittenRow    ["fog.npy", 3072, "f3a9c81e0b47d215-8c1d22aa", ["fog/1", "fog/2", "fog/3"]]
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, islice
+from itertools import chain, groupby, islice
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 Failure = dict[str, str]
@@ -149,23 +150,30 @@ class Receipt:
         return tuple(self.files)
 
 
-def receipt_to_json(receipt: Receipt) -> dict[str, Any]:
-    """`receipt` as JSON takes it."""
-    files: dict[str, list[list[Any]]] = {}
+def receipts_to_json(receipts: Sequence[Receipt]) -> list[dict[str, Any]]:
+    """`receipts`, all with the same `files`, as JSON takes them: each by itself, all of rows as one."""
+    files = receipts[0].files
+    if {type(each) for written in files.values() for each in written} != {WrittenRow}:
+        return [_add_failures(_files_to_json(receipt), receipt.failures) for receipt in receipts]
     rows: dict[Written, list[str]] = {}
-    for folder, written in receipt.files.items():
-        if written and type(written[0]) is WrittenRow:
-            rows.setdefault(written[0], []).append(folder)
-        else:
-            files[folder] = [to_json(each) for each in written]
-    content: dict[str, Any] = {"key": receipt.key, "size": receipt.size, "files": files}
-    if rows:
-        content["rows"] = [[*row, folders] for row, folders in rows.items()]
-    return content | ({"failures": receipt.failures} if receipt.failures else {})
+    for folder, (row,) in files.items():
+        rows.setdefault(row, []).append(folder)
+    images = {receipt.key: receipt.size for receipt in receipts}
+    content = {"images": images, "rows": [[*row, folders] for row, folders in rows.items()]}
+    return [_add_failures(content, [failure for receipt in receipts for failure in receipt.failures])]
 
 
-def receipt_from_json(content: Mapping[str, Any]) -> Receipt:
-    """The receipt that `receipt_to_json` made `content` of.
+def _files_to_json(receipt: Receipt) -> dict[str, Any]:
+    files = {folder: [*map(to_json, written)] for folder, written in receipt.files.items()}
+    return {"key": receipt.key, "size": receipt.size, "files": files}
+
+
+def _add_failures(content: dict[str, Any], failures: Sequence[Failure]) -> dict[str, Any]:
+    return content | ({"failures": failures} if failures else {})
+
+
+def receipts_from_json(content: Mapping[str, Any]) -> list[Receipt]:
+    """The receipts that `receipts_to_json` made the entry `content` of.
 
     Raises
     ------
@@ -173,14 +181,20 @@ def receipt_from_json(content: Mapping[str, Any]) -> Receipt:
         It is none.
     """
     try:
-        files = _files_from_json(content["files"]) | _rows_from_json(content.get("rows", ()))
-        receipt = Receipt(content["key"], content["size"], files, tuple(content.get("failures", ())))
-        texts = [receipt.key, *(text for failure in receipt.failures for text in failure.values())]
+        failures = tuple(content.get("failures", ()))
+        texts = [text for failure in failures for text in failure.values()]
+        if "rows" in content:
+            images, files = dict(content["images"]), _rows_from_json(content["rows"])
+        else:
+            images, files = {content["key"]: content["size"]}, _files_from_json(content["files"])
+        if not {*map(type, [*images, *texts])} <= {str} or {*map(type, images.values())} != {int}:
+            raise ValueError("a receipt with fields of other types")
+        own = dict.fromkeys(images, ()) | {
+            key: tuple(each) for key, each in groupby(failures, key=itemgetter("key"))
+        }
+        return [Receipt(key, size, files, own[key]) for key, size in images.items()]
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"no receipt: {error}") from error
-    if not all(isinstance(text, str) for text in texts) or not isinstance(receipt.size, int):
-        raise ValueError("a receipt with fields of other types")
-    return receipt
 
 
 def _files_from_json(held: Mapping[str, Sequence[Sequence[Any]]]) -> dict[str, list[Written]]:
@@ -190,8 +204,6 @@ def _files_from_json(held: Mapping[str, Sequence[Sequence[Any]]]) -> dict[str, l
 
 def _rows_from_json(entries: Sequence[Sequence[Any]]) -> dict[str, list[Written]]:
     rows: dict[str, list[Written]] = {}
-    if not entries:
-        return rows
     *columns, arms = zip(*entries, strict=True)
     if [{*map(type, column)} for column in columns] != _TYPES["row"] or {*map(type, chain(*arms))} != {str}:
         raise ValueError("rows with fields of other types")
