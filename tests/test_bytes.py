@@ -11,7 +11,7 @@ from robustgen.generation.recipes import item_rng
 from robustgen.imaging import alias_sampling, ziggurat
 from robustgen.imaging.jpeg import decode_jpeg, encode_jpeg
 from robustgen.imaging.kernels import draws as kernels
-from robustgen.imaging.rng import draw_from_pcg64, uniform
+from robustgen.imaging.rng import bytes_below, draw_from_pcg64, uniform
 
 RNG = np.random.default_rng(0)
 NOISE = RNG.integers(0, 256, (61, 83, 3), dtype=np.uint8)
@@ -98,6 +98,20 @@ def test_our_pcg64_draws_what_numpy_draws_and_stops_where_it_stops(count):
     draw_from_pcg64(ours, kernels.draw_words, words)
     assert np.array_equal(words, numpys.bit_generator.random_raw(count))
     assert ours.bit_generator.state == numpys.bit_generator.state
+
+
+@pytest.mark.parametrize("bound", [3, 36, 100, 255])
+@pytest.mark.parametrize("half", [False, True])
+def test_our_bounded_bytes_are_those_of_numpy_and_stop_where_it_stops(bound, half):
+    for count in (7, 2048, 2049, 2050, 5000, 200_000):
+        ours, numpys = np.random.default_rng(count), np.random.default_rng(count)
+        if half:
+            assert ours.integers(9, dtype=np.uint32) == numpys.integers(9, dtype=np.uint32)
+        drawn = bytes_below(ours, bound, count)
+        assert np.array_equal(drawn, numpys.integers(0, bound, count, np.uint8))
+        # Of halves of words, so that one that is left over counts.
+        assert ours.integers(9, dtype=np.uint32) == numpys.integers(9, dtype=np.uint32)
+        assert ours.random() == numpys.random()
 
 
 @pytest.mark.parametrize("count", [0, 1, 511, 512, 513, 5000, 200_000])

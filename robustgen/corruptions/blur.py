@@ -13,7 +13,7 @@ from robustgen.imaging.gaussian import gaussian_bytes
 from robustgen.imaging.kernels import glass as kernels
 from robustgen.imaging.motion import MotionEngine, blur_along_line
 from robustgen.imaging.pixels import Rgb
-from robustgen.imaging.rng import Rng
+from robustgen.imaging.rng import Rng, bytes_below
 from robustgen.imaging.zoom import average_zooms
 from robustgen.registry import corruption
 
@@ -81,7 +81,7 @@ def _moves(reach: int, visits: int, rng: Rng) -> npt.NDArray[np.integer[Any]]:
         moves = 4 * reach * reach
         if moves <= 256 and moves & (moves - 1) == 0:
             return random_bits(rng, visits, "<u1") & np.uint8(moves - 1)
-        return rng.integers(0, moves, visits, dtype=np.uint8 if moves <= 256 else np.uint32)
+        return bytes_below(rng, moves, visits) if moves <= 256 else rng.integers(0, moves, visits, np.uint32)
     pairs = rng.randint(-reach, reach, (visits, 2)) + reach
     return np.asarray(pairs[:, 0] * 2 * reach + pairs[:, 1])
 

@@ -38,7 +38,8 @@ def smooth_field(shape: tuple[int, int], alpha: float, sigma: float, rng: Rng) -
         weights = gaussian_weights(float(sigma), 3.0)
         direct = weights.size <= _LONGEST_KERNEL
         field = gaussian(field, sigma, 3.0, "reflect") if direct else _cosine_filter(field, weights)
-    return (alpha * field).astype(np.float32)
+    field *= alpha
+    return field.astype(np.float32)
 
 
 def _cosine_filter(field: Floats, weights: npt.NDArray[np.float64]) -> Floats:

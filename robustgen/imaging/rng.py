@@ -37,6 +37,26 @@ def uniform(rng: Rng, low: float, high: float, shape: tuple[int, ...]) -> npt.ND
     return out
 
 
+def bytes_below(rng: np.random.Generator, bound: int, count: int) -> npt.NDArray[np.uint8]:
+    """What ``rng.integers(0, bound, count, np.uint8)`` gives; many of a PCG64 in a third of the time."""
+    words: Any = rng.bit_generator
+    if count < _FEWEST_DRAWS or not draws_from_pcg64(rng) or words.state["has_uint32"]:
+        return rng.integers(0, bound, count, np.uint8)
+    begun, out, done, used = words.state, np.empty(count, np.uint8), 0, 0
+    while done < count:
+        likely = (count - done) * 256 // (256 - 256 % bound)
+        octets = words.random_raw(likely // 8 + 64).astype("<u8", copy=False).view(np.uint8)
+        more, taken = kernels.keep_below(octets, bound, out[done:])
+        done, used = done + more, used + taken
+    # NumPy takes the octets out of halves of words, and keeps an upper half that is left.
+    halves = -(-used // 4)
+    words.state = begun
+    words.advance(halves // 2)
+    if halves % 2:
+        rng.integers(0, 2**32, dtype=np.uint32)
+    return out
+
+
 def draws_from_pcg64(rng: Rng) -> bool:
     """Whether `rng` is NumPy's default, which `draw_from_pcg64` takes."""
     return isinstance(rng, np.random.Generator) and type(rng.bit_generator) is np.random.PCG64

@@ -106,6 +106,26 @@ def draw_uniform(generator, low, span, out):
             target[i] = low + span * (np.float64(words[i] >> np.uint64(11)) * (1.0 / 9007199254740992.0))
 
 
+@compiled
+def keep_below(octets, bound, out):
+    """Fill `out` (uint8) with whole numbers below `bound` (at most 255), each from one of `octets` (uint8).
+
+    Of an octet times `bound` it is the upper byte, unless the lower one is less than 256 % bound: so all come
+    equally often (Lemire 2019). Returns how many of `out` are filled, and how many octets that took.
+    """
+    factor, refused = np.uint32(bound), np.uint32(256 % bound)
+    done, used = 0, 0
+    while done < out.size and used < octets.size:
+        stretch = min(out.size - done, octets.size - used)
+        for i in range(used, used + stretch):
+            product = np.uint32(octets[i]) * factor
+            # Without a branch, which no processor could predict: what is refused the next one overwrites.
+            out[np.uint64(done)] = np.uint8(product >> np.uint32(8))
+            done += 1 if product & np.uint32(255) >= refused else 0
+        used += stretch
+    return done, used
+
+
 @inner
 def next_word(generator, begun, words, used):
     """The next of `words`, of which used[0] have been taken; new ones where there are none left.
