@@ -58,7 +58,8 @@ class Task:
 
     def arms(self) -> list[Arm]:
         """All arms that are lacking, in the order of this turn (`rotate_arms`)."""
-        return rotate_arms(dict.fromkeys(arm for item in self.items for arm in item.arms), self.turn)
+        arms = {arm.folder: arm for item in self.items for arm in item.arms}
+        return rotate_arms(arms.values(), self.turn)
 
     def run(self) -> list[Entry]:
         """Make and write all that is lacking; as `run_task`."""

@@ -25,7 +25,7 @@ from robustgen.output.writers.companions import keep_companion
 from robustgen.regular_file import open_regular
 from robustgen.sources.sample_names import KEYS
 
-_MOST_PENDING = 1 << 19
+_MOST_PENDING = 1 << 17
 
 
 class _RowWriter:
