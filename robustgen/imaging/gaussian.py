@@ -71,9 +71,9 @@ def gaussian_bytes(image: Rgb, sigma: float, truncate: float = 4.0) -> Rgb:
 def _kernel(height: int, width: int, sigma: float, truncate: float, mode: str) -> tuple[Any, Any, Any]:
     """Right half of the kernel, and what stands at each row and column of the extended image.
 
-    Zeros are added to the kernel, because the loops take four weights on either side at a time.
+    A zero is added to kernels of odd radius, because the loops take two weights on either side at a time.
     """
     weights = gaussian_weights(float(sigma), float(truncate))
-    padded = np.append(weights, np.zeros((1 - weights.size) % 4))
+    padded = np.append(weights, np.zeros((1 - weights.size) % 2))
     radius = padded.size - 1
     return padded, _extension(height, radius, mode), _extension(width, radius, mode)

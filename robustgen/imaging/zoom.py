@@ -14,7 +14,7 @@ from robustgen.imaging.kernels import elementwise, intrinsics, zoom
 from robustgen.imaging.pixels import Floats, Rgb
 
 # Of so many columns, the rows that all zooms of an image lie between stay in the cache.
-_COLUMNS: Final = 512
+_COLUMNS: Final = 256
 
 
 @dataclass(frozen=True)

@@ -10,24 +10,21 @@ from robustgen.imaging.kernels.elementwise import copy, quantise, widen
 def blur_across_rows(lines, weights, source, row, line):
     """Correlate along axis 0 with the symmetric kernel whose right half is `weights`: one row, into `line`.
 
-    `weights` (r + 1, r a multiple of four) end in zeros where the kernel is shorter. `source` (H + 2 r) names
-    which of `lines` (N, M) stands at each row of the image extended by r on both sides.
+    `weights` (r + 1, r even) end in a zero where the kernel is shorter. `source` (H + 2 r) names which of
+    `lines` (N, M) stands at each row of the image extended by r on both sides.
     """
     radius = weights.size - 1
     centre = lines[source[row + radius]]
     for m in range(line.size):
         line[m] = centre[m] * weights[0]
-    for j in range(radius, 0, -4):
-        # Four at a time, so that `line` goes to and from memory less often; the order of sums stays.
-        above, below = source[row + radius - j :], source[row + radius + j - 3 :]
-        a, b, c, d = lines[above[0]], lines[above[1]], lines[above[2]], lines[above[3]]
-        e, f, g, h = lines[below[3]], lines[below[2]], lines[below[1]], lines[below[0]]
-        of_a, of_b, of_c, of_d = weights[j], weights[j - 1], weights[j - 2], weights[j - 3]
+    for j in range(radius, 0, -2):
+        # Two at a time, so that `line` goes to and from memory less often; the order of sums stays.
+        above, below = row + radius - j, row + radius + j
+        a, b, of_ab = lines[source[above]], lines[source[below]], weights[j]
+        c, d, of_cd = lines[source[above + 1]], lines[source[below - 1]], weights[j - 1]
         for m in range(line.size):
-            total = line[m] + (np.float64(a[m]) + np.float64(e[m])) * of_a
-            total += (np.float64(b[m]) + np.float64(f[m])) * of_b
-            total += (np.float64(c[m]) + np.float64(g[m])) * of_c
-            line[m] = total + (np.float64(d[m]) + np.float64(h[m])) * of_d
+            total = line[m] + (np.float64(a[m]) + np.float64(b[m])) * of_ab
+            line[m] = total + (np.float64(c[m]) + np.float64(d[m])) * of_cd
 
 
 @inner
@@ -48,16 +45,12 @@ def blur_along_row(values, channels, weights, source, extended, line):
             extended[extended.size - (x + 1) * channels + c] = values[right + c]
     for m in range(line.size):
         line[m] = centre[m] * weights[0]
-    for j in range(radius, 0, -4):
+    for j in range(radius, 0, -2):
         left, right = margin - j * channels, margin + j * channels
-        a, b = extended[left:], extended[left + channels :]
-        c, d = extended[left + 2 * channels :], extended[left + 3 * channels :]
-        e, f = extended[right:], extended[right - channels :]
-        g, h = extended[right - 2 * channels :], extended[right - 3 * channels :]
-        of_a, of_b, of_c, of_d = weights[j], weights[j - 1], weights[j - 2], weights[j - 3]
+        a, b, of_ab = extended[left:], extended[right:], weights[j]
+        c, d, of_cd = extended[left + channels :], extended[right - channels :], weights[j - 1]
         for m in range(line.size):
-            total = line[m] + (a[m] + e[m]) * of_a + (b[m] + f[m]) * of_b
-            line[m] = total + (c[m] + g[m]) * of_c + (d[m] + h[m]) * of_d
+            line[m] = line[m] + (a[m] + b[m]) * of_ab + (c[m] + d[m]) * of_cd
 
 
 @compiled
