@@ -1,12 +1,18 @@
 """How a process that does nothing else than robustgen's work looks after its memory."""
 
 import atexit
+import ctypes
 import gc
 import sys
+from contextlib import suppress
 from functools import cache
+from typing import Any
 
 # Nothing leaves much garbage in circles, while imports and compiling allocate millions of objects that stay.
 _ALLOCATIONS_BETWEEN_COLLECTIONS = 50_000
+
+# From glibc's malloc.h.
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 
 
 @cache
@@ -23,3 +29,27 @@ def _leave_garbage() -> None:
     # What PyTorch brings along complains of objects that are left.
     if "torch" not in sys.modules:
         gc.freeze()
+
+
+def keep_freed_memory() -> None:
+    """Tell glibc to keep what is freed: handing megabytes back and forth costs more than the arithmetic."""
+    _set_thresholds(1 << 25, 1 << 28)
+
+
+def return_freed_memory() -> None:
+    """Tell glibc to hand back what is freed, at once: kept next to large frames, it adds up to gigabytes."""
+    _set_thresholds(1 << 20, 1 << 20)
+    with suppress(OSError, AttributeError):
+        _load_libc().malloc_trim(0)
+
+
+def _set_thresholds(mapped: int, trimmed: int) -> None:
+    """From how many bytes on memory is mapped by itself, and how many free ones are not handed back."""
+    with suppress(OSError, AttributeError):
+        _load_libc().mallopt(_M_MMAP_THRESHOLD, mapped)
+        _load_libc().mallopt(_M_TRIM_THRESHOLD, trimmed)
+
+
+@cache
+def _load_libc() -> Any:
+    return ctypes.CDLL(None)

@@ -43,7 +43,7 @@ from robustgen.generation import config, runner, tasks
 from robustgen.generation.plan import Plan, plan_benchmark
 from robustgen.imaging import video
 from robustgen.imaging.geometry import resize
-from robustgen.memory import collect_garbage_rarely
+from robustgen.memory import collect_garbage_rarely, keep_freed_memory
 from robustgen.output.files import FileWriter
 from robustgen.sources.photographs import Photographs
 from robustgen.verify import verify
@@ -102,7 +102,7 @@ def timed(plan: Plan) -> float:
 def per_corruption(only: str | None) -> dict[str, list[float]]:
     """Milliseconds of each severity: the least of several runs, which noise cannot lower."""
     image = robustgen.prepare(Photographs().load("chelsea/chelsea.png"))
-    tasks.keep_freed_memory()
+    keep_freed_memory()
     times = {}
     for name in [only] if only else robustgen.CORRUPTIONS:
         times[name] = [_least(lambda s=s, n=name: robustgen.corrupt(image, n, s, rng=0)) for s in range(1, 6)]

@@ -20,3 +20,28 @@ def test_what_pytorch_leaves_is_collected():
 def test_a_command_collects_garbage_rarely_and_not_when_it_ends():
     done = subprocess.run([sys.executable, "-c", COMMAND], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "True True"
+
+
+FREED = """
+import re
+import numpy as np
+from robustgen.memory import keep_freed_memory, return_freed_memory
+
+def count_kilobytes():
+    return int(re.search(r"VmRSS:\\s+(\\d+)", open("/proc/self/status").read())[1])
+
+def fill_and_free():
+    arrays = [np.ones(10_000_000, np.uint8) for _ in range(10)]
+    del arrays
+    return count_kilobytes()
+
+keep_freed_memory()
+kept = fill_and_free()
+return_freed_memory()
+print(kept - count_kilobytes() > 80_000, kept - fill_and_free() > 80_000)
+"""
+
+
+def test_what_is_freed_is_handed_back_where_large_frames_need_it():
+    done = subprocess.run([sys.executable, "-c", FREED], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True", "True"]

@@ -18,9 +18,10 @@ from robustgen.evaluation.preprocessing import Pixels, Preprocessing
 from robustgen.generation.plan import Plan
 from robustgen.generation.pulse import NO_PULSE, Pulse
 from robustgen.generation.recipes import Recipe
-from robustgen.generation.tasks import keep_freed_memory, rotate_arms
+from robustgen.generation.tasks import rotate_arms
 from robustgen.generation.watch import Watch
 from robustgen.generation.workers import Processes, ThisProcess, Workers, WorkersLostError, count_cores
+from robustgen.memory import keep_freed_memory
 from robustgen.output.writers import Writer
 from robustgen.sources.base import Items
 

@@ -1,11 +1,8 @@
 """The work of one worker: a task is a few source images, out of which all their arms are made."""
 
-import ctypes
 import errno
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
@@ -21,6 +18,7 @@ from robustgen.errors import (
 from robustgen.generation.pulse import NO_PULSE, Pulse
 from robustgen.generation.recipes import Recipe
 from robustgen.imaging.pixels import Rgb
+from robustgen.memory import keep_freed_memory, return_freed_memory
 from robustgen.output.journal import Entry, enter_receipts
 from robustgen.output.records import Failure, Receipt, Written
 from robustgen.output.writers import Writer
@@ -28,8 +26,8 @@ from robustgen.sources.base import Items
 
 _ERRORS_OF_A_NAME = (errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EEXIST, errno.ENOTEMPTY)
 
-# From glibc's malloc.h.
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+# Values of an image whose sequence leaves no room for what is freed: two and a half megapixels.
+_LARGE: Final = 7_500_000
 
 # Its multiples leave no wide gap between 0 and 1, however many there are.
 _GOLDEN_SECTION: Final = 0.6180339887498949
@@ -89,15 +87,6 @@ def rotate_arms(arms: Iterable[Arm], turn: int) -> list[Arm]:
     arms = list(arms)
     first = int(turn * _GOLDEN_SECTION % 1 * len(arms))
     return arms[first:] + arms[:first]
-
-
-@cache
-def keep_freed_memory() -> None:
-    """Tell glibc to keep what is freed: handing megabytes back and forth costs more than the arithmetic."""
-    with suppress(OSError, AttributeError):
-        mallopt = ctypes.CDLL(None).mallopt
-        for parameter, value in ((_M_MMAP_THRESHOLD, 1 << 25), (_M_TRIM_THRESHOLD, 1 << 28)):
-            mallopt(parameter, value)
 
 
 def run_task(task: Task) -> list[Entry]:
@@ -193,6 +182,8 @@ class ImageWork:
         if frames is None:
             made: Any = task.recipe.make(arm, key, self._image, self._shared)
         else:
+            if self._image.size > _LARGE:
+                return_freed_memory()
             write, made = task.writer.write_frames, _guard_frames(frames)
         try:
             return write(task.root, arm, self._index, key, made)

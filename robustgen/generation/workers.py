@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Protocol
 
 from robustgen.generation.pulse import Pulse
-from robustgen.generation.tasks import Job, Result, keep_freed_memory, run_job
+from robustgen.generation.tasks import Job, Result, run_job
 from robustgen.generation.watch import at_clock
-from robustgen.memory import collect_garbage_rarely
+from robustgen.memory import collect_garbage_rarely, keep_freed_memory
 
 
 class WorkersLostError(Exception):

@@ -82,23 +82,18 @@ def affine(
     image: Rgb,
     *,
     angle: float = 0.0,
-    shift: tuple[float, float] = (0.0, 0.0),
     scale: float = 1.0,
     shear: float = 0.0,
-    filter: Image.Resampling = Image.Resampling.BILINEAR,
 ) -> Rgb:
-    """Rotate, shift, scale and shear about the centre; outside is black, the size stays.
+    """Rotate, scale and shear about the centre; outside is black, the size stays.
 
     Parameters
     ----------
     image : uint8 ndarray of shape (H, W, 3)
     angle, shear : float
         Degrees, clockwise.
-    shift : (float, float)
-        Pixels to the right and down.
     scale : float
         Magnification.
-    filter : Pillow resampling filter
     """
     height, width = image.shape[:2]
     # torchvision 0.2.1, with which ImageNet-P was made, put the centre half a pixel off.
@@ -107,14 +102,16 @@ def affine(
     d = math.cos(a + s) * math.cos(a) + math.sin(a + s) * math.sin(a)
     xx, xy = z / d * math.cos(a + s), z / d * math.sin(a + s)
     yx, yy = z / d * -math.sin(a), z / d * math.cos(a)
-    to_x, to_y = -centre_x - shift[0], -centre_y - shift[1]
-    coefficients = (xx, xy, xx * to_x + xy * to_y + centre_x, yx, yy, yx * to_x + yy * to_y + centre_y)
-    if filter is Image.Resampling.BILINEAR:
-        return sample_affine(image, coefficients)
-    transformed = Image.fromarray(image).transform(
-        (width, height), Image.Transform.AFFINE, coefficients, resample=filter
-    )
-    return np.asarray(transformed)
+    to_x, to_y = -xx * centre_x - xy * centre_y, -yx * centre_x - yy * centre_y
+    return sample_affine(image, (xx, xy, to_x + centre_x, yx, yy, to_y + centre_y))
+
+
+def shift_right(image: Rgb, pixels: int) -> Rgb:
+    """Move `image` by whole `pixels`, fewer than its width, to the right; what comes in is black."""
+    out, width = np.zeros_like(image), image.shape[1]
+    first, last = max(pixels, 0), width + min(pixels, 0)
+    out[:, first:last] = image[:, first - pixels : last - pixels]
+    return out
 
 
 def perspective(image: Rgb, phi: float, theta: float) -> Rgb:

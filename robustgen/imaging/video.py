@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import sha256
-from itertools import chain
+from itertools import count
 from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
@@ -154,18 +154,19 @@ def encode_frames(frames: Iterable[Frames], encoding: Encoding) -> bytes:
     import av
     from av.codec.codec import UnknownCodecError
 
-    ahead = iter(frames)
-    first = next(ahead)
-    _check_sides(first, encoding.pixel_format)
+    (height, width, _), frames = _peek(frames)
+    _check_sides(height, width, encoding.pixel_format)
     file = io.BytesIO()
     try:
-        _write(file, first.shape, chain([first], ahead), encoding)
+        _write(file, height, width, frames, encoding)
     except UnknownCodecError as error:
         raise MissingDependencyError(
             "PyAV carries no libx264: pip install --force-reinstall --only-binary av av"
         ) from error
     except av.FFmpegError as error:
-        raise ImageError(f"the H.264 encoder failed on frames of {first.shape}: {error.strerror}") from error
+        raise ImageError(
+            f"the H.264 encoder failed on frames of {(height, width, 3)}: {error.strerror}"
+        ) from error
     return file.getvalue()
 
 
@@ -281,36 +282,49 @@ def _check_number(name: str, value: float, kind: type, low: int, high: int) -> N
         raise ArgumentError(f"{name} must lie in {low} to {high}, not {value!r}")
 
 
-def _check_sides(frame: Frames, pixel_format: str) -> None:
-    height, width = frame.shape[:2]
+def _peek(frames: Iterable[Frames]) -> tuple[tuple[int, ...], Iterator[Frames]]:
+    """The shape of the first of `frames`, and all of them, none of which is kept."""
+    ahead = iter(frames)
+    first = [next(ahead)]
+
+    def go_on() -> Iterator[Frames]:
+        yield first.pop()
+        yield from ahead
+
+    return first[0].shape, go_on()
+
+
+def _check_sides(height: int, width: int, pixel_format: str) -> None:
     if pixel_format == "yuv420p" and (height % 2 or width % 2):
         raise ArgumentError(
             f"yuv420p has one colour for 2 x 2 pixels and so needs even sides, not {height} x {width}"
         )
 
 
-def _write(file: io.BytesIO, shape: tuple[int, ...], frames: Iterable[Frames], encoding: Encoding) -> None:
+def _write(file: io.BytesIO, height: int, width: int, frames: Iterator[Frames], encoding: Encoding) -> None:
     import av
     from av.video.reformatter import VideoReformatter
 
     # Bit-exact: the container, too, names no version of the library that wrote it.
     with av.open(file, "w", format="mp4", options={"fflags": "+bitexact"}) as container:
         codec = CODECS[encoding.pixel_format]
-        options = _options(encoding, shape[0] * shape[1])
+        options = _options(encoding, height * width)
         stream = container.add_stream(codec, rate=encoding.fps, options=options)
-        stream.height, stream.width = shape[:2]
+        stream.height, stream.width = height, width
         stream.pix_fmt = encoding.pixel_format
         # Older PyAV asks for a rate of its own, which would take the place of x264's default factor.
         stream.bit_rate = 0
         # One for all frames: most of the conversion of a small one is to prepare it.
         converter = VideoReformatter()
-        for number, frame in enumerate(frames):
+        numbers = count()
+        # Large frames are not to lie about once they are copied or converted, as those of `enumerate` would.
+        for frame in frames:
             picture = av.VideoFrame.from_ndarray(frame, format="rgb24")
+            del frame
             picture = converter.reformat(picture, format=encoding.pixel_format, **_conversion())
-            picture.pts = number
+            picture.pts = next(numbers)
             container.mux(stream.encode(picture))
-            # Large ones are not to lie about while the next one is made.
-            del frame, picture
+            del picture
         container.mux(stream.encode(None))
 
 

@@ -4,9 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from PIL import Image
-
-from robustgen.imaging.geometry import affine, perspective
+from robustgen.imaging.geometry import affine, perspective, shift_right
 from robustgen.imaging.pixels import Rgb
 from robustgen.imaging.rng import Rng
 from robustgen.registry import Stage, perturbation
@@ -37,9 +35,7 @@ class Translate:
 )
 def translate(image: Rgb, parameters: Translate, rng: Rng) -> Iterator[Rgb]:
     """Move the image from left to right, a pixel a frame."""
-    shifts = [i - parameters.origin for i in range(parameters.frames)]
-    nearest = Image.Resampling.NEAREST
-    return _affine_sequence(image, [{"shift": (shift, 0), "filter": nearest} for shift in shifts])
+    return (shift_right(image, i - parameters.origin) for i in range(parameters.frames))
 
 
 @dataclass(frozen=True)

@@ -67,12 +67,15 @@ class Mp4Tree(FrameWriter):
 
 
 class _Counted:
-    """Frames, counted as they go by."""
+    """Frames, counted as they go by; none is kept while the next one is made."""
 
     def __init__(self, frames: Iterable[Rgb]) -> None:
-        self._frames, self.count = frames, 0
+        self._frames, self.count = iter(frames), 0
 
     def __iter__(self) -> Iterator[Rgb]:
-        for frame in self._frames:
-            self.count += 1
-            yield frame
+        return self
+
+    def __next__(self) -> Rgb:
+        frame = next(self._frames)
+        self.count += 1
+        return frame
