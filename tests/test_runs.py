@@ -29,11 +29,12 @@ from PIL import Image, JpegImagePlugin
 from robustgen import CORRUPTIONS, PERTURBATIONS, corrupt, perturb, prepare
 from robustgen.display import progress
 from robustgen.generation import config, runner
+from robustgen.generation import estimate as estimate_module
 from robustgen.generation.advice import advise
 from robustgen.generation.estimate import estimate
 from robustgen.generation.plan import plan_benchmark
 from robustgen.generation.pulse import NO_PULSE
-from robustgen.generation.recipes import item_rng
+from robustgen.generation.recipes import PerturbationRecipe, item_rng
 from robustgen.generation.selection import sample_keys
 from robustgen.generation.tasks import Item
 from robustgen.imaging.video import read_sequence
@@ -899,7 +900,24 @@ def test_an_estimate_is_near_to_what_the_run_takes(tmp_path):
     seconds = time.process_time() - started
     assert judged.outputs == done.made
     assert 2 / 3 < judged.size / done.size < 1.5
-    assert 0.6 < judged.seconds / seconds < 1.6
+    assert 2 / 3 < judged.seconds / seconds < 1.5
+
+
+def test_squares_that_are_judged_fill_the_blocks_of_encoders(tmp_path, monkeypatch):
+    """Of 81 pixels H.264 takes the time and the bytes of 96."""
+    sides = []
+    cut = PerturbationRecipe.cut_part
+
+    def watched(recipe, prepared, side):
+        sides.append(side)
+        return cut(recipe, prepared, side)
+
+    monkeypatch.setattr(PerturbationRecipe, "cut_part", watched)
+    monkeypatch.setattr(estimate_module, "SECONDS", 0.5)
+    put_photo(tmp_path / "src" / "a" / "x.JPEG", height=250, width=250)
+    choices = {"source": str(tmp_path / "src"), "output": str(tmp_path / "out"), "perturbations": "tilt"}
+    estimate(plan_benchmark(config.load(None, choices), "p"))
+    assert max(sides) > 48 and all(side % 16 == 0 for side in sides)
 
 
 def test_an_estimate_of_shards_is_that_of_their_images(photos, tmp_path):

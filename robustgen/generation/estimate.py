@@ -21,6 +21,8 @@ from robustgen.generation.workers import count_cores
 from robustgen.output.files import FileWriter, temporary_folder
 
 SECONDS = 3.5
+# Encoders fill up blocks of so many pixels; of a small square that would be much.
+_BLOCK = 16
 _FIRST_SIDE, _MOST_IMAGES, _MOST_HEADERS, _FILES_TO_TIME = 48, 8, 200, 20
 
 
@@ -130,7 +132,7 @@ class _Trial:
         """The side of the square that takes a third of the time that is left, judged by the last one."""
         last = self.costs[-1]
         share = max(1.0, self._time_left() / 3 / max(last.seconds, 1e-6))
-        return int((last.pixels * share) ** 0.5)
+        return int((last.pixels * share) ** 0.5) // _BLOCK * _BLOCK
 
     def _measure_twice(self, key: str, prepared: Any, side: int) -> _Cost:
         """What it takes the second time, if time allows: the first time builds what a size needs once."""
