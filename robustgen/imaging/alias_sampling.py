@@ -60,5 +60,5 @@ def resample(image: Rgb, table: AliasTable, rng: np.random.Generator) -> Rgb:
         draw_from_pcg64(rng, kernels.draw_resampled, image.reshape(-1), table, out.reshape(-1))
     else:
         bits = random_bits(rng, image.size, "<u4")
-        kernels.resample(image.reshape(-1), table, bits, out.reshape(-1))
+        kernels.resample(image.reshape(-1), table, bits, np.empty(image.size, np.uint32), out.reshape(-1))
     return out

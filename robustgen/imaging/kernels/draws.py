@@ -40,17 +40,19 @@ def alias_rows(filling, table):
 
 
 @compiled
-def resample(image, table, bits, out):
+def resample(image, table, bits, entries, out):
     """Replace each value v of `image` (uint8, flat) by one drawn from row v of an alias table.
 
     `table` (256, 256) holds in its upper 24 bits the chance to stay on the column that the lower 8 of
-    `bits` (uint32, flat) choose, and in its lower 8 the alias taken otherwise.
+    `bits` (uint32, flat) choose, and in its lower 8 the alias taken otherwise. `entries` (uint32, as many) is
+    written over.
     """
+    # Looked up one by one, so that the rest can be done for many at once.
     for i in range(image.size):
-        column = bits[i] & np.uint32(255)
-        entry = table[image[i], column]
-        stays = (bits[i] >> np.uint32(8)) < (entry >> np.uint32(8))
-        out[i] = np.uint8(column) if stays else np.uint8(entry & np.uint32(255))
+        entries[i] = table[image[i], bits[i] & np.uint32(255)]
+    for i in range(image.size):
+        stays = (bits[i] >> np.uint32(8)) < (entries[i] >> np.uint32(8))
+        out[i] = np.uint8((bits[i] if stays else entries[i]) & np.uint32(255))
 
 
 @compiled
@@ -228,11 +230,11 @@ def read_through(values):
 def draw_resampled(generator, image, table, out):
     """As `resample`, by the lower and the upper half of words drawn from `generator`."""
     words = np.empty(512, np.uint64)
-    bits = words.view(np.uint32)
+    bits, entries = words.view(np.uint32), np.empty(1024, np.uint32)
     if image.size > table.size:
         # To be overwritten.
         bits[0] = read_through(table.reshape(-1))
     for start in range(0, image.size, bits.size):
         values = image[start : start + bits.size]
         draw_words(generator, words[: (values.size + 1) // 2])
-        resample(values, table, bits, out[start:])
+        resample(values, table, bits, entries, out[start:])
