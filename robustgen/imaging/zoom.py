@@ -162,3 +162,12 @@ def average(image: Floats, total: Floats, count: int) -> Rgb:
     out = np.empty(image.shape, np.uint8)
     elementwise.average(image.reshape(-1), total.reshape(-1), np.float32(count), out.reshape(-1))
     return out
+
+
+def take_in(image: Rgb, total: Floats, count: int) -> Rgb:
+    """`image`, which becomes the mean of it and of the `count` - 1 images that `total` is the sum of.
+
+    It is added to `total`, float32 (H, W, 3) of values in [0, 1].
+    """
+    zoom.take_in(image.reshape(-1), total.reshape(-1), np.float32(count))
+    return image

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from robustgen.imaging.arrays import cut_strips, unit
+from robustgen.imaging.arrays import unit
 from robustgen.imaging.gaussian import gaussian_bytes
 from robustgen.imaging.geometry import affine
 from robustgen.imaging.motion import MotionEngine, blur_along_line
-from robustgen.imaging.pixels import Floats, Rgb
+from robustgen.imaging.pixels import Rgb
 from robustgen.imaging.rng import Rng
-from robustgen.imaging.zoom import average
+from robustgen.imaging.zoom import take_in
 from robustgen.registry import perturbation
 
 FRAMES = 31
@@ -63,16 +63,7 @@ def zoom_blur(image: Rgb, parameters: ZoomBlur, rng: Rng) -> Iterator[Rgb]:
     total = unit(image, np.float32)
     yield image
     for i in range(1, FRAMES):
-        zoomed = affine(image, scale=1 + parameters.step * i)
-        yield np.concatenate([*_take_in(zoomed, total, i + 1)])
-
-
-def _take_in(zoomed: Rgb, total: Floats, count: int) -> Iterator[Rgb]:
-    """The mean of `count` zooms, strip by strip; `zoomed` is added to `total`, that of those before it."""
-    for strip, sums in zip(cut_strips(zoomed), cut_strips(total), strict=True):
-        values = unit(strip, np.float32)
-        yield average(values, sums, count)
-        sums += values
+        yield take_in(affine(image, scale=1 + parameters.step * i), total, i + 1)
 
 
 @dataclass(frozen=True)

@@ -69,3 +69,16 @@ def add_zoomed(image, channels, crops, rows, row_parts, blocks, ends, parts, lef
                 target[m] += image.dtype.type(above[m] * (1.0 - part) + below[m] * part)
         if out is not None:
             average(image[y, left : left + width], target, count, out[y, left : left + width])
+
+
+@compiled
+def take_in(image, total, count):
+    """Make `image` (uint8, flat) the mean of it and of the `count` - 1 that `total` (float32) is the sum of.
+
+    It is added to `total`. All in single precision, of values in [0, 1]; clipped and truncated.
+    """
+    zero, one, top = np.float32(0), np.float32(1), np.float32(255)
+    for i in range(image.size):
+        value, before = np.float32(image[i]) / top, total[i]
+        total[i] = before + value
+        image[i] = np.uint8(np.int32(min(max((value + before) / count, zero), one) * top))
