@@ -15,6 +15,7 @@ from skimage.color import hsv2rgb, rgb2hsv
 from robustgen import CORRUPTIONS, corrupt
 from robustgen.corruptions.blur import ZoomBlur
 from robustgen.errors import MissingDependencyError
+from robustgen.imaging import motion
 from robustgen.imaging.arrays import to_uint8, unit
 from robustgen.imaging.colour import Hsv
 from robustgen.imaging.defocus import disk
@@ -417,6 +418,15 @@ def test_zoom_blur_gives_the_same_after_a_severity_that_failed_halfway(monkeypat
             zoom_blur.apply(image, parameters, None, shared)
     again = zoom_blur.apply(image, parameters, None, shared)
     assert np.array_equal(again, zoom_blur.apply(image, parameters, None))
+
+
+@pytest.mark.parametrize("angle", [-150, -90, -40, 0, 31, 90, 180])
+@pytest.mark.parametrize("shape", [(100, 40, 3), (77, 60)], ids=str)
+def test_motion_blur_is_the_same_slab_by_slab(shape, angle, monkeypatch):
+    image = np.random.default_rng(8).integers(0, 256, shape, dtype=np.uint8)
+    whole = blur_along_line(image, 7, 3, angle)
+    monkeypatch.setattr(motion, "_LARGE", image.size // 5)
+    assert np.array_equal(blur_along_line(image, 7, 3, angle), whole)
 
 
 # --- affine maps ---------------------------------------------------------------------------------

@@ -1,8 +1,9 @@
 """Motion blur along a line, as ImageMagick computes it, in our own loop or by the library itself."""
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,9 @@ from robustgen.imaging.kernels import elementwise, motion
 from robustgen.imaging.pixels import Floats, Rgb
 
 MotionEngine = Literal["exact", "imagemagick"]
+
+# Values of an image above which memory counts for more than the lines that slabs of it have in common.
+_LARGE: Final = 1 << 24
 
 
 @lru_cache(maxsize=256)
@@ -58,10 +62,29 @@ def blur_along_line(
     if engine == "imagemagick":
         return _blur_with_imagemagick(image, radius, sigma, angle)
     weights, (height, width) = _motion_weights(radius, sigma), image.shape[:2]
-    flat = image.reshape(height, -1)
-    out = np.empty(flat.shape, np.uint8)
-    motion.blur_along_line(flat, flat.shape[1] // width, weights, *_direction(weights.size, angle), out)
-    return out.reshape(image.shape)
+    flat, direction = image.reshape(height, -1), _direction(weights.size, angle)
+
+    def blur(lines: Rgb) -> Rgb:
+        out = np.empty(lines.shape, np.uint8)
+        motion.blur_along_line(lines, flat.shape[1] // width, weights, *direction, out)
+        return out
+
+    return _map_slabs(blur, flat, weights.size).reshape(image.shape)
+
+
+def _map_slabs(blur: Callable[[Rgb], Rgb], flat: Rgb, reach: int) -> Rgb:
+    """What `blur` makes of `flat` (H, W * C), of a large one slab by slab and `reach` lines about each.
+
+    For `blur` takes four times the bytes of its lines.
+    """
+    if flat.size <= _LARGE:
+        return blur(flat)
+    out, step = np.empty_like(flat), max(_LARGE // 2 // flat.shape[1], 1)
+    for top in range(0, len(flat), step):
+        first = max(top - reach, 0)
+        target = out[top : top + step]
+        target[:] = blur(flat[first : top + step + reach])[top - first :][: len(target)]
+    return out
 
 
 def sum_along_line(values: Floats, radius: float, sigma: float, angle: float) -> Floats:
