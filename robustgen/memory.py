@@ -12,7 +12,7 @@ from typing import Any
 _ALLOCATIONS_BETWEEN_COLLECTIONS = 50_000
 
 # From glibc's malloc.h.
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_MMAP_MAX = -1, -3, -4
 
 
 @cache
@@ -33,21 +33,22 @@ def _leave_garbage() -> None:
 
 def keep_freed_memory() -> None:
     """Tell glibc to keep what is freed: handing megabytes back and forth costs more than the arithmetic."""
-    _set_thresholds(1 << 25, 1 << 28)
+    # What is mapped by itself the kernel clears every time; a threshold would be 32 MB at most.
+    _set_parameters({_M_MMAP_MAX: 0, _M_TRIM_THRESHOLD: 1 << 28})
 
 
 def return_freed_memory() -> None:
     """Tell glibc to hand back what is freed, at once: kept next to large frames, it adds up to gigabytes."""
-    _set_thresholds(1 << 20, 1 << 20)
+    _set_parameters({_M_MMAP_MAX: 1 << 16, _M_MMAP_THRESHOLD: 1 << 20, _M_TRIM_THRESHOLD: 1 << 20})
     with suppress(OSError, AttributeError):
         _load_libc().malloc_trim(0)
 
 
-def _set_thresholds(mapped: int, trimmed: int) -> None:
-    """From how many bytes on memory is mapped by itself, and how many free ones are not handed back."""
+def _set_parameters(values: dict[int, int]) -> None:
+    """Tell glibc from how many bytes on, and how many times, memory is mapped, and how much free is kept."""
     with suppress(OSError, AttributeError):
-        _load_libc().mallopt(_M_MMAP_THRESHOLD, mapped)
-        _load_libc().mallopt(_M_TRIM_THRESHOLD, trimmed)
+        for parameter, value in values.items():
+            _load_libc().mallopt(parameter, value)
 
 
 @cache

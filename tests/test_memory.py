@@ -45,3 +45,23 @@ print(kept - count_kilobytes() > 80_000, kept - fill_and_free() > 80_000)
 def test_what_is_freed_is_handed_back_where_large_frames_need_it():
     done = subprocess.run([sys.executable, "-c", FREED], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["True", "True"]
+
+
+REUSED = """
+import resource
+import numpy as np
+from robustgen.memory import keep_freed_memory
+
+def fill_and_count_faults():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    np.ones(48_000_000, np.uint8)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+keep_freed_memory()
+print(fill_and_count_faults() > 0, fill_and_count_faults() < 20)
+"""
+
+
+def test_what_large_photographs_take_is_kept_too():
+    done = subprocess.run([sys.executable, "-c", REUSED], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True", "True"]
