@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from robustgen.imaging.arrays import cut_strips
 from robustgen.imaging.colour import Hsv
 from robustgen.imaging.motion import MotionEngine, blur_along_line
 from robustgen.imaging.pixels import Floats, Rgb
@@ -42,11 +43,14 @@ class Snow:
 )
 def snow(image: Rgb, parameters: Snow, rng: Rng) -> Iterator[Rgb]:
     """Turn the wind in which the same flakes fall."""
-    p, luma = parameters, luma_of(image)
+    p = parameters
+    # Of a large photograph it would take four bytes a pixel while frames are encoded.
+    kept = luma_of(image) if len(cut_strips(image)) == 1 else None
     flakes = draw_flakes(image.shape[:2], p.loc, p.scale, p.zoom, p.threshold, rng)
 
     def frame(angle: float) -> Rgb:
         blown = blur_along_line(flakes, p.radius, p.sigma, angle, p.engine)
+        luma = luma_of(image) if kept is None else kept
         return add_snow(image, luma, p.mix, blown, np.float64)
 
     return (frame(4 * i - 150) for i in range(FRAMES))
