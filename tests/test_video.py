@@ -7,6 +7,7 @@ import pickle
 import re
 import subprocess
 import sys
+import tempfile
 import weakref
 from pathlib import Path
 from types import SimpleNamespace
@@ -25,6 +26,7 @@ from robustgen.errors import (
     ImageError,
     MissingDependencyError,
     UnknownNameError,
+    WriteError,
 )
 from robustgen.imaging import video
 from robustgen.imaging.video import Encoding, build, count_frames, encode, frames_digest, read_sequence
@@ -192,6 +194,23 @@ class Watched:
         frame = noise(1, 32, 32).reshape(32, 32, 3)
         self.made.append(weakref.ref(frame))
         return frame
+
+
+def test_a_video_put_together_on_the_disk_has_the_same_bytes(monkeypatch):
+    """Those of large frames are: noise of 4000 x 3000 pixels takes 240 MB."""
+    frames = noise(3, 64, 64)
+    in_memory = encode(frames, FAST)
+    with video._make_room(video.LARGE + 1) as room:
+        assert not isinstance(room, io.BytesIO)
+    monkeypatch.setattr(video, "_make_room", lambda pixels: tempfile.TemporaryFile())  # noqa: SIM115
+    assert encode(frames, FAST) == in_memory
+
+
+def test_a_full_disk_is_not_the_fault_of_the_image(monkeypatch):
+    full = Path("/dev/full")
+    monkeypatch.setattr(video, "_make_room", lambda pixels: full.open("r+b", buffering=0))
+    with pytest.raises(WriteError, match=f"^{tempfile.gettempdir()}: No space left on device$"):
+        encode(noise(3, 64, 64), FAST)
 
 
 def test_no_frame_is_kept_while_the_next_one_is_made():

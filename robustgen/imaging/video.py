@@ -8,6 +8,7 @@ may write other bytes; `frames_digest` compares what the videos show.
 
 import io
 import re
+import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
@@ -17,7 +18,7 @@ from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,7 @@ from robustgen.errors import (
     ImageError,
     MissingDependencyError,
     UnknownNameError,
+    WriteError,
 )
 from robustgen.imaging.decode import reason_of
 from robustgen.imaging.opencv import cv2
@@ -156,18 +158,21 @@ def encode_frames(frames: Iterable[Frames], encoding: Encoding) -> bytes:
 
     (height, width, _), frames = _peek(frames)
     _check_sides(height, width, encoding.pixel_format)
-    file = io.BytesIO()
-    try:
-        _write(file, height, width, frames, encoding)
-    except UnknownCodecError as error:
-        raise MissingDependencyError(
-            "PyAV carries no libx264: pip install --force-reinstall --only-binary av av"
-        ) from error
-    except av.FFmpegError as error:
-        raise ImageError(
-            f"the H.264 encoder failed on frames of {(height, width, 3)}: {error.strerror}"
-        ) from error
-    return file.getvalue()
+    with _make_room(height * width) as file:
+        try:
+            _write(file, height, width, frames, encoding)
+            file.seek(0)
+            return file.read()
+        except UnknownCodecError as error:
+            raise MissingDependencyError(
+                "PyAV carries no libx264: pip install --force-reinstall --only-binary av av"
+            ) from error
+        except av.FFmpegError as error:
+            raise ImageError(
+                f"the H.264 encoder failed on frames of {(height, width, 3)}: {error.strerror}"
+            ) from error
+        except OSError as error:
+            raise WriteError(f"{tempfile.gettempdir()}: {error.strerror or error}") from error
 
 
 def count_frames(video: bytes | str | PathLike[str]) -> int:
@@ -294,6 +299,11 @@ def _peek(frames: Iterable[Frames]) -> tuple[tuple[int, ...], Iterator[Frames]]:
     return first[0].shape, go_on()
 
 
+def _make_room(pixels: int) -> IO[bytes]:
+    """Where a video is put together: that of large frames on the disk, as noise takes 240 MB."""
+    return tempfile.TemporaryFile() if pixels > LARGE else io.BytesIO()
+
+
 def _check_sides(height: int, width: int, pixel_format: str) -> None:
     if pixel_format == "yuv420p" and (height % 2 or width % 2):
         raise ArgumentError(
@@ -301,7 +311,7 @@ def _check_sides(height: int, width: int, pixel_format: str) -> None:
         )
 
 
-def _write(file: io.BytesIO, height: int, width: int, frames: Iterator[Frames], encoding: Encoding) -> None:
+def _write(file: IO[bytes], height: int, width: int, frames: Iterator[Frames], encoding: Encoding) -> None:
     import av
     from av.video.reformatter import VideoReformatter
 
