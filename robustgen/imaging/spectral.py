@@ -5,7 +5,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from robustgen.imaging.kernels import c_bar as kernels
+from robustgen.imaging.kernels import spectral as kernels
 from robustgen.imaging.rng import Rng, uniform
 
 _NO_COLUMN = np.empty(0)

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from robustgen.imaging.arrays import unit
-from robustgen.imaging.kernels import c_bar as kernels
+from robustgen.imaging.kernels import splines as kernels
 from robustgen.imaging.pixels import Rgb
 
 _TURNS = 20

@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from robustgen.imaging.kernels import c_bar as kernels
+from robustgen.imaging.kernels import turbulence as kernels
 from robustgen.imaging.rng import Rng, integers
 
 _TABLE = 256

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from robustgen.corruptions.c_bar.family import C_BAR, CBarStrength, side_of
-from robustgen.imaging.kernels import c_bar as kernels
+from robustgen.imaging.kernels import displacements, drawing
 from robustgen.imaging.pixels import Rgb
 from robustgen.imaging.rng import Rng, integers, spawn
 from robustgen.registry import corruption
@@ -25,7 +25,7 @@ def checkerboard_cutout(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
     count = int(4 * max(image.shape[:2]) // cell)
     grid = spawn(rng).uniform(size=(count, count)) < parameters.share(1)
     out = np.empty_like(image)
-    kernels.cut_out(image, np.cos(angle), np.sin(angle), cell, grid, out)
+    drawing.cut_out(image, np.cos(angle), np.sin(angle), cell, grid, out)
     return out
 
 
@@ -42,7 +42,7 @@ def lines(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
     sines, cosines = np.sin(turns) * side, np.cos(turns) * side
     ends = np.stack([down - cosines, across - sines, down + cosines, across + sines], axis=1)
     out = image.copy()
-    kernels.draw_lines(ends.astype(np.int64), out)
+    drawing.draw_lines(ends.astype(np.int64), out)
     return out
 
 
@@ -57,7 +57,7 @@ def pinch_and_twirl(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
     angle, amount = parameters.share(np.pi / 2), parameters.share(0.4) + 0.1
     (pixels, forward), (_, backward) = (_plan_twirl(cell, turn, amount) for turn in (angle, -angle))
     values = image.astype(np.float32)
-    kernels.twirl(values, cell, backwards, pixels, forward, backward)
+    displacements.twirl(values, cell, backwards, pixels, forward, backward)
     return values.astype(np.uint8)
 
 
@@ -72,7 +72,7 @@ def ripple(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
         for size, wavelength, phase in zip(image.shape, wavelengths, phases, strict=False)
     )
     out = np.empty_like(image)
-    kernels.sample_places(image, rows, columns, out)
+    displacements.sample_places(image, rows, columns, out)
     return out
 
 
@@ -82,5 +82,5 @@ def _plan_twirl(
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
     """The pixels (N, 2) that move in a cell of `side`, and where from (N, 2), measured from its centre."""
     pixels, offsets = np.empty((side * side, 2), np.int64), np.empty((side * side, 2))
-    count = kernels.twirl_offsets(side, angle, amount, pixels, offsets)
+    count = displacements.twirl_offsets(side, angle, amount, pixels, offsets)
     return pixels[:count].copy(), offsets[:count].copy()

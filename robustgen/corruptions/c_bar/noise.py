@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from robustgen.corruptions.c_bar.family import C_BAR, CBarStrength, as_lines, side_of
-from robustgen.imaging.kernels import c_bar as kernels
+from robustgen.imaging.kernels import fields as kernels
 from robustgen.imaging.pixels import Rgb
 from robustgen.imaging.rng import Rng, integers, spawn
 from robustgen.imaging.spectral import draw_blue_noise, draw_brownish_noises

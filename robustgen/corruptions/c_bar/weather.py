@@ -5,7 +5,7 @@ import numpy as np
 from robustgen.corruptions.c_bar.family import C_BAR, CBarStrength, as_lines, side_of
 from robustgen.imaging.arrays import unit
 from robustgen.imaging.gaussian import gaussian
-from robustgen.imaging.kernels import c_bar as kernels
+from robustgen.imaging.kernels import flares, refraction
 from robustgen.imaging.pixels import Rgb
 from robustgen.imaging.rng import Rng, integers, spawn
 from robustgen.registry import corruption
@@ -25,7 +25,7 @@ def sparkles(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
     np.cumsum(rays, out=ends[1:])
     lengths = np.maximum(1, radius + 0.25 * radius * source.standard_normal(ends[-1]))
     out = np.empty_like(image)
-    kernels.light_stars(as_lines(image), centres, lengths, ends, as_lines(out))
+    flares.light_stars(as_lines(image), centres, lengths, ends, as_lines(out))
     return out
 
 
@@ -43,8 +43,8 @@ def inverse_sparkles(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
     radius = 0.25 * side_of(image)
     lengths = radius + 0.25 * radius * source.standard_normal(count)
     light, out = np.empty((height, width)), np.empty_like(image)
-    kernels.flare(row, column, lengths, (100 - (100 - parameters.share(65))) / 50, light)
-    kernels.light_up(as_lines(image), light, as_lines(out))
+    flares.flare(row, column, lengths, (100 - (100 - parameters.share(65))) / 50, light)
+    flares.light_up(as_lines(image), light, as_lines(out))
     return out
 
 
@@ -54,9 +54,9 @@ def caustic_refraction(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
     side = side_of(image)
     time, size = rng.uniform(0.5, 2), rng.uniform(0.75, 1.25) * side
     light, out = np.empty(image.shape[:2]), np.empty_like(image)
-    kernels.caustics(time, size, light)
+    refraction.caustics(time, size, light)
     surface = np.pad(gaussian(light, 1.0, 4.0, "reflect"), 1)
     down, right, south, east = np.empty((4, *image.shape[:2]))
-    kernels.refract_places(surface, parameters.share(0.5 * side), down, right, south, east)
-    kernels.refract(unit(image, np.float32), down, right, south, east, parameters.share(2), out)
+    refraction.refract_places(surface, parameters.share(0.5 * side), down, right, south, east)
+    refraction.refract(unit(image, np.float32), down, right, south, east, parameters.share(2), out)
     return out

@@ -58,6 +58,13 @@ def sine_and_cosine(x):
     return _sine_near_zero(r) * sign, (1.0 - 2.0 * half * half) * sign
 
 
+@inner
+def fill_sines(angles, sines, cosines):
+    """Sines and cosines of `angles`, all flat."""
+    for x in range(angles.size):
+        sines[x], cosines[x] = sine_and_cosine(angles[x])
+
+
 @compiled
 def angle_of(y, x):
     """Angle of the vector (`x`, `y`) in [-pi, pi], as ``arctan2(y, x)``."""

@@ -154,3 +154,9 @@ def weighted_mean(images, weights, out):
                 line[i] += weight * np.float32(part[i])
         for i in range(target.size):
             target[i] = np.uint8(np.int32(min(line[i], top)))
+
+
+@compiled
+def truncated(value):
+    """`value` clipped to [0, 255] and truncated."""
+    return np.uint8(np.int32(min(max(value, 0.0), 255.0)))
