@@ -20,7 +20,7 @@ from robustgen.streams.choices import StreamChoices
 Indices = npt.NDArray[np.int64]
 
 # As in the code of RoTTA.
-_MOST_SLOTS = 100
+_PUBLISHED_SLOTS = 100
 
 
 class Step(NamedTuple):
@@ -91,7 +91,7 @@ def draw_correlated(
         Indices of the images.
     """
     classes, numbers = np.unique(labels, return_inverse=True)
-    count = slots or min(len(classes), _MOST_SLOTS)
+    count = slots or min(len(classes), _PUBLISHED_SLOTS)
     images = rng.permutation(len(labels))
     numbers = numbers[images]
     slot = np.empty_like(images)

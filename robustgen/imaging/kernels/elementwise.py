@@ -68,11 +68,16 @@ def average(image, total, count, out):
 
 
 @compiled
+def truncated(value):
+    """`value` clipped to [0, 255] and truncated."""
+    return np.uint8(np.int32(min(max(value, 0.0), 255.0)))
+
+
+@compiled
 def blend(image, weight, other, other_weight, out):
     """weight * image + other_weight * other (uint8, flat), clipped and truncated, into `out` (uint8)."""
     for i in range(image.size):
-        mixed = weight * np.float64(image[i]) + other_weight * np.float64(other[i])
-        out[i] = np.uint8(np.int32(min(max(mixed, 0.0), 255.0)))
+        out[i] = truncated(weight * np.float64(image[i]) + other_weight * np.float64(other[i]))
 
 
 @inner
@@ -154,9 +159,3 @@ def weighted_mean(images, weights, out):
                 line[i] += weight * np.float32(part[i])
         for i in range(target.size):
             target[i] = np.uint8(np.int32(min(line[i], top)))
-
-
-@compiled
-def truncated(value):
-    """`value` clipped to [0, 255] and truncated."""
-    return np.uint8(np.int32(min(max(value, 0.0), 255.0)))

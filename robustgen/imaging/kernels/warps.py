@@ -4,6 +4,7 @@ import numpy as np
 
 from robustgen.imaging.kernels.colour import join_channels
 from robustgen.imaging.kernels.compiler import compiled, inner
+from robustgen.imaging.kernels.elementwise import beyond
 from robustgen.imaging.kernels.glass import pack
 
 
@@ -69,15 +70,6 @@ def sample_affine(words, matrix, places, parts, near, lines, out):
         join_channels(lines, out[row, first:last])
 
 
-@compiled
-def mirrored(index, size):
-    """`index` folded back into 0 .. size - 1 about the edge samples (d c b | a b c d | c b a)."""
-    if 0 <= index < size:
-        return index
-    index = abs(index) % (2 * size - 2)
-    return index if index < size else 2 * size - 2 - index
-
-
 @inner
 def mark_outside(rows, columns, height, width, outside):
     """Set `outside` where the neighbours of (rows, columns) are not all in the image; returns how many."""
@@ -106,8 +98,8 @@ def place_corners(top, left, width, corners):
 @inner
 def mirror_corners(top, left, height, width, x, corners):
     """Write which pixels the four neighbours of one place are, mirrored about the edge pixels."""
-    top, bottom = width * mirrored(top, height), width * mirrored(top + 1, height)
-    left, right = mirrored(left, width), mirrored(left + 1, width)
+    top, bottom = width * beyond(top, height, True), width * beyond(top + 1, height, True)
+    left, right = beyond(left, width, True), beyond(left + 1, width, True)
     corners[0, x], corners[1, x] = top + left, top + right
     corners[2, x], corners[3, x] = bottom + left, bottom + right
 
@@ -276,6 +268,4 @@ def displace(image, dx, dy, out):
                     + next_lower[4 * x + k] * (part_y * part_x)
                 )
                 target[x] = np.uint8(np.int32(min(max(value, zero), one) * most))
-        red, green, blue, target = line[0], line[1], line[2], out[y]
-        for x in range(width):
-            target[x, 0], target[x, 1], target[x, 2] = red[x], green[x], blue[x]
+        join_channels(line, out[y])
