@@ -1,0 +1,1 @@
+"""Containers of many files, rows or arrays, on file objects: they know no paths and no policy."""

@@ -1,0 +1,117 @@
+"""Tar archives that are read and written a member at a time; headers take no more memory than they should."""
+
+import tarfile
+from collections.abc import Iterator
+from typing import IO, Any, Final
+
+# The extended header of a file with a long name and a few attributes has some hundred bytes.
+_MOST_HEADER_BYTES: Final = 1 << 16
+_EXTENDED: Final = (
+    tarfile.GNUTYPE_LONGNAME,
+    tarfile.GNUTYPE_LONGLINK,
+    tarfile.XHDTYPE,
+    tarfile.XGLTYPE,
+    tarfile.SOLARIS_XHDTYPE,
+)
+_BLOCK: Final = tarfile.BLOCKSIZE
+END: Final = bytes(2 * _BLOCK)
+"""The two empty blocks that end an archive."""
+
+
+class BoundedHeader(tarfile.TarInfo):
+    """A member for ``tarfile.open(..., tarinfo=BoundedHeader)``: an outsized header ends the reading.
+
+    Left alone, tarfile reads a header of 3 GB into memory because its size field says so.
+    """
+
+    def _proc_member(self, archive: tarfile.TarFile) -> tarfile.TarInfo:
+        if self.size < 0:
+            raise tarfile.HeaderError(f"member of {self.size} bytes")
+        if self.type in _EXTENDED and self.size > _MOST_HEADER_BYTES:
+            raise tarfile.HeaderError(f"header of {self.size} bytes")
+        if self.type == tarfile.GNUTYPE_SPARSE:
+            raise tarfile.HeaderError("sparse file")
+        member: tarfile.TarInfo = super()._proc_member(archive)  # type: ignore[misc]
+        return member
+
+    def _apply_pax_info(self, *arguments: object) -> None:
+        super()._apply_pax_info(*arguments)  # type: ignore[misc]
+        if self.size < 0:
+            # The next header would be one that was read already.
+            raise tarfile.HeaderError(f"member of {self.size} bytes")
+
+    def _proc_gnusparse_10(self, *_: object) -> None:
+        # Its map of holes lies in the data, of any length.
+        raise tarfile.HeaderError("sparse file")
+
+
+def iterate_members(file: IO[bytes]) -> Iterator[tarfile.TarInfo]:
+    """Iterate over the members of a tar that is not compressed, from where `file` stands to its end.
+
+    Raises
+    ------
+    tarfile.TarError
+        It is damaged; all members before that were given.
+    """
+    with tarfile.open(fileobj=file, mode="r:", tarinfo=BoundedHeader) as archive:
+        while member := archive.next():
+            # Left alone, it keeps them all.
+            archive.members.clear()  # type: ignore[attr-defined]
+            yield member
+        # It takes a header that is none, and a missing one, for the end.
+        file.seek(archive.offset)
+        block = file.read(_BLOCK)
+    if len(block) < _BLOCK:
+        raise tarfile.ReadError("it ends without the mark of its end")
+    if any(block):
+        raise tarfile.ReadError("no header where one must be")
+
+
+def iterate_compressed(file: IO[bytes], mode: str = "r:*") -> Iterator[tuple[tarfile.TarInfo, Any]]:
+    """Iterate over the members of a tar, compressed or not, each with what opens its content."""
+    with tarfile.open(fileobj=file, mode=mode, tarinfo=BoundedHeader) as archive:  # type: ignore[call-overload]
+        for member in archive:
+            yield member, archive.extractfile
+
+
+def peek_names(file: IO[bytes], count: int) -> list[str]:
+    """Return the names of the first few members; none of what is damaged."""
+    try:
+        return [member.name for _, member in zip(range(count), iterate_members(file), strict=False)]
+    except tarfile.TarError:
+        return []
+
+
+def member_bytes(name: str, content: bytes) -> bytes:
+    """Return a member of an archive: header, content and padding.
+
+    Headers are alike but for name and size (no owner, no time), as POSIX.1-2001 has them; releases of Python
+    write them differently. `END` goes behind the last member.
+    """
+    return b"".join((_header(name, len(content)), content, bytes(-len(content) % _BLOCK)))
+
+
+def _header(name: str, size: int) -> bytes:
+    raw = name.encode("utf-8", "surrogateescape")
+    if len(raw) <= 100 and name.isascii():
+        return _block(raw, size, b"0")
+    record = _pax_record(b"path", raw)
+    padded = record + bytes(-len(record) % _BLOCK)
+    return _block(b"././@PaxHeader", len(record), b"x") + padded + _block(raw[:100], size, b"0")
+
+
+def _block(name: bytes, size: int, kind: bytes) -> bytes:
+    """Return one block: readable by all, of nobody, of the beginning of time."""
+    before = name.ljust(100, b"\0") + b"0000644\0" + 2 * b"0000000\0" + b"%011o\0" % size + b"0" * 11 + b"\0"
+    after = (kind.ljust(101, b"\0") + b"ustar\x0000").ljust(_BLOCK - len(before) - 8, b"\0")
+    # The checksum counts its own eight bytes as spaces.
+    checksum = sum(before) + sum(after) + 8 * ord(" ")
+    return before + b"%06o\0 " % checksum + after
+
+
+def _pax_record(key: bytes, value: bytes) -> bytes:
+    """Return ``"<bytes of the record> <key>=<value>\\n"``."""
+    rest = b" " + key + b"=" + value + b"\n"
+    size = len(rest) + len(str(len(rest)))
+    size = len(rest) + len(str(size))
+    return b"%d" % size + rest

@@ -1,0 +1,54 @@
+"""Zip archives: members are listed, and read from where they lie."""
+
+import stat
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from typing import IO, Final, NamedTuple
+
+_HEADER_BYTES: Final = 30
+
+
+class ZipMember(NamedTuple):
+    """A file in a zip: offset of its header, bytes unpacked and packed, CRC-32, and its compression."""
+
+    offset: int
+    size: int
+    packed: int
+    sum: int
+    is_deflated: bool
+
+
+def list_members(file: IO[bytes]) -> Iterator[tuple[str, ZipMember | str]]:
+    """Iterate over the names of all files, each with its place or the reason why it is not read."""
+    with zipfile.ZipFile(file) as archive:
+        for entry in archive.infolist():
+            if not entry.is_dir():
+                yield entry.orig_filename, _place(entry)
+
+
+def _place(entry: zipfile.ZipInfo) -> ZipMember | str:
+    kind = stat.S_IFMT(entry.external_attr >> 16)
+    if kind not in (0, stat.S_IFREG):
+        return "a link" if kind == stat.S_IFLNK else "not a regular file"
+    if entry.flag_bits & 1:
+        return "encrypted"
+    if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        return f"compressed by method {entry.compress_type}, which is not read"
+    is_deflated = entry.compress_type == zipfile.ZIP_DEFLATED
+    return ZipMember(entry.header_offset, entry.file_size, entry.compress_size, entry.CRC, is_deflated)
+
+
+def read_member(read: Callable[[int, int], bytes], member: ZipMember) -> bytes:
+    """Read a file by way of ``read(start, size)``; a ValueError if it is damaged."""
+    header = read(member.offset, _HEADER_BYTES)
+    if header[:4] != b"PK\3\4":
+        raise ValueError("no header in the zip where one must be")
+    # The name and the extra field are repeated before the data, in lengths of their own.
+    skipped = int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:30], "little")
+    data = read(member.offset + _HEADER_BYTES + skipped, member.packed)
+    if member.is_deflated:
+        data = zlib.decompressobj(-zlib.MAX_WBITS).decompress(data, member.size + 1)
+    if len(data) != member.size or zlib.crc32(data) != member.sum:
+        raise ValueError("damaged in the zip: its length or sum differs")
+    return data

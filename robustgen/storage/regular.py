@@ -1,0 +1,51 @@
+"""Regular files, opened without ever waiting for a pipe or a device."""
+
+import errno
+import os
+import stat
+from pathlib import Path
+from typing import BinaryIO, Final
+
+_FLAGS: Final = sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_CLOEXEC", "O_BINARY"))
+
+
+def open_regular(path: str | Path) -> BinaryIO:
+    """Open a regular file for reading.
+
+    Raises
+    ------
+    OSError
+        It is a pipe, a device or a folder, or cannot be read.
+    """
+    return os.fdopen(open_descriptor(path, os.O_RDONLY), "rb")
+
+
+def read_regular(path: str | Path, most: int | None = None) -> bytes:
+    """Read a regular file of at most `most` bytes.
+
+    Raises
+    ------
+    OSError
+        It is no regular file, cannot be read, or has more bytes.
+    """
+    with open_regular(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if most is not None and size > most:
+            raise OSError(errno.EFBIG, f"has {size} bytes, where at most {most} are expected", str(path))
+        return file.read()
+
+
+def open_descriptor(path: str | Path, flags: int) -> int:
+    """Open the regular file at `path` with the `flags` of `os.open` and return the descriptor.
+
+    Raises
+    ------
+    OSError
+        It is no regular file, or the system refuses.
+    """
+    # Opening a pipe would wait for whoever is at its other end.
+    file = os.open(path, flags | _FLAGS, 0o666)
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
+        raise OSError(errno.EINVAL, "is no regular file", str(path))
+    return file

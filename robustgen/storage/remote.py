@@ -1,0 +1,305 @@
+"""Object stores and web servers, by way of fsspec; credentials and endpoints come from the environment."""
+
+import errno
+import io
+import os
+import posixpath
+import random
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from functools import lru_cache
+from typing import Any, BinaryIO, Final
+
+from robustgen.errors import ArgumentError, MissingDependencyError
+from robustgen.storage.base import Entry, Store, Writer
+from robustgen.storage.temporary import TemporaryFolder
+
+_PACKAGES: Final = {"s3": "robustgen[s3]", "gs": "robustgen[gcs]", "hf": "robustgen[hub]", "memory": "fsspec"}
+_PACKAGES.update({"http": "fsspec[http]", "https": "fsspec[http]"})
+_SAME: Final = {"s3a": "s3", "gcs": "gs", "abfss": "abfs"}
+_WEB: Final = ("http", "https")
+# Libraries that raise exceptions of their own for lost connections.
+_TRANSPORTS: Final = frozenset(["aiohttp", "botocore", "requests", "urllib3", "httpx", "httpcore", "http"])
+_STAMPS: Final = ["ETag", "etag", "blob_id", "md5Hash", "mtime", "LastModified", "last_modified", "created"]
+_PASSING: Final = {408, 409, 425, 429, 500, 502, 503, 504}
+_WAITS: Final = (0.2, 0.6, 2.0, 5.0)
+# Listing a tar reads headers between images: one request for many of them.
+_BLOCK: Final = 4 << 20
+_MOST_AHEAD: Final = 8
+_MOST_LOOKS: Final = 100
+
+
+class RemoteStore(Store):
+    """Files below a URL, for instance ``s3://bucket/folder`` or ``https://host/folder``, which is read-only.
+
+    Throttling and lost connections are retried for some ten seconds.
+
+    Raises
+    ------
+    ArgumentError
+        The scheme is unknown.
+    MissingDependencyError
+        The package for it is not installed.
+    """
+
+    is_local = False
+
+    def __init__(self, location: str) -> None:
+        scheme, _, rest = location.partition("://")
+        self._scheme = _SAME.get(scheme.lower(), scheme.lower())
+        path = posixpath.normpath(f"/{rest}").strip("/")
+        self.location = f"{self._scheme}://{path}"
+        _connect(self.location, os.getpid())
+
+    def folder(self, path: str) -> "RemoteStore":
+        """Return the store of a folder below."""
+        return RemoteStore(f"{self.location}/{path}") if path else self
+
+    # --- reading
+
+    def read(self, path: str, start: int = 0, size: int | None = None) -> bytes:
+        """Read a file, or a part of it; what is read in order is fetched in large pieces."""
+        if size is None:
+            data: bytes = self._call("cat_file", path, **({"start": start} if start else {}))
+            return data
+        url = self._url(path)
+        first, piece = _ahead.pop(url, (start, b""))
+        last = first + len(piece)
+        if not first <= start <= start + size <= last:
+            # Who reads on, or a little further, will go on.
+            goes_on = piece and first <= start < last + _BLOCK // 4
+            first, piece = start, self._fetch(path, start, max(size, _BLOCK) if goes_on else size)
+        _ahead[url] = first, piece
+        while len(_ahead) > _MOST_AHEAD:
+            _ahead.pop(next(iter(_ahead)), None)
+        return piece[start - first :][:size]
+
+    def _fetch(self, path: str, start: int, size: int) -> bytes:
+        data: bytes = self._call("cat_file", path, start=start, end=start + size) if size else b""
+        if len(data) > size:
+            raise OSError(errno.EOPNOTSUPP, "the server does not send parts of files", self._url(path))
+        return data
+
+    def open(self, path: str) -> BinaryIO:
+        """Open a file for reading by ranges."""
+        size = self.stat(path).size
+        if size <= _BLOCK:
+            return io.BytesIO(self.read(path))
+        return io.BufferedReader(_Ranges(self, path, size), _BLOCK)
+
+    def stat(self, path: str) -> Entry:
+        """Look up one file."""
+        about = self._call("info", path)
+        if about.get("type") != "file":
+            raise FileNotFoundError(errno.ENOENT, "there is no such file", self._url(path))
+        return _entry(path, about)
+
+    def list(self, prefix: str = "") -> Iterator[Entry]:
+        """Iterate over all files below a folder, by one listing."""
+        if self._scheme in _WEB:
+            raise OSError(errno.EOPNOTSUPP, "folders on web servers cannot be listed", self._url(prefix))
+        files = _connect(self.location, os.getpid())
+        try:
+            found = self._call("find", prefix, detail=True)
+        except FileNotFoundError as error:
+            if "bucket" in str(error.strerror):
+                raise
+            return
+        url = self._url(prefix)
+        root = files.resolve_path(url).unresolve() if self._scheme == "hf" else files._strip_protocol(url)
+        before = f"{prefix}/" if prefix else ""
+        for path, about in sorted(found.items()):
+            name = path[len(root.rstrip("/")) + 1 :]
+            if about.get("type") == "file" and name:
+                yield _entry(before + name, about)
+
+    def sizes(self, paths: Iterable[str]) -> Iterator[int]:
+        """Iterate over the sizes of many files, by one listing, and by a look at some that it lacks."""
+        known, looks = {entry.path: entry.size for entry in self.list()}, 0
+        for path in paths:
+            size = known.get(path, -1)
+            # A listing may lag behind.
+            if size < 0 and looks < _MOST_LOOKS:
+                looks += 1
+                with suppress(FileNotFoundError):
+                    size = self.stat(path).size
+            yield size
+
+    # --- writing
+
+    def put(self, path: str, data: bytes, *, exclusive: bool = False) -> None:
+        """Write a file, whole or not at all."""
+        self._check_writable(path)
+        if not exclusive:
+            self._call("pipe_file", path, data)
+            return
+        if self.exists(path):
+            raise FileExistsError(errno.EEXIST, "there is one already", self._url(path))
+        # Others cannot, or not yet.
+        conditional = {"mode": "create"} if self._scheme in ("s3", "gs", "memory") else {}
+        try:
+            self._call("pipe_file", path, data, **conditional)
+        except FileExistsError:
+            # The first attempt may have succeeded though its answer was lost.
+            if self.read(path) != data or self._scheme == "memory":
+                raise
+        except OSError as error:
+            if error.errno != errno.ENOSYS:
+                raise
+            self._call("pipe_file", path, data)
+
+    @contextmanager
+    def create(self, path: str) -> Iterator[Writer]:
+        """Write a file in pieces to a temporary one on disk (`TMPDIR`), which is then sent."""
+        self._check_writable(path)
+        folder = TemporaryFolder()
+        temporary = folder.path / "file"
+        with temporary.open("x+b") as file:
+            writer = Writer(file)
+            yield writer
+        if not writer.is_discarded:
+            self._call("put_file", path, str(temporary))
+        folder.remove()
+
+    def delete(self, path: str) -> None:
+        """Delete a file, if there is one."""
+        self._check_writable(path)
+        if self.exists(path):
+            self._call("rm_file", path)
+
+    def _check_writable(self, path: str) -> None:
+        _ahead.pop(self._url(path), None)
+        if self._scheme in _WEB:
+            raise OSError(errno.EROFS, "web servers are only read from", self._url(path))
+
+    # --- calling
+
+    def _url(self, path: str) -> str:
+        return f"{self.location}/{path}" if path else self.location
+
+    def _call(self, verb: str, path: str, *arguments: Any, **options: Any) -> Any:
+        """Call a method of fsspec, again if that may help; failures are raised as OSErrors."""
+        url = self._url(path)
+        parts = (*arguments, url) if verb == "put_file" else (url, *arguments)
+        for wait in (*_WAITS, None):
+            try:
+                return getattr(_connect(self.location, os.getpid()), verb)(*parts, **options)
+            except Exception as error:
+                failure = _translate(error, url)
+                if wait is None or not isinstance(failure, ConnectionError):
+                    raise failure from error
+            # Workers that were throttled together come back one by one.
+            time.sleep(wait * random.uniform(0.5, 1.5))
+
+
+# Pieces of files that were fetched last: offset and bytes by URL.
+_ahead: dict[str, tuple[int, bytes]] = {}
+
+
+class _Ranges(io.RawIOBase):
+    """A remote file, read by ranges."""
+
+    def __init__(self, store: RemoteStore, path: str, size: int) -> None:
+        self._store, self._path, self._size, self._at = store, path, size, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._at = max(0, (0, self._at, self._size)[whence] + offset)
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        wanted = max(0, min(len(buffer), self._size - self._at))
+        data = self._store._fetch(self._path, self._at, wanted)
+        if len(data) < wanted:
+            raise OSError(errno.EIO, "the file has become shorter", self._store._url(self._path))
+        buffer[:wanted] = data
+        self._at += wanted
+        return wanted
+
+
+@lru_cache(maxsize=64)
+def _connect(url: str, process: int) -> Any:
+    """Open the file system of fsspec behind `url`; a forked `process` must not use that of its parent."""
+    scheme = url.partition("://")[0]
+    remedy = f"{scheme}:// needs a package: pip install '{_PACKAGES.get(scheme, 'fsspec')}'"
+    try:
+        import fsspec
+
+        fsspec.get_filesystem_class(scheme)
+    except ImportError as error:
+        raise MissingDependencyError(remedy if scheme in _PACKAGES else f"{scheme}://: {error}") from error
+    except ValueError as error:
+        raise ArgumentError(f"{url}: unknown scheme {scheme!r}") from error
+    options: dict[str, Any] = {"use_listings_cache": False}
+    if scheme == "s3":
+        options["config_kwargs"] = {"connect_timeout": 10, "retries": {"max_attempts": 1}}
+        # Else each file is asked for its size before it is read.
+        options["max_concurrency"] = 1
+    try:
+        files = fsspec.core.url_to_fs(url, **options)[0]
+    except Exception as error:
+        raise _translate(error, url) from error
+    # We retry by ourselves.
+    if hasattr(files, "retries"):
+        files.retries = 1
+    return files
+
+
+def _leave_connections() -> None:
+    """In a forked process: leave the thread that fsspec sends requests from to the parent."""
+    if "fsspec.asyn" in sys.modules:
+        sys.modules["fsspec.asyn"].reset_lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_connections)
+
+
+def _translate(error: Exception, url: str) -> OSError:
+    """Say in one line of which kind an error of fsspec, of its backends or of a server is."""
+    text = " ".join((getattr(error, "strerror", None) or str(error) or type(error).__name__).split())
+    status = _status_of(error)
+    names = {kind.__name__ for kind in type(error).__mro__}
+    if isinstance(error, FileExistsError) or status == 412:
+        return FileExistsError(errno.EEXIST, "there is one already", url)
+    if isinstance(error, FileNotFoundError) or status == 404:
+        missing = text if "bucket" in text else "there is no such file"
+        return FileNotFoundError(errno.ENOENT, missing, url)
+    if isinstance(error, PermissionError) or status in (401, 403) or any("Credential" in n for n in names):
+        return PermissionError(errno.EACCES, f"access refused: {text}", url)
+    if status == 501:
+        return OSError(errno.ENOSYS, text, url)
+    foreign = not isinstance(error, OSError) and status is None
+    lost = foreign and bool(_TRANSPORTS & {kind.__module__.split(".")[0] for kind in type(error).__mro__})
+    if status in _PASSING or lost or isinstance(error, ConnectionError | TimeoutError):
+        return ConnectionError(errno.ECONNABORTED, text, url)
+    return OSError(getattr(error, "errno", None) or errno.EIO, text, url)
+
+
+def _status_of(error: BaseException | None) -> int | None:
+    """Find the status of HTTP in an exception, or in one that caused it."""
+    while error is not None:
+        answer = getattr(error, "response", None)
+        if isinstance(answer, dict):
+            status = answer.get("ResponseMetadata", {}).get("HTTPStatusCode")
+        else:
+            status = getattr(answer, "status_code", None) or getattr(error, "status", None)
+            status = status or getattr(error, "code", None)
+        if isinstance(status, int):
+            return status
+        error = error.__cause__
+    return None
+
+
+def _entry(path: str, about: dict[str, Any]) -> Entry:
+    mark: Any = next((about[name] for name in _STAMPS if about.get(name)), "")
+    stamp = str(mark.timestamp() if hasattr(mark, "timestamp") else mark)
+    size = about.get("size")
+    return Entry(path, -1 if size is None else int(size), stamp)
