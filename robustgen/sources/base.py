@@ -1,43 +1,36 @@
-"""What every source of images offers."""
+"""The interface of all sources of images."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from PIL import Image
 
-from robustgen.errors import ImageError, SourceError
-from robustgen.imaging.decode import Location, reason_of
+from robustgen.errors import ArgumentError, ImageError, MissingDependencyError, SourceError
+from robustgen.imaging.decode import reason_of
 from robustgen.imaging.pixels import Rgb
 
 Loaded = TypeVar("Loaded")
-"""What is loaded for one key: pixels, of nearly all sources."""
+"""The type of one item: pixels, of nearly all sources."""
 
 
 class Items(ABC, Generic[Loaded]):
-    """What outputs are made from, under unique keys.
+    """Items that outputs are made from, under unique keys.
 
     Picklable: listings and arrays are left behind and read again when needed.
 
-    Parameters
+    Attributes
     ----------
-    location : path
-
-    Raises
-    ------
-    SourceError
-        There is nothing at `location`.
+    location : str
+        Absolute path or URL.
     """
 
-    location: Path
+    location: str
 
-    def __init__(self, location: Location) -> None:
-        self.location = Path(location)
-        with blame_source(self.location):
-            self.location.stat()
+    def __init__(self, location: str) -> None:
+        self.location = location
 
     @abstractmethod
     def keys(self) -> tuple[str, ...]:
@@ -61,7 +54,24 @@ class Items(ABC, Generic[Loaded]):
 
     def open(self, key: str) -> Loaded | Image.Image:
         """Load one item for a recipe to prepare: as `load` does, or a Pillow image of mode RGB."""
-        return self.load(key)
+        return self.read(key)[0]
+
+    def read(self, key: str) -> tuple[Loaded | Image.Image, str]:
+        """Load one item for a recipe to prepare, and return it with its identity.
+
+        Returns
+        -------
+        item
+            The same as `load` returns, or a Pillow image of mode RGB.
+        identity : str
+            First 16 hexadecimal digits of the SHA-256 of the encoded file as it was read; "" if unknown.
+
+        Raises
+        ------
+        ImageError
+            It cannot be read.
+        """
+        return self.load(key), ""
 
     @abstractmethod
     def size(self, key: str) -> int:
@@ -103,28 +113,23 @@ class Items(ABC, Generic[Loaded]):
         return {}
 
     def storage_order(self, key: str) -> tuple[int, ...]:
-        """Return what to sort keys by to read the source from its beginning to its end."""
+        """Return the place of an image in storage: sorted by it, the source is read from beginning to end."""
         return ()
 
     def passed_over(self) -> tuple[str, ...]:
-        """Return the names of what looks like images, but in formats that are not read."""
+        """Return the names of images in formats that are not read."""
         return ()
 
     def make_ready(self) -> None:
-        """Do once what every worker process would else do for itself, before any image is read.
+        """List the source and cache its index, once, before any image is read by worker processes.
 
         Raises
         ------
         SourceError
-            It cannot be done.
+            It cannot be listed.
+        OSError
+            The index cannot be cached.
         """
-
-    def export_index(self) -> bytes | None:
-        """Return what the next run needs to list the source sooner, if it has not got it yet.
-
-        That run hands it in as `held` of `robustgen.sources.opening.open_source`.
-        """
-        return None
 
     def __getstate__(self) -> dict[str, Any]:
         cls = type(self)
@@ -132,7 +137,7 @@ class Items(ABC, Generic[Loaded]):
 
 
 class Source(Items[Rgb]):
-    """Images under unique keys, as `Items` describes."""
+    """Images under unique keys."""
 
     @abstractmethod
     def load(self, key: str) -> Rgb:
@@ -165,14 +170,14 @@ def blame_source(where: object) -> Iterator[None]:
     """Turn any exception into a SourceError that names `where`: what is read here may hold anything."""
     try:
         yield
-    except SourceError:
+    except (ArgumentError, MissingDependencyError):
         raise
     except Exception as error:
         raise SourceError(f"{where}: {reason_of(error)}") from error
 
 
 def sort_classes(names: Iterable[str]) -> list[str]:
-    """Names of classes in the order that labels count them: sorted, and by their size if all are numbers."""
+    """Sort names of classes as labels count them: by name, and by size if all are numbers."""
     names = sorted(names)
     if all(name.isascii() and name.isdigit() for name in names):
         names.sort(key=int)
@@ -180,5 +185,5 @@ def sort_classes(names: Iterable[str]) -> list[str]:
 
 
 def class_of(key: str) -> str:
-    """First folder of `key`; "" for an image directly in the root."""
+    """Return the first folder of `key`; "" for an image directly in the root."""
     return key.partition("/")[0] if "/" in key else ""

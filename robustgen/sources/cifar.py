@@ -1,27 +1,28 @@
 """The test images of CIFAR-10 and CIFAR-100, as published."""
 
 import gzip
+import hashlib
 import tarfile
 import zlib
 from contextlib import suppress
 from functools import cached_property, lru_cache
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from robustgen.containers.pickles import Pickled, unpickle
+from robustgen.containers.tar import iterate_compressed
 from robustgen.errors import ImageError, SourceError
 from robustgen.imaging.decode import Location
 from robustgen.imaging.pixels import Rgb
-from robustgen.regular_file import open_regular, read_regular
 from robustgen.sources.base import Source, blame_source
-from robustgen.sources.pickles import Pickled, unpickle
-from robustgen.sources.tar_members import BoundedHeader
+from robustgen.sources.places import Place, SourceFile
 
 
 class _Edition(NamedTuple):
-    """What CIFAR-10 and CIFAR-100 call their folder, files and dictionary entries."""
+    """The names of folder, files and dictionary entries in CIFAR-10 or CIFAR-100."""
 
     folder: str
     batch: str
@@ -35,7 +36,8 @@ _EDITIONS = (
     _Edition("cifar-10-batches-py", "test_batch", "batches.meta", b"labels", b"label_names", 10),
     _Edition("cifar-100-python", "test", "meta", b"fine_labels", b"fine_label_names", 100),
 )
-_MEMBERS = frozenset(name for edition in _EDITIONS for name in (edition.batch, edition.meta))
+_MEMBERS = tuple(name for edition in _EDITIONS for name in (edition.batch, edition.meta))
+_BATCHES = frozenset(edition.batch for edition in _EDITIONS)
 _FOLDERS = frozenset(edition.folder for edition in _EDITIONS)
 # Of the published batches the largest has 31 MB; more than 99 999 images would not fit five-digit keys.
 _MOST_BYTES = 256 * 2**20
@@ -45,11 +47,12 @@ _PIXELS = 32 * 32 * 3
 
 
 class Batch(NamedTuple):
-    """Content of a test batch: (N, 32, 32, 3) and (N,), read-only, and the names of the classes."""
+    """Content of a test batch: (N, 32, 32, 3) and (N,), read-only, names of classes, identities of images."""
 
     images: Rgb
     labels: npt.NDArray[np.int64]
     classes: tuple[str, ...]
+    identities: tuple[str, ...]
 
 
 class Cifar(Source):
@@ -57,7 +60,7 @@ class Cifar(Source):
 
     Parameters
     ----------
-    path : path
+    path : path or URL
         The folder cifar-10-batches-py or cifar-100-python, the one above it, or the .tar.gz, which is
         read in place.
 
@@ -67,14 +70,17 @@ class Cifar(Source):
         There is nothing at `path`. From everything else: it holds no proper batch.
     """
 
-    def __init__(self, path: Location) -> None:
-        super().__init__(path)
+    def __init__(self, path: Location | Place) -> None:
+        with blame_source(path):
+            self._place = path if isinstance(path, Place) else Place(path)
+            self._place.check()
+        super().__init__(self._place.location)
 
     @cached_property
     def _batch(self) -> Batch:
-        files = [*find_batches(self.location).values()] or [self.location]
         with blame_source(self.location):
-            return read_batch(self.location, tuple(file.stat().st_mtime_ns for file in files))
+            files = [*find_batches(self._place).values()]
+            return read_batch(self.location, tuple(SourceFile.look(*file) for file in files))
 
     @property
     def images(self) -> Rgb:
@@ -104,6 +110,11 @@ class Cifar(Source):
         image: Rgb = self.images[self._index(key)].copy()
         return image
 
+    def read(self, key: str) -> tuple[Rgb, str]:
+        """Return a copy of one image, and the identity of its bytes."""
+        index, batch = self._index(key), self._batch
+        return batch.images[index].copy(), batch.identities[index]
+
     def label(self, key: str) -> int:
         """Return the label that the batch gives; an unknown key is an ImageError."""
         return int(self.labels[self._index(key)])
@@ -118,63 +129,63 @@ class Cifar(Source):
         return int(key)
 
 
-def is_cifar(path: Path) -> bool:
-    """Whether `path` is a CIFAR folder, the one above it, or an archive that begins with one."""
-    if not path.name.endswith((".tar.gz", ".tgz")) or path.is_dir():
-        return bool(find_batches(path))
+def is_cifar(place: Place) -> bool:
+    """Return True for a CIFAR folder, the one above it, or an archive that begins with one."""
+    if place.is_folder:
+        return bool({*_FOLDERS, *_BATCHES} & place.children.keys()) and bool(find_batches(place))
+    if not place.has_suffix(".tar.gz", ".tgz"):
+        return False
     # Damage is for the one to tell that reads the archive.
-    with suppress(tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError):
-        return _begins_with_cifar(path)
-    return False
-
-
-def _begins_with_cifar(path: Path) -> bool:
-    with (
-        open_regular(path) as file,
-        tarfile.open(fileobj=file, mode="r:gz", tarinfo=BoundedHeader) as archive,
-    ):
+    damage = tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError
+    with suppress(*damage), place.store.open(place.name) as file:
         # The folder comes first in the published ones; look a little further in others.
-        for _, member in zip(range(8), archive, strict=False):
+        for _, (member, _) in zip(range(8), iterate_compressed(file, "r:gz"), strict=False):
             name = PurePosixPath(member.name).name
             if name in _FOLDERS or (name in _MEMBERS and member.isreg()):
                 return True
     return False
 
 
-def find_batches(location: Path) -> dict[str, Path]:
-    """The files of a CIFAR folder, or of those below `location`, by name."""
-    folders = (location, *(location / edition.folder for edition in _EDITIONS))
-    return {name: folder / name for folder in folders for name in _MEMBERS if (folder / name).is_file()}
+def find_batches(place: Place) -> dict[str, tuple[Any, str]]:
+    """Find the files of a CIFAR folder, or of those below it: their stores and paths by name."""
+    if not place.is_folder:
+        return {place.name: (place.store, place.name)}
+    folders = ("", *(f"{edition.folder}/" for edition in _EDITIONS))
+    paths = [(name, folder + name) for folder in folders for name in _MEMBERS]
+    return {name: (place.folder, path) for name, path in paths if place.has(path)}
 
 
 # Worker processes unpickle a source with each task; they shall not read the batch as often.
 @lru_cache(maxsize=1)
-def read_batch(location: Path, stamp: tuple[int, ...]) -> Batch:
-    """Read a batch; `stamp` only tells a changed one from the one remembered."""
-    files = _read_folder(location) if location.is_dir() else _read_archive(location)
+def read_batch(location: str, stamps: tuple[SourceFile, ...]) -> Batch:
+    """Read a batch; `stamps` only tell a changed one from the one remembered."""
+    place = Place(location)
+    files = _read_folder(place) if place.is_folder else _read_archive(place)
     present = [edition for edition in _EDITIONS if edition.batch in files]
     if len(present) != 1:
         choice = " nor ".join(edition.batch for edition in _EDITIONS)
-        raise SourceError(f"{location}: holds {'both CIFARs; name one' if present else f'neither {choice}'}")
+        problem = "both CIFARs; name one" if present else f"neither {choice}"
+        raise SourceError(f"{location}: holds {problem}")
     return _parse(location, files, present[0])
 
 
-def _read_folder(location: Path) -> dict[str, bytes]:
-    return {name: read_regular(path, _MOST_BYTES) for name, path in find_batches(location).items()}
+def _read_folder(place: Place) -> dict[str, bytes]:
+    files = {}
+    for name, (store, path) in find_batches(place).items():
+        files[name] = store.read(path, size=_MOST_BYTES + 1)
+        if len(files[name]) > _MOST_BYTES:
+            raise ValueError(f"{name} has more than {_MOST_BYTES} bytes")
+    return files
 
 
-def _read_archive(location: Path) -> dict[str, bytes]:
+def _read_archive(place: Place) -> dict[str, bytes]:
     files: dict[str, bytes] = {}
-    with (
-        open_regular(location) as file,
-        tarfile.open(fileobj=file, mode="r:gz", tarinfo=BoundedHeader) as archive,
-    ):
-        for member in archive:
+    with place.store.open(place.name) as file:
+        for member, extract in iterate_compressed(file, "r:gz"):
             if member.offset_data + member.size > _MOST_UNPACKED:
                 raise ValueError(f"unpacks to more than {_MOST_UNPACKED} bytes, which CIFAR does not")
-            content = archive.extractfile(member) if _is_wanted(member) else None
-            if content is not None:
-                files.setdefault(PurePosixPath(member.name).name, content.read())
+            if _is_wanted(member):
+                files.setdefault(PurePosixPath(member.name).name, extract(member).read())
     return files
 
 
@@ -184,7 +195,7 @@ def _is_wanted(member: tarfile.TarInfo) -> bool:
     return inside and path.name in _MEMBERS and member.isreg() and member.size <= _MOST_BYTES
 
 
-def _parse(location: Path, files: dict[str, bytes], edition: _Edition) -> Batch:
+def _parse(location: str, files: dict[str, bytes], edition: _Edition) -> Batch:
     classes = tuple(str(index) for index in range(edition.classes))
     if edition.meta in files:
         with blame_source(f"{location}: {edition.meta}"):
@@ -194,7 +205,9 @@ def _parse(location: Path, files: dict[str, bytes], edition: _Edition) -> Batch:
         batch = unpickle(files[edition.batch])
         images = _images(_entry(batch, b"data", Pickled))
         labels = _labels(_entry(batch, edition.labels, list), len(images), len(classes))
-    return Batch(images, labels, classes)
+    # Once a process: images are read again for every array that is made of them.
+    identities = tuple(hashlib.sha256(image.tobytes()).hexdigest()[:16] for image in images)
+    return Batch(images, labels, classes, identities)
 
 
 def _entry(content: object, key: bytes, kind: type) -> Any:
@@ -211,7 +224,7 @@ def _class_names(names: list[object], classes: int) -> tuple[str, ...]:
     return tuple(name.decode() for name in names if isinstance(name, bytes))
 
 
-def _images(data: "Pickled") -> Rgb:
+def _images(data: Pickled) -> Rgb:
     """Bring the (N, 3072) planes of a batch to (N, 32, 32, 3)."""
     _, shape, dtype, by_columns, content = data.state
     if not isinstance(content, bytes) or not isinstance(shape, tuple) or {*map(type, shape)} != {int}:

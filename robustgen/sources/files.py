@@ -1,35 +1,107 @@
 """Sources with one file for each image."""
 
-from collections.abc import Iterable
+import hashlib
+import io
+from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from PIL import Image
 
 from robustgen.errors import ImageError, SourceError
 from robustgen.imaging.decode import (
     EXTENSIONS,
+    as_rgb,
     blame_image,
-    decode,
     decode_to_pillow,
     read_dimensions,
     reason_of,
 )
 from robustgen.imaging.pixels import Rgb
 from robustgen.sources.base import Source, class_of, sort_classes
-from robustgen.sources.tree import FileTree
+from robustgen.sources.index import Index
+from robustgen.sources.trees import FileTree
 from robustgen.sources.walk import UNREAD, Found
 
 
+class EncodedSource(Source):
+    """A source whose images are encoded as files are."""
+
+    def read_bytes(self, key: str) -> bytes:
+        """Read the file of one image; any exception if that is not possible."""
+        raise NotImplementedError
+
+    def load(self, key: str) -> Rgb:
+        """Decode one image afresh: uint8 ndarray of shape (H, W, 3); an ImageError if it cannot be read."""
+        with blame_image(key):
+            return as_rgb(self.read(key)[0]).copy()
+
+    def read(self, key: str) -> tuple[Image.Image, str]:
+        """Decode one image to a Pillow image of mode RGB, and return it with the identity of its file."""
+        with blame_image(key):
+            data = self.read_bytes(key)
+        return decode_to_pillow(io.BytesIO(data), key), hashlib.sha256(data).hexdigest()[:16]
+
+    def dimensions(self, key: str) -> tuple[int, int]:
+        """Return width and height of one image, from its header; an ImageError if it cannot be read."""
+        with blame_image(key):
+            return read_dimensions(io.BytesIO(self.read_bytes(key)), key)
+
+
+class IndexedSource(EncodedSource):
+    """A source whose index tells the place, class and label of each image by its key."""
+
+    def __init__(self, index: Index) -> None:
+        super().__init__(index.location)
+        self._index = index
+
+    def make_ready(self) -> None:
+        """List the files, and cache their index for worker processes."""
+        self._index.make_ready()
+
+    def keys(self) -> tuple[str, ...]:
+        """Return the keys of all images, sorted; a SourceError if there are none."""
+        listing = self._index.listing
+        if not listing.places:
+            example = "".join(f"; {key!r}: {why}" for key, why in [*listing.refused.items()][:1])
+            raise SourceError(f"{self.location}: no images{example}")
+        return tuple(sorted(listing.places))
+
+    def refused(self) -> dict[str, str]:
+        """Return key or file, and the reason, of what must not be processed."""
+        return dict(self._index.listing.refused)
+
+    def storage_order(self, key: str) -> tuple[int, ...]:
+        """Return the number of the file and the place in it."""
+        return tuple(self._place(key)[:3])
+
+    def _place(self, key: str) -> Sequence[Any]:
+        try:
+            return self._index.listing.places[key]
+        except KeyError:
+            raise ImageError(f"{key!r}: no such image in {self.location}") from None
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Names of the classes in the order of the labels."""
+        return tuple(self._index.listing.classes)
+
+    def label(self, key: str) -> int:
+        """Return the index of one image's class in `classes`; an ImageError if it is of none."""
+        if key not in self._index.listing.labels:
+            raise ImageError(f"{key!r}: of no class that {self.location} has")
+        return self._index.listing.labels[key]
+
+
 class _Listing(NamedTuple):
-    """What was found: keys, refused ones with their reasons, and those that are passed over."""
+    """All that was found: keys, refused ones with their reasons, and those that are passed over."""
 
     keys: tuple[str, ...]
     refused: dict[str, str]
     unread: tuple[str, ...]
 
 
-class FileSource(Source):
+class FileSource(EncodedSource):
     """A source with one file for each image, in a folder or an archive."""
 
     def __init__(self, tree: FileTree) -> None:
@@ -37,19 +109,15 @@ class FileSource(Source):
         self._tree = tree
 
     def make_ready(self) -> None:
-        """Do once what every worker process would else do for itself; a SourceError if that fails."""
+        """List the files for worker processes, too."""
         self._tree.make_ready()
 
-    def export_index(self) -> bytes | None:
-        """Return what the next run needs to list the source sooner, if it has not got it yet."""
-        return self._tree.export_index()
-
     def _scan(self) -> Iterable[Found]:
-        """All that look like images, in any order."""
+        """Find all that look like images, in any order."""
         return self._tree.find()
 
     def _name(self, key: str) -> str:
-        """What the tree calls the image; found without a listing, which worker processes do not have."""
+        """Return the name of an image in the tree, without a listing, which worker processes do not have."""
         return key
 
     @cached_property
@@ -76,20 +144,9 @@ class FileSource(Source):
         """Return the names of images in formats that are not read."""
         return self._listing.unread
 
-    def load(self, key: str) -> Rgb:
-        """Decode one image afresh: uint8 ndarray of shape (H, W, 3); an ImageError if it cannot be read."""
-        with blame_image(key), self._tree.open(self._name(key)) as file:
-            return decode(file, key)
-
-    def open(self, key: str) -> Image.Image:
-        """Decode one image afresh to a Pillow image of mode RGB; an ImageError if it cannot be read."""
-        with blame_image(key), self._tree.open(self._name(key)) as file:
-            return decode_to_pillow(file, key)
-
-    def dimensions(self, key: str) -> tuple[int, int]:
-        """Return width and height of one image, from its header; an ImageError if it cannot be read."""
-        with blame_image(key), self._tree.open(self._name(key)) as file:
-            return read_dimensions(file, key)
+    def read_bytes(self, key: str) -> bytes:
+        """Read the file of one image."""
+        return self._tree.read(self._name(key))
 
     def size(self, key: str) -> int:
         """Return the size of one image's file in bytes; an ImageError if there is no such file."""
@@ -97,6 +154,10 @@ class FileSource(Source):
             return self._tree.size(self._name(key))
         except (OSError, ValueError, LookupError) as error:
             raise ImageError(f"{key!r}: {reason_of(error)}") from error
+
+    def storage_order(self, key: str) -> tuple[int, ...]:
+        """Return the place of an image in an archive."""
+        return self._tree.storage_order(self._name(key))
 
     @cached_property
     def _indices(self) -> dict[str, int]:

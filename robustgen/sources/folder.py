@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from robustgen.imaging.decode import Location
-from robustgen.sources.archives import open_tree
 from robustgen.sources.files import FileSource
-from robustgen.sources.tree import FileTree
+from robustgen.sources.index import Cache
+from robustgen.sources.places import Place
+from robustgen.sources.trees import FileTree, open_tree
 
 
 class ImageFolder(FileSource):
@@ -17,12 +18,12 @@ class ImageFolder(FileSource):
 
     Parameters
     ----------
-    root : path or FileTree
-        A folder, or one of the archives in `archives.ARCHIVES`.
+    root : path, URL or FileTree
+        A folder, or one of the archives in `places.ARCHIVES`.
     follow : sequence of path
         Places outside `root` to which links may lead.
-    held : path, optional
-        The index of an archive that an earlier run has kept.
+    index : (Store, str), optional
+        A file in which the listing of an archive may be cached.
 
     Raises
     ------
@@ -31,17 +32,16 @@ class ImageFolder(FileSource):
     """
 
     def __init__(
-        self, root: Location | FileTree, follow: Sequence[Location] = (), held: Path | None = None
+        self, root: Location | Place | FileTree, follow: Sequence[Location] = (), index: Cache = None
     ) -> None:
-        tree = open_tree(root, tuple(map(Path, follow)), held)
+        tree = open_tree(root, tuple(map(Path, follow)), index)
         super().__init__(tree.below(_root_of_classes(tree)))
 
 
 def _root_of_classes(tree: FileTree) -> str:
-    """The folder in an archive that holds the class folders."""
+    """Find the folder in an archive that holds the class folders."""
     common = tree.common_folder()
-    below = tree.below(common)
-    if common and any("/" not in name for name, _ in below.find()):
+    if common and any("/" not in name for name, _ in tree.below(common).find()):
         # A single class: its folder is not left out.
         return common.rpartition("/")[0]
     return common

@@ -4,11 +4,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from robustgen.imaging.decode import Location
-from robustgen.sources.archives import open_tree
 from robustgen.sources.base import blame_source
 from robustgen.sources.files import FileSource
+from robustgen.sources.index import Cache
 from robustgen.sources.labels import read_labels
-from robustgen.sources.tree import FileTree
+from robustgen.sources.places import Place
+from robustgen.sources.trees import FileTree, open_tree
 from robustgen.sources.walk import Found, is_image
 
 
@@ -17,15 +18,15 @@ class LabelledFolder(FileSource):
 
     Parameters
     ----------
-    root : path or FileTree
-    labels : path
-        Lines ``name class`` (parted by tab, comma or space; the name with or without its extension),
+    root : path, URL or FileTree
+    labels : path or URL
+        Lines ``name class`` (separated by tab, comma or space; the name with or without its extension),
         Kaggle's ``LOC_val_solution.csv``, one class a line for the images in sorted order, or ImageNet's
         devkit: its archive, its folder, or its ``ILSVRC2012_validation_ground_truth.txt``.
     follow : sequence of path
         Places outside `root` to which links may lead.
-    held : path, optional
-        The index of an archive that an earlier run has kept.
+    index : (Store, str), optional
+        A file in which the listing of an archive may be cached.
 
     Raises
     ------
@@ -35,21 +36,21 @@ class LabelledFolder(FileSource):
 
     def __init__(
         self,
-        root: Location | FileTree,
-        labels: Location,
+        root: Location | Place | FileTree,
+        labels: Location | None,
         follow: Sequence[Location] = (),
-        held: Path | None = None,
+        index: Cache = None,
     ) -> None:
-        tree = open_tree(root, tuple(map(Path, follow)), held)
+        tree = open_tree(root, tuple(map(Path, follow)), index)
         super().__init__(tree.below(tree.common_folder()))
-        self.labels_file = Path(labels)
-        with blame_source(self.labels_file):
-            self.labels_file.stat()
+        with blame_source(labels):
+            self._labels = Place(labels or "")
+            self._labels.check()
 
     def _scan(self) -> Iterator[Found]:
         found = dict(self._tree.find(deep=False))
-        labels = read_labels(self.labels_file, sorted(filter(is_image, found)))
-        return put_into_classes(found, labels, self.labels_file)
+        labels = read_labels(self._labels, sorted(filter(is_image, found)))
+        return put_into_classes(found, labels, self._labels.location)
 
     def _name(self, key: str) -> str:
         return key.rpartition("/")[2]

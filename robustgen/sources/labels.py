@@ -1,19 +1,19 @@
-"""Files that tell the classes of images, in whichever of the usual formats."""
+"""Files that tell the classes of images, in any of the usual formats."""
 
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 from robustgen.errors import SourceError
 from robustgen.sources.base import blame_source
 from robustgen.sources.devkit import is_devkit, is_ground_truth, read_devkit, read_devkit_beside
+from robustgen.sources.places import Place
 
 
-def read_labels(path: Path, images: Sequence[str]) -> dict[str, str]:
+def read_labels(place: Place, images: Sequence[str]) -> dict[str, str]:
     """Read the classes of images from a file or from ImageNet's devkit.
 
     Parameters
     ----------
-    path : Path
+    place : Place
         A file as `parse_labels` takes it, or what `devkit.is_devkit` recognises.
     images : sequence of str
         Names of the images, sorted.
@@ -28,13 +28,13 @@ def read_labels(path: Path, images: Sequence[str]) -> dict[str, str]:
     SourceError
         It cannot be read or does not fit the images; the message names the file and the line.
     """
-    with blame_source(path):
-        if is_devkit(path):
-            return read_devkit(path, images)
-        content = path.read_bytes()
+    with blame_source(place.location):
+        if is_devkit(place):
+            return read_devkit(place, images)
+        content = place.store.read(place.name)
         if is_ground_truth(content):
-            return read_devkit_beside(path, images)
-    return parse_labels(content, path, images)
+            return read_devkit_beside(place, content, images)
+    return parse_labels(content, place.location, images)
 
 
 def parse_labels(content: bytes, where: object, images: Sequence[str]) -> dict[str, str]:
@@ -89,5 +89,5 @@ def _map_by_name(where: object, rows: Iterable[tuple[int, list[str]]]) -> dict[s
 
 
 def is_folder_name(label: str) -> bool:
-    """Whether results can be put into a folder called `label`, and nowhere else."""
+    """Return True if results can be put into a folder called `label`, and nowhere else."""
     return label.isprintable() and not label.startswith(".") and label != "" and not set(label) & set("/\\")

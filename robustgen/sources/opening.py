@@ -1,115 +1,82 @@
 """The kinds of source: one table says how each is recognised and opened."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from robustgen.errors import SourceError, UnknownNameError
 from robustgen.imaging.decode import Location
 from robustgen.sources.base import Source, blame_source
 from robustgen.sources.cifar import Cifar, is_cifar
 from robustgen.sources.folder import ImageFolder
+from robustgen.sources.index import Cache
 from robustgen.sources.labelled import LabelledFolder
 from robustgen.sources.parquet import Parquet, is_parquet
 from robustgen.sources.photographs import Photographs
+from robustgen.sources.places import Place
 from robustgen.sources.tiny_imagenet import TinyImageNet, is_tiny_imagenet
 from robustgen.sources.webdataset import WebDataset, is_webdataset
 
 
-@dataclass(frozen=True)
-class Request:
-    """What a source is opened with.
+class Request(NamedTuple):
+    """All that a source is opened with: its place, labels, places that links may lead to, and index."""
 
-    Attributes
-    ----------
-    path : Path
-    labels : path or None
-    follow : sequence of path
-        Places outside to which links may lead.
-    held : path or None
-        The index that an earlier run has kept.
-    """
-
-    path: Path
+    place: Place
     labels: Location | None
     follow: Sequence[Location]
-    held: Path | None
+    cache: Cache
 
 
-@dataclass(frozen=True)
-class KnownSource:
-    """A row of the table.
-
-    Attributes
-    ----------
-    name : str
-        What `source_kind` calls it.
-    recognise : callable
-        Whether what is asked for is of this kind.
-    open : callable
-    labelled : bool
-        Whether it needs a file of labels; the others take none.
-    """
+class KnownSource(NamedTuple):
+    """A row of the table: a kind as `source_kind` takes it, what recognises it, and what opens it."""
 
     name: str
     recognise: Callable[[Request], bool]
     open: Callable[[Request], Source]
-    labelled: bool = False
 
 
 # In the order of recognition: the first row that says yes.
 _ROWS = (
+    KnownSource("labelled", lambda ask: ask.labels is not None, lambda ask: LabelledFolder(*ask)),
+    KnownSource("parquet", lambda ask: is_parquet(ask.place), lambda ask: Parquet(ask.place, ask.cache)),
     KnownSource(
-        "labelled",
-        lambda asked: asked.labels is not None,
-        lambda asked: LabelledFolder(asked.path, asked.labels or "", asked.follow, asked.held),
-        labelled=True,
+        "webdataset", lambda ask: is_webdataset(ask.place), lambda ask: WebDataset(ask.place, ask.cache)
     ),
-    KnownSource(
-        "parquet", lambda asked: is_parquet(asked.path), lambda asked: Parquet(asked.path, asked.held)
-    ),
-    KnownSource(
-        "webdataset",
-        lambda asked: is_webdataset(asked.path),
-        lambda asked: WebDataset(asked.path, asked.held),
-    ),
-    KnownSource("cifar", lambda asked: is_cifar(asked.path), lambda asked: Cifar(asked.path)),
+    KnownSource("cifar", lambda ask: is_cifar(ask.place), lambda ask: Cifar(ask.place)),
     KnownSource(
         "tiny-imagenet",
-        lambda asked: is_tiny_imagenet(asked.path, asked.held),
-        lambda asked: TinyImageNet(asked.path, asked.follow, asked.held),
+        lambda ask: is_tiny_imagenet(ask.place, ask.cache),
+        lambda ask: TinyImageNet(ask.place, ask.follow, ask.cache),
     ),
-    KnownSource(
-        "folder", lambda asked: True, lambda asked: ImageFolder(asked.path, asked.follow, asked.held)
-    ),
-    KnownSource("demo", lambda asked: False, lambda asked: Photographs()),
+    KnownSource("folder", lambda _: True, lambda ask: ImageFolder(ask.place, ask.follow, ask.cache)),
+    KnownSource("demo", lambda _: False, lambda _: Photographs()),
 )
 _BY_NAME = {row.name: row for row in _ROWS}
 KINDS = ("auto", *_BY_NAME)
 
 
 def open_source(
-    path: Location | None,
+    location: Location | None,
     kind: str = "auto",
     labels: Location | None = None,
     follow: Sequence[Location] = (),
-    held: Path | None = None,
+    index: Cache = None,
 ) -> Source:
     """Open a source of images.
 
     Parameters
     ----------
-    path : path or None
+    location : path, URL or None
         Where the images are; not looked at for the kind "demo".
     kind : {"auto", "labelled", "parquet", "webdataset", "cifar", "tiny-imagenet", "folder", "demo"}
-        "auto" tells the kind from what lies at `path`, and takes "labelled" if `labels` are given.
-    labels : path, optional
+        "auto" tells the kind from what lies at `location`, and takes "labelled" if `labels` are given.
+    labels : path or URL, optional
         The labels file of the kind "labelled".
     follow : sequence of path
-        Places outside `path` to which links may lead.
-    held : path, optional
-        The index that an earlier run has kept (`Items.export_index`). Where there is none, or it does not fit
-        any more, the source is listed anew.
+        Places outside `location` to which links may lead.
+    index : (Store, str), optional
+        A file in which the listing of an archive or of shards may be cached. `make_ready` writes it; later
+        runs and worker processes read it, as long as size and stamp of the files still hold.
 
     Returns
     -------
@@ -120,26 +87,25 @@ def open_source(
     UnknownNameError
         There is no such kind.
     SourceError
-        There is nothing at `path` or a place to `follow`, or `labels` do not go with the kind.
+        There is nothing at `location` or a place to `follow`, or `labels` do not go with the kind.
     """
     if kind not in KINDS:
         raise UnknownNameError("kind of source", kind, KINDS)
     if kind == "demo":
         return Photographs()
-    if path is None:
+    if location is None:
         raise SourceError(f"a source of kind {kind!r} needs a path")
-    for place in follow:
-        if not Path(place).is_dir():
-            raise SourceError(f"follow_links: {place}: there is no such folder")
-    asked = Request(Path(path), labels, follow, held)
-    row = _recognise(asked) if kind == "auto" else _BY_NAME[kind]
-    if row.labelled != (labels is not None):
+    for folder in follow:
+        if not Path(folder).is_dir():
+            raise SourceError(f"follow_links: {folder}: there is no such folder")
+    with blame_source(location):
+        place = Place(location)
+        if not place.is_pattern:
+            place.check()
+        asked = Request(place, labels, follow, index)
+        row = next(row for row in _ROWS if row.recognise(asked)) if kind == "auto" else _BY_NAME[kind]
+    if (row.name == "labelled") != (labels is not None):
         raise SourceError(
-            f"{path}: a labels file goes with the kind 'labelled', and with no other; kind is {row.name!r}"
+            f"{location}: a labels file goes with the kind 'labelled' and no other; kind is {row.name!r}"
         )
     return row.open(asked)
-
-
-def _recognise(asked: Request) -> KnownSource:
-    with blame_source(asked.path):
-        return next(row for row in _ROWS if row.recognise(asked))

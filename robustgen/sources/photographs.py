@@ -6,7 +6,7 @@ from pathlib import Path
 
 from robustgen.errors import SourceError
 from robustgen.sources.files import FileSource
-from robustgen.sources.tree import FolderTree
+from robustgen.sources.trees import FolderTree
 from robustgen.sources.walk import Found
 
 

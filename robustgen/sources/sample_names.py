@@ -1,10 +1,10 @@
-"""What samples of a WebDataset are called, and the files that name them and their classes."""
+"""Names of the samples of a WebDataset, and of the files that list them and their classes."""
 
 from pathlib import Path, PurePosixPath
 from typing import Final
 
 from robustgen.name_lists import split_names
-from robustgen.regular_file import read_regular
+from robustgen.storage.regular import read_regular
 
 CLASS_NAMES: Final = "classnames.txt"
 """Beside the shards or above: the names of the classes, in the order of the labels."""
@@ -13,7 +13,7 @@ KEYS: Final = "keys.txt"
 
 
 def sample_key(name: str) -> str:
-    """The key of the sample that is called `name`, a POSIX path: its suffix is left out.
+    """Return the key of the sample that is called `name`, a POSIX path: its suffix is left out.
 
     Readers take all behind the first dot of a file name for the suffix, so dots are written ``%2E``.
     """
@@ -23,13 +23,13 @@ def sample_key(name: str) -> str:
 
 
 def sample_name(key: str) -> str:
-    """The name, without suffix, of which `sample_key` made `key`."""
+    """Return the name, without suffix, of which `sample_key` made `key`."""
     folder, slash, stem = key.rpartition("/")
     return folder + slash + stem.replace("%2E", ".").replace("%25", "%")
 
 
 def read_names(path: Path) -> list[str]:
-    """The names that a file lists, one a line.
+    """Read the names that a file lists, one a line.
 
     Raises
     ------

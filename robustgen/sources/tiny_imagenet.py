@@ -5,12 +5,12 @@ from pathlib import Path
 
 from robustgen.errors import SourceError
 from robustgen.imaging.decode import Location
-from robustgen.regular_file import open_regular
-from robustgen.sources.archives import ArchiveTree, is_archive, open_tree
 from robustgen.sources.files import FileSource
+from robustgen.sources.index import Cache
 from robustgen.sources.labelled import put_into_classes
 from robustgen.sources.labels import parse_labels
-from robustgen.sources.tree import FileTree
+from robustgen.sources.places import Place
+from robustgen.sources.trees import ArchiveTree, FileTree, FolderTree, open_tree
 from robustgen.sources.walk import Found, is_image
 
 _ANNOTATIONS, _CLASSES = "val_annotations.txt", 200
@@ -21,12 +21,12 @@ class TinyImageNet(FileSource):
 
     Parameters
     ----------
-    root : path or FileTree
+    root : path, URL or FileTree
         The folder tiny-imagenet-200, its folder val, or its zip.
     follow : sequence of path
         Places outside `root` to which links may lead.
-    held : path, optional
-        The index of the zip that an earlier run has kept.
+    index : (Store, str), optional
+        A file in which the listing of the zip may be cached.
 
     Raises
     ------
@@ -35,32 +35,31 @@ class TinyImageNet(FileSource):
     """
 
     def __init__(
-        self, root: Location | FileTree, follow: Sequence[Location] = (), held: Path | None = None
+        self, root: Location | Place | FileTree, follow: Sequence[Location] = (), index: Cache = None
     ) -> None:
-        tree = open_tree(root, tuple(map(Path, follow)), held)
+        tree = open_tree(root, tuple(map(Path, follow)), index)
         super().__init__(tree.below(_val_of(tree)))
         self.location = tree.location
-        self._shipped = _is_as_shipped(self._tree)
+        self._is_shipped = _is_as_shipped(self._tree)
 
     def _scan(self) -> Iterable[Found]:
-        if self._shipped:
+        if self._is_shipped:
             found = dict(self._tree.below("images").find(deep=False))
-            where = self._tree.location / _ANNOTATIONS
-            with self._tree.open(_ANNOTATIONS) as file:
-                labels = parse_labels(file.read(), where, sorted(filter(is_image, found)))
+            where = f"{self._tree.location}/{_ANNOTATIONS}"
+            labels = parse_labels(self._tree.read(_ANNOTATIONS), where, sorted(filter(is_image, found)))
             return put_into_classes(found, labels, where)
         return ((key.replace("/images/", "/", 1), reason) for key, reason in self._tree.find())
 
     def _name(self, key: str) -> str:
         wnid, _, name = key.partition("/")
-        if self._shipped:
+        if self._is_shipped:
             return f"images/{name}"
         nested = f"{wnid}/images/{name}"
         return nested if self._tree.has(nested) else key
 
 
 def _is_as_shipped(val: FileTree) -> bool:
-    """Whether the images lie in one folder; scripts that sort them often leave the annotations behind."""
+    """Tell whether all images lie in one folder; scripts that sort them may leave the annotations behind."""
     if not val.has(_ANNOTATIONS):
         return False
     try:
@@ -70,30 +69,30 @@ def _is_as_shipped(val: FileTree) -> bool:
 
 
 def _val_of(tree: FileTree) -> str:
-    """The folder that holds the validation images."""
-    if not isinstance(tree, ArchiveTree):
-        return "val" if (tree.location / "val").is_dir() else ""
-    annotations = [name for name in tree.names() if name.endswith(f"val/{_ANNOTATIONS}")]
-    return annotations[0].rpartition("/")[0] if annotations else tree.common_folder()
+    """Find the folder that holds the validation images."""
+    if isinstance(tree, ArchiveTree):
+        annotations = [name for name in tree.names() if name.endswith(f"val/{_ANNOTATIONS}")]
+        return annotations[0].rpartition("/")[0] if annotations else tree.common_folder()
+    assert isinstance(tree, FolderTree)
+    return "val" if Place(tree.location).children.get("val") else ""
 
 
-def is_tiny_imagenet(path: Path, held: Path | None = None) -> bool:
-    """Whether `path` is tiny-imagenet-200: its zip, whose index `held` may keep, its folder, or its val."""
-    if is_archive(path):
-        return path.suffix.lower() == ".zip" and any(
-            name.endswith(f"val/{_ANNOTATIONS}") for name in ArchiveTree(path, held).names()
-        )
-    if (path / "val" / _ANNOTATIONS).is_file() or (path / _ANNOTATIONS).is_file():
+def is_tiny_imagenet(place: Place, cache: Cache = None) -> bool:
+    """Return True for tiny-imagenet-200: its zip, its folder, or its val."""
+    if not place.is_folder:
+        members = ArchiveTree(place, cache).names() if place.has_suffix(".zip") else []
+        return any(name.endswith(f"val/{_ANNOTATIONS}") for name in members)
+    names = place.children
+    if _ANNOTATIONS in names or (names.get("val") and place.has(f"val/{_ANNOTATIONS}")):
         return True
     # A sorted val folder may have lost its annotations; the list of classes lies above it.
-    home = path.parent if path.name == "val" else path
-    return (home / "val").is_dir() and _lists_its_classes(home / "wnids.txt")
+    home = Place(place.store.location) if place.name == "val" else place
+    return "val" in (place.name, *names) and _lists_its_classes(home)
 
 
-def _lists_its_classes(path: Path) -> bool:
-    """Whether `path` lists no more classes than Tiny ImageNet has; people call lists for models so, too."""
+def _lists_its_classes(home: Place) -> bool:
+    """Tell whether there is a list of no more classes than it has; people call lists for models so, too."""
     try:
-        with open_regular(path) as lines:
-            return sum(1 for _ in lines) <= _CLASSES
+        return len(home.folder.read("wnids.txt").splitlines()) <= _CLASSES
     except OSError:
         return False

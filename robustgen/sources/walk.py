@@ -96,7 +96,7 @@ def _follow(
 
 
 def describe_unread(names: Sequence[str]) -> str:
-    """One line on images in formats that are not read: how many of each, and the first by its name."""
+    """Describe in one line the images in formats that are not read: the number of each, and the first."""
     counts = Counter(PurePosixPath(name).suffix.lower() for name in names)
     kinds = ", ".join(f"{count} {suffix}" for suffix, count in sorted(counts.items()))
     return f"passed over, {UNREAD}: {kinds} ({names[0]!r}, ...); convert them, to PNG for instance"
@@ -117,5 +117,5 @@ def check_name(key: str, reason: str | None) -> Found:
 
 
 def is_image(name: str) -> bool:
-    """Whether a file of this name is taken for an image."""
+    """Return True if a file of this name is taken for an image."""
     return name.lower().endswith(EXTENSIONS)

@@ -1,108 +1,40 @@
 """WebDataset: shards of tar archives, in which an image and its label are files of one name."""
 
-import io
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from robustgen.errors import ImageError, SourceError
+from robustgen.containers.tar import peek_names
+from robustgen.errors import SourceError
 from robustgen.imaging.decode import EXTENSIONS, Location, reason_of
-from robustgen.regular_file import open_regular
-from robustgen.sources.archives import ARCHIVES, list_archive, peek_names
-from robustgen.sources.base import blame_source, sort_classes
-from robustgen.sources.catalogue import Catalogue
-from robustgen.sources.files import FileSource
+from robustgen.name_lists import split_names
+from robustgen.sources.base import blame_source, class_of, sort_classes
+from robustgen.sources.files import IndexedSource
+from robustgen.sources.index import Cache, Index, Listing
 from robustgen.sources.labels import is_folder_name
-from robustgen.sources.patterns import expand_pattern, is_pattern
-from robustgen.sources.sample_names import CLASS_NAMES, KEYS, read_names, sample_key, sample_name
-from robustgen.sources.scratch import Scratch
-from robustgen.sources.shelf import Index, Shelf
-from robustgen.sources.tree import FileTree
-from robustgen.sources.walk import Found, check_name, is_image
+from robustgen.sources.places import ARCHIVES, Place, SourceFile
+from robustgen.sources.sample_names import CLASS_NAMES, KEYS, sample_key, sample_name
+from robustgen.sources.trees import list_archive, read_member
+from robustgen.sources.walk import check_name, is_image
 
-_LABELS_IN_JSON = ("cls", "label", "class", "class_id")
-_MOST_LABEL_BYTES = 1 << 20
-_MOST_PEEKED = 32
+_LABELS_IN_JSON: Final = ("cls", "label", "class", "class_id")
+_MOST_LABEL_BYTES: Final = 1 << 20
+_MOST_PEEKED: Final = 32
 
 Label = int | str
 
 
 class _Sample(NamedTuple):
-    """An image in a shard, its label if it has one, and what it is called outside of shards."""
+    """An image in a shard: its place, its member, its label if it has one, and its name outside of shards."""
 
-    shard: int
+    place: Sequence[Any]
     member: str
     label: Label | None
     name: str
 
 
-@dataclass
-class Samples(Index):
-    """What all shards hold.
-
-    Attributes
-    ----------
-    shards : list of Catalogue
-    places : dict
-        Key to the number of the shard and the name of the member in it.
-    refused : dict of str to str
-        Images and shards that must not be read, with the reasons.
-    classes : tuple of str
-        Names of the classes, where there are labels; empty otherwise.
-    labels : dict of str to int
-        Key to the index in `classes`.
-    has_lost_shards : bool
-        Whether a shard could not be read at all.
-    """
-
-    shards: list[Catalogue] = field(default_factory=list)
-    places: dict[str, tuple[int, str]] = field(default_factory=dict)
-    refused: dict[str, str] = field(default_factory=dict)
-    classes: tuple[str, ...] = ()
-    labels: dict[str, int] = field(default_factory=dict)
-    has_lost_shards: bool = False
-
-    @classmethod
-    def build(cls, location: Path, scratch: Scratch) -> "Samples":
-        """As `Index.build`."""
-        return list_samples(location, scratch)
-
-    @classmethod
-    def files_at(cls, location: Path) -> Sequence[Path]:
-        """As `Index.files_at`: the shards, and what names classes and samples."""
-        shards = expand_pattern(location, _is_shard)
-        beside = [folder / name for folder in _folders_around(shards[0]) for name in (CLASS_NAMES, KEYS)]
-        return [*shards, *beside]
-
-    @property
-    def is_lasting(self) -> bool:
-        """As `Index.is_lasting`."""
-        shards = {catalogue.file.name for catalogue in self.shards}
-        return not self.has_lost_shards and not shards & self.refused.keys()
-
-    def make_ready(self, scratch: Scratch) -> None:
-        """As `Index.make_ready`."""
-        for shard in self.shards:
-            shard.make_ready(scratch)
-
-    def to_json(self, *, here: bool) -> Any:
-        """As `Index.to_json`."""
-        shards = [shard.to_json(here=here) for shard in self.shards]
-        return [shards, self.places, self.refused, self.classes, self.labels]
-
-    @classmethod
-    def from_json(cls, content: Any) -> "Samples":
-        """As `Index.from_json`."""
-        shards, places, refused, classes, labels = content
-        listed = [Catalogue.from_json(shard) for shard in shards]
-        return cls(listed, {k: (n, name) for k, (n, name) in places.items()}, refused, tuple(classes), labels)
-
-
-class WebDataset(FileSource):
+class WebDataset(IndexedSource):
     """The images of a WebDataset.
 
     The image of a sample has one of the usual suffixes; its label is what ``.cls`` or ``.json`` say, a
@@ -112,10 +44,10 @@ class WebDataset(FileSource):
 
     Parameters
     ----------
-    shards : path
+    shards : path or URL
         A tar, a folder of tars, or a pattern: ``val-{000000..000063}.tar``, ``val-*.tar``.
-    held : path, optional
-        The index that an earlier run has kept.
+    index : (Store, str), optional
+        A file in which the listing may be cached.
 
     Raises
     ------
@@ -123,99 +55,37 @@ class WebDataset(FileSource):
         There is no such shard.
     """
 
-    def __init__(self, shards: Location, held: Path | None = None) -> None:
-        # A pattern is no file that could be looked at.
-        self.location = Path(shards)
-        self._tree: ShardTree = ShardTree(self.location, held)
+    def __init__(self, shards: Location | Place, index: Cache = None) -> None:
+        with blame_source(shards):
+            place = shards if isinstance(shards, Place) else Place(shards)
+        super().__init__(ShardIndex(place.location, index))
 
-    @property
-    def classes(self) -> tuple[str, ...]:
-        """Names of the classes in the order of the labels, or sorted where there are none."""
-        return self._tree.samples.classes or super().classes
+    def read_bytes(self, key: str) -> bytes:
+        """Read the member of one image."""
+        return read_member(self._index, self._place(key))
 
-    def label(self, key: str) -> int:
-        """Return the index of one image's class in `classes`; an ImageError if it is of none."""
-        samples = self._tree.samples
-        if not samples.classes:
-            return super().label(key)
-        if key not in samples.labels:
-            raise ImageError(f"{key!r}: of no class that {self.location} has")
-        return samples.labels[key]
-
-    def storage_order(self, key: str) -> tuple[int, ...]:
-        """Sort by shard and place, so that shards are read from the beginning to the end."""
-        shard, member = self._tree.samples.places[key]
-        return shard, self._tree.samples.shards[shard].places[member].offset
+    def size(self, key: str) -> int:
+        """Return the size of an image's file in bytes; an ImageError if there is no such image."""
+        return int(self._place(key)[2])
 
 
-class ShardTree(FileTree):
-    """The images of a WebDataset under their keys."""
-
-    def __init__(self, location: Path, held: Path | None = None) -> None:
-        self.location = location
-        self._shelf = Shelf(Samples, location, held)
-
-    @property
-    def samples(self) -> Samples:
-        """What the shards hold; a SourceError if there is none."""
-        with blame_source(self.location):
-            return self._shelf.get()
-
-    def make_ready(self) -> None:
-        """Unpack compressed shards, and show processes of this machine what is where."""
-        with blame_source(self.location):
-            self._shelf.make_ready()
-
-    def export_index(self) -> bytes | None:
-        """Return the index, where it was built anew."""
-        return self._shelf.export_index()
-
-    def find(self, deep: bool = True) -> Iterator[Found]:
-        """Find the images; damaged shards are among those refused."""
-        for key in self.samples.places:
-            yield check_name(key, None)
-        for key, reason in self.samples.refused.items():
-            yield check_name(key, reason)
-
-    def open(self, name: str) -> BinaryIO:
-        """Read an image into memory."""
-        shard, member = self.samples.places[name]
-        return io.BytesIO(self.samples.shards[shard].read(member))
-
-    def size(self, name: str) -> int:
-        """Return the size of an image's file in bytes."""
-        shard, member = self.samples.places[name]
-        return self.samples.shards[shard].places[member].size
-
-    def has(self, name: str) -> bool:
-        """Whether there is an image of this key."""
-        return name in self.samples.places
-
-    def below(self, folder: str) -> FileTree:
-        """Return the tree itself: its names are keys already."""
-        if folder:
-            raise SourceError(f"{self.location}: a WebDataset has no folders")
-        return self
-
-
-def is_webdataset(path: Path) -> bool:
-    """Whether `path` is a pattern of shards, a folder of tars, or a tar with labels beside its images."""
-    if is_pattern(path):
-        return path.name.lower().endswith(ARCHIVES)
-    if path.is_dir():
-        names = [entry.name for entry in path.iterdir() if not entry.name.startswith(".")]
-        if not any(map(_is_shard, names)) or any(map(is_image, names)):
-            return False
-        return not any((path / name).is_dir() for name in names)
-    return path.name.lower().endswith(".tar") and path.is_file() and _has_labels(path)
+def is_webdataset(place: Place) -> bool:
+    """Return True for a pattern of shards, a folder of tars, or a tar with labels beside its images."""
+    if place.is_folder:
+        names = place.children
+        return any(map(_is_shard, names)) and not any(map(is_image, names)) and not any(names.values())
+    if place.is_pattern:
+        return place.has_suffix(*ARCHIVES)
+    return place.has_suffix(".tar") and _has_labels(place)
 
 
 def _is_shard(name: str) -> bool:
     return name.lower().endswith(ARCHIVES) and not name.lower().endswith(".zip")
 
 
-def _has_labels(path: Path) -> bool:
-    names = peek_names(path, _MOST_PEEKED)
+def _has_labels(place: Place) -> bool:
+    with place.store.open(place.name) as file:
+        names = peek_names(file, _MOST_PEEKED)
     images = {name.rpartition(".")[0] for name in names if is_image(name)}
     return any(name.rpartition(".")[0] in images for name in names if name.endswith((".cls", ".json")))
 
@@ -223,47 +93,63 @@ def _has_labels(path: Path) -> bool:
 # --- listing -------------------------------------------------------------------------------------
 
 
-def list_samples(location: Path, scratch: Scratch) -> Samples:
-    """List the samples of all shards; compressed ones are unpacked to `scratch`."""
-    paths = expand_pattern(location, _is_shard)
-    listed = Samples()
+class ShardIndex(Index):
+    """The samples of all shards."""
+
+    def find_files(self) -> list[SourceFile]:
+        """Look up the shards."""
+        return Place(self.location).expand(_is_shard)
+
+    def find_companions(self, files: list[SourceFile]) -> list[SourceFile]:
+        """Look up the files that name classes and samples: beside a shard, or up to two folders above."""
+        folder, found = files[0].store, []
+        for _ in range(3):
+            found += [SourceFile.look(folder, name) for name in (CLASS_NAMES, KEYS)]
+            above = Place(folder.location)
+            if not above.name:
+                break
+            folder = above.store
+        return found
+
+    def build(self, files: list[SourceFile]) -> Listing:
+        """List the samples."""
+        return list_samples(self, files)
+
+
+def list_samples(index: ShardIndex, files: list[SourceFile]) -> Listing:
+    """List the samples of all shards; compressed ones are unpacked first."""
+    full_names = _read_full_names(index, files)
+    refused: dict[str, str] = {}
     found: dict[str, _Sample] = {}
-    full_names = _read_full_names(paths[0])
-    for path in paths:
-        catalogue = _list_shard(path, scratch, listed)
-        if catalogue is None:
-            listed.has_lost_shards = True
+    lost, is_lasting = 0, True
+    for number, file in enumerate(files):
+        try:
+            if file.size < 0:
+                raise FileNotFoundError("No such file or directory")
+            shard = list_archive(index, files, number)
+        except (OSError, EOFError, ValueError) as error:
+            refused[file.name] = reason_of(error).removeprefix(f"{file.store.location}/{file.name}: ")
+            lost, is_lasting = lost + 1, is_lasting and not isinstance(error, ConnectionError)
             continue
-        listed.shards.append(catalogue)
-        for name, sample in _group(catalogue, len(listed.shards) - 1, full_names, listed):
-            if name in found or name in listed.refused:
+        refused |= shard.refused
+        for name, sample in _group(index, shard, full_names, refused):
+            if name in found or name in refused:
                 found.pop(name, None)
-                listed.refused[name] = "stands in the shards twice"
+                refused[name] = "stands in the shards twice"
             else:
                 found[name] = sample
-    if not listed.shards:
-        raise SourceError(f"{location}: no shard can be read; {next(iter(listed.refused.items()), '')}")
-    _name_samples(found, _read_class_names(paths[0]), listed)
-    return listed
-
-
-def _list_shard(path: Path, scratch: Scratch, listed: Samples) -> Catalogue | None:
-    """The files of one shard; what is wrong with it goes to what is refused."""
-    try:
-        catalogue = list_archive(path, scratch)
-    except (OSError, EOFError, ValueError) as error:
-        listed.refused[path.name] = reason_of(error).removeprefix(f"{path}: ")
-        return None
-    listed.refused |= catalogue.refused
-    return catalogue
+    if lost == len(files):
+        raise SourceError(f"{index.location}: no shard can be read; {next(iter(refused.items()), '')}")
+    named = _name_samples(found, _read_class_names(index, files), refused)
+    return named._replace(is_lasting=is_lasting)
 
 
 def _group(
-    catalogue: Catalogue, shard: int, full_names: Mapping[str, str], listed: Samples
+    index: Index, shard: Listing, full_names: Mapping[str, str], refused: dict[str, str]
 ) -> Iterator[tuple[str, _Sample]]:
-    """The samples of one shard: their keys in it, and where their images lie."""
+    """Iterate over the samples of one shard: their keys in it, and where their images lie."""
     grouped: dict[str, dict[str, str]] = {}
-    for name in catalogue.places:
+    for name in shard.places:
         folder, slash, file = name.rpartition("/")
         stem, _, suffix = file.partition(".")
         grouped.setdefault(folder + slash + stem, {})[suffix.lower()] = name
@@ -271,39 +157,40 @@ def _group(
         images = [name for suffix, name in members.items() if f".{suffix}" in EXTENSIONS]
         if len(images) == 1:
             try:
-                label = _read_label(catalogue, members)
-                yield key, _Sample(shard, images[0], label, full_names.get(key) or _decode_name(images[0]))
+                label = _read_label(index, shard, members)
+                own = full_names.get(key) or _decode_name(images[0])
+                yield key, _Sample(shard.places[images[0]], images[0], label, own)
             except ValueError as error:
-                listed.refused[images[0]] = f"its label cannot be read: {reason_of(error)}"
+                refused[images[0]] = f"its label cannot be read: {reason_of(error)}"
         elif images:
-            listed.refused[key] = f"has {len(images)} images"
+            refused[key] = f"has {len(images)} images"
         elif others := [name for name in members.values() if is_image(name)]:
-            listed.refused[others[0]] = "WebDataset takes all behind the first dot of a name for its suffix"
+            refused[others[0]] = "WebDataset takes all behind the first dot of a name for its suffix"
 
 
 def _decode_name(member: str) -> str:
-    """What an image is called outside of shards: with the dots that our own writer does not write as such."""
+    """Return the name of an image outside of shards, with the dots that our own writer escapes."""
     key, dot, suffix = member.rpartition(".")
     name = sample_name(key) + dot + suffix
     # A name that would be hidden then was not made so by us.
     return member if name.rpartition("/")[2].startswith(".") else name
 
 
-def _read_full_names(shard: Path) -> dict[str, str]:
-    """Key of a sample to its name, suffix and all, where a list of our own tells."""
-    for folder in _folders_around(shard):
-        with suppress(OSError):
-            return {sample_key(name): name for name in read_names(folder / KEYS) if is_image(name)}
-    return {}
+def _read_full_names(index: ShardIndex, files: list[SourceFile]) -> dict[str, str]:
+    """Read the names of samples, suffix and all, by key, where a list of our own tells."""
+    lists = [each for each in index.find_companions(files) if each.name == KEYS and each.size >= 0]
+    names = split_names(lists[0].store.read(KEYS)) if lists else []
+    return {sample_key(name): name for name in names if is_image(name)}
 
 
-def _read_label(catalogue: Catalogue, members: Mapping[str, str]) -> Label | None:
+def _read_label(index: Index, shard: Listing, members: Mapping[str, str]) -> Label | None:
     name = members.get("cls") or members.get("json")
     if name is None:
         return None
-    if catalogue.places[name].size > _MOST_LABEL_BYTES:
-        raise ValueError(f"{catalogue.places[name].size} bytes")
-    text = catalogue.read(name).decode().strip()
+    size = shard.places[name][2]
+    if size > _MOST_LABEL_BYTES:
+        raise ValueError(f"{size} bytes")
+    text = read_member(index, shard.places[name]).decode().strip()
     value: object = text
     if not name.lower().endswith(".cls"):
         content = json.loads(text)
@@ -318,72 +205,67 @@ def _read_label(catalogue: Catalogue, members: Mapping[str, str]) -> Label | Non
     raise ValueError(f"{str(value)[:40]!r} cannot be the name of a class")
 
 
-def _folders_around(shard: Path) -> Sequence[Path]:
-    """Where files about the shards of a set may lie: beside a shard, or up to two folders above."""
-    return [shard.parent, *shard.parent.parents[:2]]
-
-
-def _read_class_names(shard: Path) -> list[str]:
-    """The names of the classes in the order of the labels; none if one of them cannot name a folder."""
-    for folder in _folders_around(shard):
-        try:
-            with open_regular(folder / CLASS_NAMES) as file:
-                names = file.read(_MOST_LABEL_BYTES).decode().splitlines()
-        except (OSError, UnicodeDecodeError):
-            continue
-        return names if all(map(is_folder_name, names)) and len({*names}) == len(names) else []
+def _read_class_names(index: ShardIndex, files: list[SourceFile]) -> list[str]:
+    """Read the names of the classes in the order of the labels; none if one of them cannot name a folder."""
+    for each in index.find_companions(files):
+        if each.name == CLASS_NAMES and each.size >= 0:
+            names = (
+                each.store.read(each.name, size=_MOST_LABEL_BYTES)
+                .decode(errors="surrogateescape")
+                .splitlines()
+            )
+            return names if all(map(is_folder_name, names)) and len({*names}) == len(names) else []
     return []
 
 
-def _name_samples(found: Mapping[str, _Sample], names: list[str], listed: Samples) -> None:
+def _name_samples(found: Mapping[str, _Sample], names: list[str], refused: dict[str, str]) -> Listing:
     """Give every sample its key, class and label."""
+    listing = Listing({}, refused, [], {})
     labels = {name: sample.label for name, sample in found.items() if sample.label is not None}
-    if not labels:
-        for sample in found.values():
-            _put(sample.name, sample, listed)
-        return
     classes = {name: _name_class(label, names) for name, label in labels.items()}
-    as_they_are = _folders_are(classes)
+    as_they_are = not labels or _folders_are(classes)
     common = "" if as_they_are else _common_folder(classes)
-    listed.classes = tuple(names) if {*classes.values()} <= {*names} else _order(labels, classes)
-    if as_they_are:
-        classes = {name: name.partition("/")[0] for name in classes}
-        listed.classes = tuple(sort_classes({*classes.values()}))
-    index = {name: number for number, name in enumerate(listed.classes)}
+    ordered = names if {*classes.values()} <= {*names} else _order(labels, classes)
     for name, sample in found.items():
-        if name not in labels:
-            listed.refused[sample.member] = "has no label, though others have"
+        if labels and name not in labels:
+            refused[sample.member] = "has no label, though others have"
             continue
         own = sample.name.removeprefix(common)
-        key = own if as_they_are else f"{classes[name]}/{own}"
-        _put(key, sample, listed)
-        listed.labels[key] = index[classes[name]]
+        _put(own if as_they_are else f"{classes[name]}/{own}", sample, listing)
+    if as_they_are:
+        ordered = sort_classes({class_of(key) for key in listing.places})
+    index = {name: number for number, name in enumerate(ordered)}
+    listing.labels.update((key, index[class_of(key)]) for key in listing.places)
+    return listing._replace(classes=ordered)
 
 
-def _put(key: str, sample: _Sample, listed: Samples) -> None:
+def _put(key: str, sample: _Sample, listing: Listing) -> None:
     """Note where the image `key` lies, unless another one is called so."""
-    if key in listed.places or key in listed.refused:
-        listed.places.pop(key, None)
-        listed.refused[key] = "stands in the shards twice"
+    key, unprintable = check_name(key, None)
+    if unprintable:
+        listing.refused[key] = unprintable
+    elif key in listing.places or key in listing.refused:
+        listing.places.pop(key, None)
+        listing.refused[key] = "stands in the shards twice"
     else:
-        listed.places[key] = (sample.shard, sample.member)
+        listing.places[key] = sample.place
 
 
 def _name_class(label: Label, names: list[str]) -> str:
     return names[label] if isinstance(label, int) and 0 <= label < len(names) else str(label)
 
 
-def _order(labels: Mapping[str, Label], classes: Mapping[str, str]) -> tuple[str, ...]:
-    """The names of the classes, by their numbers where they all have some."""
+def _order(labels: Mapping[str, Label], classes: Mapping[str, str]) -> list[str]:
+    """Order the names of the classes, by their numbers where they all have some."""
     numbers = {classes[name]: label for name, label in labels.items() if isinstance(label, int)}
     every = {*classes.values()}
     if every <= numbers.keys():
-        return tuple(sorted(every, key=lambda name: numbers[name]))
-    return tuple(sort_classes(every))
+        return sorted(every, key=lambda name: numbers[name])
+    return sort_classes(every)
 
 
 def _folders_are(classes: Mapping[str, str]) -> bool:
-    """Whether the first folders of the samples part them just as their classes do."""
+    """Tell whether the first folders of the samples part them just as their classes do."""
     pairs = {(name.partition("/")[0] if "/" in name else None, label) for name, label in classes.items()}
     folders, every = {folder for folder, _ in pairs}, {label for _, label in pairs}
     if None in folders or len(pairs) != len(folders) or len(pairs) != len(every):
@@ -393,7 +275,7 @@ def _folders_are(classes: Mapping[str, str]) -> bool:
 
 
 def _common_folder(names: Mapping[str, str]) -> str:
-    """The first folder that all samples lie in, with a slash behind it."""
+    """Return the first folder that all samples lie in, with a slash behind it."""
     firsts = {name.partition("/")[0] if "/" in name else "" for name in names}
     (first,) = firsts if len(firsts) == 1 else ("",)
     return f"{first}/" if first else ""

@@ -1,0 +1,244 @@
+"""Indexes of the files of a source: found out once, and cached for worker processes and later runs."""
+
+import hashlib
+import json
+import secrets
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, Final, NamedTuple
+
+from robustgen import __version__
+from robustgen.containers.compressed import unpack
+from robustgen.errors import SourceError
+from robustgen.sources.base import blame_source
+from robustgen.sources.places import COMPRESSED, SourceFile
+from robustgen.storage import Store
+from robustgen.storage.local import LocalStore
+from robustgen.storage.temporary import TemporaryFolder
+
+# Counts the changes of what is written.
+_LAYOUT: Final = 2
+_MOST_KNOWN: Final = 4
+
+Cache = tuple[Store, str] | None
+"""Where an index is cached: a store and the name of a file in it."""
+
+
+class Listing(NamedTuple):
+    """The content of an index, as JSON takes it.
+
+    Attributes
+    ----------
+    places : dict
+        Key or name to the number of the file, and where in it the image lies.
+    refused : dict of str to str
+        Images and files that must not be read, with the reasons.
+    classes : sequence of str
+        Names of the classes, where there are labels.
+    labels : dict of str to int
+        Key to the index in `classes`.
+    is_lasting : bool
+        Whether a later run would find the same: nothing failed to be read that may be readable then.
+    """
+
+    places: dict[str, Sequence[Any]]
+    refused: dict[str, str]
+    classes: Sequence[str]
+    labels: dict[str, int]
+    is_lasting: bool = True
+
+
+class _Known:
+    """The index in this process: files, listing, and the copies of compressed files."""
+
+    def __init__(self, files: list[SourceFile]) -> None:
+        self.files = files
+        self.listing = Listing({}, {}, (), {})
+        self.is_new = False
+        self.copies: TemporaryFolder | None = None
+
+
+# Of this process: indexes of sources that another one has sent with each of its tasks.
+_KNOWN: dict[str, _Known] = {}
+
+
+class Index(ABC):
+    """Lists the files of a source when it is first asked for.
+
+    Pickled, it takes along where the listing is cached, not the listing itself: other processes read it from
+    there, if size and stamp of all files still hold, or list the files for themselves.
+
+    Parameters
+    ----------
+    location : str
+    cache : (Store, str), optional
+    """
+
+    def __init__(self, location: str, cache: Cache = None) -> None:
+        self.location, self._cache, self._token = location, cache, secrets.token_hex(8)
+        self._known: _Known | None = None
+        self._building: _Known | None = None
+        self._is_sent = False
+        # Folder of another process of this machine with copies of compressed files.
+        self._lent = ""
+
+    @abstractmethod
+    def find_files(self) -> list[SourceFile]:
+        """Look up the files that the source consists of."""
+
+    def find_companions(self, files: list[SourceFile]) -> list[SourceFile]:
+        """Look up other files that an index depends on, whether they exist or not."""
+        return []
+
+    @abstractmethod
+    def build(self, files: list[SourceFile]) -> Listing:
+        """Read through all files.
+
+        Raises
+        ------
+        OSError, ValueError
+            None can be read.
+        """
+
+    @property
+    def listing(self) -> Listing:
+        """The listing, from wherever it is had soonest; a SourceError if the files cannot be listed."""
+        return self._get().listing
+
+    def make_ready(self) -> None:
+        """List the files, cache the listing and unpack compressed files, which each worker would else do.
+
+        Raises
+        ------
+        SourceError
+            The source cannot be read.
+        OSError
+            The index cannot be cached.
+        """
+        known = self._get()
+        with blame_source(self.location):
+            for number, file in enumerate(known.files):
+                if file.name.lower().endswith(COMPRESSED) and file.size >= 0:
+                    self._copy(number)
+        if self._cache and known.is_new and known.listing.is_lasting:
+            body = _to_bytes({"of": self._fingerprint(known.files), "listing": known.listing})
+            store, name = self._cache
+            store.put(name, hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
+            known.is_new = False
+
+    def read(self, number: int, start: int, size: int) -> bytes:
+        """Read a part of one of the files, as it is unpacked.
+
+        Raises
+        ------
+        OSError, ValueError
+            It cannot be read, is shorter, or is not the file that was listed.
+        """
+        store, name = self.locate(number)
+        data = store.read(name, start, size)
+        if len(data) < size:
+            raise ValueError("the archive ends within it")
+        return data
+
+    def locate(self, number: int) -> tuple[Store, str]:
+        """Return store and name of one of the files, unpacked; a ValueError if it has changed."""
+        if self._files[number].name.lower().endswith(COMPRESSED):
+            return self._copy(number)
+        file = self.check(number)
+        return file.store, file.name
+
+    def check(self, number: int) -> SourceFile:
+        """Return one of the files, if it is still the one that was listed."""
+        file = self._files[number]
+        # Asking a server for each image takes longer than reading it: once in a process.
+        if file.store.is_local or file not in _CHECKED:
+            file.check_unchanged()
+            _CHECKED.add(file)
+        return file
+
+    def __getstate__(self) -> dict[str, Any]:
+        copies = self._known and self._known.copies
+        lent = str(copies.path) if copies else self._lent
+        return vars(self) | {"_known": None, "_building": None, "_is_sent": True, "_lent": lent}
+
+    @property
+    def _files(self) -> list[SourceFile]:
+        # Building reads parts of files.
+        return (self._building or self._get()).files
+
+    def _get(self) -> _Known:
+        if self._known is None:
+            with blame_source(self.location):
+                known = _KNOWN.get(self._token) or self._find()
+            self._known = known
+            if self._is_sent:
+                _KNOWN[self._token] = known
+                while len(_KNOWN) > _MOST_KNOWN:
+                    del _KNOWN[next(iter(_KNOWN))]
+        return self._known
+
+    def _find(self) -> _Known:
+        known = _Known(self.find_files())
+        cached = self._read_cached(known.files)
+        if cached:
+            known.listing = cached
+            return known
+        self._building = known
+        try:
+            known.listing, known.is_new = self.build(known.files), True
+        finally:
+            self._building = None
+        return known
+
+    def _read_cached(self, files: list[SourceFile]) -> Listing | None:
+        """Read the listing that an earlier run cached; None if it is damaged or of other files."""
+        if self._cache:
+            with suppress(OSError, ValueError, LookupError, TypeError):
+                digest, _, body = self._cache[0].read(self._cache[1]).partition(b"\n")
+                if digest == hashlib.sha256(body).hexdigest().encode():
+                    content = json.loads(body)
+                    if content["of"] == self._fingerprint(files):
+                        return Listing(*content["listing"])
+        return None
+
+    def _fingerprint(self, files: list[SourceFile]) -> list[Any]:
+        """Return what an index depends on."""
+        stamps = [
+            [f"{each.store.location}/{each.name}", each.size, each.stamp]
+            for each in (*files, *self.find_companions(files))
+        ]
+        return [_LAYOUT, __version__, type(self).__name__, self.location, stamps]
+
+    def _copy(self, number: int) -> tuple[Store, str]:
+        """Return where a compressed file is unpacked; here, if no other process has done it."""
+        known, name = self._building or self._get(), f"{number}.tar"
+        for folder in (str(known.copies.path) if known.copies else "", self._lent):
+            if folder and (store := LocalStore(folder, folder)).exists(name):
+                return store, name
+        self.unpack(number)
+        assert known.copies
+        return LocalStore(known.copies.path, known.copies.path), name
+
+    def unpack(self, number: int) -> str | None:
+        """Unpack a compressed file, and say what is wrong with it."""
+        known = self._building or self._get()
+        file = known.files[number]
+        file.check_unchanged()
+        try:
+            known.copies = known.copies or TemporaryFolder()
+            copies = LocalStore(known.copies.path, known.copies.path)
+            with file.store.open(file.name) as packed, copies.create(f"{number}.tar") as target:
+                return unpack(packed, file.name, file.size, target.write)
+        except (ConnectionError, FileNotFoundError):
+            raise
+        except OSError as error:
+            where = f"{file.store.location}/{file.name}: cannot be unpacked to a temporary file"
+            raise SourceError(f"{where} ({error.strerror}); TMPDIR names another place") from error
+
+
+_CHECKED: set[SourceFile] = set()
+
+
+def _to_bytes(content: Any) -> bytes:
+    return json.dumps(content, separators=(",", ":")).encode()

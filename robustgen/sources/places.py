@@ -1,0 +1,158 @@
+"""Places of sources: a file, a folder, or several files named at once, on this machine or behind a URL."""
+
+import fnmatch
+import itertools
+import os
+import re
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from typing import Any, Final, NamedTuple
+
+from robustgen.errors import SourceError
+from robustgen.imaging.decode import Location
+from robustgen.storage import Store, locate, open_store
+
+_MOST_FILES: Final = 100_000
+COMPRESSED: Final = (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
+ARCHIVES: Final = (".tar", ".zip", *COMPRESSED)
+PARQUET: Final = ".parquet"
+
+
+class SourceFile(NamedTuple):
+    """A file of a source as it was listed; without a stamp, it does not exist."""
+
+    store: Store
+    name: str
+    size: int
+    stamp: str
+
+    @classmethod
+    def look(cls, store: Store, name: str) -> "SourceFile":
+        """Look up one file."""
+        try:
+            return cls(store, name, *store.stat(name)[1:])
+        except FileNotFoundError:
+            return cls(store, name, -1, "missing")
+
+    def check_unchanged(self) -> None:
+        """Raise a ValueError if it is not the file any more that was listed."""
+        if self.look(self.store, self.name) != self:
+            raise ValueError(f"{self.name} has changed since it was listed")
+
+
+class Place:
+    """A place as a user names it: a path, a URL, or a pattern such as ``val-{000000..000063}.tar``.
+
+    Attributes
+    ----------
+    location : str
+        Absolute path or URL.
+    store : Store
+        The folder that it lies in.
+    name : str
+    """
+
+    def __init__(self, location: Location) -> None:
+        self.store, self.name = locate(location)
+        self.location = f"{self.store.location}/{self.name}" if self.name else self.store.location
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: vars(self)[name] for name in ("location", "store", "name")}
+
+    def has_suffix(self, *suffixes: str) -> bool:
+        """Return True if the name ends as one of `suffixes`, in any case."""
+        return self.name.lower().endswith(suffixes)
+
+    @cached_property
+    def is_pattern(self) -> bool:
+        """Tell whether it stands for several files, rather than being the name of one."""
+        return bool(re.search(r"[*?\[{]", self.name)) and not (self.store.is_local and self._exists)
+
+    @property
+    def _exists(self) -> bool:
+        return os.path.lexists(self.location)
+
+    @cached_property
+    def is_folder(self) -> bool:
+        """Tell whether it is a folder; of a URL, its name says so."""
+        if self.store.is_local:
+            return os.path.isdir(self.location)  # noqa: PTH112
+        return not self.is_pattern and not self.has_suffix(*ARCHIVES, PARQUET)
+
+    @cached_property
+    def folder(self) -> Store:
+        """The store of this folder."""
+        return open_store(self.location)
+
+    @cached_property
+    def children(self) -> dict[str, bool]:
+        """The names directly in this folder, hidden ones apart, and whether each is a folder."""
+        if self.store.is_local:
+            with os.scandir(self.location) as entries:
+                found = {entry.name: entry.is_dir() for entry in entries}
+        else:
+            found = {}
+            for entry in self.folder.list():
+                name, slash, _ = entry.path.partition("/")
+                found[name] = bool(slash)
+        return {name: is_folder for name, is_folder in found.items() if not name.startswith(".")}
+
+    def below(self, path: str) -> "Place":
+        """Return the place of a file or folder below this folder."""
+        return Place(f"{self.location}/{path}")
+
+    def has(self, path: str) -> bool:
+        """Return True if this folder has a file at `path`."""
+        return self.folder.exists(path)
+
+    def check(self) -> None:
+        """Raise an OSError if nothing is there; of a URL that is noticed later."""
+        if self.store.is_local:
+            os.stat(self.location)  # noqa: PTH116
+
+    def expand(self, is_wanted: Callable[[str], bool]) -> list[SourceFile]:
+        """List the files that it stands for, sorted: those wanted in a folder, or those of a pattern.
+
+        Raises
+        ------
+        SourceError
+            There are none, or too many.
+        """
+        store, names = self.store, [self.name]
+        if self.is_folder:
+            store, names = self.folder, [name for name in self.children if is_wanted(name)]
+        elif self.is_pattern:
+            names = list(itertools.islice(_expand_braces(self.name), _MOST_FILES + 1))
+            if len(names) <= _MOST_FILES and any(re.search(r"[*?\[]", name) for name in names):
+                names = [each for name in names for each in self._expand_stars(name)]
+        if not names or len(names) > _MOST_FILES:
+            problem = "stands for too many files" if names else "stands for no file"
+            raise SourceError(f"{self.location}: {problem}")
+        with ThreadPoolExecutor(1 if store.is_local else 16) as pool:
+            return list(pool.map(lambda name: SourceFile.look(store, name), sorted({*names})))
+
+    def _expand_stars(self, pattern: str) -> list[str]:
+        if not re.search(r"[*?\[]", pattern):
+            return [pattern]
+        names = Place(self.store.location).children if self.store.location else ()
+        return [name for name in names if fnmatch.fnmatchcase(name, pattern)]
+
+
+def _expand_braces(text: str) -> Iterator[str]:
+    braces = re.search(r"\{([^{}]*)\}", text)
+    if not braces:
+        yield text
+        return
+    for choice in _choices(braces[1]):
+        yield from _expand_braces(f"{text[: braces.start()]}{choice}{text[braces.end() :]}")
+
+
+def _choices(inside: str) -> Iterator[str]:
+    span = re.fullmatch(r"(\d{1,9})\.\.(\d{1,9})", inside)
+    if not span:
+        yield from inside.split(",")
+        return
+    width = len(span[1]) if span[1].startswith("0") else 0
+    for number in range(int(span[1]), int(span[2]) + 1):
+        yield f"{number:0{width}d}"

@@ -1,0 +1,298 @@
+"""Trees of files: in a folder, or in an archive that is read in place."""
+
+import tarfile
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+from robustgen.containers import tar, zipped
+from robustgen.errors import SourceError, explain_no_folder
+from robustgen.imaging.decode import Location
+from robustgen.sources.base import blame_source
+from robustgen.sources.index import Cache, Index, Listing
+from robustgen.sources.places import ARCHIVES, COMPRESSED, Place, SourceFile
+from robustgen.sources.walk import Found, check_name, find_by_name, is_image, walk
+
+# No image has as much; what a header promises is refused beyond it.
+_MOST_MEMBER_BYTES: Final = 1 << 29
+
+
+class FileTree(ABC):
+    """Files under POSIX names. Picklable, and small when pickled.
+
+    Attributes
+    ----------
+    location : str
+        The folder or the archive.
+    """
+
+    location: str
+
+    @abstractmethod
+    def find(self, deep: bool = True) -> Iterator[Found]:
+        """Find the images, or only those directly in the root, in any order, with reasons for refusing."""
+
+    @abstractmethod
+    def read(self, name: str) -> bytes:
+        """Read a file; an OSError, ValueError or LookupError if it cannot be read."""
+
+    @abstractmethod
+    def size(self, name: str) -> int:
+        """Return the size of a file in bytes; an OSError, ValueError or LookupError if there is none."""
+
+    @abstractmethod
+    def has(self, name: str) -> bool:
+        """Return True if there is a file called `name`."""
+
+    @abstractmethod
+    def below(self, folder: str) -> "FileTree":
+        """Return the tree of one of the folders; "" gives the tree itself."""
+
+    def common_folder(self) -> str:
+        """Return the innermost folder that all images lie in; "" for a folder, which says itself."""
+        return ""
+
+    def storage_order(self, name: str) -> tuple[int, ...]:
+        """Return what to sort names by to read the files from beginning to end."""
+        return ()
+
+    def make_ready(self) -> None:  # noqa: B027
+        """List the files for worker processes, too."""
+
+
+class FolderTree(FileTree):
+    """The files below a folder.
+
+    Parameters
+    ----------
+    root : path, URL or Place
+    follow : sequence of path
+        Places outside `root` to which links may lead.
+
+    Raises
+    ------
+    SourceError
+        `root` is no folder.
+    """
+
+    def __init__(self, root: Location | Place, follow: tuple[Path, ...] = ()) -> None:
+        place = root if isinstance(root, Place) else Place(root)
+        self.location, self._store, self._follow = place.location, place.folder, follow
+        if self._store.is_local and not place.is_folder:
+            raise SourceError(f"{self.location}: {explain_no_folder(Path(self.location))}")
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_sizes"}
+
+    @cached_property
+    def _sizes(self) -> dict[str, int]:
+        """The sizes of all files of a remote folder, from one listing."""
+        with blame_source(self.location):
+            return {entry.path: entry.size for entry in self._store.list()}
+
+    def find(self, deep: bool = True) -> Iterator[Found]:
+        """Find the images; links are followed where they stay inside, or in a place that was named."""
+        if self._store.is_local:
+            yield from walk(Path(self.location), deep, self._follow)
+            return
+        for name in self._sizes:
+            if (deep or "/" not in name) and not any(part.startswith(".") for part in name.split("/")):
+                yield from find_by_name(name)
+
+    def read(self, name: str) -> bytes:
+        """Read a file."""
+        return self._store.read(name)
+
+    def size(self, name: str) -> int:
+        """Return the size of a file in bytes."""
+        return vars(self).get("_sizes", {}).get(name) or self._store.stat(name).size
+
+    def has(self, name: str) -> bool:
+        """Return True if there is a file called `name`."""
+        return self._store.exists(name) if self._store.is_local else name in self._sizes
+
+    def below(self, folder: str) -> "FileTree":
+        """Return the tree of one of the folders."""
+        return type(self)(f"{self.location}/{folder}", self._follow) if folder else self
+
+
+class ArchiveTree(FileTree):
+    """The files in an archive; the trees of folders in it share what is known of it.
+
+    Parameters
+    ----------
+    place : Place
+        Ends in one of `ARCHIVES`.
+    cache : (Store, str), optional
+        The place of the index.
+    """
+
+    def __init__(self, place: Place, cache: Cache = None) -> None:
+        self.location, self._prefix = place.location, ""
+        self._index = ArchiveIndex(place.location, cache)
+
+    def make_ready(self) -> None:
+        """Unpack a compressed tar, and cache the index."""
+        self._index.make_ready()
+
+    def names(self) -> list[str]:
+        """Return the names of all files, images or not."""
+        places = self._index.listing.places
+        return [name.removeprefix(self._prefix) for name in places if name.startswith(self._prefix)]
+
+    def find(self, deep: bool = True) -> Iterator[Found]:
+        """Find the images; the archive itself is among those refused if it is damaged."""
+        for name in self.names():
+            if deep or "/" not in name:
+                yield from find_by_name(name)
+        for name, reason in self._index.listing.refused.items():
+            if name == Path(self.location).name or name.startswith(self._prefix):
+                yield check_name(name.removeprefix(self._prefix), reason)
+
+    def read(self, name: str) -> bytes:
+        """Read a file."""
+        return read_member(self._index, self._place(name))
+
+    def size(self, name: str) -> int:
+        """Return the size of a file in bytes."""
+        return int(self._place(name)[2])
+
+    def has(self, name: str) -> bool:
+        """Return True if there is a file called `name`."""
+        return self._prefix + name in self._index.listing.places
+
+    def storage_order(self, name: str) -> tuple[int, ...]:
+        """Sort by place in the archive."""
+        return (int(self._place(name)[1]),)
+
+    def _place(self, name: str) -> Any:
+        return self._index.listing.places[self._prefix + name]
+
+    def below(self, folder: str) -> FileTree:
+        """Return the tree of one of the folders."""
+        tree = type(self).__new__(type(self))
+        vars(tree).update(vars(self), _prefix=f"{self._prefix}{folder}/" if folder else self._prefix)
+        return tree
+
+    def common_folder(self) -> str:
+        """Return the innermost folder that all images lie in."""
+        own = Path(self.location).name
+        folders = {name.rpartition("/")[0] for name, _ in self.find() if name != own}
+        common: list[str] = []
+        for parts in zip(*(folder.split("/") for folder in folders), strict=False):
+            if len({*parts}) > 1:
+                break
+            common.append(parts[0])
+        return "/".join(common)
+
+
+def open_tree(
+    root: "Location | Place | FileTree", follow: tuple[Path, ...] = (), cache: Cache = None
+) -> FileTree:
+    """Open a folder or an archive; a tree is returned unchanged."""
+    if isinstance(root, FileTree):
+        return root
+    with blame_source(root):
+        place = root if isinstance(root, Place) else Place(root)
+        place.check()
+        if place.has_suffix(*ARCHIVES) and not place.is_folder:
+            return ArchiveTree(place, cache)
+        if place.store.is_local and not place.is_folder:
+            raise SourceError(f"{place.location}: not a folder, nor an archive ({', '.join(ARCHIVES)})")
+        return FolderTree(place, follow)
+
+
+# --- listing -------------------------------------------------------------------------------------
+
+
+class ArchiveIndex(Index):
+    """The files of the archive that is a source."""
+
+    def find_files(self) -> list[SourceFile]:
+        """Look up the archive."""
+        place = Place(self.location)
+        return [SourceFile.look(place.store, place.name)]
+
+    def build(self, files: list[SourceFile]) -> Listing:
+        """List the archive."""
+        return list_archive(self, files, 0)
+
+
+def list_archive(index: Index, files: list[SourceFile], number: int) -> Listing:
+    """List the files of one archive; a compressed tar is unpacked first.
+
+    Raises
+    ------
+    OSError, ValueError
+        It cannot be read, or is no archive.
+    """
+    file = files[number]
+    listing = Listing({}, {}, (), {})
+    damage = index.unpack(number) if file.name.lower().endswith(COMPRESSED) else None
+    store, name = index.locate(number)
+    with store.open(name) as content:
+        if name.lower().endswith(".zip"):
+            for raw_name, member in zipped.list_members(content):
+                _add(listing, raw_name, member if isinstance(member, str) else (number, *member))
+            return listing
+        last, size = "the beginning", store.stat(name).size
+        try:
+            for entry in tar.iterate_members(content):
+                last = repr(entry.name)
+                if not entry.isdir():
+                    _add(listing, entry.name, _place_in_tar(entry, number, size))
+        except tarfile.TarError as error:
+            damage = damage or f"damaged after {last}: {error}"
+    if damage:
+        listing.refused[file.name] = damage
+    return listing
+
+
+def _place_in_tar(entry: tarfile.TarInfo, number: int, size: int) -> tuple[int, ...] | str:
+    if not entry.isreg() or entry.issparse():
+        return "a link" if entry.issym() or entry.islnk() else "not a regular file"
+    if entry.offset_data + entry.size > size:
+        return "the archive ends within it"
+    return number, entry.offset_data, entry.size
+
+
+def _add(listing: Listing, raw_name: str, found: tuple[int, ...] | str) -> None:
+    """Take in a member, or the reason for refusing it; hidden ones are passed over."""
+    parts = [part for part in raw_name.split("/") if part not in ("", ".")]
+    name = "/".join(parts)
+    if not parts or any(part[0] == "." and not part.startswith("..") for part in parts):
+        return
+    reason = _reason_against(raw_name, parts, found)
+    if name in listing.places or name in listing.refused:
+        reason = "stands in the archive twice"
+        listing.places.pop(name, None)
+    if reason is None and not isinstance(found, str):
+        listing.places[name] = found
+    elif is_image(name):
+        listing.refused[name] = reason or str(found)
+
+
+def _reason_against(raw_name: str, parts: list[str], found: tuple[int, ...] | str) -> str | None:
+    if raw_name.startswith("/"):
+        return "its name is absolute"
+    if ".." in parts:
+        return "its name leaves the archive"
+    if any(part.startswith("..") for part in parts):
+        return "its name begins with two dots"
+    if "\0" in raw_name:
+        return "its name holds a zero byte"
+    if isinstance(found, str):
+        return found
+    if max(found[2:4]) > _MOST_MEMBER_BYTES:
+        return f"{found[2]} bytes are more than an image has"
+    return None
+
+
+def read_member(index: Index, place: Any) -> bytes:
+    """Read a file of an archive: its place is number, offset and size, and more in a zip."""
+    number, *member = place
+    if len(member) == 2:
+        return index.read(number, *member)
+    return zipped.read_member(lambda start, size: index.read(number, start, size), zipped.ZipMember(*member))
