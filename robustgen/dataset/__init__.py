@@ -1,0 +1,10 @@
+"""Sets as values: from a config to a plan, work units, records and a finished set, and back to its images.
+
+dataset = open_dataset("out/imagenet-c", classes=wnids)
+for arm in dataset.arms:
+    for images in dataset.batches(arm, 64):
+        ...
+"""
+
+from robustgen.dataset.opening import open_dataset as open_dataset
+from robustgen.formats import Dataset as Dataset

@@ -1,0 +1,509 @@
+"""YAML and flags to a typed `Config`, and a `Config` to the `Plan` of a run.
+
+A config holds choices, never the published constants; those stand beside their
+functions. Flags of the command line win over the file.
+"""
+
+import os
+import re
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar, overload
+
+import yaml
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    StrictBool,
+    ValidationError,
+    model_validator,
+)
+from pydantic_core import ErrorDetails
+
+from robustgen.benchmark import IMAGENET_C, IMAGENET_P, Kind, Variant
+from robustgen.corruptions import ALL_CORRUPTIONS, CORRUPTIONS, FAMILIES
+from robustgen.dataset.recipes import check_overrides
+from robustgen.editions import EDITIONS, MOST_SIDE
+from robustgen.errors import ArgumentError, ConfigError, RobustgenError, UnknownNameError
+from robustgen.formats import FORMATS
+from robustgen.formats.shards import SHARD_SIZE
+from robustgen.imaging import video
+from robustgen.imaging.jpeg import Libjpeg
+from robustgen.perturbations import PERTURBATIONS
+from robustgen.registry import SMALLEST_SIDE, Operation, Scale
+from robustgen.sources.opening import KINDS
+from robustgen.storage import is_url
+
+# --- fields --------------------------------------------------------------------------------------
+
+GROUPS = ("common", "extra", "all")
+USUAL_SCALE = 224
+
+
+def _parts(value: Any) -> Any:
+    """A comma-separated string as a list; anything else as it is."""
+    return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+
+def _level_parts(value: Any) -> Any:
+    return [value] if isinstance(value, (int, float)) else _parts(value)
+
+
+def _span(what: str, highest: int, *, finer: bool = False) -> PlainValidator:
+    """``3``, ``"3"``, ``"1-5"`` or ``"all"`` as a range of levels; if `finer`, ``2.5`` as that level."""
+
+    def check(part: Any) -> Sequence[float]:
+        text = "" if isinstance(part, bool) else f"1-{highest}" if part == "all" else str(part)
+        if finer and re.fullmatch(r"-?\d{1,9}\.\d{1,9}", text):
+            level = float(text)
+            if not 1 <= level <= highest:
+                raise ArgumentError(f"{what} {text} does not exist (1 to {highest})")
+            return [int(level) if level.is_integer() else level]
+        ends = re.fullmatch(r"(-?\d{1,9})(?:-(\d{1,9}))?", text)
+        if not ends:
+            raise ArgumentError(f"must be a number or a range such as 1-{highest}, not {part!r}")
+        span = range(int(ends[1]), int(ends[2] or ends[1]) + 1)
+        if wrong := [end for end in (span.start, span.stop - 1) if not 1 <= end <= highest]:
+            raise ArgumentError(f"{what} {wrong[0]} does not exist (1 to {highest})")
+        if not span:
+            raise ArgumentError(f"{part!r} runs backwards: write {span.stop - 1}-{span.start}")
+        return span
+
+    return PlainValidator(check)
+
+
+def _flat(spans: tuple[Sequence[float], ...]) -> tuple[float, ...]:
+    # Rows of arrays are severity-major from 1 up, whatever the order in which they were asked for.
+    return tuple(sorted(level for span in spans for level in span))
+
+
+def _expand_groups(known: Mapping[str, Operation]) -> AfterValidator:
+    """Replaces the groups among the names (`common`, `extra`, `all`) by what they stand for."""
+
+    def members(part: str) -> list[str]:
+        if part not in GROUPS:
+            return [part]
+        return [name for name, o in known.items() if part == "all" or o.common == (part == "common")]
+
+    return AfterValidator(lambda parts: tuple(name for part in parts for name in members(part)))
+
+
+class _CorruptionNames(Collection[str]):
+    """What may be named as a corruption: those of all families, and the groups of the benchmark."""
+
+    def __contains__(self, name: object) -> bool:
+        return name in GROUPS or name in FAMILIES or name in ALL_CORRUPTIONS
+
+    def __iter__(self) -> Iterator[str]:
+        yield from (*ALL_CORRUPTIONS, *GROUPS, *FAMILIES)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+def expand_families(names: Any, scales: Collection[Scale | None]) -> Any:
+    """`names` with ``family``, ``family:all`` and ``family:name`` replaced by what they are at `scales`.
+
+    What is none of these stays as it is.
+    """
+    parts = _parts(names)
+    if not isinstance(parts, (list, tuple)):
+        return names
+    return [name for part in parts for name in _expand_family(part, scales)]
+
+
+def _expand_family(part: Any, scales: Collection[Scale | None]) -> Iterable[Any]:
+    name, colon, member = part.partition(":") if isinstance(part, str) else ("", "", "")
+    try:
+        family = FAMILIES[name]
+    except (KeyError, ArgumentError):  # Refused where each name is looked up.
+        return [part]
+    every = [each for each in family.corruptions.values() if each.common or colon]
+    if member in ("", "all"):
+        # Where the family has nothing at these scales, all are named, and refused with the reason.
+        found = [each.name for each in every if any(scale in each.table for scale in scales)]
+        return found or [each.name for each in every]
+    return [family.full_name(member)]
+
+
+def _once(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    if not values:
+        raise ArgumentError("at least one is needed")
+    return tuple(dict.fromkeys(values))
+
+
+def _check_known(kind: str, names: Any) -> AfterValidator:
+    def check(value: str) -> str:
+        if value not in names():
+            raise UnknownNameError(kind, value, names())
+        return value
+
+    return AfterValidator(check)
+
+
+def _expand_variables(value: Any) -> Any:
+    """`value` with ``${NAME}`` and a leading ``~`` replaced."""
+    if not isinstance(value, str):
+        return value
+    for name in re.findall(r"\$\{(\w+)\}", value):
+        if name not in os.environ:
+            raise ArgumentError(f"environment variable {name} is not set")
+        value = value.replace(f"${{{name}}}", os.environ[name])
+    if not value:
+        raise ArgumentError("is empty")
+    try:
+        return value if is_url(value) else str(Path(value).expanduser())
+    except RuntimeError as error:
+        raise ArgumentError(f"{value}: {error}") from error
+
+
+def make_absolute(location: str) -> str:
+    """Return a path as an absolute one, so that it holds in any folder; a URL as it is."""
+    return location if is_url(location) else str(Path(location).absolute())
+
+
+def _parse_cores(value: Any) -> Any:
+    return None if value == "all" else value
+
+
+Whole = Annotated[int, Field(strict=True)]
+Severities = Annotated[
+    tuple[Annotated[Any, _span("severity", 5, finer=True)], ...],
+    BeforeValidator(_level_parts),
+    AfterValidator(_flat),
+    AfterValidator(_once),
+]
+Difficulties = Annotated[
+    tuple[Annotated[Any, _span("difficulty", 3)], ...],
+    BeforeValidator(_level_parts),
+    AfterValidator(_flat),
+    AfterValidator(_once),
+]
+Corruptions = Annotated[
+    tuple[Annotated[str, _check_known("corruption", lambda: _CorruptionNames())], ...],
+    BeforeValidator(_parts),
+    _expand_groups(CORRUPTIONS),
+    AfterValidator(_once),
+]
+Perturbations = Annotated[
+    tuple[Annotated[str, _check_known("perturbation", lambda: [*PERTURBATIONS, *GROUPS])], ...],
+    BeforeValidator(_parts),
+    _expand_groups(PERTURBATIONS),
+    AfterValidator(_once),
+]
+EditionName = Annotated[str, _check_known("edition", lambda: EDITIONS)]
+SourceKind = Annotated[str, _check_known("kind of source", lambda: KINDS)]
+Location = Annotated[str, BeforeValidator(_expand_variables)]
+FormatName = Annotated[str, _check_known("format", lambda: FORMATS)]
+Count = Annotated[Whole, Field(ge=1)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Video(_Strict):
+    """How `make-p` compresses; what is not given is as published."""
+
+    preset: Annotated[str, _check_known("preset", lambda: video.PRESETS)] = Field(
+        "veryslow", description="x264's trade of time for size"
+    )
+    crf: float | None = Field(None, ge=0, le=51, description="constant rate factor of all sequences")
+    pixel_format: Annotated[str, _check_known("pixel format", lambda: video.CODECS)] = Field(
+        "yuv444p", description="yuv444p (published), yuv420p, or rgb24 (exact colours)"
+    )
+    lossless: StrictBool = Field(False, description="rate factor 0")
+    playable: StrictBool = Field(False, description="yuv420p, which browsers play")
+
+
+class Choices(_Strict):
+    """What every kind of run has to choose; the field descriptions are the reference."""
+
+    dataset: str | None = Field(
+        None, description="name of the data set, used in the default output; else that of the source"
+    )
+    source: Location | None = Field(None, description="folder or archive of the source images")
+    source_kind: SourceKind = Field("auto", description="how the source is laid out")
+    labels: Location | None = Field(
+        None, description="labels file of a flat source, or the archive of ImageNet's devkit"
+    )
+    follow_links: Annotated[tuple[Location, ...], BeforeValidator(_parts)] = Field(
+        (), description="folders outside the source that links in it may lead to"
+    )
+    output: Location = Field("out/{dataset}-{kind}", description="where to write; {kind} is c or p")
+    seed: Annotated[Whole, Field(ge=0)] = Field(0, description="non-negative whole number")
+    jobs: Annotated[Count | None, BeforeValidator(_parse_cores)] = Field(
+        None, description="worker processes; all: one a core"
+    )
+    limit: Count | None = Field(None, description="only the first N images")
+    sample: Count | None = Field(
+        None, description="only so many images, drawn by the seed, as many of each class as can be"
+    )
+    subset: Location | None = Field(None, description="text file: the keys of the only images to take")
+    images: str | None = Field(None, description="only images whose keys match, for instance `leftImg8bit/*`")
+
+    def name_dataset(self) -> str:
+        """The name of the data set: as given, else that of the source's folder or archive."""
+        if self.dataset or self.source is None:
+            return self.dataset or "custom"
+        # Of a pattern such as val-{000000..000063}.tar, what stands before it.
+        name = re.split(r"[{*?\[]", Path(self.source).name)[0].rstrip("-_.")
+        source = Path(self.source).resolve().with_name(name or Path(self.source).absolute().parent.name)
+        return (source.name.partition(".")[0] if source.is_file() else source.name) or "custom"
+
+    def resolve_output(self, kind: str) -> str:
+        """Return where to write a set of this `kind`: a URL, or an absolute path."""
+        return make_absolute(self.output.replace("{dataset}", self.name_dataset()).replace("{kind}", kind))
+
+
+class Config(Choices):
+    """The choices of a run of make-c or make-p."""
+
+    edition: EditionName = Field("folder", description="preparation and constants")
+    size: Annotated[Whole, Field(ge=SMALLEST_SIDE, le=MOST_SIDE)] | None = Field(
+        None, description="resize and crop as the edition does, but to so many pixels"
+    )
+    corruptions: Corruptions = Field("common", validate_default=True, description="names or a group")
+    severities: Severities = Field(
+        "1-5", validate_default=True, description="1 to 5, finer ones such as 2.5 too"
+    )
+    perturbations: Perturbations = Field("common", validate_default=True, description="names or a group")
+    difficulty: Difficulties = Field((1,), description="1 to 3, or all: strengths of the noise sequences")
+    quality: Annotated[Whole, Field(ge=1, le=95)] = Field(
+        85, description="quality of the JPEG files of make-c"
+    )
+    libjpeg: Libjpeg = Field(
+        "turbo", description="of the files of make-c and jpeg_compression: libjpeg-turbo, or IJG libjpeg 9c"
+    )
+    classes: StrictBool = Field(
+        True, description="whether ImageNet must come in class folders or with labels"
+    )
+    clean: StrictBool = Field(True, description="whether make-c writes the uncorrupted images too")
+    format: FormatName | None = Field(None, description="of the files, see [formats](formats.md)")
+    sample_format: FormatName | None = Field(
+        None, description="of the files in shards; otherwise as published"
+    )
+    shard_size: Annotated[Whole, Field(ge=1)] = Field(SHARD_SIZE, description="images of a shard")
+    mirror: Literal["link", "copy"] | None = Field(
+        None, description="repeat all other files of the source in every arm, as hard links or copies"
+    )
+    video: Video = Field(Video(), description="settings of the encoder of make-p")
+    scale: Literal[224, 299, 64, 32, 256, 336, 384, 448] | None = Field(
+        None,
+        description="constants instead of the edition's; of the last four they are [ours](calibrate.md)",
+    )
+    motion_blur: Literal["exact", "imagemagick"] = Field("exact", description="our loop, or the library")
+    frost_dir: Location | None = Field(None, description="another copy of the frost photographs")
+    parameters: Annotated[dict[str, dict[Any, Any]], AfterValidator(check_overrides)] = Field(
+        {},
+        description="make-c: {corruption: {severity: {parameter: value}}}, not the published constants",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _expand_families(cls, content: Any) -> Any:
+        """Replace families of corruptions by their members, which depend on the edition and the scale."""
+        if not isinstance(content, Mapping) or "corruptions" not in content:
+            return content
+        edition = EDITIONS.get(str(content.get("edition", cls.model_fields["edition"].default)))
+        # A set of images of all sizes takes what was published for the usual one.
+        scale = content.get("scale") or (edition and edition.scale) or USUAL_SCALE
+        if not isinstance(scale, int):
+            return content
+        scales = (scale, edition.data_set if edition else None)
+        return {**content, "corruptions": expand_families(content["corruptions"], scales)}
+
+    def arms(self, kind: Kind) -> tuple[Variant, ...]:
+        """The arms of the C or the P set that is asked for."""
+        if kind == "c":
+            return IMAGENET_C.arms(self.corruptions, self.severities, clean=self.clean)
+        return IMAGENET_P.arms(self.perturbations, self.difficulty)
+
+
+# --- files ---------------------------------------------------------------------------------------
+
+
+class _Loader(yaml.SafeLoader):
+    """Safe YAML that refuses what a config never needs: repeated keys, and aliases, which can explode."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.AliasEvent):
+            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
+            raise yaml.MarkedYAMLError(None, None, "aliases are not allowed", mark)
+        return super().compose_node(parent, index)
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        seen: set[Any] = set()
+        for key_node, _ in node.value:
+            if not isinstance(key_node, yaml.ScalarNode):
+                raise yaml.MarkedYAMLError(None, None, "a key must be a word", key_node.start_mark)
+            key = key_node.value
+            if key in seen:
+                raise yaml.MarkedYAMLError(None, None, f"{key!r} stands twice", key_node.start_mark)
+            seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+def config_folder() -> Path:
+    """Where the configs of the editions are: inside the installed package, or beside it in a checkout."""
+    package = Path(__file__).parents[1]
+    installed = package / "configs"
+    return installed if installed.is_dir() else package.parent / "configs"
+
+
+def dataset_names() -> list[str]:
+    """The data sets that `--dataset` knows."""
+    return sorted(path.stem for path in config_folder().glob("*.yaml"))
+
+
+def dataset_file(name: str) -> Path:
+    """The config of the data set `name`.
+
+    Raises
+    ------
+    UnknownNameError
+    """
+    if name not in dataset_names():
+        raise UnknownNameError("dataset", name, dataset_names())
+    return config_folder() / f"{name}.yaml"
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """The mapping in a YAML file.
+
+    Raises
+    ------
+    ConfigError
+        The file cannot be read, is not YAML, or holds no mapping.
+    """
+    try:
+        content = yaml.load(path.read_text(encoding="utf-8"), _Loader)  # derives from SafeLoader
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
+    except (yaml.YAMLError, UnicodeDecodeError, ValueError, RecursionError) as error:
+        raise ConfigError(f"{path}: {_yaml_reason(error)}") from error
+    if content is None:
+        return {}
+    if not isinstance(content, dict):
+        raise ConfigError(f"{path}: must hold keys and values, not a {type(content).__name__}")
+    return content
+
+
+def _yaml_reason(error: Exception) -> str:
+    mark = getattr(error, "problem_mark", None)
+    where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+    return f"{where}{getattr(error, 'problem', None) or error}".replace("\n", " ")
+
+
+AnyChoices = TypeVar("AnyChoices", bound=Choices)
+
+
+@overload
+def load(path: Path | None, flags: Mapping[str, Any] | None = None) -> Config: ...
+@overload
+def load(path: Path | None, flags: Mapping[str, Any] | None, model: type[AnyChoices]) -> AnyChoices: ...
+def load(path: Path | None, flags: Mapping[str, Any] | None = None, model: type[Choices] = Config) -> Choices:
+    """Read and check the config at `path` (None: defaults only), with the command line's `flags` over it.
+
+    `model` tells which keys there are.
+
+    Raises
+    ------
+    ConfigError
+        One line that names the file (or the flag), the key and what is wrong.
+    """
+    given = {key: value for key, value in (flags or {}).items() if value is not None}
+    content = read_yaml(path) if path else {}
+    return check(_merge(content, given), str(path), given, model)
+
+
+def _merge(content: Mapping[str, Any], flags: Mapping[str, Any]) -> dict[str, Any]:
+    """`content` with `flags` over it; a flag called ``"video.preset"`` goes into the section `video`."""
+    merged = dict(content)
+    for flag, value in flags.items():
+        section, dot, key = flag.rpartition(".")
+        if not dot:
+            merged[key] = value
+        elif isinstance(held := merged.get(section, {}), Mapping):
+            merged[section] = {**held, key: value}
+    return merged
+
+
+@overload
+def check(content: Mapping[str, Any], name: str, flags: Mapping[str, Any] | None = None) -> Config: ...
+@overload
+def check(
+    content: Mapping[str, Any], name: str, flags: Mapping[str, Any] | None, model: type[AnyChoices]
+) -> AnyChoices: ...
+def check(
+    content: Mapping[str, Any],
+    name: str,
+    flags: Mapping[str, Any] | None = None,
+    model: type[Choices] = Config,
+) -> Choices:
+    """The config that `content`, read from the file `name`, holds; keys in `flags` are from the command line.
+
+    Raises
+    ------
+    ConfigError
+        As `load`.
+    """
+    try:
+        return model.model_validate(content)
+    except ValidationError as error:
+        raise ConfigError(_explain(error, name, flags or {}, model)) from error
+
+
+def _explain(error: ValidationError, file: str, flags: Mapping[str, Any], model: type[Choices]) -> str:
+    first = error.errors()[0]
+    location, cause = first["loc"], first.get("ctx", {}).get("error")
+    key = str(location[0]) if location else ""
+    flag = next((flag for flag in (_format_location(location), key) if flag in flags), None)
+    where = (
+        f"--{flag.rpartition('.')[2].replace('_', '-')}" if flag else f"{file}: {_format_location(location)}"
+    )
+    if first["type"] == "extra_forbidden":
+        fields = Video.model_fields if len(location) > 1 else model.model_fields
+        within = f"{_format_location(location[:-1])}: " if len(location) > 1 else ""
+        return f"{file}: {within}{UnknownNameError('key', str(location[-1]), fields)}"
+    if isinstance(cause, RobustgenError):
+        hint = "; name the images with --source" if key == "source" and key not in flags else ""
+        return f"{where}: {cause}{hint}"
+    return f"{where}: must be {_describe_wanted(first)}, not {first['input']!r}"
+
+
+# What pydantic wants of a value, by the first word of its type of error.
+_WANTED = {
+    "int": "a whole number",
+    "float": "a number",
+    "finite": "a number",
+    "string": "text",
+    "bool": "true or false",
+    "dict": "keys with values",
+    "model": "keys with values",
+    "tuple": "a list",
+    "invalid": "a key in letters",
+}
+
+
+def _describe_wanted(error: ErrorDetails) -> str:
+    """What should have stood in the place of a wrong value, in a few words."""
+    limits = error.get("ctx", {})
+    if error["type"] == "greater_than_equal":
+        return f"at least {limits['ge']:g}"
+    if error["type"] == "less_than_equal":
+        return f"at most {limits['le']:g}"
+    if error["type"] == "literal_error":
+        return str(limits["expected"])
+    return _WANTED.get(error["type"].partition("_")[0]) or error["msg"]
+
+
+def _format_location(location: tuple[int | str, ...]) -> str:
+    # Where a key is wrong, pydantic says so in a step of its own.
+    location = tuple(part for part in location if part != "[key]")
+    path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)
+    return path.removeprefix(".")

@@ -1,0 +1,110 @@
+"""Estimates what a run takes: outputs, bytes and seconds, from a sample of a few images.
+
+All variants are made of the middle of each image, at the strength of the whole; cost and size grow with the
+pixels.
+"""
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from robustgen.dataset.plan import Plan
+from robustgen.dataset.recipes import rank
+from robustgen.errors import ImageError, MissingDependencyError, OutputError, WriteError, explain_failure
+from robustgen.execution import count_cores
+
+SECONDS = 3.5
+_SIDE, _MOST_IMAGES, _MOST_HEADERS = 448, 8, 200
+_BLOCK = 4096
+# Of the processor, to create, write and check a file of a tree.
+_SECONDS_PER_FILE = 60e-6
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a run takes.
+
+    Attributes
+    ----------
+    outputs : int
+    size : int
+        Bytes of the files.
+    disk : int
+        Bytes of the blocks that they occupy.
+    seconds : float
+    images : int
+        Size of the sample.
+    """
+
+    outputs: int
+    size: int
+    disk: int
+    seconds: float
+    images: int
+
+
+def estimate(plan: Plan) -> Estimate:
+    """Estimate the cost of `plan`.
+
+    Raises
+    ------
+    ImageError
+        No image can be made.
+    """
+    keys = sorted(plan.keys, key=lambda key: rank(0, key))
+    costs, reason, deadline = list[tuple[float, float, float]](), "there are none", 0.0
+    for key in keys:
+        try:
+            if not costs:
+                # The first time loads libraries, compiles the loops and builds the tables.
+                _measure(plan, key)
+                deadline = time.process_time() + SECONDS
+            costs.append(_measure(plan, key))
+        except (WriteError, OutputError, MissingDependencyError):
+            raise
+        except Exception as error:
+            reason = (
+                explain_failure(error).removeprefix(f"{key!r}: ") if reason == "there are none" else reason
+            )
+            continue
+        if len(costs) == _MOST_IMAGES or time.process_time() > deadline:
+            break
+    if not costs:
+        raise ImageError(f"{plan.source.location}: none of the images can be made: {reason}")
+    pixels, seconds, size = (sum(values) / len(costs) for values in zip(*costs, strict=True))
+    if plan.recipe.keeps_size:
+        # The sample may be of the smaller images; headers tell of many more.
+        typical = [_count_pixels(plan, key) for key in keys[:_MOST_HEADERS]]
+        factor = sum(typical) / len(typical) / pixels
+        seconds, size = seconds * factor, size * factor
+    outputs, images = len(plan.keys) * len(plan.arms), len(plan.keys)
+    file = size / len(plan.arms)
+    disk = images * size if plan.writer.joint else outputs * -(-file // _BLOCK) * _BLOCK
+    if not plan.writer.joint:
+        seconds += len(plan.arms) * _SECONDS_PER_FILE
+    jobs = min(plan.jobs or count_cores(), count_cores())
+    return Estimate(outputs, round(images * size), round(disk), images * seconds / jobs, len(costs))
+
+
+def _measure(plan: Plan, key: str) -> tuple[float, float, float]:
+    """Return the pixels of an image, and the seconds and bytes that all of its variants take."""
+    # Of the processor, as other processes may be at work now and not later, or the other way about.
+    started, shared = time.process_time(), dict[str, Any]()
+    prepared = plan.recipe.prepare(plan.source.open(key))
+    opened, part = time.process_time(), plan.recipe.cut_part(prepared, _SIDE)
+    size = 0
+    for variant in plan.arms:
+        pixels = part.recipe.make(variant, key, part.image, shared)
+        size += plan.writer.measure(variant, key, pixels)
+    factor = part.whole / part.pixels
+    making = (time.process_time() - opened) * factor
+    return part.whole, opened - started + making, size * factor
+
+
+def _count_pixels(plan: Plan, key: str) -> int:
+    """Return the pixels of a source image, by its header; 1 where that cannot be read."""
+    try:
+        width, height = plan.source.dimensions(key)
+    except ImageError:
+        return 1
+    return width * height

@@ -1,0 +1,260 @@
+"""Finishing: `SHA256SUMS` in every folder, `errors.jsonl` and `dataset.json`.
+
+All of it is a pure function of the output state, whoever computes it and however often.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import IO, Any
+
+from robustgen.dataset.names import ERRORS, FRAMES, MANIFEST, SUMS
+from robustgen.dataset.records import Failure, Record
+from robustgen.dataset.state import OutputState, find_largest
+from robustgen.errors import OutputError
+from robustgen.formats import FORMATS
+from robustgen.json_files import parse_object
+from robustgen.name_lists import escape_name
+from robustgen.storage import Store
+
+
+class Tally:
+    """What the records of an output add up to.
+
+    Attributes
+    ----------
+    attempted : dict
+        Key to the folders of the variants that were made or failed.
+    made : dict
+        Key to the folders of the variants that were made.
+    """
+
+    def __init__(self) -> None:
+        self.attempted: dict[str, frozenset[str]] = {}
+        self.made: dict[str, frozenset[str]] = {}
+        self._failures: dict[tuple[str, str], tuple[int, Failure]] = {}
+        # Most images have the same variants; one object serves them all.
+        self._known: dict[frozenset[str], frozenset[str]] = {}
+
+    def add(self, record: Record) -> None:
+        """Take in a record."""
+        failed = {(failure["key"], failure.get("arm", "")) for failure in record.failures}
+        for key, folders in record.list_attempts():
+            self._add(self.attempted, key, folders)
+            if failed:
+                folders = frozenset(f for f in folders if not {(key, f), (key, "")} & failed)
+            self._add(self.made, key, folders)
+        for failure in record.failures:
+            place, size = (failure["key"], failure.get("arm", "")), len(record.images)
+            # A later attempt is of fewer images; its reason is the one that stands.
+            if place not in self._failures or size <= self._failures[place][0]:
+                self._failures[place] = size, failure
+
+    def _add(self, known: dict[str, frozenset[str]], key: str, folders: frozenset[str]) -> None:
+        every = known.get(key, frozenset()) | folders
+        known[key] = self._known.setdefault(every, every)
+
+    def list_failures(self) -> list[Failure]:
+        """Return the failures that stand, by key: no later attempt has made those outputs."""
+        return [
+            failure
+            for (key, folder), (_, failure) in sorted(self._failures.items(), key=lambda pair: pair[0][0])
+            if not self._is_made(key, folder)
+        ]
+
+    def _is_made(self, key: str, folder: str) -> bool:
+        """Return whether one variant of an image was made, or with an empty `folder` all attempted ones."""
+        made = self.made.get(key, frozenset())
+        return bool(made) and (made >= self.attempted[key] or folder in made)
+
+    def count_complete(self, folders: frozenset[str]) -> int:
+        """Return how many images have the variants in all `folders`."""
+        return sum(made >= folders for made in self.made.values())
+
+
+# --- checksums -----------------------------------------------------------------------------------
+
+
+def list_sums(store: Store, name: str = SUMS) -> list[str]:
+    """Return the paths of all files called `name` up to two folders deep, in order."""
+    found = (entry.path for entry in store.list())
+    return sorted(
+        (path for path in found if path.rpartition("/")[2] == name and path.count("/") <= 2),
+        key=lambda path: path.split("/"),
+    )
+
+
+def dataset_digest(store: Store, paths: Iterable[str] | None = None) -> str:
+    """Return one SHA-256 for all files of an output: that of its `SHA256SUMS` files and where they are."""
+    total = hashlib.sha256()
+    for path in list_sums(store) if paths is None else paths:
+        total.update(f"{hashlib.sha256(store.read(path)).hexdigest()}  {path}\n".encode())
+    return total.hexdigest()
+
+
+def frames_digest(store: Store) -> str | None:
+    """Return the same of the `FRAMES.SHA256` files; None where there are none."""
+    paths = list_sums(store, FRAMES)
+    return dataset_digest(store, paths) if paths else None
+
+
+class _SumsByFolder:
+    """The files of each folder with checksums, kept on the disk, as a whole set has millions."""
+
+    def __init__(self, place: Path) -> None:
+        self._place = place
+        self._texts: dict[str, IO[str]] = {}
+
+    def add(self, record: Record) -> None:
+        """Take in the files of a record."""
+        for folder, (path, size, sha256, frames) in record.files():
+            if folder not in self._texts:
+                text = self._place / str(len(self._texts))
+                self._texts[folder] = text.open("w+", encoding="utf-8", errors="surrogatepass", newline="\n")
+            # Unlike a line feed, a zero cannot be in a name.
+            self._texts[folder].write(f"{size} {sha256} {frames} {path}".replace("\n", "\0") + "\n")
+
+    def read(self) -> Iterator[tuple[str, dict[str, tuple[int, str, str]]]]:
+        """Yield each folder, and its files: path to size, SHA-256 and digest of frames."""
+        for folder, text in self._texts.items():
+            text.seek(0)
+            files = {}
+            for line in text:
+                size, sha256, frames, path = line[:-1].split(" ", 3)
+                files[path.replace("\0", "\n")] = int(size), sha256, frames
+            text.close()
+            yield folder, files
+
+
+def _write_checksums(store: Store, folder: str, files: Mapping[str, tuple[int, str, str]]) -> None:
+    prefix = f"{folder}/" if folder else ""
+    lines, frame_lines = [], []
+    for path in sorted(files):
+        mark, name = escape_name(path.removeprefix(prefix))
+        _, sha256, frames = files[path]
+        lines.append(f"{mark}{sha256}  {name}\n")
+        if frames:
+            frame_lines.append(f"{mark}{frames}  {name}\n")
+    store.put(f"{prefix}{SUMS}", "".join(lines).encode("utf-8", "surrogateescape"))
+    if frame_lines:
+        store.put(f"{prefix}{FRAMES}", "".join(frame_lines).encode("utf-8", "surrogateescape"))
+
+
+# --- the manifest --------------------------------------------------------------------------------
+
+
+def finish(state: OutputState) -> tuple[dict[str, Any], list[Failure]]:
+    """Write the checksums, `errors.jsonl` and `dataset.json` of an output.
+
+    Returns
+    -------
+    manifest : dict
+        Its ``"complete"`` tells whether every image has all its files.
+    failures : list of dict
+        The entries of `errors.jsonl`.
+
+    Raises
+    ------
+    OutputError
+        The output state is damaged.
+    """
+    store, fingerprint, about, tally = state.root, state.fingerprint(), describe(state), Tally()
+    counts = {"files": 0, "bytes": 0}
+    with TemporaryDirectory(prefix="robustgen-") as place:
+        sums = _SumsByFolder(Path(place))
+        for _, record in state.read_records():
+            if record:
+                tally.add(record)
+                sums.add(record)
+        for folder, files in sums.read():
+            _write_checksums(store, folder, files)
+            counts["files"] += len(files)
+            counts["bytes"] += sum(size for size, *_ in files.values())
+    failures = tally.list_failures()
+    if failures:
+        store.put(ERRORS, "".join(json.dumps(failure) + "\n" for failure in failures).encode())
+    else:
+        store.delete(ERRORS)
+    manifest = about | {
+        "counts": counts,
+        "failures": len(failures),
+        "complete": all(size >= 0 for size in store.sizes(about["arrays"]))
+        and tally.count_complete(frozenset(about["arms"])) >= about["images"],
+        "digest": dataset_digest(store),
+    }
+    if frames := frames_digest(store):
+        manifest["frames_digest"] = frames
+    for name, data in make_cards(manifest).items():
+        store.put(name, data)
+    store.put(MANIFEST, (json.dumps(manifest, indent=1, sort_keys=True) + "\n").encode())
+    state.mark_finished(fingerprint)
+    return manifest, failures
+
+
+def describe(state: OutputState) -> dict[str, Any]:
+    """Return what the manifest says of the plans that were carried out: of the largest, with all variants.
+
+    Raises
+    ------
+    OutputError
+        The output state is damaged.
+    """
+    plans = state.plans()
+    if not plans:
+        raise OutputError(f"{state.location}: holds no plan; run the make command again")
+    abouts = [plan["about"] for plan in plans]
+    parameters: dict[str, Any] = {}
+    for plan in plans:
+        parameters |= plan["parameters"]
+    largest: dict[str, Any] = find_largest(plans)["about"]
+    return largest | {
+        "arms": sorted({arm for about in abouts for arm in about["arms"]}),
+        "arrays": sorted({array for about in abouts for array in about["arrays"]}),
+        "settings": state.settings() | {"parameters": parameters},
+    }
+
+
+def make_cards(manifest: Mapping[str, Any]) -> Mapping[str, bytes]:
+    """Return the files that tell people of the set, if its format has any: path to content."""
+    row = FORMATS.get(manifest["settings"].get("output", {}).get("format", ""))
+    return row.card(manifest) if row and row.card else {}
+
+
+def source_digest(sizes: Mapping[str, int]) -> str:
+    """Return the SHA-256 of the sorted source keys and the bytes of each image."""
+    digest = hashlib.sha256()
+    for key in sorted(sizes):
+        digest.update(f"{sizes[key]} {key}\n".encode("utf-8", "surrogateescape"))
+    return digest.hexdigest()
+
+
+def read_errors(store: Store) -> tuple[list[Failure], list[str]]:
+    """Read `errors.jsonl`, or nothing where there is none.
+
+    Returns
+    -------
+    entries : list of dict
+        Of the lines that are as they should be.
+    damage : list of str
+        What is wrong with other lines, or with the file, as ``"line 7 is no entry of robustgen's"``.
+    """
+    try:
+        lines = store.read(ERRORS).splitlines()
+    except FileNotFoundError:
+        return [], []
+    except OSError as error:
+        return [], [f"cannot be read: {error.strerror or error}"]
+    entries = [_parse_entry(line) for line in lines]
+    damage = [f"line {i} is no entry of robustgen's" for i, entry in enumerate(entries, 1) if entry is None]
+    return [entry for entry in entries if entry is not None], damage
+
+
+def _parse_entry(line: bytes) -> Failure | None:
+    try:
+        entry = parse_object(line)
+    except ValueError:
+        return None
+    texts = all(isinstance(text, str) for text in entry.values())
+    return entry if texts and entry.keys() >= {"key", "reason"} else None

@@ -1,0 +1,7 @@
+"""Names of the files about a set, POSIX paths below its root."""
+
+from typing import Final
+
+STATE: Final = ".robustgen"
+"""Folder of the output state."""
+SUMS, FRAMES, MANIFEST, ERRORS = "SHA256SUMS", "FRAMES.SHA256", "dataset.json", "errors.jsonl"

@@ -1,0 +1,228 @@
+"""Finds out what set lies in a folder, by its manifest or by its layout, and opens it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from robustgen.benchmark import BENCHMARKS, CLEAN, TITLES, Kind
+from robustgen.dataset.names import MANIFEST, STATE
+from robustgen.dataset.state import OutputState
+from robustgen.errors import ConfigError, SourceError
+from robustgen.formats import Dataset, parse_variant
+from robustgen.formats.npy import Arrays, open_array
+from robustgen.formats.parquet import ParquetShards
+from robustgen.formats.shards import Shards, list_shards
+from robustgen.formats.trees import Tree
+from robustgen.formats.webdataset import WebDatasetShards
+from robustgen.json_files import parse_object
+from robustgen.storage import Store, open_store
+
+EQUALISED = "CLAHE"
+"""The kind of a set that `robustgen preprocess clahe` made of another."""
+_LEVELS = tuple(map(str, BENCHMARKS["c"].levels))
+
+
+def open_dataset(root: str | Path | Store, classes: Sequence[str] | None = None) -> Dataset:
+    """Open the C or P set at `root`.
+
+    Parameters
+    ----------
+    root : path, URL or Store
+        An output of make-c or make-p in any format, or a published set: ImageNet-C, ImageNet-P, Tiny ImageNet
+        or CIFAR.
+    classes : sequence of str, optional
+        Names of class folders in the order of the model's outputs. Otherwise the labels count the class
+        folders in sorted order; those of arrays are what `labels.npy` says, and shards hold their own.
+
+    Raises
+    ------
+    SourceError
+        There is none, it is not finished, or its parts do not fit each other.
+    ConfigError
+        Classes are given for arrays, which have no class folders.
+    """
+    store = root if isinstance(root, Store) else open_store(root)
+    check_folder(store)
+    about = read_about(store)
+    files = [entry.path for entry in _list_set(store)]
+    kind, folders = (
+        _from_manifest(store, about, files) if about.get("kind") in TITLES else _from_layout(store, files)
+    )
+    arms = tuple(parse_variant(folder, kind) for folder in _order_arms(folders, kind))
+    if about.get("arrays") or (not about and next(iter(folders.values())).endswith(".npy")):
+        if classes:
+            raise ConfigError(
+                f"a class list goes with class folders; {store.location} has arrays with labels.npy"
+            )
+        return Arrays(store, kind, arms, about)
+    places = {arm: folders[arm.folder] for arm in arms}
+    return _find_layout(store, places[arms[0]])(store, kind, arms, about, places, classes)
+
+
+def check_folder(store: Store) -> None:
+    """Raise a SourceError unless there is a folder (locally) with files in it (elsewhere)."""
+    path = Path(store.location)
+    if store.is_local and not path.is_dir():
+        raise SourceError(f"{path}: {'not a folder' if path.exists() else 'no such folder'}")
+    if not store.is_local and next(iter(store.list()), None) is None:
+        raise SourceError(f"{store.location}: holds no files")
+
+
+def _list_set(store: Store) -> list[Any]:
+    return [entry for entry in store.list() if not entry.path.startswith(f"{STATE}/")]
+
+
+def _find_layout(store: Store, folder: str) -> type[Tree | Shards]:
+    """Return what reads the folder of a variant: shards of some kind, or else files."""
+    kinds: tuple[type[Tree | Shards], ...] = (WebDatasetShards, ParquetShards)
+    return next((each for each in kinds if list_shards(store, folder, each.suffix)), Tree)  # type: ignore[union-attr]
+
+
+def read_about(store: Store) -> dict[str, Any]:
+    """Return the content of the manifest of a set, or nothing if there is none.
+
+    Of a set that went through CLAHE, kind and digest of the source are those of the original, so that the two
+    can be scored together, and ``"CLAHE"`` are the parameters.
+
+    Raises
+    ------
+    SourceError
+        The set is not finished, or the manifest cannot be read.
+    """
+    path = f"{store.location}/{MANIFEST}"
+    try:
+        about = parse_object(store.read(MANIFEST))
+    except FileNotFoundError:
+        if OutputState(store).exists:
+            raise SourceError(
+                f"{store.location}: has no {MANIFEST}, its run has not finished; "
+                f"{name_command(_find_kind(store))} resumes it"
+            ) from None
+        return {}
+    except (OSError, ValueError) as error:
+        raise SourceError(f"{path}: cannot be read ({error})") from error
+    try:
+        if not about["complete"] and not about["failures"]:
+            raise SourceError(
+                f"{store.location}: is not complete; {name_command(_find_kind(store))} resumes its run"
+            )
+        if about.get("kind") == EQUALISED:
+            config = about["config"]
+            about |= {
+                "kind": config.get("benchmark"),
+                "source": about["source"] | {"digest": config.get("origin")},
+                EQUALISED: about["settings"]["clahe"],
+            }
+    except (KeyError, TypeError, AttributeError) as error:
+        raise SourceError(f"{path}: cannot be read ({error})") from error
+    return about
+
+
+_COMMANDS = {
+    "ImageNet-C": "robustgen make-c",
+    "ImageNet-P": "robustgen make-p",
+    EQUALISED: "robustgen preprocess clahe",
+    "AugMix": "robustgen make-augmix",
+}
+
+
+def _find_kind(store: Store) -> str:
+    """Return the kind of a set without a manifest, as far as its state tells."""
+    plans = OutputState(store).plans()
+    return str(plans[0]["about"].get("kind")) if plans else ""
+
+
+def name_command(kind: str) -> str:
+    """Return how to make a set of that `kind`, or go on with it."""
+    return f"the same '{_COMMANDS.get(kind, 'robustgen make-...')} ...' command"
+
+
+def _from_manifest(
+    store: Store, about: Mapping[str, Any], files: Sequence[str]
+) -> tuple[Kind, dict[str, str]]:
+    kind = TITLES[about["kind"]].kind
+    arms = about.get("arms") or []
+    if not isinstance(arms, list) or not all(isinstance(arm, str) for arm in arms):
+        raise SourceError(f"{store.location}/{MANIFEST}: arms must be a list of names")
+    places = {arm: f"{arm.partition('/')[0]}.npy" if about.get("arrays") else arm for arm in arms}
+    there = {*files} | {"/".join(path.split("/")[:depth]) for path in files for depth in (1, 2)}
+    missing = [arm for arm, place in places.items() if place not in there]
+    if missing:
+        # Of a variant whose files are all gone, a folder may be left.
+        there |= {path.rstrip("/") for path, _ in store.list_irregular()}
+        missing = [arm for arm, place in places.items() if place not in there]
+    if missing or not arms:
+        raise SourceError(
+            f"{store.location}: lacks {', '.join(missing[:5]) or 'all arms'}, which its {MANIFEST} names"
+        )
+    return kind, places
+
+
+def _from_layout(store: Store, files: Sequence[str]) -> tuple[Kind, dict[str, str]]:
+    """Return the kind, and where each variant is, of a set without `dataset.json`."""
+    # Archives of the published sets are often unpacked into a folder per category.
+    for depth in (1, 2):
+        places = dict.fromkeys(
+            "/".join(path.split("/")[:depth]) for path in files if path.count("/") >= depth - 1
+        )
+        arrays = {path for path in files if path.count("/") == depth - 1 and path.endswith(".npy")}
+        found = {
+            place.rpartition("/")[2]: place
+            for place in sorted(places)
+            if _is_operation(place.rpartition("/")[2]) and (place in arrays or place not in {*files})
+        }
+        if set(found) - {CLEAN, f"{CLEAN}.npy"}:
+            return _list_variants(store, found, files)
+    raise SourceError(f"{store.location}: holds no folder or array of a corruption or perturbation")
+
+
+def _is_operation(name: str) -> bool:
+    name = name.removesuffix(".npy")
+    known = {CLEAN, *BENCHMARKS["c"].names, *BENCHMARKS["p"].names}
+    return name in known or parse_variant(name, "p").name in known
+
+
+def _list_variants(
+    store: Store, found: Mapping[str, str], files: Sequence[str]
+) -> tuple[Kind, dict[str, str]]:
+    arrays = {name: place for name, place in found.items() if name.endswith(".npy")}
+    chosen = arrays or found
+    sample = next(place for name, place in chosen.items() if name.removesuffix(".npy") != CLEAN)
+    inside = [path.removeprefix(f"{sample}/") for path in files if path.startswith(f"{sample}/")]
+    single = open_array(store, sample).ndim == 4 if arrays else _has_severities(inside)
+    kind: Kind = "c" if single else "p"
+    folders: dict[str, str] = {}
+    for name, place in chosen.items():
+        name = name.removesuffix(".npy")
+        if kind == "p" or name == CLEAN:
+            folders[name] = place
+        else:
+            levels = (
+                _LEVELS
+                if arrays
+                else _find_severities(
+                    path.removeprefix(f"{place}/") for path in files if path.startswith(f"{place}/")
+                )
+            )
+            folders |= {f"{name}/{level}": place if arrays else f"{place}/{level}" for level in levels}
+    return kind, {folder: place for folder, place in folders.items() if kind == "c" or folder != CLEAN}
+
+
+def _has_severities(inside: Sequence[str]) -> bool:
+    """Return whether all folders in that of an operation are severities, and hold no videos."""
+    folders = {path.partition("/")[0] for path in inside if "/" in path}
+    videos = any(path.endswith(".mp4") and path.count("/") == 1 for path in inside)
+    return len(folders) == len(_find_severities(inside)) > 0 and not videos
+
+
+def _find_severities(inside: Iterable[str]) -> list[str]:
+    """Return the names of the folders that are severities, in their order."""
+    names = {path.partition("/")[0] for path in inside if "/" in path}
+    return sorted((name for name in names if BENCHMARKS["c"].read_level(name) is not None), key=float)
+
+
+def _order_arms(folders: Iterable[str], kind: Kind) -> list[str]:
+    """Return clean first, then the order of the paper's tables, then others; levels as in arrays."""
+    names = (CLEAN, *BENCHMARKS[kind].names)
+    ranks = {name: i for i, name in enumerate(names)}
+    return sorted(folders, key=lambda folder: ranks.get(parse_variant(folder, kind).name, len(ranks)))

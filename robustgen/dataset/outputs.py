@@ -1,0 +1,68 @@
+"""Outputs that are no sets, such as predictions and shortlists: folders or URLs that a command writes to."""
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from robustgen.errors import OutputError, RobustgenError, WriteError
+from robustgen.json_files import parse_object
+from robustgen.storage import Store, open_store
+
+_BLOCK = 1 << 20
+
+
+@contextmanager
+def open_output(location: str | Path, source: str) -> Iterator[Store]:
+    """Open an output for a while; what its store refuses meanwhile becomes a WriteError.
+
+    Parameters
+    ----------
+    location : path or URL
+    source : str
+        What the output is made from, which must not hold it.
+
+    Raises
+    ------
+    OutputError
+        `location` is a file, or lies inside `source`.
+    """
+    store = open_store(location)
+    if f"{store.location}/".startswith(f"{source}/"):
+        raise OutputError(f"{store.location}: lies inside the source {source}")
+    here = Path(store.location) if store.is_local else None
+    if here and (file := next((place for place in (here, *here.parents) if place.is_file()), None)):
+        raise OutputError(f"{file}: is a file")
+    try:
+        try:
+            yield store
+        finally:
+            store.clean()
+    except OSError as error:
+        if isinstance(error, RobustgenError):
+            raise
+        raise WriteError(f"{store.location}: {error.strerror or error}") from error
+
+
+def read_object(store: Store, path: str) -> dict[str, Any]:
+    """Read the JSON object in a file of ours.
+
+    Raises
+    ------
+    OutputError
+        It is damaged.
+    """
+    try:
+        return parse_object(store.read(path))
+    except ValueError as error:
+        raise OutputError(f"{store.location}/{path} is damaged: {error}") from error
+
+
+def file_digest(store: Store, path: str) -> str:
+    """Return the SHA-256 of a file, in hexadecimal."""
+    digest = hashlib.sha256()
+    with store.open(path) as file:
+        while block := file.read(_BLOCK):
+            digest.update(block)
+    return digest.hexdigest()

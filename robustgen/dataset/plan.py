@@ -1,0 +1,477 @@
+"""A `Plan`: all that decides the bytes of a set, as a value.
+
+`assemble_plan` serves every kind of set; `plan_benchmark` turns a `Config` into the plan of a C or a P set.
+"""
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from robustgen.benchmark import BENCHMARKS, CLEAN, CLEAN_ARM, Benchmark, Kind, Variant
+from robustgen.corruptions import get_corruption, get_family
+from robustgen.dataset.config import USUAL_SCALE, Choices, Config, Video, make_absolute
+from robustgen.dataset.mirror import Mirror
+from robustgen.dataset.names import ERRORS, FRAMES, MANIFEST, SUMS
+from robustgen.dataset.recipes import RECIPES, BenchmarkRecipe, CorruptionRecipe, Recipe
+from robustgen.dataset.selection import check_classes, match_keys, open_chosen_source, select_keys
+from robustgen.dataset.state import OutputState
+from robustgen.dataset.versions import list_versions
+from robustgen.editions import EDITIONS, get_edition
+from robustgen.errors import ArgumentError, ConfigError, ImageError, OutputError, SourceError
+from robustgen.formats import DEFAULTS, FORMATS, Listing, Order, WorkUnit, Writer, open_writer
+from robustgen.imaging import video
+from robustgen.imaging.frost import check_frost
+from robustgen.imaging.jpeg import load_ijg
+from robustgen.imaging.motion import check_imagemagick
+from robustgen.sources.base import Items, Loaded, Source
+from robustgen.storage import Store, is_url, open_store
+
+CITATION = (
+    "Dan Hendrycks and Thomas Dietterich: Benchmarking Neural Network Robustness to Common Corruptions "
+    "and Perturbations. International Conference on Learning Representations, 2019."
+)
+LICENCE = (
+    "The images derive from the source images and remain under their terms; windows of frost derive "
+    "from the photographs in the package imagecorruptions."
+)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All that a run needs to know.
+
+    Attributes
+    ----------
+    recipe : Recipe
+    source : Source
+    keys : tuple of str
+        The source images, in the order of the source.
+    refused : dict
+        Images of the source that must not be taken, with the reasons.
+    arms : tuple of Variant
+    writer : Writer
+    store : Store
+        The output.
+    jobs : int or None
+        Worker processes; None for one a core.
+    dataset : str
+        Name of the data set.
+    choices : dict
+        The choices that it was made from, as JSON takes them, paths absolute.
+    citation, licence : str
+        Of the set.
+    mirror : Mirror, optional
+        Repeats other files of the source in every variant.
+    """
+
+    recipe: Recipe[Any]
+    source: Items[Any]
+    keys: tuple[str, ...]
+    refused: dict[str, str]
+    arms: tuple[Variant, ...]
+    writer: Writer
+    store: Store
+    jobs: int | None
+    dataset: str
+    choices: dict[str, Any]
+    citation: str = CITATION
+    licence: str = LICENCE
+    mirror: Mirror | None = None
+
+    @property
+    def is_beside(self) -> bool:
+        """Whether every folder of the output is a class, so that its state lies beside it."""
+        return any(not variant.folder for variant in self.arms)
+
+    def about(self) -> dict[str, Any]:
+        """Return what `dataset.json` says beside settings and counts."""
+        return {
+            "dataset": self.dataset,
+            "kind": self.recipe.title,
+            "edition": self.choices.get("edition"),
+            "source": {"location": self.source.location, "images": len(self.source.keys())},
+            "images": len(self.keys),
+            "arms": [variant.folder for variant in self.arms],
+            "arrays": list(self.writer.arrays),
+            "config": self.choices,
+            "licence": self.licence,
+            "citation": self.citation,
+        }
+
+    def listing(self) -> Listing:
+        """Return the images, in order, and their classes."""
+        return Listing(self.keys, self.source.label, lambda: self.source.classes)
+
+    def settings(self) -> dict[str, Any]:
+        """Return all that decides the bytes of the output, except for the source images."""
+        return self.recipe.settings(self.arms) | {
+            "output": self.writer.settings(),
+            "versions": list_versions(self.choices.get("libjpeg", "turbo")) | self.writer.versions(),
+        }
+
+    def cut(self) -> Iterator[WorkUnit]:
+        """Yield the work units, which follow from the plan alone."""
+        return self.writer.cut(self.keys, self.arms)
+
+    def labels(self, unit: WorkUnit) -> tuple[int, ...]:
+        """Return the classes of the images of `unit`, if its files hold them."""
+        return tuple(map(self.source.label, unit.keys)) if self.writer.needs_labels else ()
+
+    def list_incomplete(self) -> list[str]:
+        """Return the arrays that do not exist, as images of them failed."""
+        sizes = self.store.sizes(self.writer.arrays)
+        return [array for array, size in zip(self.writer.arrays, sizes, strict=True) if size < 0]
+
+
+def resolve_paths(choices: Choices) -> dict[str, Any]:
+    """Return `choices` without what decides no byte, with absolute paths, which hold in any folder."""
+    plain = choices.model_dump(mode="json", exclude={"output", "jobs"})
+    paths = {"source", "labels", "subset", "frost_dir"}
+    absolute = {k: make_absolute(v) if k in paths and v else v for k, v in plain.items()}
+    return absolute | {"follow_links": [make_absolute(place) for place in choices.follow_links]}
+
+
+def plan_benchmark(
+    config: Config, kind: Kind, *, overwrite: bool = False, store: Store | None = None
+) -> Plan:
+    """Turn a config into the plan of a C or a P set.
+
+    Parameters
+    ----------
+    config : Config
+    kind : {"c", "p"}
+    overwrite : bool
+        Whether existing variants of the output do not count.
+    store : Store, optional
+        The output, if it is not the one that the config names.
+
+    Raises
+    ------
+    ConfigError, SourceError, OutputError
+        What was asked for cannot be done; the message names the key.
+    """
+    if kind == "p":
+        _check_perturbations(config)
+    store = store or open_store(config.resolve_output(kind))
+    _check_folder(store)
+    source = open_chosen_source(config, OutputState(store).index_place)
+    check_classes(source, config)
+    keys = select_keys(source, config)
+    edition = config.edition if config.size is None else f"{config.edition}@{config.size}"
+    recipe = RECIPES[kind](edition, config.seed, config.scale, _overrides(config, kind))
+    arms = config.arms(kind)
+    _check_strengths(arms, config, BENCHMARKS[kind])
+    _check_ingredients(arms, config)
+    name = _format_name(config, kind)
+    if FORMATS[name].joint and not overwrite:
+        arms = _add_existing(arms, store, BENCHMARKS[kind], stacked=FORMATS[name].stacked)
+    writer = _open_writer(name, config, recipe, source, keys, arms)
+    citation = _cite(arms, config.edition) if kind == "c" else CITATION
+    plan = assemble_plan(recipe, source, keys, arms, writer, store, config, citation=citation)
+    return dataclasses.replace(plan, mirror=_open_mirror(name, config, source))
+
+
+def _open_mirror(name: str, config: Config, source: Source) -> Mirror | None:
+    """Return what repeats the other files of the source, if the config asks for it.
+
+    Raises
+    ------
+    ConfigError
+        The source or the format does not allow it.
+    """
+    if config.mirror is None:
+        return None
+    if name != "original":
+        raise ConfigError(
+            "mirror: goes with format original, which keeps the names that other files refer to"
+        )
+    folder = open_store(source.location)
+    if folder.is_local and not Path(source.location).is_dir():
+        raise ConfigError(f"mirror: {source.location} is no folder")
+    return Mirror(folder, frozenset(match_keys(source, config)), link=config.mirror == "link")
+
+
+def assemble_plan(
+    recipe: Recipe[Loaded],
+    source: Items[Loaded],
+    keys: tuple[str, ...],
+    arms: tuple[Variant, ...],
+    writer: Writer,
+    store: Store,
+    choices: Choices,
+    *,
+    citation: str = CITATION,
+    licence: str = LICENCE,
+) -> Plan:
+    """Return the plan of making `arms` of the images `keys` of `source`, without those it refuses.
+
+    Raises
+    ------
+    OutputError
+        The output lies where it must not.
+    """
+    _check_output(store, source)
+    refused = source.refused() | _collisions(source, writer, arms)
+    keys = tuple(key for key in keys if key not in refused)
+    dataset, jobs = choices.name_dataset(), choices.jobs
+    made_from = resolve_paths(choices)
+    return Plan(
+        recipe,
+        source,
+        keys,
+        refused,
+        arms,
+        writer,
+        store,
+        jobs,
+        dataset,
+        made_from,
+        citation,
+        licence,
+    )
+
+
+def _collisions(source: Items[Any], writer: Writer, arms: tuple[Variant, ...]) -> dict[str, str]:
+    """The images whose output would be that of an earlier one or a file about the set, with the reason."""
+    reserved = {SUMS, FRAMES}
+    if any(not arm.folder for arm in arms):
+        reserved |= {MANIFEST, ERRORS}
+    first: dict[str, str] = {}
+    refused = {}
+    names = ((key, writer.output_name(key)) for key in source.keys())  # noqa: SIM118
+    for key, name in ((key, name) for key, name in names if name is not None):
+        earlier = first.setdefault(name, key)
+        if (top := name.split("/")[0]) in reserved:
+            refused[key] = f"its output would lie where the set's own {top} belongs"
+        elif earlier != key:
+            refused[key] = f"its output would be that of {earlier!r}"
+    return refused
+
+
+def _format_name(config: Config, kind: Kind) -> str:
+    """The format that is asked for, or else that of the published set."""
+    arrays = get_edition(config.edition).format == "npy"
+    return config.format or ("npy" if arrays else DEFAULTS[kind])
+
+
+def _add_existing(
+    arms: tuple[Variant, ...], store: Store, benchmark: Benchmark, *, stacked: bool
+) -> tuple[Variant, ...]:
+    """Return `arms` and those of the output, whose files share one list of images, in a fixed order."""
+    try:
+        existing = [arm for plan in OutputState(store).plans() for arm in plan["about"]["arms"]]
+    except (OSError, OutputError):
+        existing = []
+    order = {name: place for place, name in enumerate((CLEAN, *benchmark.operations))}
+    found = {*arms, *filter(None, map(benchmark.arm_in, existing))}
+    wanted = sorted((arm for arm in found if arm.name in order), key=lambda arm: (order[arm.name], arm.level))
+    if not (stacked and benchmark.shares_arrays):
+        return tuple(wanted)
+    names = dict.fromkeys(arm.name for arm in wanted if arm != CLEAN_ARM)
+    levels = sorted({arm.level for arm in wanted if arm != CLEAN_ARM})
+    return benchmark.arms(names, levels, clean=CLEAN_ARM in wanted)
+
+
+def _check_output(store: Store, source: Items[Any]) -> None:
+    output, root = store.location, source.location
+    if store.is_local != (not is_url(root)):
+        return
+    if f"{output}/".startswith(f"{root}/"):
+        raise OutputError(f"output {output} lies inside the source {root}")
+    if root.startswith(f"{output}/"):
+        raise OutputError(f"output {output} lies around the source {root}")
+    if not store.is_local:
+        return
+    place = Path(output)
+    for folder in place.parents:
+        if folder.is_file():
+            raise OutputError(f"output {output} cannot be used: {folder} is a file")
+        if (folder / MANIFEST).exists() or OutputState(open_store(folder)).exists:
+            raise OutputError(f"output {output} lies inside another set, {folder}")
+
+
+def _check_folder(store: Store) -> None:
+    """Refuse a file in the place of the output."""
+    try:
+        if store.is_local and Path(store.location).exists() and not Path(store.location).is_dir():
+            raise OutputError(f"output {store.location} is a file")
+    except OSError as error:
+        raise OutputError(f"output {store.location} cannot be used: {error.strerror}") from error
+
+
+def _check_perturbations(config: Config) -> None:
+    try:
+        EDITIONS[config.edition].check_perturbations()
+    except ArgumentError as error:
+        raise ConfigError(f"edition: {error}") from error
+
+
+def _check_strengths(arms: tuple[Variant, ...], config: Config, benchmark: Benchmark) -> None:
+    """Refuse what has no published strength where the size of an image has no say in it."""
+    for name in dict.fromkeys(arm.name for arm in arms if arm != CLEAN_ARM):
+        operation = benchmark.operations[name]
+        smallest, side = getattr(operation, "smallest_side", 0), EDITIONS[config.edition].side
+        if side and side < smallest:
+            raise ConfigError(f"edition {config.edition}: {name} needs sides of at least {smallest} pixels")
+        scale = config.scale or EDITIONS[config.edition].fixed_scale(operation.table)
+        of_sides = any(isinstance(each, int) for each in operation.table)
+        if scale is None and (of_sides or len(operation.table) == 1):
+            continue
+        try:
+            operation.rows(scale or USUAL_SCALE)
+        except ArgumentError as error:
+            raise ConfigError(f"edition {config.edition}: {error}") from error
+
+
+def _cite(arms: tuple[Variant, ...], edition: str) -> str:
+    """The publications that the corruptions among `arms` are from."""
+    dialect = EDITIONS[edition].dialect
+    made = [get_corruption(arm.name, dialect) for arm in arms if arm != CLEAN_ARM]
+    return " ".join(dict.fromkeys(get_family(each).citation for each in made)) or CITATION
+
+
+def _check_ingredients(arms: tuple[Variant, ...], config: Config) -> None:
+    """Find out now, not at the first image, whether what is not our own is there."""
+    names = {arm.name for arm in arms}
+    if "frost" in names:
+        check_frost(config.frost_dir)
+    if config.motion_blur == "imagemagick" and EDITIONS[config.edition].dialect:
+        raise ConfigError(f"motion_blur: imagemagick: edition {config.edition} has a motion blur of its own")
+    if config.motion_blur == "imagemagick" and names & {"motion_blur", "snow"}:
+        check_imagemagick()
+    if config.libjpeg == "ijg":
+        load_ijg()
+    for arm in arms:
+        if ":" in arm.name:
+            _check_requirements(arm, config)
+
+
+def _check_requirements(arm: Variant, config: Config) -> None:
+    """Find out whether what a corruption of a later family needs is there."""
+    edition = EDITIONS[config.edition]
+    operation = get_corruption(arm.name, edition.dialect)
+    if operation.needs_depth:
+        raise ConfigError(f"{arm.name} needs depth maps: robustgen.corrupt(..., depth=array) takes them")
+    if operation.requires:
+        scale = config.scale or edition.fixed_scale(operation.table) or next(iter(operation.table))
+        own = config.parameters.get(arm.name, {}).get(int(arm.level), {})
+        parameters = dataclasses.replace(operation.parameters(arm.level, scale), **own)
+        operation.requires(parameters, config.size or edition.side)
+
+
+def _try_out(config: Config) -> None:
+    """Make one image with each of the config's own parameters, as they may fit each other no better."""
+    row = EDITIONS[config.edition]
+    side = min(64, row.side or 64)
+    image = np.arange(side * side * 3, dtype=np.uint8).reshape(side, side, 3)
+    edition = config.edition if row.dialect or row.data_set else "folder"
+    recipe = CorruptionRecipe(edition, 0, config.scale, config.parameters)
+    for name, levels in config.parameters.items():
+        # What needs files, `_check_requirements` finds out.
+        tried = [] if getattr(get_corruption(name, row.dialect), "requires", None) else levels
+        for level in tried:
+            try:
+                recipe.make(Variant(name, level, f"{name}/{level}"), "trial", image)
+            except Exception as error:
+                raise ConfigError(f"parameters: {name}.{level}: cannot be used: {error}") from error
+
+
+def _overrides(config: Config, kind: Kind) -> dict[str, dict[int, dict[str, Any]]]:
+    """The config's own parameters, and its choice of libraries and photographs, per operation and level."""
+    overrides: dict[str, dict[int, dict[str, Any]]] = {}
+    if kind == "c":
+        _try_out(config)
+        overrides = {
+            name: {n: dict(v) for n, v in levels.items()} for name, levels in config.parameters.items()
+        }
+    everywhere: dict[str, Any] = {}
+    if config.motion_blur != "exact":
+        everywhere["engine"] = config.motion_blur
+    if config.frost_dir:
+        everywhere["directory"] = config.frost_dir
+    if config.libjpeg != "turbo":
+        everywhere["library"] = config.libjpeg
+    recipe = RECIPES[kind](config.edition)
+    for name in BENCHMARKS[kind].names:
+        operation = recipe.get_operation(name)
+        names = {field.name for field in dataclasses.fields(operation.parameters(1, 224))}
+        for parameter in everywhere.keys() & names:
+            for level in {*operation.levels, *(config.severities if kind == "c" else ())}:
+                overrides.setdefault(name, {}).setdefault(level, {})[parameter] = everywhere[parameter]
+    return overrides
+
+
+def _open_writer(
+    name: str,
+    config: Config,
+    recipe: BenchmarkRecipe,
+    source: Source,
+    keys: tuple[str, ...],
+    arms: tuple[Variant, ...],
+) -> Writer:
+    benchmark = recipe.benchmark
+    order = Order(
+        benchmark=benchmark,
+        arms=arms,
+        keys=keys,
+        quality=config.quality,
+        libjpeg=config.libjpeg,
+        shapes=lambda: _shapes(recipe, source, keys, arms),
+        encodings=lambda: _encodings(config),
+        sample_format=config.sample_format,
+        shard_size=config.shard_size,
+        classes=lambda: source.classes,
+    )
+    return open_writer(name, order)
+
+
+def _encodings(config: Config) -> tuple[video.Encoding, video.Encoding]:
+    """How smooth sequences are encoded, and how noise is."""
+    choice = config.video
+    scale = config.size or config.scale or EDITIONS[config.edition].scale or 0
+    if scale % 2 and (choice.playable or choice.pixel_format == "yuv420p"):
+        raise ConfigError(f"video: yuv420p halves the colour, which {scale} x {scale} pixels do not allow")
+    smooth = video.Encoding(preset=choice.preset, pixel_format=choice.pixel_format)
+    noise = video.Encoding(preset=choice.preset, pixel_format=choice.pixel_format, crf=None, tune="grain")
+    return _apply_choice(smooth, choice), _apply_choice(noise, choice)
+
+
+def _apply_choice(encoding: video.Encoding, choice: Video) -> video.Encoding:
+    if choice.crf is not None:
+        encoding = dataclasses.replace(encoding, crf=choice.crf)
+    encoding = encoding.lossless() if choice.lossless else encoding
+    return encoding.playable() if choice.playable else encoding
+
+
+def _shapes(
+    recipe: BenchmarkRecipe, source: Source, keys: tuple[str, ...], arms: tuple[Variant, ...]
+) -> Mapping[str, tuple[int, ...]]:
+    """The shape of what each arm makes, taken from the first image that can be read."""
+    if get_edition(recipe.edition).keeps_size:
+        _check_one_size(source, keys)
+    for key in keys:
+        try:
+            image = recipe.prepare(source.load(key))
+            return {arm.folder: np.shape(recipe.make(arm, key, image)) for arm in arms}
+        except ImageError:
+            continue
+    raise SourceError(f"{source.location}: no image of it can be read")
+
+
+def _check_one_size(source: Source, keys: tuple[str, ...]) -> None:
+    """Refuse to make arrays of images that do not fit the same rows."""
+    first: dict[tuple[int, int], str] = {}
+    for key in keys:
+        # What cannot be read fails in the run.
+        with suppress(ImageError):
+            first.setdefault(source.dimensions(key), key)
+        if len(first) > 1:
+            named = ", ".join(f"{key!r} is {width} x {height}" for (width, height), key in first.items())
+            raise ConfigError(
+                f"format npy: {named}; images of one size are needed: name an edition, or --size"
+            )

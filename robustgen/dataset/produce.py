@@ -1,0 +1,296 @@
+"""`produce`: writes the files of one work unit, and then its record."""
+
+import errno
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+from robustgen import interruption
+from robustgen.benchmark import Variant
+from robustgen.dataset.recipes import Recipe
+from robustgen.dataset.records import Failure, FilesRecord, ImagesRecord, Origin, Record
+from robustgen.dataset.state import START_OVER, OutputState
+from robustgen.errors import (
+    ImageError,
+    MissingDependencyError,
+    OutputError,
+    RobustgenError,
+    WriteError,
+    explain_failure,
+)
+from robustgen.execution.progress import Reporter
+from robustgen.formats import UnitWriter, WorkUnit, Writer, WrittenFile
+from robustgen.imaging.pixels import Rgb
+from robustgen.sources.base import Items
+from robustgen.storage.memory import keep_freed_memory, return_freed_memory
+
+_ERRORS_OF_A_NAME = (
+    errno.EISDIR,
+    errno.ENOTDIR,
+    errno.ENAMETOOLONG,
+    errno.EEXIST,
+    errno.ENOTEMPTY,
+    errno.EINVAL,
+)
+
+# Values of an image whose sequence leaves no room for freed memory: two and a half megapixels.
+_LARGE: Final = 7_500_000
+# Its multiples leave no wide gap between 0 and 1, however many there are.
+_GOLDEN_SECTION: Final = 0.6180339887498949
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Result of a work unit.
+
+    Attributes
+    ----------
+    name : str
+        Of the unit.
+    made, size : int
+        Outputs, and bytes written.
+    failures : sequence of dict
+    seconds : float
+        How long it took.
+    claimed : bool
+        Whether nothing was done because somebody else works on it.
+    """
+
+    name: str
+    made: int = 0
+    size: int = 0
+    failures: tuple[Failure, ...] = ()
+    seconds: float = 0.0
+    claimed: bool = False
+
+
+@dataclass(frozen=True)
+class Production:
+    """A work unit with all that it takes to make it: what `produce` needs, as a job for an executor.
+
+    Attributes
+    ----------
+    recipe : Recipe
+    source : Items
+    writer : Writer
+    state : OutputState
+    unit : WorkUnit
+    sizes : sequence of int
+        Bytes of each source image of the unit when the run began.
+    labels : sequence of int
+        Class of each image of the unit, for formats that store it.
+    insist : bool
+        Whether to work on it though somebody else has claimed it.
+    """
+
+    recipe: Recipe[Any]
+    source: Items[Any]
+    writer: Writer
+    state: OutputState
+    unit: WorkUnit
+    sizes: tuple[int, ...]
+    labels: tuple[int, ...] = ()
+    insist: bool = False
+
+    def run(self, reporter: Reporter) -> Outcome:
+        """Run `produce`, unless somebody else has claimed the unit."""
+        name, started = self.unit.name, time.monotonic()
+        try:
+            if not self.state.claim(name) and not self.insist:
+                return Outcome(name, claimed=True)
+            record = produce(self, reporter)
+            self.state.put_record(name, record)
+        except OSError as error:
+            with suppress(OSError):
+                self.state.release(name)
+            if isinstance(error, RobustgenError):
+                raise
+            raise WriteError(f"{self.state.root.location}: {error.strerror or error}") from error
+        except BaseException:
+            with suppress(OSError):
+                self.state.release(name)
+            raise
+        failures = tuple(record.failures)
+        made = self.unit.count_outputs() - _count_failed(self.unit, failures)
+        size = sum(file.size for _, file in record.files())
+        return Outcome(name, made, size, failures, time.monotonic() - started)
+
+
+def produce(job: Production, reporter: Reporter) -> Record:
+    """Write all files of a work unit, and return its record.
+
+    Raises
+    ------
+    WriteError
+        The output cannot be written; nothing is wrong with the images.
+    AnotherImageError
+        A source image is not the one that existing outputs were made from.
+    """
+    keep_freed_memory()
+    reporter.tell(0)
+    unit, made, works = job.unit, 0, list[ImageWork]()
+    step = job.writer.images_at_once or job.recipe.images_at_once
+    with job.writer.open(job.state.root, unit, job.labels) as writer:
+        for start in range(0, len(unit.keys), step):
+            some = [
+                ImageWork(job, writer, unit.start + place, unit.keys[place], job.sizes[place])
+                for place in range(start, min(start + step, len(unit.keys)))
+            ]
+            # Variant by variant, so that the tables of one stay in the processor's cache from image to image.
+            for variant in rotate_variants(unit.variants, unit.number):
+                for work in some:
+                    made += work.make(variant)
+                reporter.tell(made)
+            for work in some:
+                work.let_go()
+            works += some
+        files = writer.finish([work.key for work in works if work.failures])
+    reporter.tell(0)
+    images = {work.key: work.origin for work in works}
+    folders = [variant.folder for variant in unit.variants]
+    failures = [failure for work in works for failure in work.list_failures()]
+    if job.writer.joint:
+        return FilesRecord(images, folders, files, failures)
+    outputs = {folder: [work.files.get(folder) for work in works] for folder in folders}
+    return ImagesRecord(images, folders, outputs, failures)
+
+
+def rotate_variants(variants: Iterable[Variant], turn: int) -> list[Variant]:
+    """Return all `variants`, beginning with another one at every turn.
+
+    So the workers of a first run compile different loops, and find those of others in the cache.
+    """
+    variants = list(variants)
+    first = int(turn * _GOLDEN_SECTION % 1 * len(variants))
+    return variants[first:] + variants[:first]
+
+
+def _count_failed(unit: WorkUnit, failures: Iterable[Failure]) -> int:
+    """Return how many outputs of `unit` the `failures` stand for."""
+    whole = {failure["key"] for failure in failures if "arm" not in failure}
+    single = sum(failure["key"] not in whole for failure in failures)
+    return single + sum(len(unit.lacking.get(key, unit.variants)) for key in whole)
+
+
+class AnotherImageError(OutputError):
+    """A source image is not the one that existing outputs were made from."""
+
+
+def check_identity(source: str, output: str, key: str, expected: str, identity: str) -> None:
+    """Raise an AnotherImageError if the `identity` of the image `key` is not the `expected` one."""
+    if expected and expected != identity:
+        raise AnotherImageError(
+            f"{source}: {key!r} is another image than the one that {output} was made from. {START_OVER}"
+        )
+
+
+class _UnusableNameError(ImageError):
+    """The name of an image cannot name its output."""
+
+
+class _FrameError(Exception):
+    """A frame could not be made; its cause is an OSError that has nothing to do with writing."""
+
+
+def _guard_frames(frames: Iterator[Rgb]) -> Iterator[Rgb]:
+    """Yield the `frames`, whose OSErrors become _FrameErrors: they are made while they are written."""
+    try:
+        yield from frames
+    except OSError as error:
+        if isinstance(error, RobustgenError):
+            raise
+        raise _FrameError from error
+
+
+class ImageWork:
+    """One source image in the making: loaded at once, then turned into one variant after another.
+
+    Attributes
+    ----------
+    key : str
+    origin : Origin
+        Bytes and identity of the image as it was read.
+    files : dict of str to list of WrittenFile
+        Folder of each variant that is done to its files.
+    failures : list of dict
+    """
+
+    def __init__(self, job: Production, writer: UnitWriter, index: int, key: str, size: int) -> None:
+        self._job, self._writer, self._index, self.key = job, writer, index, key
+        self.origin: Origin = (size, "")
+        self.files: dict[str, list[WrittenFile]] = {}
+        self.failures: list[Failure] = []
+        self._shared: dict[str, Any] = {}
+        self._image: Any = None
+        try:
+            loaded, identity = job.source.read(key)
+            expected = job.unit.expected.get(key, "")
+            check_identity(job.source.location, job.state.root.location, key, expected, identity)
+            self.origin = size, identity
+            self._image = job.recipe.prepare(loaded)
+        except OutputError:
+            raise
+        except Exception as error:
+            self._fail(error)
+
+    def make(self, variant: Variant) -> bool:
+        """Make and write one variant; record a failure, unless it is not the image's.
+
+        Returns whether there was anything to do.
+        """
+        if self._image is None or not self._job.unit.wants(self.key, variant):
+            return False
+        try:
+            self.files[variant.folder] = self._write(variant)
+            interruption.check()
+        except (WriteError, OutputError, MissingDependencyError):
+            raise
+        except _UnusableNameError as error:
+            # Every other variant would fail alike.
+            self._image = None
+            self._fail(error)
+        except _FrameError as error:
+            assert isinstance(error.__cause__, OSError)
+            self._fail(error.__cause__, variant)
+        except Exception as error:
+            self._fail(error, variant)
+        return True
+
+    def _write(self, variant: Variant) -> list[WrittenFile]:
+        recipe, writer = self._job.recipe, self._writer
+        frames = recipe.stream(variant, self.key, self._image)
+        if frames is None:
+            made: Any = recipe.make(variant, self.key, self._image, self._shared)
+        else:
+            if self._image.size > _LARGE:
+                return_freed_memory()
+            made = _guard_frames(frames)
+        try:
+            if frames is None:
+                return writer.write(variant, self._index, self.key, made)
+            return writer.write_frames(variant, self._index, self.key, made)
+        except OSError as error:
+            if isinstance(error, RobustgenError):
+                raise
+            if error.errno in _ERRORS_OF_A_NAME:
+                name = self._job.writer.output_name(self.key)
+                raise _UnusableNameError(f"{name} cannot name its output: {error.strerror}") from error
+            raise WriteError(f"{self._job.state.root.location}: {error.strerror or error}") from error
+
+    def _fail(self, error: Exception, variant: Variant | None = None) -> None:
+        interruption.check()
+        # The entry names the key already.
+        reason = explain_failure(error).removeprefix(f"{self.key!r}: ")
+        entry = {"key": self.key, "arm": variant.folder} if variant else {"key": self.key}
+        self.failures.append(entry | {"reason": reason})
+
+    def let_go(self) -> None:
+        """Forget the pixels."""
+        self._image, self._shared = None, {}
+
+    def list_failures(self) -> list[Failure]:
+        """Return the failures in the order of the variants, whichever was made first."""
+        order = {variant.folder: place for place, variant in enumerate(self._job.unit.variants)}
+        return sorted(self.failures, key=lambda failure: order.get(failure.get("arm", ""), 0))

@@ -1,0 +1,374 @@
+"""How an output is made from a source image, and the random stream of each output."""
+
+import dataclasses
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, ClassVar, Final, Generic, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from robustgen.benchmark import CLEAN, IMAGENET_C, IMAGENET_P, Benchmark, Kind, Variant
+from robustgen.corruptions import get_corruption
+from robustgen.editions import Edition, check_size, get_edition
+from robustgen.errors import ArgumentError, ImageError
+from robustgen.imaging.decode import as_rgb
+from robustgen.imaging.geometry import centre_crop
+from robustgen.imaging.pixels import Decoded, Rgb
+from robustgen.parameters import check_parameter
+from robustgen.perturbations import PERTURBATIONS
+from robustgen.registry import SMALLEST_SIDE, Operation, Scale, get_known
+from robustgen.sources.base import Loaded
+
+Overrides = Mapping[str, Mapping[Any, Mapping[str, Any]]]
+"""Operation to level to parameter to value."""
+
+
+_WORD: Final = np.dtype("<u8")
+
+
+class _Words(np.random.SeedSequence):
+    """Seeds a bit generator with `words` themselves."""
+
+    __slots__ = ("_words",)
+
+    def __init__(self, words: npt.NDArray[np.uint64]) -> None:
+        self._words = words
+
+    def generate_state(self, n_words: int, dtype: Any = np.uint32) -> npt.NDArray[Any]:
+        return self._words
+
+
+def _identify_stream(seed: int, kind: str, edition: str, name: str, level: float) -> str:
+    """What the random streams of one arm have in common; the key of the image follows."""
+    return "\0".join([str(seed), kind, edition, name, str(level), ""])
+
+
+def item_rng(seed: int, kind: str, edition: str, name: str, level: float, key: str) -> np.random.Generator:
+    """The random stream of one output: a hash of what it is, and of nothing else."""
+    return _make_rng(_identify_stream(seed, kind, edition, name, level) + key)
+
+
+def _make_rng(identity: str) -> np.random.Generator:
+    # A SHA-256 has four words of 64 bits, which is what PCG64 takes.
+    digest = hashlib.sha256(identity.encode("utf-8", "surrogateescape")).digest()
+    return np.random.Generator(np.random.PCG64(_Words(np.frombuffer(digest, _WORD))))
+
+
+class Part(NamedTuple):
+    """A part of a prepared image, by which the cost of the whole is judged.
+
+    Attributes
+    ----------
+    recipe : Recipe
+        Makes of the part what would be made of the whole, at the same strength.
+    image : Any
+    pixels, whole : int
+        Pixels of one image or frame made of the part, and of the whole.
+    """
+
+    recipe: "Recipe[Any]"
+    image: Any
+    pixels: int
+    whole: int
+
+
+class Recipe(ABC, Generic[Loaded]):
+    """All that decides the pixels of an output, but for the source image. Picklable.
+
+    Attributes
+    ----------
+    title : str
+        What ``dataset.json`` calls the kind of set.
+    noun : str
+        What one output is called: an image, a sequence.
+    images_at_once : int
+        How many images a worker takes at once.
+    """
+
+    title: ClassVar[str]
+    noun: ClassVar[str] = "image"
+    images_at_once: ClassVar[int] = 4
+
+    @property
+    def keeps_size(self) -> bool:
+        """Whether the cost of an output goes by the size of the source image."""
+        return False
+
+    def cut_part(self, prepared: Any, side: int) -> Part:
+        """A part of about `side` by `side` pixels of what `prepare` gave; or all of it."""
+        return Part(self, prepared, 1, 1)
+
+    def prepare(self, loaded: Loaded) -> Loaded:
+        """What all arms start from, of what the source has loaded.
+
+        Raises
+        ------
+        ImageError
+            The image cannot be used.
+        """
+        return loaded
+
+    @abstractmethod
+    def make(self, arm: Variant, key: str, prepared: Loaded, shared: dict[str, Any] | None = None) -> Rgb:
+        """Make one output from what `prepare` gave: uint8 (H, W, 3), or frames (T, H, W, 3).
+
+        `shared` keeps what the arms of one image have in common.
+        """
+
+    def stream(self, arm: Variant, key: str, prepared: Loaded) -> Iterator[Rgb] | None:
+        """The frames that `make` would give, each made when it is asked for; None where there are none."""
+        return None
+
+    @abstractmethod
+    def settings(self, arms: tuple[Variant, ...]) -> dict[str, Any]:
+        """What decides the pixels of `arms`, as JSON takes it; ``"parameters"`` per folder of an arm."""
+
+    def list_arms(self, folders: Iterable[str]) -> tuple[Variant, ...]:
+        """The arms of a set whose arms have `folders`, where there can be more than were asked for."""
+        return ()
+
+
+def rank(seed: int, key: str) -> bytes:
+    """Sorted by this, images stand in an order that the seed and their names alone decide."""
+    return hashlib.sha256(f"{seed}\0{key}".encode("utf-8", "surrogateescape")).digest()
+
+
+@dataclass(frozen=True, eq=False)
+class BoundVariant:
+    """One arm of a recipe, with all that needs no image found once.
+
+    Attributes
+    ----------
+    operation : Operation
+    edition : Edition
+    level : int or float
+    scale : int or None
+        Constants to use instead of the edition's.
+    overrides : mapping of str to value
+        Parameters instead of the published constants.
+    stream : str
+        What the random streams of its outputs have in common.
+    """
+
+    operation: Operation
+    edition: Edition
+    level: float
+    scale: int | None
+    overrides: Mapping[str, Any]
+    stream: str
+    _known: dict[Scale, Any] = field(default_factory=dict, init=False, repr=False)
+
+    def scale_for(self, image: Rgb) -> Scale:
+        """The scale whose constants `image` takes."""
+        return self.edition.scale_for(image, self.scale, self.operation.table)
+
+    def parameters(self, scale: Scale) -> Any:
+        """The parameter object at `scale`, overrides applied."""
+        if scale not in self._known:
+            published = self.operation.parameters(self.level, scale)
+            self._known[scale] = dataclasses.replace(published, **self.overrides)
+        return self._known[scale]
+
+    def random_stream(self, key: str) -> np.random.Generator | None:
+        """The random stream of the output of the image `key`; None for an operation that draws nothing."""
+        return _make_rng(self.stream + key) if self.operation.random else None
+
+
+@dataclass(frozen=True)
+class BenchmarkRecipe(Recipe[Rgb]):
+    """What the recipes of both benchmarks have in common.
+
+    Attributes
+    ----------
+    edition : str
+    seed : int
+    scale : int or None
+        Constants to use instead of the edition's.
+    overrides : mapping
+        Operation to level to parameter to value, instead of the published constants.
+    """
+
+    edition: str
+    seed: int = 0
+    scale: int | None = None
+    overrides: Overrides = field(default_factory=dict)
+    _bound: dict[tuple[str, float], BoundVariant] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+
+    benchmark: ClassVar[Benchmark]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_bound": {}}
+
+    @property
+    def keeps_size(self) -> bool:
+        """Whether the edition leaves images as they are."""
+        return get_edition(self.edition).keeps_size
+
+    def list_arms(self, folders: Iterable[str]) -> tuple[Variant, ...]:
+        """The arms that have `folders`, in their order."""
+        found = (self.benchmark.arm_in(folder) for folder in folders)
+        return tuple(
+            arm for arm in found if arm and (arm.name == CLEAN or arm.name in self.benchmark.operations)
+        )
+
+    def cut_part(self, prepared: Rgb, side: int) -> Part:
+        """The middle of the image as it is after all preparation, with the constants of the whole."""
+        final = self.complete(prepared)
+        height, width = final.shape[:2]
+        rows, columns = (min(length, max(side, SMALLEST_SIDE)) for length in (height, width))
+        image = centre_crop(final, columns, rows)
+        whole = get_edition(self.edition)
+        edition = self.edition if whole.dialect else "folder"
+        recipe = dataclasses.replace(self, edition=edition, scale=self.scale or whole.scale)
+        return Part(recipe, image, rows * columns, height * width)
+
+    def complete(self, prepared: Rgb) -> Rgb:
+        """What `prepare` gave, at the end of the edition's preparation."""
+        return prepared
+
+    def prepare(self, loaded: Decoded) -> Rgb:
+        """The pixels of the image, if its sides are long enough for every operation."""
+        try:
+            return check_size(as_rgb(loaded), get_edition(self.edition).smallest_side)
+        except ArgumentError as error:
+            raise ImageError(str(error)) from error
+
+    def get_operation(self, name: str) -> Operation:
+        """The corruption or perturbation `name`, as the edition has it."""
+        operation: Operation = get_known("operation", name, self.benchmark.operations)
+        return operation
+
+    def bind(self, arm: Variant) -> BoundVariant:
+        """`arm` with its operation, and with the constants that this recipe gives it."""
+        # Hashed in a fifth of the time that the arm itself takes.
+        place = arm.name, arm.level
+        bound = self._bound.get(place)
+        if bound is None:
+            operation, edition = self.get_operation(arm.name), get_edition(self.edition)
+            overrides = self.overrides.get(arm.name, {}).get(arm.level, {})
+            stream = _identify_stream(self.seed, self.benchmark.kind, self.edition, arm.name, arm.level)
+            bound = BoundVariant(operation, edition, arm.level, self.scale, overrides, stream)
+            self._bound[place] = bound
+        return bound
+
+    def settings(self, arms: tuple[Variant, ...]) -> dict[str, Any]:
+        """Edition, seed, scale and the constants of every arm."""
+        return {
+            "kind": self.benchmark.kind,
+            "edition": self.edition,
+            "seed": self.seed,
+            "scale": self.scale or get_edition(self.edition).scale or "nearest",
+            "parameters": {arm.folder: self._constants(arm) for arm in arms},
+        }
+
+    def _constants(self, arm: Variant) -> dict[str, Any]:
+        if arm.name == CLEAN:
+            return {}
+        bound = self.bind(arm)
+        known = bound.operation.table
+        if scale := self.scale or bound.edition.fixed_scale(known):
+            return _plain(bound.parameters(scale))
+        return {str(each): _plain(bound.parameters(each)) for each in known}
+
+
+@dataclass(frozen=True)
+class CorruptionRecipe(BenchmarkRecipe):
+    """Of ImageNet-C: one image for each corruption and severity, from the prepared image."""
+
+    benchmark = IMAGENET_C
+    title = IMAGENET_C.title
+    noun = IMAGENET_C.noun
+
+    def prepare(self, loaded: Decoded) -> Rgb:
+        """The image as the edition prepares it, which all corruptions act on."""
+        return super().prepare(get_edition(self.edition).prepared(loaded))
+
+    def get_operation(self, name: str) -> Operation:
+        """The corruption `name`, in the dialect of the edition."""
+        return get_corruption(name, get_edition(self.edition).dialect)
+
+    def make(self, arm: Variant, key: str, prepared: Rgb, shared: dict[str, Any] | None = None) -> Rgb:
+        """Corrupt the prepared image: uint8 (H, W, 3)."""
+        if arm.name == CLEAN:
+            return prepared
+        bound = self.bind(arm)
+        parameters = bound.parameters(bound.scale_for(prepared))
+        rng = bound.random_stream(key)
+        return as_rgb(bound.edition.corrupt(bound.operation, prepared, parameters, rng, shared=shared))
+
+
+@dataclass(frozen=True)
+class PerturbationRecipe(BenchmarkRecipe):
+    """Of ImageNet-P: a sequence of frames for each perturbation, from the raw image."""
+
+    benchmark = IMAGENET_P
+    title = IMAGENET_P.title
+    noun = IMAGENET_P.noun
+    # A sequence takes long enough by itself.
+    images_at_once = 1
+
+    def complete(self, prepared: Rgb) -> Rgb:
+        """The raw image, resized and cropped."""
+        return get_edition(self.edition).at_stage(prepared, "cropped")
+
+    def make(self, arm: Variant, key: str, prepared: Rgb, shared: dict[str, Any] | None = None) -> Rgb:
+        """Perturb the raw image at the stage that the perturbation acts on: uint8 (T, H, W, 3)."""
+        return np.stack([*self.stream(arm, key, prepared)])
+
+    def stream(self, arm: Variant, key: str, prepared: Rgb) -> Iterator[Rgb]:
+        """The frames of `make`, one after the other: those of a large photograph would fill the memory."""
+        bound = self.bind(arm)
+        edition, operation, scale = bound.edition, PERTURBATIONS[arm.name], bound.scale_for(prepared)
+        stage, parameters = operation.stage[scale], bound.parameters(scale)
+        source, rng = edition.at_stage(prepared, stage), bound.random_stream(key)
+        return edition.finish(operation.frames(source, parameters, rng), stage)
+
+
+RECIPES: Final[Mapping[Kind, type[BenchmarkRecipe]]] = MappingProxyType(
+    {"c": CorruptionRecipe, "p": PerturbationRecipe}
+)
+
+
+# Chosen by keys of their own, the first two because they change no pixel.
+_NOT_CONSTANTS = ("engine", "directory", "masks")
+_CHOSEN_BY_KEYS = (*_NOT_CONSTANTS, "library")
+
+
+def _plain(parameters: Any) -> dict[str, Any]:
+    plain = dataclasses.asdict(parameters)
+    return {name: value for name, value in plain.items() if name not in _NOT_CONSTANTS}
+
+
+def _read_severity(name: str, severity: Any, values: Any) -> int:
+    """Return the key of the parameters of a severity as an int, which YAML may have as a text."""
+    number = int(severity) if isinstance(severity, str) and severity.isdecimal() else severity
+    if isinstance(number, bool) or not isinstance(number, int) or not isinstance(values, Mapping):
+        raise ArgumentError(f"{name}.{severity}: name a severity from 1 to 5, as in {name}: {{3: {{...}}}}")
+    return number
+
+
+def check_overrides(overrides: Overrides) -> Overrides:
+    """Parameters of corruptions, with whole numbers as int.
+
+    Raises
+    ------
+    ArgumentError
+        A corruption, level, parameter or value cannot be used; the message names the place.
+    """
+    checked: dict[str, dict[int, dict[str, Any]]] = {}
+    for name, levels in overrides.items():
+        operation = get_corruption(name)
+        for given, values in levels.items():
+            level = _read_severity(name, given, values)
+            published = operation.parameters(level, next(iter(operation.table)))
+            for parameter, value in values.items():
+                place = f"{name}.{level}.{parameter}"
+                constant = check_parameter(published, parameter, value, name, place, _CHOSEN_BY_KEYS)
+                checked.setdefault(name, {}).setdefault(level, {})[parameter] = constant
+    return checked

@@ -1,0 +1,200 @@
+"""Records: what the work units of a set have written, and from which source images.
+
+A record is one small file that is put after all files of its unit, so what a record names is there. It is the
+only state of a run. The first line is the SHA-256 of the second, which is a JSON object, of images with files
+of their own
+
+    {"images": {"cat/a.JPEG": [110230, "9f86d081884c7d65"]}, "variants": ["fog/3"],
+     "outputs": {"fog/3": [[["cat/a.JPEG", 8123, "5891b5b5..."]]]}, "failures": []}
+
+and of files that hold many images
+
+    {"images": {...}, "variants": ["fog/3"], "written": [["fog/3/000000.tar", 8123904, "5891b5b5..."]],
+     "failures": [{"key": "dog/b.png", "reason": "truncated"}]}
+
+Images have the bytes and the identity of the source file as it was read. Outputs have, for each image in the
+order of ``images``, the files of that variant, or null where it failed: name below the folder of the variant,
+bytes, SHA-256, and of a video the digest of its frames.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any
+
+from robustgen.formats import WrittenFile
+
+Failure = dict[str, str]
+"""An entry of `errors.jsonl`: ``key``, ``arm`` if only one variant failed, ``reason``."""
+Origin = tuple[int, str]
+"""Bytes of a source image, and its identity as it was read (empty if it could not be read)."""
+
+
+@dataclass(frozen=True)
+class ImagesRecord:
+    """What was written of some images that have files of their own.
+
+    Attributes
+    ----------
+    images : mapping of str to Origin
+        Key to bytes and identity of the source image.
+    variants : sequence of str
+        Folders of the variants that were attempted.
+    outputs : mapping of str to list
+        Folder of a variant to the files of each image, in the order of `images`; None where it failed or was
+        not attempted.
+    failures : sequence of dict
+    """
+
+    images: Mapping[str, Origin]
+    variants: Sequence[str]
+    outputs: Mapping[str, Sequence[Sequence[WrittenFile] | None]]
+    failures: Sequence[Failure] = ()
+
+    def files(self) -> Iterator[tuple[str, WrittenFile]]:
+        """Yield the folder of the variant and each file, its path below the output."""
+        for folder, rows in self.outputs.items():
+            prefix = f"{folder}/" if folder else ""
+            for file in chain.from_iterable(filter(None, rows)):
+                yield folder, WrittenFile(prefix + file[0], file[1], file[2], file[3])
+
+    def list_outputs(self) -> Iterator[tuple[str, str, WrittenFile]]:
+        """Yield key, folder of the variant, and each file, its path below that folder."""
+        for folder, rows in self.outputs.items():
+            for key, files in zip(self.images, rows, strict=True):
+                for file in files or ():
+                    yield key, folder, WrittenFile(*file)
+
+    def list_made(self) -> Iterator[tuple[str, frozenset[str]]]:
+        """Yield each key and the folders of the variants that were made of it."""
+        rows = [self.outputs[folder] for folder in self.variants]
+        whole = frozenset(self.variants)
+        for place, key in enumerate(self.images):
+            made = [row[place] is not None for row in rows]
+            if all(made):
+                yield key, whole
+            else:
+                yield key, frozenset(f for f, done in zip(self.variants, made, strict=True) if done)
+
+    def list_attempts(self) -> Iterator[tuple[str, frozenset[str]]]:
+        """Yield each key and the folders of the variants that were made of it or failed."""
+        failed: dict[str, set[str]] = {}
+        for failure in self.failures:
+            own = [failure["arm"]] if "arm" in failure else self.variants
+            failed.setdefault(failure["key"], set()).update(own)
+        for key, made in self.list_made():
+            yield key, made.union(failed[key]) if key in failed else made
+
+    def without(self, keys: set[str]) -> "ImagesRecord":
+        """Return the record of all other images."""
+        kept = [place for place, key in enumerate(self.images) if key not in keys]
+        return ImagesRecord(
+            {key: origin for key, origin in self.images.items() if key not in keys},
+            self.variants,
+            {folder: [rows[place] for place in kept] for folder, rows in self.outputs.items()},
+            [failure for failure in self.failures if failure["key"] not in keys],
+        )
+
+
+@dataclass(frozen=True)
+class FilesRecord:
+    """Files that hold many images, or that belong to the set as a whole.
+
+    Attributes
+    ----------
+    images : mapping of str to Origin
+        As for `ImagesRecord`; empty for files of the set.
+    variants : sequence of str
+    written : sequence of WrittenFile
+        Their paths below the output.
+    failures : sequence of dict
+        Of images that the files lack.
+    """
+
+    images: Mapping[str, Origin] = field(default_factory=dict)
+    variants: Sequence[str] = ()
+    written: Sequence[WrittenFile] = ()
+    failures: Sequence[Failure] = ()
+
+    def files(self) -> Iterator[tuple[str, WrittenFile]]:
+        """Yield the folder of the variant that each file lies in (empty: the root), and the file."""
+        for file in map(WrittenFile._make, ([*each, ""][:4] for each in self.written)):
+            inside = (folder for folder in self.variants if folder and file.path.startswith(f"{folder}/"))
+            yield next(inside, ""), file
+
+    def list_attempts(self) -> Iterator[tuple[str, frozenset[str]]]:
+        """Yield each key and the folders of the variants that were made of it or failed."""
+        folders = frozenset(self.variants)
+        return ((key, folders) for key in self.images)
+
+
+@dataclass(frozen=True)
+class ValuesRecord(FilesRecord):
+    """What was found out about some images, and is kept in the record itself.
+
+    Attributes
+    ----------
+    values : mapping of str to list
+        As JSON takes it.
+    """
+
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+
+Record = ImagesRecord | FilesRecord
+
+
+def to_bytes(record: Record) -> bytes:
+    """Return the file of `record`; equal records give equal bytes."""
+    body = json.dumps(vars(record), separators=(",", ":"))
+    return f"{hashlib.sha256(body.encode()).hexdigest()}\n{body}\n".encode()
+
+
+def from_bytes(data: bytes) -> Record:
+    """Return the record in a file of one.
+
+    Raises
+    ------
+    ValueError
+        It is damaged.
+    """
+    digest, _, body = data.partition(b"\n")
+    if hashlib.sha256(body.removesuffix(b"\n")).hexdigest().encode() != digest:
+        raise ValueError("its checksum differs")
+    content: dict[str, Any] = json.loads(body)
+    kind = ImagesRecord if "outputs" in content else ValuesRecord if "values" in content else FilesRecord
+    record: Record = kind(**content)
+    if not _is_sound(record):
+        raise ValueError("it is no record of robustgen's")
+    return record
+
+
+def _is_sound(record: Record) -> bool:
+    """Return whether a record has the types that it should have, and names only files of the output."""
+    texts = [*record.variants, *(text for failure in record.failures for text in failure.values())]
+    origins = all(isinstance(size, int) and isinstance(name, str) for size, name in record.images.values())
+    if not origins or not all(isinstance(text, str) for text in texts):
+        return False
+    if isinstance(record, FilesRecord):
+        return isinstance(record.written, list) and all(map(_is_file, record.written))
+    rows = record.outputs.values()
+    return (
+        record.outputs.keys() == {*record.variants}
+        and all(len(row) == len(record.images) for row in rows)
+        and all(map(_is_inside, record.variants))
+        and all(_is_file(file) for row in rows for files in row if files for file in files)
+    )
+
+
+def _is_file(file: Sequence[Any]) -> bool:
+    path, size, *digests = file
+    texts = (
+        isinstance(path, str) and 1 <= len(digests) <= 2 and all(isinstance(each, str) for each in digests)
+    )
+    return texts and isinstance(size, int) and _is_inside(path)
+
+
+def _is_inside(path: str) -> bool:
+    return path[:1] != "/" and "\0" not in path and (".." not in path or ".." not in path.split("/"))

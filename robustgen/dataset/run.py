@@ -1,0 +1,544 @@
+"""Carries a plan out: finds the work units that lack a record, has them made, and finishes the set."""
+
+import hashlib
+import random
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from robustgen.dataset.manifest import Tally, finish, source_digest
+from robustgen.dataset.names import ERRORS, FRAMES, MANIFEST, STATE, SUMS
+from robustgen.dataset.plan import Plan
+from robustgen.dataset.produce import AnotherImageError, Outcome, Production, check_identity
+from robustgen.dataset.records import Failure, FilesRecord, ImagesRecord
+from robustgen.dataset.state import START_OVER, OutputState
+from robustgen.display.progress import Meter
+from robustgen.errors import ImageError, OutputError, RobustgenError, WriteError
+from robustgen.execution import carry_out, count_cores
+from robustgen.execution.progress import Progress
+from robustgen.formats import WorkUnit, WrittenFile
+from robustgen.sources.base import Items
+
+_COMPANIONS, _REFUSED = "companions", "refused"
+_SECONDS_BETWEEN_LOOKS = 0.5
+# Claims of another machine are respected for so many seconds, and for so many times this run's slowest unit.
+_PATIENCE, _PATIENT_UNITS = 30.0, 4.0
+# Images of which something exists, and which are compared with it before anything is made.
+_LOOKED_AT = 4
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """Result of a run.
+
+    Attributes
+    ----------
+    made, kept : int
+        Outputs (images or sequences) written by this run, and by others before or meanwhile.
+    size : int
+        Bytes written.
+    seconds : float
+    failures : list of dict
+        Those of this run; at the end of the last shard, those of all shards.
+    waiting : list of int
+        Numbers of the shards that have not ended.
+    incomplete : list of str
+        Arrays that were not written because images of them failed.
+    """
+
+    made: int
+    kept: int
+    size: int
+    seconds: float
+    failures: list[Failure]
+    waiting: list[int]
+    incomplete: list[str]
+
+
+def run(
+    plan: Plan, *, overwrite: bool = False, shard: tuple[int, int] | None = None, scheduler: str | None = None
+) -> RunResult:
+    """Carry out `plan`, or one shard of it. Any number of runs can work on one output at once.
+
+    Parameters
+    ----------
+    plan : Plan
+    overwrite : bool
+        Start over if the output was created with other settings or from another source.
+    shard : (int, int), optional
+        (3, 16): every sixteenth work unit, from the third.
+    scheduler : str, optional
+        Address of a Dask scheduler whose workers do the work.
+
+    Raises
+    ------
+    OutputError
+        The output cannot be used.
+    WriteError
+        The output could not be written any more; what is done stays done.
+    """
+    if overwrite and shard:
+        raise OutputError("--overwrite and --shard exclude each other: shards share one output")
+    state = OutputState(plan.store, beside=plan.is_beside)
+    if state.lies_beside and state.list_records() and next(iter(plan.store.list()), None) is None:
+        # The set was removed, and what lies beside it was not.
+        state.clear()
+        state = OutputState(plan.store, beside=plan.is_beside)
+    try:
+        is_new = not state.exists
+        try:
+            try:
+                return _Run(plan, state, shard or (1, 1), scheduler).carry_out(overwrite)
+            except AnotherImageError:
+                if not overwrite:
+                    raise
+                clear(state)
+                return _Run(plan, state, (1, 1), scheduler).carry_out(overwrite)
+        except BaseException:
+            # Nothing is left of a run that failed before its work began.
+            if state.is_ours and not state.list_records() and not state.has_claims:
+                state.clear()
+            if is_new:
+                plan.store.withdraw()
+            raise
+        finally:
+            plan.store.clean()
+    except OSError as error:
+        if isinstance(error, RobustgenError):
+            raise
+        raise WriteError(f"{plan.store.location}: {error.strerror or error}") from error
+
+
+@dataclass
+class _Held:
+    """What an output holds of a plan.
+
+    Attributes
+    ----------
+    units : set of str
+        Names of the units of the plan that are done.
+    made : dict
+        Of images with files of their own: key to the folders of the variants that other records hold. Of
+        files that hold many images: digest of their keys to the folders of the variants with such a file.
+    stale : list of str
+        Records of files that the plan replaces.
+    """
+
+    units: set[str] = field(default_factory=set)
+    made: dict[str, frozenset[str]] = field(default_factory=dict)
+    stale: list[str] = field(default_factory=list)
+
+
+class _Run:
+    """One run over a plan."""
+
+    def __init__(self, plan: Plan, state: OutputState, shard: tuple[int, int], scheduler: str | None) -> None:
+        self._plan, self._state, self._shard, self._scheduler = plan, state, shard, scheduler
+        self._sizes = {key: _size(plan.source, key) for key in plan.keys}
+        self._workers = plan.jobs or count_cores()
+        self._listing: dict[str, int] | None = None
+        self._made, self._size, self._slowest, self._failures = 0, 0, 0.0, list[Failure]()
+
+    def carry_out(self, overwrite: bool) -> RunResult:
+        """Make what is lacking, and finish the set if nothing is."""
+        plan, started = self._plan, time.monotonic()
+        units = {unit.name: unit for unit in plan.cut()}
+        held = self._settle(units, overwrite)
+        own = [
+            unit for place, unit in enumerate(units.values()) if place % self._shard[1] == self._shard[0] - 1
+        ]
+        pending = [lacking for unit in own if (lacking := self._find_lacking(unit, held))]
+        if pending:
+            plan.source.make_ready()
+            pending = self._expect(pending)
+        if pending or held.stale:
+            # Where there is a manifest, it must be that of all records, even if this run is killed.
+            plan.store.delete(MANIFEST)
+        if pending:
+            self._make(pending)
+        asked = sum(unit.count_outputs() for unit in own)
+        waiting = self._list_waiting(units) if self._shard[1] > 1 else []
+        failures = sorted(self._failures, key=lambda failure: failure["key"])
+        if not waiting:
+            failures = self._finish(held, failures)
+        incomplete = [] if waiting else plan.list_incomplete()
+        return RunResult(
+            self._made,
+            asked - sum(unit.count_outputs() for unit in pending) + self._kept,
+            self._size,
+            time.monotonic() - started,
+            failures,
+            waiting,
+            incomplete,
+        )
+
+    # --- beginning
+
+    def _settle(self, units: Mapping[str, WorkUnit], overwrite: bool) -> _Held:
+        """Settle with earlier and simultaneous runs what the output is; return what it holds."""
+        plan, state = self._plan, self._state
+        settings, about = plan.settings(), plan.about()
+        parameters = settings.pop("parameters")
+        about["source"]["digest"] = source_digest(self._sizes)
+        try:
+            if not state.settings() and not overwrite:
+                self._refuse_unrecorded()
+            self._new_plan = state.agree(settings, about, parameters)
+            return self._list_held(units)
+        except OutputError:
+            if not overwrite:
+                raise
+            clear(state)
+            state.agree(settings, about, parameters)
+            return _Held()
+
+    def _refuse_unrecorded(self) -> None:
+        """Refuse to write where there are files that no run recorded."""
+        plan, store = self._plan, self._plan.store
+        for name in sorted({variant.folder.partition("/")[0] for variant in plan.arms}):
+            entries = (entry.path for entry in store.list(name) if not entry.path.startswith(f"{STATE}/"))
+            found = next(entries, None) or (f"{name}.npy" if name and store.exists(f"{name}.npy") else None)
+            if found:
+                remark = " (a set that was moved needs its hidden state folder beside it)" * plan.is_beside
+                raise OutputError(
+                    f"{store.location}: already holds {found}, which no run of robustgen recorded{remark}; "
+                    "choose another --output, or write over it with --overwrite"
+                )
+
+    def _list_held(self, units: Mapping[str, WorkUnit]) -> _Held:
+        """Find out what the records say, as far as files and source images are still the same.
+
+        Raises
+        ------
+        OutputError
+            The output was created from another source.
+        """
+        held, known = _Held(), {*self._plan.source.keys(), *self._plan.refused}
+        shared = dict[frozenset[str], frozenset[str]]()
+        separable = self._plan.writer.joint and self._plan.writer.is_separable
+        files = {_digest(unit.keys) for unit in units.values()} if separable else set()
+        for name, record in self._state.read_records():
+            if record is None:
+                self._state.delete_record(name)
+            elif isinstance(record, FilesRecord):
+                self._check_images(record, record.images.keys() - known, known)
+                own = _digest(record.images)
+                if name not in units and record.images and own not in files:
+                    held.stale.append(name)
+                elif record.images and not self._has_changed(record):
+                    lost = self._find_lost(record)
+                    held.units |= set() if lost else {name}
+                    held.made[own] = held.made.get(own, frozenset()).union(record.variants) - lost
+            else:
+                kept = self._forget_changed(name, record, known)
+                missing = self._find_missing(kept)
+                if name in units and kept is record and not missing and not record.failures:
+                    held.units.add(name)
+                    continue
+                for key, folders in kept.list_made():
+                    every = held.made.get(key, frozenset()) | (folders - missing.get(key, frozenset()))
+                    held.made[key] = shared.setdefault(every, every)
+        return held
+
+    def _check_images(self, record: FilesRecord | ImagesRecord, unknown: set[str], known: set[str]) -> None:
+        """Refuse a record of images that the source does not have; failed ones do not count."""
+        failed = {failure["key"] for failure in record.failures if "arm" not in failure}
+        if foreign := unknown - failed:
+            raise OutputError(
+                f"{self._plan.store.location}: created from another source: it holds {min(foreign)!r}, "
+                f"where this one has {min(known, default='nothing')!r}. {START_OVER}"
+            )
+
+    def _has_changed(self, record: FilesRecord) -> bool:
+        """Return whether images of a record have changed, or failed ones can be loaded now."""
+        if any(self._sizes.get(key, size) != size for key, (size, _) in record.images.items()):
+            return True
+        if any(self._can_be_loaded(key) for key in {failure["key"] for failure in record.failures}):
+            return True
+        self._failures += record.failures
+        return False
+
+    def _find_lost(self, record: FilesRecord) -> frozenset[str]:
+        """Return the folders of the variants whose files are missing or of another size; all for arrays."""
+        files = [*record.files()]
+        sizes = self._find_sizes(file.path for _, file in files)
+        lost = {folder for (folder, file), size in zip(files, sizes, strict=True) if size != file.size}
+        separable = self._plan.writer.is_separable and len(files) == len(record.variants)
+        return frozenset(lost if separable else record.variants if lost or not files else ())
+
+    def _find_sizes(self, paths: Iterable[str]) -> list[int]:
+        """Return the sizes of files; elsewhere than on this machine from one listing for all records."""
+        store = self._plan.store
+        if store.is_local:
+            return [*store.sizes(paths)]
+        if self._listing is None:
+            self._listing = {entry.path: entry.size for entry in store.list()}
+        return [self._listing.get(path, -1) for path in paths]
+
+    def _can_be_loaded(self, key: str) -> bool:
+        try:
+            self._plan.recipe.prepare(self._plan.source.load(key))
+        except Exception:
+            return False
+        return True
+
+    def _forget_changed(self, name: str, record: ImagesRecord, known: set[str]) -> ImagesRecord:
+        """Delete what was made of images that have changed since, as it may not be made again."""
+        unknown = record.images.keys() - known
+        self._check_images(record, unknown, known)
+        changed = {key for key, (size, _) in record.images.items() if self._sizes.get(key, size) != size}
+        if not changed and not unknown:
+            return record
+        for key, folder, file in record.list_outputs():
+            if key in changed:
+                self._plan.store.delete(f"{folder}/{file.path}" if folder else file.path)
+        kept = record.without(changed | unknown)
+        self._state.put_record(name, kept)
+        return kept
+
+    def _find_missing(self, record: ImagesRecord) -> dict[str, frozenset[str]]:
+        """Return of each image the folders of the variants whose files are missing or of another size."""
+        wanted = [(file.path, file.size) for _, file in record.files()]
+        sizes = self._find_sizes(path for path, _ in wanted)
+        if sizes == [size for _, size in wanted]:
+            return {}
+        bad = {path for (path, size), found in zip(wanted, sizes, strict=True) if size != found}
+        missing: dict[str, frozenset[str]] = {}
+        for key, folder, file in record.list_outputs():
+            if (f"{folder}/{file.path}" if folder else file.path) in bad:
+                missing[key] = missing.get(key, frozenset()) | {folder}
+        return missing
+
+    def _find_lacking(self, unit: WorkUnit, held: _Held) -> WorkUnit | None:
+        """Return the part of `unit` that is not there; None if all of it is."""
+        if unit.name in held.units:
+            return None
+        folders = frozenset(variant.folder for variant in unit.variants)
+        if self._plan.writer.joint:
+            made = (
+                held.made.get(_digest(unit.keys), frozenset())
+                if self._plan.writer.is_separable
+                else frozenset()
+            )
+            lacking = dict.fromkeys(unit.keys, folders - made) if folders - made else {}
+        else:
+            own = {key: folders - held.made.get(key, frozenset()) for key in unit.keys}
+            lacking = {key: wanted for key, wanted in own.items() if wanted}
+        if not lacking:
+            return None
+        wanted = frozenset[str]().union(*lacking.values())
+        return replace(
+            unit,
+            keys=tuple(lacking),
+            variants=tuple(variant for variant in unit.variants if variant.folder in wanted),
+            lacking={key: own for key, own in lacking.items() if own != wanted},
+        )
+
+    def _expect(self, pending: list[WorkUnit]) -> list[WorkUnit]:
+        """Return `pending` with the identities of source images that other outputs were made from.
+
+        Raises
+        ------
+        AnotherImageError
+            One of a few images is another one now; nothing has been changed then.
+        """
+        known: dict[str, str] = {}
+        for _, record in self._state.read_records():
+            for key, (size, identity) in record.images.items() if record else ():
+                # What was made of an image of another size is made again.
+                if identity and size == self._sizes.get(key):
+                    known[key] = identity
+        keys = [*known]
+        for key in {keys[len(keys) * place // _LOOKED_AT] for place in range(_LOOKED_AT)} if keys else ():
+            self._look_at(key, known[key])
+        return [
+            replace(unit, expected={key: known[key] for key in unit.keys if key in known}) for unit in pending
+        ]
+
+    def _look_at(self, key: str, expected: str) -> None:
+        """Raise an AnotherImageError if the source image `key` is not the `expected` one."""
+        plan = self._plan
+        try:
+            _, identity = plan.source.read(key)
+            check_identity(plan.source.location, plan.store.location, key, expected, identity)
+        except AnotherImageError:
+            if self._new_plan:
+                self._state.store.delete(self._new_plan)
+            raise
+        except Exception:
+            # Where it is needed, it fails again and is recorded.
+            return
+
+    # --- making
+
+    def _make(self, pending: list[WorkUnit]) -> None:
+        """Have all `pending` units made, here or by others who work on the same output."""
+        plan, left = self._plan, {unit.name: unit for unit in pending}
+        if self._state.has_live_claims():
+            # Whoever joins begins elsewhere.
+            order = [*left.values()]
+            start = random.randrange(len(order))
+            left = {unit.name: unit for unit in order[start:] + order[:start]}
+        total = sum(unit.count_outputs() for unit in pending)
+        with (
+            Meter(total, f"{plan.recipe.noun}s") as meter,
+            Progress(meter, everywhere=self._scheduler is not None) as progress,
+        ):
+            claimed = self._carry_out(left, progress, insist=False)
+            seen = time.monotonic()
+            while claimed:
+                for name in [name for name in claimed if self._state.has_record(name)]:
+                    progress.finish(claimed[name].count_outputs())
+                    self._kept += claimed.pop(name).count_outputs()
+                patient = time.monotonic() - seen < max(_PATIENCE, _PATIENT_UNITS * self._slowest)
+                free = {
+                    name: unit
+                    for name, unit in claimed.items()
+                    if not (patient and self._state.is_claimed(name))
+                }
+                self._carry_out(free, progress, insist=True)
+                claimed = {name: unit for name, unit in claimed.items() if name not in free}
+                if claimed and not free:
+                    time.sleep(_SECONDS_BETWEEN_LOOKS)
+
+    def _carry_out(
+        self, units: dict[str, WorkUnit], progress: Progress, *, insist: bool
+    ) -> dict[str, WorkUnit]:
+        """Make `units`; return those that somebody else has claimed."""
+        plan, claimed = self._plan, {}
+        jobs = {
+            name: Production(
+                plan.recipe,
+                plan.source,
+                plan.writer,
+                self._state,
+                unit,
+                tuple(self._sizes[key] for key in unit.keys),
+                plan.labels(unit),
+                insist,
+            )
+            for name, unit in units.items()
+        }
+        outcomes: Iterator[Outcome] = carry_out(
+            jobs, lambda outcome: outcome.name, self._workers, progress, self._scheduler
+        )
+        for outcome in outcomes:
+            if outcome.claimed:
+                claimed[outcome.name] = units[outcome.name]
+                continue
+            progress.finish(units[outcome.name].count_outputs())
+            self._made, self._size = self._made + outcome.made, self._size + outcome.size
+            self._failures += outcome.failures
+            self._slowest = max(self._slowest, outcome.seconds)
+        return claimed
+
+    _kept = 0
+    _new_plan = ""
+
+    # --- the end
+
+    def _list_waiting(self, units: Mapping[str, WorkUnit]) -> list[int]:
+        """Return the numbers of the shards that have not ended."""
+        names, tally = set(), Tally()
+        for name, record in self._state.read_records():
+            if record:
+                names.add(name)
+                tally.add(record)
+        count, waiting = self._shard[1], set()
+        for place, (name, unit) in enumerate(units.items()):
+            folders = {variant.folder for variant in unit.variants}
+            ended = name in names or (
+                not self._plan.writer.joint
+                and all(tally.attempted.get(key, frozenset()) >= folders for key in unit.keys)
+            )
+            if not ended:
+                waiting.add(place % count + 1)
+        return sorted(waiting)
+
+    def _finish(self, held: _Held, failures: list[Failure]) -> list[Failure]:
+        """Write what belongs to the set as a whole; return the failures to report."""
+        plan, state = self._plan, self._state
+        refused = [{"key": key, "reason": reason} for key, reason in plan.refused.items()]
+        beside, not_repeated = plan.mirror.list_files() if plan.mirror else ([], [])
+        self._put_files(_REFUSED, {}, [*refused, *not_repeated])
+        self._put_files(
+            _COMPANIONS,
+            plan.writer.list_companions(plan.listing(), [variant.folder for variant in plan.arms]),
+        )
+        if plan.mirror:
+            for variant in plan.arms:
+                plan.mirror.fill(state, variant.folder, beside)
+        self._delete_stale(held.stale)
+        everything = [*refused, *not_repeated, *failures]
+        if state.fingerprint() == state.finished and plan.store.exists(MANIFEST):
+            return everything
+        plan.store.delete(MANIFEST)
+        standing = finish(state)[1]
+        return standing if self._shard[1] > 1 else everything
+
+    def _put_files(
+        self, name: str, files: Mapping[str, bytes], failures: list[Failure] | None = None
+    ) -> None:
+        """Write small files of the set and their record, unless they are there."""
+        store, state = self._plan.store, self._state
+        written = [
+            WrittenFile(path, len(data), hashlib.sha256(data).hexdigest()) for path, data in files.items()
+        ]
+        folders = [variant.folder for variant in self._plan.arms]
+        record = FilesRecord({}, folders, written, failures or [])
+        held = state.read_record(name)
+        same = isinstance(held, FilesRecord) and [*held.files()] == [*record.files()]
+        sizes = self._find_sizes(file.path for file in written)
+        if same and held and [*held.failures] == record.failures and sizes == [each.size for each in written]:
+            return
+        if held or written or failures:
+            state.delete_record(name)
+            for path, data in files.items():
+                store.put(path, data)
+            state.put_record(name, record)
+
+    def _delete_stale(self, names: list[str]) -> None:
+        """Delete the records of files that the plan has replaced, and files that no other record names."""
+        stale = {name: self._state.read_record(name) for name in names}
+        if not stale:
+            return
+        current = {
+            file.path
+            for name, record in self._state.read_records()
+            if record and name not in stale
+            for _, file in record.files()
+        }
+        for name, record in stale.items():
+            for _, file in record.files() if record else ():
+                if file.path not in current:
+                    self._plan.store.delete(file.path)
+            self._state.delete_record(name)
+
+
+def _digest(keys: Iterable[str]) -> str:
+    return hashlib.sha256("\0".join(keys).encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def _size(source: Items[Any], key: str) -> int:
+    """Return the bytes of a source image; 0 if it has gone, which loading it will report."""
+    try:
+        return source.size(key)
+    except ImageError:
+        return 0
+
+
+def clear(state: OutputState) -> None:
+    """Delete what earlier runs recorded in an output, and nothing else."""
+    folders = {""}
+    for _, record in state.read_records():
+        if record:
+            folders.update(record.variants)
+            for _, file in record.files():
+                state.root.delete(file.path)
+    for folder in folders:
+        for name in (SUMS, FRAMES):
+            state.root.delete(f"{folder}/{name}" if folder else name)
+    for name in (MANIFEST, ERRORS):
+        state.root.delete(name)
+    state.clear()

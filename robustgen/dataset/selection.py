@@ -1,0 +1,128 @@
+"""Which images of a source a run takes: a subset that a file lists, a sample, the first few, or all."""
+
+from collections import defaultdict
+from collections.abc import Callable, Container, Sequence
+from fnmatch import fnmatchcase
+from typing import Any
+
+from robustgen.dataset.config import Choices, Config, make_absolute
+from robustgen.dataset.recipes import rank
+from robustgen.errors import ConfigError, SourceError
+from robustgen.name_lists import unescape_name
+from robustgen.sources.base import Items, Source
+from robustgen.sources.opening import open_source
+from robustgen.storage import Store, locate
+
+
+def open_chosen_source(config: Choices, index: tuple[Store, str] | None = None) -> Source:
+    """Open the source that `config` names; `index` is where its listing may be kept.
+
+    Raises
+    ------
+    SourceError
+        It names none, or one that cannot be used.
+    """
+    if config.source is None and config.source_kind != "demo":
+        raise SourceError("no source: name the folder of images with --source or `source:`")
+    if config.source is not None and config.source_kind == "demo":
+        raise SourceError(f"{config.source}: the demo has photographs of its own; name another --dataset")
+    located, labels = (path and make_absolute(path) for path in (config.source, config.labels))
+    return open_source(located, config.source_kind, labels, config.follow_links, index)
+
+
+def check_classes(source: Source, config: Config) -> None:
+    """Raise a SourceError for ImageNet without its classes: nobody could score the result."""
+    if not config.classes or not config.edition.startswith("imagenet") or {*source.classes} - {"", "val"}:
+        return
+    named, keys = (config.dataset or "").startswith("imagenet"), source.keys()
+    if named or any(key.rpartition("/")[2].startswith("ILSVRC2012_") for key in keys):
+        raise SourceError(
+            f"{source.location}: its images lie in no class folders; name a file of labels or the archive of "
+            "ImageNet's devkit with --labels, or say --no-classes"
+        )
+
+
+def select_keys(source: Items[Any], config: Choices) -> tuple[str, ...]:
+    """The keys of the images that `config` asks for: of its subset or of all, a sample or the first few.
+
+    Raises
+    ------
+    ConfigError
+        The subset names what is not there, or a sample and a limit are both asked for.
+    """
+    keys = match_keys(source, config)
+    if config.subset:
+        keys = _select_listed(config.subset, keys)
+    if config.sample and config.limit:
+        raise ConfigError("sample and limit exclude each other: a sample of N images, or the first N")
+    if config.sample:
+        return sample_keys(keys, source.label, config.sample, config.seed)
+    return keys[: config.limit]
+
+
+def match_keys(source: Items[Any], config: Choices) -> tuple[str, ...]:
+    """The keys of all that `config` takes for images.
+
+    Raises
+    ------
+    ConfigError
+        There are none.
+    """
+    keys = source.keys()
+    if config.images is None:
+        return keys
+    matching = tuple(key for key in keys if fnmatchcase(key, config.images))
+    if not matching:
+        raise ConfigError(f"images: no key matches {config.images!r}; the first is {keys[0]!r}")
+    return matching
+
+
+def sample_keys(keys: Sequence[str], label: Callable[[str], int], count: int, seed: int) -> tuple[str, ...]:
+    """Draw `count` of the `keys`, of each class as many as can be, in their own order.
+
+    Seed and names alone decide. A smaller sample is part of a larger one.
+
+    Parameters
+    ----------
+    keys : sequence of str
+    label : callable
+        Key to class.
+    count : int
+    seed : int
+    """
+    places: dict[int, int] = defaultdict(int)
+    turns = []
+    for key in sorted(keys, key=lambda key: rank(seed, key)):
+        # Every class has a first image, then every class a second one, and so on.
+        turns.append((places[label(key)], rank(seed, f"class {label(key)}"), key))
+        places[label(key)] += 1
+    drawn = {key for *_, key in sorted(turns)[:count]}
+    return tuple(key for key in keys if key in drawn)
+
+
+def _select_listed(path: str, keys: tuple[str, ...]) -> tuple[str, ...]:
+    """The keys that the file at `path` lists, one a line, in the source's own order."""
+    try:
+        # Not splitlines(): keys may hold form feeds and the like.
+        store, name = locate(path)
+        lines = store.read(name).decode("utf-8", "surrogateescape").split("\n")
+    except OSError as error:
+        raise ConfigError(f"subset {path}: cannot be read: {error.strerror}") from error
+    there = set(keys)
+    named = ((_read_key(line, there), i) for i, line in enumerate(lines, 1))
+    wanted = {key: i for key, i in named if key}
+    if keys and not any("/" in key for key in keys):
+        # A flat folder: lists of ImageNet's images, such as RobustBench's, name their class folders.
+        wanted = {key.rpartition("/")[2]: i for key, i in wanted.items()}
+    for key in wanted.keys() - there:
+        raise ConfigError(f"{path}, line {wanted[key]}: the source has no image {key!r}")
+    if not wanted:
+        raise ConfigError(f"{path}: lists no image")
+    return tuple(key for key in keys if key in wanted)
+
+
+def _read_key(line: str, there: Container[str]) -> str:
+    """The key in a line: all of it, if it is one; else without the space around it, nothing in a comment."""
+    readings = (line, line.removesuffix("\r"), unescape_name(line.removeprefix("\\")))
+    comment = line.startswith("#")
+    return next((key for key in readings if key in there), "" if comment else line.strip())

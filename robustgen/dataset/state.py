@@ -1,0 +1,336 @@
+"""The output state: what an output was created with, and the records of its work units.
+
+    .robustgen/settings.json        all that decides the bytes; put once, by whoever is first
+    .robustgen/plans/<number>-<digest>.json  what dataset.json says of each plan that was carried out here
+    .robustgen/records/<unit>.json  records, see `robustgen.dataset.records`
+    .robustgen/claims/<unit>        who is working on a unit, so that others begin elsewhere: a hint
+    .robustgen/finished             which plans and records the checksums and dataset.json were made from
+    .robustgen/source-index         listing of the archives that are the source, see `robustgen.sources`
+
+Where class folders lie at the root of an output, every folder there counts as a class; so the state of
+``icons`` lies beside it as ``.icons.robustgen``.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final
+
+from robustgen.dataset.names import STATE
+from robustgen.dataset.records import Record, from_bytes, to_bytes
+from robustgen.errors import OutputError
+from robustgen.json_files import parse_object
+from robustgen.storage import Store, open_store
+from robustgen.storage.host import HOST, is_alive
+
+START_OVER: Final = "Choose another --output, or start over with --overwrite"
+_READERS = 32
+
+
+class OutputState:
+    """The state of the output `root`. Picklable.
+
+    Parameters
+    ----------
+    root : Store
+    beside : bool
+        Whether a new state lies beside the output.
+
+    Attributes
+    ----------
+    is_ours : bool
+        Whether it was this object that put the settings.
+    """
+
+    is_ours = False
+
+    def __init__(self, root: Store, *, beside: bool = False) -> None:
+        self.root = root
+        inside, sibling = root.folder(STATE), _open_beside(root)
+        found = next((each for each in (inside, sibling) if each.exists("settings.json")), None)
+        self.store = found or (sibling if beside else inside)
+
+    @property
+    def location(self) -> str:
+        """Where it lies, for messages."""
+        return self.store.location
+
+    @property
+    def lies_beside(self) -> bool:
+        """Whether it lies beside the output, not in it."""
+        return not self.location.startswith(f"{self.root.location}/")
+
+    @property
+    def index_place(self) -> tuple[Store, str]:
+        """Where the source may keep its listing for workers and later runs."""
+        return self.store, "source-index"
+
+    # --- settings and plans
+
+    @property
+    def exists(self) -> bool:
+        """Whether a run began here."""
+        return self.store.exists("settings.json")
+
+    def settings(self) -> dict[str, Any]:
+        """Return what the output was created with; nothing where there is no output yet.
+
+        Raises
+        ------
+        OutputError
+            It is damaged.
+        """
+        if self.store.exists("journal.jsonl"):
+            raise OutputError(
+                f"{self.root.location}: created by an earlier version; delete it, or choose another --output"
+            )
+        if not self.exists:
+            return {}
+        settings = self._read("settings.json")
+        if not all(isinstance(settings.get(name), dict) for name in ("output", "versions")):
+            raise OutputError(f"{self.location}/settings.json: is damaged (it says too little). {START_OVER}")
+        return settings
+
+    def _read(self, path: str) -> dict[str, Any]:
+        try:
+            return parse_object(self.store.read(path))
+        except ValueError as error:
+            raise OutputError(f"{self.location}/{path}: is damaged ({error}). {START_OVER}") from error
+
+    def agree(
+        self, settings: Mapping[str, Any], about: Mapping[str, Any], parameters: Mapping[str, Any]
+    ) -> str:
+        """Put the settings of this run if there are none, and its plan; return the path of a new plan.
+
+        Raises
+        ------
+        OutputError
+            The output was created with other settings.
+        """
+        wanted = json.loads(json.dumps(settings))
+        try:
+            self.store.put("settings.json", _to_bytes(wanted), exclusive=True)
+            self.is_ours = True
+        except (FileExistsError, NotADirectoryError):
+            if not self.exists:
+                raise OutputError(
+                    f"{self.location}: is in the way; what robustgen records of the output has to lie there"
+                ) from None
+            self._compare(self.settings(), wanted)
+        plan = json.loads(json.dumps({"about": about, "parameters": parameters}))
+        for path, held_plan in self._read_plans():
+            if held_plan is None:
+                # This command, or the other one that put it, puts it again.
+                self.store.delete(path)
+        held = self.plans()
+        self._compare_parameters(held, plan)
+        if held and _is_part(plan, held):
+            return ""
+        path = f"plans/{len(held):04d}-{hashlib.sha256(_to_bytes(plan)).hexdigest()[:16]}.json"
+        self.store.put(path, _to_bytes(plan))
+        try:
+            # Of two runs that start at once, at least one sees the other's.
+            self._compare_parameters(self.plans(), plan)
+        except OutputError:
+            self.store.delete(path)
+            raise
+        return path
+
+    def _compare_parameters(self, held: Sequence[dict[str, Any]], plan: Mapping[str, Any]) -> None:
+        for each in held:
+            common = each["parameters"].keys() & plan["parameters"].keys()
+            there = {name: each["parameters"][name] for name in common}
+            self._compare(there, plan["parameters"], "parameters.")
+
+    def _compare(self, held: Mapping[str, Any], wanted: Mapping[str, Any], prefix: str = "") -> None:
+        if differences := [*_differences(held, wanted, prefix)]:
+            raise OutputError(
+                f"{self.root.location}: created with different settings: {'; '.join(differences)}. "
+                f"{START_OVER}"
+            )
+
+    def plans(self) -> list[dict[str, Any]]:
+        """Return the plans that were begun here, the last one at the end: ``"about"`` and ``"parameters"``.
+
+        Raises
+        ------
+        OutputError
+            One is damaged.
+        """
+        plans = []
+        for path, plan in self._read_plans():
+            if plan is None:
+                raise OutputError(f"{self.location}/{path}: is damaged; run the same make command again")
+            plans.append(plan)
+        return plans
+
+    def _read_plans(self) -> Iterator[tuple[str, dict[str, Any] | None]]:
+        """Yield the path of each plan and the plan, None if it is damaged."""
+        for entry in self.store.list("plans"):
+            try:
+                plan = parse_object(self.store.read(entry.path))
+            except ValueError:
+                plan = {}
+            yield entry.path, plan if _is_plan(plan) else None
+
+    # --- records
+
+    def list_records(self) -> list[str]:
+        """Return the names of all records, sorted."""
+        return [
+            entry.path.removeprefix("records/").removesuffix(".json") for entry in self.store.list("records")
+        ]
+
+    def read_records(self) -> Iterator[tuple[str, Record | None]]:
+        """Yield the name of each record and the record, None if it is damaged."""
+        names = self.list_records()
+        if self.store.is_local:
+            yield from zip(names, map(self.read_record, names), strict=True)
+            return
+        with ThreadPoolExecutor(_READERS) as pool:
+            for start in range(0, len(names), 8 * _READERS):
+                some = names[start : start + 8 * _READERS]
+                yield from zip(some, pool.map(self.read_record, some), strict=True)
+
+    def read_record(self, name: str) -> Record | None:
+        """Return a record; None if it is damaged or gone."""
+        try:
+            return from_bytes(self.store.read(f"records/{name}.json"))
+        except (FileNotFoundError, ValueError, TypeError, AttributeError, RecursionError):
+            return None
+
+    def has_record(self, name: str) -> bool:
+        """Return whether the unit `name` has a record."""
+        return self.store.exists(f"records/{name}.json")
+
+    def put_record(self, name: str, record: Record) -> None:
+        """Put a record; all its files must be there."""
+        self.store.put(f"records/{name}.json", to_bytes(record))
+
+    def delete_record(self, name: str) -> None:
+        """Delete a record."""
+        self.store.delete(f"records/{name}.json")
+
+    # --- claims
+
+    def claim(self, name: str) -> bool:
+        """Claim the unit `name`; return whether nobody else had."""
+        try:
+            self.store.put(f"claims/{name}", f"{os.getpid()} {HOST}".encode(), exclusive=True)
+        except FileExistsError:
+            return False
+        return True
+
+    def is_claimed(self, name: str) -> bool:
+        """Return whether somebody else, who may be alive, has claimed the unit `name`."""
+        try:
+            process, _, host = self.store.read(f"claims/{name}").decode().partition(" ")
+            number = int(process)
+        except (FileNotFoundError, ValueError):
+            return False
+        return host != HOST or (number != os.getpid() and is_alive(number))
+
+    def has_live_claims(self) -> bool:
+        """Return whether somebody may be at work here."""
+        return any(self.is_claimed(entry.path.removeprefix("claims/")) for entry in self.store.list("claims"))
+
+    def release(self, name: str) -> None:
+        """Say that nobody works on the unit `name` any more; that somebody did can still be seen."""
+        self.store.put(f"claims/{name}", b"released")
+
+    @property
+    def has_claims(self) -> bool:
+        """Whether work on some unit has begun."""
+        return next(iter(self.store.list("claims")), None) is not None
+
+    # --- the end
+
+    def fingerprint(self) -> str:
+        """Return a digest of which plans and records there are."""
+        entries = [entry for folder in ("plans", "records") for entry in self.store.list(folder)]
+        names = [f"{entry.path} {entry.size} {entry.stamp}" for entry in entries]
+        return hashlib.sha256("\0".join(names).encode()).hexdigest()
+
+    @property
+    def finished(self) -> str:
+        """The fingerprint of what the manifest was made from; empty where there is none."""
+        try:
+            return self.store.read("finished").decode()
+        except (FileNotFoundError, UnicodeDecodeError):
+            return ""
+
+    def mark_finished(self, fingerprint: str) -> None:
+        """Say which plans and records the manifest was made from."""
+        self.store.put("finished", fingerprint.encode())
+        for entry in [*self.store.list("claims")]:
+            self.store.delete(entry.path)
+
+    def clear(self) -> None:
+        """Delete everything in it."""
+        for entry in [*self.store.list()]:
+            self.store.delete(entry.path)
+
+
+def find_largest(plans: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return the plan of most images and variants, the last one of several.
+
+    It says what the set is, as others took a part of it; unless the source no longer has so many images.
+    """
+    there = plans[-1]["about"]["source"]["images"] if plans else 0
+    held = [plan for plan in plans if plan["about"]["images"] <= there]
+    return max(
+        reversed(held or plans), key=lambda plan: (plan["about"]["images"], len(plan["about"]["arms"]))
+    )
+
+
+def _is_part(plan: Mapping[str, Any], held: Sequence[dict[str, Any]]) -> bool:
+    """Return whether `plan` adds nothing to those that are there."""
+    about, largest = plan["about"], find_largest(held)["about"]
+    known = {name for each in held for name in (*each["about"]["arms"], *each["about"]["arrays"])}
+    # The digest is that of the images of a plan.
+    ours, theirs = dict(about["source"]), dict(largest["source"])
+    if about["images"] < largest["images"]:
+        ours["digest"] = theirs.get("digest")
+    new = {*about["arms"], *about["arrays"]} - known
+    return not new and about["images"] <= largest["images"] and ours == theirs
+
+
+def _is_plan(content: Mapping[str, Any]) -> bool:
+    about, parameters = content.get("about"), content.get("parameters")
+    if (
+        not isinstance(about, dict)
+        or not isinstance(parameters, dict)
+        or not isinstance(about.get("source"), dict)
+    ):
+        return False
+    lists, counts = (
+        (about.get("arms"), about.get("arrays")),
+        (about.get("images"), about["source"].get("images")),
+    )
+    names = all(isinstance(each, list) and all(isinstance(name, str) for name in each) for each in lists)
+    return names and all(isinstance(count, int) for count in counts)
+
+
+def _open_beside(root: Store) -> Store:
+    parent, _, name = root.location.rpartition("/")
+    place = f"{parent}/.{name}{STATE}"
+    store = open_store(place)
+    if store.is_local and store.location != place:
+        raise OutputError(f"{place}: is a link; the state of an output lies in a real folder only")
+    return store
+
+
+def _to_bytes(content: Any) -> bytes:
+    return json.dumps(content, indent=1, sort_keys=True).encode()
+
+
+def _differences(held: Mapping[str, Any], wanted: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    """Yield what differs among the keys that both have; what only one has is an addition."""
+    for key in sorted(held.keys() & wanted.keys()):
+        name, old, new = f"{prefix}{key}", held[key], wanted[key]
+        if isinstance(old, dict) and isinstance(new, dict):
+            yield from _differences(old, new, f"{name}.")
+        elif old != new:
+            yield f"{name} is {old!r} there and {new!r} here"

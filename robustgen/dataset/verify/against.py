@@ -1,0 +1,76 @@
+"""One output against another, or against a dataset digest."""
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from robustgen.dataset.names import ERRORS, FRAMES, MANIFEST, STATE, SUMS
+from robustgen.dataset.verify.contents import list_folders, read_listed
+from robustgen.dataset.verify.findings import Finding
+from robustgen.errors import ArgumentError
+from robustgen.sources.sample_names import KEYS
+from robustgen.storage import Store, open_store
+
+
+def compare_outputs(store: Store, other: str, digest: str) -> list[Finding]:
+    """Return how an output, which has the dataset `digest`, differs from the `other` output or digest.
+
+    Raises
+    ------
+    ArgumentError
+        `other` is neither, or has nothing in common with the output.
+    """
+    theirs = open_store(other)
+    if next(iter(theirs.list()), None) or (theirs.is_local and Path(theirs.location).is_dir()):
+        return _compare_folders(store, theirs)
+    if len(other) != 64 or set(other) - set("0123456789abcdef"):
+        raise ArgumentError(f"--against: {other!r} is neither a folder nor a dataset digest")
+    return [] if other == digest else [Finding("differs", ".", f": the digest is {digest}, not {other}")]
+
+
+def _compare_folders(store: Store, other: Store) -> list[Finding]:
+    """Compare folder by folder, so that memory does not grow with the set."""
+    own, others = list_folders(store), list_folders(other)
+    # A published set has no sums; its files speak for themselves.
+    folders = dict.fromkeys([*own, *others] if others else own)
+    findings: list[Finding] = []
+    common = False
+    for prefix in folders:
+        ours = read_listed(store, prefix)
+        theirs = read_listed(other, prefix) if others else _digest_files(other, prefix)
+        common = common or not ours.keys().isdisjoint(theirs)
+        findings += _compare(store, other, prefix, ours, theirs)
+    if not common:
+        raise ArgumentError(f"--against: {other.location} holds no {SUMS} and none of these files")
+    if not others:
+        known = tuple(own)
+        beside = (path for path in _list_files(other, "") if not path.startswith(known))
+        findings += [Finding("missing", path, f": is in {other.location}") for path in beside]
+    return findings
+
+
+def _compare(
+    store: Store, other: Store, prefix: str, ours: dict[str, str], theirs: dict[str, str]
+) -> Iterator[Finding]:
+    place = other.location
+    yield from (Finding("missing", path, f": is in {place}") for path in theirs.keys() - ours.keys())
+    yield from (Finding("extra", path, f": is not in {place}") for path in ours.keys() - theirs.keys())
+    different = [path for path in ours.keys() & theirs if ours[path] != theirs[path]]
+    if different:
+        our_frames, their_frames = (read_listed(each, prefix, FRAMES) for each in (store, other))
+        for path in different:
+            # Of videos, whether their frames differ too.
+            same = path in our_frames and our_frames[path] == their_frames.get(path)
+            yield Finding("differs", path, f": from {place}" + ", with the same frames" * same)
+
+
+def _digest_files(store: Store, prefix: str) -> dict[str, str]:
+    return {path: hashlib.sha256(store.read(path)).hexdigest() for path in _list_files(store, prefix)}
+
+
+def _list_files(store: Store, prefix: str) -> Iterator[str]:
+    """Yield the files below `prefix`, except for hidden ones and those about the set."""
+    about = {MANIFEST, ERRORS, KEYS, STATE}
+    for path in (entry.path for entry in store.list(prefix.rstrip("/"))):
+        if path not in about and not any(part.startswith(".") for part in path.split("/")):
+            yield path

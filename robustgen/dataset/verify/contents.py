@@ -1,0 +1,166 @@
+"""The files of an output against its checksums, folder by folder, so that memory stays as it is."""
+
+import hashlib
+from collections.abc import Collection, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import groupby, islice
+from pathlib import PurePosixPath
+
+from robustgen.dataset.manifest import list_sums
+from robustgen.dataset.names import ERRORS, FRAMES, MANIFEST, STATE, SUMS
+from robustgen.dataset.state import OutputState
+from robustgen.dataset.verify.findings import Finding
+from robustgen.name_lists import read_sums
+from robustgen.storage import Store
+
+_AT_ONCE = 1024
+_VIDEO = ".mp4"
+
+
+@dataclass
+class Contents:
+    """What the files of an output are found to be.
+
+    Attributes
+    ----------
+    findings : list of Finding
+    counts : dict
+        Folder with checksums to the files that they list, and the bytes of these.
+    """
+
+    findings: list[Finding] = field(default_factory=list)
+    counts: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    @property
+    def files(self) -> int:
+        """Number of files that the checksums list."""
+        return sum(files for files, _ in self.counts.values())
+
+
+def list_folders(store: Store) -> list[str]:
+    """Return the folders that have checksums, as prefixes of paths, in order."""
+    return [path.removesuffix(SUMS) for path in list_sums(store)]
+
+
+def read_listed(store: Store, prefix: str, name: str = SUMS) -> dict[str, str]:
+    """Return path to digest of all that the checksums in one folder list; nothing if it has none."""
+    try:
+        listed = read_sums(store.read(f"{prefix}{name}"))
+    except FileNotFoundError:
+        return {}
+    return {prefix + inside: digest for inside, digest in listed.items()}
+
+
+def check_contents(store: Store, jobs: int, cards: Mapping[str, bytes] | None = None) -> Contents:
+    """Compare all files with the checksums, and look for files that they do not list.
+
+    Parameters
+    ----------
+    store : Store
+    jobs : int
+        Threads that read files.
+    cards : mapping of str to bytes, optional
+        Files about the set that need not be listed, as they follow from its manifest.
+    """
+    contents, cards = Contents(), cards or {}
+    for name, data in cards.items():
+        _, finding = _check_file(store, name, hashlib.sha256(data).hexdigest())
+        contents.findings += [finding] if finding else []
+    folders = list_folders(store)
+    with ThreadPoolExecutor(jobs) as pool:
+        for prefix in dict.fromkeys(["", *folders]):
+            listed = read_listed(store, prefix)
+            inside = {
+                path: digest for path, digest in listed.items() if _is_inside(path.removeprefix(prefix))
+            }
+            for path in listed.keys() - inside.keys():
+                contents.findings.append(
+                    Finding("changed", prefix + SUMS, f": names {path!r}, which lies outside")
+                )
+            contents.counts[prefix] = len(inside), _check_listed(store, inside, pool, contents.findings)
+            contents.findings += _check_frames(store, prefix, inside)
+    contents.findings += _find_unlisted(store, folders, cards)
+    _name_truncated(store, contents.findings)
+    return contents
+
+
+def _is_inside(path: str) -> bool:
+    parts = PurePosixPath(path).parts
+    return bool(parts) and not path.startswith("/") and ".." not in parts
+
+
+def _check_listed(
+    store: Store, listed: Mapping[str, str], pool: ThreadPoolExecutor, findings: list[Finding]
+) -> int:
+    """Add what is wrong with the files to `findings`; return their bytes."""
+
+    def check(path: str) -> tuple[int, Finding | None]:
+        return _check_file(store, path, listed[path])
+
+    paths, total = iter(listed), 0
+    while some := list(islice(paths, _AT_ONCE)):
+        for size, finding in pool.map(check, some):
+            total += size
+            findings += [finding] if finding else []
+    return total
+
+
+def _check_file(store: Store, path: str, digest: str) -> tuple[int, Finding | None]:
+    total = hashlib.sha256()
+    try:
+        with store.open(path) as file:
+            while block := file.read(1 << 20):
+                total.update(block)
+            size = file.tell()
+    except (FileNotFoundError, NotADirectoryError):
+        return 0, Finding("missing", path)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        return 0, Finding("changed", path, f": cannot be read: {reason}")
+    return size, None if total.hexdigest() == digest else Finding("changed", path)
+
+
+def _check_frames(store: Store, prefix: str, listed: Mapping[str, str]) -> Iterator[Finding]:
+    """Yield whether the digests of frames are missing, of the videos that there are."""
+    videos = {path for path in listed if path.endswith(_VIDEO)}
+    if not videos:
+        return
+    if not store.exists(f"{prefix}{FRAMES}"):
+        yield Finding("missing", prefix + FRAMES)
+    elif read_listed(store, prefix, FRAMES).keys() != videos:
+        yield Finding("changed", prefix + FRAMES, f": does not list the videos of {SUMS}")
+
+
+def _find_unlisted(store: Store, folders: Collection[str], cards: Collection[str]) -> Iterator[Finding]:
+    """Yield files that no checksums list, links, and empty folders."""
+    own = {MANIFEST, ERRORS, *cards, *(prefix + name for prefix in folders for name in (SUMS, FRAMES))}
+    outside = (entry.path for entry in store.list() if not entry.path.startswith(f"{STATE}/"))
+    irregular = dict(store.list_irregular())
+    for prefix, paths in groupby(outside, key=lambda path: _find_folder(path, folders)):
+        listed = read_listed(store, prefix)
+        for path in paths:
+            if path not in listed and path not in own and path not in irregular:
+                yield Finding("extra", path)
+    for path, what in irregular.items():
+        if not path.startswith(f"{STATE}/"):
+            known = path in read_listed(store, _find_folder(path, folders))
+            yield Finding("changed" if known else "extra", path, f": {what}")
+
+
+def _find_folder(path: str, folders: Collection[str]) -> str:
+    """Return the innermost of the `folders` that `path` lies in, as a prefix."""
+    parts = path.split("/")
+    prefixes = ("/".join([*parts[:depth], ""]) for depth in (2, 1) if len(parts) > depth)
+    return next((prefix for prefix in prefixes if prefix in folders), "")
+
+
+def _name_truncated(store: Store, findings: list[Finding]) -> None:
+    """Call those changed files truncated that are shorter than they were written."""
+    changed = {finding.path: place for place, finding in enumerate(findings) if finding.kind == "changed"}
+    if not changed:
+        return
+    for _, record in OutputState(store).read_records():
+        for _, file in record.files() if record else ():
+            if file.path in changed and -1 < next(store.sizes([file.path])) < file.size:
+                findings[changed[file.path]] = Finding("truncated", file.path)

@@ -1,0 +1,126 @@
+"""The manifest and `errors.jsonl` of an output against each other, and against its records."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from robustgen.dataset.manifest import Tally, describe, frames_digest, read_errors
+from robustgen.dataset.names import ERRORS, FRAMES, MANIFEST, STATE
+from robustgen.dataset.opening import name_command
+from robustgen.dataset.state import OutputState
+from robustgen.dataset.verify.contents import Contents
+from robustgen.dataset.verify.findings import Finding
+from robustgen.errors import OutputError
+from robustgen.json_files import parse_object
+from robustgen.storage import Store
+
+_NEEDED = {
+    **dict.fromkeys(("citation", "dataset", "digest", "kind", "licence"), str),
+    **dict.fromkeys(("config", "counts", "settings", "source"), dict),
+    "arms": list,
+    "arrays": list,
+    "complete": bool,
+    "failures": int,
+    "images": int,
+}
+
+
+def read_manifest(store: Store) -> dict[str, Any]:
+    """Return the manifest of an output.
+
+    Raises
+    ------
+    OutputError
+        There is none, or it is not robustgen's.
+    """
+    path = f"{store.location}/{MANIFEST}"
+    try:
+        manifest = parse_object(store.read(MANIFEST))
+    except FileNotFoundError:
+        raise OutputError(
+            f"{store.location} holds no {MANIFEST}; it is not a finished output of robustgen"
+        ) from None
+    except ValueError as error:
+        raise OutputError(f"{path} is damaged: {error}") from error
+    except OSError as error:
+        raise OutputError(f"{path}: {error.strerror or error}") from error
+    for name, kind in _NEEDED.items():
+        if not isinstance(manifest.get(name), kind):
+            raise OutputError(f"{path} is not robustgen's: it has no {name!r}")
+    if not all(isinstance(name, str) for name in (*manifest["arms"], *manifest["arrays"])):
+        raise OutputError(f"{path} is not robustgen's: its 'arms' and 'arrays' must be names")
+    for name in ("output", "versions"):
+        if not isinstance(manifest["settings"].get(name), dict):
+            raise OutputError(f"{path} is not robustgen's: its settings have no {name!r}")
+    return manifest
+
+
+def check_manifest(
+    store: Store, manifest: Mapping[str, Any], digest: str, contents: Contents
+) -> Iterator[Finding]:
+    """Yield where the manifest does not fit the files and the failures."""
+    entries, damage = read_errors(store)
+    if not manifest["complete"] and not entries:
+        yield _name_unfinished(manifest)
+    if not manifest["complete"] and entries:
+        for array, size in zip(manifest["arrays"], store.sizes(manifest["arrays"]), strict=True):
+            if size < 0:
+                yield Finding("unfinished", array, ": was not written, as images of it failed")
+    if manifest["digest"] != digest:
+        yield Finding("changed", MANIFEST, f": the sums give the digest {digest}, not {manifest['digest']}")
+    # Small files of some sets have checksums of their own, which are not counted.
+    arms = {f"{arm}/" if arm else "" for arm in ("", *manifest.get("arms", ()))}
+    found = [count for folder, count in contents.counts.items() if folder in arms]
+    counts = {"files": sum(files for files, _ in found), "bytes": sum(size for _, size in found)}
+    if manifest["counts"] != counts and not contents.findings:
+        yield Finding(
+            "changed", MANIFEST, f": the counts are {manifest['counts']!r}, where there are {counts!r}"
+        )
+    if manifest.get("frames_digest") != frames_digest(store):
+        yield Finding("changed", FRAMES, f": {MANIFEST} has another digest of the frames")
+    for detail in damage:
+        yield Finding("damaged", ERRORS, f": {detail}")
+    if manifest["failures"] != len(entries) and not damage:
+        yield Finding(
+            "changed", ERRORS, f": lists {len(entries)} failures, {MANIFEST} {manifest['failures']}"
+        )
+
+
+def check_state(state: OutputState, manifest: Mapping[str, Any]) -> Iterator[Finding]:
+    """Yield where manifest and failures are not those of the records, and damaged records."""
+    recorded, tally = describe(state), Tally()
+    for name in sorted(recorded):
+        for key, here, there in _differences(name, manifest.get(name), recorded[name]):
+            yield Finding("changed", MANIFEST, f": {key} is {here!r}, where {there!r} was recorded")
+    for name, record in state.read_records():
+        if record is None:
+            remedy = "the same make command makes its images again"
+            yield Finding("damaged", f"{STATE}/records/{name}.json", f": is not as it was written; {remedy}")
+        else:
+            tally.add(record)
+    if not manifest["complete"]:
+        whole = frozenset(recorded["arms"])
+        if sum(folders >= whole for folders in tally.attempted.values()) < recorded["images"]:
+            yield _name_unfinished(manifest)
+    failures = {*map(_as_text, tally.list_failures())}
+    for entry in read_errors(state.root)[0]:
+        if _as_text(entry) not in failures:
+            yield Finding("changed", ERRORS, f": no run recorded the failure of {entry['key']!r}")
+
+
+def _name_unfinished(manifest: Mapping[str, Any]) -> Finding:
+    remedy = f"{name_command(manifest['kind'])} resumes its run"
+    return Finding(
+        "unfinished", MANIFEST, f": not all of the {manifest['images']} images have all files; {remedy}"
+    )
+
+
+def _as_text(failure: Mapping[str, Any]) -> str:
+    return repr(sorted(failure.items()))
+
+
+def _differences(name: str, here: Any, there: Any) -> Iterator[tuple[str, Any, Any]]:
+    if isinstance(here, dict) and isinstance(there, dict):
+        for key in sorted(here.keys() | there.keys()):
+            yield from _differences(f"{name}.{key}", here.get(key), there.get(key))
+    elif here != there:
+        yield name, here, there

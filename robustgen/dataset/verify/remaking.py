@@ -1,0 +1,78 @@
+"""Images of an output made again from its source, and compared with what is there."""
+
+import random
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from robustgen.dataset.config import make_absolute
+from robustgen.dataset.names import MANIFEST
+from robustgen.dataset.verify.findings import Finding
+from robustgen.errors import ArgumentError, ImageError
+from robustgen.plans import plan_again
+from robustgen.storage import Store, is_url
+
+
+def remake_images(
+    store: Store, manifest: Mapping[str, Any], deep: str, source: str | None = None
+) -> tuple[int, list[Finding]]:
+    """Make a random sample of images, or all, again; return how many, and what differs.
+
+    Parameters
+    ----------
+    store : Store
+    manifest : mapping
+    deep : str
+        How many images, or ``"all"``.
+    source : path or URL, optional
+        Where the source images are now.
+
+    Raises
+    ------
+    ArgumentError
+        `deep` is neither.
+    SourceError
+        The source is not where it was.
+    """
+    plan = _plan_again(store, manifest, source)
+    chosen = _choose_sample(list(enumerate(plan.keys)), deep)
+    return len(chosen), [
+        finding for index, key in chosen for finding in _compare_image(store, plan, index, key)
+    ]
+
+
+def _plan_again(store: Store, manifest: Mapping[str, Any], source: str | None) -> Any:
+    given = manifest["config"].get("source")
+    # What was given may have been relative to a folder that is not the current one.
+    held = (
+        given
+        if given is None or is_url(given) or Path(given).is_absolute()
+        else manifest["source"]["location"]
+    )
+    found = make_absolute(source) if source else held
+    content = manifest["config"] | {"output": store.location, "source": found}
+    plan = plan_again(manifest["kind"], content, f"{store.location}/{MANIFEST}")
+    arms = plan.recipe.list_arms(manifest.get("arms", ()))
+    return replace(plan, arms=arms or plan.arms)
+
+
+def _choose_sample(numbered: list[tuple[int, str]], deep: str) -> list[tuple[int, str]]:
+    if deep == "all":
+        return numbered
+    if not deep.isdecimal() or int(deep) < 1:
+        raise ArgumentError(f"--deep: must be a number of images, or all, not {deep!r}")
+    # Seeded by the system: another sample each time finds more.
+    return random.sample(numbered, min(int(deep), len(numbered)))
+
+
+def _compare_image(store: Store, plan: Any, index: int, key: str) -> Iterator[Finding]:
+    shared: dict[str, Any] = {}
+    try:
+        image = plan.recipe.prepare(plan.source.load(key))
+        for arm in plan.arms:
+            pixels = plan.recipe.make(arm, key, image, shared)
+            for path, detail in plan.writer.find_differences(store, arm, index, key, pixels):
+                yield Finding("differs", path, detail)
+    except ImageError as error:
+        yield Finding("differs", key, f": {error}")

@@ -1,0 +1,129 @@
+"""The executor of a Dask cluster, whose workers see the same places as this process."""
+
+import logging
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import islice
+from typing import Any
+
+from robustgen.errors import ArgumentError, MissingDependencyError, RobustgenError, WriteError, name_error
+from robustgen.execution.base import Job, Result, WorkersLostError, run_job
+from robustgen.execution.progress import Reporter, at_clock
+
+# Enough jobs to keep all threads busy, those of workers that join later among them.
+_JOBS_PER_THREAD, _FEWEST_JOBS, _SECONDS_BETWEEN_COUNTS = 3, 16, 1.0
+_SECONDS_FOR_AN_ANSWER = 5.0
+
+
+class DaskCluster:
+    """Runs jobs on the workers of the Dask scheduler at `address`, whenever they join.
+
+    Raises
+    ------
+    MissingDependencyError
+        Dask is not installed.
+    """
+
+    def __init__(self, address: str) -> None:
+        try:
+            import distributed
+        except ImportError as error:
+            raise MissingDependencyError("--scheduler needs Dask: pip install 'robustgen[dask]'") from error
+        self.address, self._distributed = address, distributed
+        self._client: Any = None
+
+    def map(self, jobs: Iterable[Job[Result]], reporter: Reporter) -> Iterator[Result]:
+        """Yield the result of each job as it is finished; a WorkersLostError if workers keep dying on one."""
+        with _silence_log(), self._connect() as client:
+            ahead = iter(jobs)
+
+            def submit(count: int) -> list[Any]:
+                if client.status != "running":
+                    raise self._lost()
+                # Dask would run pure jobs of equal content only once.
+                return [
+                    client.submit(run_job, job, reporter, pure=False) for job in islice(ahead, max(0, count))
+                ]
+
+            under_way = self._distributed.as_completed(submit(self._count_jobs()))
+            for future in under_way:
+                yield self._result_of(future)
+                for more in submit(self._count_jobs() - under_way.count()):
+                    under_way.add(more)
+
+    @contextmanager
+    def _connect(self) -> Iterator[Any]:
+        try:
+            self._client = self._distributed.Client(self.address, timeout="10s")
+        except (OSError, ValueError) as error:
+            raise ArgumentError(f"no Dask scheduler answers at {self.address}") from error
+        self._threads, self._counted = 0, 0.0
+        try:
+            yield self._client
+        finally:
+            self._client.close(timeout=2)
+
+    def _result_of(self, future: Any) -> Any:
+        if future.cancelled():
+            raise self._lost()
+        try:
+            return future.result()
+        except self._distributed.KilledWorker as error:
+            raise WorkersLostError("workers of the cluster died (killed, or out of memory)") from error
+        except RobustgenError:
+            raise
+        except OSError as error:
+            raise WriteError(f"a worker of {self.address}: {error.strerror or error}") from error
+        except Exception as error:
+            # A worker without robustgen, or with another release of it.
+            raise WriteError(f"a worker of {self.address} failed: {name_error(error)}") from error
+
+    def _lost(self) -> WriteError:
+        return WriteError(f"the Dask scheduler at {self.address} is lost; run the same command to resume")
+
+    def _count_jobs(self) -> int:
+        """Return how many jobs should be under way."""
+        now = time.monotonic()
+        if now - self._counted >= _SECONDS_BETWEEN_COUNTS:
+            self._threads, self._counted = sum(self._ask("nthreads", {}).values()), now
+        return max(_FEWEST_JOBS, _JOBS_PER_THREAD * self._threads)
+
+    def describe_silence(self, last: dict[str, float]) -> str:
+        """Return each worker and when the scheduler heard of it last, the longest silent first."""
+        known = self._ask("scheduler_info", None)
+        if known is None:
+            return f"the Dask scheduler at {self.address} does not answer"
+        if not known["workers"]:
+            return f"the Dask cluster at {self.address} has no workers"
+        seen = sorted((about["last_seen"], name) for name, about in known["workers"].items())
+        return "; ".join(f"worker {name} last heard of at {at_clock(when)}" for when, name in seen)
+
+    def _ask(self, question: str, otherwise: Any) -> Any:
+        """Return the scheduler's answer to a `question` of the client; `otherwise` if it gives none."""
+        answers: list[Any] = []
+
+        def ask() -> None:
+            # A lost scheduler is reported where results are waited for.
+            try:
+                answers.append(getattr(self._client, question)())
+            except Exception:
+                return
+
+        thread = threading.Thread(target=ask, daemon=True)
+        thread.start()
+        thread.join(_SECONDS_FOR_AN_ANSWER)
+        return answers[0] if answers else otherwise
+
+
+@contextmanager
+def _silence_log() -> Iterator[None]:
+    """Keep Dask from reporting in many lines what is reported in one."""
+    log = logging.getLogger("distributed")
+    before = log.level
+    log.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        log.setLevel(before)

@@ -1,0 +1,69 @@
+"""The executor of one machine: worker processes, by joblib."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from multiprocessing import active_children
+
+from robustgen.execution.base import Job, Result, WorkersLostError, run_job
+from robustgen.execution.progress import Reporter, at_clock
+from robustgen.storage.host import hold_back_interrupts, is_stopped
+from robustgen.storage.memory import collect_garbage_rarely, keep_freed_memory
+
+
+@dataclass(frozen=True)
+class Processes:
+    """Runs jobs in `count` processes of this machine."""
+
+    count: int
+
+    def map(self, jobs: Iterable[Job[Result]], reporter: Reporter) -> Iterator[Result]:
+        """Yield the result of each job as it is finished; a WorkersLostError if a worker dies."""
+        from joblib import Parallel, delayed, parallel_config
+        from joblib.externals.loky.process_executor import TerminatedWorkerError
+
+        # loky's resource tracker complains of workers that were killed, which helps nobody.
+        os.environ.setdefault(
+            "PYTHONWARNINGS", "ignore::UserWarning:joblib.externals.loky.backend.resource_tracker"
+        )
+        start = {"initializer": _start_worker, "initargs": (os.getpid(),)}
+        try:
+            with parallel_config(backend="loky", inner_max_num_threads=1, **start):
+                parallel = Parallel(
+                    n_jobs=self.count, return_as="generator_unordered", pre_dispatch="3*n_jobs"
+                )
+                with hold_back_interrupts():
+                    results = parallel(delayed(run_job)(job, reporter) for job in jobs)
+                yield from results
+        except TerminatedWorkerError as error:
+            raise WorkersLostError("a worker died (killed, or out of memory)") from error
+
+    def describe_silence(self, last: dict[str, float]) -> str:
+        """Return each worker and when it was heard last, the longest silent first."""
+        heard = {int(worker.rpartition(":")[2]): seconds for worker, seconds in last.items()}
+        workers = sorted(
+            (child.pid for child in active_children() if child.pid), key=lambda each: heard.get(each, 0)
+        )
+        described = [
+            f"worker {each}{' is stopped,' * is_stopped(each)} "
+            + (f"silent since {at_clock(heard[each])}" if each in heard else "has not begun")
+            for each in workers
+        ]
+        return "; ".join(described) or "no worker is left"
+
+
+def _start_worker(parent: int) -> None:
+    """Prepare a worker process: it leaves Ctrl-C to its parent, and ends when that is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    collect_garbage_rarely()
+    keep_freed_memory()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.2)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()

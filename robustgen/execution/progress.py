@@ -1,0 +1,131 @@
+"""Progress of a run: workers report it by datagrams, a thread draws it and names silent workers."""
+
+import os
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from types import TracebackType
+
+from robustgen.display.progress import Meter, print_line
+
+SECONDS_OF_SILENCE = 60.0
+_SECONDS_BETWEEN_REPORTS = 0.5
+_last_told: dict[str, tuple[float, int]] = {}
+
+
+@dataclass(frozen=True)
+class Reporter:
+    """Tells the run how much of a job is done. Picklable; a report that gets lost does no harm.
+
+    Attributes
+    ----------
+    address : (str, int) or None
+        Where the run listens; None where nobody does.
+    token : str
+        Distinguishes this run from others.
+    """
+
+    address: tuple[str, int] | None = None
+    token: str = field(default="", repr=False)
+
+    def tell(self, done: int) -> None:
+        """Report that `done` outputs of the current job are made, at most twice a second."""
+        now, (told, before) = time.monotonic(), _last_told.get(self.token, (0.0, -1))
+        too_soon = done and now - told < _SECONDS_BETWEEN_REPORTS
+        if self.address is None or too_soon or done == before:
+            return
+        _last_told[self.token] = now, done
+        worker = f"{socket.gethostname()}:{os.getpid()}"
+        with suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+            sender.sendto(f"{self.token} {worker} {done}".encode(), self.address)
+
+
+NOBODY = Reporter()
+
+
+class Progress:
+    """Watches over one run, as a context manager: shows its progress, and who is silent.
+
+    Parameters
+    ----------
+    meter : Meter, optional
+        Shows the number of outputs.
+    everywhere : bool
+        Listen to other machines too.
+    """
+
+    def __init__(self, meter: Meter | None = None, *, everywhere: bool = False) -> None:
+        self._meter = meter
+        # Replaced by the executor at work.
+        self.describe: Callable[[dict[str, float]], str] = lambda last: "no worker has been started yet"
+        self._finished = self._shown = 0
+        self._done: dict[str, int] = {}
+        self._heard: dict[str, float] = {}
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._socket.bind(("" if everywhere else "127.0.0.1", 0))
+        self._socket.settimeout(_SECONDS_BETWEEN_REPORTS)
+        host = socket.gethostbyname(socket.gethostname()) if everywhere else "127.0.0.1"
+        self.reporter = Reporter((host, self._socket.getsockname()[1]), secrets.token_hex(8))
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> "Progress":
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over.set()
+        self._thread.join()
+        self._socket.close()
+        self._show(max(self._shown, self._finished))
+
+    def finish(self, outputs: int) -> None:
+        """Count `outputs` of a finished job."""
+        self._finished += outputs
+
+    def _show(self, outputs: int) -> None:
+        if self._meter:
+            self._shown = min(outputs, self._meter.total)
+            self._meter.show(self._shown)
+
+    def _watch(self) -> None:
+        looked, silent, limit, before = time.monotonic(), 0.0, SECONDS_OF_SILENCE, (-1, -1)
+        while not self._over.is_set():
+            self._listen()
+            now = time.monotonic()
+            if now - looked < _SECONDS_BETWEEN_REPORTS:
+                continue
+            # Never more than a look's time, so that a machine that slept was not silent.
+            passed, looked = min(now - looked, 2 * _SECONDS_BETWEEN_REPORTS), now
+            under_way = sum(self._done.values())
+            # A job that ends counts twice or not at all for a moment.
+            self._show(max(self._shown, self._finished + under_way))
+            state = self._finished, under_way
+            silent = silent + passed if state == before else 0.0
+            limit = limit if silent else SECONDS_OF_SILENCE
+            before = state
+            if silent >= limit:
+                print_line(f"no result for {silent:.0f} s: {self.describe(dict(self._heard))}")
+                limit *= 2
+
+    def _listen(self) -> None:
+        with suppress(OSError, ValueError):
+            token, worker, done = self._socket.recv(512).decode().split(" ")
+            if token == self.reporter.token:
+                self._done[worker], self._heard[worker] = int(done), time.time()
+
+    def forget_workers(self) -> None:
+        """Forget what workers reported, before others take their place."""
+        self._done.clear()
+        self._heard.clear()
+
+
+def at_clock(seconds: float) -> str:
+    """Return the time of day of `seconds` since 1970, as ``"15:03:12"``."""
+    return time.strftime("%H:%M:%S", time.localtime(seconds))

@@ -1,0 +1,80 @@
+"""Chooses an executor and carries jobs out with it, whoever dies meanwhile."""
+
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from typing import TypeVar
+
+from robustgen.display.progress import print_line
+from robustgen.errors import WriteError
+from robustgen.execution.base import Executor, Job, Result, WorkersLostError
+from robustgen.execution.progress import Progress
+from robustgen.execution.this_process import ThisProcess
+
+Name = TypeVar("Name", bound=Hashable)
+_MOST_DEATHS = 3
+
+
+def count_cores() -> int:
+    """Return how many cores the machine, or the container, gives us."""
+    from joblib import cpu_count
+
+    return int(cpu_count())
+
+
+def open_executor(workers: int, scheduler: str | None = None) -> Executor:
+    """Return the executor for `workers` processes, or for the Dask cluster with that `scheduler`."""
+    if scheduler:
+        from robustgen.execution.dask import DaskCluster
+
+        return DaskCluster(scheduler)
+    if workers == 1:
+        return ThisProcess()
+    from robustgen.execution.processes import Processes
+
+    return Processes(workers)
+
+
+def carry_out(
+    jobs: Mapping[Name, Job[Result]],
+    name_of: Callable[[Result], Name],
+    workers: int,
+    progress: Progress,
+    scheduler: str | None = None,
+    remedy: str = "",
+) -> Iterator[Result]:
+    """Run all `jobs`, in order of their start, and yield their results; lost ones run again.
+
+    Parameters
+    ----------
+    jobs : mapping
+        Name of each job to the job.
+    name_of : callable
+        Returns from a result the name of its job.
+    workers : int
+        Processes at most.
+    progress : Progress
+    scheduler : str, optional
+        Address of a Dask scheduler.
+    remedy : str
+        Ends the message if workers keep dying.
+
+    Raises
+    ------
+    WriteError
+        The output cannot be written any more, or workers keep dying.
+    """
+    left, deaths = dict(jobs), 0
+    while left:
+        executor = open_executor(min(workers, len(left)), scheduler)
+        progress.forget_workers()
+        progress.describe, before = executor.describe_silence, len(left)
+        try:
+            for result in executor.map(list(left.values()), progress.reporter):
+                del left[name_of(result)]
+                yield result
+        except WorkersLostError as error:
+            deaths = 1 if len(left) < before else deaths + 1
+            print_line(f"{error}; doing its work again")
+            if deaths >= _MOST_DEATHS:
+                raise WriteError(
+                    f"workers keep dying; memory may be short: try fewer --jobs (now {workers}){remedy}"
+                ) from None

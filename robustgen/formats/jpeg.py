@@ -1,0 +1,40 @@
+"""JPEG files, as the published sets have them."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from robustgen.benchmark import Variant
+from robustgen.formats.base import Encoded, TreeWriter
+from robustgen.imaging.jpeg import Libjpeg, decode_jpeg, encode_jpeg
+from robustgen.imaging.pixels import Rgb
+
+# With these spellings a name stays as it is in the source.
+_SUFFIXES: Final = (".JPEG", ".jpeg", ".jpg", ".JPG")
+
+
+@dataclass(frozen=True)
+class JpegTree(TreeWriter):
+    """`<corruption>/<severity>/<class>/<name>`, JPEG, optimised Huffman tables, Pillow's 4:2:0.
+
+    `quality` is the published 85 and `libjpeg` libjpeg-turbo, unless the config says otherwise.
+    """
+
+    quality: int = 85
+    libjpeg: Libjpeg = "turbo"
+
+    def settings(self) -> dict[str, Any]:
+        """Format, quality and library."""
+        return {"format": "jpeg", "quality": self.quality, "libjpeg": self.libjpeg}
+
+    def output_name(self, key: str) -> str:
+        """`key` itself, ending in a name for JPEG."""
+        return key if key.endswith(_SUFFIXES) else f"{key.rpartition('.')[0] or key}.JPEG"
+
+    def encode(self, variant: Variant, key: str, pixels: Rgb) -> list[Encoded]:
+        """One JPEG file of uint8 `pixels` (H, W, 3)."""
+        data = encode_jpeg(pixels, self.quality, optimise=True, library=self.libjpeg)
+        return [Encoded(self.output_name(key), data)]
+
+    def as_read(self, variant: Variant, key: str, pixels: Rgb) -> Rgb:
+        """The pixels of the JPEG file, uint8 (H, W, 3)."""
+        return decode_jpeg(self.encode(variant, key, pixels)[0].data)

@@ -1,0 +1,81 @@
+"""MP4 files, one for each sequence, as ImageNet-P has them."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from robustgen.benchmark import Variant
+from robustgen.errors import ArgumentError, ImageError
+from robustgen.formats.base import Encoded, FrameWriter, without_suffix
+from robustgen.imaging import video
+from robustgen.imaging.pixels import Rgb
+
+
+@dataclass(frozen=True)
+class Mp4Tree(FrameWriter):
+    """`<perturbation>/<class>/<stem>.mp4`, one frame per second, H.264.
+
+    Attributes
+    ----------
+    encoding, noise_encoding : Encoding
+        Of smooth sequences, and of those whose frames are noise of their own.
+    noises : frozenset of str
+        The perturbations that are noise.
+    """
+
+    encoding: video.Encoding = field(default_factory=video.Encoding)
+    noise_encoding: video.Encoding = field(default_factory=lambda: video.Encoding(crf=None, tune="grain"))
+    noises: frozenset[str] = frozenset()
+
+    def settings(self) -> dict[str, Any]:
+        """Format and encoder settings."""
+        return {
+            "format": "mp4",
+            "video": vars(self.encoding),
+            "noise_video": vars(self.noise_encoding),
+            "large_video": {"above": video.LARGE, **video.BOUNDS},
+        }
+
+    def versions(self) -> dict[str, str]:
+        """Those of PyAV and of the encoder in it."""
+        return {"video": video.build()}
+
+    def output_name(self, key: str) -> str:
+        """`key` with the suffix ``.mp4`` instead of its own."""
+        return f"{without_suffix(key)}.mp4"
+
+    def encode_frames(self, variant: Variant, key: str, frames: Iterable[Rgb]) -> Iterator[Encoded]:
+        """Encode uint8 frames (H, W, 3), decode them again to count them, and take their digest."""
+        data, count = self._encode(variant, frames)
+        yield Encoded(self.output_name(key), data, video.digest_video(data, count))
+
+    def as_read(self, variant: Variant, key: str, pixels: Rgb) -> Rgb:
+        """The frames of the video, uint8 (T, H, W, 3)."""
+        data, count = self._encode(variant, pixels)
+        frames = video.read_frames(data)
+        video.check_kept(len(frames), count)
+        return frames
+
+    def _encode(self, variant: Variant, frames: Iterable[Rgb]) -> tuple[bytes, int]:
+        """The video, and how many frames it was given."""
+        counted = _Counted(frames)
+        encoding = self.noise_encoding if variant.name in self.noises else self.encoding
+        try:
+            return video.encode_frames(counted, encoding), counted.count
+        except ArgumentError as error:
+            raise ImageError(str(error)) from error
+
+
+class _Counted:
+    """Frames, counted as they go by; none is kept while the next one is made."""
+
+    def __init__(self, frames: Iterable[Rgb]) -> None:
+        self._frames, self.count = iter(frames), 0
+
+    def __iter__(self) -> Iterator[Rgb]:
+        return self
+
+    def __next__(self) -> Rgb:
+        frame = next(self._frames)
+        self.count += 1
+        return frame

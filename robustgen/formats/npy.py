@@ -1,0 +1,329 @@
+"""NumPy arrays, as CIFAR-10-C and CIFAR-10-P have them: a row for each image."""
+
+import io
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from threading import Lock
+from typing import Any, BinaryIO, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustgen.benchmark import Kind, Variant
+from robustgen.containers.npy import NpyHeader, header_bytes, read_header, read_rows
+from robustgen.errors import ImageError, SourceError
+from robustgen.formats.base import (
+    Dataset,
+    Labels,
+    Listing,
+    Pixels,
+    Writer,
+    WrittenFile,
+    name_contents,
+    read_names,
+)
+from robustgen.formats.units import WorkUnit
+from robustgen.imaging.pixels import Rgb
+from robustgen.name_lists import join_names
+from robustgen.sources.sample_names import KEYS
+from robustgen.storage import Store
+from robustgen.storage import Writer as OpenFile
+
+LABELS = "labels.npy"
+"""Beside arrays: the class of each row."""
+_MOST_PENDING = 1 << 17
+
+
+# --- writing -------------------------------------------------------------------------------------
+
+
+class ArrayWriter(Writer):
+    """One `.npy` per corruption (severity-major) or per perturbation; each is a work unit.
+
+    Parameters
+    ----------
+    arms : tuple of Variant
+    keys : tuple of str
+        The images, in the order of the rows.
+    shapes : mapping of str to tuple of int
+        Folder of a variant to the shape of one item: (H, W, 3), or (T, H, W, 3).
+    per_name : bool
+        Whether all levels of an operation share a file, as in the published CIFAR-10-C.
+    """
+
+    joint = True
+    is_separable = False
+    # Rows are small, and collected before they are written.
+    images_at_once: ClassVar[int | None] = 128
+
+    def __init__(
+        self,
+        arms: tuple[Variant, ...],
+        keys: tuple[str, ...],
+        shapes: Mapping[str, tuple[int, ...]],
+        per_name: bool,
+    ) -> None:
+        self._shapes, self._per_name = dict(shapes), per_name
+        files = [self._file_of(arm.folder) for arm in arms]
+        self.arrays = tuple(dict.fromkeys(files))
+        self._levels = max(map(files.count, self.arrays))
+
+    def _file_of(self, folder: str) -> str:
+        return f"{folder.partition('/')[0] if self._per_name else folder}.npy"
+
+    def settings(self) -> dict[str, Any]:
+        """Return the format."""
+        return {"format": "npy"}
+
+    def output_name(self, key: str) -> None:
+        """Return None, as rows have no names."""
+
+    def cut(self, keys: Sequence[str], variants: tuple[Variant, ...]) -> Iterator[WorkUnit]:
+        """Yield one unit for each array: all images and its variants."""
+        for number, file in enumerate(self.arrays):
+            own = tuple(variant for variant in variants if self._file_of(variant.folder) == file)
+            yield WorkUnit(number, 0, tuple(keys), own)
+
+    @contextmanager
+    def open(self, root: Store, unit: WorkUnit, labels: Sequence[int]) -> Iterator["_OpenArray"]:
+        """Open the array of `unit`."""
+        first = unit.variants[0].folder
+        path, shape = self._file_of(first), self._shapes[first]
+        with root.create(path) as file:
+            rows = len(unit.variants) * len(unit.keys)
+            yield _OpenArray(file, path, file.write(header_bytes((rows, *shape))), shape, unit)
+        if file.is_discarded:
+            # One of an earlier run is of images that have changed since.
+            root.delete(path)
+
+    def list_companions(self, listing: Listing, folders: Sequence[str]) -> Mapping[str, bytes]:
+        """Return the labels of the rows, and the names of the source images behind them."""
+        labels = np.array([listing.label(key) for key in listing.keys])
+        dtype = np.uint8 if labels.max(initial=0) < 256 else np.int64
+        buffer = io.BytesIO()
+        # All severities of a corruption share an array, and so the labels.
+        np.save(buffer, np.tile(labels, self._levels).astype(dtype))
+        return {LABELS: buffer.getvalue(), KEYS: join_names(listing.keys)}
+
+    def find_differences(
+        self, root: Store, variant: Variant, index: int, key: str, pixels: Rgb
+    ) -> Iterator[tuple[str, str]]:
+        """Yield the array if its row does not hold `pixels`."""
+        path = self._file_of(variant.folder)
+        try:
+            array = open_array(root, path)
+        except SourceError:
+            return  # the checksums have shown that
+        stretches = [folder for folder in self._shapes if self._file_of(folder) == path]
+        row = stretches.index(variant.folder) * (len(array) // len(stretches)) + index
+        if row >= len(array) or not np.array_equal(array[row], pixels):
+            yield path, f": row {row} ({key}, {variant.folder}) from what the source gives now"
+
+
+class _OpenArray:
+    """An array whose rows are written as they come; rows in sequence are collected first."""
+
+    def __init__(self, file: OpenFile, path: str, start: int, shape: tuple[int, ...], unit: WorkUnit) -> None:
+        self._file, self._path, self._start, self._shape = file, path, start, shape
+        self._images, self._first_image = len(unit.keys), unit.start
+        self._stretches = {variant.folder: place for place, variant in enumerate(unit.variants)}
+        self._step = math.prod(shape)
+        self._first, self._pending = 0, list[bytes]()
+        self._most = max(1, _MOST_PENDING // self._step)
+
+    def write(self, variant: Variant, index: int, key: str, pixels: Rgb) -> list[WrittenFile]:
+        if pixels.shape != self._shape:
+            raise ImageError(f"of shape {pixels.shape}, where the array has rows of {self._shape}")
+        row = self._stretches[variant.folder] * self._images + index - self._first_image
+        if row != self._first + len(self._pending) or len(self._pending) == self._most:
+            self._flush()
+            self._first = row
+        self._pending.append(pixels.tobytes())
+        return []
+
+    def write_frames(
+        self, variant: Variant, index: int, key: str, frames: Iterator[Rgb]
+    ) -> list[WrittenFile]:
+        return self.write(variant, index, key, np.stack([*frames]))
+
+    def _flush(self) -> None:
+        if self._pending:
+            self._file.write_at(self._start + self._first * self._step, b"".join(self._pending))
+            self._pending.clear()
+
+    def finish(self, failed: Sequence[str]) -> list[WrittenFile]:
+        self._flush()
+        if failed:
+            # An array has no place for images that are missing.
+            self._file.discard()
+            return []
+        return [WrittenFile(self._path, self._file.size, self._file.sha256)]
+
+
+# --- reading -------------------------------------------------------------------------------------
+
+
+@dataclass(eq=False)
+class Arrays(Dataset):
+    """The layout of CIFAR-10-C and CIFAR-10-P: an array per corruption or perturbation, and `labels.npy`.
+
+    Parameters
+    ----------
+    store, kind, arms, about
+        As for `Dataset`. The severities of a corruption follow each other in its array.
+    """
+
+    store: Store
+    kind: Kind
+    arms: tuple[Variant, ...]
+    about: Mapping[str, Any]
+
+    format = "npy"
+    usual_edition = "cifar-10"
+
+    def __post_init__(self) -> None:
+        """Find the number of images from the first array, and check all others against it."""
+        self._open = lru_cache(maxsize=2)(self._open_checked)
+        self.images = self._rows(self.arms[0])
+        for arm in self.arms:
+            if self._rows(arm) != self.images:
+                path = self._path(arm)
+                raise SourceError(f"{path}: {self._rows(arm)} images, where other arrays have {self.images}")
+        self._keys = self._read_keys()
+        self._labels = self._read_labels()
+
+    def _file(self, arm: Variant) -> str:
+        return f"{self.benchmark.array_name(arm)}.npy"
+
+    def _path(self, arm: Variant) -> str:
+        return f"{self.root}/{self._file(arm)}"
+
+    def _open_checked(self, file: str) -> "StoredArray":
+        array = open_array(self.store, file)
+        axes = self.benchmark.array_axes
+        if array.dtype != np.uint8 or array.ndim != axes or array.shape[-1] != 3 or 0 in array.shape:
+            shape = self.benchmark.array_shape
+            raise SourceError(f"{self.root}/{file}: {array.dtype} {array.shape} is not uint8 {shape}")
+        return array
+
+    def _stretches(self, arm: Variant) -> list[Variant]:
+        """Return the variants that share the array of `arm`, in order."""
+        return [other for other in self.arms if self._file(other) == self._file(arm)]
+
+    def _rows(self, arm: Variant) -> int:
+        shared, rows = len(self._stretches(arm)), len(self._open(self._file(arm)))
+        if rows % shared:
+            raise SourceError(
+                f"{self._path(arm)}: its {rows} rows are not {shared} severities of as many images"
+            )
+        return rows // shared
+
+    def _read_keys(self) -> tuple[str, ...]:
+        lines = read_names(self.store, KEYS)
+        if lines is None:
+            # As the source of these images names them, so that a regenerated set has the same keys.
+            return tuple(f"{i:05d}" for i in range(self.images))
+        keys = tuple(lines)
+        if len(keys) != self.images:
+            contents = name_contents(self.kind)
+            raise SourceError(f"{self.root}/{KEYS}: {len(keys)} keys for {self.images} {contents}")
+        return keys
+
+    def _read_labels(self) -> Labels | None:
+        if not self.store.exists(LABELS) and self.kind == "p":
+            return None
+        labels = open_array(self.store, LABELS).read()
+        if labels.dtype.kind not in "iu" or labels.ndim != 1 or len(labels) % self.images or not len(labels):
+            wanted = f"a class for each of {self.images} {name_contents(self.kind)}"
+            raise SourceError(f"{self.root}/{LABELS}: {labels.dtype} {labels.shape} is not {wanted}")
+        return labels[: self.images].astype(np.int64)
+
+    def keys(self, arm: Variant) -> tuple[str, ...]:
+        """Return the names of the rows."""
+        return self._keys
+
+    def labels(self, arm: Variant) -> Labels | None:
+        """Return the true classes."""
+        return self._labels
+
+    @property
+    def classes(self) -> None:
+        """None: arrays do not say."""
+        return None
+
+    def read(self, arm: Variant, key: str) -> Pixels:
+        """Return the row of `key`; an ImageError if there is none."""
+        try:
+            return self.load(arm, self._rows_by_key[key])
+        except KeyError:
+            raise ImageError(f"{self._path(arm)}: has no row for {key!r}") from None
+
+    @cached_property
+    def _rows_by_key(self) -> dict[str, int]:
+        return {key: row for row, key in enumerate(self._keys)}
+
+    def load(self, arm: Variant, index: int) -> Pixels:
+        """Return one row."""
+        stretch = self._stretches(arm).index(arm)
+        return np.array(self._open(self._file(arm))[stretch * self.images + index])
+
+
+@dataclass(frozen=True)
+class StoredArray:
+    """An array in a file, whose rows are read when they are asked for."""
+
+    file: BinaryIO
+    header: NpyHeader
+    # Threads that read ahead share the file, and its position.
+    _lock: Any = field(default_factory=Lock, repr=False)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of its values."""
+        return self.header.dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Its shape."""
+        return self.header.shape
+
+    @property
+    def ndim(self) -> int:
+        """How many axes it has."""
+        return len(self.header.shape)
+
+    def __len__(self) -> int:
+        return self.header.shape[0]
+
+    def __getitem__(self, row: int) -> NDArray[Any]:
+        with self._lock:
+            return np.asarray(read_rows(self.file, self.header, row, 1)[0])
+
+    def read(self) -> NDArray[Any]:
+        """Return all of it."""
+        with self._lock:
+            return read_rows(self.file, self.header, 0, len(self))
+
+
+def open_array(store: Store, path: str) -> StoredArray:
+    """Open the array in a `.npy` file.
+
+    Raises
+    ------
+    SourceError
+        It cannot be read, is cut short, or holds objects.
+    """
+    try:
+        file = store.open(path)
+        array = StoredArray(file, read_header(file))
+        end = array.header.offset + math.prod(array.shape) * array.dtype.itemsize
+        if file.seek(0, io.SEEK_END) < end:
+            raise ValueError("it ends within its rows")
+    except OSError as error:
+        raise SourceError(f"{store.location}/{path}: {error.strerror or error}") from error
+    except ValueError as error:
+        raise SourceError(f"{store.location}/{path}: no whole NumPy array of numbers ({error})") from error
+    return array

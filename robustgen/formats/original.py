@@ -1,0 +1,51 @@
+"""Files of the names and formats of the source, so that what refers to them by name still fits."""
+
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+from PIL import features
+
+from robustgen.benchmark import Variant
+from robustgen.errors import ImageError
+from robustgen.formats.base import Encoded, TreeWriter
+from robustgen.formats.lossless import FORMATS, encode_lossless
+from robustgen.imaging.jpeg import Libjpeg, decode_jpeg, encode_jpeg
+from robustgen.imaging.pixels import Rgb
+
+_JPEG = (".jpg", ".jpeg")
+
+
+@dataclass(frozen=True)
+class OriginalTree(TreeWriter):
+    """`<variant>/<name in the source>`: JPEG of `quality`, the others without loss."""
+
+    quality: int
+    libjpeg: Libjpeg = "turbo"
+
+    def settings(self) -> dict[str, Any]:
+        """Format, quality and library."""
+        return {"format": "as in the source", "quality": self.quality, "libjpeg": self.libjpeg}
+
+    def versions(self) -> dict[str, str]:
+        """That of libwebp, as there may be WebP files among them."""
+        return {"libwebp": str(features.version("webp"))}
+
+    def output_name(self, key: str) -> str:
+        """`key` itself."""
+        return key
+
+    def encode(self, variant: Variant, key: str, pixels: Rgb) -> list[Encoded]:
+        """One file of uint8 `pixels` (H, W, 3)."""
+        suffix = PurePosixPath(key).suffix.lower()
+        if suffix in FORMATS:
+            return [Encoded(key, encode_lossless(pixels, suffix))]
+        if suffix in _JPEG:
+            return [Encoded(key, encode_jpeg(pixels, self.quality, optimise=True, library=self.libjpeg))]
+        kind = f"{suffix[1:].upper()} files" if suffix else "files without a suffix"
+        raise ImageError(f"{kind} cannot hold the result; convert them to PNG first")
+
+    def as_read(self, variant: Variant, key: str, pixels: Rgb) -> Rgb:
+        """The pixels of the file: `pixels` themselves, but for JPEG files."""
+        file = self.encode(variant, key, pixels)[0]
+        return decode_jpeg(file.data) if PurePosixPath(key).suffix.lower() in _JPEG else pixels

@@ -1,0 +1,29 @@
+"""PNG files, one for each frame of a sequence."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from robustgen.benchmark import Variant
+from robustgen.formats.base import Encoded, FrameWriter, without_suffix
+from robustgen.formats.lossless import encode_lossless
+from robustgen.imaging.pixels import Rgb
+
+
+@dataclass(frozen=True)
+class PngFrames(FrameWriter):
+    """`<perturbation>/<class>/<stem>/<frame>.png`, frames counted from 00, in order."""
+
+    def settings(self) -> dict[str, Any]:
+        """Format."""
+        return {"format": "png"}
+
+    def output_name(self, key: str) -> str:
+        """`key` without its suffix: the folder of the frames."""
+        return without_suffix(key)
+
+    def encode_frames(self, variant: Variant, key: str, frames: Iterable[Rgb]) -> Iterator[Encoded]:
+        """One file for each of the uint8 frames (H, W, 3)."""
+        folder = self.output_name(key)
+        for number, frame in enumerate(frames):
+            yield Encoded(f"{folder}/{number:02d}.png", encode_lossless(frame, ".png"))

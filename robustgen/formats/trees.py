@@ -1,0 +1,189 @@
+"""Reads sets that are folders of files: an image or a video, or a folder of frames, for each key."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from functools import cached_property
+from itertools import pairwise
+from pathlib import PurePosixPath
+from typing import Any
+
+import numpy as np
+
+from robustgen.benchmark import Kind, Variant
+from robustgen.errors import ImageError, SourceError
+from robustgen.formats.base import Dataset, Labels, Pixels, describe_difference, name_contents
+from robustgen.imaging import decode, video
+from robustgen.name_lists import read_sums
+from robustgen.sources.base import class_of, sort_classes
+from robustgen.storage import Store
+
+SUMS = "SHA256SUMS"
+VIDEO = ".mp4"
+
+
+@dataclass(eq=False)
+class Tree(Dataset):
+    """A folder per variant: image files, MP4 files or folders of frames, within class folders.
+
+    Parameters
+    ----------
+    store, kind, arms, about
+        As for `Dataset`.
+    folders : mapping of Variant to str
+        POSIX paths below the set.
+    names : sequence of str, optional
+        Class folders in the order of the model's outputs; otherwise those of the set, sorted.
+    """
+
+    store: Store
+    kind: Kind
+    arms: tuple[Variant, ...]
+    about: Mapping[str, Any]
+    folders: Mapping[Variant, str]
+    names: Sequence[str] | None = None
+
+    format = "original"
+
+    _listed: dict[Variant, tuple[str, ...]] = field(default_factory=dict)
+
+    def keys(self, arm: Variant) -> tuple[str, ...]:
+        """Return the names of the images or sequences; a SourceError if variants differ."""
+        first = self._listing(self.arms[0])
+        if arm not in self._listed and self._listing(arm) != first:
+            folder = f"{self.root}/{self.folders[arm]}"
+            raise SourceError(f"{folder}: {describe_difference(self._listing(arm), first, 'images')}")
+        return first
+
+    def _listing(self, arm: Variant) -> tuple[str, ...]:
+        if arm not in self._listed:
+            folder = self.folders[arm]
+            start = len(folder) + 1 if folder else 0
+            names = [entry.path[start:] for entry in self.store.list(folder)]
+            visible = [name for name in names if not name.rpartition("/")[2].startswith(".")]
+            find = self._find_images if self.kind == "c" else _find_sequences
+            self._listed[arm] = keys = tuple(sorted(find(visible)))
+            if twice := next((a for a, b in pairwise(keys) if a == b), None):
+                raise SourceError(f"{self.root}/{folder}: {twice!r} is there as a video and as frames")
+            if not keys:
+                raise SourceError(f"{self.root}/{folder}: holds no {name_contents(self.kind)}")
+        return self._listed[arm]
+
+    def _find_images(self, names: Sequence[str]) -> Iterator[str]:
+        yield from filter(self._is_image, names)
+
+    def _is_image(self, name: str) -> bool:
+        """Return whether the file is an image of the set; mirrored files beside them may be pictures too."""
+        pattern = self._images
+        return name.lower().endswith(decode.EXTENSIONS) and (pattern is None or fnmatchcase(name, pattern))
+
+    @cached_property
+    def _images(self) -> str | None:
+        """The pattern of the images' names, if a source was mirrored of which they were a part."""
+        config = self.about.get("config")
+        pattern = config.get("images") if isinstance(config, dict) and config.get("mirror") else None
+        return pattern if isinstance(pattern, str) else None
+
+    @cached_property
+    def _index(self) -> dict[str, int]:
+        names = self.names or sort_classes({class_of(key) for key in self.keys(self.arms[0])})
+        return {name: i for i, name in enumerate(names)}
+
+    @property
+    def classes(self) -> int:
+        """The number of class folders."""
+        return len(self._index)
+
+    def labels(self, arm: Variant) -> Labels:
+        """Return the true classes."""
+        index, keys = self._index, self.keys(arm)
+        unknown = {class_of(key) for key in keys} - index.keys()
+        if unknown:
+            raise SourceError(f"{self.root}: class folder {min(unknown)!r} is not in the class list")
+        return np.array([index[class_of(key)] for key in keys], np.int64)
+
+    def load(self, arm: Variant, index: int) -> Pixels:
+        """Return the image or the frames at `index`."""
+        key = self.keys(arm)[index]
+        return self._read(self.path(arm, key), f"{self.root}/{self.path(arm, key)}")
+
+    def read(self, arm: Variant, key: str) -> Pixels:
+        """Return the image or the frames called `key`."""
+        return self._read(self.path(arm, key), arm.path(key))
+
+    def _read(self, path: str, name: str) -> Pixels:
+        try:
+            if self.kind == "c":
+                with self.store.open(path) as file:
+                    return decode.decode(file, name)
+            if path.endswith(VIDEO):
+                return video.read_frames(self.store.read(path), f"{self.root}/{path}")
+            frames = [entry.path for entry in self.store.list(path) if entry.path.endswith(".png")]
+            return video.stack_frames(
+                ((f"{self.root}/{each}", self.store.read(each)) for each in frames), name
+            )
+        except OSError as error:
+            raise ImageError(f"{name!r}: {error.strerror or error}") from error
+
+    def has(self, arm: Variant, key: str) -> bool:
+        """Return whether `arm` has the image or sequence called `key`."""
+        path = self.path(arm, key)
+        return self.store.exists(path) or next(iter(self.store.list(path)), None) is not None
+
+    def size(self, key: str) -> int:
+        """Return the bytes of the files that all variants have of `key`."""
+        paths = [f"{folder}/{key}" if folder else key for folder in self.folders.values()]
+        sizes = [*self.store.sizes(paths)]
+        if -1 in sizes:
+            raise ImageError(f"{key!r}: {paths[sizes.index(-1)]} is missing")
+        return sum(sizes)
+
+    def recorded_keys(self, arm: Variant) -> tuple[str, ...]:
+        """Return the keys of `arm` by its checksums, if it has any."""
+        path = f"{self.folders[arm]}/{SUMS}"
+        try:
+            names = read_sums(self.store.read(path))
+        except FileNotFoundError:
+            return self.keys(arm)
+        except OSError as error:
+            raise SourceError(f"{self.root}/{path}: {error.strerror}") from error
+        keys = sorted({self._key(name) for name in names if self._is_recorded(name)})
+        if not keys:
+            raise SourceError(f"{self.root}/{path}: lists no files")
+        return tuple(keys)
+
+    def _is_recorded(self, name: str) -> bool:
+        path = PurePosixPath(name)
+        inside = bool(name) and not path.is_absolute() and ".." not in path.parts
+        return inside and (self.kind == "p" or self._is_image(name))
+
+    def _key(self, name: str) -> str:
+        """Return the key of a file: for a frame the folder of its sequence, for a video its stem."""
+        if self.kind == "c":
+            return name
+        return name.rpartition("/")[0] if name.endswith(".png") else name.removesuffix(VIDEO)
+
+    def restrict(self, arm: Variant, keys: tuple[str, ...] | None = None) -> "Tree":
+        """Return the set with this variant alone."""
+        return replace(self, arms=(arm,), _listed={arm: keys} if keys is not None else {})
+
+    @property
+    def has_image_files(self) -> bool:  # type: ignore[override]
+        """Whether each image or frame is a file; a video holds many frames."""
+        arm = self.arms[0]
+        return self.kind == "c" or not self.path(arm, self.keys(arm)[0]).endswith(VIDEO)
+
+    @property
+    def in_place(self) -> bool:  # type: ignore[override]
+        """Whether the variants lie where make-c and make-p put them; published archives often do not."""
+        return all(folder == arm.folder for arm, folder in self.folders.items())
+
+    def path(self, arm: Variant, key: str) -> str:
+        """Return the path of the file, or of the folder of the frames, below the set."""
+        path = f"{self.folders[arm]}/{key}" if self.folders[arm] else key
+        return f"{path}{VIDEO}" if self.kind == "p" and self.store.exists(f"{path}{VIDEO}") else path
+
+
+def _find_sequences(names: Sequence[str]) -> Iterator[str]:
+    yield from (name.removesuffix(VIDEO) for name in names if name.endswith(VIDEO))
+    yield from {name.rpartition("/")[0] for name in names if "/" in name and name.endswith(".png")}

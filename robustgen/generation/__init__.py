@@ -1,1 +1,0 @@
-"""From a config to finished files: config, recipes, plan, runner, library versions."""

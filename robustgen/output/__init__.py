@@ -1,1 +1,0 @@
-"""Files of an output: written whole, journalled, listed in a manifest. Formats are in `writers`."""
