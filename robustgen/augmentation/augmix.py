@@ -18,7 +18,7 @@ from PIL import Image, ImageEnhance
 
 from robustgen.errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from robustgen.imaging.colour import apply_table
-from robustgen.imaging.kernels import elementwise
+from robustgen.imaging.kernels import elementwise, exact
 from robustgen.imaging.pixels import Rgb
 from robustgen.imaging.rng import Rng, integers
 from robustgen.imaging.warps import sample_affine
@@ -114,7 +114,7 @@ def rotate(image: Rgb, level: float) -> Rgb:
     height, width = image.shape[:2]
     # Reduced and rounded as Pillow does it, for the same pixels.
     angle = -math.radians(int(level * 30 / TOP_LEVEL) % 360)
-    cosine, sine = round(math.cos(angle), 15), round(math.sin(angle), 15)
+    sine, cosine = (round(each, 15) for each in exact.sine_cosine(angle))
     x, y = width / 2, height / 2
     to_x, to_y = cosine * -x + sine * -y + x, -sine * -x + cosine * -y + y
     return sample_affine(image, (cosine, sine, to_x, -sine, cosine, to_y))

@@ -9,20 +9,21 @@ from pydantic import AfterValidator, Field
 
 from robustgen.augmentation import TITLE
 from robustgen.augmentation.augmix import ALPHAS, LOWEST_LEVEL, MOST, TOP_LEVEL, AugMix, augmix
-from robustgen.benchmark import Arm
+from robustgen.benchmark import Variant
+from robustgen.dataset import config
+from robustgen.dataset.config import Whole
+from robustgen.dataset.plan import Plan, assemble_plan
+from robustgen.dataset.recipes import Recipe, item_rng
+from robustgen.dataset.selection import open_chosen_source, select_keys
+from robustgen.dataset.state import OutputState
 from robustgen.editions import get_edition
 from robustgen.errors import ArgumentError, ConfigError, SourceError
-from robustgen.generation import config
-from robustgen.generation.config import Whole
-from robustgen.generation.plan import Plan, assemble_plan
-from robustgen.generation.recipes import Recipe, item_rng
-from robustgen.generation.selection import open_chosen_source, select_keys
+from robustgen.formats.jpeg import JpegTree
 from robustgen.imaging.pixels import Decoded, Rgb
-from robustgen.output.state import State
-from robustgen.output.writers.jpeg import JpegTree
 from robustgen.sources.base import Source
 from robustgen.sources.cifar import Cifar
 from robustgen.sources.tiny_imagenet import TinyImageNet
+from robustgen.storage import open_store
 
 MOST_COPIES = 1000
 CITATION = (
@@ -106,12 +107,12 @@ class AugMixRecipe(Recipe[Rgb]):
         """The image as the edition prepares it."""
         return get_edition(self.edition).prepared(loaded)
 
-    def make(self, arm: Arm, key: str, prepared: Rgb, shared: dict[str, Any] | None = None) -> Rgb:
+    def make(self, arm: Variant, key: str, prepared: Rgb, shared: dict[str, Any] | None = None) -> Rgb:
         """Make one copy, uint8 (H, W, 3)."""
         rng = item_rng(self.seed, "augmix", self.edition, arm.name, arm.level, key)
         return augmix(prepared, self.parameters, rng)
 
-    def settings(self, arms: tuple[Arm, ...]) -> dict[str, Any]:
+    def settings(self, arms: tuple[Variant, ...]) -> dict[str, Any]:
         """Edition, seed and the parameters, which are the same for all copies."""
         parameters = asdict(self.parameters)
         return {
@@ -121,15 +122,15 @@ class AugMixRecipe(Recipe[Rgb]):
             "parameters": {arm.folder: parameters for arm in arms},
         }
 
-    def list_arms(self, folders: Iterable[str]) -> tuple[Arm, ...]:
+    def list_arms(self, folders: Iterable[str]) -> tuple[Variant, ...]:
         """The copies that have `folders`."""
         named = set(folders)
         return tuple(arm for arm in copy_arms(MOST_COPIES) if arm.folder in named)
 
 
-def copy_arms(count: int) -> tuple[Arm, ...]:
+def copy_arms(count: int) -> tuple[Variant, ...]:
     """One arm for each copy, counted from 1."""
-    return tuple(Arm("augmix", copy, f"augmix/{copy}") for copy in range(1, count + 1))
+    return tuple(Variant("augmix", copy, f"augmix/{copy}") for copy in range(1, count + 1))
 
 
 def plan_copies(choices: AugMixChoices) -> Plan:
@@ -140,14 +141,14 @@ def plan_copies(choices: AugMixChoices) -> Plan:
     ConfigError, SourceError, OutputError
         What was asked for cannot be done; the message names the key.
     """
-    output = choices.resolve_output("augmix")
-    source = open_chosen_source(choices, State(output).source_index)
+    store = open_store(choices.resolve_output("augmix"))
+    source = open_chosen_source(choices, OutputState(store).index_place)
     _check_training(source)
     parameters = AugMix(choices.severity, choices.width, choices.depth, choices.alpha, choices.operations)
     recipe = AugMixRecipe(parameters, choices.edition, choices.seed)
     keys, arms, writer = select_keys(source, choices), copy_arms(choices.copies), JpegTree(choices.quality)
     return assemble_plan(
-        recipe, source, keys, arms, writer, output, choices, citation=CITATION, licence=LICENCE
+        recipe, source, keys, arms, writer, store, choices, citation=CITATION, licence=LICENCE
     )
 
 

@@ -6,12 +6,15 @@ channel is the lightness L of CIELAB, so that hues stay.
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from robustgen.errors import ArgumentError
 from robustgen.imaging.decode import as_rgb
+from robustgen.imaging.kernels import elementwise, equalisation
 from robustgen.imaging.opencv import cv2
 from robustgen.imaging.pixels import Rgb
 
@@ -72,8 +75,19 @@ def clahe(image: Any, parameters: Clahe = Clahe(), rng: None = None) -> Rgb:
     ArgumentError, ArgumentTypeError, ImageError
         As `robustgen.imaging.arrays.as_rgb`.
     """
-    # Made afresh: one object, whose tables are shared, is wrong in several threads.
-    operator = cv2.createCLAHE(parameters.clip_limit, (parameters.tiles, parameters.tiles))
     lab = cv2.cvtColor(as_rgb(image), cv2.COLOR_RGB2LAB)
-    lab[..., 0] = operator.apply(lab[..., 0])
+    lightness = np.ascontiguousarray(lab[..., 0])
+    tiles, (height, width) = parameters.tiles, lightness.shape
+    # OpenCV adds a whole tile's worth to a side that fits, where the other one does not.
+    even = height % tiles == 0 and width % tiles == 0
+    rows, columns = (_extend(size, 0 if even else tiles - size % tiles) for size in (height, width))
+    limit = max(int(parameters.clip_limit * (rows.size // tiles * (columns.size // tiles)) / 256), 1)
+    equalisation.equalise(lightness, tiles, columns, rows, limit, lightness)
+    lab[..., 0] = lightness
     return np.asarray(cv2.cvtColor(lab, cv2.COLOR_LAB2RGB), np.uint8)
+
+
+@lru_cache(maxsize=64)
+def _extend(size: int, more: int) -> npt.NDArray[np.int64]:
+    """Return the places on a line of `size` samples, and `more` that mirror its end."""
+    return np.array([elementwise.beyond(place, size, True) for place in range(size + more)])

@@ -12,7 +12,7 @@ from PIL import Image, UnidentifiedImageError
 
 from robustgen.errors import ArgumentError, ArgumentTypeError, ImageError
 from robustgen.imaging.pixels import Rgb
-from robustgen.regular_file import open_regular
+from robustgen.storage.regular import open_regular
 
 Location = str | os.PathLike[str]
 EXTENSIONS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp", ".gif")
@@ -76,6 +76,13 @@ def blame_image(name: str) -> Iterator[None]:
         raise ImageError(f"{name!r}: {reason_of(error)}") from error
 
 
+@contextmanager
+def open_image(file: Location | BinaryIO) -> Iterator[Image.Image]:
+    """Open an image file, of the formats that are read at all, as a Pillow image of its own mode."""
+    with _open(file) as stream, _identify(stream) as image:
+        yield image
+
+
 def _open(file: Location | BinaryIO) -> AbstractContextManager[BinaryIO]:
     return open_regular(Path(file)) if isinstance(file, str | os.PathLike) else nullcontext(file)
 
@@ -129,6 +136,26 @@ def _scale_floats(image: Image.Image) -> Image.Image:
 def reason_of(error: Exception) -> str:
     """What the system or a decoder says is wrong, or at least the type of `error`."""
     return getattr(error, "strerror", None) or str(error) or type(error).__name__
+
+
+def as_grey(image: Any) -> Rgb:
+    """Return `image` as a C-contiguous uint8 array of shape (H, W).
+
+    Parameters
+    ----------
+    image : uint8 ndarray of shape (H, W), (H, W, 1) or (H, W, 3), or a Pillow image
+        Colours become luma by Pillow's integer weights.
+
+    Raises
+    ------
+    ArgumentTypeError, ArgumentError, ImageError
+        As of `as_rgb`.
+    """
+    if isinstance(image, np.ndarray) and image.ndim == 3 and image.shape[2] == 1:
+        image = image[:, :, 0]
+    if isinstance(image, np.ndarray) and image.ndim == 2 and image.dtype == np.uint8 and image.size:
+        return np.ascontiguousarray(image)
+    return np.array(Image.fromarray(as_rgb(image)).convert("L"))
 
 
 def as_rgb(image: Any) -> Rgb:

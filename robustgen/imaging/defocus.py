@@ -1,24 +1,78 @@
 """The blur of a lens out of focus: a filter with an anti-aliased disk."""
 
+import operator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, reduce
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from robustgen.imaging.kernels import defocus, elementwise
-from robustgen.imaging.opencv import cv2
+from robustgen.imaging.kernels import defocus, elementwise, exact
 from robustgen.imaging.pixels import Rgb
 
 
 @lru_cache(maxsize=64)
-def disk(radius: float, alias_blur: float) -> npt.NDArray[np.float32]:
-    """Anti-aliased disk, float32, that sums to about 1: the aperture of defocus blur."""
-    reach, ksize = (8, 3) if radius <= 8 else (int(radius), 5)
+def disk(radius: float, alias_blur: float, *, fused: bool = False) -> npt.NDArray[np.float32]:
+    """Anti-aliased disk, float32, that sums to about 1: the aperture of defocus blur.
+
+    `fused`, for radii up to 8, rounds as later releases of OpenCV do, which multiply and add at once.
+    """
+    reach, ksize = (8, 3) if radius <= 8 else (radius, 5)
+    # Of a radius such as 8.5 these are an even number of places, and the image moves by half a pixel.
     places = np.arange(-reach, reach + 1)
-    inside = np.array(places[None, :] ** 2 + places[:, None] ** 2 <= radius**2, dtype=np.float32)
+    inside = np.array(places[None, :] ** 2 + places[:, None] ** 2 <= radius * radius, dtype=np.float32)
     inside /= np.sum(inside)
-    return np.asarray(cv2.GaussianBlur(inside, ksize=(ksize, ksize), sigmaX=alias_blur), np.float32)
+    if fused:
+        weights = _gaussian_of_opencv(ksize, alias_blur, np.float64)
+        return _blur_columns_fused(_blur_rows_fused(inside, weights), weights)
+    weights = _gaussian_of_opencv(ksize, alias_blur, np.float32)
+    return _blur_columns(_blur_columns(inside.T, weights).T, weights)
+
+
+def _gaussian_of_opencv(size: int, sigma: float, kind: type[np.floating[Any]]) -> npt.NDArray[np.float32]:
+    """Return the right half of OpenCV's Gaussian of `size` taps, which are rounded to `kind` first."""
+    taps = exact.gaussian_at(np.arange(size) - size // 2, float(sigma)).astype(kind)
+    # Not `sum`, which from Python 3.12 on compensates rounding errors.
+    share = 1.0 / reduce(operator.add, taps.tolist())
+    return np.array([tap * share for tap in taps.tolist()], np.float32)[size // 2 :]
+
+
+def _blur_columns(
+    values: npt.NDArray[np.float32], weights: npt.NDArray[np.float32]
+) -> npt.NDArray[np.float32]:
+    """Filter along axis 0 as OpenCV's C code does: the centre first, then pairs from the inside out."""
+    reach, size = len(weights) - 1, len(values)
+    padded = np.pad(values, ((reach, reach), (0, 0)), mode="reflect")
+    total: npt.NDArray[np.float32] = weights[0] * values
+    for j in range(1, reach + 1):
+        before, after = padded[reach - j :][:size], padded[reach + j :][:size]
+        total = total + weights[j] * (before + after)
+    return total
+
+
+def _blur_columns_fused(
+    values: npt.NDArray[np.float32], weights: npt.NDArray[np.float32]
+) -> npt.NDArray[np.float32]:
+    """Filter along axis 0 with three taps: the centre first, then both neighbours together."""
+    padded = np.pad(values, ((1, 1), (0, 0)), mode="reflect")
+    return _multiply_add(weights[1], padded[:-2] + padded[2:], weights[0] * values)
+
+
+def _blur_rows_fused(
+    values: npt.NDArray[np.float32], weights: npt.NDArray[np.float32]
+) -> npt.NDArray[np.float32]:
+    """Filter along axis 1 with three taps: one neighbour, then the other, then the centre."""
+    padded = np.pad(values, ((0, 0), (1, 1)), mode="reflect")
+    neighbours = _multiply_add(weights[1], padded[:, 2:], weights[1] * padded[:, :-2])
+    return _multiply_add(weights[0], values, neighbours)
+
+
+def _multiply_add(
+    weight: np.float32, values: npt.NDArray[np.float32], total: npt.NDArray[np.float32]
+) -> npt.NDArray[np.float32]:
+    """Return ``weight * values + total``; the product is not rounded."""
+    return (np.float64(weight) * values.astype(np.float64) + total).astype(np.float32)
 
 
 @dataclass(frozen=True)
@@ -42,8 +96,8 @@ _SHORTEST_RUN = 3
 
 
 @lru_cache(maxsize=64)
-def _disk_groups(radius: float, alias_blur: float, channels: int) -> _Groups:
-    kernel = disk(radius, alias_blur)
+def _disk_groups(radius: float, alias_blur: float, channels: int, fused: bool) -> _Groups:
+    kernel = disk(radius, alias_blur, fused=fused)
     # Most of the disk's square is empty where the radius is small.
     margin = int(np.argmax(kernel.any(axis=0)))
     kernel = kernel[margin : len(kernel) - margin, margin : len(kernel) - margin]
@@ -76,14 +130,14 @@ def _join_neighbours(places: list[list[int]]) -> list[list[int]]:
     return runs
 
 
-def filter_with_disk(image: Rgb, radius: float, alias_blur: float) -> Rgb:
+def filter_with_disk(image: Rgb, radius: float, alias_blur: float, *, fused: bool = False) -> Rgb:
     """Filter `image` with `disk`, border reflected without repeating the edge (OpenCV's default).
 
     OpenCV's own filter2D goes through a Fourier transform at these sizes, which is several times as slow
     (scripts/bench.py --only defocus_blur); no disk sums to exactly 1, so rounding decides no pixel.
     """
     height, width, channels = image.shape
-    groups = _disk_groups(radius, alias_blur, channels)
+    groups = _disk_groups(radius, alias_blur, channels, fused)
     reach = groups.reach
     padded = np.empty((height + 2 * reach, (width + 2 * reach) * channels), np.uint16)
     elementwise.extend(image.reshape(height, -1), channels, reach, reach, True, np.uint16(1), padded)

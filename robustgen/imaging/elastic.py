@@ -5,14 +5,15 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from robustgen.imaging.fourier import plan_transform, unit_circle
 from robustgen.imaging.gaussian import gaussian, gaussian_weights
+from robustgen.imaging.kernels import fourier
 from robustgen.imaging.kernels import warps as kernels
-from robustgen.imaging.opencv import cv2
 from robustgen.imaging.pixels import Floats, Rgb
 from robustgen.imaging.rng import Rng, uniform
 from robustgen.imaging.warps import warp_affine
 
-# Above this radius the cosine transform is the faster one (scripts/bench.py --only elastic_transform).
+# Kernels whose half is longer take more time than cosine transforms (scripts/bench.py).
 _LONGEST_KERNEL = 30
 
 
@@ -28,37 +29,62 @@ def jittered_affine(image: Rgb, jitter: float, rng: Rng) -> npt.NDArray[np.float
     """Map three points around the centre of `image` to themselves plus uniform(-jitter, jitter)."""
     anchors = _anchors(image.shape[:2])
     moved = anchors + rng.uniform(-jitter, jitter, size=anchors.shape).astype(np.float32)
-    return warp_affine(image, np.asarray(cv2.getAffineTransform(anchors, moved), np.float64))
+    return warp_affine(image, _solve_affine(anchors.tolist(), moved.tolist()))
 
 
-def smooth_field(shape: tuple[int, int], alpha: float, sigma: float, rng: Rng) -> npt.NDArray[np.float32]:
-    """`alpha` times Gaussian-smoothed uniform(-1, 1) noise of `shape`, borders reflected, cut at 3 sigma."""
-    field: Floats = uniform(rng, -1, 1, shape)
+def _solve_affine(before: list[list[float]], after: list[list[float]]) -> npt.NDArray[np.float64]:
+    """Return the affine map, (2, 3), that takes three points (x, y) to three others."""
+    (x0, y0), (x1, y1), (x2, y2) = before
+    ax, ay, bx, by = x1 - x0, y1 - y0, x2 - x0, y2 - y0
+    determinant = ax * by - bx * ay
+    rows = []
+    for i in range(2):
+        start = after[0][i]
+        a, b = after[1][i] - start, after[2][i] - start
+        across, down = (a * by - b * ay) / determinant, (b * ax - a * bx) / determinant
+        rows.append([across, down, start - across * x0 - down * y0])
+    return np.array(rows)
+
+
+def smooth_fields(
+    shape: tuple[int, int], alpha: float, sigma: float, rng: Rng
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    """Draw two fields: `alpha` times uniform(-1, 1) noise of `shape`, smoothed by `sigma`.
+
+    Borders are reflected, the Gaussian is cut at 3 sigma.
+    """
+    first: Floats = uniform(rng, -1, 1, shape)
+    second: Floats = uniform(rng, -1, 1, shape)
     if sigma:
         weights = gaussian_weights(float(sigma), 3.0)
-        direct = weights.size <= _LONGEST_KERNEL
-        field = gaussian(field, sigma, 3.0, "reflect") if direct else _cosine_filter(field, weights)
-    field *= alpha
-    return field.astype(np.float32)
+        if weights.size <= _LONGEST_KERNEL:
+            first, second = (gaussian(field, sigma, 3.0, "reflect") for field in (first, second))
+        else:
+            _filter_by_cosines(first, second, weights)
+    first *= alpha
+    second *= alpha
+    return first.astype(np.float32), second.astype(np.float32)
 
 
-def _cosine_filter(field: Floats, weights: npt.NDArray[np.float64]) -> Floats:
-    """Filter with a symmetric kernel under reflecting borders, where it is a product in the cosine domain."""
-    from scipy import fft
-
-    rows, columns = (_transfer(side, weights.tobytes()) for side in field.shape)
-    spectrum = fft.dctn(field, overwrite_x=True)
-    spectrum *= rows[:, None]
-    spectrum *= columns
-    return np.asarray(fft.idctn(spectrum, overwrite_x=True))
+def _filter_by_cosines(first: Floats, second: Floats, weights: npt.NDArray[np.float64]) -> None:
+    """Filter both fields, in place, with a symmetric kernel under reflecting borders."""
+    height, width = first.shape
+    flat, other, packed = first.reshape(-1), second.reshape(-1), weights.tobytes()
+    for size, lines, line_step, place_step in ((height, width, 1, width), (width, height, width, 1)):
+        order, mixing = _mixing(size, packed)
+        fourier.filter_lines(flat, other, lines, line_step, place_step, order, mixing, plan_transform(size))
 
 
 @lru_cache(maxsize=64)
-def _transfer(side: int, packed_weights: bytes) -> npt.NDArray[np.float64]:
-    """What the kernel multiplies each cosine of a line of `side` samples by."""
-    weights = np.frombuffer(packed_weights)
-    phases = np.cos(np.pi / side * np.arange(side)[:, None] * np.arange(1, weights.size)[None, :])
-    return np.asarray(weights[0] + 2 * phases @ weights[1:])
+def _mixing(size: int, packed_weights: bytes) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    """Return `order` and `mixing` of `fourier.filter_lines` for lines of `size` samples."""
+    places = np.arange(size)
+    order = np.concatenate([places[::2], places[1::2][::-1]])
+    circle = unit_circle(2 * size)
+    gains = fourier.transfer_function(np.frombuffer(packed_weights), circle[0].copy())
+    opposite = np.append(gains[:1], gains[:0:-1])
+    half = (gains - opposite) / 2 / size
+    return order, np.array([(gains + opposite) / 2 / size, *(half * circle[:, :size])])
 
 
 def displace(image: npt.NDArray[np.float32], dx: npt.NDArray[np.float32], dy: npt.NDArray[np.float32]) -> Rgb:

@@ -10,6 +10,7 @@ import numpy as np
 
 from robustgen.errors import MissingDependencyError
 from robustgen.imaging.kernels import elementwise as kernels
+from robustgen.imaging.kernels import resizing
 from robustgen.imaging.opencv import cv2
 from robustgen.imaging.pixels import Rgb
 from robustgen.imaging.rng import Rng, integers
@@ -36,7 +37,7 @@ def frost_directory() -> Path:
     spec = importlib.util.find_spec("imagecorruptions")
     if spec is None or not spec.submodule_search_locations:
         raise MissingDependencyError(
-            "the frost photographs are missing: pip install imagecorruptions==1.1.2 --no-deps, "
+            "the frost photographs are missing: pip install --no-deps imagecorruptions==1.1.2, "
             "or name a folder that holds frost1.png ... frost5.jpg with --frost-dir"
         )
     return Path(spec.submodule_search_locations[0]) / "frost"
@@ -96,8 +97,8 @@ def enlarged_photograph(index: int, shape: tuple[int, int], directory: str | Non
     photograph = frost_photograph(index, 1.0, directory)
     rows, columns = photograph.shape[:2]
     factor = max(shape[0] / rows, shape[1] / columns, 1.0) * 1.1
-    size = math.ceil(columns * factor), math.ceil(rows * factor)
-    enlarged = np.asarray(cv2.resize(photograph, size, interpolation=cv2.INTER_CUBIC), np.uint8)
+    enlarged = np.empty((math.ceil(rows * factor), math.ceil(columns * factor), 3), np.uint8)
+    resizing.resize_cubic(photograph, enlarged)
     enlarged.flags.writeable = False
     return enlarged
 

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from robustgen.imaging.arrays import UNITS
+from robustgen.imaging.kernels import exact
 from robustgen.imaging.kernels import gaussian as kernels
 from robustgen.imaging.pixels import Floats, Rgb
 
@@ -15,8 +16,7 @@ from robustgen.imaging.pixels import Floats, Rgb
 def gaussian_weights(sigma: float, truncate: float = 4.0) -> npt.NDArray[np.float64]:
     """Right half, centre first, of SciPy's sampled Gaussian: radius int(truncate * sigma + 0.5)."""
     radius = int(truncate * sigma + 0.5)
-    x = np.arange(-radius, radius + 1)
-    phi = np.exp(-0.5 / (sigma * sigma) * x**2)
+    phi = exact.gaussian_at(np.arange(-radius, radius + 1), sigma)
     half: npt.NDArray[np.float64] = (phi / phi.sum())[radius:]
     half.flags.writeable = False
     return half
@@ -29,15 +29,20 @@ def _extension(size: int, radius: int, mode: str) -> npt.NDArray[np.intp]:
     return np.where(index >= size, 2 * size - 1 - index, index)
 
 
-def gaussian(values: npt.NDArray[Any], sigma: float, truncate: float = 4.0, mode: str = "nearest") -> Floats:
-    """Gaussian filter along the rows and columns of `values`, channels not mixed.
+def gaussian(
+    values: npt.NDArray[Any],
+    sigma: float | tuple[float, float],
+    truncate: float = 4.0,
+    mode: str = "nearest",
+) -> Floats:
+    """Filter `values` with a Gaussian along rows and columns, channels not mixed.
 
-    Equals ``scipy.ndimage.gaussian_filter`` to the last bit.
+    Equals ``scipy.ndimage.gaussian_filter`` of 2018 to the last bit.
 
     Parameters
     ----------
     values : ndarray of shape (H, W) or (H, W, C)
-    sigma : float
+    sigma : float, or one for each axis
         Standard deviation in pixels.
     truncate : float
         Where the kernel ends, in standard deviations.
@@ -52,8 +57,14 @@ def gaussian(values: npt.NDArray[Any], sigma: float, truncate: float = 4.0, mode
     height, width = values.shape[:2]
     flat = np.ascontiguousarray(values).reshape(height, -1)
     out = np.empty(flat.shape, np.float32 if values.dtype == np.float32 else np.float64)
-    weights, rows, columns = _kernel(height, width, sigma, truncate, mode)
-    kernels.blur(flat, flat.shape[1] // width, weights, rows, columns, out)
+    down, across = sigma if isinstance(sigma, tuple) else (sigma, sigma)
+    kernels.blur(
+        flat,
+        flat.shape[1] // width,
+        *_kernel(height, down, truncate, mode),
+        *_kernel(width, across, truncate, mode),
+        out,
+    )
     return out.reshape(values.shape)
 
 
@@ -61,19 +72,19 @@ def gaussian_bytes(image: Rgb, sigma: float, truncate: float = 4.0) -> Rgb:
     """Filter an image: `to_uint8` of `gaussian` of its values in [0, 1], in one pass and little memory."""
     height, width, channels = image.shape
     out = np.empty_like(image)
-    weights, rows, columns = _kernel(height, width, sigma, truncate, "nearest")
+    weights, rows = _kernel(height, sigma, truncate, "nearest")
+    _, columns = _kernel(width, sigma, truncate, "nearest")
     flat, target = image.reshape(height, -1), out.reshape(height, -1)
     kernels.blur_bytes(flat, channels, UNITS, weights, rows, columns, target)
     return out
 
 
 @lru_cache(maxsize=256)
-def _kernel(height: int, width: int, sigma: float, truncate: float, mode: str) -> tuple[Any, Any, Any]:
-    """Right half of the kernel, and what stands at each row and column of the extended image.
+def _kernel(size: int, sigma: float, truncate: float, mode: str) -> tuple[Any, Any]:
+    """Return the right half of the kernel, and what stands at each place of the extended axis.
 
     A zero is added to kernels of odd radius, because the loops take two weights on either side at a time.
     """
     weights = gaussian_weights(float(sigma), float(truncate))
     padded = np.append(weights, np.zeros((1 - weights.size) % 2))
-    radius = padded.size - 1
-    return padded, _extension(height, radius, mode), _extension(width, radius, mode)
+    return padded, _extension(size, padded.size - 1, mode)

@@ -1,18 +1,19 @@
 """Resizing, cropping, and affine and perspective maps."""
 
 import math
-from functools import lru_cache
+import operator
+from collections.abc import Sequence
+from functools import lru_cache, reduce
 
 import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
 from robustgen.errors import ImageError
-from robustgen.imaging.kernels import pixelation
+from robustgen.imaging.kernels import exact, pixelation
 from robustgen.imaging.pixels import Decoded, Rgb
 from robustgen.imaging.warps import sample_affine, warp_perspective
 
-SMALLEST_SIDE = 32
 # Resizing an extremely long image by its shorter side would ask for gigabytes.
 MOST_PIXELS = 100_000_000
 
@@ -28,12 +29,12 @@ def resize(
 
 
 def resize_by_box(image: Rgb, width: int, height: int) -> Rgb:
-    """Resize as Pillow's box filter does: each pixel is the mean of those whose centres it covers."""
+    """Resize as the box filter of Pillow 5.2 does: each pixel is the mean of those whose centres it covers.
+
+    First along the rows and then along the columns, rounded in between; later releases take the other axis
+    of some images first.
+    """
     rows, columns = image.shape[:2]
-    shape_kept = abs(width * rows - height * columns) < max(rows, columns, width, height)
-    if rows > 2 * columns or not shape_kept:
-        # Pillow's releases differ in which axis of such an image they take first, and round in between.
-        return resize(image, width, height, Image.Resampling.BOX)
     out = np.empty((height, width, 3), np.uint8)
     pixelation.average_boxes(image, _boxes(columns, width), _boxes(rows, height), out)
     return out
@@ -99,9 +100,10 @@ def affine(
     # torchvision 0.2.1, with which ImageNet-P was made, put the centre half a pixel off.
     centre_x, centre_y = width * 0.5 + 0.5, height * 0.5 + 0.5
     a, s, z = math.radians(angle), math.radians(shear), 1.0 / scale
-    d = math.cos(a + s) * math.cos(a) + math.sin(a + s) * math.sin(a)
-    xx, xy = z / d * math.cos(a + s), z / d * math.sin(a + s)
-    yx, yy = z / d * -math.sin(a), z / d * math.cos(a)
+    (sine, cosine), (sine_of_both, cosine_of_both) = exact.sine_cosine(a), exact.sine_cosine(a + s)
+    d = cosine_of_both * cosine + sine_of_both * sine
+    xx, xy = z / d * cosine_of_both, z / d * sine_of_both
+    yx, yy = z / d * -sine, z / d * cosine
     to_x, to_y = -xx * centre_x - xy * centre_y, -yx * centre_x - yy * centre_y
     return sample_affine(image, (xx, xy, to_x + centre_x, yx, yy, to_y + centre_y))
 
@@ -124,15 +126,19 @@ def perspective(image: Rgb, phi: float, theta: float) -> Rgb:
         Degrees about the vertical and the horizontal axis.
     """
     height, width = image.shape[:2]
-    focal = np.hypot(width, height)
-    p, t = np.deg2rad(phi), np.deg2rad(theta)
-    lift = np.array([[1, 0, -width / 2], [0, 1, -height / 2], [0, 0, 1], [0, 0, 1]])
-    about_x = np.eye(4)
-    about_x[1:3, 1:3] = [[np.cos(t), -np.sin(t)], [np.sin(t), np.cos(t)]]
-    about_y = np.eye(4)
-    about_y[0:3:2, 0:3:2] = [[np.cos(p), -np.sin(p)], [np.sin(p), np.cos(p)]]
-    away = np.eye(4)
-    away[2, 3] = focal
-    project = np.array([[focal, 0, width / 2, 0], [0, focal, height / 2, 0], [0, 0, 1, 0]])
-    matrix = project @ (away @ about_x @ about_y) @ lift
-    return warp_perspective(image, matrix)
+    focal = exact.hypot(float(width), float(height))
+    (sine_p, cosine_p), (sine_t, cosine_t) = (exact.sine_cosine(math.radians(each)) for each in (phi, theta))
+    lift = [[1, 0, -width / 2], [0, 1, -height / 2], [0, 0, 1], [0, 0, 1]]
+    about_x = [[1, 0, 0, 0], [0, cosine_t, -sine_t, 0], [0, sine_t, cosine_t, 0], [0, 0, 0, 1]]
+    about_y = [[cosine_p, 0, -sine_p, 0], [0, 1, 0, 0], [sine_p, 0, cosine_p, 0], [0, 0, 0, 1]]
+    away = [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, focal], [0, 0, 0, 1]]
+    project = [[focal, 0, width / 2, 0], [0, focal, height / 2, 0], [0, 0, 1, 0]]
+    turned = _multiply(_multiply(away, about_x), about_y)
+    return warp_perspective(image, np.array(_multiply(_multiply(project, turned), lift)))
+
+
+def _multiply(left: Sequence[Sequence[float]], right: Sequence[Sequence[float]]) -> list[list[float]]:
+    """Multiply two small matrices; BLAS would fuse sums and products where the processor can."""
+    columns = [*zip(*right, strict=True)]
+    # Not `sum`, which from Python 3.12 on compensates rounding errors.
+    return [[reduce(operator.add, map(operator.mul, row, column)) for column in columns] for row in left]

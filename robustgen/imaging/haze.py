@@ -18,17 +18,19 @@ class Haze(NamedTuple):
     span: float
 
 
-def draw_plasma(shape: tuple[int, int], decay: float, rng: Rng) -> Haze:
+def draw_plasma(shape: tuple[int, int], decay: float, rng: Rng, side: int | None = None) -> Haze:
     """Top-left part of a diamond-square fractal.
 
     Parameters
     ----------
     shape : (int, int)
-        Height and width; the fractal's side is the next power of two.
+        Height and width.
     decay : float
         By how much the noise shrinks with each halving.
+    side : int, optional
+        Of the fractal: a power of two; the next one if left out.
     """
-    side = 1 << (max(shape) - 1).bit_length()
+    side = side or 1 << (max(shape) - 1).bit_length()
     uniforms, field, lines = uniform(rng, 0, 1, (side * side - 1,)), np.empty(shape), np.empty((8, side + 1))
     least, most = kernels.plasma(uniforms, 100.0, float(decay), lines, field)
     return Haze(field, least, most - least)

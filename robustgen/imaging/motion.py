@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from robustgen.errors import MissingDependencyError
-from robustgen.imaging.kernels import elementwise, motion
+from robustgen.imaging.kernels import elementwise, exact, motion
 from robustgen.imaging.pixels import Floats, Rgb
 
 MotionEngine = Literal["exact", "imagemagick"]
@@ -22,7 +22,7 @@ _LARGE: Final = 1 << 24
 def _motion_weights(radius: float, sigma: float) -> npt.NDArray[np.float64]:
     """One-sided Gaussian of ImageMagick's motion blur: 2 ceil(radius) + 1 weights that sum to 1."""
     width = 2 * math.ceil(radius) + 1
-    weights = np.exp(-(np.arange(width, dtype=np.float64) ** 2) / (2 * sigma * sigma))
+    weights: npt.NDArray[np.float64] = motion.fading_weights(width, float(sigma))
     weights /= weights.sum()
     return weights
 
@@ -36,8 +36,9 @@ def _motion_offsets(width: int, angle: float) -> tuple[npt.NDArray[np.int64], np
 
 def _direction(width: int, angle: float) -> tuple[float, float, float]:
     """Where a line of `width` pixels along `angle` (degrees) leads: down and right, and its length."""
-    down, right = width * math.sin(math.radians(angle)), width * math.cos(math.radians(angle))
-    return down, right, math.hypot(down, right)
+    sine, cosine = exact.sine_cosine(math.radians(angle))
+    down, right = width * sine, width * cosine
+    return down, right, exact.hypot(down, right)
 
 
 def blur_along_line(
@@ -101,9 +102,10 @@ def sum_along_line(values: Floats, radius: float, sigma: float, angle: float) ->
     float64 ndarray of the shape of `values`
     """
     height, width = values.shape[:2]
-    steps = np.arange(2 * math.ceil(radius) + 1)
-    weights = np.exp(-(steps**2) / (2 * sigma**2)) / (np.sqrt(2 * np.pi) * sigma)
-    weights /= np.sum(weights)
+    weights = motion.fading_weights(2 * math.ceil(radius) + 1, float(sigma))
+    if sigma:
+        weights /= math.sqrt(2 * math.pi) * sigma
+    weights /= weights.sum()
     rows, columns = _motion_offsets(weights.size, angle)
     reached = np.maximum(np.abs(rows) / height, np.abs(columns) / width) < 1
     count = weights.size if reached.all() else int(np.argmin(reached))

@@ -1,17 +1,39 @@
-"""OpenCV, imported in one place: on one thread, and with a remedy where it cannot load."""
+"""OpenCV, imported in one place: when first used, on one thread, and with a remedy where it cannot load."""
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from robustgen.errors import MissingDependencyError
 
-try:
+if TYPE_CHECKING:
     import cv2
-except ImportError as error:
-    raise MissingDependencyError(
-        f"OpenCV cannot be imported ({error}). Either install the system libraries it asks for "
-        "(Debian: apt-get install libgl1 libglib2.0-0), or use the build that needs none: "
-        "pip uninstall -y opencv-python && pip install --force-reinstall --no-deps opencv-python-headless"
-    ) from error
+else:
 
-# Workers are processes: more threads inside each would only fight over the same cores.
-cv2.setNumThreads(1)
+    class _OpenCv:
+        """Stands for the module `cv2` until something in it is used."""
+
+        def __getattr__(self, name: str) -> Any:
+            value = getattr(_import_opencv(), name)
+            # Found here from now on.
+            setattr(self, name, value)
+            return value
+
+    cv2 = _OpenCv()
+
+
+@cache
+def _import_opencv() -> Any:
+    try:
+        import cv2 as module
+    except ImportError as error:
+        raise MissingDependencyError(
+            f"OpenCV cannot be imported ({error}). Install the build that needs no system libraries over it: "
+            "pip install --force-reinstall --no-deps opencv-python-headless. Or install what the "
+            "full build asks for (Debian: apt-get install libgl1 libglib2.0-0)"
+        ) from error
+    # Workers are processes: more threads inside each would only fight over the same cores.
+    module.setNumThreads(1)
+    return module
+
 
 __all__ = ["cv2"]

@@ -1,7 +1,9 @@
 """The random generators that operations draw from."""
 
 import math
-from collections.abc import Callable
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -15,8 +17,8 @@ _FEWEST_DRAWS = 2048
 Rng = np.random.Generator | np.random.RandomState
 
 
-def integers(rng: Rng, low: int, high: int, size: tuple[int, ...] | None = None) -> Any:
-    """Integers in [low, high) from either kind of generator."""
+def integers(rng: Rng, low: Any, high: Any, size: tuple[int, ...] | None = None) -> Any:
+    """Integers in [low, high) from either kind of generator; the bounds may be arrays."""
     draw = rng.randint if isinstance(rng, np.random.RandomState) else rng.integers
     return draw(low, high, size)
 
@@ -26,6 +28,23 @@ def spawn(rng: Rng) -> Rng:
     if isinstance(rng, np.random.RandomState):
         return np.random.RandomState(rng.randint(0, 2**32))
     return rng
+
+
+@contextmanager
+def python_draws(rng: Rng) -> Iterator[random.Random]:
+    """Draw as Python's own generator does: with the state of a `RandomState`, or seeded by a `Generator`.
+
+    The `RandomState` goes on where the draws stopped.
+    """
+    if isinstance(rng, np.random.Generator):
+        yield random.Random(int(rng.integers(0, 2**63 - 1)))
+        return
+    _, keys, position, *_ = rng.get_state()
+    draws = random.Random()
+    draws.setstate((3, (*map(int, keys), int(position)), None))
+    yield draws
+    *words, place = draws.getstate()[1]
+    rng.set_state(("MT19937", np.array(words, np.uint32), place, 0, 0.0))
 
 
 def uniform(rng: Rng, low: float, high: float, shape: tuple[int, ...]) -> npt.NDArray[np.float64]:

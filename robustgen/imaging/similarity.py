@@ -6,6 +6,7 @@ in Wang, Simoncelli and Bovik 2003. Both are computed for each colour channel an
 scikit-image has no MS-SSIM, and its SSIM alone takes several times as long.
 """
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
@@ -14,6 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from robustgen.errors import ArgumentError
+from robustgen.imaging.gaussian import gaussian, gaussian_weights
+from robustgen.imaging.kernels import exact
+from robustgen.imaging.kernels import similarity as kernels
 from robustgen.imaging.opencv import cv2
 from robustgen.imaging.pixels import Rgb
 
@@ -26,8 +30,11 @@ HIGHEST_PSNR: Final = 100.0
 _FARTHEST: Final = 4.0
 
 _BORDER = WINDOW // 2
-_KERNEL = cv2.getGaussianKernel(WINDOW, 1.5)
+_HALF = gaussian_weights(1.5, _BORDER / 1.5).astype(np.float32)
 _C1, _C2 = np.float32((0.01 * 255) ** 2), np.float32((0.03 * 255) ** 2)
+
+# What 10 times the decimal logarithm is of the natural one.
+_DECIBELS: Final = 4.3429448190325175
 
 _Plane = npt.NDArray[Any]
 _PerChannel = npt.NDArray[np.float64]
@@ -60,7 +67,7 @@ def scales_for(side: int) -> int:
 def weights_of(scales: int) -> _PerChannel:
     """The first `scales` of the published five exponents, divided by their sum."""
     chosen = WEIGHTS[:scales]
-    return np.array(chosen) / np.float64(sum(chosen))
+    return np.asarray(np.array(chosen) / np.sum(chosen))
 
 
 class Reference:
@@ -102,9 +109,13 @@ class Reference:
         pairs = zip(self._levels, _pyramid(image, self._scales), strict=True)
         measured = [level.compared(other) for level, other in pairs]
         # A negative mean has no real power; two images that differ so much have nothing in common.
+        weights = weights_of(self._scales).tolist()
         factors = np.maximum([*(cs for _, cs in measured[:-1]), measured[-1][0]], 0)
-        products = np.prod(factors ** weights_of(self._scales)[:, None], axis=0)
-        return Similarity(psnr(self.image, image), float(measured[0][0].mean()), float(products.mean()))
+        products = [
+            math.prod(_raise_to(factor, weight) for factor, weight in zip(each, weights, strict=True))
+            for each in factors.T.tolist()
+        ]
+        return Similarity(psnr(self.image, image), float(measured[0][0].mean()), float(np.mean(products)))
 
 
 class Alignment:
@@ -121,22 +132,36 @@ class Alignment:
 
     def __init__(self, image: Rgb) -> None:
         plane = _blur(image)
-        slopes = [cv2.Sobel(plane, cv2.CV_32F, dx, 1 - dx, scale=1 / 8) for dx in (1, 0)]
-        columns = np.stack([each.ravel() for each in (*slopes, plane, np.ones_like(plane))]).astype(
-            np.float64
+        self._columns = [each.ravel().astype(np.float64) for each in _slopes(plane)]
+        self._columns += [plane.ravel().astype(np.float64), np.ones(plane.size)]
+        self._products = np.array(
+            [[kernels.inner_product(a, b) for b in self._columns] for a in self._columns]
         )
-        # Of a flat image there is no inverse, and nothing moves.
-        self._solve = np.linalg.pinv(columns @ columns.T) @ columns
 
     def displacement(self, image: Rgb) -> tuple[float, float]:
         """By how many pixels `image` lies to the right of the reference, and below it; at most 4."""
-        across, down, *_ = self._solve @ _blur(image).ravel()
+        plane = _blur(image).ravel().astype(np.float64)
+        values = np.array([kernels.inner_product(column, plane) for column in self._columns])
+        # Of a flat image nothing can be told, and nothing moves.
+        across, down, *_ = kernels.solve(self._products.copy(), values)
         return _within(-across), _within(-down)
 
 
 def _blur(image: Rgb) -> _Plane:
-    plane: _Plane = cv2.GaussianBlur(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY).astype(np.float32), (0, 0), 3)
-    return plane
+    return gaussian(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY).astype(np.float32), 3.0, mode="reflect")
+
+
+def _slopes(plane: _Plane) -> tuple[_Plane, _Plane]:
+    """Return the slopes of `plane` to the right and downwards: Sobel's, borders mirrored."""
+    padded = np.pad(plane, 1, mode="reflect")
+    smooth = padded[:-2] + 2 * padded[1:-1] + padded[2:]
+    across = (smooth[:, 2:] - smooth[:, :-2]) / np.float32(8)
+    smooth = padded[:, :-2] + 2 * padded[:, 1:-1] + padded[:, 2:]
+    return across, (smooth[2:] - smooth[:-2]) / np.float32(8)
+
+
+def _raise_to(factor: float, weight: float) -> float:
+    return float(exact.power(factor, weight)) if factor > 0 else 0.0
 
 
 def _within(displacement: float) -> float:
@@ -165,13 +190,15 @@ class _Level:
 
 def _local(plane: _Plane) -> _Plane:
     """Means of `plane` in the Gaussian window, wherever all of the window lies inside."""
-    inside = slice(_BORDER, -_BORDER)
-    filtered: _Plane = cv2.sepFilter2D(plane, cv2.CV_32F, _KERNEL, _KERNEL)[inside, inside]
-    return filtered
+    height, width, channels = plane.shape
+    means = np.empty((height - 2 * _BORDER, width - 2 * _BORDER, channels), np.float32)
+    kernels.window_means(plane.reshape(height, -1), channels, _HALF, means.reshape(len(means), -1))
+    return means
 
 
 def _mean(plane: _Plane) -> _PerChannel:
-    return np.array(cv2.mean(plane)[:3])
+    means: _PerChannel = kernels.channel_means(plane)
+    return means
 
 
 def _pyramid(image: Rgb, scales: int) -> list[_Plane]:
@@ -180,14 +207,25 @@ def _pyramid(image: Rgb, scales: int) -> list[_Plane]:
     while len(planes) < scales:
         height, width = (side // 2 for side in planes[-1].shape[:2])
         even = planes[-1][: 2 * height, : 2 * width]
-        planes.append(cv2.resize(even, (width, height), interpolation=cv2.INTER_AREA))
+        lines = even[::2] + even[1::2]
+        planes.append(np.ascontiguousarray((lines[:, ::2] + lines[:, 1::2]) * np.float32(0.25)))
     return planes
+
+
+def mean_square(a: Rgb, b: Rgb) -> float:
+    """Return the mean of the squared differences of two uint8 images of one shape."""
+    flat, other = (np.ascontiguousarray(each).reshape(-1) for each in (a, b))
+    return int(kernels.square_distance(flat, other)) / a.size
 
 
 def psnr(reference: Rgb, image: Rgb) -> float:
     """Peak signal-to-noise ratio in decibels of two uint8 images of one shape; 100 at most."""
-    squares = cv2.norm(reference, image, cv2.NORM_L2SQR) / image.size
-    return HIGHEST_PSNR if squares <= 0 else min(HIGHEST_PSNR, 10 * float(np.log10(255.0**2 / squares)))
+    squares = mean_square(reference, image)
+    return (
+        HIGHEST_PSNR
+        if squares <= 0
+        else min(HIGHEST_PSNR, float(exact.log(255.0 * 255.0 / squares)) * _DECIBELS)
+    )
 
 
 def similarity(reference: Rgb, image: Rgb) -> Similarity:

@@ -5,6 +5,8 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from robustgen.imaging.fourier import plan_transform
+from robustgen.imaging.kernels import fourier
 from robustgen.imaging.kernels import spectral as kernels
 from robustgen.imaging.rng import Rng, uniform
 
@@ -37,18 +39,14 @@ def _falling(shape: tuple[int, int]) -> Field:
 
 
 def _draw_noises(power: Field, count: int, rng: Rng) -> Field:
-    from scipy import fft
-
     height, width = power.shape
-    spectra = np.empty((count, height, width // 2 + 1), np.complex128)
-    for spectrum in spectra:
+    spectrum, noises = np.empty((2, height, width // 2 + 1)), np.empty((count, height, width))
+    for noise in noises:
         left = uniform(rng, 0, 2 * np.pi, (height, width // 2))
         upper = rng.uniform(0, 2 * np.pi, height // 2) if width % 2 else _NO_COLUMN
         kernels.half_spectrum(left, upper, power, spectrum)
-    # Axis by axis, which takes a third of the time of ``irfft2``.
-    columns = fft.ifft(spectra, axis=1, overwrite_x=True)
-    noises: Field = fft.irfft(columns, width, overwrite_x=True)
-    for noise in noises:
+        fourier.invert_columns(spectrum, plan_transform(height))
+        fourier.invert_rows(spectrum, plan_transform(width), noise)
         noise /= _standard_deviation(noise)
     return noises
 

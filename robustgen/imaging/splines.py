@@ -1,5 +1,6 @@
 """Turning and enlarging by cubic splines, as ``scipy.ndimage`` does it."""
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -7,8 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from robustgen.imaging.arrays import unit
+from robustgen.imaging.kernels import exact
 from robustgen.imaging.kernels import splines as kernels
-from robustgen.imaging.pixels import Rgb
+from robustgen.imaging.pixels import Floats, Rgb
 
 _TURNS = 20
 
@@ -19,15 +21,9 @@ Spline = npt.NDArray[np.float64]
 
 def fit_spline(image: Rgb) -> Spline:
     """The B-spline coefficients of `image` in [0, 1], mirrored by one before and two after."""
-    from scipy import ndimage
-
-    x = unit(image, np.float32)
     height, width = image.shape[:2]
-    rows, columns = _mirror(height), _mirror(width)
     spline = np.zeros((height + 3, width + 3, 4))
-    filtered = ndimage.spline_filter1d(x, 3, axis=0, mode="mirror")
-    ndimage.spline_filter1d(filtered, 3, axis=1, output=filtered, mode="mirror")
-    spline[:, :, :3] = filtered.take(rows, 0).take(columns, 1)
+    kernels.fit_spline(unit(image, np.float32), _powers(height), _powers(width), spline)
     return spline
 
 
@@ -40,21 +36,19 @@ def blur_by_turning(spline: Spline, angle: float) -> Rgb:
 
 
 @lru_cache(maxsize=256)
-def _mirror(size: int) -> npt.NDArray[np.int64]:
-    """Places on an axis of `size` samples, mirrored by one before and two after."""
-    return np.pad(np.arange(size), (1, 2), mode="reflect")
+def _powers(size: int) -> Floats:
+    """Return powers of the pole of a cubic B-spline, from 0 to `size` - 1."""
+    return np.multiply.accumulate(np.append(1.0, np.full(size - 1, kernels.POLE)))
 
 
 @lru_cache(maxsize=256)
 def _turns(angle: float) -> tuple[npt.NDArray[np.float64], np.float32]:
     """Cosine, sine and weight of each angle up to `angle` (degrees) either way; the sum of the weights."""
-    from scipy import special
-
     places = [2 * i / _TURNS - 1 for i in range(_TURNS + 1)]
-    weights = [np.exp(-2 * place**2) for place in places]
-    degrees = [place * angle for place in places]
-    rows = zip(map(special.cosdg, degrees), map(special.sindg, degrees), weights, strict=True)
-    return np.array([*rows]), np.float32(sum(weights))
+    weights = [exact.exp(-2 * place * place) for place in places]
+    turns = [exact.sine_cosine(math.radians(place * angle)) for place in places]
+    rows = [(cosine, sine, weight) for (sine, cosine), weight in zip(turns, weights, strict=True)]
+    return np.array(rows), np.float32(np.add.accumulate(weights)[-1])
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ from robustgen.errors import (
 )
 from robustgen.imaging.decode import reason_of
 from robustgen.imaging.opencv import cv2
-from robustgen.regular_file import open_regular
+from robustgen.storage.regular import open_regular
 
 __all__ = ["Encoding", "build", "count_frames", "encode", "frames_digest", "read_sequence"]
 
@@ -207,7 +207,7 @@ def read_sequence(path: str | PathLike[str]) -> Frames:
     """
     path = Path(path)
     if path.is_dir():
-        return _stack(map(_read_image, sorted(path.glob("*.png"), key=_number)), path)
+        return stack_frames(((str(each), _read_bytes(each)) for each in path.glob("*.png")), path)
     if path.suffix == ".npy":
         return _map_array(path)
     return read_frames(_read_bytes(path), str(path))
@@ -428,20 +428,32 @@ def _number(file: Path) -> int:
     return int(file.stem)
 
 
-def _read_image(file: Path) -> Frames:
-    try:
-        with open_regular(file) as stream, Image.open(stream) as image:
-            return np.asarray(image.convert("RGB"))
-    # On hostile bytes Pillow's decoders let nearly any exception escape, MemoryError among them.
-    except Exception as error:
-        raise ImageError(f"{file}: {reason_of(error)}") from error
+def stack_frames(files: Iterable[tuple[str, bytes]], path: object) -> Frames:
+    """Return the frames (T, H, W, 3) in image files called ``<number>.png``, in order of their numbers.
+
+    Raises
+    ------
+    ImageError
+        One is damaged, they differ in size, or there are none; names it, or `path`.
+    """
+    numbered = sorted((_number(Path(name)), name, data) for name, data in files)
+    return _stack((_read_image(name, data) for _, name, data in numbered), path)
 
 
-def _stack(frames: Iterable[Frames], path: str | Path) -> Frames:
+def _stack(frames: Iterable[Frames], path: object) -> Frames:
     frames = list(frames)
     if len({frame.shape for frame in frames}) != 1:
         raise ImageError(f"{path}: " + ("frames differ in size" if frames else "holds no frames"))
     return np.stack(frames)
+
+
+def _read_image(name: str, data: bytes) -> Frames:
+    try:
+        with Image.open(io.BytesIO(data)) as image:
+            return np.asarray(image.convert("RGB"))
+    # On hostile bytes Pillow's decoders let nearly any exception escape, MemoryError among them.
+    except Exception as error:
+        raise ImageError(f"{name}: {reason_of(error)}") from error
 
 
 def _map_array(path: Path) -> Frames:

@@ -19,18 +19,23 @@ _COLUMNS: Final = 256
 
 @dataclass(frozen=True)
 class _ZoomAxis:
-    """The central crop of one axis, and where its enlarged centre is sampled."""
+    """The central crop of one axis, and where its enlarged centre is sampled.
+
+    The first `inside` samples lie within the crop; rounding may put the last one 1e-14 outside.
+    """
 
     start: int
     length: int
     places: npt.NDArray[np.intp]
     parts: npt.NDArray[np.float64]
+    inside: int
 
     def cut(self, begin: int, end: int) -> "_ZoomAxis":
-        """What gives the samples from `begin` to `end` alone."""
+        """Return what gives the samples from `begin` to `end` alone."""
         places = self.places[begin:end]
         first, after = places[0], min(places[-1] + 2, self.length)
-        return _ZoomAxis(self.start + first, after - first, places - first, self.parts[begin:end])
+        inside = min(max(self.inside - begin, 0), len(places))
+        return _ZoomAxis(self.start + first, after - first, places - first, self.parts[begin:end], inside)
 
 
 @lru_cache(maxsize=1024)
@@ -40,7 +45,8 @@ def _zoom_axis(side: int, factor: float) -> _ZoomAxis:
     trim = (size - side) // 2
     samples = np.arange(trim, trim + side) * ((crop - 1) / (size - 1))
     places = np.floor(samples).astype(np.intp)
-    return _ZoomAxis((side - crop) // 2, crop, places, samples - places)
+    inside = int(np.count_nonzero(samples <= crop - 1))
+    return _ZoomAxis((side - crop) // 2, crop, places, samples - places, inside)
 
 
 @dataclass(frozen=True)
@@ -48,6 +54,7 @@ class _ZoomPlan:
     """Several zooms of a strip of columns, from flat column `left` on, as `zoom.add_zoomed` takes them."""
 
     crops: npt.NDArray[np.intp]
+    inside: npt.NDArray[np.intp]
     rows: npt.NDArray[np.intp]
     row_parts: npt.NDArray[np.float64]
     blocks: npt.NDArray[np.intp]
@@ -58,19 +65,32 @@ class _ZoomPlan:
     def arguments(self, image: Floats) -> tuple[Any, ...]:
         """What `zoom.add_zoomed` takes first: `image`, its channels and the plan."""
         flat = image.reshape(len(image), -1)
-        plan = self.crops, self.rows, self.row_parts, self.blocks, self.ends, self.parts, self.left
+        plan = (
+            self.crops,
+            self.inside,
+            self.rows,
+            self.row_parts,
+            self.blocks,
+            self.ends,
+            self.parts,
+            self.left,
+        )
         return flat, flat.shape[1] // image.shape[1], *plan
 
 
 @lru_cache(maxsize=64)
 def _plan_zooms(
-    height: int, width: int, channels: int, factors: tuple[float, ...], cut: bool
+    height: int, width: int, channels: int, factors: tuple[float, ...], cut: bool, black_outside: bool = False
 ) -> tuple[_ZoomPlan, ...]:
     """Plan the zooms by `factors` of an image, or of what `zoom_crop` has `cut` from it, strip by strip."""
     rows = [_zoom_axis(height, factor) for factor in factors]
     columns = [_zoom_axis(width, factor) for factor in factors]
     if cut:
         rows, columns = ([replace(axis, start=0) for axis in axes] for axes in (rows, columns))
+    if not black_outside:
+        rows, columns = (
+            [replace(axis, inside=len(axis.places)) for axis in axes] for axes in (rows, columns)
+        )
     places, parts = np.stack([axis.places for axis in rows]), np.stack([axis.parts for axis in rows])
     plans = []
     for left in range(0, width, _COLUMNS):
@@ -79,6 +99,9 @@ def _plan_zooms(
         plans.append(
             _ZoomPlan(
                 _find_crops(rows, strip, channels),
+                np.array(
+                    [(y.inside, x.inside * channels) for y, x in zip(rows, strip, strict=True)], np.intp
+                ),
                 places,
                 parts,
                 np.concatenate(blocks),
@@ -128,7 +151,9 @@ def enlarge(crop: Floats, shape: tuple[int, int], factor: float) -> Floats:
     return out
 
 
-def average_zooms(image: Floats, factors: Sequence[float], total: Floats, added: int) -> Rgb:
+def average_zooms(
+    image: Floats, factors: Sequence[float], total: Floats, added: int, black_outside: bool = False
+) -> Rgb:
     """The mean of `image` and all its zooms: the centre, enlarged to the full size by each of `factors`.
 
     A zoom crops the central ceil(side / factor) of each axis, enlarges by the factor (``scipy.ndimage.zoom``,
@@ -142,6 +167,9 @@ def average_zooms(image: Floats, factors: Sequence[float], total: Floats, added:
         The first is 1, the others are larger.
     total : float32 ndarray of the shape of `image`
         The sum of the zooms by the first `added` of `factors`; becomes that of all.
+    black_outside : bool
+        SciPy gives black for the last row or column of a zoom where rounding places it outside the crop, as
+        happens at some sizes (36, 71, 78, 136, 277, ...); else the edge continues.
     """
     count = len(factors) + 1
     if len(factors) <= max(added, 1):
@@ -150,7 +178,7 @@ def average_zooms(image: Floats, factors: Sequence[float], total: Floats, added:
         return average(image, total, count)
     height, width, channels = image.shape
     flat_total, out = total.reshape(height, -1), np.empty(image.shape, np.uint8)
-    for plan in _plan_zooms(height, width, channels, tuple(factors[max(added, 1) :]), False):
+    for plan in _plan_zooms(height, width, channels, tuple(factors[max(added, 1) :]), False, black_outside):
         zoom.add_zoomed(
             *plan.arguments(image), flat_total, added > 0, np.float32(count), out.reshape(height, -1)
         )

@@ -7,8 +7,9 @@ import numpy as np
 
 from robustgen.imaging.arrays import cut_strips
 from robustgen.imaging.colour import Hsv
+from robustgen.imaging.kernels import weather
 from robustgen.imaging.motion import MotionEngine, blur_along_line
-from robustgen.imaging.pixels import Floats, Rgb
+from robustgen.imaging.pixels import Rgb
 from robustgen.imaging.rng import Rng
 from robustgen.imaging.snow import add_snow, draw_flakes, luma_of
 from robustgen.imaging.spatter import draw_drops, splash_water
@@ -105,11 +106,4 @@ def spatter(image: Rgb, parameters: Spatter, rng: Rng) -> Iterator[Rgb]:
         splashed = splash_water(image, layer, p.strength)
         # Black are the frames of which no drop is left: there the scripts divided 0 by 0.
         yield np.zeros_like(image) if splashed is None else splashed
-        _drip(layer, p.drip)
-
-
-def _drip(layer: Floats, drip: tuple[float, ...]) -> None:
-    """Let the drops of `layer` (H, W) run on by a frame: every column is convolved with the drip kernel."""
-    # In place: of a large photograph a layer is eight bytes a pixel.
-    for column in layer.T:
-        column[:] = np.convolve(column, drip, mode="same")
+        weather.drip(layer, np.array(p.drip))

@@ -4,6 +4,7 @@ import numpy as np
 
 from robustgen.imaging.kernels.compiler import compiled, inner
 from robustgen.imaging.kernels.elementwise import truncated
+from robustgen.imaging.kernels.exact import exp, log, sine_cosine
 from robustgen.imaging.kernels.refraction import bilinear
 
 
@@ -21,12 +22,12 @@ def twirl_offsets(side, angle, amount, pixels, offsets):
             if distance > radius or np.rint(distance * 1000.0) == 0.0:
                 continue
             part = distance / radius
-            t = np.sin(np.pi * 0.5 * part) ** (-amount)
-            turn = angle * (1.0 - part) * (1.0 - part)
+            t = exp(-amount * log(sine_cosine(np.pi * 0.5 * part)[0]))
+            sine, cosine = sine_cosine(angle * (1.0 - part) * (1.0 - part))
             dy, dx = dy * t, dx * t
             pixels[count, 0], pixels[count, 1] = y, x
-            offsets[count, 0] = dy * np.cos(turn) - dx * np.sin(turn)
-            offsets[count, 1] = dy * np.sin(turn) + dx * np.cos(turn)
+            offsets[count, 0] = dy * cosine - dx * sine
+            offsets[count, 1] = dy * sine + dx * cosine
             count += 1
     return count
 

@@ -1,10 +1,10 @@
 """Random numbers: PCG64, NumPy's default generator, word for word, and what is drawn from it."""
 
-import math
-
 import numpy as np
 
 from robustgen.imaging.kernels.compiler import compiled, inner
+from robustgen.imaging.kernels.elementary import decay
+from robustgen.imaging.kernels.exact import log
 from robustgen.imaging.kernels.intrinsics import upper_product
 
 
@@ -161,8 +161,9 @@ def deviate_of(word, widths):
 def draw_tail(generator, begun, words, used):
     """A deviate beyond the outermost strip, without its sign."""
     while True:
-        beyond = -0.27366123732975828 * math.log1p(-unit_of(next_word(generator, begun, words, used)))
-        reach = -math.log1p(-unit_of(next_word(generator, begun, words, used)))
+        # A share of 53 bits taken from 1 leaves no rest.
+        beyond = -0.27366123732975828 * log(1.0 - unit_of(next_word(generator, begun, words, used)))
+        reach = -log(1.0 - unit_of(next_word(generator, begun, words, used)))
         if reach + reach > beyond * beyond:
             return 3.6541528853610088 + beyond
 
@@ -179,7 +180,7 @@ def finish_deviate(word, generator, begun, words, used, widths, limits, heights)
             return -tail if size & 256 else tail
         share = unit_of(next_word(generator, begun, words, used))
         height = (heights[strip - 1] - heights[strip]) * share + heights[strip]
-        if height < math.exp(-0.5 * deviate * deviate):
+        if height < decay(0.5 * deviate * deviate):
             return deviate
         word = next_word(generator, begun, words, used)
 

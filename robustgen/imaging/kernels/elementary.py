@@ -94,6 +94,23 @@ def angle_of(y, x):
     return -angle if y < 0.0 else angle
 
 
+@inner
+def decay(x):
+    """Return e to the power of -`x`, which lies in [0, 600], to 1e-15 of the result."""
+    power = np.floor(x * 1.4426950408889634 + 0.5)
+    r = (power * 0.693147180369123816490 - x) + power * 1.90821492927058770002e-10
+    total = 1.0
+    for n in range(13, 0, -1):
+        total = 1.0 + r / n * total
+    factor, left = 0.5, np.int64(power)
+    while left:
+        if left & 1:
+            total *= factor
+        factor *= factor
+        left >>= 1
+    return total
+
+
 @compiled
 def raise_to(values, exponent):
     """Raise `values` (float64, flat, above 0 and finite) to `exponent`, in place, to 1e-14 of the result."""

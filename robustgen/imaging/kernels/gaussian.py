@@ -54,18 +54,19 @@ def blur_along_row(values, channels, weights, source, extended, line):
 
 
 @compiled
-def blur(image, channels, weights, rows, columns, out):
+def blur(image, channels, down, rows, across, columns, out):
     """Filter `image` (H, W * channels) along both axes; between them it is rounded to the type of `out`.
 
-    `rows` and `columns` are the `source` of `blur_across_rows` and `blur_along_row`.
+    `down` and `across` are the weights, `rows` and `columns` the `source` of `blur_across_rows` and
+    `blur_along_row`.
     """
     width = image.shape[1]
     line, between = np.empty(width), np.empty(width, out.dtype)
-    extended = np.empty(width + 2 * (weights.size - 1) * channels)
+    extended = np.empty(width + 2 * (across.size - 1) * channels)
     for row in range(image.shape[0]):
-        blur_across_rows(image, weights, rows, row, line)
+        blur_across_rows(image, down, rows, row, line)
         copy(line, between)
-        blur_along_row(between, channels, weights, columns, extended, line)
+        blur_along_row(between, channels, across, columns, extended, line)
         copy(line, out[row])
 
 

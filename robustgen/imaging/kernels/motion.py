@@ -4,6 +4,7 @@ import numpy as np
 
 from robustgen.imaging.kernels.compiler import compiled, inner
 from robustgen.imaging.kernels.elementwise import extend
+from robustgen.imaging.kernels.exact import exp
 
 
 @inner
@@ -33,6 +34,15 @@ def motion_rows(padded, weights, tops, lefts, out):
         target = out[row]
         for m in range(line.size):
             target[m] = np.uint8(np.int32(line[m] + 0.5) // 257)
+
+
+@compiled
+def fading_weights(width, sigma):
+    """Return exp(-x^2 / (2 sigma^2)) for x from 0 to `width` - 1; without a sigma 1 at 0 alone."""
+    weights, divisor = np.empty(width), 2.0 * sigma * sigma
+    for x in range(width):
+        weights[x] = exp(-np.float64(x * x) / divisor) if divisor > 0.0 else np.float64(x == 0)
+    return weights
 
 
 @compiled

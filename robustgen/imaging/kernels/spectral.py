@@ -25,7 +25,7 @@ def mirror_phases(left, upper, phases):
 
 @compiled
 def half_spectrum(left, upper, power, out):
-    """The half spectrum `out` (H, W // 2 + 1) of the real part of a noise.
+    """Write the half spectrum of the real part of a noise into `out` (2, H, W // 2 + 1): two planes.
 
     The phases, `left` and `upper` as `mirror_phases` takes them, and `power` (H, W) belong to the frequency
     that stands H // 2 and W // 2 further on.
@@ -33,8 +33,8 @@ def half_spectrum(left, upper, power, out):
     phases = np.empty(power.shape)
     mirror_phases(left, upper, phases)
     height, width = power.shape
-    columns, mirrored = np.empty(out.shape[1], np.uint64), np.empty(out.shape[1], np.uint64)
-    for x in range(out.shape[1]):
+    columns, mirrored = np.empty(out.shape[2], np.uint64), np.empty(out.shape[2], np.uint64)
+    for x in range(out.shape[2]):
         columns[x] = (x - width // 2) % width
         mirrored[x] = ((width - x) % width - width // 2) % width
     c, s, opposite_c, opposite_s = np.empty(width), np.empty(width), np.empty(width), np.empty(width)
@@ -45,15 +45,16 @@ def half_spectrum(left, upper, power, out):
         fill_sines(phases[there], s, c)
         fill_sines(phases[back], opposite_s, opposite_c)
         here, other = power[there], power[back]
-        _spectrum_line(columns, mirrored, here, c, s, other, opposite_c, opposite_s, out[y])
-        _spectrum_line(columns, mirrored, other, opposite_c, opposite_s, here, c, s, out[opposite])
+        _spectrum_line(columns, mirrored, here, c, s, other, opposite_c, opposite_s, out[0, y], out[1, y])
+        _spectrum_line(
+            columns, mirrored, other, opposite_c, opposite_s, here, c, s, out[0, opposite], out[1, opposite]
+        )
 
 
 @inner
-def _spectrum_line(columns, mirrored, power, c, s, opposite, opposite_c, opposite_s, out):
+def _spectrum_line(columns, mirrored, power, c, s, opposite, opposite_c, opposite_s, real, imaginary):
     """Half the sum of each frequency and the conjugate of its opposite one."""
-    for x in range(out.size):
+    for x in range(real.size):
         i, j = columns[x], mirrored[x]
-        real = power[i] * c[i] + opposite[j] * opposite_c[j]
-        imaginary = power[i] * s[i] - opposite[j] * opposite_s[j]
-        out[x] = complex(0.5 * real, 0.5 * imaginary)
+        real[x] = 0.5 * (power[i] * c[i] + opposite[j] * opposite_c[j])
+        imaginary[x] = 0.5 * (power[i] * s[i] - opposite[j] * opposite_s[j])

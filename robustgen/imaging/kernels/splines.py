@@ -3,7 +3,84 @@
 import numpy as np
 
 from robustgen.imaging.kernels.compiler import compiled, inner
+from robustgen.imaging.kernels.elementwise import beyond
 from robustgen.imaging.kernels.intrinsics import add_weighed
+
+# Of the recursive filter that finds the coefficients of cubic B-splines.
+POLE = -0.2679491924311228
+_GAIN = (1.0 - POLE) * (1.0 - 1.0 / POLE)
+
+
+@compiled
+def fit_spline(image, down, across, spline):
+    """Write the B-spline coefficients of `image` (float32, (H, W, 3)) into `spline` (H + 3, W + 3, 4).
+
+    `down` (H) and `across` (W) are powers of `POLE` from 0 on. Borders are mirrored about the edge pixels, by
+    one before and two after.
+    """
+    height, width = down.size, across.size
+    lines = np.empty((height, 3 * width))
+    for y in range(height):
+        source, line = image[y].reshape(-1), lines[y]
+        for m in range(line.size):
+            line[m] = source[m] * _GAIN
+    _filter_rows(lines, down)
+    for y in range(height):
+        line = lines[y]
+        for m in range(line.size):
+            line[m] *= _GAIN
+        _filter_row(line, across)
+    for y in range(height + 3):
+        line, target = lines[beyond(y - 1, height, True)], spline[y]
+        for x in range(width + 3):
+            place = 3 * beyond(x - 1, width, True)
+            target[x, 0], target[x, 1], target[x, 2] = line[place], line[place + 1], line[place + 2]
+
+
+@inner
+def _filter_rows(lines, powers):
+    """Filter along axis 0 of `lines` (N, M), in place: there and back."""
+    last = powers.size - 1
+    edge = powers[last]
+    first, end = lines[0], lines[last]
+    for m in range(first.size):
+        first[m] = first[m] + edge * end[m]
+    for i in range(1, last):
+        line, opposite, power = lines[i], lines[last - i], powers[i]
+        for m in range(first.size):
+            first[m] += power * (line[m] + edge * opposite[m])
+    for m in range(first.size):
+        first[m] /= 1.0 - edge * edge
+    for i in range(1, last + 1):
+        before, line = lines[i - 1], lines[i]
+        for m in range(first.size):
+            line[m] += POLE * before[m]
+    before = lines[last - 1]
+    for m in range(first.size):
+        end[m] = (POLE * before[m] + end[m]) * POLE / (POLE * POLE - 1.0)
+    for i in range(last - 1, -1, -1):
+        after, line = lines[i + 1], lines[i]
+        for m in range(first.size):
+            line[m] = POLE * (after[m] - line[m])
+
+
+@inner
+def _filter_row(line, powers):
+    """Filter one line of pixels of three values, (3 W), in place, as `_filter_rows`."""
+    last = powers.size - 1
+    edge = powers[last]
+    for c in range(3):
+        first = line[c] + edge * line[3 * last + c]
+        for i in range(1, last):
+            first += powers[i] * (line[3 * i + c] + edge * line[3 * (last - i) + c])
+        line[c] = first / (1.0 - edge * edge)
+    # The channels side by side, because each sum waits for the one before.
+    for m in range(3, line.size):
+        line[m] += POLE * line[m - 3]
+    for m in range(3 * last, line.size):
+        line[m] = (POLE * line[m - 3] + line[m]) * POLE / (POLE * POLE - 1.0)
+    for m in range(3 * last - 1, -1, -1):
+        line[m] = POLE * (line[m + 3] - line[m])
 
 
 @compiled

@@ -31,6 +31,18 @@ def add_haze(image, units, haze, lowest, span, strength, out):
 
 
 @compiled
+def fill_luma(image, out):
+    """Write (g K1 + b K2) + r K0 of `image` / 255 (uint8, (N, 3)), in single precision, into `out` (N)."""
+    reds, greens, blues = np.empty(256, np.float32), np.empty(256, np.float32), np.empty(256, np.float32)
+    for level in range(256):
+        value = np.float32(level) / np.float32(255)
+        reds[level], greens[level] = value * np.float32(0.299), value * np.float32(0.587)
+        blues[level] = value * np.float32(0.114)
+    for i in range(out.size):
+        out[i] = (greens[image[i, 1]] + blues[image[i, 2]]) + reds[image[i, 0]]
+
+
+@compiled
 def snowfall(image, grey, weights, layer, units, out):
     """Whiten `image` (uint8, flat) by its `grey` (N) and add `layer` (uint8, N) and its reverse.
 
@@ -82,19 +94,25 @@ def add_light(image, light, brightest, strength, colour, out):
 
 @compiled
 def cover(image, shares, colour, out):
-    """Cover `image` / 255 (uint8, (N, 3)) by `shares` (float32, N) with a `colour` (3).
+    """Cover `image` / 255 (uint8, (N, 3)) by `shares` (float64, N) with a `colour` (float32, 3).
 
-    All in single precision; clipped and truncated into `out` (uint8).
+    Both products are formed in double precision and rounded to single, as is all else; clipped and truncated
+    into `out` (uint8).
     """
     zero, one, most = np.float32(0), np.float32(1), np.float32(255)
-    values, results = np.empty((3, 512), np.float32), np.empty((3, 512), np.uint8)
+    # Read from a table, a value need not be widened.
+    units, values, results = np.empty(256), np.empty((3, 512)), np.empty((3, 512), np.uint8)
+    for level in range(256):
+        units[level] = np.float64(np.float32(level) / most)
     for start in range(0, shares.size, 512):
         share = shares[start : start + 512]
-        split_channels(image[start : start + share.size], values)
+        for i in range(share.size):
+            for c in range(3):
+                values[c, i] = units[image[start + i, c]]
         for c in range(3):
-            value, result, tint = values[c], results[c], colour[c]
+            value, result, tint = values[c], results[c], np.float64(colour[c])
             for i in range(share.size):
-                mixed = value[i] / most * (one - share[i]) + tint * share[i]
+                mixed = np.float32(value[i] * (1.0 - share[i])) + np.float32(tint * share[i])
                 result[i] = np.uint8(np.int32(min(max(mixed, zero), one) * most))
         join_channels(results, out[start : start + share.size])
 
@@ -177,3 +195,29 @@ def plasma(uniforms, wobble, decay, lines, out):
     for x in range(1, least.size):
         least[0], most[0] = min(least[0], least[x]), max(most[0], most[x])
     return least[0], most[0]
+
+
+@compiled
+def drip(layer, kernel):
+    """Convolve every column of `layer` (H, W), in place, with a short `kernel`: NumPy's mode "same"."""
+    height, size = layer.shape[0], kernel.size
+    ahead = (size - 1) // 2
+    # The rows above the present one as they were, because the layer of a large photograph is kept but once.
+    lines = np.zeros((size, layer.shape[1]))
+    for y in range(-ahead, height):
+        if y + ahead < height:
+            copy(layer[y + ahead], lines[(y + ahead) % size])
+        else:
+            lines[(y + ahead) % size] = 0.0
+        if y < 0:
+            continue
+        target = layer[y]
+        for x in range(target.size):
+            target[x] = 0.0
+        # From the oldest row on, as NumPy adds them up.
+        for j in range(size - 1, -1, -1):
+            row, weight = y + ahead - j, kernel[j]
+            if 0 <= row < height:
+                line = lines[row % size]
+                for x in range(target.size):
+                    target[x] += line[x] * weight

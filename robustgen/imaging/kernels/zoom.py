@@ -26,12 +26,15 @@ def mix_columns(row, channels, blocks, parts, extended, near, out):
 
 
 @compiled
-def add_zoomed(image, channels, crops, rows, row_parts, blocks, ends, parts, left, total, begun, count, out):
+def add_zoomed(
+    image, channels, crops, inside, rows, row_parts, blocks, ends, parts, left, total, begun, count, out
+):
     """Add bilinear samples of Z parts of `image` (H, W * C), each rounded to its precision, to `total`.
 
     Part z begins at row crops[z, 0] and flat column crops[z, 1]; its last row is crops[z, 2], its width
-    crops[z, 3]. Row y is sampled at rows[z, y] + row_parts[z, y] within it, a row as `mix_columns` says, with
-    the blocks up to ends[z] and with parts[z] (W'), for those W' columns of `total` from `left` on.
+    crops[z, 3]. Its first inside[z] rows and flat columns are added. Row y is sampled at rows[z, y] +
+    row_parts[z, y] within it, a row as `mix_columns` says, with the blocks up to ends[z] and with parts[z]
+    (W'), for those W' columns of `total` from `left` on.
 
     Unless `total` has `begun` it starts at zero, or with an `out` (uint8) at `image`; there the mean of
     `count` goes, the sum of `image` and `total`. Row by row, so that all are gone through once.
@@ -50,6 +53,8 @@ def add_zoomed(image, channels, crops, rows, row_parts, blocks, ends, parts, lef
             else:
                 copy(image[y, left:], target)
         for zoom in range(zooms):
+            if y >= inside[zoom, 0]:
+                continue
             first, start = rows[zoom, y], ends[zoom - 1] if zoom else 0
             reached = rows[zoom, y - 1] + 1 if y else -1
             for row in range(max(first, reached + 1), first + 2):
@@ -65,8 +70,9 @@ def add_zoomed(image, channels, crops, rows, row_parts, blocks, ends, parts, lef
                 )
             above, below = lines[2 * zoom + first % 2], lines[2 * zoom + (first + 1) % 2]
             part = row_parts[zoom, y]
-            for m in range(target.size):
-                target[m] += image.dtype.type(above[m] * (1.0 - part) + below[m] * part)
+            reached = target[: inside[zoom, 1]]
+            for m in range(reached.size):
+                reached[m] += image.dtype.type(above[m] * (1.0 - part) + below[m] * part)
         if out is not None:
             average(image[y, left : left + width], target, count, out[y, left : left + width])
 

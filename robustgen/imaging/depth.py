@@ -1,0 +1,107 @@
+"""Fog, and the blur of a lens out of focus, by a depth map. All in float32."""
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+from robustgen.errors import ArgumentError
+from robustgen.imaging.arrays import UNITS, unit
+from robustgen.imaging.geometry import centre_crop
+from robustgen.imaging.kernels import decay, elementwise
+from robustgen.imaging.kernels import depth as kernels
+from robustgen.imaging.pixels import Rgb
+
+Depth = npt.NDArray[np.float32]
+
+_CELLS = 8
+# Below this radius (pixels) a plane stays sharp.
+_SHARP = 0.1
+_MOST_TAPS = 1 << 20
+
+
+def depth_from_midas(values: npt.NDArray[np.integer]) -> Depth:
+    """Return the depth of ImageNet as published: `values` are the 16 bits that hold MiDaS' inverse depth."""
+    inverse = np.asarray(values).astype(np.float32) / np.float32(512)
+    return np.asarray(np.clip(1 / (inverse + np.float32(1e-6)), 0, np.float32(0.5)), np.float32)
+
+
+def prepare_depth(depth: Depth, shorter: int, crop: int) -> Depth:
+    """Give `depth` the geometry of its image: shorter side to `shorter` pixels, then the middle `crop`.
+
+    Nothing is interpolated: each result is the nearest value.
+    """
+    height, width = depth.shape
+    longer = int(shorter * max(height, width) / min(height, width))
+    size = (shorter, longer) if height > width else (longer, shorter)
+    resized = Image.fromarray(depth.astype(np.float32)).resize(size, Image.Resampling.NEAREST)
+    return np.asarray(centre_crop(np.array(resized), crop, crop), np.float32)
+
+
+def add_depth_fog(image: Rgb, depth: Depth, density: float) -> Rgb:
+    """Mix `image` with its own mean: exp(-`density` * `depth`) of it is left."""
+    out, units = np.empty(image.shape, np.uint8), UNITS.astype(np.float32)
+    counts = np.zeros((256, 3), np.int64)
+    elementwise.count_values(image.reshape(-1, 3), counts)
+    light = np.float32((counts.sum(axis=1) * units.astype(np.float64)).sum() / image.size)
+    kernels.add_fog(
+        image.reshape(-1, 3), units, depth.reshape(-1), np.float32(density), light, out.reshape(-1, 3)
+    )
+    return out
+
+
+def refocus(image: Rgb, depth: Depth, aperture: float, *, far: bool) -> Rgb:
+    """Focus on the nearest, or on the `far` eighth of `depth`, and blur what lies elsewhere.
+
+    Raises
+    ------
+    ArgumentError
+        A depth is so near 0 that the blur would be wider than a million pixels.
+    """
+    edges = _quantiles(depth)
+    focus = edges[_CELLS - 1 if far else 0]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        radii = np.float32(aperture) * np.abs(edges - focus) / edges
+    if not np.isfinite(radii).all() or 3 * radii.max() > _MOST_TAPS:
+        raise ArgumentError("depth lies too near 0 for a blur: its quantiles must be further than the focus")
+    (height, width), sharp = image.shape[:2], unit(image, np.float32)
+    cells, spans = np.empty((height, width), np.uint8), np.empty((len(edges), height, 2), np.int64)
+    shares = np.empty((height, width, 2), np.float32)
+    kernels.find_cells(depth, edges, cells, shares, spans)
+    plane, between, sums = np.empty((3, *image.shape), np.float32)
+    out = np.empty(image.shape, np.uint8)
+    for number, (radius, span) in enumerate(zip(radii, spans, strict=True)):
+        taps = int(3 * radius) | 1
+        blurred = radius >= _SHARP and taps > 1
+        if blurred:
+            weights, total, tails = _blur_weights(radius, taps // 2, (height, width))
+            flat = (each.reshape(height, -1) for each in (between, plane))
+            kernels.blur(sharp.reshape(height, -1), 3, weights, tails, total, span, *flat)
+        kernels.add_plane(number, plane if blurred else sharp, cells, shares, span, sums, out)
+    return out
+
+
+def _quantiles(depth: Depth) -> Depth:
+    """Return the nine depths that part the pixels into eight equal cells, the outer ones moved outwards."""
+    ranks = np.arange(_CELLS + 1) / _CELLS * (depth.size - 1)
+    below, above = np.floor(ranks).astype(np.intp), np.ceil(ranks).astype(np.intp)
+    values = np.partition(depth, np.concatenate([below, above]), axis=None)
+    low, high, parts = values[below], values[above], (ranks - below).astype(np.float32)
+    steps = high - low
+    edges = np.where(parts < 0.5, low + parts * steps, high - steps * (1 - parts))
+    edges[0] -= np.float32(1e-4)
+    edges[-1] += np.float32(1e-4)
+    return np.asarray(edges, np.float32)
+
+
+def _blur_weights(
+    radius: np.float32, reach: int, shape: tuple[int, ...]
+) -> tuple[npt.NDArray[np.float32], np.float32, npt.NDArray[np.float32]]:
+    """Return the right half of a Gaussian, cut at the size of the image, its sum, and what is cut off."""
+    places, half = np.arange(reach + 1, dtype=np.float32), np.empty(reach + 1, np.float32)
+    decay.fill_exponentials(-(places * places) / (np.float32(2) * radius * radius), half)
+    total = np.float32(2 * half[1:].sum(dtype=np.float64) + half[0])
+    # The loops take two weights at a time, and of each side no more than reach beyond it.
+    reaches = [side + side % 2 for side in reversed(shape)]
+    tails = [half[each + 1 :].sum(dtype=np.float64) for each in reaches]
+    half = np.append(half, np.zeros(reach % 2, np.float32))[: max(reaches) + 1]
+    return half, total, np.array(tails, np.float32)

@@ -1,0 +1,55 @@
+"""Plans of Fourier transforms of any size, whose loops are in `kernels.fourier`."""
+
+import math
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from robustgen.imaging.kernels import exact, fourier
+
+Floats = npt.NDArray[np.float64]
+Plan = tuple[npt.NDArray[np.int64], Floats, Floats, Floats, Floats]
+
+# A prime factor costs as many sums; beyond this, two transforms of a power of two are faster.
+_MOST_FACTOR = 61
+# Lines that are transformed where one is wanted.
+_BATCH = 8
+
+
+@lru_cache(maxsize=64)
+def unit_circle(size: int) -> Floats:
+    """Return cosine and sine of 2 pi k / `size` for k from 0 on, (2, `size`)."""
+    return np.array([exact.sine_cosine(2 * math.pi * k / size)[::-1] for k in range(size)]).T.copy()
+
+
+@lru_cache(maxsize=64)
+def plan_transform(size: int) -> Plan:
+    """Return what `kernels.fourier` takes as a plan for lines of `size` samples."""
+    factors = _factorise(size)
+    if max(factors, default=1) <= _MOST_FACTOR:
+        empty = np.empty((2, 0))
+        return np.array(factors, np.int64), *unit_circle(size), empty, empty
+    length = 1 << (2 * size - 2).bit_length()
+    factors_of_two, cosines, sines, *empty_two = plan_transform(length)
+    places = np.arange(size) ** 2 % (2 * size)
+    chirp = unit_circle(2 * size)[:, places] * [[1], [-1]]
+    response = np.zeros((2, length))
+    response[:, :size] = chirp * [[1], [-1]]
+    response[:, length - size + 1 :] = response[:, 1:size][:, ::-1]
+    values = np.repeat(response / length, _BATCH, axis=1)
+    fourier.transform_any(
+        values, np.empty_like(values), length, _BATCH, factors_of_two, cosines, sines, *empty_two
+    )
+    return factors_of_two, cosines, sines, chirp, values[:, ::_BATCH].copy()
+
+
+def _factorise(size: int) -> list[int]:
+    """Return 4s, a 2 and odd primes whose product is `size`."""
+    factors, divisor = [], 4
+    while size > 1:
+        while size % divisor == 0:
+            factors.append(divisor)
+            size //= divisor
+        divisor = {4: 2, 2: 3}.get(divisor, divisor + 2)
+    return factors

@@ -1,0 +1,60 @@
+"""Glitches of a transmission: rows that slip, a colour that moves, black lines.
+
+As the package glitch-this 1.0.3 computes them, from Python's own random numbers.
+"""
+
+import random
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from robustgen.imaging.pixels import Rgb
+
+
+@dataclass(frozen=True)
+class Glitch:
+    """The moves of a glitch, in pixels.
+
+    Attributes
+    ----------
+    shifts : tuple of (int, int, int)
+        Offset to the right, first row and number of the rows that slip, in their order.
+    channel, right, down : int
+        The colour channel that moves, and by how much; neither move is negative.
+    """
+
+    shifts: tuple[tuple[int, int, int], ...]
+    channel: int
+    right: int
+    down: int
+
+
+@lru_cache(maxsize=64)
+def plan_glitch(height: int, width: int, amount: float, seed: int) -> Glitch:
+    """Draw the glitch of an image of `height` x `width` pixels; `amount` is 0.1 to 10."""
+    reach, count, shifts = int(amount**2 / 100 * width), int(2 * amount), []
+    for number in range(count):
+        draws = random.Random(seed + number)
+        offset = draws.randint(-reach, reach)
+        if offset:
+            top = draws.randint(0, height)
+            shifts.append((offset, top, min(draws.randint(1, int(height / 4)), height - top)))
+    draws = random.Random(seed)
+    channel = draws.randint(0, 2)
+    right, down = draws.randint(-count, count), draws.randint(-count, count)
+    return Glitch(tuple(shifts), channel, right % width, down % height)
+
+
+def apply_glitch(image: Rgb, glitch: Glitch) -> Rgb:
+    """Return `image` with the moves of `glitch`, and every second row black."""
+    out = image.copy()
+    for offset, top, rows in glitch.shifts:
+        out[top : top + rows] = np.roll(image[top : top + rows], offset, axis=1)
+    source, down = image[:, :, glitch.channel], glitch.down
+    moved = np.roll(source, down, axis=0)
+    # The published code moves the first row alone sideways.
+    moved[down] = np.roll(source[0], glitch.right)
+    out[:, :, glitch.channel] = moved
+    out[::2] = 0
+    return out

@@ -1,0 +1,28 @@
+"""Maps of labels: images whose values are classes, and no colours."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustgen.errors import ImageError
+from robustgen.imaging.decode import Location, blame_image, open_image
+
+
+def read_label_map(file: Location) -> NDArray[Any]:
+    """Read a map of labels from a PNG file: the values of greys, or the indices of a palette.
+
+    Returns
+    -------
+    integer ndarray of shape (H, W)
+
+    Raises
+    ------
+    ImageError
+        The file is damaged, or holds colours.
+    """
+    with blame_image(str(file)), open_image(file) as image:
+        if image.mode not in ("L", "P", "1") and not image.mode.startswith("I"):
+            raise ImageError(f"{str(file)!r}: holds colours ({image.mode}), not labels")
+        labels = np.array(image)
+        return labels.astype(np.uint8) if labels.dtype == bool else labels

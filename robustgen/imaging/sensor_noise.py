@@ -1,0 +1,54 @@
+"""The noise of a camera's sensor: counted photons, then the noise of the circuit."""
+
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from robustgen.imaging.alias_sampling import AliasTable, alias_table, from_cumulative, resample
+from robustgen.imaging.arrays import UNITS, to_uint8
+from robustgen.imaging.pixels import Rgb
+from robustgen.imaging.rng import Rng
+
+Levels = tuple[float, ...]
+
+
+def expose(image: Rgb, levels: Levels, photons: float, sigma: float, rng: Rng) -> Rgb:
+    """Draw Poisson(y * `photons`) / `photons`, clipped, plus N(0, `sigma`), clipped, truncated.
+
+    Parameters
+    ----------
+    image : uint8 ndarray of shape (H, W, 3)
+    levels : 256 floats
+        The light y, 0 to 1, that each value of `image` stands for.
+    """
+    if isinstance(rng, np.random.Generator):
+        return resample(image, _alias_table(levels, photons, sigma), rng)
+    light = np.array(levels)[image]
+    counted = np.clip(rng.poisson(light * photons) / photons, 0, 1)
+    return to_uint8(counted + rng.normal(size=image.shape, scale=sigma))
+
+
+def darken(image: Rgb, factor: float) -> Levels:
+    """Return the light of each value: stretched to the range of `image`, squared, times `factor`."""
+    low, high = UNITS[image.min()], UNITS[image.max()]
+    if low == high:
+        return (0.0,) * 256
+    levels: npt.NDArray[np.float64] = ((UNITS - low) / (high - low)) ** 2 * factor
+    # Values that the image does not have lie outside; they are never looked up.
+    return tuple(np.clip(levels, 0, 1).tolist())
+
+
+@lru_cache(maxsize=64)
+def _alias_table(levels: Levels, photons: float, sigma: float) -> AliasTable:
+    """Alias table of what `expose` draws for each value."""
+    # SciPy takes as long to import as ten images take to corrupt.
+    from scipy.special import ndtr, pdtr
+
+    counts = np.arange(int(np.ceil(photons)))
+    below = pdtr(counts[None, :], np.array(levels)[:, None] * photons)
+    # The last column: as many photons as full brightness, or more.
+    chances = np.diff(below, axis=1, prepend=0.0, append=1.0)
+    light = np.append(counts / photons, 1.0)
+    edges = np.arange(1, 256) / 255.0
+    return alias_table(from_cumulative(chances @ ndtr((edges[None, :] - light[:, None]) / sigma)))

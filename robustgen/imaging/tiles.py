@@ -1,0 +1,139 @@
+"""Banks of small pictures, which stickers and mosaics are made of."""
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from robustgen.errors import ArgumentError
+from robustgen.imaging.arrays import unit
+from robustgen.imaging.decode import EXTENSIONS, as_rgb, decode_to_pillow
+from robustgen.imaging.geometry import centre_crop, resize, resize_shorter
+from robustgen.imaging.pixels import Decoded, Rgb
+from robustgen.imaging.rng import Rng, integers
+
+Indices = npt.NDArray[np.intp]
+
+
+def shrink_to_tile(image: Decoded, side: int) -> Rgb:
+    """Return the tile of `image`: shorter side to 256, the middle 224 x 224, then `side` x `side` pixels."""
+    square = centre_crop(as_rgb(resize_shorter(image, 256)), 224, 224)
+    return resize(square, side, side)
+
+
+class TileBank:
+    """Tiles of one or several sides, all of the same pictures.
+
+    Parameters
+    ----------
+    tiles : mapping of int to uint8 ndarray of shape (N, side, side, 3)
+        By their sides; none is changed.
+    left_out : int, optional
+        Number of the picture that is not to be used.
+    """
+
+    def __init__(self, tiles: Mapping[int, Rgb], left_out: int | None = None) -> None:
+        self._tiles, self.left_out = dict(tiles), left_out
+        self._trees: dict[int, Any] = {}
+
+    @classmethod
+    def make(cls, images: Iterable[Decoded], sides: Iterable[int]) -> "TileBank":
+        """Shrink `images`, in their order, to tiles of each of `sides`."""
+        made: dict[int, list[Rgb]] = {side: [] for side in sides}
+        for image in images:
+            for side, tiles in made.items():
+                tiles.append(shrink_to_tile(image, side))
+        return cls({side: np.stack(tiles) for side, tiles in made.items() if tiles})
+
+    def without(self, number: int) -> "TileBank":
+        """Return the same bank, from which picture `number` is never taken; it shares the tiles and trees."""
+        other = TileBank(self._tiles, number)
+        other._trees = self._trees
+        return other
+
+    def tiles(self, side: int) -> Rgb:
+        """Return all tiles of `side`, that of the picture left out among them.
+
+        Raises
+        ------
+        ArgumentError
+            There are none, or none besides the one left out.
+        """
+        found = self._tiles.get(side)
+        if found is None:
+            raise ArgumentError(f"tiles: the bank has none of {side} x {side} pixels")
+        if len(found) <= (self.left_out is not None):
+            raise ArgumentError("tiles: the bank is too small: it needs at least one other picture")
+        return found
+
+    def draw(self, side: int, count: int, rng: Rng) -> Indices:
+        """Draw the numbers of `count` tiles, each as likely as any other, with replacement."""
+        size = len(self.tiles(side))
+        if self.left_out is None:
+            return np.asarray(integers(rng, 0, size, (count,)), np.intp)
+        drawn = np.asarray(integers(rng, 0, size - 1, (count,)), np.intp)
+        return drawn + (drawn >= self.left_out)
+
+    def nearest(self, side: int, pixels: Rgb) -> Indices:
+        """Return the number of the tile whose mean colour is nearest to each of `pixels`, uint8 (N, 3)."""
+        # SciPy takes as long to import as ten images take to corrupt.
+        from scipy.spatial import cKDTree
+
+        if side not in self._trees:
+            values = unit(self.tiles(side), np.float32).astype(np.float64)
+            self._trees[side] = cKDTree(values.mean(axis=(1, 2)))
+        self.tiles(side)
+        places = unit(pixels, np.float32).astype(np.float64)
+        if self.left_out is None:
+            return np.asarray(self._trees[side].query(places)[1], np.intp)
+        first, second = self._trees[side].query(places, k=2)[1].T
+        return np.asarray(np.where(first == self.left_out, second, first), np.intp)
+
+
+def open_bank(tiles: str | Path | TileBank | None, side: int, name: str) -> TileBank:
+    """Return the bank that `tiles` is, or that the pictures in the folder of that name give.
+
+    Raises
+    ------
+    ArgumentError
+        There is no folder, or no picture in it; the message says that `name` needs one.
+    ImageError
+        A picture cannot be read.
+    """
+    if isinstance(tiles, TileBank):
+        return tiles
+    if tiles is None:
+        raise ArgumentError(f'{name} needs pictures for tiles: parameters={{"tiles": FOLDER}}')
+    folder = Path(tiles)
+    if not folder.is_dir():
+        raise ArgumentError(f"tiles: {folder} is not a folder")
+    # A folder's time changes with the names in it.
+    return _read_folder(folder, side, folder.stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=8)
+def _read_folder(folder: Path, side: int, stamp: int) -> TileBank:
+    """Read the pictures below `folder`, sorted by path, as tiles of `side`."""
+    paths = sorted(path for path in folder.rglob("*") if path.suffix.lower() in EXTENSIONS)
+    if not paths:
+        raise ArgumentError(f"tiles: {folder} holds no picture ({', '.join(EXTENSIONS)})")
+    return TileBank.make((decode_to_pillow(path) for path in paths), (side,))
+
+
+def paste(image: Rgb, tiles: Rgb, numbers: Indices, tops: Indices, lefts: Indices) -> Rgb:
+    """Return `image` with the named `tiles` upon it, later ones over earlier ones."""
+    out, side = image.copy(), tiles.shape[1]
+    for number, top, left in zip(numbers.tolist(), tops.tolist(), lefts.tolist(), strict=True):
+        out[top : top + side, left : left + side] = tiles[number]
+    return out
+
+
+def lay_mosaic(bank: TileBank, side: int, colours: Rgb) -> Rgb:
+    """Return the image of `side` times the size of `colours` (h, w, 3) whose cells are the nearest tiles."""
+    rows, columns = colours.shape[:2]
+    numbers = bank.nearest(side, colours.reshape(-1, 3)).reshape(rows, columns)
+    cells = bank.tiles(side)[numbers]
+    return np.ascontiguousarray(cells.transpose(0, 2, 1, 3, 4)).reshape(rows * side, columns * side, 3)
