@@ -1,4 +1,4 @@
-"""The six published editions, and `folder` for images as they are.
+"""The published editions, and `folder` for images as they are.
 
 An edition fixes the scale of the constants, how a source image is prepared, and
 what is written by default. The preparation has two steps, because some
@@ -15,10 +15,18 @@ from typing import Any, Literal
 import numpy as np
 
 from robustgen.errors import ArgumentError, ArgumentTypeError, ImageError
-from robustgen.imaging.decode import as_rgb
-from robustgen.imaging.geometry import SMALLEST_SIDE, centre_crop, resize, resize_shorter
+from robustgen.imaging.decode import as_grey, as_rgb
+from robustgen.imaging.geometry import centre_crop, resize, resize_shorter
 from robustgen.imaging.pixels import Decoded, Rgb
-from robustgen.registry import CALIBRATED_SCALES, SCALES, Stage, get_known
+from robustgen.registry import (
+    CALIBRATED_SCALES,
+    MEDMNIST,
+    SCALES,
+    SMALLEST_SIDE,
+    Scale,
+    Stage,
+    get_known,
+)
 
 MOST_SIDE = 4096
 Format = Literal["jpeg", "npy"]
@@ -51,11 +59,15 @@ def _crop_most(image: Decoded) -> Rgb:
     return centre_crop(pixels, int(0.875 * width), int(0.875 * height))
 
 
-def _check_32(image: Decoded) -> Rgb:
-    pixels = as_rgb(image)
-    if pixels.shape != (32, 32, 3):
-        raise ImageError(f"CIFAR images are 32 x 32 pixels, not {pixels.shape[1]} x {pixels.shape[0]}")
-    return pixels
+def _check_side(title: str, side: int) -> Step:
+    def check(image: Decoded) -> Rgb:
+        pixels = as_rgb(image)
+        if pixels.shape != (side, side, 3):
+            size = f"{pixels.shape[1]} x {pixels.shape[0]}"
+            raise ImageError(f"{title} images are {side} x {side} pixels, not {size}")
+        return pixels
+
+    return check
 
 
 @dataclass(frozen=True)
@@ -82,6 +94,10 @@ class Edition:
         What happens to the images, in words.
     side : int or None
         Of the square images that come of it; None where images keep their size.
+    data_set : str or None
+        Whose own constants are used where there are any.
+    grey : bool
+        Whether its images have one channel.
     """
 
     name: str
@@ -94,16 +110,43 @@ class Edition:
     dialect: str | None = None
     preparation: str = "as they are"
     side: int | None = None
+    data_set: str | None = None
+    grey: bool = False
 
     @property
     def keeps_size(self) -> bool:
         """Whether images stay as large as they are."""
         return self.prepared is _keep
 
-    def scale_for(self, image: Rgb, scale: int | None = None, known: Iterable[int] = SCALES) -> int:
-        """`scale` if given, else the edition's own, else the nearest of those `known` to the shorter side."""
+    @property
+    def smallest_side(self) -> int:
+        """Pixels that each side of its prepared images needs."""
+        return min(SMALLEST_SIDE, self.side or SMALLEST_SIDE)
+
+    def corrupt(self, operation: Any, image: Rgb, parameters: Any, rng: Any, **more: Any) -> Rgb:
+        """Apply a `Corruption` to a prepared image; of grey sets and of grey operations the result is (H, W).
+
+        `more` is passed to `Corruption.apply`.
+        """
+        seen = as_grey(image) if operation.grey else image
+        corrupted: Rgb = operation.apply(seen, parameters, rng, **more)
+        return as_grey(corrupted) if self.grey else corrupted
+
+    def fixed_scale(self, known: Iterable[Scale] = SCALES) -> Scale | None:
+        """Return the scale that all images take: of those `known` the data set, else the edition's own."""
+        return self.data_set if self.data_set in set(known) else self.scale
+
+    def scale_for(self, image: Rgb, scale: int | None = None, known: Iterable[Scale] = SCALES) -> Scale:
+        """`scale` if given, else the edition's own, else the nearest of those `known` to the shorter side.
+
+        Of those `known` that are data sets it is the only one, if there is no other.
+        """
         if scale is None:
-            return self.scale or nearest_scale(min(image.shape[:2]), known)
+            names = [*known]
+            sides = [each for each in names if isinstance(each, int)]
+            if not sides and len(names) == 1 and not self.scale:
+                return names[0]
+            return self.fixed_scale(names) or nearest_scale(min(image.shape[:2]), sides or SCALES)
         if not isinstance(scale, Integral) or isinstance(scale, bool):
             raise ArgumentTypeError(f"scale must be an int, not {type(scale).__name__}")
         every = (*SCALES, *CALIBRATED_SCALES)
@@ -113,7 +156,7 @@ class Edition:
 
     def check_perturbations(self) -> None:
         """Raise an ArgumentError where there are no perturbations."""
-        if self.dialect:
+        if self.dialect or self.data_set:
             raise ArgumentError(f"edition {self.name} has no perturbations, only corruptions")
 
     def at_stage(self, source: Rgb, stage: Stage) -> Rgb:
@@ -191,9 +234,28 @@ def _tiny_imagenet(name: str, size: int) -> Edition:
 def _cifar(name: str, size: int) -> Edition:
     if size != 32:
         raise ArgumentError(f"{name} is 32 x 32 pixels, and has no other size")
-    whole, words = _check_32, "as they are, 32 x 32 pixels"
+    whole, words = _check_side("CIFAR", 32), "as they are, 32 x 32 pixels"
     return Edition(
         name, 32, prepared=whole, cropped=whole, finished=whole, format="npy", preparation=words, side=size
+    )
+
+
+def _medmnist(name: str, size: int) -> Edition:
+    if size != 224:
+        raise ArgumentError(f"{name} is 224 x 224 pixels, and has no other size")
+    grey = name not in ("pathmnist", "bloodmnist", "dermamnist", "retinamnist")
+    whole, words = _check_side("MedMNIST+", 224), "as they are, 224 x 224 pixels"
+    return Edition(
+        name, 224, prepared=whole, format="npy", preparation=words, side=size, data_set=name, grey=grey
+    )
+
+
+def _mnist(name: str, size: int) -> Edition:
+    if size != 28:
+        raise ArgumentError(f"{name} is 28 x 28 pixels, and has no other size")
+    whole, words = _check_side("MNIST", 28), "as they are, 28 x 28 pixels"
+    return Edition(
+        name, 32, prepared=whole, format="npy", preparation=words, side=size, data_set=name, grey=True
     )
 
 
@@ -214,6 +276,8 @@ _AT_SIZE: Mapping[str, Callable[[str, int], Edition]] = {
     "cifar-100": _cifar,
     "folder": _folder,
     "coco-c": _coco_c,
+    "mnist": _mnist,
+    **dict.fromkeys(MEDMNIST, _medmnist),
 }
 _SIZES = {"imagenet": 224, "imagenet-inception": 299, "imagenet-64": 64, "tiny-imagenet": 64}
 _SIZES |= {"cifar-10": 32, "cifar-100": 32}
@@ -222,6 +286,8 @@ _ROWS = (
     Edition("folder", None),
     # At every size with the constants of 224 pixels.
     Edition("coco-c", 224, dialect="imagecorruptions"),
+    _mnist("mnist", 28),
+    *(_medmnist(name, 224) for name in MEDMNIST),
 )
 
 EDITIONS: Mapping[str, Edition] = MappingProxyType({edition.name: edition for edition in _ROWS})
@@ -274,9 +340,9 @@ def prepare(image: Any, edition: str = "imagenet") -> Rgb:
     return prepared.copy() if np.shares_memory(prepared, pixels) else prepared
 
 
-def check_size(image: Rgb) -> Rgb:
-    """`image` itself, if its sides are long enough for every operation."""
+def check_size(image: Rgb, smallest: int = SMALLEST_SIDE) -> Rgb:
+    """`image` itself, if its sides have at least `smallest` pixels, which is enough for most operations."""
     height, width = image.shape[:2]
-    if min(height, width) < SMALLEST_SIDE:
-        raise ArgumentError(f"image is {width} x {height} pixels; each side needs at least {SMALLEST_SIDE}")
+    if min(height, width) < smallest:
+        raise ArgumentError(f"image is {width} x {height} pixels; each side needs at least {smallest}")
     return image

@@ -1,11 +1,12 @@
 """Where corruptions and perturbations are registered, and looked up by name, level and scale.
 
 A scale is the side of the square images that a column of constants was published
-for: 224, 299, 64 or 32. A level is a severity (corruptions, any number from 1 to 5)
-or a difficulty (perturbations, 1 to 3 for the noises, else 1). A family is a set of
-corruptions that were published together.
+for: 224, 299, 64 or 32; or the data set, for instance ``"pathmnist"``. A level is a severity
+(corruptions, usually any number from 1 to 5) or a difficulty (perturbations, 1 to 3 for the
+noises, else 1). A family is a set of corruptions that were published together.
 """
 
+import copy
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, is_dataclass, replace
 from functools import lru_cache
@@ -21,14 +22,23 @@ from robustgen.parameters import interpolate_parameters, read_calibrated_constan
 SCALES = (224, 299, 64, 32)
 # Of these we found the constants ourselves, by `calibrate --for-size`; they are taken only where named.
 CALIBRATED_SCALES = (256, 336, 384, 448)
+# Of these there are constants that were published for no other images.
+MEDMNIST = (
+    *("pathmnist", "bloodmnist", "dermamnist", "retinamnist", "tissuemnist", "octmnist", "breastmnist"),
+    *("chestmnist", "pneumoniamnist", "organamnist", "organcmnist", "organsmnist"),
+)
+DATA_SETS = ("mnist", *MEDMNIST)
 CATEGORIES = ("noise", "blur", "weather", "digital")
 SEVERITIES = (1, 2, 3, 4, 5)
+# Pixels that most operations need on each side.
+SMALLEST_SIDE = 32
 
 Stage = Literal["raw", "resized", "cropped"]
 Function = TypeVar("Function", bound=Callable[..., Any])
 AnyOperation = TypeVar("AnyOperation", bound="Operation")
 Row = tuple[Any, ...]
-Table = Mapping[int, Any]
+Scale = int | str
+Table = Mapping[Any, Any]
 
 
 @dataclass(frozen=True)
@@ -45,8 +55,8 @@ class Operation:
         Whether the result depends on the random stream.
     function : callable
         ``function(image, parameters, rng)``.
-    table : mapping of int to tuple
-        Scale to the parameter objects of levels 1, 2, ...
+    table : mapping of int or str to tuple
+        Scale to the parameter objects of all levels.
     shares : callable or None
         ``shares(image)`` makes what all levels of one image can share; `function` takes it last.
     """
@@ -56,11 +66,16 @@ class Operation:
     common: bool
     random: bool
     function: Callable[..., Any]
-    table: Mapping[int, Row]
+    table: Mapping[Scale, Row]
     shares: Callable[[Any], Any] | None
 
     kind = "operation"
     level_name = "level"
+
+    @property
+    def summary(self) -> str:
+        """The first line of the function's docstring; empty where there is none."""
+        return str(self.function.__doc__ or "").strip().partition("\n")[0]
 
     @property
     def levels(self) -> tuple[int, ...]:
@@ -99,7 +114,7 @@ class Operation:
         """Whether there are parameters of `level`."""
         return level in self.levels
 
-    def parameters(self, level: float, scale: int) -> Any:
+    def parameters(self, level: float, scale: Scale) -> Any:
         """Parameters of `level` at `scale`.
 
         Raises
@@ -109,7 +124,7 @@ class Operation:
         """
         return self.rows(scale)[int(self.check_level(level)) - 1]
 
-    def rows(self, scale: int) -> Row:
+    def rows(self, scale: Scale) -> Row:
         """Parameters of all levels at `scale`.
 
         Raises
@@ -118,7 +133,8 @@ class Operation:
             Nothing was published for that scale.
         """
         if scale not in self.table:
-            known = " and ".join(map(str, sorted(self.table)))
+            ordered = sorted(self.table, key=lambda each: (isinstance(each, str), each))
+            known = " and ".join(map(str, ordered))
             raise ArgumentError(
                 f"{self.kind} {self.name} has no published strength at scale {scale} (it has at {known})"
             )
@@ -137,56 +153,136 @@ class Corruption(Operation):
         Scale to the severities after which it changes its kind: there is nothing between these and the next.
     displaces : bool
         Whether what the image shows moves far enough for boxes and masks not to fit any more.
+    severities : tuple of int
+        The whole severities, in the order of the rows.
+    linear : bool
+        Whether all constants between two severities lie at equal steps; else positive ones at equal factors.
+    smallest_side : int
+        Pixels that each side of an image needs.
+    grey : bool
+        Whether it acts on images of one channel, uint8 (H, W).
+    needs_depth : bool
+        Whether its function takes a depth map of the image last: float32 (H, W).
+    requires : callable or None
+        ``requires(parameters, side)`` raises an error where files or packages are missing, or where images of
+        `side` x `side` pixels (None for images of any size) cannot be used.
     """
 
     family: str
-    breaks: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    breaks: Mapping[Scale, tuple[int, ...]] = field(default_factory=dict)
     displaces: bool = False
+    severities: tuple[int, ...] = SEVERITIES
+    linear: bool = False
+    smallest_side: int = SMALLEST_SIDE
+    grey: bool = False
+    needs_depth: bool = False
+    requires: Callable[[Any, int | None], object] | None = None
 
     kind = "corruption"
     level_name = "severity"
 
-    def apply(self, image: Any, parameters: Any, rng: Any, shared: dict[str, Any] | None = None) -> Any:
-        """As `Operation.apply`. That of a plug-in cannot change the image, and its result is checked.
+    @property
+    def levels(self) -> tuple[int, ...]:
+        """The whole severities."""
+        return self.severities
+
+    def apply(
+        self,
+        image: Any,
+        parameters: Any,
+        rng: Any,
+        shared: dict[str, Any] | None = None,
+        depth: Any = None,
+    ) -> Any:
+        """Call `function`. That of a family of its own cannot change the image, and its result is checked.
+
+        Parameters
+        ----------
+        shared : dict, optional
+            As of `Operation.apply`.
+        depth : ndarray of shape (H, W), optional
+            Of the image, for those that need it.
 
         Raises
         ------
         ArgumentError
-            A plug-in gave something else than an image of the same shape, or ended the program.
+            A plug-in gave something else than an image of the same shape, drew from another generator than
+            `rng`, or ended the program; or `depth` is missing, useless, or of another shape.
         """
         if ":" not in self.name:
+            self._check_depth(image, depth)
             return super().apply(image, parameters, rng, shared)
         seen = np.asarray(image).view()
         seen.flags.writeable = False
+        case = self.name, repr(parameters)
+        if case not in _repeatable:
+            # Another generator, such as NumPy's global one, gives something else each time.
+            twice = [self._call(seen, parameters, copy.deepcopy(rng), shared, depth) for _ in range(2)]
+            _repeatable[case] = np.array_equal(*twice)
+        result = self._call(seen, parameters, rng, shared, depth)
+        if not _repeatable[case]:
+            raise ArgumentError(f"{self.name} gave two images from the same rng: it may draw from rng alone")
+        # It may be the image itself.
+        return result if result.flags.writeable else result.copy()
+
+    def _call(self, seen: Any, parameters: Any, rng: Any, shared: dict[str, Any] | None, depth: Any) -> Any:
         try:
-            result = super().apply(seen, parameters, rng, shared)
+            if self.needs_depth:
+                result = self.function(seen, parameters, rng, self._check_depth(seen, depth))
+            else:
+                self._check_depth(seen, depth)
+                result = super().apply(seen, parameters, rng, shared)
         except SystemExit as error:
             raise ArgumentError(f"{self.name} ended the program (SystemExit: {error})") from error
         if not isinstance(result, np.ndarray) or (result.dtype, result.shape) != (seen.dtype, seen.shape):
             raise ArgumentError(f"{self.name} gave {_describe(result)}, not {_describe(seen)}")
-        # It may be the image itself.
-        return result if result.flags.writeable else result.copy()
+        return result
+
+    def _check_depth(self, image: Any, depth: Any) -> Any:
+        """`depth` as float32 (H, W) if there is to be one."""
+        if depth is None:
+            if self.needs_depth:
+                raise ArgumentError(
+                    f"{self.name} needs a depth map: corrupt(..., depth=array of shape (H, W))"
+                )
+            return None
+        if not self.needs_depth:
+            raise ArgumentError(f"{self.name} takes no depth map")
+        values = np.asarray(depth)
+        if values.dtype.kind not in "fiu" or values.shape != image.shape[:2]:
+            raise ArgumentError(
+                f"depth must hold numbers in the shape {image.shape[:2]} of the image, "
+                f"not {values.dtype} in {values.shape}"
+            )
+        values = np.ascontiguousarray(values, np.float32)
+        if not np.isfinite(values).all():
+            raise ArgumentError("depth holds NaN or infinity")
+        if values.min() < 0:
+            raise ArgumentError(f"depth must not be negative, as {values.min():g} is")
+        return values
 
     def check_level(self, level: Any) -> float:
-        """`level` as an int if it is whole, else as a float; any number from 1 to 5."""
+        """`level` as an int if it is whole, else as a float; any number from the lowest to the highest."""
         if isinstance(level, bool) or not isinstance(level, Real):
             raise ArgumentTypeError(f"{self.level_name} must be a number, not {type(level).__name__}")
         if not self.has_level(float(level)):
-            raise ArgumentError(f"{self.level_name} {level} of {self.name} does not exist (1 to 5)")
+            low, high = self.severities[0], self.severities[-1]
+            known = f"{low} to {high}" if high > low else f"{low}"
+            raise ArgumentError(f"{self.level_name} {level} of {self.name} does not exist ({known})")
         number = float(level)
         return int(number) if number.is_integer() else number
 
     def has_level(self, level: float) -> bool:
-        """Whether `level` lies between 1 and 5."""
-        return SEVERITIES[0] <= level <= SEVERITIES[-1]
+        """Return whether `level` lies between the lowest and the highest severity."""
+        return self.severities[0] <= level <= self.severities[-1]
 
-    def rows(self, scale: int) -> Row:
+    def rows(self, scale: Scale) -> Row:
         """Parameters of all severities at `scale`: published, or calibrated by us."""
         if scale in CALIBRATED_SCALES and self.family == BENCHMARK_FAMILY.name:
-            return _read_calibrated(self.name, scale)
+            return _read_calibrated(self.name, int(scale))
         return super().rows(scale)
 
-    def parameters(self, level: float, scale: int) -> Any:
+    def parameters(self, level: float, scale: Scale) -> Any:
         """Parameters of `level` at `scale`: the published ones, or between two severities on the way.
 
         After one of the `breaks` they are those of the nearer severity, halfway of the higher one.
@@ -198,12 +294,12 @@ class Corruption(Operation):
         """
         checked, rows = self.check_level(level), self.rows(scale)
         below = int(checked)
-        place = checked - below
+        place, row = checked - below, below - self.severities[0]
         if not place:
-            return rows[below - 1]
+            return rows[row]
         if below in self.breaks.get(224 if scale in CALIBRATED_SCALES else scale, ()):
             place = float(place >= 0.5)
-        return interpolate_parameters(rows[below - 1], rows[below], place)
+        return interpolate_parameters(rows[row], rows[row + 1], place, linear=self.linear)
 
 
 @dataclass(frozen=True)
@@ -218,6 +314,12 @@ class Family:
         What the set is called, for instance ``"ImageNet-C-bar"``.
     citation : str
         Of the publication.
+    licence : str
+        Of the published code.
+    severities : tuple of int
+        The whole severities of each corruption.
+    linear : bool
+        As of `Corruption`.
     means : mapping of str to float
         Corruption to the error, 0 .. 1, that a reference network has in the mean over the five severities,
         where one was published; `score` divides by it.
@@ -233,6 +335,9 @@ class Family:
     means: Mapping[str, float] = field(default_factory=dict)
     reference: str = ""
     qualified: bool = True
+    licence: str = ""
+    severities: tuple[int, ...] = SEVERITIES
+    linear: bool = False
     _registered: dict[str, Corruption] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -253,7 +358,7 @@ class Family:
         """The corruption of that full name, if there is one."""
         return self._registered.get(name)
 
-    def names(self, scale: int | None = None) -> tuple[str, ...]:
+    def names(self, scale: Scale | None = None) -> tuple[str, ...]:
         """Full names of what counts in the family's mean: all, or those with constants at `scale`."""
         every = self.corruptions.values()
         return tuple(each.name for each in every if each.common and (scale is None or scale in each.table))
@@ -293,7 +398,7 @@ class Perturbation(Operation):
         Whether each frame follows from the one before; else each is compared with the first.
     """
 
-    stage: Mapping[int, Stage]
+    stage: Mapping[Scale, Stage]
     temporal: bool
 
     kind = "perturbation"
@@ -314,6 +419,8 @@ def _describe(result: Any) -> str:
 
 
 _perturbations: dict[str, Perturbation] = {}
+# Corruption of a plug-in and its parameters, to whether it gives the same image twice.
+_repeatable: dict[tuple[str, str], bool] = {}
 
 
 @lru_cache(maxsize=128)
@@ -332,8 +439,12 @@ def corruption(
     common: bool = True,
     random: bool = True,
     shares: Callable[[Any], Any] | None = None,
-    breaks: Mapping[int, tuple[int, ...]] | None = None,
+    breaks: Mapping[Any, tuple[int, ...]] | None = None,
     displaces: bool = False,
+    smallest_side: int = SMALLEST_SIDE,
+    grey: bool = False,
+    needs_depth: bool = False,
+    requires: Callable[[Any, int | None], object] | None = None,
 ) -> Callable[[Function], Function]:
     """Register the decorated function as a corruption under its own name.
 
@@ -342,9 +453,9 @@ def corruption(
     category : {"noise", "blur", "weather", "digital"}
     parameters : dataclass
         Called with each row of the table.
-    table : mapping of int to sequence
-        Scale to five rows, one per severity (a row of one value may stand without its tuple), or to
-        another scale whose rows are the same. A scale that is left out has no constants.
+    table : mapping of int or str to sequence
+        Scale, or data set, to rows, one per severity (a row of one value may stand without its tuple), or
+        to another scale whose rows are the same. A scale that is left out has no constants.
     family : Family
         What it was published with.
     common : bool
@@ -357,6 +468,14 @@ def corruption(
         Scale to the severities after which it changes its kind: there a finer one is the nearer whole one.
     displaces : bool
         Whether what the image shows moves, so that boxes and masks do not fit any more.
+    smallest_side : int
+        Pixels that each side of an image needs.
+    grey : bool
+        Whether the function takes and gives uint8 (H, W).
+    needs_depth : bool
+        Whether the function takes a depth map last, float32 (H, W).
+    requires : callable, optional
+        ``requires(parameters, side)``, called before a run; raises where something is missing.
 
     Raises
     ------
@@ -371,8 +490,10 @@ def corruption(
         if category not in CATEGORIES:
             raise UnknownNameError(f"category of {name}", category, CATEGORIES)
         rows = _rows(name, parameters, table)
-        if wrong := [scale for scale, row in rows.items() if len(row) != len(SEVERITIES)]:
-            raise ArgumentError(f"table of {name}: scale {wrong[0]} needs a row for each of the 5 severities")
+        levels = len(family.severities)
+        if wrong := [scale for scale, row in rows.items() if len(row) != levels]:
+            each = f"each of the {levels} severities" if levels > 1 else "its one severity"
+            raise ArgumentError(f"table of {name}: scale {wrong[0]} needs a row for {each}")
         full_name = family.full_name(name)
         family.add(
             Corruption(
@@ -386,6 +507,12 @@ def corruption(
                 family.name,
                 breaks or {},
                 displaces,
+                family.severities,
+                family.linear,
+                smallest_side,
+                grey,
+                needs_depth,
+                requires,
             )
         )
         return function
@@ -400,7 +527,7 @@ def perturbation(
     *,
     common: bool = True,
     random: bool = True,
-    stage: Mapping[int, Stage] | None = None,
+    stage: Mapping[Any, Stage] | None = None,
     temporal: bool = True,
 ) -> Callable[[Function], Function]:
     """Register the decorated function as a perturbation; `table` as in `corruption`, one row per difficulty.
@@ -413,7 +540,7 @@ def perturbation(
 
     def register(function: Function) -> Function:
         name = function.__name__
-        stages: dict[int, Stage] = dict.fromkeys(SCALES, "cropped")
+        stages: dict[Scale, Stage] = dict.fromkeys(SCALES, "cropped")
         stages.update(stage or {})
         _perturbations[name] = Perturbation(
             name, category, common, random, function, _rows(name, parameters, table), None, stages, temporal
@@ -423,23 +550,23 @@ def perturbation(
     return register
 
 
-def _rows(name: str, parameters: type, table: Table) -> Mapping[int, Row]:
+def _rows(name: str, parameters: type, table: Table) -> Mapping[Scale, Row]:
     if not (isinstance(parameters, type) and is_dataclass(parameters)):
         raise ArgumentTypeError(f"parameters of {name} must be a dataclass, not {parameters!r}")
     if not isinstance(table, Mapping) or not table:
         raise ArgumentTypeError(f"table of {name} must map scales to rows, not {table!r}")
-    if unknown := set(table) - set(SCALES):
-        known = ", ".join(map(str, SCALES))
+    if unknown := set(table) - {*SCALES, *DATA_SETS}:
+        known = ", ".join(map(str, (*SCALES, *DATA_SETS)))
         raise ArgumentError(
             f"table of {name}: scale {min(unknown, key=str)!r} does not exist (known: {known})"
         )
     return MappingProxyType({scale: _rows_at(name, parameters, table, scale) for scale in table})
 
 
-def _rows_at(name: str, parameters: type, table: Table, scale: int) -> Row:
+def _rows_at(name: str, parameters: type, table: Table, scale: Scale) -> Row:
     rows = table[scale]
-    if isinstance(rows, int):
-        if isinstance(table.get(rows), int) or rows not in table:
+    if isinstance(rows, int | str):
+        if isinstance(table.get(rows), int | str) or rows not in table:
             raise ArgumentError(f"table of {name}: scale {scale} is said to be as {rows}, which has no rows")
         return _rows_at(name, parameters, table, rows)
     try:

@@ -1,4 +1,4 @@
-"""The nineteen corruptions of ImageNet-C, the fifteen of C-bar, and those of plug-ins.
+"""The nineteen corruptions of ImageNet-C, the fifteen of C-bar, those of later families, and of plug-ins.
 
 To add one of the benchmark's, write its function, its parameter dataclass and its table of
 constants into the module of its category; the decorator does the rest.
@@ -7,6 +7,7 @@ published scripts ``make_imagenet_c.py``, ``make_imagenet_c_inception.py``,
 ``make_imagenet_64_c.py`` and ``make_cifar_c.py``.
 """
 
+import importlib
 from collections.abc import Iterator, Mapping
 
 from robustgen.corruptions import blur, digital, noise, plugins, weather
@@ -31,8 +32,17 @@ CORRUPTIONS = BENCHMARK_FAMILY.corruptions
 """The nineteen, by name."""
 
 _BUILT_IN = {family.name: family for family in (BENCHMARK_FAMILY, C_BAR)}
+# Imported when one of them is asked for, or all are listed; each names its `Family` FAMILY.
+_LATER = {
+    "laion-c": "laion_c",
+    "medmnist-c": "medmnist_c",
+    "mnist-c": "mnist_c",
+    "3dcc": "three_d_cc",
+    "robodepth": "robodepth",
+    "ccc": "ccc",
+}
 # Words that stand for groups where corruptions are named.
-_TAKEN = (*_BUILT_IN, "common", "extra", "all")
+_TAKEN = (*_BUILT_IN, *_LATER, "common", "extra", "all")
 
 
 class Families(Mapping[str, Family]):
@@ -44,16 +54,24 @@ class Families(Mapping[str, Family]):
     def __getitem__(self, name: str) -> Family:
         if name in _BUILT_IN:
             return _BUILT_IN[name]
+        if name in _LATER:
+            family: Family = importlib.import_module(f"{__name__}.{_LATER[name]}").FAMILY
+            return family
         return plugins.load_plugin(plugins.find_plugins(_TAKEN)[name])
 
     def __iter__(self) -> Iterator[str]:
-        yield from _BUILT_IN
+        yield from (*_BUILT_IN, *_LATER)
         for name in sorted(plugins.find_plugins(_TAKEN)):
             if self._problem(name) is None:
                 yield name
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
+
+    @property
+    def built_in(self) -> Mapping[str, Family]:
+        """The families of this package."""
+        return _BUILT_IN
 
     def problems(self) -> list[str]:
         """Why some plug-ins cannot be used, a line each."""

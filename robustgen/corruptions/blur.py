@@ -1,5 +1,6 @@
 """Blur: defocus, frosted glass, motion, zoom, and Gaussian as the extra one."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -119,12 +120,15 @@ class Zooms:
         self._total = np.empty_like(self._image)
         self._step, self._added = 0.0, 0
 
-    def average(self, factors: npt.NDArray[np.float64], step: float) -> Rgb:
-        """The mean of the image and its zooms by `factors`, which lie `step` apart."""
+    def average(self, factors: list[float], step: float, black_outside: bool = False) -> Rgb:
+        """Return the mean of the image and its zooms by `factors`, which lie `step` apart.
+
+        `black_outside` as in `average_zooms`, the same in every call.
+        """
         added = self._added if step == self._step and self._added <= len(factors) else 0
         # A sum that is cut off halfway is of no use.
         self._added = 0
-        averaged = average_zooms(self._image, factors.tolist(), self._total, added)
+        averaged = average_zooms(self._image, factors, self._total, added, black_outside)
         self._step, self._added = step, len(factors)
         return averaged
 
@@ -153,9 +157,15 @@ class ZoomBlur:
 )
 def zoom_blur(image: Rgb, parameters: ZoomBlur, rng: Rng, zooms: Zooms) -> Rgb:
     """Move the camera towards the scene: the mean of the image and its zooms."""
+    return zooms.average(zoom_factors(parameters), parameters.step)
+
+
+def zoom_factors(parameters: ZoomBlur) -> list[float]:
+    """Return what ``numpy.arange(1, stop, step)`` gives, without a fused multiply-add."""
     # Floating point adds the stop itself to some of these ranges; the data was made with it.
-    factors = np.arange(1, parameters.stop, parameters.step)
-    return zooms.average(factors, parameters.step)
+    count = math.ceil((parameters.stop - 1) / parameters.step)
+    step = (1 + parameters.step) - 1
+    return [1 + i * step for i in range(count)]
 
 
 @dataclass(frozen=True)

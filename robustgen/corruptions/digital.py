@@ -5,12 +5,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from robustgen.errors import ArgumentError
 from robustgen.imaging.colour import Hsv, channel_means, scale_about
-from robustgen.imaging.elastic import displace, jittered_affine, smooth_field
+from robustgen.imaging.elastic import displace, jittered_affine, smooth_fields
 from robustgen.imaging.geometry import resize_by_box
 from robustgen.imaging.jpeg import Libjpeg, decode_jpeg, encode_jpeg
 from robustgen.imaging.pixels import Rgb
 from robustgen.imaging.rng import Rng
+from robustgen.parameters import within
 from robustgen.registry import SCALES, corruption
 
 
@@ -72,16 +74,14 @@ def elastic_transform(image: Rgb, parameters: ElasticTransform, rng: Rng) -> Rgb
     """Stretch and contract small regions."""
     p = parameters
     x = jittered_affine(image, p.jitter, rng)
-    dx = smooth_field(image.shape[:2], p.alpha, p.sigma, rng)
-    dy = smooth_field(image.shape[:2], p.alpha, p.sigma, rng)
-    return displace(x, dx, dy)
+    return displace(x, *smooth_fields(image.shape[:2], p.alpha, p.sigma, rng))
 
 
 @dataclass(frozen=True)
 class Pixelate:
     """`fraction` of the side that is left."""
 
-    fraction: float
+    fraction: float = within(0, 1)
 
 
 @corruption(
@@ -100,7 +100,13 @@ class Pixelate:
 def pixelate(image: Rgb, parameters: Pixelate, rng: Rng) -> Rgb:
     """Shrink and enlarge again, without smoothing."""
     height, width = image.shape[:2]
-    small = resize_by_box(image, int(width * parameters.fraction), int(height * parameters.fraction))
+    columns, rows = int(width * parameters.fraction), int(height * parameters.fraction)
+    if not columns or not rows:
+        raise ArgumentError(
+            f"parameters: pixelate: cannot be used: fraction {parameters.fraction:g} leaves no pixel of "
+            f"{width} x {height}"
+        )
+    small = resize_by_box(image, columns, rows)
     return resize_by_box(small, width, height)
 
 
@@ -108,7 +114,7 @@ def pixelate(image: Rgb, parameters: Pixelate, rng: Rng) -> Rgb:
 class JpegCompression:
     """Pillow's JPEG `quality`, by libjpeg-turbo or IJG libjpeg 9c."""
 
-    quality: int
+    quality: int = within(1, 100)
     library: Libjpeg = "turbo"
 
 

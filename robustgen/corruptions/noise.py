@@ -10,14 +10,18 @@ from functools import lru_cache
 
 import numpy as np
 
-from robustgen.imaging.alias_sampling import AliasTable, Chances, alias_table, from_cumulative, resample
+from robustgen.imaging.alias_sampling import AliasTable, alias_table, from_cumulative, resample
 from robustgen.imaging.arrays import to_uint8, unit
+from robustgen.imaging.kernels import distributions
 from robustgen.imaging.pixels import Rgb
 from robustgen.imaging.rng import Rng
+from robustgen.parameters import within
 from robustgen.registry import corruption
 
 _VALUES = np.arange(256)[:, None] / 255.0
 _EDGES = np.arange(1, 256)[None, :] / 255.0
+# How far each edge lies above each value, from -254 to 255.
+_STEPS = np.arange(1, 256)[None, :] - np.arange(256)[:, None]
 
 
 @dataclass(frozen=True)
@@ -27,19 +31,13 @@ class Noise:
     sigma: float
 
 
-def _share_below(deviates: Chances) -> Chances:
-    """How often a normal deviate is below each of `deviates`."""
-    # SciPy takes as long to import as ten images take to corrupt; what leads the workers does without.
-    from scipy.special import ndtr
-
-    shares: Chances = ndtr(deviates)
-    return shares
-
-
 @lru_cache(maxsize=32)
 def gaussian_alias_table(sigma: float) -> AliasTable:
-    """Alias table of x + N(0, sigma), clipped and truncated."""
-    return alias_table(from_cumulative(_share_below((_EDGES - _VALUES) / sigma)))
+    """Return the alias table of x + N(0, sigma), clipped and truncated."""
+    if not sigma:
+        return alias_table(np.eye(256))
+    shares = distributions.normal_below(np.arange(-255, 256) / 255.0 / sigma)
+    return alias_table(from_cumulative(shares[_STEPS + 255]))
 
 
 @corruption(
@@ -70,13 +68,12 @@ class ShotNoise:
 @lru_cache(maxsize=32)
 def shot_alias_table(photons: float) -> AliasTable:
     """Alias table of Poisson(x * photons) / photons, clipped and truncated."""
-    from scipy.special import pdtr
-
     counts = np.arange(int(photons) + 1)
     results = to_uint8(counts / photons)
     # At edge w: the chance of a count whose result is below w.
     below = np.searchsorted(results, np.arange(1, 256)) - 1
-    cumulative = np.where(below < 0, 0.0, pdtr(np.maximum(below, 0)[None, :], _VALUES * photons))
+    cumulative = np.empty((256, 255))
+    distributions.poisson_below(_VALUES[:, 0] * photons, below, cumulative)
     return alias_table(from_cumulative(cumulative))
 
 
@@ -101,7 +98,7 @@ def shot_noise(image: Rgb, parameters: ShotNoise, rng: Rng) -> Rgb:
 class ImpulseNoise:
     """Share `amount` of the values that is hit."""
 
-    amount: float
+    amount: float = within(0, 1)
 
 
 @lru_cache(maxsize=32)
@@ -134,9 +131,12 @@ def impulse_noise(image: Rgb, parameters: ImpulseNoise, rng: Rng) -> Rgb:
 
 @lru_cache(maxsize=32)
 def speckle_alias_table(sigma: float) -> AliasTable:
-    """Alias table of x + x * N(0, sigma), clipped and truncated; black stays black."""
+    """Return the alias table of x + x * N(0, sigma), clipped and truncated; black stays black."""
+    if not sigma:
+        return alias_table(np.eye(256))
     cumulative = np.ones((256, 255))
-    cumulative[1:] = _share_below((_EDGES - _VALUES[1:]) / (_VALUES[1:] * sigma))
+    deviates = (_EDGES - _VALUES[1:]) / (_VALUES[1:] * sigma)
+    cumulative[1:] = distributions.normal_below(deviates.reshape(-1)).reshape(deviates.shape)
     return alias_table(from_cumulative(cumulative))
 
 

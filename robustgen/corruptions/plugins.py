@@ -3,9 +3,14 @@
 Nothing is imported before it is asked for by name, or everything there is has to be listed.
 """
 
+import json
 import re
+import sys
+from contextlib import redirect_stdout
+from dataclasses import asdict
 from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
+from numbers import Real
 
 from robustgen.errors import ArgumentError, name_error
 from robustgen.registry import Family
@@ -54,7 +59,9 @@ def load_plugin(entry: EntryPoint) -> Family:
         It cannot be used; the message names the package and says why.
     """
     try:
-        family: object = entry.load()
+        # What a command prints is its own: `robustgen list --json` must stay JSON.
+        with redirect_stdout(sys.stderr):
+            family: object = entry.load()
         return _check_family(family, entry.name)
     except (Exception, SystemExit) as error:
         reason = str(error) if isinstance(error, ArgumentError) else name_error(error)
@@ -72,4 +79,16 @@ def _check_family(family: object, name: str) -> Family:
         raise ArgumentError("the name must be of small letters, digits, - and _")
     if not family.corruptions:
         raise ArgumentError("it registers no corruption")
+    if not all(isinstance(text, str) for text in (family.title, family.citation, family.reference)):
+        raise ArgumentError("its title, citation and reference must be texts")
+    for member, mean in family.means.items():
+        if not family.find(member) or not isinstance(mean, Real) or not 0 < mean <= 1:
+            raise ArgumentError(f"means: {member!r} must be one of its corruptions, its mean from 0 to 1")
+    for corruption in family.corruptions.values():
+        try:
+            json.dumps([asdict(row) for rows in corruption.table.values() for row in rows], allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise ArgumentError(
+                f"parameters of {corruption.name} are no numbers or texts: {error}"
+            ) from error
     return family

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from robustgen.corruptions.c_bar.family import C_BAR, CBarStrength, side_of
-from robustgen.imaging.kernels import displacements, drawing
+from robustgen.imaging.kernels import displacements, drawing, exact
 from robustgen.imaging.pixels import Rgb
 from robustgen.imaging.rng import Rng, integers, spawn
 from robustgen.registry import corruption
@@ -25,7 +25,8 @@ def checkerboard_cutout(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
     count = int(4 * max(image.shape[:2]) // cell)
     grid = spawn(rng).uniform(size=(count, count)) < parameters.share(1)
     out = np.empty_like(image)
-    drawing.cut_out(image, np.cos(angle), np.sin(angle), cell, grid, out)
+    sine, cosine = exact.sine_cosine(angle)
+    drawing.cut_out(image, cosine, sine, cell, grid, out)
     return out
 
 
@@ -39,7 +40,7 @@ def lines(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
     draws = spawn(rng).uniform(size=(int(parameters.share(1) * side), 3))
     down, across = height * draws[:, 0], width * draws[:, 1]
     turns = angle + 2 * np.pi * variation * (draws[:, 2] - 0.5)
-    sines, cosines = np.sin(turns) * side, np.cos(turns) * side
+    sines, cosines = exact.sine_cosine_each(turns) * side
     ends = np.stack([down - cosines, across - sines, down + cosines, across + sines], axis=1)
     out = image.copy()
     drawing.draw_lines(ends.astype(np.int64), out)
@@ -68,7 +69,7 @@ def ripple(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
     wavelengths, phases = rng.uniform(0.1, 0.3, 2) * side, rng.uniform(0, 2 * np.pi, 2)
     reach = parameters.share(0.025) * side
     rows, columns = (
-        np.arange(size) + reach * np.sin(2 * np.pi * np.arange(size) / wavelength + phase)
+        np.arange(size) + reach * exact.sine_cosine_each(2 * np.pi * np.arange(size) / wavelength + phase)[0]
         for size, wavelength, phase in zip(image.shape, wavelengths, phases, strict=False)
     )
     out = np.empty_like(image)

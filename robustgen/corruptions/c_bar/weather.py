@@ -8,6 +8,7 @@ from robustgen.imaging.gaussian import gaussian
 from robustgen.imaging.kernels import flares, refraction
 from robustgen.imaging.pixels import Rgb
 from robustgen.imaging.rng import Rng, integers, spawn
+from robustgen.imaging.ziggurat import normal
 from robustgen.registry import corruption
 
 
@@ -23,7 +24,7 @@ def sparkles(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
     source, rays = spawn(rng), integers(rng, 50, 200, (5,))
     radius, ends = parameters.share(0.1) * side_of(image), np.zeros(6, np.int64)
     np.cumsum(rays, out=ends[1:])
-    lengths = np.maximum(1, radius + 0.25 * radius * source.standard_normal(ends[-1]))
+    lengths = np.maximum(1, radius + 0.25 * radius * normal(source, 0.0, 1.0, (int(ends[-1]),)))
     out = np.empty_like(image)
     flares.light_stars(as_lines(image), centres, lengths, ends, as_lines(out))
     return out
@@ -41,7 +42,7 @@ def inverse_sparkles(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
     row, column = rng.uniform(0.25, 0.75, 2) * (height, width)
     source, count = spawn(rng), integers(rng, 50, 200)
     radius = 0.25 * side_of(image)
-    lengths = radius + 0.25 * radius * source.standard_normal(count)
+    lengths = radius + 0.25 * radius * normal(source, 0.0, 1.0, (int(count),))
     light, out = np.empty((height, width)), np.empty_like(image)
     flares.flare(row, column, lengths, (100 - (100 - parameters.share(65))) / 50, light)
     flares.light_up(as_lines(image), light, as_lines(out))

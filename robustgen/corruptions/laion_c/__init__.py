@@ -1,0 +1,11 @@
+"""The six distortions of LAION-C.
+
+Definitions: Li, Klein, Brendel, Geirhos and Zimmermann 2025, as the published generation code computes them.
+The categories are ours.
+"""
+
+from robustgen.corruptions.laion_c import distortions
+from robustgen.corruptions.laion_c.family import LAION_C as FAMILY
+from robustgen.corruptions.laion_c.family import Preparation, published_preparation
+
+__all__ = ["FAMILY", "Preparation", "distortions", "published_preparation"]

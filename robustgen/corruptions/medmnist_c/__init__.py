@@ -1,0 +1,11 @@
+"""The corruptions of MedMNIST-C: of twelve sets of medical images, with constants for each.
+
+Definitions: Di Salvo, Doerrich and Ledig 2024, as the published generation code computes them. The edition
+names the set, whose own constants are used: ``edition="pathmnist"``.
+"""
+
+from robustgen.corruptions.medmnist_c import blur, colour, digital, microscope, noise
+from robustgen.corruptions.medmnist_c.family import MEDMNIST_C as FAMILY
+from robustgen.corruptions.medmnist_c.family import published_names
+
+__all__ = ["FAMILY", "blur", "colour", "digital", "microscope", "noise", "published_names"]
