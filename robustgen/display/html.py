@@ -1,6 +1,7 @@
 """Self-contained HTML pages: templates filled in, pictures inside, nothing fetched from elsewhere."""
 
 import base64
+import json
 import re
 from functools import cache
 from importlib.resources import files
@@ -27,12 +28,13 @@ def _environment() -> Environment:
     )
     environment.filters["picture"] = embed_picture
     environment.filters["plain"] = escape
+    environment.filters["data"] = embed_data
     environment.filters["breakable"] = _make_breakable
     return environment
 
 
 def _make_breakable(name: object) -> Markup:
-    """A file's name, escaped, that lines may break after slashes and not within the ending."""
+    """Return a file's name, escaped, that lines may break after slashes and not within the ending."""
     text = escape(name)
     ending = re.search(r"[^/]{0,4}\.\w{1,5}$", text)
     start = text[: ending.start()] if ending else text
@@ -45,14 +47,14 @@ def _template(name: str) -> str:
 
 
 def render_page(template: str, /, **values: Any) -> bytes:
-    """The HTML page, UTF-8, that `template` of ``display/templates`` gives with `values`, all escaped.
+    """Return the HTML page, UTF-8, that `template` of ``display/templates`` gives with `values`, all escaped.
 
     Bytes that are in no encoding, as file names can hold, are shown as question marks.
     """
     return _environment().get_template(template).render(values).encode("utf-8", "replace")
 
 
-def check_page_path(page: Path, *sets: Path) -> None:
+def check_page_path(page: Path, *sets: str | Path) -> None:
     """Find out before the work whether `page` can lie where it is to lie.
 
     Raises
@@ -62,11 +64,17 @@ def check_page_path(page: Path, *sets: Path) -> None:
     """
     if page.is_dir():
         raise OutputError(f"{page}: is a folder")
-    if any(page.resolve().is_relative_to(root.resolve()) for root in sets):
+    if any(page.resolve().is_relative_to(Path(root).resolve()) for root in sets):
         raise OutputError(f"{page}: lies inside the set, where robustgen verify would call it extra")
 
 
+def embed_data(content: Any) -> Markup:
+    """Return `content` as JSON that can stand in a ``script`` element: no tag can begin or end in it."""
+    text = json.dumps(content, separators=(",", ":"), allow_nan=False)
+    return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
+
+
 def embed_picture(image: Rgb, quality: int = 80) -> Markup:
-    """The data URI of `image`, uint8 (H, W, 3), as a JPEG file: what goes into ``src`` of an ``img``."""
+    """Return the data URI of `image`, uint8 (H, W, 3), as a JPEG file: the ``src`` of an ``img``."""
     data = base64.b64encode(encode_jpeg(image, quality, optimise=True)).decode("ascii")
     return Markup(f"data:image/jpeg;base64,{data}")

@@ -5,10 +5,7 @@ answer would leave us waiting, and one that does would type its answer into the 
 """
 
 import base64
-import fcntl
 import re
-import struct
-import termios
 from collections.abc import Iterator, Mapping
 from typing import BinaryIO, Literal
 
@@ -17,6 +14,7 @@ from PIL import Image
 
 from robustgen.display.sheets import encode_picture
 from robustgen.imaging.pixels import Rgb
+from robustgen.storage.host import window_width
 
 Protocol = Literal["kitty", "sixel"]
 
@@ -33,7 +31,7 @@ _PROGRAMS: dict[str, Protocol] = {
 # Longer pieces are against kitty's protocol.
 _PIECE = 4096
 _COLOURS = 128
-_PIXELS_PER_COLUMN = 8
+_WIDTH = 640
 
 
 def detect_protocol(environment: Mapping[str, str]) -> Protocol | None:
@@ -63,20 +61,10 @@ def show_picture(picture: Rgb, stream: BinaryIO, environment: Mapping[str, str])
     how = detect_protocol(environment) if stream.isatty() else None
     if how is None:
         return False
-    small = _fit_width(picture, _window_width(stream))
+    small = _fit_width(picture, window_width(stream) or _WIDTH)
     stream.write((encode_kitty if how == "kitty" else encode_sixel)(small) + b"\n")
     stream.flush()
     return True
-
-
-def _window_width(stream: BinaryIO) -> int:
-    """Width of the window in pixels, as the system knows it."""
-    try:
-        told = fcntl.ioctl(stream.fileno(), termios.TIOCGWINSZ, bytes(8))
-    except OSError:
-        told = bytes(8)
-    _, columns, width, _ = struct.unpack("4H", told)
-    return width or (columns or 80) * _PIXELS_PER_COLUMN
 
 
 def _fit_width(picture: Rgb, width: int) -> Rgb:

@@ -30,9 +30,10 @@ def format_time(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
-def format_path(path: Path) -> str:
-    """`path` as the user is likely to have named it: below the current folder, relative to it; escaped."""
-    return escape(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
+def format_path(path: Path | str) -> str:
+    """Return a path as the user may have named it: relative to the current folder if below it; escaped."""
+    here = Path.cwd().as_posix()
+    return escape(str(path).removeprefix(f"{here}/"))
 
 
 def escape(text: object) -> str:

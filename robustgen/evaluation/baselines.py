@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from robustgen import metrics
+from robustgen.dataset.config import read_yaml
 from robustgen.errors import ConfigError, UnknownNameError
-from robustgen.generation.config import read_yaml
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ _BASELINE_KEYS = ("clean_error", "errors", "flip_probabilities", "top5_distances
 
 
 def read_baseline(path: Path) -> Baseline:
-    """A baseline from what `robustgen score --format json` printed of one model, or the like in YAML.
+    """Read a baseline from what `robustgen score --format json` printed of one model, or the like in YAML.
 
     Raises
     ------

@@ -2,12 +2,16 @@
 
 The images are those that make-c or make-p would write and a reader would read, in the batches in which
 `robustgen predict` would give them to the model. So the files of predictions are those of `predict`.
+
+A unit is some consecutive source images and all variants. As images that fail must not shift the batches,
+units are predicted in order; the record of each names its source images, and those that failed. A run resumes
+behind the last unit of an unbroken row.
 """
 
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -15,8 +19,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from robustgen.benchmark import BENCHMARKS, Arm, Benchmark, Kind
-from robustgen.datasets.base import stack_images
+from robustgen.benchmark import BENCHMARKS, Benchmark, Kind, Variant
+from robustgen.dataset.config import Config
+from robustgen.dataset.manifest import source_digest
+from robustgen.dataset.plan import Plan, plan_benchmark
+from robustgen.dataset.records import FilesRecord, Origin
+from robustgen.dataset.state import START_OVER
 from robustgen.display.progress import Meter
 from robustgen.errors import ConfigError, ImageError, OutputError, SourceError
 from robustgen.evaluation import preprocessing as presets
@@ -26,30 +34,28 @@ from robustgen.evaluation.models.opening import open_model
 from robustgen.evaluation.predicting import Predictor, choose_saved
 from robustgen.evaluation.preprocessing import PRESETS, Preprocessing
 from robustgen.evaluation.rendering import Rendered, Renderer
-from robustgen.evaluation.store import PartialRows, PredictionStore, hold_store
-from robustgen.generation.config import Config
-from robustgen.generation.plan import Plan, plan_benchmark
-from robustgen.generation.selection import make_source_ready
-from robustgen.output.files import temporary_folder, write_whole
-from robustgen.output.manifest import source_digest
-from robustgen.output.state import FAILED, State, read_object
-from robustgen.output.writers import FORMATS
+from robustgen.evaluation.store import PredictionStore, choose_unit_size, name_parts, open_prediction_store
+from robustgen.formats import FORMATS
+from robustgen.formats.base import stack_images
 from robustgen.predictions import Saved, digest_of
 from robustgen.sources.base import class_of
+from robustgen.storage import open_store
 
 _VIDEO: Final = ".mp4"
 # Choices that decide pixels, beside those that settings name anyway.
 _CHOICES: Final = ("size", "parameters", "libjpeg", "motion_blur")
+# Their rows, of all variants, are in memory until the unit is done.
+_MOST_IMAGES: Final[Mapping[Kind, int]] = {"c": 256, "p": 32}
 
 
 @dataclass(frozen=True)
 class EvaluateResult:
-    """What a run did.
+    """Result of a run.
 
     Attributes
     ----------
-    folders : tuple of Path
-        The predictions of each model.
+    folders : tuple of str
+        Path or URL of the predictions of each model.
     made, kept : int
         Images or sequences predicted now, and earlier, by all models.
     noun : str
@@ -59,7 +65,7 @@ class EvaluateResult:
     seconds : float
     """
 
-    folders: tuple[Path, ...]
+    folders: tuple[str, ...]
     made: int
     kept: int
     noun: str
@@ -125,8 +131,8 @@ class Subjects:
         return np.array([index[folder] for folder in folders], np.int64)
 
     @property
-    def root(self) -> Path:
-        """Where the source is."""
+    def root(self) -> str:
+        """Path or URL of the source."""
         return self.plan.source.location
 
 
@@ -165,31 +171,40 @@ class Candidate:
     predictor : Predictor
     store : PredictionStore
     view : int
-        Which of the views of the images it sees.
+        Number of the view of the images that it sees.
     subjects : Subjects
-    rows : dict
-        Arm to what is predicted of it.
+    pending : list of Variant
+        Those that are to be predicted.
+    units : dict of str to FilesRecord
+        Records of the units that earlier runs began.
+    rows : dict of Variant to list
+        Predictions for the images of the unit under way.
     """
 
     predictor: Predictor
     store: PredictionStore
     view: int
     subjects: Subjects
-    rows: dict[Arm, PartialRows] = field(default_factory=dict)
+    pending: list[Variant] = field(default_factory=list)
+    units: dict[str, FilesRecord] = field(default_factory=dict)
+    rows: dict[Variant, list[NDArray[Any]]] = field(default_factory=dict)
     _seen: int = 0
     _wrong: int = 0
 
-    def predict(self, arm: Arm, group: Sequence[Rendered]) -> None:
-        """Predict what `arm` has of the images, in batches as `robustgen predict` would."""
+    def predict(self, variant: Variant, group: Sequence[Rendered]) -> None:
+        """Predict what `variant` has of the images, in batches as `robustgen predict` would."""
         # Of sequences each is a batch of its own, or several.
         size = self.predictor.batch if self.subjects.benchmark.kind == "c" else 1
         for start in range(0, len(group), size):
             part = group[start : start + size]
             keys = [self.subjects.keys[each.key] for each in part]
-            images = [each.pixels[arm.folder][self.view] for each in part]
-            pixels = stack_images(images, arm.folder, "--input-size resizes them")
-            values = self.predictor.predict(pixels, keys, arm)
-            self.rows[arm].append(values, keys)
+            images = [each.pixels[variant.folder][self.view] for each in part]
+            pixels = stack_images(images, variant.folder, "--input-size resizes them")
+            values = self.predictor.predict(pixels, keys, variant)
+            known = self.rows.setdefault(variant, [])
+            if known and known[0].shape[1:] != values.shape[1:]:
+                raise SourceError(f"{variant.folder}: its sequences differ in length")
+            known.append(values)
             self._count(values, [each.key for each in part])
 
     def _count(self, values: NDArray[Any], sources: Sequence[str]) -> None:
@@ -203,12 +218,36 @@ class Candidate:
         """Share of wrong predictions in this run so far."""
         return self._wrong / self._seen if self._seen else None
 
-    def finish(self, arm: Arm, sources: Sequence[str]) -> None:
-        """Write the file of `arm`, of which all images are predicted."""
-        rows, keys = self.rows[arm], [self.subjects.keys[key] for key in sources]
-        labels = self.subjects.labels(sources)
-        self.store.finish(arm, keys, labels, self.predictor.entries(rows.read()), rows)
-        del self.rows[arm]
+    def put_unit(self, start: int, images: Mapping[str, Origin], failed: Mapping[str, str]) -> None:
+        """Put the first rows of the pending variants, and the record of `images`, from the `start`-th on."""
+        name, count = f"{start:08d}", len(images) - len(failed)
+        failures = [{"key": key, "reason": reason} for key, reason in failed.items()]
+        parts = {
+            variant.folder: self.store.put_part(variant, name, np.concatenate(self.rows[variant])[:count])
+            for variant in (self.pending if count else ())
+        }
+        held = self.units.get(f"units/{name}")
+        if held and [*held.images] == [*images] and [*held.failures] == failures:
+            # Of variants that another run was asked for.
+            parts = self.store.list_parts(held) | parts
+        record = FilesRecord(images, [*parts], [*parts.values()], failures)
+        self.units[f"units/{name}"] = record
+        self.store.state.put_record(f"units/{name}", record)
+        self.rows.clear()
+
+    def finish(self, units: Sequence[str], sources: Sequence[str]) -> None:
+        """Write the files of the pending variants from the parts of all `units`."""
+        keys, labels = [self.subjects.keys[key] for key in sources], self.subjects.labels(sources)
+        parts = [name_parts(self.units[name]) for name in units]
+        for variant in self.pending:
+            own = [each[variant.folder] for each in parts if each]
+            self.store.finish(variant, keys, labels, own, self.predictor.entries)
+        folders = {variant.folder for variant in self.pending}
+        for name, each in zip(units, parts, strict=True):
+            left = {folder: file for folder, file in each.items() if folder not in folders}
+            # The images stay on record: variants that are added must be made of the same.
+            record = replace(self.units[name], variants=[*left], written=[*left.values()])
+            self.store.state.put_record(name, record)
 
 
 # --- a run ---------------------------------------------------------------------------------------
@@ -218,7 +257,7 @@ def evaluate(
     config: Config,
     kind: Kind,
     models: Sequence[str],
-    output: Path,
+    output: str | Path,
     options: ModelOptions | None = None,
     *,
     overwrite: bool = False,
@@ -232,7 +271,7 @@ def evaluate(
     kind : {"c", "p"}
     models : sequence of str
         As for `open_model`.
-    output : Path
+    output : path or URL
         Gets a folder of predictions for each model.
     options : ModelOptions, optional
     overwrite : bool
@@ -246,9 +285,8 @@ def evaluate(
     started = time.monotonic()
     options = options or ModelOptions()
     opened = [open_model(name, options.runtime) for name in models]
-    folders = tuple(output / name for name in _name_folders(opened))
-    chosen = config.model_copy(update={"output": str(output)})
-    plan = plan_benchmark(chosen, kind, anew=True, held=State(folders[0]).source_index)
+    folders = tuple(f"{open_store(output).location}/{name}" for name in _name_folders(opened))
+    plan = plan_benchmark(config, kind, overwrite=True, store=open_store(folders[0]))
     classifiers = [Classifier(model, _choose_preprocessing(model, options, plan)) for model in opened]
     views, places = _list_views(classifiers)
     subjects = [list_subjects(plan, BENCHMARKS[kind], each.preprocessing.classes) for each in classifiers]
@@ -257,7 +295,9 @@ def evaluate(
     with ExitStack() as stack:
         stores = [
             stack.enter_context(
-                hold_store(folder, plan.source.location, described | each.settings(), overwrite=overwrite)
+                open_prediction_store(
+                    folder, plan.source.location, described | each.settings(), overwrite=overwrite
+                )
             )
             for folder, each in zip(folders, predictors, strict=True)
         ]
@@ -324,7 +364,7 @@ def _name_folders(models: Sequence[Model]) -> list[str]:
 
 
 def _describe(plan: Plan, subjects: Subjects) -> dict[str, Any]:
-    """What decides the images, for `predictions.json`."""
+    """Return what decides the images, for `predictions.json`."""
     settings = {**plan.settings()}
     # Those of an arm follow from the rest; arms can be added.
     del settings["parameters"]
@@ -357,105 +397,129 @@ class _Run:
     ) -> None:
         self._plan, self._candidates, self._views, self._batch = plan, candidates, views, batch
         self._sources = [*candidates[0].subjects.keys]
-        held = [_read_failures(each.store.root) for each in candidates]
-        self.failures = {key: reason for each in held for key, reason in each.items()}
-        if any(each != self.failures for each in held):
-            # What one model could not be shown, the others are not shown either.
-            self._write_failures()
+        self._places = {key: place for place, key in enumerate(self._sources)}
+        # What one model could not be shown, the others are not shown either.
+        self.failures: dict[str, str] = {}
+        self._origins: dict[str, Origin] = {}
+        for each in candidates:
+            for name, record in each.store.state.read_records():
+                if isinstance(record, FilesRecord) and name.startswith("units/"):
+                    each.units[name] = record
+                    self.failures |= {failure["key"]: failure["reason"] for failure in record.failures}
+                    self._origins |= {key: origin for key, origin in record.images.items() if origin[1]}
+        # The unit under way begins and ends here; of `_count` of its images all is predicted.
+        self._begin = self._end = self._count = 0
 
     def carry_out(self) -> tuple[int, int]:
         """Predict what is lacking; return the number of outputs predicted, and of those there already."""
-        self._open_rows()
-        arms = tuple(arm for arm in self._plan.arms if any(arm in each.rows for each in self._candidates))
-        begun = min((rows.done for each in self._candidates for rows in each.rows.values()), default=0)
-        pending = sum(len(each.rows) for each in self._candidates)
-        state = State(self._candidates[0].store.root)
-        make_source_ready(self._plan.source, state, reading=bool(arms))
-        if arms:
-            self._predict(arms, self._list_survivors(self._sources)[begun:], pending)
-        images = len(self._list_survivors(self._sources))
-        asked = len(self._plan.arms) * images * len(self._candidates)
-        made = pending * (images - begun)
-        return made, asked - made
-
-    def _open_rows(self) -> None:
-        """For each model, the rows of the arms that it lacks, all cut back to the shortest."""
-        survivors = self._list_survivors(self._sources)
         for each in self._candidates:
-            keys = [each.subjects.keys[key] for key in survivors]
-            arms = [arm for arm in self._plan.arms if not each.store.has(arm, keys, each.subjects.root)]
-            each.rows = {arm: each.store.rows(arm, keys) for arm in arms}
-        every = [rows for each in self._candidates for rows in each.rows.values()]
-        for rows in every:
-            rows.rewind(min(other.done for other in every))
+            keys = [each.subjects.keys[key] for key in self._list_survivors(self._sources)]
+            each.pending = [v for v in self._plan.arms if not each.store.has(v, keys, each.subjects.root)]
+        waiting = [each for each in self._candidates if each.pending]
+        self._begin = self._end = max(set.intersection(*map(self._list_ends, waiting))) if waiting else 0
+        begun = len(self._list_survivors(self._sources[: self._begin]))
+        if waiting:
+            self._plan.source.make_ready()
+            self._predict(waiting)
+        images, pending = len(self._list_survivors(self._sources)), sum(len(each.pending) for each in waiting)
+        made = pending * (images - begun)
+        return made, len(self._plan.arms) * images * len(self._candidates) - made
 
     def _list_survivors(self, sources: Sequence[str]) -> list[str]:
-        """The images that are to be predicted; those that failed are not tried again."""
+        """Return the images that are to be predicted; those that failed are not tried again."""
         return [key for key in sources if key not in self.failures]
 
-    def _predict(self, arms: tuple[Arm, ...], left: Sequence[str], pending: int) -> None:
-        plan = self._plan
-        signs = temporary_folder(self._candidates[0].store.root)
-        renderer = Renderer(plan, arms, self._views, signs)
-        with Meter(len(left) * pending, f"{plan.recipe.noun}s") as meter, self._save_rows():
+    def _list_units(self, candidate: Candidate, end: int) -> list[str]:
+        """Return the names of the units that follow on each other until the image number `end`."""
+        names, place = list[str](), 0
+        while place < end and (record := candidate.units.get(f"units/{place:08d}")):
+            names.append(f"units/{place:08d}")
+            place += len(record.images)
+        return names
+
+    def _list_ends(self, candidate: Candidate) -> set[int]:
+        """Return the numbers of images behind which the units end that are done, one after another."""
+        ends, place, wanted = {0}, 0, {variant.folder for variant in candidate.pending}
+        for name in self._list_units(candidate, len(self._sources)):
+            record = candidate.units[name]
+            keys, failed = [*record.images], {failure["key"] for failure in record.failures}
+            is_same = keys == self._sources[place : place + len(keys)] and failed == self.failures.keys() & {
+                *keys
+            }
+            if not is_same or (
+                len(failed) < len(keys) and not wanted <= candidate.store.list_parts(record).keys()
+            ):
+                break
+            place += len(keys)
+            ends.add(place)
+        return ends
+
+    def _predict(self, waiting: Sequence[Candidate]) -> None:
+        plan, total = self._plan, len(self._sources)
+        arms = tuple(variant for variant in plan.arms if any(variant in each.pending for each in waiting))
+        left = self._list_survivors(self._sources[self._begin :])
+        pending = sum(len(each.pending) for each in waiting)
+        renderer = Renderer(plan, arms, self._views)
+        kind = self._candidates[0].subjects.benchmark.kind
+        unit = choose_unit_size(total, self._batch if kind == "c" else 1, _MOST_IMAGES[kind])
+        with Meter(len(left) * pending, f"{plan.recipe.noun}s") as meter:
             held: list[Rendered] = []
-            for group in renderer.render(left, self._group_size(renderer)):
-                self._note_failures(group)
-                held += [each for each in group if each.reason is None]
-                # Whole batches alone, so that images that fail do not shift those of `predict`.
-                whole = len(held) - len(held) % self._batch
-                self._predict_group(arms, held[:whole], meter)
-                held = held[whole:]
-            self._predict_group(arms, held, meter)
-            survivors = self._list_survivors(self._sources)
-            if not survivors:
-                raise SourceError(f"{plan.source.location}: none of the images can be made")
-            for each in self._candidates:
-                for arm in [*each.rows]:
-                    each.finish(arm, survivors)
+            try:
+                for group in renderer.render(left, self._group_size(renderer)):
+                    self._note(group)
+                    held += [each for each in group if each.reason is None]
+                    # Whole batches alone, so that images that fail do not shift those of `predict`.
+                    whole = len(held) - len(held) % self._batch
+                    self._predict_group(arms, held[:whole], meter)
+                    held = held[whole:]
+                    self._end = self._places[held[0].key if held else group[-1].key] + (not held)
+                    if self._count >= unit:
+                        self._put_unit(waiting)
+                self._predict_group(arms, held, meter)
+                self._end = total
+            finally:
+                self._put_unit(waiting)
+        survivors = self._list_survivors(self._sources)
+        if not survivors:
+            raise SourceError(f"{plan.source.location}: none of the images can be made")
+        for each in waiting:
+            each.finish(self._list_units(each, total), survivors)
 
     def _group_size(self, renderer: Renderer) -> int:
-        """Enough images to keep all workers busy, and whole batches of them."""
+        """Return enough images to keep all workers busy, and whole batches of them."""
         if self._candidates[0].subjects.benchmark.kind == "p":
             return 4 * renderer.jobs
         return self._batch * max(1, -(-8 * renderer.jobs // self._batch))
 
-    def _note_failures(self, group: Sequence[Rendered]) -> None:
-        failed = {each.key: each.reason for each in group if each.reason is not None}
-        if failed:
-            self.failures |= failed
-            self._write_failures()
+    def _note(self, group: Sequence[Rendered]) -> None:
+        """Note which images failed, and what the others were when they were read."""
+        for each in group:
+            held = self._origins.get(each.key, (0, ""))[1]
+            if each.reason is not None:
+                self.failures[each.key] = each.reason
+            elif held and each.identity and held != each.identity:
+                raise OutputError(
+                    f"{self._plan.source.location}: {each.key!r} is another image than the one that "
+                    f"predictions in {self._plan.store.location} were made from. {START_OVER}"
+                )
+            self._origins[each.key] = _size(self._plan, each.key), each.identity
 
-    def _write_failures(self) -> None:
-        for each in self._candidates:
-            write_whole(each.store.root, FAILED, json.dumps(self.failures, indent=1).encode())
-
-    def _predict_group(self, arms: Sequence[Arm], group: Sequence[Rendered], meter: Meter) -> None:
-        for arm in arms if group else ():
+    def _predict_group(self, arms: Sequence[Variant], group: Sequence[Rendered], meter: Meter) -> None:
+        for variant in arms if group else ():
             for each in self._candidates:
-                if arm in each.rows:
-                    each.predict(arm, group)
+                if variant in each.pending:
+                    each.predict(variant, group)
                     meter.update(len(group))
             errors = [each.running_error for each in self._candidates]
             shown = ", ".join(f"{100 * error:.1f} %" for error in errors if error is not None)
-            meter.name(f"{arm.folder}, error so far {shown}")
+            meter.name(f"{variant.folder}, error so far {shown}")
+        self._count += len(group)
 
-    @contextmanager
-    def _save_rows(self) -> Iterator[None]:
-        """Save what is predicted, should the run end before its time; waiting for the disk takes long."""
-        try:
-            yield
-        except BaseException:
-            for each in self._candidates:
-                for rows in each.rows.values():
-                    rows.save()
-            raise
-
-
-def _read_failures(root: Path) -> dict[str, str]:
-    path = root / FAILED
-    try:
-        held = read_object(path) if path.exists() else {}
-        return {str(key): str(reason) for key, reason in held.items()}
-    except (OSError, OutputError) as error:
-        raise OutputError(f"{path}: cannot be read; choose another --output, or --overwrite") from error
+    def _put_unit(self, waiting: Sequence[Candidate]) -> None:
+        """Put the unit under way as far as it is predicted, and begin the next one."""
+        keys = self._sources[self._begin : self._end]
+        images = {key: self._origins.get(key, (0, "")) for key in keys}
+        failed = {key: self.failures[key] for key in keys if key in self.failures}
+        for each in waiting if keys else ():
+            each.put_unit(self._begin, images, failed)
+        self._begin, self._count = self._end, 0

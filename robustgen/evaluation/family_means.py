@@ -36,18 +36,18 @@ class FamilyMean:
     published: dict[str, float]
 
     def mean(self, place: int) -> float:
-        """Mean error of the model at `place`, a fraction."""
+        """Return the mean error of the model at `place`, a fraction."""
         return fmean(self.errors[place][name] for name in self.names)
 
     def normalised_mean(self, place: int) -> float | None:
-        """Mean of the errors divided by those of the reference; None if it lacks one."""
+        """Return the mean of the errors divided by those of the reference; None if it lacks one."""
         if not all(self.published.get(name) for name in self.names):
             return None
         return fmean(self.errors[place][name] / self.published[name] for name in self.names)
 
 
 def compute_family_means(models: Sequence[Scores]) -> list[FamilyMean]:
-    """The means of all families of which every model has a corruption, besides the benchmark's own."""
+    """Return the means of all families of which every model has a corruption, besides the benchmark's own."""
     errors = tuple({name: fmean(each) for name, each in model.errors.items()} for model in models)
     shared = [name for name in errors[0] if all(name in each for each in errors)]
     others = [name for name in shared if name not in IMAGENET_C.names]
@@ -57,12 +57,12 @@ def compute_family_means(models: Sequence[Scores]) -> list[FamilyMean]:
 
 def _group_by_family(others: Sequence[str], errors: tuple[dict[str, float], ...]) -> list[FamilyMean]:
     from robustgen.corruptions import FAMILIES
-    from robustgen.registry import SCALES
 
     found = []
     for family in FAMILIES.values():
         own = [name for name in others if (entry := family.find(name)) and entry.common]
-        sets = [names for scale in SCALES if (names := family.names(scale))]
+        scales = dict.fromkeys(scale for each in family.corruptions.values() for scale in each.table)
+        sets = [family.names(scale) for scale in scales if family.names(scale)]
         names = next((each for each in sets if set(each) <= set(own)), tuple(own))
         if names:
             chosen = tuple({name: each[name] for name in names} for each in errors)

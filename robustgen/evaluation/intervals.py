@@ -6,7 +6,7 @@ equal predictions give equal intervals.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -46,17 +46,8 @@ class Difference:
     interval: Interval
 
 
-def resample(model: Scores) -> Scores:
-    """`model` with the errors, flips and distances of bootstrap samples in the place of those of images."""
-    return replace(
-        model,
-        mistakes=_means(model.mistakes),
-        flips=_means(model.flips),
-        distances=_means(model.distances),
-    )
-
-
-def _means(columns: Mapping[str, NDArray[Any]]) -> dict[str, Floats]:
+def _resample(columns: Mapping[str, NDArray[Any]]) -> dict[str, Floats]:
+    """Return the means of bootstrap samples in the place of the values of images."""
     if not columns:
         return {}
     means = bootstrap_means(np.stack([*columns.values()], axis=1))
@@ -76,7 +67,9 @@ class Resampling:
 
     def __init__(self, models: Sequence[Scores], measures: Mapping[Measure, Sequence[str]]) -> None:
         self._models, self._measures = models, measures
-        self._replicates = [self._columns(place, resample(model)) for place, model in enumerate(models)]
+        self._replicates = [
+            self._columns(place, model.reduce(_resample)) for place, model in enumerate(models)
+        ]
         self._intervals: list[dict[Column, Interval]] = []
         for columns in self._replicates:
             low, high = percentile_interval(np.stack([*columns.values()], axis=1))
@@ -84,9 +77,9 @@ class Resampling:
             self._intervals.append({column: Interval(*ends) for column, *ends in pairs})
 
     def _columns(self, place: int, samples: Scores) -> dict[Column, Floats]:
-        """The replicates of every value of the model at `place`, whose samples stand as if for images."""
+        """Return the replicates of every value of a model, whose samples stand as if for images."""
         columns: dict[Column, Floats] = {
-            Column("", folder): np.asarray(errors, np.float64) for folder, errors in samples.mistakes.items()
+            Column("", folder): errors for folder, errors in samples.mistakes.items()
         }
         for measure, averaged in self._measures.items():
             own = {name: measure.contributions(samples, name) for name in measure.values[place]}
@@ -99,8 +92,29 @@ class Resampling:
         """The interval of a value of the model at `place`; None where it has none."""
         return self._intervals[place].get(Column(measure, name))
 
+    def pairs(self, measure: Measure) -> NDArray[np.float64] | None:
+        """Return the intervals of the means of all models less those of all others: (models, models, 2).
+
+        None where the measure has no mean.
+        """
+        if not self._measures[measure]:
+            return None
+        rows = np.stack([columns[Column(measure.key, MEAN)] for columns in self._replicates], axis=1)
+        found = np.zeros((len(self._models), len(self._models), 2))
+        for place in range(len(self._models)):
+            found[place] = np.stack(percentile_interval(rows[:, place, None] - rows), axis=1)
+        return found
+
+    def operation_difference(self, measure: Measure, name: str) -> Interval | None:
+        """Return the interval of the second model's value less the first's; None where one is missing."""
+        columns = [each.get(Column(measure.key, name)) for each in self._replicates[:2]]
+        if len(columns) < 2 or columns[0] is None or columns[1] is None:
+            return None
+        low, high = percentile_interval(columns[1] - columns[0])
+        return Interval(float(low), float(high))
+
     def differences(self) -> list[Difference]:
-        """The means of all models but the first, less those of the first."""
+        """Return the means of all models but the first, less those of the first."""
         return [
             self._difference(place, measure, averaged)
             for measure, averaged in self._measures.items()
@@ -116,6 +130,6 @@ class Resampling:
 
 
 def plan_images(model: Scores, measure: Measure, averaged: Sequence[str], half_width: float) -> int:
-    """How many images the mean of a measure takes to be known to plus or minus `half_width`."""
+    """Return how many images the mean of a measure takes to be known to plus or minus `half_width`."""
     rows = np.mean([measure.contributions(model, name) for name in averaged], axis=0)
     return images_needed(rows, half_width)

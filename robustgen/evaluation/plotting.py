@@ -23,7 +23,7 @@ def plot(report: Report, path: Path) -> None:
 
 
 def _categories(report: Report) -> Iterator[tuple[str, list[str]]]:
-    """Each category with its common operations."""
+    """Yield each category with its common operations."""
     for category, names in report.benchmark.categories.items():
         yield category.title(), [*names]
 
@@ -33,7 +33,7 @@ def _draw_errors(figure: Any, report: Report) -> None:
     for axes, (category, names) in zip(panels, _categories(report), strict=True):
         for i, model in enumerate(report.models):
             _draw_model(axes, model, names, COLOURS[i % len(COLOURS)], alone=len(report.models) == 1)
-        axes.set(title=category, xlabel="Severity", ylim=(0, 100), xticks=range(6))
+        axes.set(title=category, xlabel="Severity", ylim=(0, 100), xticks=(0, *report.models[0].levels))
         axes.grid(alpha=0.3)
     panels[0].set_ylabel("Top-1 error in % (unnormalised)")
     if len(report.models) > 1:
@@ -41,7 +41,7 @@ def _draw_errors(figure: Any, report: Report) -> None:
 
 
 def _draw_model(axes: Any, model: Scores, names: list[str], colour: str, *, alone: bool) -> None:
-    """The mean of a category, and of a model that is alone each corruption too; severity 0 is clean."""
+    """Draw the mean of a category, and each corruption of a model that is alone; severity 0 is clean."""
     there = [name for name in names if name in model.errors]
     if alone:
         for i, name in enumerate(there):
@@ -57,11 +57,11 @@ def _draw_model(axes: Any, model: Scores, names: list[str], colour: str, *, alon
         axes.legend(frameon=False, fontsize=8)
 
 
-def _curve(model: Scores, names: list[str]) -> tuple[list[int], list[float]]:
+def _curve(model: Scores, names: list[str]) -> tuple[list[float], list[float]]:
     errors = [100 * fmean(each) for each in zip(*(model.errors[name] for name in names), strict=True)]
     if model.clean_error is None:
-        return list(range(1, 6)), errors
-    return list(range(6)), [100 * model.clean_error, *errors]
+        return [*model.levels], errors
+    return [0, *model.levels], [100 * model.clean_error, *errors]
 
 
 def _draw_flips(figure: Any, report: Report) -> None:

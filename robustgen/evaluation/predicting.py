@@ -1,40 +1,50 @@
 """`robustgen predict`: runs a model over a C or P set and leaves its predictions on disk.
 
-What is predicted of an arm grows in the output's state folder and becomes a file of predictions once it is
-whole. A run that was cut off loses a few seconds at most.
+A unit is some consecutive images of one variant; its rows become a part and then a record in the state of
+the output. Several runs can share the units. Whoever finds all of a variant done writes its file.
 """
 
+import random
 import time
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from robustgen.benchmark import Arm, Kind
-from robustgen.datasets import EQUALISED, Dataset, name_contents, open_dataset
-from robustgen.display import progress
+from robustgen.benchmark import Kind, Variant
+from robustgen.dataset.opening import EQUALISED, open_dataset
+from robustgen.dataset.records import FilesRecord, Record
+from robustgen.display.progress import Meter
 from robustgen.errors import ConfigError, SourceError
 from robustgen.evaluation import preprocessing as presets
 from robustgen.evaluation.models.base import Runtime
 from robustgen.evaluation.models.classifier import Classifier, is_finite
 from robustgen.evaluation.models.opening import open_model
 from robustgen.evaluation.preprocessing import Pixels
-from robustgen.evaluation.store import PredictionStore, hold_store
+from robustgen.evaluation.store import PredictionStore, choose_unit_size, open_prediction_store
+from robustgen.formats import Dataset, WorkUnit, WrittenFile, name_contents
+from robustgen.formats.units import cut
 from robustgen.metrics import top_classes
-from robustgen.predictions import Saved, digest_of, top5_entries
+from robustgen.predictions import Pieces, Saved, digest_of, top5_entries
+
+_MOST_IMAGES: Final[Mapping[Kind, int]] = {"c": 1000, "p": 32}
+_SECONDS_BETWEEN_LOOKS = 0.5
+# Claims of another machine are respected for so many seconds, and for so many times this run's slowest unit.
+_PATIENCE, _PATIENT_UNITS = 30.0, 4.0
 
 
 @dataclass(frozen=True)
 class PredictResult:
-    """What a run did.
+    """Result of a run.
 
     Attributes
     ----------
     made, kept : int
-        Images or sequences predicted now, and earlier.
+        Images or sequences predicted by this run, and by others before or meanwhile.
     noun : str
         Which of the two.
     seconds : float
@@ -70,8 +80,8 @@ class Predictor:
     save: Saved
     batch: int
 
-    def predict(self, pixels: Pixels, keys: Sequence[str], arm: Arm) -> NDArray[Any]:
-        """What is kept of the outputs for images (n, H, W, 3) or sequences (n, T, H, W, 3), uint8.
+    def predict(self, pixels: Pixels, keys: Sequence[str], variant: Variant) -> NDArray[Any]:
+        """Return what is kept of the outputs for images (n, H, W, 3) or sequences (n, T, H, W, 3), uint8.
 
         Raises
         ------
@@ -85,22 +95,24 @@ class Predictor:
         finite = is_finite(logits)
         if not finite.all():
             key, name = keys[int(finite.argmin())], self.classifier.model.name
-            raise ConfigError(f"{name}: gives NaN or infinity for {key!r} of {arm.folder}")
+            raise ConfigError(f"{name}: gives NaN or infinity for {key!r} of {variant.folder}")
         return logits if self.save == "logits" else top_classes(logits).astype(np.int32)
 
-    def entries(self, rows: NDArray[Any]) -> dict[str, NDArray[Any]]:
-        """The entries of the file of an arm, of all of its rows."""
-        return {"logits": rows} if self.save == "logits" else top5_entries(rows, self.classes)
+    def entries(self, rows: Pieces) -> dict[str, NDArray[Any] | Pieces]:
+        """Return the entries of the file of a variant, of all of its rows."""
+        if self.save == "logits":
+            return {"logits": rows}
+        return {**top5_entries(np.concatenate([*rows.pieces]), self.classes)}
 
     def settings(self) -> dict[str, Any]:
-        """What decides the predictions, but for the images."""
+        """Return what decides the predictions, except for the images."""
         return {
             "model": self.classifier.model.settings(),
             "preprocessing": self.classifier.preprocessing.settings(),
             "save": self.save,
         }
 
-    def check_labels(self, labels: NDArray[Any] | None, root: Path) -> None:
+    def check_labels(self, labels: NDArray[Any] | None, root: str) -> None:
         """Raise a SourceError if the set at `root` has labels that the model has no class for."""
         if labels is not None and (labels.min() < 0 or labels.max() >= self.classes):
             raise SourceError(
@@ -112,49 +124,105 @@ class Predictor:
 # --- a run ---------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
 class _Run:
-    """A set, a model, and where its predictions go."""
+    """Predicts what is lacking of a set, as far as nobody else does.
 
-    dataset: Dataset
-    predictor: Predictor
-    store: PredictionStore
+    Attributes
+    ----------
+    made : int
+        Images or sequences predicted by this run.
+    """
 
-    def carry_out(self) -> tuple[int, int]:
-        """Predict what is lacking; return the number of images or sequences made, and of those kept."""
-        data, made = self.dataset, 0
-        waiting = [arm for arm in data.arms if not self.store.has(arm, data.keys(arm), data.root)]
-        images = len(data.keys(data.arms[0]))
-        with progress.open_bar(len(waiting) * images, name_contents(data.kind)) as bar:
-            for arm in waiting:
-                bar.name(arm.folder)
-                made += self._predict(arm, bar)
-        return made, len(data.arms) * images - made
+    def __init__(self, dataset: Dataset, predictor: Predictor, store: PredictionStore) -> None:
+        self._dataset, self._predictor, self._store, self._state = dataset, predictor, store, store.state
+        waiting = [v for v in dataset.arms if not store.has(v, dataset.keys(v), dataset.root)]
+        self._units = {
+            f"units/{unit.variants[0].folder}/{unit.name}": unit for v in waiting for unit in self._cut(v)
+        }
+        self._unsettled = Counter(unit.variants[0] for unit in self._units.values())
+        self._parts: dict[str, WrittenFile] = {}
+        for name, record in self._state.read_records():
+            self._note_part(name, record)
+        self._slowest, self.made = 0.0, 0
 
-    def _predict(self, arm: Arm, bar: Any) -> int:
-        """Predict what is lacking of `arm` and write its file; return the number of images or sequences."""
-        data, keys, labels = self.dataset, self.dataset.keys(arm), self.dataset.labels(arm)
-        self.predictor.check_labels(labels, data.root)
-        rows = self.store.rows(arm, keys)
-        begun = rows.done
-        bar.update(begun)
-        size = self.predictor.batch if data.kind == "c" else 1
-        try:
-            for pixels in data.batches(arm, size, begun, self.predictor.classifier.preprocessing.prepare):
-                part = keys[rows.done : rows.done + len(pixels)]
-                rows.append(self.predictor.predict(pixels, part, arm), part)
-                bar.update(len(pixels))
-        except BaseException:
-            rows.save()
-            raise
-        self.store.finish(arm, keys, labels, self.predictor.entries(rows.read()), rows)
-        return len(keys) - begun
+    def _cut(self, variant: Variant) -> Iterator[WorkUnit]:
+        self._predictor.check_labels(self._dataset.labels(variant), self._dataset.root)
+        keys, kind = self._dataset.keys(variant), self._dataset.kind
+        size = choose_unit_size(len(keys), self._predictor.batch if kind == "c" else 1, _MOST_IMAGES[kind])
+        return cut(keys, size, [(variant,)])
+
+    def carry_out(self) -> None:
+        """Predict all units, and write the files of their variants."""
+        left = [*self._units]
+        if left and self._state.has_live_claims():
+            # Whoever joins begins elsewhere.
+            start = random.randrange(len(left))
+            left = left[start:] + left[:start]
+        total = sum(len(unit.keys) for unit in self._units.values())
+        with Meter(total, name_contents(self._dataset.kind)) as meter:
+            claimed = [name for name in left if not self._settle(name, meter)]
+            seen = time.monotonic()
+            while claimed:
+                patient = time.monotonic() - seen < max(_PATIENCE, _PATIENT_UNITS * self._slowest)
+                free = {name for name in claimed if not (patient and self._state.is_claimed(name))}
+                claimed = [name for name in claimed if not self._settle(name, meter, insist=name in free)]
+                if claimed:
+                    time.sleep(_SECONDS_BETWEEN_LOOKS)
+
+    def _settle(self, name: str, meter: Meter, *, insist: bool = False) -> bool:
+        """Predict a unit unless it is done; return False if somebody else is at it."""
+        unit = self._units[name]
+        (variant,) = unit.variants
+        if not self._is_done(name, variant):
+            if not self._state.claim(name) and not insist:
+                return False
+            try:
+                # Whoever held the claim may be done since.
+                if not self._is_done(name, variant):
+                    meter.name(variant.folder)
+                    self._predict(name, unit)
+            except BaseException:
+                self._state.release(name)
+                raise
+        meter.update(len(unit.keys))
+        self._unsettled[variant] -= 1
+        if not self._unsettled[variant]:
+            keys, labels = self._dataset.keys(variant), self._dataset.labels(variant)
+            names = [name for name, each in self._units.items() if each.variants == unit.variants]
+            # Another run may have finished it, and deleted what this one has not seen.
+            parts = [self._parts[name] for name in names if name in self._parts]
+            self._store.finish(variant, keys, labels, parts, self._predictor.entries)
+        return True
+
+    def _is_done(self, name: str, variant: Variant) -> bool:
+        if name not in self._parts:
+            self._note_part(name, self._state.read_record(name))
+        return name in self._parts or self._state.has_record(variant.folder)
+
+    def _note_part(self, name: str, record: Record | None) -> None:
+        if name in self._units and isinstance(record, FilesRecord):
+            for part in self._store.list_parts(record).values():
+                self._parts[name] = part
+
+    def _predict(self, name: str, unit: WorkUnit) -> None:
+        (variant,), started, rows = unit.variants, time.monotonic(), list[NDArray[Any]]()
+        size = self._predictor.batch if self._dataset.kind == "c" else 1
+        prepare, stop = self._predictor.classifier.preprocessing.prepare, unit.start + len(unit.keys)
+        for pixels in self._dataset.batches(variant, size, unit.start, prepare, stop):
+            keys = unit.keys[sum(map(len, rows)) :][: len(pixels)]
+            rows.append(self._predictor.predict(pixels, keys, variant))
+        if len({each.shape[1:] for each in rows}) > 1:
+            raise SourceError(f"{variant.folder}: its sequences differ in length")
+        self._parts[name] = self._store.put_part(variant, unit.name, np.concatenate(rows))
+        self._state.put_record(name, FilesRecord({}, [variant.folder], [self._parts[name]]))
+        self.made += len(unit.keys)
+        self._slowest = max(self._slowest, time.monotonic() - started)
 
 
 def predict(
-    dataset: Path,
+    dataset: str | Path,
     model: str,
-    output: Path,
+    output: str | Path,
     *,
     preprocessing: str | None = None,
     flags: Mapping[str, Any] | None = None,
@@ -163,11 +231,11 @@ def predict(
     runtime: Runtime | None = None,
     overwrite: bool = False,
 ) -> PredictResult:
-    """Predict all arms of a set, or those that are not there yet.
+    """Predict all variants of a set, or those that are not there yet.
 
     Parameters
     ----------
-    dataset, output : Path
+    dataset, output : path or URL
         A C or P set, and the folder of the predictions.
     model : str
         As for `open_model`.
@@ -202,26 +270,28 @@ def predict(
     named = preprocessing or (f"of {model}" if opened.preprocessing else default)
     predictor = Predictor(classifier, classes, choose_saved(save, data.kind, classes), batch)
     settings = _describe_dataset(data) | predictor.settings()
-    with hold_store(output, dataset, settings, overwrite=overwrite) as store:
-        made, kept = _Run(data, predictor, store).carry_out()
-    return PredictResult(made, kept, name_contents(data.kind), time.monotonic() - started, named)
+    with open_prediction_store(output, data.root, settings, overwrite=overwrite) as store:
+        run = _Run(data, predictor, store)
+        run.carry_out()
+    kept = len(data.arms) * len(data.keys(data.arms[0])) - run.made
+    return PredictResult(run.made, kept, name_contents(data.kind), time.monotonic() - started, named)
 
 
 def _default_preset(dataset: Dataset) -> str:
-    """The preset of the data set's edition; without a manifest, that of published sets of its layout."""
+    """Return the preset of the data set's edition; without one, that of published sets of its layout."""
     edition = dataset.about.get("edition") or dataset.usual_edition
     return str(edition) if edition in presets.PRESETS else "imagenet"
 
 
 def choose_saved(wanted: Saved | None, kind: Kind, classes: int) -> Saved:
-    """What to keep of a model with that many `classes`: as `wanted`, or what fits the kind of set."""
+    """Return what to keep of a model with that many `classes`: as `wanted`, or what fits the kind of set."""
     if wanted == "top5" and classes < 5:
         raise ConfigError(f"--save top5: the model has only {classes} classes")
     return wanted or ("top5" if kind == "p" and classes >= 5 else "logits")
 
 
 def _describe_dataset(dataset: Dataset) -> dict[str, Any]:
-    """What tells the images of `dataset` from others."""
+    """Return what tells the images of `dataset` from others."""
     about = dataset.about
     return {
         "kind": dataset.benchmark.title,

@@ -23,10 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from robustgen.dataset.config import read_yaml
 from robustgen.errors import ConfigError, UnknownNameError
-from robustgen.generation.config import read_yaml
 from robustgen.imaging.clahe import MOST_CLIP, MOST_TILES, Clahe, clahe
 from robustgen.imaging.colour import look_up_channels
+from robustgen.json_files import parse_json
 
 Pixels = NDArray[np.uint8]
 Layout = Literal["NCHW", "NHWC"]
@@ -104,7 +105,7 @@ class Preprocessing:
         return clahe(pixels, self.clahe)
 
     def settings(self) -> dict[str, Any]:
-        """What decides the predictions, as plain values."""
+        """Return what decides the predictions, as plain values."""
         plain = json.loads(json.dumps(asdict(self)))
         # What is as usual is not said, so that the settings of a model stay the same when a key is added.
         usual = {"clahe": None, "interpolation": "bilinear"}
@@ -324,12 +325,12 @@ def class_list(path: Path) -> list[str]:
         return _parse_json(text) if text.lstrip().startswith(("[", "{")) else _parse_lines(text)
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
-    except (ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, IndexError) as error:
         raise ConfigError(f"{path} is no list of class folders") from error
 
 
 def _parse_json(text: str) -> list[str]:
-    content = json.loads(text)
+    content = parse_json(text)
     if isinstance(content, dict):
         content = [content[str(i)] for i in range(len(content))]
     names = [entry[0] if isinstance(entry, list) else entry for entry in content]

@@ -4,28 +4,22 @@ Groups of images are made one ahead of the one in use, so that workers and model
 and memory holds two groups at most.
 """
 
-import secrets
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
-from robustgen.benchmark import Arm
-from robustgen.display.progress import print_line
-from robustgen.errors import MissingDependencyError, WriteError, explain_failure
+from robustgen.benchmark import Variant
+from robustgen.dataset.plan import Plan
+from robustgen.dataset.produce import rotate_variants
+from robustgen.dataset.recipes import Recipe
+from robustgen.errors import MissingDependencyError, explain_failure
 from robustgen.evaluation.preprocessing import Pixels, Preprocessing
-from robustgen.generation.plan import Plan
-from robustgen.generation.pulse import NO_PULSE, Pulse
-from robustgen.generation.recipes import Recipe
-from robustgen.generation.tasks import rotate_arms
-from robustgen.generation.watch import Watch
-from robustgen.generation.workers import Processes, ThisProcess, Workers, WorkersLostError, count_cores
-from robustgen.memory import keep_freed_memory
-from robustgen.output.writers import Writer
+from robustgen.execution import carry_out, count_cores
+from robustgen.execution.progress import Progress, Reporter
+from robustgen.formats import Writer
 from robustgen.sources.base import Items
-
-_MOST_DEATHS: Final = 3
+from robustgen.storage.memory import keep_freed_memory
 
 
 class Rendered(NamedTuple):
@@ -38,16 +32,19 @@ class Rendered(NamedTuple):
         Folder of an arm to the image (H, W, 3), or the frames (T, H, W, 3), uint8, as each view sees them.
     reason : str or None
         Why there are none.
+    identity : str
+        Of the source image, as it was read.
     """
 
     key: str
     pixels: dict[str, list[Pixels]]
     reason: str | None = None
+    identity: str = ""
 
 
 @dataclass(frozen=True)
-class RenderTask:
-    """A few source images, and what is to be made of each.
+class Rendering:
+    """A few source images, and what is to be made of each: a job for an executor.
 
     Attributes
     ----------
@@ -56,40 +53,39 @@ class RenderTask:
     writer : Writer
         Of the set that is not written.
     keys : tuple of str
-    arms : tuple of Arm
+    arms : tuple of Variant
     views : tuple of Preprocessing
         How the models that look at the images have them resized and equalised.
-    pulse : Pulse
     turn : int
-        Counts the tasks of a run; each begins at another arm (`rotate_arms`).
+        Number of the job in its group; each begins with another variant (`rotate_variants`).
     """
 
     recipe: Recipe[Any]
     source: Items[Any]
     writer: Writer
     keys: tuple[str, ...]
-    arms: tuple[Arm, ...]
+    arms: tuple[Variant, ...]
     views: tuple[Preprocessing, ...]
-    pulse: Pulse = NO_PULSE
     turn: int = 0
 
-    def run(self) -> list[Rendered]:
+    def run(self, reporter: Reporter) -> list[Rendered]:
         """Make them."""
         keep_freed_memory()
-        self.pulse.tell(0)
+        reporter.tell(0)
         made = []
         for key in self.keys:
             made.append(self._render(key))
-            self.pulse.tell(len(made))
-        self.pulse.tell(0)
+            reporter.tell(len(made))
+        reporter.tell(0)
         return made
 
     def _render(self, key: str) -> Rendered:
         pixels: dict[str, list[Pixels]] = {}
         shared: dict[str, Any] = {}
         try:
-            prepared = self.recipe.prepare(self.source.open(key))
-            for arm in rotate_arms(self.arms, self.turn):
+            loaded, identity = self.source.read(key)
+            prepared = self.recipe.prepare(loaded)
+            for arm in rotate_variants(self.arms, self.turn):
                 made = self.recipe.make(arm, key, prepared, shared)
                 read = self.writer.as_read(arm, key, made)
                 pixels[arm.folder] = [view.prepare(read) for view in self.views]
@@ -98,7 +94,7 @@ class RenderTask:
         # One bad image does not stop the others, whatever is wrong with it.
         except Exception as error:
             return Rendered(key, {}, explain_failure(error).removeprefix(f"{key!r}: "))
-        return Rendered(key, pixels)
+        return Rendered(key, pixels, None, identity)
 
 
 @dataclass(frozen=True)
@@ -108,26 +104,23 @@ class Renderer:
     Attributes
     ----------
     plan : Plan
-    arms : tuple of Arm
-        Those of the plan that are wanted.
+    arms : tuple of Variant
+        The wanted ones of the plan.
     views : tuple of Preprocessing
-        As for `RenderTask`.
-    signs : Path, optional
-        Folder where workers leave signs of life.
+        As for `Rendering`.
     """
 
     plan: Plan
-    arms: tuple[Arm, ...]
+    arms: tuple[Variant, ...]
     views: tuple[Preprocessing, ...]
-    signs: Path | None = None
 
     @property
     def jobs(self) -> int:
-        """How many workers there are."""
+        """The number of workers."""
         return self.plan.jobs or count_cores()
 
     def render(self, keys: Sequence[str], size: int) -> Iterator[list[Rendered]]:
-        """All `keys` in order, in groups of `size`."""
+        """Yield all `keys` in order, in groups of `size`."""
         groups = [keys[start : start + size] for start in range(0, len(keys), size)]
         with ThreadPoolExecutor(1) as pool:
             waiting: list[Future[list[Rendered]]] = [pool.submit(self.make, each) for each in groups[:1]]
@@ -137,40 +130,24 @@ class Renderer:
                 yield made
 
     def make(self, keys: Sequence[str]) -> list[Rendered]:
-        """The images of one group, in order; what a dead worker had in hand is made again."""
-        made: dict[str, Rendered] = {}
-        deaths = 0
-        # Of each group, so that workers that wait for the model are not called silent.
-        pulse = Pulse(self.signs, secrets.token_hex(4))
-        with Watch(None, pulse) as watch:
-            while missing := [key for key in keys if key not in made]:
-                before = len(made)
-                workers = self._workers(len(missing), pulse)
-                watch.describe = workers.describe_silence
-                try:
-                    for rendered in workers.carry_out(self._tasks(missing, pulse)):
-                        made.update({each.key: each for each in rendered})
-                        watch.receive(len(rendered))
-                except WorkersLostError as error:
-                    deaths = deaths + 1 if len(made) == before else 0
-                    self._tell_of_death(error, deaths)
+        """Return the images of one group, in order."""
+        plan, made = self.plan, dict[str, Rendered]()
+        step = max(1, min(plan.recipe.images_at_once, len(keys) // (4 * self.jobs)))
+        chunks = [tuple(keys[start : start + step]) for start in range(0, len(keys), step)]
+        jobs = {
+            chunk[0]: Rendering(plan.recipe, plan.source, plan.writer, chunk, self.arms, self.views, turn)
+            for turn, chunk in enumerate(chunks)
+        }
+        # Watched group by group, so that workers that wait for the model do not count as silent.
+        with Progress() as progress:
+            results: Iterator[list[Rendered]] = carry_out(
+                jobs,
+                lambda rendered: rendered[0].key,
+                self.jobs,
+                progress,
+                remedy=", or a smaller --batch-size",
+            )
+            for rendered in results:
+                made.update({each.key: each for each in rendered})
+                progress.finish(len(rendered))
         return [made[key] for key in keys]
-
-    def _tell_of_death(self, error: WorkersLostError, deaths: int) -> None:
-        print_line(f"{error}; doing its work again")
-        if deaths >= _MOST_DEATHS:
-            raise WriteError(
-                f"workers keep dying; memory may be short: try fewer --jobs (now {self.jobs}), "
-                f"or a smaller --batch-size"
-            ) from None
-
-    def _workers(self, images: int, pulse: Pulse) -> Workers:
-        count = min(self.jobs, images)
-        return Processes(count, pulse) if count > 1 else ThisProcess()
-
-    def _tasks(self, keys: Sequence[str], pulse: Pulse) -> Iterator[RenderTask]:
-        plan = self.plan
-        step = max(1, min(plan.recipe.images_per_task, len(keys) // (4 * self.jobs)))
-        for turn, start in enumerate(range(0, len(keys), step)):
-            chunk = tuple(keys[start : start + step])
-            yield RenderTask(plan.recipe, plan.source, plan.writer, chunk, self.arms, self.views, pulse, turn)

@@ -16,19 +16,10 @@ from robustgen.evaluation.baselines import Baseline
 from robustgen.evaluation.family_means import FamilyMean, compute_family_means
 from robustgen.evaluation.intervals import MEAN, Difference, Interval, Resampling, plan_images
 from robustgen.evaluation.measures import Measure, make_measures
+from robustgen.evaluation.published import PublishedModel, describe_differences
 from robustgen.evaluation.results import Scores
-from robustgen.evaluation.tables import LAYOUTS, Cells, ScoreTable
+from robustgen.evaluation.tables import LAYOUTS, Cells, ScoreTable, head_of
 
-# Heads as the papers print them, and the categories above.
-_HEADS: Final = {
-    **{"gaussian_noise": "Gauss.", "shot_noise": "Shot", "impulse_noise": "Impulse"},
-    **{"speckle_noise": "Speckle", "defocus_blur": "Defocus", "glass_blur": "Glass"},
-    **{"motion_blur": "Motion", "zoom_blur": "Zoom", "gaussian_blur": "Gauss. blur"},
-    **{"snow": "Snow", "frost": "Frost", "fog": "Fog", "brightness": "Bright", "spatter": "Spatter"},
-    **{"contrast": "Contrast", "elastic_transform": "Elastic", "pixelate": "Pixel"},
-    **{"jpeg_compression": "JPEG", "saturate": "Saturate", "translate": "Translate"},
-    **{"rotate": "Rotate", "tilt": "Tilt", "scale": "Scale", "shear": "Shear"},
-}
 # The rows under a model's: the ends of the intervals.
 _ENDS: Final = ("  95 % from", "  95 % to")
 
@@ -49,6 +40,12 @@ class Report:
         What a reader of the tables has to know.
     intervals : bool
         Whether to compute bootstrap intervals.
+    partial : bool
+        Whether to leave out what the baseline has no value for.
+    published : sequence of PublishedModel
+        To stand beside the models.
+    origin : str
+        Who created the images, for these.
     """
 
     models: list[Scores]
@@ -56,82 +53,115 @@ class Report:
     difficulty: int
     notes: list[str]
     intervals: bool = True
+    partial: bool = False
+    published: Sequence[PublishedModel] = ()
+    origin: str = ""
 
     @property
     def kind(self) -> Kind:
-        """Whether of C or of P sets."""
+        """Kind of the sets: c or p."""
         return self.models[0].kind
 
     @property
     def benchmark(self) -> Benchmark:
-        """Of which the sets are."""
+        """Benchmark that the sets are of."""
         return BENCHMARKS[self.kind]
 
     @cached_property
     def measures(self) -> list[Measure]:
-        """All that the scores allow."""
-        return make_measures(self.models, self.baseline)
+        """Measures that the scores allow."""
+        return make_measures(self.models, self.baseline, self.partial)
 
     @cached_property
     def families(self) -> list[FamilyMean]:
-        """The means of other families of corruptions, where all five severities are there."""
+        """Means of other families of corruptions, where all five severities are there."""
         return compute_family_means(self.models) if self.kind == "c" and self.models[0].complete else []
 
     @cached_property
     def resampling(self) -> Resampling | None:
-        """Whence the intervals come, if there are to be any."""
+        """Bootstrap samples of all values, where intervals are wanted."""
         measures = {measure: self.averaged(measure) for measure in self.measures}
         return Resampling(self.models, measures) if self.intervals else None
 
     def averaged(self, measure: Measure) -> tuple[str, ...]:
-        """The common operations that every model has: those that the means go over."""
+        """Return the common operations that every model has: those that the means go over."""
         return tuple(name for name in self.benchmark.common if all(name in row for row in measure.values))
 
     def mean(self, measure: Measure, model: Scores) -> float | None:
-        """Mean over `averaged`."""
+        """Return the mean over `averaged`."""
         names = self.averaged(measure)
         return measure.average(model, names) if names else None
 
     def render(self, layout: str) -> str:
-        """The report as one of `LAYOUTS`, as csv or as json."""
+        """Return the report as one of `LAYOUTS`, as csv or as json."""
         if layout == "json":
             return json.dumps(self.as_dict(), indent=1)
         if layout == "csv":
             return format_csv(self._records())
         tables = [self._table(measure) for measure in self.measures]
-        return LAYOUTS[layout]([*tables, *map(self._family_table, self.families), *self._difference_tables()])
+        tables += [*map(self._family_table, self.families), *self._difference_tables()]
+        return LAYOUTS[layout]([*tables, *self.published_tables()])
 
-    def _interval(self, place: int, measure: str, name: str) -> Interval | None:
+    def published_tables(self) -> list[ScoreTable]:
+        """Return the means of the models among the published ones, from the best down."""
+        if not self.published:
+            return []
+        measures = [measure for measure in self.measures if self.averaged(measure)]
+        rows: list[tuple[str, Cells]] = []
+        for model in self.models:
+            rows.append((f"> {model.model}", tuple(self.mean(m, model) for m in measures)))
+        for each in self.published:
+            rows.append((each.model, tuple(each.mean(m, self.baseline, self.averaged(m)) for m in measures)))
+        worst = float("inf")
+        rows.sort(key=lambda row: next((value for value in row[1] if value is not None), worst))
+        heads = tuple(measure.formula.mean for measure in measures)
+        title = "Means among published ones in % (yours are marked with >)"
+        factors = [measure.formula.factor for measure in measures]
+        scaled = [
+            (name, tuple(v and v * f for v, f in zip(cells, factors, strict=True))) for name, cells in rows
+        ]
+        return [ScoreTable(title, heads, (("", len(heads)),), tuple(scaled), factor=1, digits=1)]
+
+    def describe_published(self) -> list[str]:
+        """Return lines on what differs between the published values and these."""
+        if not self.published:
+            return []
+        return describe_differences(self.published, self.kind, self.models[0].count, self.origin)
+
+    def interval(self, place: int, measure: str, name: str) -> Interval | None:
+        """Return the interval of a value of the model at `place`; None where it has none."""
         return self.resampling.interval(place, measure, name) if self.resampling else None
 
     # --- tables
 
     def _table(self, measure: Measure) -> ScoreTable:
-        names, used = self._names(measure), self.averaged(measure)
+        names, used = self.names(measure), self.averaged(measure)
         whole = used == self.benchmark.common and self.models[0].complete
-        mean = measure.mean if whole else f"Mean of {len(used)}"
+        mean = measure.formula.mean if whole else f"Mean of {len(used)}"
         rows = [row for place in range(len(self.models)) for row in self._rows(measure, names, place)]
-        heads = tuple(_HEADS.get(name, name) for name in names)
+        heads = tuple(head_of(name) for name in names)
         lead = ("Error", mean) if self.benchmark.has_clean else (mean,)
-        title = measure.title if whole else f"{measure.title} (incomplete: no {measure.mean})"
+        title = measure.title if whole else f"{measure.title} (incomplete: no {measure.formula.mean})"
         groups = (("", len(lead)), *self._groups(names))
-        return ScoreTable(title, (*lead, *heads), groups, tuple(rows), measure.factor, measure.digits)
+        return ScoreTable(
+            title, (*lead, *heads), groups, tuple(rows), measure.formula.factor, measure.formula.digits
+        )
 
     def _rows(self, measure: Measure, names: Sequence[str], place: int) -> Iterator[tuple[str, Cells]]:
-        """The values of a model, and under them the ends of their intervals."""
+        """Yield the values of a model, and under them the ends of their intervals."""
         model, values = self.models[place], measure.values[place]
         # The clean error is a plain error, in per cent, in whichever table.
         clean = [model.clean_error] if self.benchmark.has_clean else []
         yield model.model, (*clean, self.mean(measure, model), *(values.get(name) for name in names))
         if self.resampling is None:
             return
-        lead = [self._interval(place, "", CLEAN)] if self.benchmark.has_clean else []
-        found = [*lead, *(self._interval(place, measure.key, name) for name in (MEAN, *names))]
+        lead = [self.interval(place, "", CLEAN)] if self.benchmark.has_clean else []
+        found = [*lead, *(self.interval(place, measure.key, name) for name in (MEAN, *names))]
         for end, label in enumerate(_ENDS):
             yield label, tuple(None if each is None else each[end] for each in found)
 
     def _family_table(self, family: FamilyMean) -> ScoreTable:
-        """The errors of all models on another family, and their mean."""
+        """Return the errors of all models on another family, and their mean."""
         places = range(len(self.models))
         normalised = [family.normalised_mean(place) for place in places]
         lead = ["Mean" if family.whole else f"Mean of {len(family.names)}"]
@@ -152,10 +182,10 @@ class Report:
         return ScoreTable(title, (*lead, *family.names), groups, rows, 100, 1)
 
     def _difference_tables(self) -> Iterator[ScoreTable]:
-        """For each measure one of the means of the other models less that of the first."""
+        """Yield for each measure a table of the means of the other models less that of the first."""
         first = self.models[0].model
         for measure in self.measures:
-            found = [each for each in self._differences() if each.measure == measure.key]
+            found = [each for each in self.differences() if each.measure == measure.key]
             rows = [
                 row
                 for each in found
@@ -167,14 +197,20 @@ class Report:
             title = f"Mean less that of {first}, on the same images: {measure.title}"
             if rows:
                 yield ScoreTable(
-                    title, ("Difference",), (("", 1),), tuple(rows), measure.factor, measure.digits + 1
+                    title,
+                    ("Difference",),
+                    (("", 1),),
+                    tuple(rows),
+                    measure.formula.factor,
+                    measure.formula.digits + 1,
                 )
 
-    def _differences(self) -> list[Difference]:
+    def differences(self) -> list[Difference]:
+        """Return the means of all models but the first, less those of the first."""
         return self.resampling.differences() if self.resampling else []
 
-    def _names(self, measure: Measure) -> list[str]:
-        """The common operations, and others that some model has."""
+    def names(self, measure: Measure) -> list[str]:
+        """Return the common operations, and others that some model has."""
         there = {name for row in measure.values for name in row}
         extra = [name for name in self.benchmark.extra if name in there]
         return [*self.benchmark.common, *extra, *sorted(there - {*self.benchmark.names})]
@@ -187,13 +223,23 @@ class Report:
     # --- records
 
     def _records(self) -> list[dict[str, object]]:
-        """Rows of the CSV: all have the same columns."""
-        columns = [*dict.fromkeys(name for measure in self.measures for name in self._names(measure))]
+        """Return the rows of the CSV: all have the same columns."""
+        columns = [*dict.fromkeys(name for measure in self.measures for name in self.names(measure))]
         records = [
             record
             for measure in self.measures
             for place in range(len(self.models))
             for record in self._records_of(measure, place, columns)
+        ]
+        records += [
+            dict.fromkeys(records[0])
+            | {"model": each.model, "measure": measure.key, "normalised_by": measure.baseline or ""}
+            | {"statistic": "published", "mean_over": len(self.averaged(measure))}
+            | ({"clean_error": each.clean_error} if self.benchmark.has_clean else {})
+            | {MEAN: each.mean(measure, self.baseline, self.averaged(measure))}
+            | {name: value for name, value in each.values(measure, self.baseline).items() if name in columns}
+            for each in self.published
+            for measure in self.measures
         ]
         return records + [
             dict.fromkeys(records[0])
@@ -205,14 +251,14 @@ class Report:
         ]
 
     def _records_of(self, measure: Measure, place: int, columns: Sequence[str]) -> list[dict[str, object]]:
-        """The values of a model, and the lower and upper ends of their intervals."""
+        """Return the values of a model, and the lower and upper ends of their intervals."""
         model, row = self.models[place], measure.values[place]
         start = {"model": model.model, "measure": measure.key, "normalised_by": measure.baseline or ""}
         over = {"mean_over": len(self.averaged(measure))}
         extra: dict[str, object] = {} if self.benchmark.has_clean else {"difficulty": self.difficulty}
         values = {CLEAN: model.clean_error, MEAN: self.mean(measure, model), **row}
-        found = {name: self._interval(place, measure.key, name) for name in (MEAN, *columns)}
-        found[CLEAN] = self._interval(place, "", CLEAN)
+        found = {name: self.interval(place, measure.key, name) for name in (MEAN, *columns)}
+        found[CLEAN] = self.interval(place, "", CLEAN)
         statistics: dict[str, Mapping[str, float | None]] = {"value": values}
         if self.resampling:
             for end, label in enumerate(Interval._fields):
@@ -230,8 +276,8 @@ class Report:
         ]
 
     def as_dict(self) -> dict[str, Any]:
-        """All values, for JSON; what it says of one model serves as a baseline."""
-        differences = [{**vars(each), "interval": [*each.interval]} for each in self._differences()]
+        """Return all values, for JSON; what it says of one model serves as a baseline."""
+        differences = [{**vars(each), "interval": [*each.interval]} for each in self.differences()]
         return {
             "kind": self.benchmark.title,
             "baseline": self.baseline.name if self.baseline else None,
@@ -239,6 +285,21 @@ class Report:
             **({"severities": [*self.models[0].levels]} if self.benchmark.has_clean else {}),
             "models": [self._model(place) for place in range(len(self.models))],
             **({"differences": differences} if differences else {}),
+            **({"published": [*map(self._describe_published, self.published)]} if self.published else {}),
+        }
+
+    def _describe_published(self, model: PublishedModel) -> dict[str, Any]:
+        return {
+            "model": model.model,
+            **vars(model.table),
+            "clean_error": model.clean_error,
+            "measures": {
+                measure.key: {
+                    "mean": model.mean(measure, self.baseline, self.averaged(measure)),
+                    "values": model.values(measure, self.baseline),
+                }
+                for measure in self.measures
+            },
         }
 
     def _family_record(self, family: FamilyMean, place: int) -> dict[str, Any]:
@@ -258,7 +319,7 @@ class Report:
         else:
             own |= {"flip_probabilities": model.flip_probabilities, "top5_distances": model.top5_distances}
         if self.resampling and model.mistakes:
-            arms = {folder: self._interval(place, "", folder) for folder in model.mistakes}
+            arms = {folder: self.interval(place, "", folder) for folder in model.mistakes}
             own["error_intervals"] = {folder: each and [*each] for folder, each in arms.items()}
         own["measures"] = {measure.key: self._describe(measure, place) for measure in self.measures}
         return own
@@ -272,7 +333,7 @@ class Report:
             "values": values,
         }
         if self.resampling:
-            found = {name: self._interval(place, measure.key, name) for name in (MEAN, *values)}
+            found = {name: self.interval(place, measure.key, name) for name in (MEAN, *values)}
             intervals = {name: each and [*each] for name, each in found.items()}
             described |= {"mean_interval": intervals.pop(MEAN), "intervals": intervals}
         return described
@@ -280,17 +341,17 @@ class Report:
     # --- planning
 
     def describe_plan(self, half_width: float) -> Iterator[str]:
-        """For each model how many images its mean takes to be known to plus or minus `half_width`.
+        """Yield for each model how many images its mean takes to be known to plus or minus `half_width`.
 
         That is of the first measure, in the unit of its table. Raises an ArgumentError where it has no mean.
         """
         measure = self.measures[0]
-        names, unit = self.averaged(measure), " %" if measure.factor == 100 else ""
+        names, unit = self.averaged(measure), " %" if measure.formula.factor == 100 else ""
         for model in self.models:
-            mean = measure.average(model, names) * measure.factor
-            needed = plan_images(model, measure, names, half_width / measure.factor)
+            mean = measure.average(model, names) * measure.formula.factor
+            needed = plan_images(model, measure, names, half_width / measure.formula.factor)
             yield (
-                f"{model.model}: {measure.mean} {mean:.1f}{unit} from "
+                f"{model.model}: {measure.formula.mean} {mean:.1f}{unit} from "
                 f"{format_count(model.count, self.benchmark.noun)}; "
                 f"+- {half_width:g}{unit} (95 %) takes {format_count(needed, self.benchmark.noun)}"
             )

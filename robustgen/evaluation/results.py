@@ -1,7 +1,8 @@
-"""What a model did: its errors, or its flip probabilities and top-5 distances, from its predictions alone."""
+"""What a model got wrong: its errors, or its flips and top-5 distances, from its predictions alone."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -9,14 +10,16 @@ from numpy.typing import NDArray
 
 from robustgen import metrics
 from robustgen.benchmark import CLEAN, IMAGENET_C, Kind
-from robustgen.metrics import RunningMean
+from robustgen.formats import parse_variant
 from robustgen.metrics.checks import Floats
+from robustgen.metrics.flips import frame_pairs
+from robustgen.metrics.formulas import Formula
 from robustgen.predictions import PredictionFile, Predictions, prefix_errors
 
 
 @dataclass(frozen=True)
 class Scores:
-    """The raw values of one model, from its predictions alone.
+    """What one model got wrong, image by image, from its predictions alone.
 
     Attributes
     ----------
@@ -26,11 +29,6 @@ class Scores:
         Images or sequences.
     missing : tuple of str
         Arms that a complete set has and this one has not.
-    clean_error : float or None
-    severities : dict
-        Corruption to severity to top-1 error.
-    flip_probabilities, top5_distances : dict
-        Of each perturbation.
     levels : tuple of int
         The severities that errors are averaged over.
     mistakes : dict
@@ -43,16 +41,52 @@ class Scores:
     kind: Kind
     count: int
     missing: tuple[str, ...]
-    clean_error: float | None = None
-    severities: Mapping[str, Mapping[float, float]] = field(default_factory=dict)
-    flip_probabilities: Mapping[str, float] = field(default_factory=dict)
-    top5_distances: Mapping[str, float] = field(default_factory=dict)
     levels: tuple[int, ...] = IMAGENET_C.levels
     mistakes: Mapping[str, NDArray[Any]] = field(default_factory=dict, repr=False)
     flips: Mapping[str, Floats] = field(default_factory=dict, repr=False)
     distances: Mapping[str, Floats] = field(default_factory=dict, repr=False)
 
+    @cached_property
+    def means(self) -> "Scores":
+        """Scores with the means over images in the place of the images."""
+        return self.reduce(lambda columns: {name: np.mean(each) for name, each in columns.items()})
+
+    def reduce(self, function: Callable[[Mapping[str, NDArray[Any]]], Mapping[str, Any]]) -> "Scores":
+        """Return the same with what `function` makes of the values of images, such as means of samples."""
+        return replace(
+            self,
+            mistakes=function(self.mistakes),
+            flips=function(self.flips),
+            distances=function(self.distances),
+        )
+
+    def measured_mistakes(self, corruption: str) -> NDArray[Any]:
+        """Return which images are classified wrongly at each of `levels`: (levels, count)."""
+        return np.array([self.mistakes[IMAGENET_C.arm(corruption, level).folder] for level in self.levels])
+
+    def measured(self, formula: Formula, name: str) -> tuple[NDArray[Any], NDArray[Any] | None]:
+        """Return what a formula combines of an operation: values (levels, ...), and those on clean images."""
+        if formula.quantity == "errors":
+            return self.measured_mistakes(name), self.mistakes.get(CLEAN)
+        values = self.flips if formula.quantity == "flip_probabilities" else self.distances
+        return np.asarray(values[name])[None], None
+
     @property
+    def clean_error(self) -> float | None:
+        """Top-1 error on the clean images."""
+        return float(self.means.mistakes[CLEAN]) if CLEAN in self.mistakes else None
+
+    @cached_property
+    def severities(self) -> dict[str, dict[float, float]]:
+        """Corruption to severity to top-1 error."""
+        found: dict[str, dict[float, float]] = {}
+        for folder, error in self.means.mistakes.items():
+            arm = parse_variant(folder, "c")
+            if folder != CLEAN:
+                found.setdefault(arm.name, {})[arm.level] = float(error)
+        return found
+
+    @cached_property
     def errors(self) -> dict[str, list[float]]:
         """Errors at `levels` of the corruptions that have all of them."""
         return {
@@ -62,13 +96,24 @@ class Scores:
         }
 
     @property
+    def flip_probabilities(self) -> dict[str, float]:
+        """Flip probability of each perturbation."""
+        return {name: float(each) for name, each in self.means.flips.items()}
+
+    @property
+    def top5_distances(self) -> dict[str, float]:
+        """Mean top-5 distance of each perturbation."""
+        return {name: float(each) for name, each in self.means.distances.items()}
+
+    @property
     def complete(self) -> bool:
-        """Whether errors are averaged over all five severities."""
+        """True where errors are averaged over all five severities."""
         return self.levels == IMAGENET_C.levels
 
-    def mistakes_on(self, corruption: str) -> NDArray[Any]:
-        """Which images are classified wrongly at each of `levels`: (levels, count)."""
-        return np.stack([self.mistakes[IMAGENET_C.arm(corruption, level).folder] for level in self.levels])
+    def describe_levels(self) -> str:
+        """Return the severities that means go over, for titles."""
+        word = "severity" if len(self.levels) == 1 else "severities"
+        return "severities" if self.complete else f"{word} {', '.join(map(str, self.levels))} only"
 
 
 def read_scores(predictions: Predictions, model: str, difficulty: int = 1) -> Scores:
@@ -85,20 +130,14 @@ def read_scores(predictions: Predictions, model: str, difficulty: int = 1) -> Sc
 
 def _read_corruptions(predictions: Predictions, model: str, _: int) -> Scores:
     mistakes = {folder: _find_mistakes(file) for folder, file in predictions.files.items()}
-    errors = {folder: float(wrong.mean()) for folder, wrong in mistakes.items()}
-    clean = errors.pop(CLEAN, None)
-    by_name: dict[str, dict[float, float]] = {}
-    for folder, error in errors.items():
-        arm = predictions.files[folder].arm
-        by_name.setdefault(arm.name, {})[arm.level] = error
     levels = range(1, metrics.SEVERITIES + 1)
     wanted = [f"{name}/{level}" for name in metrics.COMMON_CORRUPTIONS for level in levels]
-    missing = tuple(arm for arm in wanted if arm not in errors)
-    return Scores(model, "c", len(predictions.keys), missing, clean, by_name, mistakes=mistakes)
+    missing = tuple(arm for arm in wanted if arm not in mistakes)
+    return Scores(model, "c", len(predictions.keys), missing, mistakes=mistakes)
 
 
 def _find_mistakes(file: PredictionFile) -> NDArray[np.bool_]:
-    """Which images are classified wrongly, in the order of sorted keys."""
+    """Return which images are classified wrongly, in the order of sorted keys."""
     labels = file.labels
     assert labels is not None  # which `open_predictions` has seen to
     best = np.concatenate([rows[:, 0] for rows in file.best(1)])
@@ -125,26 +164,29 @@ def _read_perturbations(predictions: Predictions, model: str, difficulty: int) -
         distances = {}
     wanted = (_arm_at(name, difficulty) for name in metrics.COMMON_PERTURBATIONS)
     missing = tuple(arm for arm in wanted if arm not in predictions.files)
-    return Scores(
-        model,
-        "p",
-        len(predictions.keys),
-        missing,
-        flip_probabilities={name: _mean(each) for name, each in flips.items()},
-        top5_distances={name: _mean(each) for name, each in distances.items()},
-        flips=flips,
-        distances=distances,
-    )
-
-
-def _mean(values: Floats) -> float:
-    mean = RunningMean()
-    mean.update(values)
-    return mean.mean
+    return Scores(model, "p", len(predictions.keys), missing, flips=flips, distances=distances)
 
 
 def _perturbations(predictions: Predictions) -> list[str]:
     return list(dict.fromkeys(file.arm.name for file in predictions.files.values()))
+
+
+def flip_curves(predictions: Predictions, difficulty: int = 1) -> dict[str, list[float]]:
+    """Return the share of sequences that flip at each pair of frames, for each perturbation."""
+    found = {}
+    for name in _perturbations(predictions):
+        file = predictions.files.get(_arm_at(name, difficulty))
+        if file is None:
+            continue
+        total, count = np.zeros(0), 0
+        for best in file.best(1):
+            noise = name in metrics.NOISE_PERTURBATIONS
+            with prefix_errors(file.path):
+                before, after = frame_pairs(best[..., 0], noise, difficulty)
+            flips = (before != after).sum(axis=0)
+            total, count = (flips if not count else total + flips), count + len(best)
+        found[name] = (total / count).tolist()
+    return found
 
 
 def _arm_at(name: str, difficulty: int) -> str:
@@ -153,12 +195,12 @@ def _arm_at(name: str, difficulty: int) -> str:
 
 
 def _instability(file: PredictionFile, name: str, difficulty: int) -> tuple[Floats, Floats | None]:
-    """Flips, and distances where five classes are known, of the sequences in the order of their keys."""
+    """Return flips, and distances where five classes are known, of the sequences in order of their keys."""
     flips: list[Floats] = []
     distances: list[Floats] = []
     how: Any = {"noise": name in metrics.NOISE_PERTURBATIONS, "difficulty": difficulty}
     for best in file.best(file.lists):
-        with prefix_errors(file.path):
+        with prefix_errors(file.location):
             flips.append(metrics.sequence_flips(best[..., 0], **how))
             if file.lists == 5:
                 distances.append(metrics.sequence_top5_distances(best, **how))

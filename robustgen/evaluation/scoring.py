@@ -1,22 +1,23 @@
 """`robustgen score`: checks that predictions belong together and are whole, and reports on them."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from robustgen.benchmark import CLEAN, IMAGENET_C, IMAGENET_P
-from robustgen.datasets import describe_difference, open_dataset
+from robustgen.benchmark import BENCHMARKS, CLEAN, IMAGENET_C
+from robustgen.dataset.opening import open_dataset
 from robustgen.display.text import escape
 from robustgen.errors import ArgumentError, ConfigError, SourceError
 from robustgen.evaluation.baselines import ALEXNET, Baseline, read_baseline
 from robustgen.evaluation.measures import Measure
+from robustgen.evaluation.published import PublishedModel, read_models
 from robustgen.evaluation.reporting import Report
 from robustgen.evaluation.results import Scores, read_scores
+from robustgen.formats import describe_difference
+from robustgen.json_files import parse_object
 from robustgen.metrics import COMMON_PERTURBATIONS
-from robustgen.predictions import ABOUT, Predictions, open_predictions, prefix_errors
-from robustgen.regular_file import open_regular
+from robustgen.predictions import ABOUT, Predictions, is_unfinished, open_predictions, prefix_errors
 
 _IMAGENET_CLASSES: Final = 1000
 # Those whose images AlexNet's numbers were measured on, but for the crop.
@@ -24,19 +25,20 @@ _ALEXNET_EDITIONS: Final = ("imagenet", "imagenet-inception")
 
 
 def score(
-    folders: Sequence[Path],
+    folders: Sequence[str | Path],
     *,
     baseline: str | None = None,
     partial: bool = False,
     difficulty: int = 1,
-    dataset: Path | None = None,
+    dataset: str | Path | None = None,
     intervals: bool = True,
+    compare_with: str | None = None,
 ) -> Report:
     """Score the predictions in `folders`, one model each, on the same images.
 
     Parameters
     ----------
-    folders : sequence of Path
+    folders : sequence of path or URL
     baseline : str, optional
         ``"alexnet"``, ``"none"`` or a file for `read_baseline`; otherwise AlexNet where the predictions are
         of ImageNet's classes at its size, and none elsewhere.
@@ -44,10 +46,12 @@ def score(
         Whether to score sets that are not complete.
     difficulty : int
         Of the perturbations.
-    dataset : Path, optional
+    dataset : path or URL, optional
         The C or P set, to hold the keys of the predictions against.
     intervals : bool
         Whether to compute bootstrap intervals.
+    compare_with : {"published"}, optional
+        What to set beside the models.
 
     Raises
     ------
@@ -60,14 +64,19 @@ def score(
         _check_keys(opened[0], dataset)
     notes: list[str] = []
     chosen = _choose_baseline(baseline, opened, difficulty, notes)
-    _name_the_ten(opened[0], notes)
-    names = _names(folders)
+    names = _names(folders, opened)
     models = [read_scores(each, name, difficulty) for each, name in zip(opened, names, strict=True)]
-    for folder, model in zip(folders, models, strict=True):
-        _check_complete(folder, model, partial, notes)
+    for folder, each, model in zip(folders, opened, models, strict=True):
+        _check_complete(folder, each, model, partial, notes)
     models = _choose_levels(models, chosen, notes)
     _say_averaged(opened, notes)
-    report = Report(models, chosen, difficulty, notes, intervals)
+    if partial and chosen:
+        _say_undivided(models, chosen, notes)
+    published = _choose_published(models, difficulty, notes) if compare_with else []
+    report = Report(
+        models, chosen, difficulty, notes, intervals, partial, published, _describe_origin(opened[0])
+    )
+    notes += report.describe_published()
     if not any(report.averaged(measure) for measure in _take_measures(report, baseline)):
         raise SourceError("the folders share no corruption or perturbation that could be scored")
     return report
@@ -80,9 +89,9 @@ def _take_measures(report: Report, baseline: str | None) -> list[Measure]:
         raise ConfigError(f"--baseline {baseline or 'alexnet'}: {error}") from error
 
 
-def _names(folders: Sequence[Path]) -> list[str]:
-    """The folders' own names, or their paths where these are not enough."""
-    names = [escape(folder.resolve().name) for folder in folders]
+def _names(folders: Sequence[str | Path], opened: Sequence[Predictions]) -> list[str]:
+    """Return the folders' own names, or their paths where these are not enough."""
+    names = [escape(each.root.rpartition("/")[2]) for each in opened]
     return names if len(set(names)) == len(names) else [escape(folder) for folder in folders]
 
 
@@ -103,7 +112,7 @@ def _check_mixture(opened: Sequence[Predictions]) -> None:
             raise SourceError(f"{other.root}: made from other source images than {first.root}")
 
 
-def _check_keys(predictions: Predictions, dataset: Path) -> None:
+def _check_keys(predictions: Predictions, dataset: str | Path) -> None:
     data = open_dataset(dataset)
     if data.kind != predictions.kind:
         raise SourceError(f"{predictions.root}: not predictions of {dataset}, which is of the other kind")
@@ -114,12 +123,11 @@ def _check_keys(predictions: Predictions, dataset: Path) -> None:
 
 
 def _about(predictions: Predictions) -> dict[str, Any]:
-    path = predictions.root / ABOUT
-    if not path.exists():
-        return {}
-    with prefix_errors(path), open_regular(path) as file:
-        about = json.loads(file.read())
-        return about if isinstance(about, dict) else {}
+    with prefix_errors(f"{predictions.root}/{ABOUT}"):
+        try:
+            return parse_object(predictions.store.read(ABOUT))
+        except FileNotFoundError:
+            return {}
 
 
 def _choose_baseline(
@@ -135,8 +143,14 @@ def _choose_baseline(
     return None if text == "none" or why else ALEXNET
 
 
+def check_baseline(text: str | None) -> None:
+    """Find out before the work whether `--baseline` names something that can be read."""
+    if text not in (None, "alexnet", "none"):
+        read_baseline(Path(str(text)))
+
+
 def _doubt_alexnet(opened: Sequence[Predictions], difficulty: int) -> str | None:
-    """Why AlexNet's numbers do not fit these predictions, if so."""
+    """Return why AlexNet's numbers do not fit these predictions, if so."""
     if opened[0].kind == "p" and difficulty > 1:
         return "AlexNet's numbers are those of difficulty 1"
     for each in opened:
@@ -149,26 +163,22 @@ def _doubt_alexnet(opened: Sequence[Predictions], difficulty: int) -> str | None
     return None
 
 
-def _name_the_ten(predictions: Predictions, notes: list[str]) -> None:
-    """Say of CIFAR sequences which the means go over, as the published script for them took another."""
-    if predictions.kind == "p" and predictions.classes in (10, 100):
-        ten = ", ".join(COMMON_PERTURBATIONS)
-        notes.append(f"means are over {ten}; the published cifar-p-eval has spatter in place of snow")
-
-
-def _check_complete(folder: Path, model: Scores, partial: bool, notes: list[str]) -> None:
+def _check_complete(
+    folder: str | Path, predictions: Predictions, model: Scores, partial: bool, notes: list[str]
+) -> None:
     if model.kind == "c" and model.clean_error is None:
         notes.append(f"{folder}: no {CLEAN}.npz, so no clean error and no score that needs it")
     if not model.missing:
         return
     missing = _shorten_missing(model)
     if not partial:
-        raise SourceError(f"{folder}: incomplete, lacks {missing} (--partial scores what is there)")
+        resume = "the command that predicted resumes its run; " * is_unfinished(predictions.store)
+        raise SourceError(f"{folder}: incomplete, lacks {missing} ({resume}--partial scores what is there)")
     notes.append(f"{folder}: incomplete, lacks {missing}; means are over what is there")
 
 
 def _choose_levels(models: list[Scores], baseline: Baseline | None, notes: list[str]) -> list[Scores]:
-    """The models with the severities that errors are averaged over: five, or those that all have."""
+    """Return the models with the severities that errors are averaged over: five, or those that all have."""
     if models[0].kind == "p" or any(model.errors for model in models):
         return models
     found = [by_level.keys() for model in models for by_level in model.severities.values()]
@@ -183,17 +193,41 @@ def _choose_levels(models: list[Scores], baseline: Baseline | None, notes: list[
 
 def _say_averaged(opened: Sequence[Predictions], notes: list[str]) -> None:
     """Name the ten perturbations of a CIFAR set that the means go over, which others choose otherwise."""
-    edition = str(_about(opened[0]).get("edition") or "")
-    if opened[0].kind == "p" and edition.startswith("cifar"):
-        ten = ", ".join(IMAGENET_P.common)
-        notes.append(
-            f"means are over the ten of ImageNet-P ({ten}); the published evaluation of CIFAR-10-P "
-            f"has spatter in place of snow"
-        )
+    first = opened[0]
+    edition = str(_about(first).get("edition") or "")
+    if first.kind == "p" and (edition.startswith("cifar") or first.classes in (10, 100)):
+        ten = ", ".join(COMMON_PERTURBATIONS)
+        notes.append(f"means are over {ten}; the published cifar-p-eval has spatter in place of snow")
+
+
+def _describe_origin(predictions: Predictions) -> str:
+    """Return who created the images of the predictions, as far as their folder says."""
+    about = _about(predictions)
+    if not about.get("edition"):
+        return f"{predictions.root} does not say who created them"
+    return f"created by robustgen, edition {escape(about['edition'])}"
+
+
+def _choose_published(models: Sequence[Scores], difficulty: int, notes: list[str]) -> list[PublishedModel]:
+    """Return the published models of the kind, where their values are of the same severities."""
+    if not models[0].complete or difficulty > 1:
+        notes.append("published values are of five severities and of difficulty 1: none is compared")
+        return []
+    return read_models(models[0].kind)
+
+
+def _say_undivided(models: Sequence[Scores], baseline: Baseline, notes: list[str]) -> None:
+    """Name the common operations that the baseline has no value for."""
+    common = BENCHMARKS[models[0].kind].common
+    known = {*baseline.errors} if models[0].kind == "c" else {*baseline.flip_probabilities}
+    measured = {name for model in models for name in (*model.errors, *model.flips)}
+    lacking = [name for name in common if name in measured - known]
+    if known and lacking:
+        notes.append(f"{baseline.name} has no value for {', '.join(lacking)}: not normalised")
 
 
 def _shorten_missing(model: Scores) -> str:
-    """The missing arms; a corruption that is missing altogether by its name alone."""
+    """Return the missing arms; a corruption that is missing altogether by its name alone."""
     absent = [name for name in IMAGENET_C.common if name not in model.severities] if model.kind == "c" else []
     single = [arm for arm in model.missing if arm.partition("/")[0] not in absent]
     return ", ".join(absent + single)

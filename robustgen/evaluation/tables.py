@@ -5,6 +5,23 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+# Heads as the papers print them.
+_HEADS: Final = {
+    **{"gaussian_noise": "Gauss.", "shot_noise": "Shot", "impulse_noise": "Impulse"},
+    **{"speckle_noise": "Speckle", "defocus_blur": "Defocus", "glass_blur": "Glass"},
+    **{"motion_blur": "Motion", "zoom_blur": "Zoom", "gaussian_blur": "Gauss. blur"},
+    **{"snow": "Snow", "frost": "Frost", "fog": "Fog", "brightness": "Bright", "spatter": "Spatter"},
+    **{"contrast": "Contrast", "elastic_transform": "Elastic", "pixelate": "Pixel"},
+    **{"jpeg_compression": "JPEG", "saturate": "Saturate", "translate": "Translate"},
+    **{"rotate": "Rotate", "tilt": "Tilt", "scale": "Scale", "shear": "Shear"},
+}
+
+
+def head_of(operation: str) -> str:
+    """Return the head of the column of an operation, as the papers abbreviate it."""
+    return _HEADS.get(operation, operation)
+
+
 Cells = tuple[float | None, ...]
 
 
@@ -26,6 +43,8 @@ class ScoreTable:
         What the values are multiplied by for print: 100 for per cent.
     digits : int
         Decimals in print.
+    head : str
+        Head of the first column.
     """
 
     title: str
@@ -34,9 +53,10 @@ class ScoreTable:
     rows: tuple[tuple[str, Cells], ...]
     factor: float = 100
     digits: int = 1
+    head: str = "Model"
 
     def format_rows(self, empty: str) -> list[list[str]]:
-        """All rows as text, `empty` where there is no value."""
+        """Return all rows as text, `empty` where there is no value."""
         return [
             [name, *(empty if v is None else f"{self.factor * v:.{self.digits}f}" for v in values)]
             for name, values in self.rows
@@ -44,23 +64,28 @@ class ScoreTable:
 
 
 def as_text(tables: Sequence[ScoreTable]) -> str:
-    """Columns in line, for a terminal."""
+    """Lay tables out with columns in line, for a terminal."""
     return "\n\n".join(map(_text, tables))
 
 
 def _text(table: ScoreTable) -> str:
-    rows = table.format_rows("-")
-    grid = [["Model", *table.columns], *rows]
-    widths = [max(len(row[i]) for row in grid) for i in range(len(grid[0]))]
-    lines = [_span_groups(table.groups, widths)] if any(label for label, _ in table.groups) else []
-    for name, *cells in grid:
-        padded = [cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True)]
-        lines.append("  ".join([name.ljust(widths[0]), *padded]).rstrip())
-    return "\n".join([table.title, *lines])
+    grid = [[table.head, *table.columns], *table.format_rows("-")]
+    groups = [_span_groups(table.groups, _widths(grid))] if any(label for label, _ in table.groups) else []
+    return "\n".join([table.title, *groups, *align_grid(grid)])
+
+
+def _widths(grid: Sequence[Sequence[str]]) -> list[int]:
+    return [max(map(len, column)) for column in zip(*grid, strict=True)]
+
+
+def align_grid(grid: Sequence[Sequence[str]]) -> list[str]:
+    """Return the lines of a grid of text: the first column to the left, all others to the right."""
+    first, *others = _widths(grid)
+    return ["  ".join([name.ljust(first), *map(str.rjust, cells, others)]).rstrip() for name, *cells in grid]
 
 
 def _span_groups(groups: Sequence[tuple[str, int]], widths: Sequence[int]) -> str:
-    """The line of the groups, each in the middle over its columns."""
+    """Return the line of the groups, each in the middle over its columns."""
     line, at = " " * widths[0], 1
     for label, span in groups:
         room = sum(widths[at : at + span]) + 2 * (span - 1)
@@ -70,18 +95,18 @@ def _span_groups(groups: Sequence[tuple[str, int]], widths: Sequence[int]) -> st
 
 
 def as_markdown(tables: Sequence[ScoreTable]) -> str:
-    """Pipe tables, each under its title in bold."""
+    """Lay tables out as pipe tables, each under its title in bold."""
     return "\n\n".join(map(_markdown, tables))
 
 
 def _markdown(table: ScoreTable) -> str:
-    grid = [["Model", *table.columns], ["---", *["---:"] * len(table.columns)], *table.format_rows("")]
+    grid = [[table.head, *table.columns], ["---", *["---:"] * len(table.columns)], *table.format_rows("")]
     lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in grid]
     return "\n".join([f"**{table.title}**", "", *lines])
 
 
 def as_latex(tables: Sequence[ScoreTable]) -> str:
-    r"""`tabular` environments with the rules of the package booktabs."""
+    r"""Lay tables out as `tabular` environments with the rules of the package booktabs."""
     return "\n\n".join(map(_latex, tables))
 
 
@@ -99,7 +124,7 @@ def _escape(text: str) -> str:
 
 def _latex(table: ScoreTable) -> str:
     heads = [rf"\multicolumn{{{span}}}{{c}}{{{_escape(label)}}}" for label, span in table.groups]
-    grid = [["Model", *table.columns], *table.format_rows("--")]
+    grid = [[table.head, *table.columns], *table.format_rows("--")]
     head, *rows = [" & ".join(map(_escape, row)) + r" \\" for row in grid]
     lines = [
         f"% {table.title}",

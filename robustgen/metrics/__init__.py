@@ -9,6 +9,8 @@ The papers are cited as
     [M]  Hendrycks et al., AugMix, ICLR 2020
     [N]  Hendrycks et al., Natural Adversarial Examples, 2021
 
+and other families of corruptions in their modules.
+
 Data sets that do not fit into memory are scored chunk by chunk: the functions named in the plural return
 one value per image or sequence, and `RunningMean` averages these. A whole run over frame sequences needs
 of the logits only what `top_classes` keeps of them::
@@ -20,31 +22,59 @@ of the logits only what `top_classes` keeps of them::
         distances.update(sequence_top5_distances(best, noise=False))
     flip_rate("tilt", flips.mean), standardised_top5_distance("tilt", distances.mean)
 
+The functions of ImageNet-C take `errors`, the top-1 errors at severities 1 to 5, (5,), as fractions. Those in
+the plural take `mistakes`, (5, images): whether each image is classified wrongly at each severity, or errors
+of samples, one a column. They return the share of each image in the score, which is the mean of these shares.
+A `baseline` maps corruptions to five errors of another model, or to their mean, and perturbations to a value.
+`names` are what a mean goes over, by default the common ones; all of them must be there. Wrong shapes, errors
+that are no fractions and baselines without a positive value raise ArgumentError.
+
 A score that is divided by a baseline and one that is not never share a name: the latter are called
 `unnormalised_...`, or flip *probability* as opposed to flip *rate*.
 
 names               the operations of the benchmarks, in the order of the tables
 classification      from logits to predictions, probabilities and errors
+formulas            every score of the benchmarks as a weighted sum, in one table
 corruption_errors   ImageNet-C
 flips               ImageNet-P: how often the prediction changes
 ranking_distances   ImageNet-P: how far the ranking of the classes moves
 calibration         RMS calibration error, Brier score
-anomalies           ImageNet-A and ImageNet-O
+anomalies           ImageNet-A, ImageNet-O, OpenOOD
+segmentation        counts of pixels, mIoU
 divergence          Jensen-Shannon
+superclasses        LAION-C
+balanced_errors     MedMNIST-C
+depth_errors        RoboDepth
 bootstrap           intervals of means over images
-baselines           AlexNet's values, and the division by them
+baselines           AlexNet's values and other published ones
 running             means of values that arrive in chunks
 checks              of what callers pass
 """
 
-from robustgen.metrics.anomalies import anomaly_scores, aupr, imagenet_a_accuracy, imagenet_o_aupr
+from robustgen.metrics.anomalies import (
+    DetectionRates,
+    anomaly_scores,
+    aupr,
+    detection_rates,
+    imagenet_a_accuracy,
+    imagenet_o_aupr,
+)
+from robustgen.metrics.balanced_errors import (
+    alexnet_balanced_errors,
+    balanced_corruption_error,
+    balanced_error,
+    mean_balanced_corruption_error,
+    mean_relative_balanced_corruption_error,
+    multi_label_balanced_error,
+    relative_balanced_corruption_error,
+)
 from robustgen.metrics.baselines import (
     ALEXNET_CLEAN_ERROR,
     ALEXNET_ERROR,
     ALEXNET_FLIP_PROBABILITY,
     ALEXNET_TOP5_DISTANCE,
 )
-from robustgen.metrics.bootstrap import bootstrap_means, images_needed, percentile_interval
+from robustgen.metrics.bootstrap import bootstrap_means, draw_weights, images_needed, percentile_interval
 from robustgen.metrics.calibration import CALIBRATION_BIN, brier_score, brier_scores, rms_calibration_error
 from robustgen.metrics.classification import confidences, softmax, top1_error, top1_mistakes, top_classes
 from robustgen.metrics.corruption_errors import (
@@ -60,6 +90,11 @@ from robustgen.metrics.corruption_errors import (
     unnormalised_corruption_error,
     unnormalised_corruption_errors,
     unnormalised_mean_corruption_error,
+)
+from robustgen.metrics.depth_errors import (
+    depth_corruption_error,
+    depth_estimation_error,
+    resilience_rate,
 )
 from robustgen.metrics.divergence import jensen_shannon
 from robustgen.metrics.flips import (
@@ -90,6 +125,19 @@ from robustgen.metrics.ranking_distances import (
     zipf_distance,
 )
 from robustgen.metrics.running import RunningMean
+from robustgen.metrics.segmentation import (
+    count_pixels,
+    intersections_over_union,
+    mean_intersection_over_union,
+)
+from robustgen.metrics.superclasses import (
+    list_superclasses,
+    published_accuracies,
+    superclass_accuracy,
+    superclass_labels,
+    superclass_predictions,
+    superclass_probabilities,
+)
 
 __all__ = [
     "ALEXNET_CLEAN_ERROR",
@@ -104,38 +152,60 @@ __all__ = [
     "LARGEST_TOP5_DISTANCE",
     "NOISE_PERTURBATIONS",
     "SEVERITIES",
+    "DetectionRates",
     "RunningMean",
+    "alexnet_balanced_errors",
     "anomaly_scores",
     "area_under_distortion_error",
     "areas_under_distortion_error",
     "aupr",
+    "balanced_corruption_error",
+    "balanced_error",
     "bootstrap_means",
     "brier_score",
     "brier_scores",
     "confidences",
     "corruption_error",
     "corruption_errors",
+    "count_pixels",
+    "depth_corruption_error",
+    "depth_estimation_error",
+    "detection_rates",
+    "draw_weights",
     "flip_probability",
     "flip_rate",
     "imagenet_a_accuracy",
     "imagenet_o_aupr",
     "images_needed",
+    "intersections_over_union",
     "jensen_shannon",
+    "list_superclasses",
     "mean_area_under_distortion_error",
+    "mean_balanced_corruption_error",
     "mean_corruption_error",
     "mean_flip_probability",
     "mean_flip_rate",
+    "mean_intersection_over_union",
+    "mean_relative_balanced_corruption_error",
     "mean_top5_distance",
+    "multi_label_balanced_error",
     "percentile_interval",
+    "published_accuracies",
+    "relative_balanced_corruption_error",
     "relative_corruption_error",
     "relative_corruption_errors",
     "relative_mean_corruption_error",
+    "resilience_rate",
     "rms_calibration_error",
     "sequence_flips",
     "sequence_top5_distances",
     "sequence_zipf_distances",
     "softmax",
     "standardised_top5_distance",
+    "superclass_accuracy",
+    "superclass_labels",
+    "superclass_predictions",
+    "superclass_probabilities",
     "top1_error",
     "top1_mistakes",
     "top5_distance",

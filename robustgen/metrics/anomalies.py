@@ -1,7 +1,9 @@
-"""ImageNet-A and ImageNet-O: accuracy among some classes, and detection of anomalies by confidence."""
+"""ImageNet-A, ImageNet-O and OpenOOD: accuracy among some classes, and anomalies found by confidence."""
+
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from robustgen.errors import ArgumentError
 from robustgen.metrics.checks import Floats, array_of, class_set, flags_of, labels_of, logits_of
@@ -102,3 +104,70 @@ def imagenet_o_aupr(
     """
     usual, anomalous = anomaly_scores(usual_logits, classes), anomaly_scores(anomalous_logits, classes)
     return aupr(np.concatenate([usual, anomalous]), np.arange(len(usual) + len(anomalous)) >= len(usual))
+
+
+class DetectionRates(NamedTuple):
+    """How well confidence tells images of unknown classes (OOD) from those of known ones (ID), as fractions.
+
+    Attributes
+    ----------
+    fpr95 : float
+        Share of ID images flagged where 95 % of OOD images are.
+    auroc : float
+        Area under the receiver operating characteristic.
+    aupr_in, aupr_out : float
+        Area under the precision-recall curve, with ID or with OOD images as positives.
+    """
+
+    fpr95: float
+    auroc: float
+    aupr_in: float
+    aupr_out: float
+
+
+def detection_rates(id_confidence: ArrayLike, ood_confidence: ArrayLike) -> DetectionRates:
+    """Return the rates of OpenOOD v1.5 (Zhang et al. 2023), from scikit-learn's definitions of the curves.
+
+    Areas are by the trapezoid rule, of precision over recall too; so `aupr_out` is not `aupr`.
+
+    Parameters
+    ----------
+    id_confidence : array_like, (images,), float
+        High for images of known classes.
+    ood_confidence : array_like, (other images,), float
+
+    Raises
+    ------
+    ArgumentError
+        If a confidence is NaN or there is none.
+    """
+    known = array_of(id_confidence, "id_confidence", "fiu", "images").astype(np.float64)
+    unknown = array_of(ood_confidence, "ood_confidence", "fiu", "images").astype(np.float64)
+    values = np.concatenate([known, unknown])
+    if np.isnan(values).any():
+        raise ArgumentError("confidences hold NaN")
+    is_ood = np.arange(len(values)) >= len(known)
+    hits, misses = _cumulate(-values, is_ood)
+    # A threshold in the middle of a straight part of the curve is none, as in scikit-learn.
+    corners = np.append(True, np.diff(hits, 2).astype(bool) | np.diff(misses, 2).astype(bool))
+    kept = np.append(corners, True)[-len(hits) :]
+    found, flagged = (np.append(0, each[kept]) / each[-1] for each in (hits, misses))
+    return DetectionRates(
+        float(flagged[np.argmax(found >= 0.95)]),
+        float(np.trapezoid(found, flagged)),
+        _precision_area(*_cumulate(values, ~is_ood)),
+        _precision_area(hits, misses),
+    )
+
+
+def _cumulate(scores: Floats, positives: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Count positives and negatives at or above each distinct score, from the highest down."""
+    order = np.argsort(-scores, kind="stable")
+    ends = np.append(np.flatnonzero(np.diff(scores[order])), len(order) - 1)
+    hits = positives[order].cumsum()[ends]
+    return hits, ends + 1 - hits
+
+
+def _precision_area(hits: NDArray[np.int64], misses: NDArray[np.int64]) -> float:
+    precision, recall = hits / (hits + misses), hits / hits[-1]
+    return float(np.trapezoid(np.append(1, precision), np.append(0, recall)))

@@ -4,7 +4,7 @@ import math
 from typing import Final
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from robustgen.errors import ArgumentError
 from robustgen.metrics.checks import Floats, array_of
@@ -20,7 +20,7 @@ _ROWS: Final = 64
 
 
 def bootstrap_means(values: ArrayLike, *, replicates: int = REPLICATES, seed: int = 0) -> Floats:
-    """Means of columns over images that are drawn with replacement; Efron and Tibshirani 1993, chapter 6.
+    """Return means of columns over images drawn with replacement; Efron and Tibshirani 1993, chapter 6.
 
     All columns, and all calls with the same seed and number of images, share their draws, so that
     differences between replicates of two models are paired.
@@ -61,8 +61,27 @@ def bootstrap_means(values: ArrayLike, *, replicates: int = REPLICATES, seed: in
     return means / count
 
 
+def draw_weights(images: int, replicates: int, seed: int = 0) -> NDArray[np.int64]:
+    """Return how often each bootstrap sample has each image, for scores that are no means over images.
+
+    Returns
+    -------
+    ndarray, (replicates, images), int64
+
+    Raises
+    ------
+    ArgumentError
+        If `replicates` is negative.
+    """
+    if replicates < 0:
+        raise ArgumentError(f"replicates must be 0 or more, not {replicates}")
+    rng = np.random.default_rng(seed)
+    rows = [np.bincount(rng.integers(0, images, images), minlength=images) for _ in range(replicates)]
+    return np.array(rows, np.int64).reshape(replicates, images)
+
+
 def percentile_interval(replicates: ArrayLike, level: float = LEVEL) -> tuple[Floats, Floats]:
-    """Lower and upper ends of the central part of bootstrap replicates, column by column.
+    """Return the lower and upper ends of the central part of bootstrap replicates, column by column.
 
     Parameters
     ----------
@@ -80,7 +99,7 @@ def percentile_interval(replicates: ArrayLike, level: float = LEVEL) -> tuple[Fl
 
 
 def images_needed(values: ArrayLike, half_width: float) -> int:
-    """How many images a 95 % interval of a mean takes to be no wider than twice `half_width`.
+    """Return how many images a 95 % interval of a mean takes to be no wider than twice `half_width`.
 
     By the normal approximation: (1.96 s / half_width) squared, for the standard deviation s of the values.
 

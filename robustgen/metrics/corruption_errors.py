@@ -1,96 +1,57 @@
-"""ImageNet-C: errors over severities and corruptions, by themselves and divided by a baseline's."""
+"""ImageNet-C: errors over severities and corruptions, by themselves and divided by a baseline's.
+
+`errors` are top-1 errors at severities 1 to 5, (5,), as fractions; `mistakes`, (5, images), say whether each
+image is classified wrongly at each severity, or hold errors of samples, one a column. The functions in the
+plural return the share of each image in the score of the same name, which is the mean of these. `baseline`
+maps corruptions to five errors of another model, or to their mean. Wrong shapes, errors that are no
+fractions, and baselines without a positive value raise ArgumentError.
+"""
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from robustgen.errors import ArgumentError
-from robustgen.metrics.baselines import (
-    ALEXNET_CLEAN_ERROR,
-    ALEXNET_ERROR,
-    baseline_value,
-    check_positive,
+from robustgen.metrics.baselines import ALEXNET_CLEAN_ERROR, ALEXNET_ERROR
+from robustgen.metrics.checks import Floats, array_of, number
+from robustgen.metrics.formulas import (
+    AREA,
+    CORRUPTION_ERROR,
+    ERROR,
+    RELATIVE_CORRUPTION_ERROR,
+    level_values,
     mean_over,
 )
-from robustgen.metrics.checks import Floats, array_of, bounded, number
 from robustgen.metrics.names import COMMON_CORRUPTIONS, SEVERITIES
 
 
 def unnormalised_corruption_error(errors: ArrayLike, *, severities: int = SEVERITIES) -> float:
-    """Mean error over the severities of one corruption, uCE of [M] section 4.
+    """Return the mean error over the severities of one corruption, uCE of [M] section 4.
 
-    Parameters
-    ----------
-    errors : array_like, (5,), float
-        Top-1 errors at severities 1 to 5, as fractions.
-    severities : int
-        How many severities there are; a mean over fewer than five is no uCE.
-
-    Raises
-    ------
-    ArgumentError
-        If there are not that many, or one is not a fraction.
+    A mean over other than five `severities` is no uCE.
     """
-    return float(severity_errors(errors, severities=severities).mean())
+    return float(ERROR.combine(level_values(errors, "errors", severities)))
 
 
 def unnormalised_corruption_errors(mistakes: ArrayLike, *, severities: int = SEVERITIES) -> Floats:
-    """What each image adds to `unnormalised_corruption_error`, which is the mean of this.
-
-    Parameters
-    ----------
-    mistakes : array_like, (5, images), bool or float
-        Whether the image is classified wrongly at each severity; or errors of samples, one a column.
-    severities : int
-        As for `unnormalised_corruption_error`.
-
-    Returns
-    -------
-    ndarray, (images,), float64
-
-    Raises
-    ------
-    ArgumentError
-        If there are not that many severities.
-    """
-    wrong = array_of(mistakes, "mistakes", "bf", "severities images")
-    if len(wrong) != severities:
-        raise ArgumentError(f"mistakes must be given for all {severities} severities, not {len(wrong)}")
-    errors: Floats = wrong.mean(axis=0)
-    return errors
+    """Return the share of each image in `unnormalised_corruption_error`, (images,)."""
+    return ERROR.combine(_mistakes(mistakes, severities))
 
 
 def corruption_error(
     corruption: str, errors: ArrayLike, baseline: Mapping[str, ArrayLike] = ALEXNET_ERROR
 ) -> float:
-    """Error summed over the severities, divided by that of the baseline: CE of [C] section 4.2.
-
-    Parameters
-    ----------
-    corruption : str
-        Name under which the baseline is looked up.
-    errors : array_like, (5,), float
-        Top-1 errors at severities 1 to 5, as fractions.
-    baseline : mapping of str to float or array_like, (5,)
-        For each corruption the errors of another model, or their mean.
-
-    Raises
-    ------
-    ArgumentError
-        If there are not five errors, one is not a fraction, or the baseline has no positive value.
-    """
-    return unnormalised_corruption_error(errors) / _baseline_error(baseline, corruption)
+    """Return the error summed over the severities, divided by that of the baseline: CE of [C] section 4.2."""
+    return float(CORRUPTION_ERROR.combine(level_values(errors, "errors"))) / CORRUPTION_ERROR.divisor(
+        corruption, baseline
+    )
 
 
 def corruption_errors(
     corruption: str, mistakes: ArrayLike, baseline: Mapping[str, ArrayLike] = ALEXNET_ERROR
 ) -> Floats:
-    """What each image adds to `corruption_error`, which is the mean of this; arguments as there.
-
-    `mistakes` and the result are as for `unnormalised_corruption_errors`.
-    """
-    return unnormalised_corruption_errors(mistakes) / _baseline_error(baseline, corruption)
+    """Return the share of each image in `corruption_error`, (images,)."""
+    return CORRUPTION_ERROR.combine(_mistakes(mistakes)) / CORRUPTION_ERROR.divisor(corruption, baseline)
 
 
 def relative_corruption_error(
@@ -100,24 +61,18 @@ def relative_corruption_error(
     baseline: Mapping[str, ArrayLike] = ALEXNET_ERROR,
     baseline_clean_error: float | None = None,
 ) -> float:
-    """Error beyond the clean one, divided by that of the baseline: Relative CE of [C] section 4.2.
+    """Return the error beyond the clean one, divided by that of the baseline: Relative CE of [C] section 4.2.
 
-    Parameters
-    ----------
-    corruption, errors, baseline
-        As for `corruption_error`.
-    clean_error : float
-        Top-1 error on the clean images, a fraction.
-    baseline_clean_error : float, optional
-        The same of the baseline; only AlexNet's needs not be given.
-
-    Raises
-    ------
-    ArgumentError
-        As `corruption_error`; also if the baseline's clean error is unknown or not below the others.
+    `clean_error` is the top-1 error on the clean images, a fraction, and `baseline_clean_error` that of the
+    baseline, which only AlexNet can do without. It has to be below the baseline's error on the corruption.
     """
-    decline = unnormalised_corruption_error(errors) - number(clean_error, "clean_error")
-    return decline / _baseline_decline(corruption, baseline, baseline_clean_error)
+    of_baseline = RELATIVE_CORRUPTION_ERROR.divisor(
+        corruption, baseline, _baseline_clean(baseline, baseline_clean_error)
+    )
+    decline = RELATIVE_CORRUPTION_ERROR.combine(
+        level_values(errors, "errors"), number(clean_error, "clean_error")
+    )
+    return float(decline) / of_baseline
 
 
 def relative_corruption_errors(
@@ -127,45 +82,29 @@ def relative_corruption_errors(
     baseline: Mapping[str, ArrayLike] = ALEXNET_ERROR,
     baseline_clean_error: float | None = None,
 ) -> Floats:
-    """What each image adds to `relative_corruption_error`, which is the mean of this; arguments as there.
+    """Return the share of each image in `relative_corruption_error`, (images,).
 
-    `mistakes` and the result are as for `unnormalised_corruption_errors`; `clean_mistakes`, (images,),
-    are those on the clean images.
+    `clean_mistakes`, (images,), are the mistakes on the clean images.
     """
-    errors = unnormalised_corruption_errors(mistakes)
-    decline: Floats = errors - array_of(clean_mistakes, "clean_mistakes", "bf", "images")
-    return decline / _baseline_decline(corruption, baseline, baseline_clean_error)
+    of_baseline = RELATIVE_CORRUPTION_ERROR.divisor(
+        corruption, baseline, _baseline_clean(baseline, baseline_clean_error)
+    )
+    clean = array_of(clean_mistakes, "clean_mistakes", "bf", "images")
+    return RELATIVE_CORRUPTION_ERROR.combine(_mistakes(mistakes), clean) / of_baseline
 
 
 def area_under_distortion_error(clean_error: float, errors: ArrayLike) -> float:
-    """Area under error against severity 0 to 5, over 5, by the trapezoid rule: AUDE of [D] section 3.2.
+    """Return the area under error against severity 0 to 5, over 5, by the trapezoid rule: [D] section 3.2.
 
-    Parameters
-    ----------
-    clean_error : float
-        Top-1 error on the clean images, which are severity 0.
-    errors : array_like, (5,), float
-        Top-1 errors at severities 1 to 5, as fractions.
-
-    Raises
-    ------
-    ArgumentError
-        If there are not five errors, or one is not a fraction.
+    Severity 0 are the clean images, with the top-1 error `clean_error`.
     """
-    curve = np.concatenate([[number(clean_error, "clean_error")], severity_errors(errors)])
-    return float((curve[:-1] + curve[1:]).mean() / 2)
+    return float(AREA.combine(level_values(errors, "errors"), number(clean_error, "clean_error")))
 
 
 def areas_under_distortion_error(clean_mistakes: ArrayLike, mistakes: ArrayLike) -> Floats:
-    """What each image adds to `area_under_distortion_error`, which is the mean of this.
-
-    Arguments and result as for `relative_corruption_errors`.
-    """
-    wrong = array_of(mistakes, "mistakes", "bf", "severities images")
+    """Return the share of each image in `area_under_distortion_error`, (images,)."""
     clean = array_of(clean_mistakes, "clean_mistakes", "bf", "images")
-    curve = np.concatenate([clean[None], wrong]).astype(np.float64)
-    areas: Floats = (curve[:-1] + curve[1:]).mean(axis=0) / 2
-    return areas
+    return AREA.combine(array_of(mistakes, "mistakes", "bf", "severities images"), clean)
 
 
 def mean_corruption_error(
@@ -173,21 +112,9 @@ def mean_corruption_error(
     baseline: Mapping[str, ArrayLike] = ALEXNET_ERROR,
     names: Sequence[str] = COMMON_CORRUPTIONS,
 ) -> float:
-    """Mean CE over the fifteen common corruptions: mCE of [C] section 4.2.
+    """Return the mean CE over the fifteen common corruptions: mCE of [C] section 4.2.
 
-    Parameters
-    ----------
-    errors : mapping of str to array_like, (5,), float
-        For each corruption the top-1 errors at severities 1 to 5. Others than `names` are ignored.
-    baseline : mapping of str to float or array_like, (5,)
-        As for `corruption_error`.
-    names : sequence of str
-        The corruptions that the mean goes over; over others than the fifteen it is no mCE.
-
-    Raises
-    ------
-    ArgumentError
-        If one of `names` is missing; also as `corruption_error`.
+    All of `names` must be among `errors`; over others than the fifteen it is no mCE.
     """
     return mean_over(names, errors, lambda name, value: corruption_error(name, value, baseline))
 
@@ -198,16 +125,13 @@ def unnormalised_mean_corruption_error(
     *,
     severities: int = SEVERITIES,
 ) -> float:
-    """Mean error over fifteen corruptions and five severities: the score of CIFAR-C, [M] section 4.
+    """Return the mean error over corruptions and severities: the score of CIFAR-C, [M] section 4.
 
-    Not to be compared with a published mCE. Arguments and errors as for `mean_corruption_error` and
-    `unnormalised_corruption_error`.
+    It does not compare with a published mCE.
     """
-
-    def score(_: str, value: ArrayLike) -> float:
-        return unnormalised_corruption_error(value, severities=severities)
-
-    return mean_over(names, errors, score)
+    return mean_over(
+        names, errors, lambda _, value: unnormalised_corruption_error(value, severities=severities)
+    )
 
 
 def relative_mean_corruption_error(
@@ -217,10 +141,7 @@ def relative_mean_corruption_error(
     baseline_clean_error: float | None = None,
     names: Sequence[str] = COMMON_CORRUPTIONS,
 ) -> float:
-    """Mean Relative CE over the fifteen common corruptions: Relative mCE of [C] section 4.2.
-
-    Arguments and errors as for `mean_corruption_error` and `relative_corruption_error`.
-    """
+    """Return the mean Relative CE over the fifteen common corruptions: Relative mCE of [C] section 4.2."""
 
     def score(name: str, value: ArrayLike) -> float:
         return relative_corruption_error(name, value, clean_error, baseline, baseline_clean_error)
@@ -231,33 +152,15 @@ def relative_mean_corruption_error(
 def mean_area_under_distortion_error(
     clean_error: float, errors: Mapping[str, ArrayLike], names: Sequence[str] = COMMON_CORRUPTIONS
 ) -> float:
-    """Mean AUDE over the fifteen common corruptions: mAUDE of [D] section 3.2.
-
-    Arguments and errors as for `mean_corruption_error` and `area_under_distortion_error`.
-    """
+    """Return the mean AUDE over the fifteen common corruptions: mAUDE of [D] section 3.2."""
     return mean_over(names, errors, lambda _, value: area_under_distortion_error(clean_error, value))
 
 
-def severity_errors(value: ArrayLike, name: str = "errors", severities: int = SEVERITIES) -> Floats:
-    """`value` as one error, a fraction, for each of the severities."""
-    errors = bounded(value, name, "severities")
-    if len(errors) != severities:
-        raise ArgumentError(f"{name} must be given for all {severities} severities, not {len(errors)}")
-    return errors
-
-
-def _baseline_error(baseline: Mapping[str, ArrayLike], corruption: str) -> float:
-    value = np.asarray(baseline_value(baseline, corruption))
-    errors = severity_errors(value if value.ndim else [value] * SEVERITIES, f"the baseline of {corruption}")
-    return check_positive(float(errors.mean()), corruption)
-
-
-def _baseline_decline(corruption: str, baseline: Mapping[str, ArrayLike], clean_error: float | None) -> float:
-    """How much worse the baseline is on `corruption` than on clean images."""
-    decline = _baseline_error(baseline, corruption) - _baseline_clean(baseline, clean_error)
-    if decline <= 0:
-        raise ArgumentError(f"the baseline's error on {corruption} does not exceed its clean error")
-    return decline
+def _mistakes(value: ArrayLike, severities: int = SEVERITIES) -> ArrayLike:
+    wrong = array_of(value, "mistakes", "bf", "severities images")
+    if len(wrong) != severities:
+        raise ArgumentError(f"mistakes must be given for all {severities} severities, not {len(wrong)}")
+    return wrong
 
 
 def _baseline_clean(baseline: Mapping[str, ArrayLike], given: float | None) -> float:

@@ -6,13 +6,14 @@ from typing import Any
 from numpy.typing import ArrayLike, NDArray
 
 from robustgen.errors import ArgumentError
-from robustgen.metrics.baselines import ALEXNET_FLIP_PROBABILITY, mean_over, ratio
+from robustgen.metrics.baselines import ALEXNET_FLIP_PROBABILITY
 from robustgen.metrics.checks import Floats, array_of, number
+from robustgen.metrics.formulas import FLIP_RATE, mean_over
 from robustgen.metrics.names import COMMON_PERTURBATIONS
 
 
 def frame_pairs(frames: NDArray[Any], noise: bool, difficulty: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Frames (sequences, frames, ...) that are compared, as two arrays that broadcast; [C] section 4.2.
+    """Return the frames (sequences, frames, ...) that are compared, as two arrays; [C] section 4.2.
 
     All pairs `difficulty` apart are those of `difficulty` interleaved chains. The noises' own sequences
     grow harder instead, so their pairs stay the same ([C] appendix C).
@@ -26,7 +27,7 @@ def frame_pairs(frames: NDArray[Any], noise: bool, difficulty: int) -> tuple[NDA
 
 
 def sequence_flips(predictions: ArrayLike, *, noise: bool, difficulty: int = 1) -> Floats:
-    """Share of the frame pairs of each sequence between which the prediction changes.
+    """Return the share of the frame pairs of each sequence between which the prediction changes.
 
     Parameters
     ----------
@@ -53,30 +54,20 @@ def sequence_flips(predictions: ArrayLike, *, noise: bool, difficulty: int = 1) 
 
 
 def flip_probability(predictions: ArrayLike, *, noise: bool, difficulty: int = 1) -> float:
-    """Mean of `sequence_flips`: FP of [C] section 4.2; arguments as there."""
+    """Return the mean of `sequence_flips`: FP of [C] section 4.2; arguments as there."""
     return float(sequence_flips(predictions, noise=noise, difficulty=difficulty).mean())
 
 
 def flip_rate(
     perturbation: str, probability: float, baseline: Mapping[str, float] = ALEXNET_FLIP_PROBABILITY
 ) -> float:
-    """Flip probability divided by that of the baseline: FR of [C] section 4.2.
+    """Return the flip probability divided by that of the baseline: FR of [C] section 4.2.
 
-    Parameters
-    ----------
-    perturbation : str
-        Name under which the baseline is looked up.
-    probability : float
-        Flip probability of the model, a fraction.
-    baseline : mapping of str to float
-        Flip probability of another model for each perturbation.
-
-    Raises
-    ------
-    ArgumentError
-        If a probability is not a fraction, or the baseline has no positive value.
+    `baseline` maps perturbations to flip probabilities of another model. A probability that is no fraction,
+    or a baseline without a positive value, raises ArgumentError.
     """
-    return ratio(perturbation, probability, baseline, 1)
+    own = number(probability, f"the value of {perturbation}")
+    return own / FLIP_RATE.divisor(perturbation, baseline)
 
 
 def mean_flip_rate(
@@ -84,21 +75,9 @@ def mean_flip_rate(
     baseline: Mapping[str, float] = ALEXNET_FLIP_PROBABILITY,
     names: Sequence[str] = COMMON_PERTURBATIONS,
 ) -> float:
-    """Mean flip rate over the ten common perturbations: mFR of [C] section 4.2.
+    """Return the mean flip rate over the ten common perturbations: mFR of [C] section 4.2.
 
-    Parameters
-    ----------
-    probabilities : mapping of str to float
-        Flip probability of the model for each perturbation. Others than `names` are ignored.
-    baseline : mapping of str to float
-        As for `flip_rate`.
-    names : sequence of str
-        The perturbations that the mean goes over; over others than the ten it is no mFR.
-
-    Raises
-    ------
-    ArgumentError
-        If one of `names` is missing; also as `flip_rate`.
+    All of `names` must be among `probabilities`; over others than the ten it is no mFR.
     """
     return mean_over(names, probabilities, lambda name, value: flip_rate(name, value, baseline))
 
@@ -106,8 +85,5 @@ def mean_flip_rate(
 def mean_flip_probability(
     probabilities: Mapping[str, float], names: Sequence[str] = COMMON_PERTURBATIONS
 ) -> float:
-    """Mean flip probability over the ten common perturbations, unnormalised: mFP of [M] section 4.
-
-    Arguments and errors as for `mean_flip_rate`.
-    """
+    """Return the mean flip probability over the ten common perturbations: mFP of [M] section 4."""
     return mean_over(names, probabilities, lambda name, value: number(value, name))

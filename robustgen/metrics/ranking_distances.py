@@ -7,17 +7,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from robustgen.errors import ArgumentError
-from robustgen.metrics.baselines import ALEXNET_TOP5_DISTANCE, mean_over, ratio
+from robustgen.metrics.baselines import ALEXNET_TOP5_DISTANCE
 from robustgen.metrics.checks import Floats, array_of, blocks, logits_of, number
 from robustgen.metrics.flips import frame_pairs
+from robustgen.metrics.formulas import LARGEST, TOP5_RATIO, mean_over
 from robustgen.metrics.names import COMMON_PERTURBATIONS
 
-LARGEST_TOP5_DISTANCE: Final = 15
+LARGEST_TOP5_DISTANCE: Final = LARGEST["top5_distances"]
 """Top-5 distance of two lists that share no class: 5 + 4 + 3 + 2 + 1."""
 
 
 def top5_distance(before: ArrayLike, after: ArrayLike) -> NDArray[np.intp]:
-    """Distance d of pairs of top-5 lists; [C] section 4.2 and appendix C.
+    """Return the distance d of pairs of top-5 lists; [C] section 4.2 and appendix C.
 
     The inner sum is |k - min(sigma(k), 6)|: a class outside the other list counts as sixth, so that no rank
     below the fifth is ever needed.
@@ -55,7 +56,7 @@ def _top5(value: ArrayLike, axes: str = "... 5") -> NDArray[Any]:
 
 
 def sequence_top5_distances(top5: ArrayLike, *, noise: bool, difficulty: int = 1) -> Floats:
-    """Mean `top5_distance` over the frame pairs of each sequence.
+    """Return the mean `top5_distance` over the frame pairs of each sequence.
 
     Parameters
     ----------
@@ -79,12 +80,12 @@ def sequence_top5_distances(top5: ArrayLike, *, noise: bool, difficulty: int = 1
 
 
 def unnormalised_top5_distance(top5: ArrayLike, *, noise: bool, difficulty: int = 1) -> float:
-    """Mean of `sequence_top5_distances`: uT5D of [C] section 4.2; arguments as there."""
+    """Return the mean of `sequence_top5_distances`: uT5D of [C] section 4.2; arguments as there."""
     return float(sequence_top5_distances(top5, noise=noise, difficulty=difficulty).mean())
 
 
 def zipf_distance(before: ArrayLike, after: ArrayLike) -> Floats:
-    """Distance of pairs of rankings in which rank i weighs 1/i; [C] appendix C.
+    """Return the distance of pairs of rankings in which rank i weighs 1/i; [C] appendix C.
 
     Sum over i of w_i |w_i - w_sigma(i)|, where w_i = 1/i and sigma(i) is the rank in `after` of the class
     that `before` ranks i-th.
@@ -110,7 +111,7 @@ def zipf_distance(before: ArrayLike, after: ArrayLike) -> Floats:
 
 
 def _rank_weights(logits: NDArray[Any]) -> Floats:
-    """1 / rank of each class, for logits (..., classes)."""
+    """Return 1 / rank of each class, for logits (..., classes)."""
     order = np.argsort(-logits, axis=-1, kind="stable")
     weights = np.empty(logits.shape)
     np.put_along_axis(weights, order, 1 / np.arange(1.0, logits.shape[-1] + 1), axis=-1)
@@ -118,7 +119,7 @@ def _rank_weights(logits: NDArray[Any]) -> Floats:
 
 
 def _zipf(first: Floats, second: Floats) -> Floats:
-    """Zipf distance from the weights that each class has in either ranking."""
+    """Return the Zipf distance from the weights that each class has in either ranking."""
     try:
         distance: Floats = (first * np.abs(first - second)).sum(axis=-1)
     except ValueError as error:
@@ -127,7 +128,7 @@ def _zipf(first: Floats, second: Floats) -> Floats:
 
 
 def sequence_zipf_distances(logits: ArrayLike, *, noise: bool, difficulty: int = 1) -> Floats:
-    """Mean `zipf_distance` over the frame pairs of each sequence.
+    """Return the mean `zipf_distance` over the frame pairs of each sequence.
 
     Parameters
     ----------
@@ -153,30 +154,20 @@ def sequence_zipf_distances(logits: ArrayLike, *, noise: bool, difficulty: int =
 
 
 def unnormalised_zipf_distance(logits: ArrayLike, *, noise: bool, difficulty: int = 1) -> float:
-    """Mean of `sequence_zipf_distances`, the variant of uT5D in [C] appendix C; arguments as there."""
+    """Return the mean of `sequence_zipf_distances`: the variant of uT5D in [C] appendix C."""
     return float(sequence_zipf_distances(logits, noise=noise, difficulty=difficulty).mean())
 
 
 def standardised_top5_distance(
     perturbation: str, distance: float, baseline: Mapping[str, float] = ALEXNET_TOP5_DISTANCE
 ) -> float:
-    """Unnormalised top-5 distance divided by that of the baseline: T5D of [C] section 4.2.
+    """Return the unnormalised top-5 distance divided by that of the baseline: T5D of [C] section 4.2.
 
-    Parameters
-    ----------
-    perturbation : str
-        Name under which the baseline is looked up.
-    distance : float
-        uT5D of the model, 0 to 15.
-    baseline : mapping of str to float
-        uT5D of another model for each perturbation.
-
-    Raises
-    ------
-    ArgumentError
-        If a distance is out of range, or the baseline has no positive value.
+    `baseline` maps perturbations to uT5D of another model. A distance beyond 15, or a baseline without a
+    positive value, raises ArgumentError.
     """
-    return ratio(perturbation, distance, baseline, LARGEST_TOP5_DISTANCE)
+    own = number(distance, f"the value of {perturbation}", LARGEST_TOP5_DISTANCE)
+    return own / TOP5_RATIO.divisor(perturbation, baseline)
 
 
 def mean_top5_distance(
@@ -184,31 +175,15 @@ def mean_top5_distance(
     baseline: Mapping[str, float] = ALEXNET_TOP5_DISTANCE,
     names: Sequence[str] = COMMON_PERTURBATIONS,
 ) -> float:
-    """Mean T5D over the ten common perturbations: mT5D of [C] section 4.2.
+    """Return the mean T5D over the ten common perturbations: mT5D of [C] section 4.2.
 
-    Parameters
-    ----------
-    distances : mapping of str to float
-        uT5D of the model for each perturbation. Others than `names` are ignored.
-    baseline : mapping of str to float
-        As for `standardised_top5_distance`.
-    names : sequence of str
-        The perturbations that the mean goes over; over others than the ten it is no mT5D.
-
-    Raises
-    ------
-    ArgumentError
-        If one of `names` is missing; also as `standardised_top5_distance`.
+    All of `names` must be among `distances`; over others than the ten it is no mT5D.
     """
-    return mean_over(
-        names,
-        distances,
-        lambda name, value: standardised_top5_distance(name, value, baseline),
-    )
+    return mean_over(names, distances, lambda name, value: standardised_top5_distance(name, value, baseline))
 
 
 def unnormalised_mean_top5_distance(
     distances: Mapping[str, float], names: Sequence[str] = COMMON_PERTURBATIONS
 ) -> float:
-    """Mean uT5D over the ten common perturbations; arguments and errors as for `mean_top5_distance`."""
+    """Return the mean uT5D over the ten common perturbations."""
     return mean_over(names, distances, lambda name, value: number(value, name, LARGEST_TOP5_DISTANCE))

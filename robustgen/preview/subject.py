@@ -5,7 +5,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from robustgen.benchmark import BENCHMARKS, CLEAN, Arm, Kind
+from robustgen.benchmark import BENCHMARKS, CLEAN, Kind, Variant
+from robustgen.dataset.config import Config
+from robustgen.dataset.plan import Plan, plan_benchmark
+from robustgen.dataset.recipes import Recipe
 from robustgen.errors import (
     ConfigError,
     ImageError,
@@ -14,12 +17,10 @@ from robustgen.errors import (
     SourceError,
     explain_failure,
 )
-from robustgen.generation.config import Config
-from robustgen.generation.plan import Plan, plan_benchmark
-from robustgen.generation.recipes import Recipe
 from robustgen.imaging.decode import decode
 from robustgen.imaging.pixels import Rgb
 from robustgen.registry import CATEGORIES
+from robustgen.storage import is_url
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Subject:
     ----------
     kind : {"c", "p"}
     recipe : Recipe
-    arms : tuple of Arm
+    arms : tuple of Variant
         Of corruptions or perturbations, without the clean one, category by category.
     key : str
         The image's key, which decides its random streams.
@@ -42,14 +43,14 @@ class Subject:
 
     kind: Kind
     recipe: Recipe[Rgb]
-    arms: tuple[Arm, ...]
+    arms: tuple[Variant, ...]
     key: str
     image: Rgb
     edition: str
     seed: int
     _shared: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
-    def make(self, arm: Arm) -> Rgb:
+    def make(self, arm: Variant) -> Rgb:
         """What make-c or make-p would write for `arm`, before it is encoded: (H, W, 3) or (T, H, W, 3).
 
         Raises
@@ -66,10 +67,10 @@ class Subject:
 
     @property
     def note(self) -> str:
-        """What a sheet says of itself at the bottom."""
+        """Return what a sheet says of itself at the bottom."""
         return f"{self.key} · {self.edition} · seed {self.seed}"
 
-    def category(self, arm: Arm) -> str:
+    def category(self, arm: Variant) -> str:
         """The category of the corruption or perturbation of `arm`."""
         return BENCHMARKS[self.kind].operations[arm.name].category
 
@@ -118,12 +119,13 @@ def open_from_file(path: Path, config: Config, kind: Kind, output: Path) -> Subj
 def _plan(config: Config, kind: Kind, output: Path) -> Plan:
     # The folder of the sheet takes the place of that of the files; PNG frames ask for nothing beforehand.
     folder = output.absolute().parent
-    around = config.source is None or folder.resolve() in Path(config.source).resolve().parents
+    source = config.source and not is_url(config.source) and Path(config.source).resolve()
+    around = config.source is None or (source and folder.resolve() in source.parents)
     if around and folder.is_dir():
         # Files may not lie around their source, a sheet may; and scikit-image often lies in a .venv below.
         folder /= f"{output.name}.files"
     changed = {"output": str(folder), "format": "png"}
-    return plan_benchmark(config.model_copy(update=changed), kind, anew=True)
+    return plan_benchmark(config.model_copy(update=changed), kind, overwrite=True)
 
 
 def _subject(config: Config, kind: Kind, plan: Plan, key: str, source: Rgb) -> Subject:

@@ -2,16 +2,17 @@
 
 from collections.abc import Iterator, Mapping
 from itertools import groupby
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from robustgen import metrics
-from robustgen.benchmark import BENCHMARKS, CLEAN, Arm, Kind
-from robustgen.datasets import EQUALISED, Dataset
+from robustgen.benchmark import BENCHMARKS, CLEAN, Kind, Variant
+from robustgen.dataset.manifest import read_errors
+from robustgen.dataset.names import ERRORS
+from robustgen.dataset.opening import EQUALISED
 from robustgen.errors import SourceError
-from robustgen.output.failures import read_errors
-from robustgen.output.writers import FORMATS
+from robustgen.formats import FORMATS, Dataset
 from robustgen.report.sampling import SetSample
+from robustgen.storage import Store
 
 _FAILURES_SHOWN: Final = 50
 
@@ -92,7 +93,7 @@ def _format(output: Mapping[str, Any]) -> str:
 
 
 def describe_coverage(dataset: Dataset) -> Iterator[str]:
-    """How much of the benchmark is there."""
+    """Return how much of the benchmark is there."""
     there = {arm.folder for arm in dataset.arms}
     for group, names in _GROUPS[dataset.kind].items():
         wanted = {name: _list_wanted(name, dataset.kind) for name in names}
@@ -118,11 +119,11 @@ def _list_wanted(name: str, kind: Kind) -> set[str]:
     return {f"{name}/{level}" for level in levels} if kind == "c" else {name}
 
 
-def read_failures(path: Path) -> tuple[list[dict[str, str]], int]:
-    """The first entries of an `errors.jsonl`, and how many there are; none where there is no such file."""
-    entries, damage = read_errors(path)
+def read_failures(store: Store) -> tuple[list[dict[str, str]], int]:
+    """Return the first entries of `errors.jsonl`, and how many there are in all."""
+    entries, damage = read_errors(store)
     if damage:
-        raise SourceError(f"{path}: {damage[0]}")
+        raise SourceError(f"{store.location}/{ERRORS}: {damage[0]}")
     return [_failure(entry) for entry in entries[:_FAILURES_SHOWN]], len(entries)
 
 
@@ -142,7 +143,9 @@ def tabulate_constants(parameters: Mapping[str, Any], dataset: Dataset) -> Itera
         yield ConstantsTable(scale, [_constants_of(same, values) for same in group_arms(arms, "c")])
 
 
-def _constants_of(arms: list[Arm], values: Mapping[Arm, Mapping[str, Any]]) -> tuple[str, str, list[str]]:
+def _constants_of(
+    arms: list[Variant], values: Mapping[Variant, Mapping[str, Any]]
+) -> tuple[str, str, list[str]]:
     names = ", ".join(values[arms[0]])
     return arms[0].name, names, [", ".join(map(_short, values[arm].values())) for arm in arms]
 
@@ -151,6 +154,6 @@ def _short(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def group_arms(arms: list[Arm], kind: Kind) -> list[list[Arm]]:
+def group_arms(arms: list[Variant], kind: Kind) -> list[list[Variant]]:
     """The severities of each corruption, or each perturbation by itself."""
     return [list(same) for _, same in groupby(arms, lambda arm: BENCHMARKS[kind].array_name(arm))]

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Final
 
 from robustgen.benchmark import BENCHMARKS, CLEAN, TITLES, Kind
-from robustgen.datasets import open_dataset
+from robustgen.dataset.names import MANIFEST
+from robustgen.dataset.opening import open_dataset
 from robustgen.display.html import check_page_path, render_page
 from robustgen.display.text import format_count
 from robustgen.errors import SourceError
-from robustgen.output.files import ERRORS, MANIFEST, save
 from robustgen.report.facts import (
     ConstantsTable,
     describe_coverage,
@@ -22,6 +22,7 @@ from robustgen.report.facts import (
 )
 from robustgen.report.pictures import Category, Picture, draw_categories, list_faces
 from robustgen.report.sampling import SetSample, sample_set
+from robustgen.storage import open_store, save
 
 BIBTEX: Final = """\
 @inproceedings{hendrycks2019robustness,
@@ -92,7 +93,7 @@ class SetSummary:
 
     @property
     def lead(self) -> str:
-        """What the set is, in one line."""
+        """Return what the set is, in one line."""
         names = {row.name for category in self.categories for row in category.rows}
         images, title = format_count(self.sample.total, "image"), BENCHMARKS[self.kind].title
         if self.kind == "p":
@@ -108,24 +109,24 @@ class SetSummary:
 
     @property
     def floor(self) -> float:
-        """Where the axis of the curves begins: at 0, or higher where all of them stay high."""
+        """Return where the axis of the curves begins: at 0, or higher where all of them stay high."""
         values = [value for category in self.categories for curve in category.curves for value in curve.low]
         return max(0.0, math.floor(5 * min(values, default=0)) / 5) if self.kind == "p" else 0.0
 
     @property
     def has_curves(self) -> bool:
-        """Whether there was anything to compare with."""
+        """Return whether there was anything to compare with."""
         return any(category.curves for category in self.categories)
 
 
-def write_report(root: Path, output: Path | None = None, images: int = 3) -> tuple[Path, int]:
-    """Write the page about the set in the folder `root`.
+def write_report(root: str | Path, output: Path | None = None, images: int = 3) -> tuple[Path, int]:
+    """Write the page about the set at `root`.
 
     Parameters
     ----------
-    root : Path
+    root : path or URL
     output : Path, optional
-        Default ``<name>-report.html`` beside the folder.
+        Default ``<name>-report.html`` beside the folder; of a URL, in the current one.
     images : int
         How many images to show.
 
@@ -141,15 +142,17 @@ def write_report(root: Path, output: Path | None = None, images: int = 3) -> tup
     SourceError, OutputError
         There is no finished set, or the page cannot be written.
     """
-    path = output or root.resolve().parent / f"{root.resolve().name or 'dataset'}-report.html"
-    check_page_path(path, root)
+    store = open_store(root)
+    parent, _, name = store.location.rpartition("/")
+    path = output or Path(parent if store.is_local else ".", f"{name or 'dataset'}-report.html")
+    check_page_path(path, *[store.location] * store.is_local)
     page = render_page("report.html", summary=summarise_set(root, images))
     save(path, page)
     return path, len(page)
 
 
-def summarise_set(root: Path, images: int = 3) -> SetSummary:
-    """Look at the set in the folder `root`, and at some of its `images` closely.
+def summarise_set(root: str | Path, images: int = 3) -> SetSummary:
+    """Look at the set at `root`, and at some of its `images` closely.
 
     Raises
     ------
@@ -159,10 +162,12 @@ def summarise_set(root: Path, images: int = 3) -> SetSummary:
     dataset = open_dataset(root)
     about = dataset.about
     if about and about.get("kind") not in TITLES:
-        raise SourceError(f"{root / MANIFEST}: a report is for ImageNet-C and -P, not {about.get('kind')!r}")
-    name = root.resolve().name or "dataset"
+        raise SourceError(
+            f"{dataset.root}/{MANIFEST}: a report is for ImageNet-C and -P, not {about.get('kind')!r}"
+        )
+    name = dataset.root.rpartition("/")[2] or "dataset"
     sample = sample_set(dataset, images)
-    failures, failed = read_failures(root / ERRORS)
+    failures, failed = read_failures(dataset.store)
     return SetSummary(
         name=name,
         title=name if about.get("dataset") in _UNNAMED else str(about["dataset"]),

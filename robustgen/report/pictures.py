@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import NamedTuple
 
-from robustgen.benchmark import BENCHMARKS, CLEAN, Arm, Kind
-from robustgen.datasets import Dataset
+from robustgen.benchmark import BENCHMARKS, CLEAN, Kind, Variant
+from robustgen.formats import Dataset
 from robustgen.imaging.pixels import Rgb
 from robustgen.registry import CATEGORIES
 from robustgen.report.facts import group_arms
@@ -72,12 +72,12 @@ def draw_categories(dataset: Dataset, sample: SetSample) -> Iterator[Category]:
             yield Category(category, [_row(arms, sample, kind) for arms in own], curves)
 
 
-def _category(arm: Arm, kind: Kind) -> str:
+def _category(arm: Variant, kind: Kind) -> str:
     known = BENCHMARKS[kind].operations
     return known[arm.name].category if arm.name in known else "other"
 
 
-def _row(arms: list[Arm], sample: SetSample, kind: Kind) -> PictureRow:
+def _row(arms: list[Variant], sample: SetSample, kind: Kind) -> PictureRow:
     if kind == "p":
         view = sample.views[arms[0]]
         # There are no numbers where no sequence of this kind can be read.
@@ -95,12 +95,12 @@ def _caption(captions: list[str], images: list[Rgb | None]) -> list[Picture]:
 
 
 def list_faces(sample: SetSample) -> list[Picture]:
-    """What the first arm has of each image shown; that is the clean one, where there is one."""
+    """Return what the first arm has of each image shown; that is the clean one, where there is one."""
     first: ArmView = next(iter(sample.views.values()))
     return [Picture(key, strip[0]) for key, strip in zip(sample.shown, first.strips, strict=True)]
 
 
-def _curve(arms: list[Arm], sample: SetSample, kind: Kind) -> Curve | None:
+def _curve(arms: list[Variant], sample: SetSample, kind: Kind) -> Curve | None:
     """The curve of one row; None where there was nothing to compare with."""
     views = [sample.views[arm] for arm in arms]
     if kind == "c":

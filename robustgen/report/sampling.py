@@ -12,10 +12,10 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 from robustgen import metrics
-from robustgen.benchmark import CLEAN, Arm
-from robustgen.datasets import Dataset
+from robustgen.benchmark import CLEAN, Variant
 from robustgen.display.sheets import fit_picture
 from robustgen.errors import ImageError
+from robustgen.formats import Dataset
 from robustgen.imaging.geometry import centre_crop
 from robustgen.imaging.pixels import Rgb
 from robustgen.imaging.similarity import WINDOW, Reference
@@ -68,13 +68,13 @@ class SetSample:
         Those that were looked at.
     shown : list of str
         Those of them that are to be shown.
-    views : dict of Arm to View
+    views : dict of Variant to View
     """
 
     total: int
     keys: list[str]
     shown: list[str]
-    views: dict[Arm, ArmView]
+    views: dict[Variant, ArmView]
 
 
 def sample_set(dataset: Dataset, images: int) -> SetSample:
@@ -128,7 +128,7 @@ class _Look:
 
     # --- reading
 
-    def _read(self, arm: Arm, index: int) -> Rgb | None:
+    def _read(self, arm: Variant, index: int) -> Rgb | None:
         try:
             # By key, as all images of every arm would be listed for their places.
             return self.dataset.read(arm, self.keys[index])
@@ -144,7 +144,7 @@ class _Look:
 
     # --- looking
 
-    def at(self, arm: Arm) -> ArmView:
+    def at(self, arm: Variant) -> ArmView:
         """The pictures and similarities of one arm; one image is in memory at a time."""
         strips: list[list[Rgb | None]] = []
         similarities: list[list[float]] = []
@@ -174,7 +174,7 @@ class _Look:
         pictures = max(1, len(self.dataset.arms) * across * len(self.shown))
         return min(max(int((_PAGE_PIXELS / pictures) ** 0.5), _SIDES[0]), _SIDES[1])
 
-    def _compare(self, arm: Arm, pixels: Rgb, original: Reference | None) -> Iterator[list[float]]:
+    def _compare(self, arm: Variant, pixels: Rgb, original: Reference | None) -> Iterator[list[float]]:
         """One list of similarities, or none where there is nothing to compare with."""
         if self.dataset.kind == "p":
             if min(pixels.shape[1:3]) >= WINDOW:

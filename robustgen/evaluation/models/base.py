@@ -28,12 +28,15 @@ class Runtime:
         Half precision where it is safe, on PyTorch.
     provider : str, optional
         Of ONNX Runtime, for instance ``"TensorrtExecutionProvider"``, instead of the device's.
+    trust_model : bool
+        Whether a file may be loaded that can run any code.
     """
 
     device: Device = "auto"
     threads: int = 0
     mixed_precision: bool = False
     provider: str | None = None
+    trust_model: bool = False
 
 
 class OutOfDeviceMemoryError(Exception):

@@ -1,7 +1,6 @@
 """A model with the preprocessing it was trained with: pixels to logits."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,14 +24,14 @@ class Classifier:
         self.model.check_size(images.shape[1], images.shape[2], layout)
         return self.model(self.preprocessing.normalise(images, layout, self.model.dtype))
 
-    def count_classes(self, pixels: Pixels, root: Path, folders: int | None) -> int:
-        """How many classes the model tells apart, judged by an image of the set at `root`.
+    def count_classes(self, pixels: Pixels, root: str, folders: int | None) -> int:
+        """Return how many classes the model tells apart, judged by an image of the set at `root`.
 
         Parameters
         ----------
         pixels : (H, W, 3) or (T, H, W, 3), uint8
             An image or a sequence of the set.
-        root : Path
+        root : str
         folders : int or None
             How many classes the set has, as far as it tells.
 
@@ -55,6 +54,6 @@ class Classifier:
 
 
 def is_finite(logits: NDArray[Any]) -> NDArray[np.bool_]:
-    """Which rows (n, ..., K) are numbers, (n,); minus infinity rules a class out."""
+    """Return which rows (n, ..., K) are numbers, (n,); minus infinity rules a class out."""
     finite: NDArray[np.bool_] = np.isfinite(logits.max(axis=-1)).reshape(len(logits), -1).all(axis=1)
     return finite

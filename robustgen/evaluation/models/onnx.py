@@ -1,14 +1,17 @@
 """Models in ONNX files, by ONNX Runtime."""
 
+import hashlib
+import re
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from robustgen.dataset.outputs import file_digest
 from robustgen.errors import ConfigError, MissingDependencyError
 from robustgen.evaluation.models.base import Model, OutOfDeviceMemoryError, Runtime, first_line
-from robustgen.output.files import file_digest
+from robustgen.storage import locate
 
 _DTYPES: Final = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(double)": np.float64}
 _PROVIDERS: Final = {
@@ -64,8 +67,11 @@ class OnnxModel(Model):
         return given[0]
 
     def settings(self) -> dict[str, Any]:
-        """As `Model.settings`."""
-        return {"file": self._path.name, "sha256": file_digest(self._path)}
+        """Return file and digest; weights in files of their own belong to the digest."""
+        store, name = locate(self._path)
+        digests = [file_digest(store, each) for each in (name, *list_weights(store.read(name)))]
+        sha256 = digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
+        return {"file": self._path.name, "sha256": sha256}
 
     def versions(self) -> dict[str, str]:
         """As `Model.versions`."""
@@ -87,6 +93,17 @@ class OnnxModel(Model):
                 raise OutOfDeviceMemoryError from error
             raise
         return np.asarray(logits)
+
+
+def list_weights(model: bytes) -> list[str]:
+    """Return the sorted paths, relative to a `model` of ONNX, of the files with weights that it names."""
+    found = set()
+    # A TensorProto says {"location": "model.data"} as a StringStringEntryProto.
+    for match in re.finditer(rb"\n\x08location\x12([\x80-\xff]?)([\x00-\x7f])", model):
+        low, high = match.groups()
+        size = (low[0] & 0x7F) | high[0] << 7 if low else high[0]
+        found.add(model[match.end() : match.end() + size].decode("utf-8", "replace"))
+    return sorted(found)
 
 
 def _open_session(path: Path, runtime: Runtime) -> Any:

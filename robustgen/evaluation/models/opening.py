@@ -20,7 +20,7 @@ _LIBRARIES: Final[Mapping[str, Callable[[str, Runtime], Model]]] = {
 
 
 def open_model(name: str, runtime: Runtime) -> Model:
-    """Load the model called `name`, one of `FORMS`; a file of any other suffix is taken for ONNX.
+    """Load the model called `name`, one of `FORMS`; a file of any other suffix is read as ONNX.
 
     Raises
     ------
@@ -34,8 +34,24 @@ def open_model(name: str, runtime: Runtime) -> Model:
         return _LIBRARIES[library](rest, runtime)
     if Path(name).suffix == ".pt2":
         return open_exported(Path(name), runtime)
-    if re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", name) and not Path(name).exists():
+    if re.fullmatch(r"[A-Za-z_][\w.]*(?<!\.py):[A-Za-z_]\w*", name) and not Path(name).exists():
         return open_factory(name, runtime)
     if Path(name).suffix in (".pt", ".pth", ".safetensors"):
         raise ConfigError(f"--model {name}: weights alone are no model; name it by one of {FORMS}")
+    if factory := _guess_factory(name):
+        raise ConfigError(f"--model {name}: no model; a function of yours is named {factory}, others {FORMS}")
     return OnnxModel(Path(name), runtime)
+
+
+def _guess_factory(name: str) -> str | None:
+    """Return the ``module:function`` that is probably meant by a module, its file, or a dotted name."""
+    place, _, function = name.partition(":")
+    if place.endswith(".py"):
+        path = Path(place)
+        module = ".".join(path.with_suffix("").parts) if re.fullmatch(r"\w+(/\w+)*\.py", place) else path.stem
+        return f"{module}:{function or 'build'}"
+    known = Path(name).is_file() or name.endswith(".onnx")
+    if known or not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", name):
+        return None
+    module, dot, function = name.rpartition(".")
+    return f"{module}:{function}" if dot else f"{name}:build"

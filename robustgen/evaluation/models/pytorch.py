@@ -18,10 +18,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from robustgen.dataset.outputs import file_digest
 from robustgen.errors import ConfigError, MissingDependencyError
 from robustgen.evaluation.models.base import Device, Model, OutOfDeviceMemoryError, Runtime, first_line
+from robustgen.evaluation.models.exported import find_danger
 from robustgen.evaluation.preprocessing import Preprocessing, check_fields
-from robustgen.output.files import file_digest
+from robustgen.storage import locate
 
 # Where checkpoints keep the weights, beside the state of the training.
 _NESTED: Final = ("state_dict", "model_state_dict", "model")
@@ -204,7 +206,7 @@ def _load_weights(module: Any, weights: Mapping[str, Any], path: Path, name: str
 
 
 def _count_outputs(weights: Mapping[str, Any]) -> int:
-    """How many classes the weights are for: the length of the last layer's bias, which stands last."""
+    """Return how many classes the weights are for: the length of the last layer's bias, which stands last."""
     return int([*weights.values()][-1].shape[0])
 
 
@@ -217,13 +219,17 @@ def _suggest(name: str, known: Sequence[str]) -> str:
 
 
 def open_exported(path: Path, runtime: Runtime) -> TorchModel:
-    """A ``.pt2`` that `torch.export.save` wrote."""
+    """Open a ``.pt2`` that `torch.export.save` wrote; one that could run code only if it is trusted."""
     torch = import_torch()
     if not path.is_file():
         raise ConfigError(f"--model: there is no file {path}")
     try:
         if not zipfile.is_zipfile(path):
             raise ConfigError(f"{path}: no exported program of PyTorch (a zip archive)")
+        if not runtime.trust_model and (danger := find_danger(path, torch)):
+            raise ConfigError(
+                f"{path}: {danger}: to load it could run any code. Give --trust-model if you trust its origin"
+            )
         with warnings.catch_warnings():
             # Of weights that share memory, which is no concern of the user's.
             warnings.simplefilter("ignore")
@@ -241,7 +247,7 @@ def open_exported(path: Path, runtime: Runtime) -> TorchModel:
         raise ConfigError(f"{path}: no exported program of PyTorch: {first_line(error)}") from error
     if len(shapes) != 1 or len(shapes[0]) != 4:
         raise ConfigError(f"{path}: must have one input, images (n, 3, H, W), not {shapes}")
-    return TorchModel(str(path), module, runtime, shape=shapes[0], identity=file_digest(path))
+    return TorchModel(str(path), module, runtime, shape=shapes[0], identity=file_digest(*locate(path)))
 
 
 def open_timm(name: str, runtime: Runtime) -> TorchModel:

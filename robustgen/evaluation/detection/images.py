@@ -1,0 +1,117 @@
+"""The corrupted images that detectors see: those that make-c would write and a reader would read.
+
+This module alone of the package knows how images are made.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from robustgen.benchmark import Variant
+from robustgen.dataset.config import Config
+from robustgen.dataset.manifest import source_digest
+from robustgen.dataset.plan import Plan, plan_benchmark
+from robustgen.errors import ImageError, MissingDependencyError, SourceError, explain_failure
+from robustgen.evaluation.detection.reading import Annotations
+from robustgen.evaluation.processes import map_files
+from robustgen.execution import count_cores
+from robustgen.imaging.pixels import Rgb
+
+# Choices that decide pixels, beside those that settings name anyway; the last stands for constants.
+_CHOICES = ("size", "libjpeg", "motion_blur", "parameters")
+
+
+@dataclass(frozen=True)
+class CorruptedImages:
+    """The images of an annotation file in all variants.
+
+    Attributes
+    ----------
+    plan : Plan
+    keys : dict of int to str
+        Image id to source image.
+    sizes : dict of int to (int, int)
+        Height and width by the annotations.
+    """
+
+    plan: Plan
+    keys: dict[int, str]
+    sizes: dict[int, tuple[int, int]]
+
+    @property
+    def arms(self) -> tuple[Variant, ...]:
+        """Variants: the clean images, if wanted, and every corruption at every severity."""
+        return self.plan.arms
+
+    def settings(self) -> dict[str, Any]:
+        """Return all that decides the pixels of all variants, so that variants can be added."""
+        plan = self.plan
+        found = {**plan.settings()} | {name: plan.choices.get(name) for name in _CHOICES}
+        return found | {"source": source_digest({key: plan.source.size(key) for key in self.keys.values()})}
+
+    def __call__(self, wanted: tuple[Variant, int]) -> Rgb:
+        """Return the image of a variant, by its id, as a reader of the set would get it.
+
+        Raises
+        ------
+        ImageError, SourceError
+            It cannot be made, or has another size than the annotations say.
+        """
+        arm, image = wanted
+        key, plan = self.keys[image], self.plan
+        try:
+            prepared = plan.recipe.prepare(plan.source.open(key))
+            read: Rgb = plan.writer.as_read(arm, key, plan.recipe.make(arm, key, prepared, {}))
+        except MissingDependencyError:
+            raise
+        except Exception as error:
+            raise ImageError(f"{key!r}: {explain_failure(error).removeprefix(f'{key!r}: ')}") from error
+        if read.shape[:2] != self.sizes[image]:
+            height, width = self.sizes[image]
+            own = f"{read.shape[1]} x {read.shape[0]}"
+            raise SourceError(f"{key!r}: is {own} pixels, where the annotations have {width} x {height}")
+        return read
+
+    def stream(self, arms: Sequence[Variant]) -> Iterator[tuple[Variant, int, Rgb]]:
+        """Yield all images of some variants, one variant after another; workers keep some of them ready."""
+        wanted = [(arm, image) for arm in arms for image in self.keys]
+        made = map_files(self, wanted, self.plan.jobs or count_cores())
+        for (arm, image), pixels in zip(wanted, made, strict=True):
+            yield arm, image, pixels
+
+
+def open_images(config: Config, annotations: Annotations, output: Path) -> CorruptedImages:
+    """Find the images of an annotation file in the source that `config` names.
+
+    Where the config chooses only some of the source's images, others may be missing.
+
+    Raises
+    ------
+    SourceError
+        The source lacks an image, or has two of one name.
+    """
+    plan = plan_benchmark(config.model_copy(update={"output": str(output)}), "c", overwrite=True)
+    by_name: dict[str, list[str]] = {}
+    for key in plan.keys:
+        by_name.setdefault(PurePosixPath(key).name, []).append(key)
+    keys, missing = {}, []
+    for each in annotations.content["images"]:
+        name = PurePosixPath(str(each.get("file_name", "")))
+        found = [key for key in by_name.get(name.name, []) if f"/{key}".endswith(f"/{name}")]
+        if len(found) > 1:
+            raise SourceError(f"{annotations.path}: {name} may be {found[0]} or {found[1]}")
+        if found:
+            keys[int(each["id"])] = found[0]
+        else:
+            missing.append(str(name))
+    some = any(value is not None for value in (config.limit, config.sample, config.subset, config.images))
+    if not keys or (missing and not some):
+        count = f"{len(missing)} of {len(annotations.sizes)}"
+        raise SourceError(
+            f"{plan.source.location}: {count} images of {annotations.path} are missing, such as {missing[0]}"
+        )
+    refused = plan.refused.keys() & {*keys.values()}
+    if refused:
+        raise SourceError(f"{min(refused)!r}: {plan.refused[min(refused)]}")
+    return CorruptedImages(plan, keys, {image: annotations.sizes[image] for image in keys})

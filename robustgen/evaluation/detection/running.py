@@ -1,0 +1,173 @@
+"""`robustgen evaluate --task detection`: detectors over images that are corrupted on the fly.
+
+A result file is written for each variant, whole or not at all; a command that is given again goes on with
+those that are missing.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from robustgen.benchmark import Variant
+from robustgen.dataset.config import Config
+from robustgen.dataset.outputs import file_digest
+from robustgen.display.progress import Meter
+from robustgen.errors import OutputError, SourceError
+from robustgen.evaluation.detection.coco import import_pycocotools
+from robustgen.evaluation.detection.detectors import Detection, Detector, check_detections, open_detector
+from robustgen.evaluation.detection.images import CorruptedImages, open_images
+from robustgen.evaluation.detection.reading import Annotations, read_annotations
+from robustgen.evaluation.models.base import Runtime
+from robustgen.storage import locate, save
+
+ABOUT: Final = "detections.json"
+"""File beside the results that says what they are of."""
+RESTRICTED: Final = "annotations.json"
+"""The annotations of the images that were chosen, where these are not all."""
+
+
+@dataclass(frozen=True)
+class DetectionRun:
+    """The result files of one detector.
+
+    Attributes
+    ----------
+    folder : Path
+        Holds ``clean.json`` and ``<corruption>/<severity>.json``.
+    annotations : Path
+        Of the images that were chosen.
+    made, kept : int
+        Files written now, and earlier.
+    dropped : int
+        Detections of categories that the annotations do not have.
+    """
+
+    folder: Path
+    annotations: Path
+    made: int
+    kept: int
+    dropped: int
+
+
+def evaluate_detectors(
+    config: Config,
+    annotations: Path,
+    models: Sequence[str],
+    output: Path,
+    runtime: Runtime | None = None,
+    *,
+    overwrite: bool = False,
+) -> list[DetectionRun]:
+    """Write the COCO result files of some detectors on all variants of the images.
+
+    Parameters
+    ----------
+    config : Config
+        As for make-c; its source holds the images of the annotations.
+    annotations : Path
+        Such as ``instances_val2017.json``.
+    models : sequence of str
+        As for `open_detector`.
+    output : Path
+        Gets a folder for each detector.
+    runtime : Runtime, optional
+    overwrite : bool
+        Remove results of other settings.
+
+    Raises
+    ------
+    RobustgenError
+        Images, annotations, models and output do not fit each other, or an image cannot be made.
+    """
+    import_pycocotools()
+    truth = read_annotations(annotations)
+    detectors = [open_detector(name, runtime or Runtime()) for name in models]
+    labels = [each.label for each in detectors]
+    if len({*labels}) < len(labels):
+        labels = [f"{label}-{number}" for number, label in enumerate(labels, 1)]
+    images = open_images(config, truth, output)
+    return [
+        _run(detector, images, truth, output / label, overwrite)
+        for detector, label in zip(detectors, labels, strict=True)
+    ]
+
+
+def _run(
+    detector: Detector, images: CorruptedImages, truth: Annotations, folder: Path, overwrite: bool
+) -> DetectionRun:
+    about = {
+        "images": images.settings(),
+        "keys": len(images.keys),
+        "annotations": file_digest(*locate(truth.path)),
+        "detector": detector.settings(),
+    }
+    _claim(folder, json.loads(json.dumps(about, default=str)), overwrite)
+    own = truth.path
+    if len(images.keys) < len(truth.sizes):
+        own = folder / RESTRICTED
+        save(own, json.dumps(_restrict(truth.content, {*images.keys})).encode(), str(own))
+    missing = [arm for arm in images.arms if not _path(folder, arm).is_file()]
+    results: list[Detection] = []
+    dropped = 0
+    with Meter(len(missing) * len(images.keys), "images") as meter:
+        last = [*images.keys][-1]
+        for arm, image, pixels in images.stream(missing):
+            found = detector.detect(pixels)
+            check_detections(detector, found)
+            known = [each for each in found if each["category_id"] in truth.categories]
+            dropped += len(found) - len(known)
+            results += [{"image_id": image, **each} for each in known]
+            meter.update()
+            if image == last:
+                path = _path(folder, arm)
+                save(path, _encode(results, detector), str(path))
+                results = []
+    return DetectionRun(folder, own, len(missing), len(images.arms) - len(missing), dropped)
+
+
+def _path(folder: Path, arm: Variant) -> Path:
+    return folder / f"{arm.folder}.json"
+
+
+def _encode(results: list[Detection], detector: Detector) -> bytes:
+    try:
+        return json.dumps(results).encode()
+    except TypeError as error:
+        raise SourceError(f"--model {detector.name}: its detections are no JSON ({error})") from error
+
+
+def _restrict(content: dict[str, Any], images: set[int]) -> dict[str, Any]:
+    """Return the annotations of some images."""
+    return content | {
+        "images": [each for each in content["images"] if each["id"] in images],
+        "annotations": [each for each in content["annotations"] if each["image_id"] in images],
+    }
+
+
+def _claim(folder: Path, about: dict[str, Any], overwrite: bool) -> None:
+    """Write what the results of `folder` are of, or check that it is the same.
+
+    Raises
+    ------
+    OutputError
+        There are results of other settings, or files that are not of this command.
+    """
+    path = folder / ABOUT
+    if not folder.exists() or not any(folder.iterdir()):
+        save(path, json.dumps(about, indent=1).encode(), str(path))
+        return
+    try:
+        known = json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise OutputError(f"{folder}: holds other files than results of this command ({error})") from error
+    if known == about:
+        return
+    if not overwrite:
+        raise OutputError(
+            f"{folder}: results were created with different settings; choose another --output, or --overwrite"
+        )
+    for result in [*folder.glob("*.json"), *folder.glob("*/*.json")]:
+        result.unlink()
+    save(path, json.dumps(about, indent=1).encode(), str(path))

@@ -1,0 +1,39 @@
+"""One function over many files, in this process or in several."""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from multiprocessing import get_context
+from typing import Any, TypeVar
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+_AHEAD = 4
+_work: list[Callable[[Any], Any]] = []
+
+
+def map_files(work: Callable[[_Item], _Result], items: Sequence[_Item], jobs: int) -> Iterator[_Result]:
+    """Yield what `work` returns of each item, in their order; several jobs get a copy of it each."""
+    if jobs == 1 or len(items) < 2:
+        yield from map(work, items)
+        return
+    pool = ProcessPoolExecutor(min(jobs, len(items)), get_context("spawn"), _keep, (work,))
+    waiting: deque[Future[_Result]] = deque()
+    try:
+        for item in items:
+            waiting.append(pool.submit(_call, item))
+            # Results that nobody has taken yet would fill the memory.
+            if len(waiting) > _AHEAD * jobs:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _keep(work: Callable[[Any], Any]) -> None:
+    _work[:] = [work]
+
+
+def _call(item: Any) -> Any:
+    return _work[0](item)

@@ -1,0 +1,123 @@
+"""Published scores beside one's own, and what differs between them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any, Final
+
+import numpy as np
+
+from robustgen.benchmark import BENCHMARKS, Kind
+from robustgen.display.text import format_count
+from robustgen.evaluation.baselines import Baseline
+from robustgen.evaluation.measures import Measure
+from robustgen.metrics.baselines import read_published
+from robustgen.metrics.formulas import Formula
+
+TABLES: Final = ("paper", "robustbench")
+"""Tables of classifiers, by the names of their files; AlexNet's is the baseline itself."""
+
+
+@dataclass(frozen=True)
+class PublishedTable:
+    """Where published values are from.
+
+    Attributes
+    ----------
+    title, source, terms : str
+    images : str
+        The images they were measured on.
+    """
+
+    title: str
+    source: str
+    terms: str
+    images: str
+
+    def describe(self) -> str:
+        """Return the line that names images, source and terms."""
+        return f"{self.title}: {self.images}. {self.source}. {self.terms}."
+
+
+@dataclass(frozen=True)
+class PublishedModel:
+    """The values of a model as others published them.
+
+    Attributes
+    ----------
+    model : str
+    table : PublishedTable
+    content : dict
+        ``clean_error``, ``errors`` and ``scores`` as in the table's file.
+    """
+
+    model: str
+    table: PublishedTable
+    content: Mapping[str, Any]
+
+    @property
+    def clean_error(self) -> float | None:
+        """Top-1 error on clean images."""
+        return self.content.get("clean_error")
+
+    def values(self, measure: Measure, baseline: Baseline | None) -> dict[str, float]:
+        """Return the values of a measure by operation, as published or from published errors."""
+        formula = measure.formula
+        printed = self.content.get("scores", {}).get(formula.key)
+        if printed:
+            return dict(printed["values"]) if _is_alexnet(baseline) else {}
+        measured = self.content.get(formula.quantity, {})
+        base = getattr(baseline, formula.quantity, {})
+        # Means over severities, as AlexNet's, lack the last severity by itself.
+        whole = [name for name, each in measured.items() if isinstance(each, list) or not formula.last]
+        names = [name for name in whole if not formula.normalised or name in base]
+        clean = baseline.clean_error if baseline else None
+        return {
+            name: _score(formula, measured[name], self.clean_error) / formula.divisor(name, base, clean)
+            for name in names
+        }
+
+    def mean(self, measure: Measure, baseline: Baseline | None, names: Sequence[str]) -> float | None:
+        """Return the published mean of a measure, or that of its values over `names`."""
+        printed = self.content.get("scores", {}).get(measure.formula.key)
+        if printed and _is_alexnet(baseline) and len(names) == len(printed["values"] or names):
+            return float(printed["mean"])
+        values = self.values(measure, baseline)
+        return fmean(values[name] for name in names) if names and {*names} <= values.keys() else None
+
+
+def _is_alexnet(baseline: Baseline | None) -> bool:
+    return baseline is not None and baseline.name == "AlexNet"
+
+
+def _score(formula: Formula, values: Any, clean: float | None) -> float:
+    return float(formula.combine(np.atleast_1d(values), clean))
+
+
+def read_models(kind: Kind) -> list[PublishedModel]:
+    """Return the published models that have values on C or on P sets, AlexNet's first."""
+    found = []
+    for name in ("alexnet", *TABLES):
+        content = read_published(name)
+        table = PublishedTable(*(content[key] for key in ("title", "source", "terms", "images")))
+        for each in content["models"]:
+            if _has_kind(each, kind):
+                label = each["model"] if name != "robustbench" else f"{each['model']} (RobustBench)"
+                found.append(PublishedModel(label, table, each))
+    return found
+
+
+def _has_kind(content: Mapping[str, Any], kind: Kind) -> bool:
+    keys = {"c": ("errors", "corruption_error"), "p": ("flip_probabilities", "flip_rate")}[kind]
+    return any(key in content or key in content.get("scores", {}) for key in keys)
+
+
+def describe_differences(models: Sequence[PublishedModel], kind: Kind, images: int, origin: str) -> list[str]:
+    """Return lines on what differs between published values and one's own: images, files, sources.
+
+    `origin` says who created the images that were predicted.
+    """
+    noun = BENCHMARKS[kind].noun
+    tables = dict.fromkeys(model.table for model in models)
+    own = f"Yours: {format_count(images, noun)}, {origin}."
+    return [own, *(table.describe() for table in tables)]

@@ -1,0 +1,135 @@
+"""The page of `robustgen preview --page`: every corruption of one image, with severities to slide through."""
+
+import base64
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Final, cast
+
+from robustgen.benchmark import Variant
+from robustgen.dataset.recipes import BenchmarkRecipe
+from robustgen.display.html import render_page
+from robustgen.display.sheets import encode_picture, fit_picture
+from robustgen.display.text import format_name
+from robustgen.errors import OutputError
+from robustgen.imaging.jpeg import encode_jpeg
+from robustgen.imaging.pixels import Rgb
+from robustgen.imaging.similarity import Reference
+from robustgen.preview.subject import Subject
+from robustgen.storage import save
+
+MOST_BYTES: Final = 4_000_000
+"""Size of a page at most."""
+# Sides of squares of the same area, from the finest that may do.
+_SIDES: Final = (512, 448, 384, 320, 256, 224, 192, 160, 128, 96, 64)
+_QUALITY: Final = 82
+# Smaller pictures are stored without loss: JPEG would show more than the corruption does.
+_LOSSLESS_PIXELS: Final = 96 * 96
+# No constants: chosen by keys of their own.
+_NOT_SHOWN: Final = ("engine", "directory", "library")
+
+
+@dataclass(frozen=True)
+class ShownVariant:
+    """One corruption of the image at one severity.
+
+    Attributes
+    ----------
+    variant : Variant
+    picture : uint8 ndarray of shape (H, W, 3)
+        As large as a page may show it.
+    ms_ssim : float
+        Similarity to the clean image, at full size.
+    constants : dict
+    """
+
+    variant: Variant
+    picture: Rgb
+    ms_ssim: float
+    constants: Mapping[str, Any]
+
+
+def write_explorer(subject: Subject, path: Path) -> int:
+    """Write the page about `subject`, and return its size in bytes.
+
+    Raises
+    ------
+    OutputError
+        The page cannot be written, or would be too large even with small pictures.
+    ImageError
+        A corruption cannot be made of the image.
+    """
+    variants = [*_make_variants(subject)]
+    clean = _shrink(subject.image, _SIDES[0])
+    for side in _SIDES:
+        pictures = {each.variant.folder: _encode(each.picture, side) for each in variants}
+        data = {
+            "clean": _encode(clean, side),
+            "corruptions": [*_group(subject, variants, pictures)],
+        }
+        page = render_page(
+            "explorer.html",
+            data=data,
+            note=subject.note,
+            size=f"{subject.image.shape[1]} x {subject.image.shape[0]}",
+            small=subject.image.shape[0] * subject.image.shape[1] <= _LOSSLESS_PIXELS,
+        )
+        if len(page) <= MOST_BYTES:
+            save(path, page, f"--page {path}")
+            return len(page)
+    raise OutputError(
+        f"--page {path}: more than {MOST_BYTES:,} bytes; name fewer --corruptions or --severities"
+    )
+
+
+def _make_variants(subject: Subject) -> Iterator[ShownVariant]:
+    reference = Reference(subject.image)
+    recipe = cast("BenchmarkRecipe", subject.recipe)
+    for variant in subject.arms:
+        made = subject.make(variant)
+        bound = recipe.bind(variant)
+        constants = asdict(bound.parameters(bound.scale_for(subject.image)))
+        shown = {name: value for name, value in constants.items() if name not in _NOT_SHOWN}
+        yield ShownVariant(variant, _shrink(made, _SIDES[0]), reference.similarity(made).ms_ssim, shown)
+
+
+def _shrink(picture: Rgb, side: int) -> Rgb:
+    """Return `picture` at about the area of a square of `side` pixels, or as it is where that is smaller."""
+    height, width = picture.shape[:2]
+    return picture if height * width <= side * side else fit_picture(picture, side)
+
+
+def _encode(picture: Rgb, side: int) -> str:
+    """Return the data URI of a picture."""
+    small = _shrink(picture, side)
+    lossless = small.shape[0] * small.shape[1] <= _LOSSLESS_PIXELS
+    data = encode_picture(small, ".png") if lossless else encode_jpeg(small, _QUALITY, optimise=True)
+    kind = "png" if lossless else "jpeg"
+    return f"data:image/{kind};base64,{base64.b64encode(data).decode('ascii')}"
+
+
+def _group(
+    subject: Subject, variants: list[ShownVariant], pictures: Mapping[str, str]
+) -> Iterator[dict[str, Any]]:
+    for name, group in groupby(variants, lambda each: each.variant.name):
+        own = [*group]
+        yield {
+            "name": format_name(name),
+            "category": subject.category(own[0].variant),
+            "variants": [
+                {
+                    "severity": each.variant.level,
+                    "ms_ssim": round(each.ms_ssim, 4),
+                    "constants": {key: _format(value) for key, value in each.constants.items()},
+                    "picture": pictures[each.variant.folder],
+                }
+                for each in own
+            ],
+        }
+
+
+def _format(value: object) -> str:
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(_format, value))
+    return f"{value:g}" if isinstance(value, float) else str(value)
