@@ -9,6 +9,10 @@ export PYTHON VENV
 BIN := $(VENV)/bin
 # The oldest releases that pyproject.toml admits, in an environment of their own.
 LOWEST := build/lowest
+# One process for each core; the tests of a file share what they make.
+PARALLEL := -n auto --dist loadfile
+# What the releases of libraries do not decide: processes, stores, processors, the text of pages.
+ELSEWHERE := durability processors remote_outputs runs structure units workers docs docs_python
 # A trained network, which nothing else needs.
 SCORE := build/score
 
@@ -26,10 +30,10 @@ demo-score: $(SCORE)/.installed-score ## Score a real ImageNet classifier on C a
 	$(SCORE)/bin/python scripts/demo_score.py
 
 test: $(VENV)/.installed-test ## Run all tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(PARALLEL)
 
-test-lowest: $(LOWEST)/.installed-test ## Run all tests with the oldest supported releases (scripts/lowest.txt)
-	$(LOWEST)/bin/python -m pytest
+test-lowest: $(LOWEST)/.installed-test ## Run the tests with the oldest supported releases (scripts/lowest.txt)
+	$(LOWEST)/bin/python -m pytest $(PARALLEL) $(ELSEWHERE:%=--ignore=tests/test_%.py)
 
 test-opencv: $(VENV)/.installed ## Write the demo set with three releases of OpenCV: the same digest
 	scripts/test_opencv.sh

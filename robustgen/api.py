@@ -1,6 +1,7 @@
 """The functions that a user calls from Python."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from robustgen.augmentation import augmix as mixing
 from robustgen.corruptions import CORRUPTIONS, FAMILIES, get_corruption
 from robustgen.editions import EDITIONS, check_size, get_edition, prepare
 from robustgen.errors import ArgumentError, ArgumentTypeError, RobustgenError
-from robustgen.imaging.decode import as_rgb
+from robustgen.imaging.decode import as_grey, as_rgb
 from robustgen.imaging.pixels import Rgb
 from robustgen.imaging.rng import Rng
 from robustgen.parameters import replace_parameters
@@ -45,18 +46,21 @@ def corrupt(
     edition: str | None = None,
     scale: int | None = None,
     parameters: Mapping[str, Any] | None = None,
+    depth: Any = None,
     rng: Any = None,
 ) -> Rgb:
-    """Apply one corruption of ImageNet-C, of C-bar, or of a plug-in.
+    """Apply one corruption of ImageNet-C, of C-bar, of another family, or of a plug-in.
 
     Parameters
     ----------
     image : uint8 ndarray of shape (H, W, 3) or (H, W), or a Pillow image
-        Any size of at least 32 x 32 pixels. It is not resized (see `prepare`) and not modified.
+        Any size of at least 32 x 32 pixels; of mnist-c 28 x 28. It is not resized (see `prepare`) and not
+        modified.
     corruption : str
-        A name in `CORRUPTIONS`, or that of a corruption of another family in `FAMILIES`.
+        A name in `CORRUPTIONS`, or that of a corruption of another family in `FAMILIES`:
+        ``"laion-c:glitched"``.
     severity : int or float
-        1 to 5. Between whole ones the constants lie between the published ones.
+        1 to 5; of ccc 0 to 5, of mnist-c 1. Between whole ones the constants lie between the published ones.
     edition : str, optional
         Whose constants are used. Without one the size of the image decides, as in ``make-c --source``: the
         constants of 224, 299, 64 or 32 pixels, whichever is nearest to the shorter side.
@@ -65,13 +69,17 @@ def corrupt(
         or 448, whose constants are ours.
     parameters : mapping of str to value, optional
         Replaces constants by name, as ``robustgen list CORRUPTION`` shows them: ``{"sigma": 0.1}``; and
-        ``{"library": "ijg"}`` of jpeg_compression, ``{"engine": "imagemagick"}`` of motion_blur and snow.
+        ``{"library": "ijg"}`` of jpeg_compression, ``{"engine": "imagemagick"}`` of motion_blur and snow,
+        ``{"tiles": FOLDER}`` of laion-c:stickers and laion-c:mosaic.
+    depth : ndarray of shape (H, W), optional
+        The depth map of `image`, which only 3dcc:fog_3d, 3dcc:near_focus and 3dcc:far_focus take.
     rng : int, numpy.random.Generator, numpy.random.RandomState or None
         A RandomState gives its draws in the order of the published scripts, and so their pixels.
 
     Returns
     -------
     uint8 ndarray of shape (H, W, 3)
+        Of mnist-c, and of editions of grey images such as ``"chestmnist"``, (H, W).
 
     Raises
     ------
@@ -80,9 +88,11 @@ def corrupt(
     """
     row = get_edition(_AS_IT_IS if edition is None else edition)
     operation = get_corruption(corruption, row.dialect)
-    pixels = check_size(as_rgb(image))
-    used_scale = row.scale_for(pixels, scale, operation.table)
-    corrupted = _apply(operation, pixels, operation.parameters(severity, used_scale), parameters, rng)
+    pixels = check_size((as_grey if operation.grey else as_rgb)(image), operation.smallest_side)
+    published = operation.parameters(severity, row.scale_for(pixels, scale, operation.table))
+    own, draws = replace_parameters(published, parameters, operation.name), as_rng(rng)
+    with _blame_parameters(operation, parameters):
+        corrupted = row.corrupt(operation, pixels, own, draws, depth=depth)
     return corrupted.copy() if np.shares_memory(corrupted, pixels) else corrupted
 
 
@@ -132,21 +142,22 @@ def perturb(
     row.check_perturbations()
     used_scale = row.scale_for(pixels, scale)
     published, stage = operation.parameters(difficulty, used_scale), operation.stage[used_scale]
-    frames = _apply(operation, row.at_stage(pixels, stage), published, parameters, rng)
+    own, draws = replace_parameters(published, parameters, operation.name), as_rng(rng)
+    with _blame_parameters(operation, parameters):
+        frames = operation.apply(row.at_stage(pixels, stage), own, draws)
     return np.stack([*row.finish(frames, stage)])
 
 
-def _apply(operation: Operation, pixels: Rgb, published: Any, own: Any, rng: Any) -> Rgb:
-    """What `operation` makes of `pixels`, with the user's `own` parameters in place of the published ones."""
-    parameters = replace_parameters(published, own, operation.name)
-    draws = as_rng(rng)
-    if not own:
-        return np.asarray(operation.apply(pixels, parameters, draws))
+@contextmanager
+def _blame_parameters(operation: Operation, own: Any) -> Iterator[None]:
+    """Turn any exception into an ArgumentError that blames the user's `own` parameters, if there are any."""
     try:
-        return np.asarray(operation.apply(pixels, parameters, draws))
+        yield
     except RobustgenError:
         raise
     except Exception as error:
+        if not own:
+            raise
         # Each may be right by itself, and they fit each other, or the image, no better.
         raise ArgumentError(f"parameters: {operation.name}: cannot be used: {error}") from error
 

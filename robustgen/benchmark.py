@@ -20,7 +20,7 @@ CLEAN: Final = "clean"
 
 
 @dataclass(frozen=True, order=True)
-class Arm:
+class Variant:
     """One operation at one level: a folder of the output, or a stretch of an array.
 
     Attributes
@@ -43,7 +43,7 @@ class Arm:
         return f"{self.folder}/{name}" if self.folder else name
 
 
-CLEAN_ARM: Final = Arm(CLEAN, 0, CLEAN)
+CLEAN_ARM: Final = Variant(CLEAN, 0, CLEAN)
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,13 +122,15 @@ class Benchmark:
 
     # --- arms
 
-    def arm(self, name: str, level: float) -> Arm:
+    def arm(self, name: str, level: float) -> Variant:
         """The arm of the operation `name` at `level`."""
         # Not every file system takes the colon between a plug-in's family and its corruption.
         stem = name.replace(":", ".")
-        return Arm(name, level, stem if level == self.bare_level else f"{stem}{self.level_mark}{level}")
+        return Variant(name, level, stem if level == self.bare_level else f"{stem}{self.level_mark}{level}")
 
-    def arms(self, names: Iterable[str], levels: Iterable[float], *, clean: bool = False) -> tuple[Arm, ...]:
+    def arms(
+        self, names: Iterable[str], levels: Iterable[float], *, clean: bool = False
+    ) -> tuple[Variant, ...]:
         """The arms of a set: the clean one first if `clean`, then every one of `levels` of all `names`.
 
         An operation that has none of the levels is there at its first.
@@ -141,15 +143,15 @@ class Benchmark:
         ]
         return (*[CLEAN_ARM] * clean, *arms)
 
-    def arm_in(self, folder: str) -> Arm | None:
+    def arm_in(self, folder: str) -> Variant | None:
         """The arm whose files lie in `folder`: ``fog/3``, ``tilt``, ``shot_noise_2``; None if of none."""
         if folder == CLEAN:
             return CLEAN_ARM
         name, mark, level = folder.rpartition(self.level_mark)
         number = self.read_level(level) if mark else None
         if number is not None and number != self.bare_level:
-            return Arm(name.replace(".", ":"), number, folder)
-        return Arm(folder, self.bare_level, folder) if self.bare_level else None
+            return Variant(name.replace(".", ":"), number, folder)
+        return Variant(folder, self.bare_level, folder) if self.bare_level else None
 
     def read_level(self, text: str) -> float | None:
         """The level whose folder is called `text`: ``3``, or of a severity ``2.5``; None if there is none."""
@@ -161,7 +163,7 @@ class Benchmark:
         canonical = str(level) == text and not level.is_integer()
         return level if canonical and self.levels[0] < level < self.levels[-1] else None
 
-    def array_name(self, arm: Arm) -> str:
+    def array_name(self, arm: Variant) -> str:
         """The name, without suffix, of the array that holds `arm`."""
         return arm.folder.partition("/")[0] if self.shares_arrays else arm.folder
 

@@ -35,3 +35,13 @@ def split_names(text: bytes) -> list[str]:
     if lines[-1] == "":
         del lines[-1]
     return [unescape_name(line[1:]) if line.startswith("\\") else line for line in lines]
+
+
+def read_sums(text: bytes) -> dict[str, str]:
+    """Return file name to digest, of a text as `sha256sum` writes it."""
+    sums = {}
+    for line in text.decode("utf-8", "surrogateescape").split("\n"):
+        digest, _, name = line.partition("  ")
+        if name:
+            sums[unescape_name(name) if digest.startswith("\\") else name] = digest.removeprefix("\\")
+    return sums

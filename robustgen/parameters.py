@@ -14,6 +14,19 @@ from robustgen.errors import ArgumentError, ArgumentTypeError, UnknownNameError
 Parameters = TypeVar("Parameters")
 
 
+_RANGE = "range"
+
+
+def within(low: float, high: float) -> Any:
+    """Declare a field of a parameter class that lies between `low` and `high`, both included."""
+    return dataclasses.field(metadata={_RANGE: (low, high)})
+
+
+def find_ranges(kind: Any) -> dict[str, tuple[float, float]]:
+    """Return name to lowest and highest value of those fields of a parameter class that have a range."""
+    return {each.name: each.metadata[_RANGE] for each in dataclasses.fields(kind) if _RANGE in each.metadata}
+
+
 def replace_parameters(published: Parameters, values: Any, operation: str) -> Parameters:
     """`published`, with `values` (name to value) in place of the constants that they name.
 
@@ -50,7 +63,9 @@ def read_calibrated_constants() -> Mapping[str, Mapping[str, Mapping[str, Mappin
     return constants
 
 
-def interpolate_parameters(low: Parameters, high: Parameters, place: float) -> Parameters:
+def interpolate_parameters(
+    low: Parameters, high: Parameters, place: float, *, linear: bool = False
+) -> Parameters:
     """Constants on the way from `low` (place 0) to `high` (place 1).
 
     Two positive numbers are passed by equal factors, others by equal steps. Whole numbers move by equal steps
@@ -61,23 +76,27 @@ def interpolate_parameters(low: Parameters, high: Parameters, place: float) -> P
     low, high : dataclass objects of one class
     place : float
         0 to 1.
+    linear : bool
+        Whether positive numbers are passed by equal steps too.
     """
     hints = get_type_hints(type(low))
     values = {
         field.name: _interpolate(
-            getattr(low, field.name), getattr(high, field.name), place, hints[field.name]
+            getattr(low, field.name), getattr(high, field.name), place, hints[field.name], linear
         )
         for field in dataclasses.fields(low)  # type: ignore[arg-type]
     }
     return dataclasses.replace(low, **values)  # type: ignore[type-var]
 
 
-def _interpolate(low: Any, high: Any, place: float, hint: Any) -> Any:
+def _interpolate(low: Any, high: Any, place: float, hint: Any, linear: bool) -> Any:
     if hint is int:
         value = low + (high - low) * place
         return math.floor(value + 0.5) if high > low else math.ceil(value - 0.5)
     if hint is not float:
         return high if place >= 0.5 else low
+    if linear:
+        return low + (high - low) * place
     return move_number(low, high, place)
 
 
@@ -88,7 +107,13 @@ def move_number(low: float, high: float, place: float) -> float:
     """
     if low == high:
         return low
-    return low * (high / low) ** place if low > 0 and high > 0 else max(0.0, low + (high - low) * place)
+    if low <= 0 or high <= 0:
+        return max(0.0, low + (high - low) * place)
+    # A C library's power differs in the last bit with the processor. Compiled code is slow to import.
+    from robustgen.imaging.kernels import exact
+
+    factor: float = exact.power(high / low, float(place))
+    return low * factor
 
 
 def check_parameter(
@@ -114,7 +139,11 @@ def check_parameter(
     known = [field.name for field in dataclasses.fields(published) if field.name not in without]
     if name not in known:
         raise UnknownNameError(f"parameter of {operation}", name, known)
-    return _check_value(place, value, hints[name])
+    checked = _check_value(place, value, hints[name])
+    low, high = find_ranges(published).get(name, (0, math.inf))
+    if hints[name] in (int, float) and not low <= checked <= high:
+        raise ArgumentError(f"{place}: must be from {low:g} to {high:g}, not {value!r}")
+    return checked
 
 
 def _check_value(place: str, value: Any, hint: Any) -> Any:
@@ -124,7 +153,7 @@ def _check_value(place: str, value: Any, hint: Any) -> Any:
         return _check_choice(place, value, get_args(hint))
     if get_origin(hint) is tuple:
         return _check_numbers(place, value)
-    if value is None or isinstance(value, str):
+    if isinstance(value, get_args(hint) or (str, type(None))):
         return value
     raise ArgumentError(f"{place}: must be a string, not {value!r}")
 

@@ -15,23 +15,25 @@ import hashlib
 import math
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from io import BytesIO
+from io import SEEK_CUR, SEEK_SET, BytesIO, RawIOBase
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from robustgen.benchmark import BENCHMARKS, CLEAN, Arm, Kind
-from robustgen.datasets import describe_difference, parse_arm
-from robustgen.errors import ArgumentError, SourceError, explain_no_folder
+from robustgen.benchmark import BENCHMARKS, CLEAN, Kind, Variant
+from robustgen.dataset.names import STATE
+from robustgen.dataset.opening import check_folder
+from robustgen.errors import ArgumentError, SourceError
+from robustgen.formats import WrittenFile, describe_difference, parse_variant
 from robustgen.metrics import top_classes
-from robustgen.output.files import move_into, temporary_folder
-from robustgen.regular_file import open_regular
+from robustgen.storage import Store, Writer, open_store
 
 # Names of files that no folder of severities has.
 _NO_SEVERITIES = {CLEAN, *BENCHMARKS["p"].names}
@@ -47,26 +49,26 @@ _MOST_HEADER_BYTES, _MOST_KEY_BYTES, _MOST_ENTRY_BYTES, _MOST_ROW_BYTES = 1 << 1
 # --- writing -------------------------------------------------------------------------------------
 
 
-def path_of(root: Path, folder: str) -> Path:
-    """The file of the arm `folder`, for instance ``fog/3``, below `root`."""
-    return root / f"{folder}.npz"
+def path_of(folder: str) -> str:
+    """Return the path of the file of the variant in `folder`, for instance ``fog/3``."""
+    return f"{folder}.npz"
 
 
 def write(
     root: str | Path,
-    arm: Arm | str,
+    arm: Variant | str,
     keys: Sequence[str],
     labels: ArrayLike | None,
     logits: ArrayLike,
     save: Saved = "logits",
-) -> Path:
-    """Write what a model says of one arm; this is all that `robustgen score` needs.
+) -> str:
+    """Write what a model says of one variant; this is all that `robustgen score` needs.
 
     Parameters
     ----------
-    root : path
+    root : path or URL
         Folder of the model's predictions; made if need be.
-    arm : Arm or str
+    arm : Variant or str
         ``"fog/3"``, ``"clean"``, ``"tilt"``, ...
     keys : sequence of str
     labels : array_like, (N,), integer, optional
@@ -74,54 +76,104 @@ def write(
     save : {"logits", "top5"}
         Whether to keep the logits, or only the five best classes.
 
+    Returns
+    -------
+    str
+        Path or URL of the file.
+
     Raises
     ------
     ArgumentError
         The logits hold NaN, or shapes do not fit each other.
     """
-    folder = arm if isinstance(arm, str) else arm.folder
+    folder, store = arm if isinstance(arm, str) else arm.folder, open_store(root)
     scores = np.asarray(logits)
     best = top_classes(scores, 5 if save == "top5" else 1)
     outputs = {"logits": scores} if save == "logits" else top5_entries(best, scores.shape[-1])
-    path = write_entries(Path(root), folder, keys, labels, outputs)
     try:
-        PredictionFile(path, parse_arm(folder, "p" if scores.ndim == 3 else "c")).check()
-    except SourceError:
-        path.unlink()
-        raise
-    return path
+        path = write_entries(store, folder, keys, labels, outputs).path
+        try:
+            file = PredictionFile(store, path, parse_variant(folder, "p" if scores.ndim == 3 else "c"))
+            file.check()
+        except SourceError:
+            store.delete(path)
+            raise
+    finally:
+        store.clean()
+    return file.location
 
 
 def top5_entries(best: NDArray[Any], classes: int) -> dict[str, NDArray[Any]]:
-    """What is kept instead of logits: `best` (..., 5), and from how many classes."""
+    """Return what is kept instead of logits: `best` (..., 5), and from how many classes."""
     lists = best.astype(np.int32, copy=False)
     return {"top1": lists[..., 0], "top5": lists, "classes": np.array(classes)}
 
 
+@dataclass(frozen=True)
+class Pieces:
+    """An array that is written in pieces, as it may be larger than memory."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    pieces: Iterable[NDArray[Any]]
+
+
 def write_entries(
-    root: Path,
+    store: Store,
     folder: str,
     keys: Sequence[str],
     labels: ArrayLike | None,
-    outputs: Mapping[str, NDArray[Any]],
-) -> Path:
-    """Write the file of the arm `folder`, whole or not at all."""
+    outputs: Mapping[str, NDArray[Any] | Pieces],
+) -> WrittenFile:
+    """Write the file of the variant in `folder`, whole or not at all."""
     entries = dict(outputs)
     if labels is not None:
         entries["labels"] = np.asarray(labels, np.int64)
     entries["keys"] = np.array(keys, np.str_)
-    temporary = temporary_folder(root) / f"{folder.replace('/', '-')}.npz"
-    temporary.parent.mkdir(parents=True, exist_ok=True)
-    with zipfile.ZipFile(temporary, "w") as archive:
-        for name, array in entries.items():
-            # Logits hardly shrink; keys, in four bytes a letter, do.
-            method = zipfile.ZIP_STORED if name == "logits" else zipfile.ZIP_DEFLATED
-            entry = zipfile.ZipInfo(f"{name}.npy")
-            entry.compress_type = method
-            with archive.open(entry, "w", force_zip64=True) as file:
-                np.lib.format.write_array(file, array, allow_pickle=False)
-    move_into(root, temporary, path_of(root, folder).relative_to(root).as_posix())
-    return path_of(root, folder)
+    with store.create(path_of(folder)) as target:
+        with zipfile.ZipFile(_Seekable(target), "w") as archive:
+            for name, array in entries.items():
+                entry = zipfile.ZipInfo(f"{name}.npy")
+                # Logits hardly shrink; keys, in four bytes a letter, do.
+                entry.compress_type = zipfile.ZIP_STORED if name == "logits" else zipfile.ZIP_DEFLATED
+                with archive.open(entry, "w", force_zip64=True) as file:
+                    _write_array(file, array)
+        return WrittenFile(path_of(folder), target.size, target.sha256)
+
+
+def _write_array(file: IO[bytes], array: NDArray[Any] | Pieces) -> None:
+    if not isinstance(array, Pieces):
+        return np.lib.format.write_array(file, array, allow_pickle=False)
+    about = {"descr": array.dtype.str, "fortran_order": False, "shape": array.shape}
+    np.lib.format.write_array_header_1_0(file, about)
+    for piece in array.pieces:
+        file.write(piece.tobytes())
+
+
+class _Seekable(RawIOBase):
+    """A file in a store, for a writer that goes back to complete what it wrote before."""
+
+    def __init__(self, target: Writer) -> None:
+        self._target, self._at = target, 0
+
+    def writable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = SEEK_SET) -> int:
+        self._at = offset + {SEEK_SET: 0, SEEK_CUR: self._at}.get(whence, self._target.size)
+        return self._at
+
+    def write(self, data: Any) -> int:
+        self._target.write_at(self._at, data)
+        count = memoryview(data).nbytes
+        self._at += count
+        return count
 
 
 # --- reading -------------------------------------------------------------------------------------
@@ -135,13 +187,7 @@ _DAMAGE = (
 
 
 @contextmanager
-def _open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
-    with open_regular(path) as file, zipfile.ZipFile(file) as archive:
-        yield archive
-
-
-@contextmanager
-def prefix_errors(path: Path) -> Iterator[None]:
+def prefix_errors(path: str) -> Iterator[None]:
     """Put `path` before the message of whatever turns out to be wrong with it."""
     try:
         yield
@@ -159,25 +205,37 @@ class PredictionFile:
 
     Parameters
     ----------
-    path : Path
-    arm : Arm
+    store : Store
+    path : str
+    arm : Variant
     """
 
-    path: Path
-    arm: Arm
+    store: Store
+    path: str
+    arm: Variant
+
+    @property
+    def location(self) -> str:
+        """Return where it lies, for messages."""
+        return f"{self.store.location}/{self.path}"
+
+    @contextmanager
+    def _open(self) -> Iterator[zipfile.ZipFile]:
+        with self.store.open(self.path) as file, zipfile.ZipFile(file) as archive:
+            yield archive
 
     @cached_property
     def small(self) -> dict[str, NDArray[Any]]:
-        """All entries but logits and lists."""
-        with prefix_errors(self.path), _open_archive(self.path) as archive:
+        """Return all entries but logits and lists."""
+        with prefix_errors(self.location), self._open() as archive:
             names = {*archive.namelist()}
             wanted = [name for name in ("keys", "labels", "classes") if f"{name}.npy" in names]
             return {name: _read_entry(archive, name) for name in wanted}
 
     @cached_property
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """The shapes of logits, top1 and top5, as far as they are there."""
-        with prefix_errors(self.path), _open_archive(self.path) as archive:
+        """Return the shapes of logits, top1 and top5, as far as they are there."""
+        with prefix_errors(self.location), self._open() as archive:
             names = {name.removesuffix(".npy") for name in archive.namelist()}
             return {name: self._header(archive, name)[0] for name in names & {"logits", "top1", "top5"}}
 
@@ -188,7 +246,7 @@ class PredictionFile:
 
     @property
     def has_logits(self) -> bool:
-        """Whether there are logits, rather than lists of the best classes."""
+        """Return whether there are logits, rather than lists of the best classes."""
         return "logits" in self.shapes
 
     @property
@@ -205,7 +263,7 @@ class PredictionFile:
 
     @property
     def lists(self) -> int:
-        """How many of the best classes there are: 5, or fewer where a model has not as many."""
+        """Return how many of the best classes there are: 5, or fewer where a model has not as many."""
         return min(5, self.classes or 5) if self.has_logits or "top5" in self.shapes else 1
 
     @cached_property
@@ -220,7 +278,7 @@ class PredictionFile:
 
     def check(self) -> None:
         """Raise a SourceError if the entries do not fit each other; logits are looked at in `best`."""
-        with prefix_errors(self.path):
+        with prefix_errors(self.location):
             self._check_names()
             self._check_shapes()
             self._check_labels()
@@ -266,7 +324,7 @@ class PredictionFile:
         SourceError
             The logits hold NaN, or the file is not whole.
         """
-        with prefix_errors(self.path):
+        with prefix_errors(self.location):
             if self.has_logits:
                 for rows in self._rows("logits"):
                     yield top_classes(rows, count)
@@ -274,6 +332,19 @@ class PredictionFile:
                 yield from (self._check_range(rows)[..., None] for rows in self._rows("top1"))
             else:
                 yield from map(self._check_range, self._rows("top5"))
+
+    def logits(self) -> Iterator[NDArray[Any]]:
+        """Yield the logits, (n, K) or (n, T, K), in pieces.
+
+        Raises
+        ------
+        SourceError
+            There are none, or the file is not whole.
+        """
+        if not self.has_logits:
+            raise SourceError(f"{self.path}: holds no logits; predict --save logits keeps them")
+        with prefix_errors(self.path):
+            yield from self._rows("logits")
 
     def _check_range(self, rows: NDArray[Any]) -> NDArray[Any]:
         if rows.dtype.kind not in "iu":
@@ -283,7 +354,7 @@ class PredictionFile:
         return rows
 
     def _rows(self, name: str) -> Iterator[NDArray[Any]]:
-        with _open_archive(self.path) as archive, archive.open(f"{name}.npy") as file:
+        with self._open() as archive, archive.open(f"{name}.npy") as file:
             shape, dtype = _read_header(file)
             row_bytes = dtype.itemsize * math.prod(shape[1:])
             if row_bytes > _MOST_ROW_BYTES:
@@ -340,15 +411,20 @@ class Predictions:
 
     Attributes
     ----------
-    root : Path
+    store : Store
     kind : {"c", "p"}
     files : dict of str to PredictionFile
-        By the folder of the arm; all of the same images.
+        By the folder of the variant; all of the same images.
     """
 
-    root: Path
+    store: Store
     kind: Kind
     files: dict[str, PredictionFile]
+
+    @property
+    def root(self) -> str:
+        """Path or URL of the folder."""
+        return self.store.location
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -357,35 +433,53 @@ class Predictions:
 
     @property
     def classes(self) -> int | None:
-        """How many classes the model tells apart, as far as the files say."""
+        """The number of classes that the model tells apart, as far as the files say."""
         return next(iter(self.files.values())).classes
 
 
-def open_predictions(root: Path) -> Predictions:
-    """Find and check all files of predictions in the folder `root`.
+def list_files(store: Store) -> list[str]:
+    """Return the paths of all that looks like a file of predictions."""
+    irregular = [path for path, _ in store.list_irregular()]
+    # Linked folders are listed by their own names alone.
+    entries = chain(store.list(), *(store.list(path) for path in irregular))
+    found = {*irregular, *(entry.path for entry in entries)}
+    found = {path for path in found if path.endswith(".npz") and path.count("/") < 2}
+    return sorted(path for path in found if not path.startswith(f"{STATE}/"))
+
+
+def is_unfinished(store: Store) -> bool:
+    """Return whether a run of predict or evaluate was stopped in this folder."""
+    return next(iter(store.list(f"{STATE}/parts")), None) is not None
+
+
+def open_predictions(root: str | Path) -> Predictions:
+    """Find and check all files of predictions in the folder `root`, a path or a URL.
 
     Raises
     ------
     SourceError
         There are none, they are of several sets, or one is malformed; the message names the file.
     """
-    if not root.is_dir():
-        raise SourceError(f"{root}: {explain_no_folder(root)} of predictions")
-    paths = sorted([*root.glob("*.npz"), *root.glob("*/*.npz")])
-    folders = [path.relative_to(root).with_suffix("").as_posix() for path in paths]
-    kind = _kind(root, folders)
+    store = open_store(root)
+    try:
+        check_folder(store)
+    except SourceError as error:
+        raise SourceError(f"{error} of predictions") from None
+    folders = [path.removesuffix(".npz") for path in list_files(store)]
+    if not folders and is_unfinished(store):
+        raise SourceError(f"{store.location}: its run has not finished; the same command resumes it")
+    kind = _kind(store.location, folders)
     files = {
-        folder: PredictionFile(path, parse_arm(folder, kind))
-        for folder, path in zip(folders, paths, strict=True)
+        folder: PredictionFile(store, path_of(folder), parse_variant(folder, kind)) for folder in folders
     }
     for file in files.values():
         file.check()
         _check_axes(file, kind)
     _check_alike([*files.values()])
-    return Predictions(root, kind, files)
+    return Predictions(store, kind, files)
 
 
-def _kind(root: Path, folders: list[str]) -> Kind:
+def _kind(root: str, folders: list[str]) -> Kind:
     severities = [folder for folder in folders if "/" in folder]
     sequences = [folder for folder in folders if "/" not in folder and folder != CLEAN]
     if severities and sequences:
@@ -396,7 +490,7 @@ def _kind(root: Path, folders: list[str]) -> Kind:
         raise SourceError(f"{root}: holds no predictions (<corruption>/<severity>.npz or <perturbation>.npz)")
     models = [name for name, _, arm in (f.partition("/") for f in severities) if arm in _NO_SEVERITIES]
     if models:
-        raise SourceError(f"{root}: holds no predictions itself; are they in {root / models[0]}?")
+        raise SourceError(f"{root}: holds no predictions itself; are they in {root}/{models[0]}?")
     return "c" if severities else "p"
 
 
@@ -405,7 +499,7 @@ def _check_axes(file: PredictionFile, kind: Kind) -> None:
     if len(file.outputs) != wanted:
         shape = file.shapes["logits" if file.has_logits else "top1"]
         what = "one row an image" if kind == "c" else "one row a frame, (sequences, frames, ...)"
-        raise SourceError(f"{file.path}: predictions of the shape {shape} are not {what}")
+        raise SourceError(f"{file.location}: predictions of the shape {shape} are not {what}")
 
 
 def _check_alike(files: list[PredictionFile]) -> None:
@@ -414,12 +508,14 @@ def _check_alike(files: list[PredictionFile]) -> None:
     known = _map_labels(first)
     for file in files[1:]:
         if file.classes != first.classes and file.classes and first.classes:
-            raise SourceError(f"{file.path}: {file.classes} classes, where {first.path} has {first.classes}")
+            raise SourceError(
+                f"{file.location}: {file.classes} classes, where {first.location} has {first.classes}"
+            )
         if (own := _map_labels(file)) != known:
             if own.keys() != known.keys():
                 reason = describe_difference(tuple(own), tuple(known), "keys")
-                raise SourceError(f"{file.path}: not the images of {first.path}: {reason}")
-            raise SourceError(f"{file.path}: other labels than in {first.path}")
+                raise SourceError(f"{file.location}: not the images of {first.location}: {reason}")
+            raise SourceError(f"{file.location}: other labels than in {first.location}")
 
 
 def _map_labels(file: PredictionFile) -> dict[str, int]:

@@ -7,29 +7,28 @@ file by file. What comes out is read by `robustgen predict` as the set it was ma
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import lru_cache, partial
-from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field
 
-from robustgen import datasets
-from robustgen.benchmark import TITLES, Arm
-from robustgen.datasets import EQUALISED, Dataset
-from robustgen.errors import SourceError, explain_no_folder
-from robustgen.generation import config
-from robustgen.generation.plan import Plan, assemble_plan
-from robustgen.generation.recipes import Recipe
-from robustgen.generation.selection import select_keys
+from robustgen.benchmark import TITLES, Variant
+from robustgen.dataset import config
+from robustgen.dataset.opening import EQUALISED, check_folder, open_dataset, read_about
+from robustgen.dataset.plan import Plan, assemble_plan
+from robustgen.dataset.recipes import Recipe
+from robustgen.dataset.selection import select_keys
+from robustgen.errors import SourceError
+from robustgen.formats import Dataset, Order, Writer, open_writer
+from robustgen.formats.original import OriginalTree
 from robustgen.imaging.clahe import MOST_CLIP, MOST_TILES, Clahe, clahe
 from robustgen.imaging.decode import as_rgb
 from robustgen.imaging.pixels import Decoded, Rgb
-from robustgen.output.writers import Order, Writer, open_writer
-from robustgen.output.writers.same import SameTree
 from robustgen.sources.base import Items
 from robustgen.sources.folder import ImageFolder
-from robustgen.sources.tree import FolderTree
+from robustgen.sources.trees import FolderTree
+from robustgen.storage import Store, open_store
 
-ArmReader = Callable[[Arm], Rgb]
+ArmReader = Callable[[Variant], Rgb]
 """Reads what one arm of a set has of an image: uint8 (H, W, 3)."""
 
 LICENCE = "The images derive from the source images and remain under their terms."
@@ -69,7 +68,7 @@ class _Preprocessing:
 
     title = EQUALISED
 
-    def settings(self, arms: tuple[Arm, ...]) -> dict[str, Any]:
+    def settings(self, arms: tuple[Variant, ...]) -> dict[str, Any]:
         """The parameters, which are the same for all arms."""
         return {
             "kind": "clahe",
@@ -86,7 +85,7 @@ class ImageRecipe(_Preprocessing, Recipe[Rgb]):
         """The pixels of the image."""
         return as_rgb(loaded)
 
-    def make(self, arm: Arm, key: str, prepared: Rgb, shared: dict[str, Any] | None = None) -> Rgb:
+    def make(self, arm: Variant, key: str, prepared: Rgb, shared: dict[str, Any] | None = None) -> Rgb:
         """Equalise the image."""
         return clahe(prepared, self.parameters)
 
@@ -94,7 +93,7 @@ class ImageRecipe(_Preprocessing, Recipe[Rgb]):
 class ArmsRecipe(_Preprocessing, Recipe[ArmReader]):
     """CLAHE of what each arm of a set has of an image."""
 
-    def make(self, arm: Arm, key: str, prepared: ArmReader, shared: dict[str, Any] | None = None) -> Rgb:
+    def make(self, arm: Variant, key: str, prepared: ArmReader, shared: dict[str, Any] | None = None) -> Rgb:
         """Read what `arm` has of the image, and equalise it."""
         return clahe(prepared(arm), self.parameters)
 
@@ -125,17 +124,17 @@ class _SetImages(Items[ArmReader]):
 
 # Workers get the source anew with every few images; the set is opened once.
 @lru_cache(maxsize=2)
-def _open_set(root: Path) -> Dataset:
-    return datasets.open_dataset(root)
+def _open_set(root: str) -> Dataset:
+    return open_dataset(root)
 
 
 @lru_cache(maxsize=2)
-def _index_keys(root: Path) -> dict[str, int]:
+def _index_keys(root: str) -> dict[str, int]:
     dataset = _open_set(root)
     return {key: row for row, key in enumerate(dataset.keys(dataset.arms[0]))}
 
 
-def _read(root: Path, key: str, arm: Arm) -> Rgb:
+def _read(root: str, key: str, arm: Variant) -> Rgb:
     return _open_set(root).read(arm, key)
 
 
@@ -152,37 +151,37 @@ def plan_clahe(choices: ClaheChoices) -> Plan:
     """
     for cached in (_open_set, _index_keys):
         cached.cache_clear()
-    root = Path(choices.source or "").absolute()
-    about = _about(root)
+    root = open_store(choices.source or "")
+    about = _read_about(root)
     dataset = _open_c_set(root, about)
-    source: Items[Any] = _SetImages(root) if dataset else ImageFolder(FolderTree(root))
+    source: Items[Any] = _SetImages(root.location) if dataset else ImageFolder(FolderTree(root.location))
     keys = select_keys(source, choices)
-    arms = dataset.arms if dataset else (Arm("clahe", 0, ""),)
+    arms = dataset.arms if dataset else (Variant("clahe", 0, ""),)
     writer = _open_writer(dataset, keys, choices.quality)
     # Of files the sizes tell when they change; of rows nothing does.
     digest = None if dataset is None or dataset.has_image_files else about.get("digest")
     parameters = Clahe(choices.clip_limit, choices.tiles)
     recipe: Recipe[Any] = ArmsRecipe(parameters, digest) if dataset else ImageRecipe(parameters, digest)
-    output = Path(choices.output).absolute()
     known = {key: about.get(key) for key in ("dataset", "edition") if about.get(key)}
     if dataset:
         known |= {"benchmark": about.get("kind"), "origin": about.get("source", {}).get("digest")}
     named = choices.model_copy(update=known)
-    return assemble_plan(recipe, source, keys, arms, writer, output, named, licence=LICENCE)
+    return assemble_plan(
+        recipe, source, keys, arms, writer, open_store(choices.output), named, licence=LICENCE
+    )
 
 
-def _about(root: Path) -> dict[str, Any]:
-    """What the manifest of the source says, if it has one."""
-    if not root.is_dir():
-        raise SourceError(f"{root}: {explain_no_folder(root)}")
-    about = datasets.read_about(root)
+def _read_about(root: Store) -> dict[str, Any]:
+    """Return what the manifest of the source says, if it has one."""
+    check_folder(root)
+    about = read_about(root)
     if EQUALISED in about:
-        raise SourceError(f"{root}: has been through CLAHE already")
+        raise SourceError(f"{root.location}: has been through CLAHE already")
     return about
 
 
-def _open_c_set(root: Path, about: dict[str, Any]) -> Dataset | None:
-    """The C set at `root`, if its arms are folders or arrays directly in it; None for other images.
+def _open_c_set(root: Store, about: dict[str, Any]) -> Dataset | None:
+    """Open the C set at `root`, if its variants are folders or arrays directly in it; None for other images.
 
     Raises
     ------
@@ -190,11 +189,12 @@ def _open_c_set(root: Path, about: dict[str, Any]) -> Dataset | None:
         It says that it is a set, and is none that can be read; or it holds sequences.
     """
     try:
-        dataset = _open_set(root)
+        dataset = _open_set(root.location)
         for arm in dataset.arms:
             dataset.keys(arm)
     except SourceError:
-        if about.get("kind") in TITLES or any(root.glob("*.npy")):
+        arrays = (entry for entry in root.list() if "/" not in entry.path and entry.path.endswith(".npy"))
+        if about.get("kind") in TITLES or next(arrays, None):
             raise
         return None
     if dataset.kind == "p":
@@ -211,9 +211,9 @@ def _check_single_images(dataset: Dataset) -> None:
 
 
 def _open_writer(dataset: Dataset | None, keys: tuple[str, ...], quality: int) -> Writer:
-    """What writes the layout of the set, or of other images files like those that there are."""
+    """Return what writes the layout of the set, or of other images files like those that there are."""
     if dataset is None:
-        return SameTree(quality)
+        return OriginalTree(quality)
     arms = dataset.arms
     order = Order(
         benchmark=dataset.benchmark,

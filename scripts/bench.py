@@ -2,7 +2,6 @@
 """Times robustgen against the codecs it cannot do without.
 
     python scripts/bench.py [--only NAME] [--quick] [--folder DIR] [--json FILE]
-    python scripts/bench.py --scale [--folder DIR]
     python scripts/bench.py --tables FILE
 
 Prints a table per corruption beside the published functions' figures, and the
@@ -10,9 +9,9 @@ ratios that matter: make-c to its JPEG codec, files to plain ones, CIFAR per
 image, make-p to x264, two workers to one, photographs to images of 224 pixels,
 and peak memory. Ratios are taken in one run, because the machines are shared;
 the published figures were measured on another day. All is written below DIR,
-as file systems differ by ten. `--scale` measures what the leading process of a
-run costs, and how many cores it can feed; `--tables` prints the figures that
-an earlier run wrote with `--json` as docs/performance.md has them.
+as file systems differ by ten. `--tables` prints the figures that an earlier run
+wrote with `--json` as docs/performance.md has them. What a run costs beside its
+workers is measured by `bench_scale.py`.
 """
 
 import argparse
@@ -26,27 +25,29 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import closing
 from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
 
 import numpy as np
-from bench_scale import measure_leading
 from PIL import Image
 
 import robustgen
 from robustgen.benchmark import IMAGENET_C
+from robustgen.dataset import config
+from robustgen.dataset.plan import Plan, plan_benchmark
+from robustgen.dataset.produce import Production, produce
+from robustgen.dataset.run import run
+from robustgen.dataset.state import OutputState
+from robustgen.dataset.verify import verify
 from robustgen.evaluation import evaluating
 from robustgen.evaluation.models.base import Model
-from robustgen.generation import config, runner, tasks
-from robustgen.generation.plan import Plan, plan_benchmark
+from robustgen.execution.progress import NOBODY
 from robustgen.imaging import video
 from robustgen.imaging.geometry import resize
-from robustgen.memory import collect_garbage_rarely, keep_freed_memory
-from robustgen.output.files import FileWriter
 from robustgen.sources.photographs import Photographs
-from robustgen.verify import verify
+from robustgen.storage import open_store
+from robustgen.storage.memory import collect_garbage_rarely, keep_freed_memory
 
 # Milliseconds for the five severities together at 224 x 224, by the published functions.
 PUBLISHED = {
@@ -96,7 +97,7 @@ def planned(kind: str, **choices: object) -> Plan:
 
 
 def timed(plan: Plan) -> float:
-    return runner.run(plan).seconds
+    return run(plan).seconds
 
 
 def per_corruption(only: str | None) -> dict[str, list[float]]:
@@ -123,7 +124,10 @@ def _least(call, repeats: int = 7) -> float:
 def codec_share(plan: Plan) -> tuple[float, float]:
     """Seconds (`_clocks`) to decode and prepare each source once and to encode all that `plan` wrote."""
     outputs = [
-        [np.asarray(Image.open(plan.output / arm.folder / plan.writer.output_name(key))) for arm in plan.arms]
+        [
+            np.asarray(Image.open(Path(plan.store.location, arm.path(plan.writer.output_name(key)))))
+            for arm in plan.arms
+        ]
         for key in plan.keys
     ]
 
@@ -143,7 +147,7 @@ def make_c(folder: Path, count: int) -> dict[str, float]:
     shares, wholes = np.zeros((3, 2)), np.zeros((3, 2))
     for i in range(3):
         plan = planned("c", **choices, output=str(folder / f"c{i}"))
-        wholes[i] = _clocks(lambda plan=plan: runner.run(plan))
+        wholes[i] = _clocks(lambda plan=plan: run(plan))
         shares[i] = codec_share(plan)
     ratio, processor = np.median(wholes / shares, axis=0)
     timed(planned("c", **choices | {"jobs": 2, "limit": 2}, output=str(folder / "warm2")))
@@ -170,8 +174,8 @@ def nothing_to_do(plan: Plan) -> dict[str, float]:
         return 1e6 * (time.process_time() - started) / files
 
     return {
-        "nothing_to_do_us_per_file": min(microseconds(lambda: runner.run(plan)) for _ in range(3)),
-        "verify_us_per_file": min(microseconds(lambda: verify(plan.output)) for _ in range(3)),
+        "nothing_to_do_us_per_file": min(microseconds(lambda: run(plan)) for _ in range(3)),
+        "verify_us_per_file": min(microseconds(lambda: verify(plan.store.location)) for _ in range(3)),
     }
 
 
@@ -181,7 +185,6 @@ FILE = bytes(range(250)) * 40
 def tree_of_files(folder: Path, count: int = 20) -> dict[str, float]:
     """The time of files of 10 kB, whole or not at all and with their digests, by that of plain ones."""
     plain, ours = folder / "plain", folder / "ours"
-    (ours / ".robustgen" / "tmp").mkdir(parents=True)
     seconds = np.zeros((count, 3, 2))
     for i in range(count):
         paths = [f"fog/{level}/{i * 4 + k}" for level in range(75) for k in range(4)]
@@ -207,9 +210,10 @@ def write_plain(folder: Path, paths: list[str]) -> None:
 
 
 def write_ours(folder: Path, paths: list[str]) -> None:
-    with closing(FileWriter(folder)) as files:
-        for path in paths:
-            files.write(path, FILE)
+    store = open_store(folder)
+    for path in paths:
+        store.put(path, FILE)
+        sha256(FILE).hexdigest()
 
 
 def _clocks(call) -> tuple[float, float]:
@@ -279,9 +283,9 @@ def make_cifar(folder: Path, count: int) -> dict[str, float]:
     seconds = []
     for i in range(3):
         plan = planned("c", **choices, output=str(folder / f"cc{i}"))
-        seconds.append(_clocks(lambda plan=plan: runner.run(plan))[1])
+        seconds.append(_clocks(lambda plan=plan: run(plan))[1])
         # A machine takes four times as long for pages that it has never handed out before.
-        shutil.rmtree(plan.output)
+        shutil.rmtree(plan.store.location)
     flags = ["--dataset", "cifar-10", "--source", str(choices["source"]), "--no-clean", "--jobs", "1"]
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     peak = run_measured(["make-c", *flags, "--output", f"{folder}/cp"])
@@ -305,10 +309,10 @@ def make_p(folder: Path) -> dict[str, object]:
         frames = plan.recipe.make(arm, key, image)
         encoding = plan.writer.noise_encoding if arm.name in plan.writer.noises else plan.writer.encoding
         alone = _least(lambda f=frames, e=encoding: video.encode(f, e), 2)
-        item = tasks.Item(0, key, 0, (arm,))
-        task = tasks.Task(plan.recipe, plan.source, plan.writer, plan.output, (item,))
-        (plan.output / ".robustgen" / "tmp").mkdir(parents=True, exist_ok=True)
-        whole = _least(lambda t=task: tasks.run_task(t), 2)
+        (unit,) = plan.writer.cut(plan.keys, (arm,))
+        state = OutputState(plan.store)
+        job = Production(plan.recipe, plan.source, plan.writer, state, unit, (plan.source.size(key),))
+        whole = _least(lambda job=job: produce(job, NOBODY), 2)
         totals += whole, alone
         ratios[arm.name] = whole / alone
     return {"ratio_to_x264": float(totals[0] / totals[1]), "ratios_to_x264": ratios}
@@ -378,24 +382,6 @@ def start_up() -> dict[str, float]:
         }
 
 
-def scale(folder: Path) -> dict[str, float]:
-    """What the leading process costs, and how many cores it feeds: those of workers of make-c."""
-    source = photographs(folder, 8)
-    choices = {"edition": "imagenet", "source": str(source), "jobs": 1, "clean": False}
-    timed(planned("c", **choices, output=str(folder / "warm"), limit=2))
-    plan = planned("c", **choices, output=str(folder / "work"))
-    started = time.process_time()
-    timed(plan)
-    worker = 1000 * (time.process_time() - started) / len(plan.keys)
-    figures = measure_leading(folder)
-    leader = figures["leader_ms_per_receipt"] + figures["leader_ms_per_task"] / plan.recipe.images_per_task
-    return figures | {
-        "worker_ms_per_image": worker,
-        "leader_ms_per_image": leader,
-        "cores_that_one_node_feeds": worker / leader,
-    }
-
-
 def print_corruptions(milliseconds: dict[str, list[float]]) -> None:
     print(f"{'ms at severity':20s}      1      2      3      4      5 |    sum  published")
     for name, row in milliseconds.items():
@@ -447,10 +433,6 @@ WORDS = {
     "peak_memory_mb": ("memory of `make-c --jobs 1` at its peak", "MB"),
     "help_seconds": ("`robustgen --help`", "s"),
     "one_image_seconds": ("a run for one image", "s"),
-    "leader_ms_per_receipt": ("leading process, per image of 75", "ms"),
-    "leader_ms_per_task": ("leading process, per task", "ms"),
-    "leader_ms_per_image_at_the_end": ("its checksums at the end, per image of 75", "ms"),
-    "cores_that_one_node_feeds": ("cores that one leading process feeds", ""),
 }
 
 
@@ -461,7 +443,7 @@ def measure_all(folder: Path, *, quick: bool) -> dict[str, object]:
     figures |= evaluate(folder, 4 if quick else 20)
     figures |= make_cifar(folder, 100 if quick else 10_000)
     figures |= formats(folder, 4 if quick else 20)
-    figures |= make_p(folder) | peak_memory() | start_up() | scale(folder / "scale")
+    figures |= make_p(folder) | peak_memory() | start_up()
     return figures | large_photographs(figures["milliseconds"])
 
 
@@ -470,7 +452,6 @@ def main() -> None:
     parser.add_argument(
         "--only", metavar="NAME", choices=robustgen.CORRUPTIONS, help="time this corruption and nothing else"
     )
-    parser.add_argument("--scale", action="store_true", help="time what leads a run and nothing else")
     parser.add_argument("--quick", action="store_true", help="fewer images")
     parser.add_argument("--folder", type=Path, help="where to write; unless given, where temporary files lie")
     parser.add_argument("--json", type=Path, help="write the figures to this file too")
@@ -487,8 +468,6 @@ def main() -> None:
         if arguments.only:
             figures |= {"milliseconds": per_corruption(arguments.only)}
             print_corruptions(figures["milliseconds"])
-        elif arguments.scale:
-            figures |= scale(folder)
         else:
             figures |= measure_all(folder, quick=arguments.quick)
     print_figures(figures)

@@ -1,124 +1,194 @@
-"""What the process that leads a run costs, measured with workers that do nothing.
+"""Measures what a run over many images costs without its workers, on a store where a request takes 30 ms.
 
-It hands out tasks, appends receipts to the journal and compiles checksums. All other work is the workers', so
-its share decides how many of them one run can use.
+    python scripts/bench_scale.py [--images 1300000] [--latency 0.03]
+
+Workers do nothing here: their records are put into a store in memory. Measured is the rest: how long a run
+takes to find out that nothing is lacking, how long finishing takes, and how many requests an image costs.
 """
 
+import argparse
+import io
+import json
+import resource
 import time
-from dataclasses import dataclass
-from pathlib import Path
-from typing import NamedTuple
-from unittest import mock
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, BinaryIO
 
-from robustgen.benchmark import IMAGENET_C, Arm
-from robustgen.generation import runner
-from robustgen.generation.plan import Plan
-from robustgen.generation.recipes import Recipe
-from robustgen.output.manifest import write_manifest
-from robustgen.output.records import Written, WrittenFile
-from robustgen.output.writers.base import Writer
+from robustgen.benchmark import IMAGENET_C
+from robustgen.dataset import run as running
+from robustgen.dataset.manifest import finish
+from robustgen.dataset.plan import Plan
+from robustgen.dataset.recipes import CorruptionRecipe
+from robustgen.dataset.records import FilesRecord
+from robustgen.dataset.state import OutputState
+from robustgen.formats import FORMATS, Order, WrittenFile
 from robustgen.sources.base import Items
-
-DIGEST = "0123456789abcdef" * 4
-FEW, MANY = 200, 1000
+from robustgen.storage import Entry, Store, Writer
 
 
-class NoImages(Items):
-    """The names of `count` images, fifty of a class, as ImageNet has them."""
+class SlowStore(Store):
+    """Files in memory, each request to which takes a while; big files have a size and no content."""
 
-    def __init__(self, location: Path, count: int) -> None:
-        super().__init__(location)
-        self.count = count
+    is_local = False
+
+    def __init__(
+        self, latency: float, files: dict[str, bytes | int], counts: Counter[str], prefix: str = ""
+    ) -> None:
+        self.location, self._latency = f"memory://scale/{prefix}".rstrip("/"), latency
+        self._files, self._counts, self._prefix = files, counts, prefix
+
+    def _request(self, verb: str) -> None:
+        self._counts[verb] += 1
+        time.sleep(self._latency)
+
+    def read(self, path: str, start: int = 0, size: int | None = None) -> bytes:
+        self._request("read")
+        data = self._files.get(self._prefix + path)
+        if not isinstance(data, bytes):
+            raise FileNotFoundError(2, "there is no such file", path)
+        return data
+
+    def open(self, path: str) -> BinaryIO:
+        return io.BytesIO(self.read(path))
+
+    def put(self, path: str, data: bytes, *, exclusive: bool = False) -> None:
+        self._request("put")
+        if exclusive and self._prefix + path in self._files:
+            raise FileExistsError(17, "there is one already", path)
+        self._files[self._prefix + path] = data
+
+    @contextmanager
+    def create(self, path: str) -> Iterator[Writer]:
+        file = io.BytesIO()
+        yield Writer(file)
+        self.put(path, file.getvalue())
+
+    def list(self, prefix: str = "") -> Iterator[Entry]:
+        inside = f"{self._prefix}{prefix}/" if prefix else self._prefix
+        found = sorted(path for path in self._files if path.startswith(inside))
+        # A listing answers a thousand names a request.
+        for _ in range(0, len(found) or 1, 1000):
+            self._request("list")
+        for path in found:
+            data = self._files[path]
+            yield Entry(path.removeprefix(self._prefix), data if isinstance(data, int) else len(data), "")
+
+    def stat(self, path: str) -> Entry:
+        self._request("stat")
+        if self._prefix + path not in self._files:
+            raise FileNotFoundError(2, "there is no such file", path)
+        data = self._files[self._prefix + path]
+        return Entry(path, data if isinstance(data, int) else len(data), "")
+
+    def delete(self, path: str) -> None:
+        self._request("delete")
+        self._files.pop(self._prefix + path, None)
+
+    def folder(self, path: str) -> "SlowStore":
+        return SlowStore(
+            self._latency, self._files, self._counts, f"{self._prefix}{path}/" if path else self._prefix
+        )
+
+    def sizes(self, paths: Iterable[str]) -> Iterator[int]:
+        sizes = {entry.path: entry.size for entry in self.list()}
+        return (sizes.get(path, -1) for path in paths)
+
+
+class ManyImages(Items[Any]):
+    """Images that are only names."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__("memory://source")
+        self._keys = tuple(f"n{i // 1300:08d}/image_{i:08d}.JPEG" for i in range(count))
+
+    def keys(self) -> tuple[str, ...]:
+        return self._keys
+
+    def load(self, key: str) -> Any:
+        raise NotImplementedError
+
+    def size(self, key: str) -> int:
+        return 110_000
 
     @property
     def classes(self) -> tuple[str, ...]:
-        return tuple(f"n{number:08d}" for number in range(-(-self.count // 50)))
-
-    def keys(self) -> tuple[str, ...]:
-        return tuple(f"n{i // 50:08d}/ILSVRC2012_val_{i:08d}.JPEG" for i in range(self.count))
-
-    def load(self, key: str) -> tuple[()]:
-        return ()
-
-    def size(self, key: str) -> int:
-        return 100_000
+        return tuple(dict.fromkeys(key.partition("/")[0] for key in self._keys))
 
     def label(self, key: str) -> int:
-        return self.classes.index(key.partition("/")[0])
+        return int(key[1:9])
 
 
-class NoWork(Recipe):
-    """Makes nothing."""
-
-    title = "nothing"
-
-    def make(self, arm, key, prepared, shared=None):
-        return None
-
-    def settings(self, arms):
-        return {"parameters": {arm.folder: {} for arm in arms}}
-
-
-@dataclass(frozen=True)
-class NoFiles(Writer):
-    """Records a file of each image, and writes none."""
-
-    images_per_task: int
-
-    def settings(self):
-        return {"format": "none"}
-
-    def output_name(self, key: str) -> str:
-        return key
-
-    def write(self, root: Path, arm: Arm, index: int, key: str, pixels: object) -> list[Written]:
-        return [WrittenFile(arm.path(key), 10_000, DIGEST)]
-
-    def holds(self, root: Path, written: Written) -> bool:
-        return True
-
-    def differences(self, root, arm, index, key, pixels):
-        return iter(())
+def make_plan(store: Store, images: int) -> Plan:
+    source = ManyImages(images)
+    variants = IMAGENET_C.arms(IMAGENET_C.common, IMAGENET_C.levels, clean=True)
+    order = Order(
+        benchmark=IMAGENET_C, arms=variants, keys=source.keys(), quality=85, shapes=dict, classes=lambda: ()
+    )
+    writer = FORMATS["webdataset"].writers["c"](order)
+    return Plan(
+        CorruptionRecipe("imagenet"), source, source.keys(), {}, variants, writer, store, 1, "scale", {}
+    )
 
 
-class _Cost(NamedTuple):
-    """Seconds of the leading process while the workers work, and at the end."""
-
-    leading: float
-    finishing: float
-
-
-def _run(folder: Path, images: int, per_task: int) -> _Cost:
-    source = NoImages(folder, images)
-    arms = IMAGENET_C.arms(IMAGENET_C.common, range(1, 6), clean=False)
-    output = folder / f"nothing-{per_task}-{images}"
-    plan = Plan(NoWork(), source, source.keys(), {}, arms, NoFiles(per_task), output, 2, "nothing", {})
-    finishing = 0.0
-
-    def finish(*arguments: object) -> object:
-        nonlocal finishing
-        began = time.process_time()
-        manifest = write_manifest(*arguments)
-        finishing += time.process_time() - began
-        return manifest
-
-    with mock.patch.object(runner, "write_manifest", finish):
-        started = time.process_time()
-        runner.run(plan)
-        whole = time.process_time() - started
-    return _Cost(whole - finishing, finishing)
+def put_everything(plan: Plan, state: OutputState, files: dict[str, Any]) -> int:
+    """Put what workers would: the shards as sizes, and the record of each unit."""
+    units = 0
+    for unit in plan.cut():
+        name = f"{unit.start // 1000:06d}.tar"
+        written = [WrittenFile(variant.path(name), 21_000_000, "0" * 64) for variant in unit.variants]
+        images = dict.fromkeys(unit.keys, (110000, "0" * 16))
+        files |= {file.path: file.size for file in written}
+        state.put_record(unit.name, FilesRecord(images, [v.folder for v in unit.variants], written))
+        units += 1
+    return units
 
 
-def measure_leading(folder: Path) -> dict[str, float]:
-    """Milliseconds of the leading process for each image of 75, for each task, and for checksums."""
-    _run(folder, 8, 1)  # starts the workers
-    few, many, singly = _run(folder, FEW, 8), _run(folder, MANY, 8), _run(folder, MANY, 1)
-    images = MANY - FEW
-    leading, finishing = (1000 * (late - early) / images for early, late in zip(few, many, strict=True))
-    # The same images, in tasks of one instead of eight.
-    task = max(0.0, 1000 * (singly.leading - many.leading) / (MANY - MANY / 8))
-    return {
-        "leader_ms_per_receipt": max(0.0, leading - task / 8),
-        "leader_ms_per_task": task,
-        "leader_ms_per_image_at_the_end": finishing,
+def timed(what: Any) -> float:
+    started = time.monotonic()
+    what()
+    return time.monotonic() - started
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--images", type=int, default=1_300_000)
+    parser.add_argument("--latency", type=float, default=0.03, help="seconds of a request")
+    options = parser.parse_args()
+    files: dict[str, Any] = {}
+    counts: Counter[str] = Counter()
+    fast, slow = (SlowStore(latency, files, counts) for latency in (0.0, options.latency))
+    plan = make_plan(fast, options.images)
+    settings, about = plan.settings(), plan.about()
+    parameters = settings.pop("parameters")
+    state = OutputState(fast)
+    about["source"]["digest"] = running.source_digest(dict.fromkeys(plan.keys, 110_000))
+    state.agree(settings, about, parameters)
+    units = put_everything(plan, state, files)
+    counts.clear()
+    finishing = timed(lambda: finish(OutputState(slow)))
+    of_finish = dict(counts)
+    counts.clear()
+    plan = make_plan(slow, options.images)
+    # The first run puts the companions and finishes once more.
+    running.run(plan)
+    counts.clear()
+    nothing = timed(lambda: running.run(plan))
+    # A unit: its claim, its record, its shards.
+    per_unit = 2 + 76
+    figures = {
+        "images": options.images,
+        "units": units,
+        "finish_seconds": round(finishing, 1),
+        "finish_requests": of_finish,
+        "nothing_to_do_seconds": round(nothing, 1),
+        "nothing_to_do_requests": dict(counts),
+        "requests_per_image": round(per_unit * units / options.images, 3),
+        "peak_memory_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
     }
+    print(json.dumps(figures, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -14,7 +14,7 @@ FOLDER = ROOT / "docs" / "api"
 # What users import, in the order of the index.
 MODULES = {
     "robustgen": "corrupt, perturb and augment images",
-    "robustgen.datasets": "read finished and published sets",
+    "robustgen.dataset": "read finished and published sets",
     "robustgen.predictions": "write and read predictions of any framework",
     "robustgen.metrics": "the scores of the papers",
     "robustgen.torch": "data sets, a transform and a loss for PyTorch",

@@ -4,6 +4,7 @@ Usage: .venv/bin/python scripts/docs_reference.py [--check]
 """
 
 import dataclasses
+import inspect
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -15,10 +16,10 @@ from pydantic.json_schema import GenerateJsonSchema
 
 from robustgen.cli import main
 from robustgen.corruptions import CORRUPTIONS
+from robustgen.dataset.config import GROUPS, Config, Video, dataset_file, dataset_names
 from robustgen.editions import EDITIONS
-from robustgen.generation.config import GROUPS, Config, Video, dataset_file, dataset_names
+from robustgen.formats import FORMATS
 from robustgen.imaging import video
-from robustgen.output.writers import FORMATS
 from robustgen.sources.opening import KINDS
 
 PAGE = Path(__file__).parent.parent / "docs" / "config.md"
@@ -49,10 +50,13 @@ DEFAULTS = {
 }
 TYPES = {"string": "text", "integer": "whole number", "number": "number", "boolean": "true, false"}
 
-INTRO = """\
+# Wherever it is: the page says which file to change.
+SOURCE = Path(inspect.getfile(Config)).relative_to(PAGE.parents[1]).as_posix()
+
+INTRO = f"""\
 # Configs
 
-<!-- Written by scripts/docs_reference.py from robustgen/config.py; change that, and run it again. -->
+<!-- Written by scripts/docs_reference.py from {SOURCE}; change that, and run it again. -->
 
 A config is a YAML file of choices for `make-c` and `make-p`. It is checked before anything is made.
 
@@ -60,7 +64,7 @@ A config is a YAML file of choices for `make-c` and `make-p`. It is checked befo
 # street.yaml
 dataset: street
 edition: imagenet
-source: ${STREET_PHOTOS}/day
+source: ${{STREET_PHOTOS}}/day
 corruptions: [fog, snow, frost]
 severities: 1-3
 seed: 7
@@ -72,7 +76,7 @@ $ robustgen make-c --config street.yaml --seed 8      # flags win over the file
 $ robustgen make-c --dataset imagenet                 # a config that comes with robustgen
 ```
 
-- In paths, `${NAME}` stands for an environment variable and a leading `~` for your home folder.
+- In paths, `${{NAME}}` stands for an environment variable and a leading `~` for your home folder.
 - Lists are YAML lists or texts with commas: `[fog, snow]` or `fog,snow`.
 - A key that does not exist, stands twice or has a wrong value ends the command with status 2 and one line:
   `street.yaml: corruptions[2]: unknown corruption 'forst' (did you mean 'frost'?)`.

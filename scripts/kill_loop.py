@@ -81,7 +81,7 @@ def faults(root: Path, undisturbed: Path, sessions: list[int]) -> list[str]:
     got, want = content(root), content(undisturbed)
     found = [f"differs: {name}" for name in sorted(got.keys() | want) if got.get(name) != want.get(name)]
     state = root / ".robustgen"
-    found += [f"left behind: {path}" for path in [*state.glob("tmp/**/*"), *state.glob("partial/*.npy")]]
+    found += [f"left behind: {path}" for path in [*state.glob("tmp/**/*"), *state.glob("claims/*")]]
     time.sleep(3)  # orphaned workers look for their parent once a second
     return found + [f"still running: process {pid}" for pid in alive(sessions)]
 

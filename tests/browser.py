@@ -1,15 +1,14 @@
-"""A browser for the tests of pages, spoken to without any package."""
+"""A browser for the tests of pages: Chromium, driven by Selenium and Debian's chromium-driver."""
 
-import json
 import os
-import select
 import shutil
-import subprocess
-from pathlib import Path
+import time
+from importlib.util import find_spec
 
 import pytest
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+DRIVER = shutil.which("chromedriver")
 FLAGS = (
     "--headless",
     "--no-sandbox",
@@ -19,75 +18,36 @@ FLAGS = (
     "--disable-component-update",
     "--disable-sync",
     "--no-first-run",
-    "--remote-debugging-pipe",
 )
 
 
 class Browser:
-    """Chromium, spoken to through the pipes of its DevTools: JSON, with a zero byte after each message."""
+    """Chromium with one tab. Tests speak to it by the commands of its DevTools."""
 
     def __init__(self, home):
-        ours_in, theirs_out = os.pipe()
-        theirs_in, ours_out = os.pipe()
+        from selenium import webdriver
 
-        def as_3_and_4():
-            # By way of numbers that are neither.
-            copies = [os.dup2(theirs_in, 98), os.dup2(theirs_out, 99)]
-            for number, copy in zip((3, 4), copies, strict=True):
-                os.dup2(copy, number, inheritable=True)
-
-        self._process = subprocess.Popen(
-            [CHROMIUM, *FLAGS, f"--user-data-dir={home}"],
-            preexec_fn=as_3_and_4,
-            close_fds=False,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        for end in (theirs_in, theirs_out):
-            os.close(end)
-        self._in, self._out = os.fdopen(ours_in, "rb", 0), os.fdopen(ours_out, "wb", 0)
-        self._number, self._rest, self._session, self._events = 0, b"", None, []
+        # Selenium's own manager would download a driver and report how it is used.
+        os.environ.update(SE_OFFLINE="true", SE_AVOID_STATS="true")
+        options = webdriver.ChromeOptions()
+        options.binary_location = CHROMIUM
+        for flag in (*FLAGS, f"--user-data-dir={home}"):
+            options.add_argument(flag)
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+        self._driver = webdriver.Chrome(options, webdriver.ChromeService(DRIVER))
+        self.call("Runtime.enable")
 
     def call(self, method, **params):
-        """Send a command and wait for its result."""
-        self._number += 1
-        message = {"id": self._number, "method": method, "params": params}
-        self._out.write(json.dumps(message | (self._session or {})).encode() + b"\0")
-        while (answer := self._next()).get("id") != self._number:
-            self._events.append(answer)
-        assert "error" not in answer, answer
-        return answer["result"]
-
-    def wait_for(self, event):
-        """Wait for the next event of that name; return its parameters."""
-        while not (found := [each for each in self._events if each["method"] == event]):
-            self._events.append(self._next())
-        self._events.remove(found[0])
-        return found[0]["params"]
+        """Send a command of the DevTools and wait for its result."""
+        return self._driver.execute_cdp_cmd(method, params)
 
     def errors(self):
         """What went wrong in the page without anyone noticing."""
-        return [each for each in self._events if each["method"] == "Runtime.exceptionThrown"]
-
-    def _next(self):
-        while b"\0" not in self._rest:
-            assert select.select([self._in], [], [], 60)[0], "the browser is silent"
-            block = self._in.read(1 << 16)
-            assert block, "the browser has ended"
-            self._rest += block
-        message, _, self._rest = self._rest.partition(b"\0")
-        return json.loads(message)
+        return [each for each in self._driver.get_log("browser") if each["source"] == "javascript"]
 
     def open(self, page):
-        """Show `page` in the one tab there is."""
-        if self._session is None:
-            target = self.call("Target.createTarget", url="about:blank")["targetId"]
-            session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-            self._session = {"sessionId": session}
-            for domain in ("Page", "Runtime"):
-                self.call(f"{domain}.enable")
-        self.call("Page.navigate", url=page.as_uri())
-        self.wait_for("Page.loadEventFired")
+        """Show `page`."""
+        self._driver.get(page.as_uri())
 
     def run(self, expression):
         """The value of an expression in the page."""
@@ -102,22 +62,27 @@ class Browser:
             self.call("Input.dispatchKeyEvent", type="keyDown", key=key, **letter)
             self.call("Input.dispatchKeyEvent", type="keyUp", key=key)
 
-    def saved(self, folder):
-        """Click "Save list" and return the bytes of the file."""
-        self.call(
-            "Browser.setDownloadBehavior", behavior="allow", downloadPath=str(folder), eventsEnabled=True
-        )
-        self.run("document.getElementById('save').click()")
-        name = self.wait_for("Browser.downloadWillBegin")["suggestedFilename"]
-        while self.wait_for("Browser.downloadProgress")["state"] != "completed":
-            pass
-        return (Path(folder) / name).read_bytes()
+    def saved(self, folder, button="save", name="*.txt"):
+        """Click a button that saves a file, and return the bytes of the file, whose `name` is as told."""
+        downloads = folder / "downloads"
+        downloads.mkdir()
+        self.call("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(downloads))
+        self.run(f"document.getElementById('{button}').click()")
+        deadline = time.monotonic() + 60
+        # While it is written, the file has another name.
+        while not (found := [*downloads.glob(name)]):
+            assert time.monotonic() < deadline, "the browser saves nothing"
+            time.sleep(0.05)
+        data = found[0].read_bytes()
+        shutil.rmtree(downloads)
+        return data
 
     def close(self):
-        """End the browser, which lives no longer than its pipes."""
-        self._in.close()
-        self._out.close()
-        self._process.wait(30)
+        """End the browser and its driver."""
+        self._driver.quit()
 
 
-NO_BROWSER = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium")
+NO_BROWSER = pytest.mark.skipif(
+    not (CHROMIUM and DRIVER and find_spec("selenium")),
+    reason="no Chromium with its driver and Selenium: apt-get install chromium-driver, pip install selenium",
+)

@@ -1,12 +1,15 @@
 import os
+import shutil
 import signal
 import subprocess
 import sys
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 from browser import Browser
-from helpers import cifar_folder, put_many, put_photo
+from helpers import CIFAR, FEW, cifar_folder, make_c, put_many, put_photo
+from servers import s3, s3_server, web  # noqa: F401
 
 # A shell that starts the tests in the background has them ignore Ctrl-C, and so the runs that they interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -61,5 +64,27 @@ def dask():
 def browser(tmp_path):
     started = Browser(tmp_path / "home")
     yield started
+    errors = started.errors()
     started.close()
-    assert not started.errors()
+    assert not errors
+
+
+@pytest.fixture(scope="module")
+def output(photos, tmp_path_factory):
+    """A finished output; not to be changed."""
+    root = tmp_path_factory.mktemp("finished") / "out"
+    make_c(photos, root, *FEW)
+    return root
+
+
+@pytest.fixture
+def copied(output, tmp_path):
+    """A finished output that a test may change."""
+    return Path(shutil.copytree(output, tmp_path / "copied"))
+
+
+@pytest.fixture(scope="module")
+def cifar_output(cifar, tmp_path_factory):
+    root = tmp_path_factory.mktemp("finished") / "cifar"
+    make_c(cifar[0], root, *CIFAR)
+    return root

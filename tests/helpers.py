@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import pickle
+import shutil
 import socket
 import subprocess
 import sys
@@ -21,6 +22,10 @@ FIXED_CORRUPTIONS = {
     *("defocus_blur", "zoom_blur", "gaussian_blur", "brightness", "contrast", "pixelate", "jpeg_compression"),
     "saturate",
 }
+# A small run, and what it makes.
+FEW = ("--corruptions", "contrast,gaussian_noise", "--severities", "1,4", "--jobs", "1")
+FEW_ARMS = ("clean", "contrast/1", "contrast/4", "gaussian_noise/1", "gaussian_noise/4")
+CIFAR = ("--dataset", "cifar-10", "--corruptions", "contrast,gaussian_noise", "--jobs", "1")
 RANDOM_PERTURBATIONS = {"gaussian_noise", "shot_noise", "speckle_noise", "snow", "spatter"}
 
 
@@ -48,10 +53,10 @@ def put_many(root, height=36, width=40):
     return root
 
 
-def cifar_folder(root, images=20):
+def cifar_folder(root, images=20, seed=0):
     """A cifar-10-batches-py with that many test images; returns the folder, the images, their labels."""
     rng = np.random.default_rng(5)
-    pictures = np.stack([photo(32, 32, seed) for seed in range(images)])
+    pictures = np.stack([photo(32, 32, seed + i) for i in range(images)])
     labels = [int(label) for label in rng.integers(0, 10, images)]
     folder = root / "cifar-10-batches-py"
     folder.mkdir(parents=True)
@@ -112,6 +117,39 @@ def tree(root):
     }
 
 
+def whole(root):
+    """Relative path to bytes of all files below `root`, dataset.json too, but for the run's own state."""
+    paths = (path for path in Path(root).rglob("*") if path.is_file())
+    names = {path.relative_to(root).as_posix(): path for path in paths}
+    return {name: path.read_bytes() for name, path in names.items() if not name.startswith(".robustgen/")}
+
+
+def make_c(source, output, *flags, status=0):
+    """Run make-c."""
+    return cli("make-c", "--source", source, "--output", output, *flags, status=status)
+
+
+def litter(root):
+    """The temporary files below `root`, of which a finished output holds none."""
+    return [*(Path(root) / ".robustgen").glob("tmp/**/*"), *Path(root).rglob("*.tmp")]
+
+
+def manifest(root):
+    """The content of dataset.json."""
+    return json.loads((Path(root) / "dataset.json").read_text())
+
+
+def findings(root, *flags, status=1):
+    """The lines of `verify` that name a fault of the set; a set that lacks only failed images has none."""
+    *lines, _ = cli("verify", root, *flags, status=status).stdout.splitlines()
+    return [" ".join(line.split()) for line in lines if not line.startswith("complete but for")]
+
+
+def published(output, target):
+    """A copy of `output` without the run's own state, as one would publish it."""
+    return Path(shutil.copytree(output, target, ignore=shutil.ignore_patterns(".robustgen")))
+
+
 def pictures(root):
     """The names in `tree` that are images."""
     return {name for name in tree(root) if name.lower().endswith((".jpeg", ".jpg", ".png"))}
@@ -120,6 +158,21 @@ def pictures(root):
 def errors_of(output):
     """The entries of errors.jsonl."""
     return [json.loads(line) for line in (output / "errors.jsonl").read_text().splitlines()]
+
+
+def records_of(output):
+    """Name to content of the records in the state of an output."""
+    folder = Path(output) / ".robustgen" / "records"
+    paths = {path.relative_to(folder).with_suffix("").as_posix(): path for path in folder.rglob("*.json")}
+    return {name: json.loads(path.read_bytes().split(b"\n")[1]) for name, path in sorted(paths.items())}
+
+
+def claim_elsewhere(output, name):
+    """Claim the unit `name` as a run on another machine does."""
+    path = Path(output) / ".robustgen" / "claims" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("1 elsewhere")
+    return path
 
 
 def pixels_of(path):

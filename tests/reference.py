@@ -5,6 +5,7 @@ pixel by pixel on images and at sizes of which there are no published outputs. M
 left out: the one is held against ImageMagick, the other is OpenCV throughout.
 """
 
+from decimal import Decimal
 from io import BytesIO
 from math import ceil
 
@@ -23,8 +24,20 @@ def truncated(x):
     return (np.clip(x, 0, 1) * 255).astype(np.uint8)
 
 
+def gaussian(values, sigma, mode, truncate):
+    """`ndimage.gaussian_filter` along two axes, as of 2018: its weights' exponentials rounded correctly."""
+    radius = int(truncate * sigma + 0.5)
+    exponents = (
+        -0.5 / (sigma * sigma) * np.arange(-radius, radius + 1) * np.arange(-radius, radius + 1)
+    ).tolist()
+    weights = np.array([float(Decimal(each).exp()) for each in exponents])
+    for axis in range(2):
+        values = ndi.correlate1d(values, weights / weights.sum(), axis, mode=mode)
+    return values
+
+
 def blurred(x, sigma):
-    return ndi.gaussian_filter(x, (sigma, sigma, 0)[: x.ndim], mode="nearest", truncate=4.0)
+    return gaussian(x, sigma, "nearest", 4.0)
 
 
 def zoomed(x, factor, mode="nearest"):
@@ -98,7 +111,8 @@ def snow(image, p, rng):
     layer[layer < p.threshold] = 0
     flakes = truncated(layer)
     layer = blur_along_line(flakes, p.radius, p.sigma, rng.uniform(-135, -45))[..., None] / 255.0
-    grey = cv2.cvtColor(x, cv2.COLOR_RGB2GRAY)[..., None]
+    weights = np.float32([0.299, 0.587, 0.114])
+    grey = ((x[..., 1] * weights[1] + x[..., 2] * weights[2]) + x[..., 0] * weights[0])[..., None]
     x = p.mix * x + (1 - p.mix) * np.maximum(x, grey * 1.5 + 0.5)
     return truncated(x + layer + np.rot90(layer, k=2))
 
@@ -177,7 +191,7 @@ def elastic_transform(image, p, rng):
 def smooth_field(shape, alpha, sigma, rng):
     field = rng.uniform(-1, 1, size=shape)
     if sigma:
-        field = ndi.gaussian_filter(field, sigma, mode="reflect", truncate=3)
+        field = gaussian(field, sigma, "reflect", 3)
     return field * alpha
 
 
@@ -258,10 +272,13 @@ def warped_perspective(image, matrix):
 
 def pixelate(image, p, rng):
     height, width = image.shape[:2]
-    small = Image.fromarray(image).resize(
-        (int(width * p.fraction), int(height * p.fraction)), Image.Resampling.BOX
-    )
-    return np.asarray(small.resize((width, height), Image.Resampling.BOX))
+    return boxed(boxed(image, int(width * p.fraction), int(height * p.fraction)), width, height)
+
+
+def boxed(image, width, height):
+    """Pillow's box filter, along the rows first: its releases differ in that where an image is tall."""
+    picture = Image.fromarray(image).resize((width, len(image)), Image.Resampling.BOX)
+    return np.asarray(picture.resize((width, height), Image.Resampling.BOX))
 
 
 def jpeg_compression(image, p, rng):
@@ -275,10 +292,10 @@ def spatter(image, p, rng):
     x = (image / np.float32(255)).astype(np.float32)
     layer = blurred(rng.normal(size=x.shape[:2], loc=p.loc, scale=p.scale), p.sigma)
     layer[layer < p.threshold] = 0
-    cover = blurred((layer > p.threshold).astype(np.float32), p.strength)
+    cover = blurred((layer > p.threshold).astype(np.float64), p.strength)[..., None]
     cover[cover < 0.8] = 0
-    mud = np.float32([63, 42, 20]) / np.float32(255)
-    return truncated(x * (1 - cover[..., None]) + mud * cover[..., None])
+    mud = np.float32([63 / 255, 42 / 255, 20 / 255]).astype(np.float64)
+    return truncated((x * (1 - cover)).astype(np.float32) + (mud * cover).astype(np.float32))
 
 
 def corrupted(image, name, parameters, rng):

@@ -10,6 +10,7 @@ from PIL import Image
 import robustgen
 from robustgen import CORRUPTIONS, EDITIONS, PERTURBATIONS, corrupt, perturb, prepare
 from robustgen.errors import ArgumentError, ArgumentTypeError, ImageError, RobustgenError, UnknownNameError
+from robustgen.registry import MEDMNIST
 
 COMMON_CORRUPTIONS = [
     *("gaussian_noise", "shot_noise", "impulse_noise"),
@@ -46,7 +47,8 @@ def test_editions_and_their_scales():
     scales = {name: edition.scale for name, edition in EDITIONS.items()}
     assert list(scales.items()) == [
         *[("imagenet", 224), ("imagenet-inception", 299), ("imagenet-64", 64), ("tiny-imagenet", 64)],
-        *[("cifar-10", 32), ("cifar-100", 32), ("folder", None), ("coco-c", 224)],
+        *[("cifar-10", 32), ("cifar-100", 32), ("folder", None), ("coco-c", 224), ("mnist", 32)],
+        *[(name, 224) for name in MEDMNIST],
     ]
 
 
@@ -91,7 +93,8 @@ def test_what_corrupt_gives_can_be_written_to(name):
 
 @pytest.mark.parametrize("edition", EDITIONS)
 def test_what_prepare_gives_is_the_callers_own(edition):
-    for shape in [(32, 32)] if edition.startswith("cifar") else [(32, 32), (64, 64), (299, 300)]:
+    fixed = {"cifar-10": 32, "cifar-100": 32, "mnist": 28, **dict.fromkeys(MEDMNIST, 224)}
+    for shape in [(fixed[edition],) * 2] if edition in fixed else [(32, 32), (64, 64), (299, 300)]:
         image = photo(*shape)
         prepared = prepare(image, edition)
         assert prepared.flags.writeable
@@ -363,7 +366,7 @@ def test_global_numpy_state_is_neither_used_nor_moved():
     assert np.array_equal(np.random.get_state()[1], before)
 
 
-@pytest.mark.parametrize("rng", [True, 1.0, "1", [1], np.random, np.random.PCG64(1)], ids=repr)
+@pytest.mark.parametrize("rng", [True, 1.0, "1", [1], np.random, np.random.PCG64(1)])
 def test_what_is_no_source_of_randomness_is_refused(rng):
     with pytest.raises(ArgumentTypeError, match="rng must be"):
         corrupt(IMAGE, "fog", 1, rng=rng)
@@ -529,7 +532,11 @@ WRONG_PARAMETERS = [
     ),
     ("jpeg_compression", {"library": "mozjpeg"}, "library: must be 'turbo' or 'ijg', not 'mozjpeg'"),
     ("frost", {"directory": 3}, "frost.directory: must be a string, not 3"),
-    ("pixelate", {"fraction": 0}, "parameters: pixelate: cannot be used: "),
+    ("pixelate", {"fraction": 0}, "parameters: pixelate: cannot be used: fraction 0 leaves no pixel"),
+    ("pixelate", {"fraction": 1.5}, "parameters: pixelate.fraction: must be from 0 to 1, not 1.5"),
+    ("jpeg_compression", {"quality": 0}, "jpeg_compression.quality: must be from 1 to 100, not 0"),
+    ("jpeg_compression", {"quality": 101}, "jpeg_compression.quality: must be from 1 to 100, not 101"),
+    ("impulse_noise", {"amount": 1.01}, "impulse_noise.amount: must be from 0 to 1, not 1.01"),
 ]
 
 
@@ -538,6 +545,18 @@ def test_wrong_parameters_are_refused(name, parameters, message):
     with pytest.raises(ArgumentError) as error:
         corrupt(photo(64, 64), name, 1, parameters=parameters)
     assert message in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["gaussian_noise", "speckle_noise", "gaussian_blur", "motion_blur"])
+def test_without_a_deviation_an_image_stays_as_it_is(name):
+    image = photo(40, 48)
+    generators = (1, np.random.RandomState(1), np.random.Generator(np.random.Philox(1)))
+    for rng in generators:
+        assert np.array_equal(corrupt(image, name, 3, parameters={"sigma": 0}, rng=rng), image)
+    if name.endswith("noise"):
+        for rng in generators:
+            frames = perturb(image, name, parameters={"sigma": 0}, rng=rng)
+            assert np.array_equal(frames, np.stack([image] * len(frames)))
 
 
 def test_parameters_are_a_mapping():

@@ -1,5 +1,6 @@
 """Images in archives: the same keys and bytes as from folders, and archives that are damaged or hostile."""
 
+import errno
 import gzip
 import io
 import json
@@ -25,6 +26,7 @@ from robustgen.sources import open_source
 from robustgen.sources.base import Source, sort_classes
 from robustgen.sources.folder import ImageFolder
 from robustgen.sources.tiny_imagenet import TinyImageNet
+from robustgen.storage import open_store
 
 NAMES = ("n01/a.png", "n01/deep/b.JPEG", "n02/c.bmp", "n02/d.jpg", "n10/e.png")
 
@@ -108,7 +110,9 @@ def test_long_and_odd_names(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["a.tar", "a.tar.gz", "a.zip"])
 def test_sources_of_archives_are_small_when_pickled_and_work_elsewhere(tmp_path: Path, name: str) -> None:
     root = put_photos(tmp_path / "photos", *NAMES)
-    source = open_source(PACKERS[name](tmp_path / name, files_of(root)))
+    index = open_store(tmp_path / "state"), "source-index"
+    source = open_source(PACKERS[name](tmp_path / name, files_of(root)), index=index)
+    source.make_ready()
     key = source.keys()[1]
     packed = pickle.dumps(source)
     assert len(packed) < 1500
@@ -119,11 +123,22 @@ def test_sources_of_archives_are_small_when_pickled_and_work_elsewhere(tmp_path:
     for gone in (False, True):
         if gone:
             # As on another machine, which sees the archive only.
-            source._tree._shelf._shown.file.truncate(0)  # type: ignore[attr-defined]
+            (tmp_path / "state" / "source-index").unlink()
+            if copies := source._tree._index._known.copies:  # type: ignore[attr-defined]
+                shutil.rmtree(copies.path)
         printed = subprocess.run(
             [sys.executable, "-c", code, key], input=packed, capture_output=True, check=True
         ).stdout
         assert printed.split() == [b"%d" % source.load(k).sum() for k in (key, source.keys()[0])]
+
+
+def test_archives_that_are_no_longer_used_hold_few_descriptors(tmp_path: Path) -> None:
+    content = files_of(put_photos(tmp_path / "photos", *NAMES))
+    before = len([*Path("/dev/fd").iterdir()])
+    for number in range(30):
+        source = open_source(put_tar(tmp_path / f"{number}.tar", content))
+        source.load(source.keys()[0])
+    assert len([*Path("/dev/fd").iterdir()]) - before < 12
 
 
 def test_nothing_is_left_behind(tmp_path: Path) -> None:
@@ -277,8 +292,11 @@ def test_headers_that_run_in_circles_end(tmp_path: Path, size: str) -> None:
 
 def test_a_full_disk_while_unpacking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = PACKERS["a.tar.gz"](tmp_path / "a.tar.gz", files_of(put_photos(tmp_path / "photos", *NAMES)))
-    full = os.open("/dev/full", os.O_RDWR)
-    monkeypatch.setattr("tempfile.TemporaryFile", lambda **_: os.fdopen(full, "r+b"))
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("robustgen.storage.base.Writer.write", fail)
     with pytest.raises(SourceError, match=r"a\.tar\.gz: cannot be unpacked .*No space left.*TMPDIR"):
         ImageFolder(path).keys()
 
@@ -324,7 +342,7 @@ def test_zips_that_promise_gigabytes_cost_nothing(tmp_path: Path) -> None:
 
 
 def test_a_tar_gz_that_would_fill_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("robustgen.sources.unpacking._HARMLESS_BYTES", 1 << 20)
+    monkeypatch.setattr("robustgen.containers.compressed._HARMLESS_BYTES", 1 << 20)
     path = PACKERS["a.tar.gz"](tmp_path / "a.tar.gz", {"a/x.png": bytes(1 << 24)})
     with pytest.raises(SourceError, match=r"a\.tar\.gz: unpacks to more than"):
         ImageFolder(path).keys()

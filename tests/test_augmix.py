@@ -11,8 +11,8 @@ from scipy import stats
 
 import robustgen
 from robustgen.augmentation.augmix import OPERATION_SETS, OPERATIONS, AugMix, Mixture, Step, draw, mix
+from robustgen.dataset.recipes import item_rng
 from robustgen.errors import ArgumentError, ArgumentTypeError, UnknownNameError
-from robustgen.generation.recipes import item_rng
 from robustgen.imaging.jpeg import encode_jpeg
 
 # --- as published, written down plainly -----------------------------------------------------------
@@ -358,7 +358,7 @@ def test_make_augmix_writes_copies_by_class(photos, tmp_path):
     assert pictures(tmp_path / "out") == {f"augmix/{copy}/{name}" for copy in (1, 2) for name in names}
     assert make(photos, tmp_path / "out", "--jobs", 1).output.startswith("nothing to do: all 10 images")
     checked = cli("verify", tmp_path / "out", "--deep", "all")
-    assert checked.output.startswith("10 files checked, 5 images made anew, 0 findings")
+    assert checked.output.startswith("10 files checked, 5 images made again, 0 findings")
     about = json.loads((tmp_path / "out" / "dataset.json").read_text())
     assert about["kind"] == "AugMix" and "AugMix" in about["citation"]
     assert about["settings"]["parameters"]["augmix/2"] == dataclasses.asdict(AugMix())

@@ -140,7 +140,7 @@ def test_the_set_holds_the_ten_of_its_edition(tmp_path):
 
 
 def test_names_and_families_may_be_mixed(tmp_path):
-    from robustgen.generation import config
+    from robustgen.dataset import config
 
     mixed = config.load(None, {"corruptions": "fog,c-bar:lines,c-bar:all,fog", "edition": "cifar-10"})
     assert mixed.corruptions[:2] == ("fog", "lines")

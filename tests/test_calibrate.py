@@ -11,14 +11,14 @@ import yaml
 from helpers import cli, cli_error, pixels_of, put_photo
 
 import robustgen
-from robustgen.benchmark import Arm
+from robustgen.benchmark import Variant
 from robustgen.calibrate import matching
 from robustgen.calibrate.matching import Bench, Gap, propose_constants, search
 from robustgen.calibrate.strengths import draw_sample, measure_strengths
 from robustgen.calibrate.trajectories import interpolate, list_trajectories, select_numbers
 from robustgen.corruptions import CORRUPTIONS
-from robustgen.generation import config
-from robustgen.generation.recipes import check_overrides
+from robustgen.dataset import config
+from robustgen.dataset.recipes import check_overrides
 from robustgen.imaging.similarity import similarity
 
 
@@ -218,7 +218,7 @@ class Jumpy(Bench):
 
 def test_constants_are_varied_from_either_side_of_the_target():
     bench = Jumpy((), (), (), 336, 0, 0, {})
-    match = bench.match(Arm("glass_blur", 4, "glass_blur/4"))
+    match = bench.match(Variant("glass_blur", 4, "glass_blur/4"))
     assert match.gap.closed and match.constants["max_delta"] < 4
     assert match.constants["sigma"] == pytest.approx(2.5, abs=0.2) and match.way == "sigma alone"
 
@@ -265,7 +265,7 @@ def test_a_proposal_reaches_its_targets_and_make_c_takes_it(source, tmp_path):
             image = matching._crop_square(pixels_of(photo), 256)
             recipe = matching.CorruptionRecipe("imagenet", 0, None, {name: {level: own[name][level]}})
             key = photo.relative_to(source).as_posix()
-            values.append(similarity(image, recipe.make(Arm(name, level, ""), key, image)).ms_ssim)
+            values.append(similarity(image, recipe.make(Variant(name, level, ""), key, image)).ms_ssim)
         assert np.mean(values) == pytest.approx(each["reached"], abs=1e-6)
 
     output = tmp_path / "made"

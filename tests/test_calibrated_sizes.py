@@ -9,8 +9,8 @@ from helpers import cli, cli_error, photo, put_photo
 import robustgen
 from robustgen import CORRUPTIONS
 from robustgen.calibrate.matching import remeasure_constants
+from robustgen.dataset import config
 from robustgen.errors import ArgumentError
-from robustgen.generation import config
 from robustgen.parameters import read_calibrated_constants
 from robustgen.registry import CALIBRATED_SCALES, SCALES
 

@@ -11,7 +11,7 @@ from digits import PLAIN, put_folder, put_model
 from helpers import cifar_folder, cli, cli_error, errors_of, photo, pixels_of, put_photo, tree
 from PIL import Image
 
-from robustgen.datasets import open_dataset
+from robustgen.dataset.opening import open_dataset
 from robustgen.errors import ArgumentError, ArgumentTypeError, ConfigError
 from robustgen.evaluation import preprocessing
 from robustgen.imaging.clahe import Clahe, clahe

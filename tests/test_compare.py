@@ -16,7 +16,7 @@ from robustgen.compare.comparison import compare_sets
 from robustgen.compare.equivalence import METRICS, correct_holm, measure_effect
 from robustgen.compare.pairing import Side
 from robustgen.compare.results import Scope, shorten_folders
-from robustgen.datasets import open_dataset
+from robustgen.dataset.opening import open_dataset
 from robustgen.imaging.similarity import Alignment
 from robustgen.metrics import COMMON_CORRUPTIONS
 
@@ -499,3 +499,18 @@ def test_names_cannot_break_the_page(make, own_copy, tmp_path):
     # The page's own, which enlarges pictures, and no other.
     assert page.read_text().count("<script") == 1
     assert "<script>alert" not in page.read_text()
+
+
+def test_sets_behind_urls(make):
+    from fsspec.implementations.memory import MemoryFileSystem
+
+    a, b = make(*FEW), make(*FEW, "--seed", 1)
+    for name, root in (("a", a), ("b", b)):
+        for path in root.rglob("*.*"):
+            if path.is_file() and ".robustgen" not in path.parts:
+                MemoryFileSystem().pipe(f"/compare/{name}/{path.relative_to(root)}", path.read_bytes())
+    local, remote = (
+        as_json(*pair, status=1) for pair in ((a, b), ("memory://compare/a", "memory://compare/b"))
+    )
+    assert local["a"].pop("root") == str(a) and remote["a"].pop("root") == "memory://compare/a"
+    assert local["b"].pop("root") != remote["b"].pop("root") and local == remote

@@ -10,11 +10,12 @@ import yaml
 from click.shell_completion import BashComplete
 from helpers import cli, cli_error, pictures, put_photo
 
-from robustgen import CORRUPTIONS, EDITIONS, PERTURBATIONS
+from robustgen import CORRUPTIONS, EDITIONS, FAMILIES, PERTURBATIONS
 from robustgen.cli import main, options
-from robustgen.errors import ConfigError, UnknownNameError
-from robustgen.generation.config import config_folder, dataset_file, dataset_names, load
-from robustgen.output.writers import FORMATS
+from robustgen.dataset.config import config_folder, dataset_file, dataset_names, load
+from robustgen.dataset.recipes import check_overrides
+from robustgen.errors import ArgumentError, ConfigError, UnknownNameError
+from robustgen.formats import FORMATS
 
 
 @pytest.fixture(autouse=True)
@@ -130,6 +131,8 @@ def test_the_place_in_a_list_is_that_in_the_file():
 
 
 BAD_PARAMETERS = {
+    "{fog: {decay: 1.5}}": "parameters: fog.decay: name a severity from 1 to 5, as in fog: {3: {...}}",
+    "{fog: {true: {decay: 1.5}}}": "fog.True: name a severity",
     "{forst: {1: {shrink: 1}}}": "unknown corruption 'forst' (did you mean 'frost'?)",
     "{frost: {6: {shrink: 1}}}": "severity 6 of frost does not exist",
     "{frost: {1: {shrnk: 1}}}": "unknown parameter of frost 'shrnk' (did you mean 'shrink'?)",
@@ -138,6 +141,15 @@ BAD_PARAMETERS = {
     "{motion_blur: {1: {engine: fast}}}": "engine",
     "{gaussian_noise: {1: {sigma: [1]}}}": "sigma",
 }
+
+
+@pytest.mark.parametrize("severity", ["decay", True, 2.5, None, (3,)])
+def test_parameters_without_a_severity_are_refused_in_python_too(severity):
+    with pytest.raises(ArgumentError, match=r"^fog\..*: name a severity from 1 to 5, as in fog: "):
+        check_overrides({"fog": {severity: {"decay": 2}}})
+    with pytest.raises(ArgumentError, match=r"^fog\.3: name a severity"):
+        check_overrides({"fog": {3: 2}})
+    assert check_overrides({"fog": {"3": {"decay": 2}}}) == {"fog": {3: {"decay": 2.0}}}
 
 
 @pytest.mark.parametrize("parameters", BAD_PARAMETERS)
@@ -307,7 +319,8 @@ def test_the_variable_of_a_shipped_config_is_asked_for(name, monkeypatch):
 
 
 def test_every_edition_has_a_config():
-    assert set(EDITIONS) <= set(dataset_names())
+    # Of MNIST and MedMNIST any folder of images is a source.
+    assert {name for name, row in EDITIONS.items() if not row.data_set} <= set(dataset_names())
 
 
 @pytest.mark.parametrize("name", dataset_names())
@@ -483,6 +496,21 @@ def test_list_tells_the_constants_of_one():
     assert "scale 224, severity 5: radius 20, sigma 15" in text
     assert "scale  32, difficulty 1: radius 6, sigma 1.8, step 9" in text
     assert cli_error("list", "forst").endswith("(did you mean 'frost'?)")
+    kind = "corruption, perturbation, edition, data set or family"
+    assert cli_error("list", "NOPE") == f"unknown {kind} 'NOPE' (robustgen list names all)"
+
+
+def test_the_members_of_a_group_or_family_are_listed():
+    def names(group):
+        return {each["name"] for each in json.loads(cli("list", group, "--json").stdout)}
+
+    assert names("imagenet-c") == {*CORRUPTIONS} and names("imagenet-p") == {*PERTURBATIONS}
+    assert len(json.loads(cli("list", "common", "--json").stdout)) == 25
+    assert names("all") == {*CORRUPTIONS, *PERTURBATIONS}
+    assert names("c-bar") == names("c-bar:all") == {*FAMILIES["c-bar"].corruptions}
+    lines = cli("list", "c-bar").stdout.splitlines()
+    assert lines[0] == "corruptions of ImageNet-C-bar (robustgen make-c --corruptions c-bar)"
+    assert len(lines) == 1 + len(FAMILIES["c-bar"].corruptions)
 
 
 def test_list_describes_an_edition_and_the_config_of_a_data_set():

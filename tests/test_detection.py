@@ -10,10 +10,21 @@ from helpers import cli, cli_error, errors_of, photo, pixels_of, put_photo, tree
 from PIL import Image
 
 from robustgen.benchmark import CLEAN_ARM
-from robustgen.datasets import open_dataset
+from robustgen.dataset.opening import open_dataset
 from robustgen.report.page import summarise_set
 
-FEW = ("--corruptions", "contrast", "--severities", "2", "--jobs", "1", "--format", "same", "--scale", "224")
+FEW = (
+    "--corruptions",
+    "contrast",
+    "--severities",
+    "2",
+    "--jobs",
+    "1",
+    "--format",
+    "original",
+    "--scale",
+    "224",
+)
 ARMS = ("clean", "contrast/2")
 
 
@@ -82,7 +93,7 @@ def test_pycocotools_reads_an_arm_as_it_is(coco, tmp_path, how):
 def test_verify_knows_what_was_mirrored(coco, tmp_path):
     make_c(coco, tmp_path / "out", "--mirror", "copy")
     assert (
-        "8 files checked, 3 images made anew, 0 findings"
+        "8 files checked, 3 images made again, 0 findings"
         in cli("verify", tmp_path / "out", "--deep", "all").stdout
     )
     held = json.loads((tmp_path / "out" / "dataset.json").read_text())
@@ -188,7 +199,7 @@ def test_one_warning_that_boxes_do_not_follow(coco, tmp_path):
     [
         (
             ("--format", "png"),
-            "mirror: goes with format same, which keeps the names that other files refer to",
+            "mirror: goes with format original, which keeps the names that other files refer to",
         ),
         (
             ("--images", "nowhere/*"),

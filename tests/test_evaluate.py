@@ -12,17 +12,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from digits import logarithm, put_cifar, put_folder, put_model
-from helpers import cli, cli_error, tree
+from helpers import cli, cli_error, records_of, spawn, tree
 from joblib.externals.loky import get_reusable_executor
 from PIL import Image
 from test_archives import files_of, put_tar
 from test_shard_sources import put_parquet, put_shards
 
-from robustgen.benchmark import CLEAN_ARM
 from robustgen.evaluation import rendering
 from robustgen.evaluation.models.onnx import OnnxModel
-from robustgen.evaluation.store import PredictionStore
-from robustgen.generation import watch, workers
+from robustgen.execution import processes, progress
 
 IMAGES = 30
 PLAIN = ("--mean", "0", "--std", "1")
@@ -82,7 +80,7 @@ def test_predictions_are_those_on_the_written_set(digits, model, written, tmp_pa
     [
         ("--quality", "30"),
         ("--format", "png"),
-        ("--format", "same"),
+        ("--format", "original"),
         ("--format", "webdataset"),
         ("--format", "parquet"),
         ("--seed", "4", "--no-clean"),
@@ -95,6 +93,26 @@ def test_what_decides_the_written_pixels_decides_the_predictions(digits, model, 
     assert predictions(tmp_path / "p" / "digits") == expected
     # Shards hold the same JPEG files.
     assert (expected["fog/1.npz"] == written["fog/1.npz"]) == bool({"webdataset", "parquet"} & {*flags})
+
+
+def test_the_baseline_is_read_before_the_work(digits, model, tmp_path):
+    line = cli_error(
+        *("evaluate", "--model", model, "--source", digits, "--edition", "folder", "--scale", 32),
+        *("--baseline", tmp_path / "none.yaml", "--output", tmp_path / "preds"),
+    )
+    assert "none.yaml: cannot be read" in line and not (tmp_path / "preds").exists()
+
+
+def test_two_severities_need_no_baseline(digits, model, tmp_path):
+    """What cannot be normalised is left out with a line, and the command succeeds."""
+    (tmp_path / "own.yaml").write_text("model: Own\nclean_error: 0.1\nerrors: {contrast: 0.5}\n")
+    result = cli(
+        *("evaluate", "--model", model, "--source", digits, "--edition", "folder", "--scale", 32),
+        *("--corruptions", "contrast,brightness", "--severities", "1,3", "--limit", 12, "--jobs", 1),
+        *("--mean", 0, "--std", 1, "--baseline", tmp_path / "own.yaml", "--output", tmp_path / "preds"),
+    )
+    assert "Top-1 error in %, mean over severities 1, 3 only" in result.stdout
+    assert "nothing is normalised, as baselines are means over five" in result.stderr
 
 
 @pytest.mark.parametrize("kind", ["parquet", "webdataset", "a.tar.gz"])
@@ -117,7 +135,8 @@ def test_the_index_of_the_source_is_kept(digits, model, written, tmp_path, monke
     source = put_tar(tmp_path / "a.tar", files_of(digits))
     some = (*FOLDER, "--corruptions", "fog", "--severities", "1,3", *BATCH, "--jobs", "2")
     evaluate(source, model, tmp_path / "p", *some, "--no-clean")
-    monkeypatch.setattr("robustgen.sources.archives.list_archive", None)
+    assert (tmp_path / "p" / "digits" / ".robustgen" / "source-index").is_file()
+    monkeypatch.setattr("robustgen.sources.trees.ArchiveIndex.build", None)
     evaluate(source, model, tmp_path / "p", *FOLDER, *FEW_C, *BATCH, "--jobs", "2")
     assert predictions(tmp_path / "p" / "digits") == written
     line = evaluate(source, model, tmp_path / "other", *some, status=2).stderr
@@ -125,9 +144,9 @@ def test_the_index_of_the_source_is_kept(digits, model, written, tmp_path, monke
 
 
 def test_a_stopped_worker_is_named(digits, model, written, tmp_path, monkeypatch):
-    monkeypatch.setattr(watch, "SECONDS_OF_SILENCE", 1.5)
+    monkeypatch.setattr(progress, "SECONDS_OF_SILENCE", 1.5)
     stopped, named = [], threading.Event()
-    describe = workers.Processes.describe_silence
+    describe = processes.Processes.describe_silence
 
     def stop():
         # Both, before either has loaded what it needs: else one could do the work of the other.
@@ -140,13 +159,13 @@ def test_a_stopped_worker_is_named(digits, model, written, tmp_path, monkeypatch
         for pid in stopped:
             os.kill(pid, signal.SIGCONT)
 
-    def note(self):
-        text = describe(self)
+    def note(self, last):
+        text = describe(self, last)
         if "is stopped" in text:
             named.set()
         return text
 
-    monkeypatch.setattr(workers.Processes, "describe_silence", note)
+    monkeypatch.setattr(processes.Processes, "describe_silence", note)
     thread = threading.Thread(target=stop, daemon=True)
     # Those of another test would be stopped before they have work.
     get_reusable_executor().shutdown(wait=True, kill_workers=True)
@@ -260,35 +279,71 @@ def test_rows_of_an_image_that_another_run_could_not_make_do_not_count(digits, m
     assert predictions(tmp_path / "p") == predictions(tmp_path / "q")
 
 
-def test_rows_that_a_file_lost_are_predicted_again(digits, model, written, tmp_path, monkeypatch):
+def cut_short(path):
+    path.write_bytes(path.read_bytes()[:100])
+
+
+def empty(path):
+    path.write_bytes(b"")
+
+
+@pytest.mark.parametrize("damage", [cut_short, empty])
+@pytest.mark.parametrize("suffix", ["json", "npy"])
+def test_what_was_lost_is_predicted_again(digits, model, written, tmp_path, monkeypatch, suffix, damage):
     flags = (*FOLDER, "--corruptions", "fog", "--severities", "1", "--no-clean", *BATCH, "--jobs", "1")
     evaluate_until(4, monkeypatch, digits, model, tmp_path / "p", *flags)
-    os.truncate(tmp_path / "p" / "digits" / ".robustgen" / "partial" / "fog-1" / "rows", 100)
+    (path,) = (tmp_path / "p" / "digits" / ".robustgen").rglob(f"0*.{suffix}")
+    damage(path)
     result = evaluate(digits, model, tmp_path / "p", *flags)
     assert f"{IMAGES} images predicted" in result.stdout
     assert predictions(tmp_path / "p" / "digits") == {"fog/1.npz": written["fog/1.npz"]}
 
 
-def test_a_damaged_state_of_rows_counts_for_nothing(tmp_path):
-    keys = ("a", "b", "c", "d")
-    store = PredictionStore(tmp_path)
-    (tmp_path / ".robustgen" / "tmp").mkdir(parents=True)
-    rows = store.rows(CLEAN_ARM, keys)
-    rows.append(np.zeros((3, 10), np.float32), keys[:3])
-    rows.save()
-    assert store.rows(CLEAN_ARM, keys).done == 3
-    (path,) = tmp_path.rglob("state.json")
-    whole = json.loads(path.read_text())
-    damages = {
-        "done": ["3", True, None, 3.0, -1, 2, 4, 10**30],
-        "shape": [None, 10, [-10], [True], ["10"], [10, 10]],
-        "dtype": ["O", "numbers", None, 4, "<f8"],
-        "keys": [None, 3, ""],
+def test_records_name_the_images_that_were_read(digits, model, tmp_path):
+    flags = (*FOLDER, *BATCH, "--jobs", "1", "--severities", "1", "--no-clean", "--corruptions")
+    source = shutil.copytree(digits, tmp_path / "source")
+    evaluate(source, model, tmp_path / "p", *flags, "fog")
+    records = records_of(tmp_path / "p" / "digits")
+    assert sorted(records) == ["fog/1", *(f"units/{start:08d}" for start in range(0, IMAGES, 8))]
+    images = {
+        key: origin for name in records if name != "fog/1" for key, origin in records[name]["images"].items()
     }
-    states = [whole | {name: value} for name, values in damages.items() for value in values]
-    for text in ("", "[]", '{"done": 3', *map(json.dumps, states)):
-        path.write_text(text)
-        assert store.rows(CLEAN_ARM, keys).done == 0, text
+    assert [*images] == sorted(images) and len(images) == IMAGES
+    # Another picture in a file of the same size.
+    first, second = sorted(source.rglob("*.png"), key=lambda path: path.stat().st_size)[:2]
+    second.write_bytes(first.read_bytes().ljust(second.stat().st_size, b"\0"))
+    line = evaluate(source, model, tmp_path / "p", *flags, "brightness", status=2).stderr
+    assert f"'{second.parent.name}/{second.name}' is another image than the one" in line
+    evaluate(source, model, tmp_path / "p", *flags, "brightness", "--overwrite")
+
+
+def test_a_finished_variant_keeps_what_another_run_began(digits, model, written, tmp_path, monkeypatch):
+    flags = (*FOLDER, *BATCH, "--jobs", "1", "--severities", "3,1", "--corruptions")
+    # Two calls find out whether all fits; the first batch of five variants is done with the seventh.
+    evaluate_until(8, monkeypatch, digits, model, tmp_path / "p", *flags, "gaussian_noise,fog")
+    evaluate(digits, model, tmp_path / "p", *flags, "fog", "--no-clean")
+    result = evaluate(digits, model, tmp_path / "p", *flags, "gaussian_noise,fog")
+    assert f"{3 * (IMAGES - 8)} images predicted" in result.stdout
+    assert predictions(tmp_path / "p" / "digits") == written
+
+
+def test_several_runs_at_once_end_well(digits, model, written, tmp_path):
+    flags = (*FOLDER, *FEW_C, "--batch-size", "8", "--jobs", "1", "--quiet")
+    common = ("evaluate", "--source", digits, "--model", model, "--output", tmp_path / "p", *PLAIN)
+    runs = [spawn(*common, *flags) for _ in range(3)]
+    ends = [run.communicate(timeout=120) for run in runs]
+    assert [run.returncode for run in runs] == [0, 0, 0], ends
+    assert predictions(tmp_path / "p" / "digits") == written
+    assert not [*(tmp_path / "p" / "digits").rglob("*.npy")]
+
+
+def test_outputs_behind_urls(digits, model, written, tmp_path):
+    from fsspec.implementations.memory import MemoryFileSystem
+
+    result = evaluate(digits, model, "memory://evaluate/p", *FOLDER, *FEW_C, *BATCH, "--jobs", "1")
+    assert "predictions in memory://evaluate/p/digits" in result.stdout and "Top-1 error" in result.stdout
+    for name, data in written.items():
+        assert MemoryFileSystem().cat(f"/evaluate/p/digits/{name}") == data
 
 
 def test_corruptions_can_be_added(digits, model, written, tmp_path):

@@ -1,6 +1,5 @@
 """`robustgen filter-a` and `filter-o`: decisions on arrays, then whole runs with models that tell colours."""
 
-import fcntl
 import json
 import shutil
 from pathlib import Path
@@ -8,11 +7,12 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from helpers import cli, cli_error, errors_of, tree
+from helpers import cli, cli_error, errors_of, records_of, tree
 from onnx import TensorProto, helper, numpy_helper
 from PIL import Image
 
 from robustgen.errors import ArgumentError, ImageError
+from robustgen.evaluation.models.classifier import Classifier
 from robustgen.evaluation.models.onnx import OnnxModel
 from robustgen.evaluation.preprocessing import class_list
 from robustgen.filtration import crops, funnel, reviewing
@@ -458,17 +458,49 @@ def test_a_run_goes_on_where_it_was_cut_off(candidates, model, classes, tmp_path
     assert tree(tmp_path / "a") == tree(tmp_path / "whole")
 
 
-def test_a_line_that_was_cut_off_is_asked_for_again(candidates, model, classes, tmp_path):
+def test_a_record_that_is_damaged_is_asked_for_again(candidates, model, classes, tmp_path):
     flags = ("--classes", classes, "--batch", "2")
     filter_a(candidates, model, tmp_path / "a", *flags)
     before = tree(tmp_path / "a")
-    memory = tmp_path / "a" / ".robustgen" / "opinions.jsonl"
-    content = memory.read_bytes()
-    memory.write_bytes(content[: content.rindex(b"truth")])
-    assert "asked about 1 image " in filter_a(candidates, model, tmp_path / "a", *flags).stdout
-    memory.write_bytes(b"\0\0\n{}\n" + content)
-    assert "asked about 0 images " in filter_a(candidates, model, tmp_path / "a", *flags).stdout
-    assert tree(tmp_path / "a") == before
+    (last,) = [name for name, record in records_of(tmp_path / "a").items() if len(record["images"]) == 1]
+    path = tmp_path / "a" / ".robustgen" / "records" / f"{last}.json"
+    for content in (path.read_bytes()[:-10], path.read_bytes().replace(b"0.", b"1."), b""):
+        path.write_bytes(content)
+        assert "asked about 1 image " in filter_a(candidates, model, tmp_path / "a", *flags).stdout
+        assert tree(tmp_path / "a") == before
+
+
+def test_an_image_that_changed_behind_its_size_is_asked_about_again(candidates, model, classes, tmp_path):
+    mine = Path(shutil.copytree(candidates, tmp_path / "mine"))
+    flags = ("--classes", classes, "--batch", "2")
+    filter_a(mine, model, tmp_path / "a", *flags)
+    victim = mine / keys_of(tmp_path / "a")[0]
+    data = victim.read_bytes()
+    victim.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+    line = refused("filter-a", mine, model, tmp_path / "a", *flags)
+    assert "is another image than the one that the models were asked about" in line
+    assert "asked about 2 images " in filter_a(mine, model, tmp_path / "a", *flags).stdout
+    filter_a(mine, model, tmp_path / "fresh", *flags)
+    assert tree(tmp_path / "a") == tree(tmp_path / "fresh")
+
+
+def test_candidates_and_shortlists_behind_urls(candidates, model, classes, tmp_path):
+    from fsspec.implementations.memory import MemoryFileSystem
+
+    files = MemoryFileSystem()
+    for name, data in tree(candidates).items():
+        files.pipe(f"/filter/in/{name}", data)
+    filter_a(candidates, model, tmp_path / "a", "--classes", classes)
+    filter_a("memory://filter/in", model, "memory://filter/out", "--classes", classes)
+    for name, data in tree(tmp_path / "a").items():
+        assert files.cat(f"/filter/out/{name}") == data
+    (tmp_path / "list.txt").write_text("red/blue 0.png\n")
+    cli(
+        "filter-a", "memory://filter/in", "--output", "memory://filter/out", "--accept", tmp_path / "list.txt"
+    )
+    assert (
+        files.cat("/filter/out/accepted/red/blue 0.png") == (candidates / "red" / "blue 0.png").read_bytes()
+    )
 
 
 def test_more_candidates_and_changed_ones_are_asked_about(candidates, model, classes, tmp_path):
@@ -480,6 +512,15 @@ def test_more_candidates_and_changed_ones_are_asked_about(candidates, model, cla
     assert {"red/new.png", "red/right.png"} < {*keys_of(tmp_path / "a")}
     filter_a(mine, model, tmp_path / "fresh", "--classes", classes)
     assert tree(tmp_path / "a") == tree(tmp_path / "fresh")
+
+
+def test_few_crops_are_shown_to_a_model_at_once(candidates, model, classes, tmp_path, monkeypatch):
+    shown, call = [], Classifier.__call__
+    monkeypatch.setattr(
+        Classifier, "__call__", lambda self, images: shown.append(len(images)) or call(self, images)
+    )
+    filter_a(candidates, model, tmp_path / "a", "--classes", classes)
+    assert max(shown) == 20 and len(shown) > 3
 
 
 def test_batches_and_several_folders_give_the_same_bytes(candidates, model, classes, tmp_path):
@@ -693,18 +734,14 @@ def test_nothing_but_damaged_images(model, classes, tmp_path, command):
     assert "1 image not usable" in result.stderr and keys_of(tmp_path / "x") == []
 
 
-def test_an_output_that_is_being_written_or_damaged(candidates, model, classes, tmp_path):
+def test_an_output_that_is_damaged_or_none(candidates, model, classes, tmp_path):
     flags = ("--classes", classes)
     filter_a(candidates, model, tmp_path / "a", *flags)
-    with (tmp_path / "a" / ".robustgen" / "lock").open("a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        line = refused("filter-a", candidates, model, tmp_path / "a", *flags)
-    assert line.endswith("a: another run is writing here")
     (tmp_path / "a" / ".robustgen" / "filter.json").write_text("{")
     assert "filter.json is damaged" in refused("filter-a", candidates, model, tmp_path / "a", *flags)
     (tmp_path / "file").write_text("")
     line = refused("filter-a", candidates, model, tmp_path / "file" / "a", *flags)
-    assert line.endswith("cannot be written: Not a directory")
+    assert line == f"{tmp_path / 'file'}: is a file"
 
 
 def test_candidates_that_are_none(candidates, model, classes, tmp_path):

@@ -16,20 +16,25 @@ from robustgen.imaging.similarity import Reference
 from robustgen.parameters import interpolate_parameters
 
 EVERY = [(name, scale) for name, each in ALL_CORRUPTIONS.items() for scale in each.table]
+# A photograph alone is not enough for these; CCC's glass was published in quarters, which go up and down.
+NEEDING = {"laion-c:stickers", "laion-c:mosaic", "3dcc:fog_3d", "3dcc:near_focus", "3dcc:far_focus"}
+OF_SIDES = [
+    each for each in EVERY if isinstance(each[1], int) and each[0] not in {*NEEDING, "ccc:glass_blur"}
+]
 
 
 @pytest.mark.parametrize(("name", "scale"), EVERY)
 def test_whole_severities_are_the_published_constants(name, scale):
     entry = ALL_CORRUPTIONS[name]
-    for severity in range(1, 6):
+    for place, severity in enumerate(entry.levels):
         for same in (severity, float(severity), np.float32(severity), np.int64(severity)):
-            assert entry.parameters(same, scale) is entry.table[scale][severity - 1]
+            assert entry.parameters(same, scale) is entry.table[scale][place]
 
 
 @pytest.mark.parametrize(("name", "scale"), EVERY)
 def test_finer_severities_lie_between_their_neighbours(name, scale):
     entry = ALL_CORRUPTIONS[name]
-    for below in range(1, 5):
+    for below in entry.levels[:-1]:
         ends = [vars(entry.parameters(each, scale)) for each in (below, below + 1)]
         before = ends[0]
         for place in (0.25, 0.5, 0.75):
@@ -74,7 +79,7 @@ def references():
     return {scale: [Reference(each) for each in group] for scale, group in images.items()}
 
 
-@pytest.mark.parametrize(("name", "scale"), EVERY)
+@pytest.mark.parametrize(("name", "scale"), OF_SIDES)
 def test_strength_is_monotone_where_that_of_the_neighbours_is(name, scale, references):
     # What lies on small images is a matter of chance: more of it is needed.
     seeds = {224: 1, 299: 1, 64: 3, 32: 8}[scale]

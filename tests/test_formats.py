@@ -8,11 +8,11 @@ import pytest
 from helpers import cli, cli_error, errors_of, pixels_of, put_photo, tree
 from PIL import Image
 
-from robustgen.datasets import open_dataset
-from robustgen.output.writers import FORMATS, formats_of
-from robustgen.output.writers.jpeg import JpegTree
-from robustgen.output.writers.lossless import PngTree
-from robustgen.output.writers.same import SameTree
+from robustgen.dataset.opening import open_dataset
+from robustgen.formats import FORMATS, formats_of
+from robustgen.formats.jpeg import JpegTree
+from robustgen.formats.lossless import PngTree
+from robustgen.formats.original import OriginalTree
 
 FEW = ("--corruptions", "contrast,gaussian_noise", "--severities", "2", "--jobs", "1")
 KEYS = ("cat/a.JPEG", "cat/b.jpg", "cat/c.png", "dog/a.JPEG", "dog/d.JPEG")
@@ -50,8 +50,8 @@ def test_webp_files_are_lossless(photos, lossless, tmp_path):
     assert "libwebp" in json.loads((root / "dataset.json").read_text())["settings"]["versions"]
 
 
-def test_same_keeps_name_and_format(photos, lossless, tmp_path):
-    root = make_c(photos, tmp_path / "out", "--format", "same", "--quality", "90")
+def test_original_keeps_name_and_format(photos, lossless, tmp_path):
+    root = make_c(photos, tmp_path / "out", "--format", "original", "--quality", "90")
     assert {f"contrast/2/{key}" for key in KEYS} <= tree(root).keys()
     assert kind_of(root / "contrast/2/cat/c.png") == "PNG"
     assert np.array_equal(
@@ -62,10 +62,10 @@ def test_same_keeps_name_and_format(photos, lossless, tmp_path):
         assert (root / "contrast/2" / key).read_bytes() == (jpeg / "contrast/2" / key).read_bytes()
 
 
-def test_same_names_what_it_cannot_write(tmp_path):
+def test_original_names_what_it_cannot_write(tmp_path):
     put_photo(tmp_path / "src" / "a.gif")
     put_photo(tmp_path / "src" / "b.jpg")
-    root = make_c(tmp_path / "src", tmp_path / "out", "--format", "same", status=1)
+    root = make_c(tmp_path / "src", tmp_path / "out", "--format", "original", status=1)
     assert {error["reason"] for error in errors_of(root)} == {
         "GIF files cannot hold the result; convert them to PNG first"
     }
@@ -101,7 +101,7 @@ def test_arrays_of_any_size(photos, tmp_path):
 def test_names_of_outputs(key, jpeg, png):
     assert JpegTree().output_name(key) == jpeg
     assert PngTree().output_name(key) == png
-    assert SameTree(85).output_name(key) == key
+    assert OriginalTree(85).output_name(key) == key
 
 
 def test_the_first_of_two_with_one_output_name_keeps_it(tmp_path):
@@ -109,7 +109,7 @@ def test_the_first_of_two_with_one_output_name_keeps_it(tmp_path):
         put_photo(tmp_path / "src" / "c" / name, seed=len(name))
     root = make_c(tmp_path / "src", tmp_path / "jpeg", status=1)
     assert errors_of(root) == [{"key": "c/a.png", "reason": "its output would be that of 'c/a.JPEG'"}]
-    root = make_c(tmp_path / "src", tmp_path / "same", "--format", "same")
+    root = make_c(tmp_path / "src", tmp_path / "same", "--format", "original")
     assert sorted(path.name for path in root.glob("clean/c/*")) == ["A.png", "a.JPEG", "a.jpg", "a.png"]
 
 

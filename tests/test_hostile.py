@@ -16,7 +16,7 @@ import pytest
 from helpers import cli, cli_error, errors_of, photo, pictures, pixels_of, put_photo
 from PIL import Image
 
-from robustgen.verify import verify
+from robustgen.dataset.verify import verify
 
 PHOTO = photo(48, 48, seed=3)
 ODD_NAMES = (
@@ -268,7 +268,7 @@ def test_a_class_folder_named_like_a_paper_of_a_set_without_arms(tmp_path):
     cli("preprocess", "clahe", tmp_path / "src", tmp_path / "out", status=1)
     assert [entry["key"] for entry in errors_of(tmp_path / "out")] == ["errors.jsonl/x.png"]
     assert pictures(tmp_path / "out") == {"cat/x.png"}
-    cli("verify", tmp_path / "out")
+    cli("verify", "--allow-failures", tmp_path / "out")
 
 
 def test_a_name_that_is_too_long_for_its_result(tmp_path):
@@ -508,3 +508,34 @@ def test_a_full_disk_behind_the_output_of_a_command_is_one_line(photos):
             command = [sys.executable, "-m", "robustgen", *map(str, args)]
             done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
         assert (done.returncode, done.stderr) == (1, "Error: standard output: No space left on device\n")
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (("make-p", "--severities", "3"), "make-p has no --severities; did you mean --difficulty?"),
+        (("make-c", "--difficulty=2"), "make-c has no --difficulty; did you mean --severities?"),
+        (("make-c", "my photos"), "my photos: name the images with --source: --source 'my photos'"),
+        (("calibrate", "photos"), "photos: name the images with --source: --source photos"),
+        (
+            ("make-c", "--source", "a-0.tar", "a-1.tar", "a-2.tar"),
+            "a-1.tar: --source takes one folder, archive or pattern; "
+            "put a pattern into quotes: --source 'val-*.tar'",
+        ),
+        (("report", "$NOPE/c"), "$NOPE/c: no such folder; environment variable NOPE is not set"),
+        (
+            ("report", "$HOME/no-such-set"),
+            "$HOME/no-such-set: no such folder; $HOME was not replaced: "
+            "use no single quotes, and in a config write ${HOME}",
+        ),
+    ],
+)
+def test_what_was_probably_meant_is_named(args, says, monkeypatch):
+    monkeypatch.delenv("NOPE", raising=False)
+    assert cli_error(*args).replace(f"{Path.cwd()}/", "") == says
+
+
+def test_variables_in_sources_are_named(monkeypatch):
+    monkeypatch.delenv("NOPE", raising=False)
+    line = cli_error("make-c", "--source", "$NOPE/photos")
+    assert line.endswith("$NOPE/photos: No such file or directory; environment variable NOPE is not set")

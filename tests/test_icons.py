@@ -540,7 +540,7 @@ def test_other_settings_are_refused_unless_overwritten(tmp_path, packages):
         ("--style", f"own={plain(tmp_path / 'p', NAMES)}"),
     ):
         result = cli("make-icons", *packages, "--output", out, *flags, status=2)
-        assert "was made otherwise" in result.stderr and "--overwrite" in result.stderr
+        assert "created with different settings" in result.stderr and "--overwrite" in result.stderr
     cli("make-icons", *packages, "--output", out, "--style", f"own={tmp_path / 'p'}", "--overwrite")
     assert (out / "hold_out_own_test.txt").exists()
     cli("make-icons", *packages, "--output", out, "--size", 32, "--overwrite")

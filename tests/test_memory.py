@@ -25,7 +25,7 @@ def test_a_command_collects_garbage_rarely_and_not_when_it_ends():
 FREED = """
 import re
 import numpy as np
-from robustgen.memory import keep_freed_memory, return_freed_memory
+from robustgen.storage.memory import keep_freed_memory, return_freed_memory
 
 def count_kilobytes():
     return int(re.search(r"VmRSS:\\s+(\\d+)", open("/proc/self/status").read())[1])
@@ -50,7 +50,7 @@ def test_what_is_freed_is_handed_back_where_large_frames_need_it():
 REUSED = """
 import resource
 import numpy as np
-from robustgen.memory import keep_freed_memory
+from robustgen.storage.memory import keep_freed_memory
 
 def fill_and_count_faults():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt

@@ -1,12 +1,16 @@
 """Models of PyTorch: every way to name one, on the digits of `test_predict`; skipped without PyTorch."""
 
+import io
+import json
 import sys
+import zipfile
 
 import numpy as np
 import pytest
 from digits import classifier, expected_logits, pictures, put_folder, put_model
 from helpers import cli, cli_error, pixels_of
 
+from robustgen.errors import ConfigError
 from robustgen.evaluation.models.base import Runtime
 from robustgen.evaluation.models.opening import open_model
 from robustgen.evaluation.models.pytorch import TorchModel
@@ -109,6 +113,124 @@ def test_exported_programs(made, tmp_path, dynamic):
     check_logits(made, predicted(made, tmp_path, tmp_path / "digits.pt2", "--mean", "0", "--std", "1"))
 
 
+CODE = "__import__('pathlib').Path({!r}).touch()"
+
+
+class Bomb:
+    """An object whose pickle touches a file when it is read."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return exec, (CODE.format(str(self.path)),)
+
+
+def replaced(content, old, new):
+    assert old in content
+    return content.replace(old, new, 1)
+
+
+def graph(old, new):
+    """An attack that puts the expression `new` in place of `old` into the graph."""
+    return "models/model.json", lambda content, code, bomb: replaced(
+        content, old, new.replace(b"CODE", json.dumps(code).encode()).replace(b"INNER", code.encode())
+    )
+
+
+def tensors(name, old, new):
+    return name, lambda content, code, bomb: replaced(content, old, new)
+
+
+ATTACKS = {
+    "the example inputs": ("data/sample_inputs/model.pt", lambda content, code, bomb: bomb),
+    "weights as a pickle": tensors("data/weights/model_weights_config.json", b"false", b"true"),
+    "weights that are truthy": tensors(
+        "data/weights/model_weights_config.json", b'"use_pickle": false', b'"use_pickle": 1'
+    ),
+    "an opaque object": tensors(
+        "data/constants/model_constants_config.json",
+        b"{}",
+        b'{"k": {"path_name": "opaque_obj_0", "is_param": false, "use_pickle": false, "tensor_meta": null}}',
+    ),
+    "a shape": graph(b"\"Symbol('s", b"\"INNER or Symbol('s"),
+    "a shape in a text": graph(b"\"Symbol('s", b'"Abs(\\"INNER\\") or Symbol(\'s'),
+    "a guard": graph(b'"guards_code": []', b'"guards_code": [CODE]'),
+    "an operator": graph(b"torch.ops.aten.linear.default", b"torch.os.system"),
+    "an operator of TorchScript": graph(b"torch.ops.aten.linear.default", b"torch.ops.aten.save.default"),
+    "a file as a tensor": graph(b"torch.ops.aten.linear.default", b"torch.ops.aten.from_file.default"),
+    "operator.methodcaller": graph(b"torch.ops.aten.linear.default", b"_operator.methodcaller"),
+    "a name": graph(b'"as_tensor": {"name": "images"}', b'"as_tensor": {"name": CODE}'),
+    "a container": graph(b'\\"builtins.tuple\\"', b'\\"collections.defaultdict\\"'),
+    "deep nesting": ("models/model.json", lambda content, code, bomb: b"[" * 100_000),
+}
+
+
+def export(path):
+    module = __import__("own_models").bare().eval()
+    shapes = {"images": {0: torch.export.Dim("n")}}
+    torch.export.save(torch.export.export(module, (torch.zeros(5, 3, 32, 32),), dynamic_shapes=shapes), path)
+    return path
+
+
+def put_attack(path, target, name, change=lambda content, code, bomb: bomb):
+    """Write the program of `export` with one file in it changed, or added."""
+    bomb = io.BytesIO()
+    torch.save(Bomb(target), bomb)
+    code = CODE.format(str(target))
+    with zipfile.ZipFile(export(path.with_name("good.pt2"))) as good, zipfile.ZipFile(path, "w") as bad:
+        root = good.namelist()[0].partition("/")[0]
+        for each in {*good.namelist(), f"{root}/{name}"}:
+            content = good.read(each) if each in good.namelist() else b""
+            bad.writestr(
+                each, change(content, code, bomb.getvalue()) if each == f"{root}/{name}" else content
+            )
+    return path
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_exported_programs_that_could_run_code_are_refused(made, tmp_path, attack):
+    path = put_attack(tmp_path / "evil.pt2", tmp_path / "touched", *ATTACKS[attack])
+    line = cli_error("predict", made / "c", "--model", path, "--output", tmp_path / "p")
+    assert line.startswith(f"{path}: holds ") and line.endswith(" Give --trust-model if you trust its origin")
+    assert not (tmp_path / "touched").exists()
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["data/weights/custom_obj_0", "data/constants/opaque_obj_1", "data/aotinductor/model/a.so", "x.py"],
+)
+def test_files_in_an_exported_program_that_are_no_tensors_are_refused(made, tmp_path, name):
+    path = put_attack(tmp_path / "evil.pt2", tmp_path / "touched", name)
+    with pytest.raises(ConfigError, match=rf"^{path}: holds {name}: to load it could run any code"):
+        open_model(str(path), Runtime(device="cpu"))
+
+
+def test_programs_in_the_format_of_older_releases_are_refused(made, tmp_path):
+    path = export(tmp_path / "digits.pt2")
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("version", "8.9")
+    with pytest.raises(ConfigError, match="is not of the format that PyTorch"):
+        open_model(str(path), Runtime(device="cpu"))
+
+
+def test_a_program_of_trusted_origin_is_loaded_whatever_it_holds(made, tmp_path):
+    path = put_attack(tmp_path / "evil.pt2", tmp_path / "touched", "data/sample_inputs/model.pt")
+    flags = ("--mean", "0", "--std", "1", "--trust-model", "--classes", made / "names.txt")
+    cli("predict", made / "c", "--model", path, "--output", tmp_path / "p", *flags, status=2)
+    assert (tmp_path / "touched").exists()
+
+
+@pytest.mark.parametrize("suffix", [".pth", ".pt"])
+def test_weights_that_could_run_code_are_refused(made, tmp_path, suffix):
+    torch.save({"state_dict": Bomb(tmp_path / "touched")}, tmp_path / f"w{suffix}")
+    line = cli_error(
+        "predict", made / "c", "--model", f"torchvision:resnet18@{tmp_path}/w{suffix}", "--output", tmp_path
+    )
+    assert line.startswith(f"{tmp_path}/w{suffix}: no file of weights: ")
+    assert not (tmp_path / "touched").exists()
+
+
 def test_networks_of_torchvision_take_weights_of_any_number_of_classes(made, tmp_path):
     models = pytest.importorskip("torchvision").models
     torch.manual_seed(0)
@@ -171,6 +293,12 @@ def test_mixed_precision_is_near_and_recorded(made, tmp_path):
         ("own_models:broken", "its preprocessing: unknown key 'standard'"),
         ("own_models:few", "the class list has 10 names, own_models:few has 4 classes"),
         ("own_models:undefined", "own_models:undefined: gives NaN or infinity for"),
+        ("own_models.plain", "no model; a function of yours is named own_models:plain, others model.onnx, "),
+        ("own_models.py", "no model; a function of yours is named own_models:build, others model.onnx, "),
+        ("own_models.py:plain", "a function of yours is named own_models:plain, others model.onnx, "),
+        ("./nets/own.py", "a function of yours is named own:build, others model.onnx, "),
+        ("nets/own.py", "a function of yours is named nets.own:build, others model.onnx, "),
+        ("own_models", "no model; a function of yours is named own_models:build, others model.onnx, "),
         ("torchvision:resnet18", "name its weights: torchvision:resnet18@FILE"),
         ("torchvision:resnet", "torchvision has no such classifier (did you mean resnet"),
         ("torchvision:resnet18@missing.pth", "there is no file missing.pth"),

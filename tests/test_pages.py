@@ -1,7 +1,9 @@
 """The pages of report and compare in a browser: nothing overflows, pictures open larger."""
 
+import os
+
 import numpy as np
-from browser import NO_BROWSER
+from browser import NO_BROWSER, Browser
 from helpers import cli, photo, put_photo
 from PIL import Image
 
@@ -71,3 +73,19 @@ def test_the_page_of_a_set_caps_tall_images_and_opens_them_larger(browser, tmp_p
         assert browser.run(OPEN)
         assert browser.run("document.querySelector('#larger img').src.startsWith('data:image/jpeg')")
         browser.run("document.getElementById('larger').close()")
+
+
+@NO_BROWSER
+def test_the_browser_starts_beside_many_open_files_and_tells_of_errors_in_the_page(tmp_path):
+    held = [os.dup(0) for _ in range(120)]
+    try:
+        browser = Browser(tmp_path / "home")
+        (tmp_path / "page.html").write_text("<script>setTimeout(() => { throw new Error('lost') })</script>")
+        browser.open(tmp_path / "page.html")
+        browser.run("new Promise((done) => setTimeout(done, 100))")
+        (error,) = browser.errors()
+        browser.close()
+    finally:
+        for number in held:
+            os.close(number)
+    assert "Error: lost" in error["message"]

@@ -116,7 +116,7 @@ def test_a_plugin_serves_python(site):
 import numpy, robustgen
 image = numpy.full((40, 40, 3), 100, 'uint8')
 assert (robustgen.corrupt(image, 'darkness:dusk', 2) == 50).all()
-assert list(robustgen.FAMILIES) == ['imagenet-c', 'c-bar', 'darkness']
+assert list(robustgen.FAMILIES)[:2] == ['imagenet-c', 'c-bar'] and list(robustgen.FAMILIES)[-1] == 'darkness'
 assert robustgen.FAMILIES['darkness'].means['darkness:dusk'] == 0.42
 assert len(robustgen.CORRUPTIONS) == 19
 """
@@ -149,6 +149,14 @@ BAD = {
     "odd": ("odd = 3\n", "must name a robustgen.registry.Family"),
     "hollow": ("from robustgen.registry import Family\nhollow = Family('hollow', 'H')\n", "registers no"),
     "quits": ("raise SystemExit(3)\n", "SystemExit: 3"),
+    "means": (GOOD.format(family="means").replace('"Good"', '"Good", means={"means:so": 0.1}'),
+              "means: 'means:so' must be one of its corruptions"),
+    "title": (GOOD.format(family="title").replace('"Good"', "3"),
+              "title, citation and reference must be texts"),
+    "array": (
+        GOOD.format(family="array").replace("(1, 2, 3, 4, 5)", "(object(),) * 5"),
+        "parameters of array:same are no numbers or texts: Object of type object is not JSON",
+    ),
     "mute": (
         "class Mute(Exception):\n    def __str__(self): return self.words\nraise Mute\n",
         "Mute, which cannot be printed (AttributeError)",
@@ -174,6 +182,31 @@ def test_bad_plugins_are_named_with_their_package_and_the_others_work(bad_site):
         assert reason in line, line
     for name, owner in (("c-bar", "robustgen"), ("fine", "good 1.0")):
         assert f"'thief 1.0: {name}' cannot be used: the name is taken by {owner}" in done.stderr
+
+
+def test_a_plugin_without_a_docstring_that_prints_is_listed(tmp_path):
+    text = (
+        GOOD.format(family="bare").replace('    """Leave the image as it is."""\n', "") + "print('hello')\n"
+    )
+    install(tmp_path, "bare", [("bare", "bare_module:bare")], {"bare_module": text})
+    done = run(tmp_path, "list", "--json")
+    (entry,) = [each for each in json.loads(done.stdout) if each["name"] == "bare:same"]
+    assert entry["summary"] == "" and done.stderr == "hello\n"
+    assert run(tmp_path, "list", "bare:same").stdout.startswith("corruption bare:same\n  scale 224, ")
+    assert "bare:same" in run(tmp_path, "list").stdout
+
+
+def test_other_names_import_no_plugin(tmp_path):
+    install(tmp_path, "loud", [("loud", "loud:loud")], {"loud": "import sys\nsys.stderr.write('imported')\n"})
+    put_photo(tmp_path / "in" / "a.jpg", 64, 64)
+    flags = ("--severities", "1", "--output", tmp_path / "out")
+    for args in (
+        ("list", "fog"),
+        ("list", "c-bar"),
+        ("list", "cifar-10"),
+        ("make-c", "--source", tmp_path / "in", "--corruptions", "fog,c-bar", *flags),
+    ):
+        assert "imported" not in run(tmp_path, *args).stderr
 
 
 def test_asking_for_a_bad_plugin_says_why(bad_site, tmp_path):
@@ -217,6 +250,36 @@ def test_what_a_plugin_makes_is_checked(function, complaint):
     with pytest.raises(ValueError, match=re.escape(complaint)):
         family.find("trial:made").apply(image, None, None)
     assert np.array_equal(image, photo(40, 48))
+
+
+@pytest.mark.parametrize("draw", [np.random.rand, lambda: np.random.default_rng().random()])
+def test_a_plugin_that_draws_from_another_generator_is_found(draw):
+    family = Family(f"trial{id(draw)}", "Trial")
+
+    def drawn(image, parameters, rng):
+        rng.random()
+        return (image * draw()).astype(np.uint8)
+
+    nothing = robustgen.CORRUPTIONS["brightness"].parameters(1, 224).__class__
+    corruption("noise", nothing, {224: (1, 2, 3, 4, 5)}, family=family)(drawn)
+    for rng in (np.random.default_rng(1), np.random.RandomState(1)):
+        for _ in range(2):
+            with pytest.raises(ArgumentError, match="gave two images from the same rng: it may"):
+                family.find(f"{family.name}:drawn").apply(photo(40, 48), None, rng)
+
+
+def test_a_plugin_is_given_the_stream_as_it_was():
+    family = Family("fair", "Fair")
+
+    def noise(image, parameters, rng):
+        return (image * rng.random()).astype(np.uint8)
+
+    nothing = robustgen.CORRUPTIONS["brightness"].parameters(1, 224).__class__
+    corruption("noise", nothing, {224: (1, 2, 3, 4, 5)}, family=family)(noise)
+    rng, plain = np.random.default_rng(1), np.random.default_rng(1)
+    for _ in range(3):
+        given = family.find("fair:noise").apply(photo(40, 48), None, rng)
+        assert np.array_equal(given, (photo(40, 48) * plain.random()).astype(np.uint8))
 
 
 def test_a_plugin_may_give_the_image_itself():

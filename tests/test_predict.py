@@ -1,6 +1,5 @@
 """`robustgen predict` with a classifier of digits: every layout of data sets, going on, and wrong input."""
 
-import fcntl
 import json
 import os
 import re
@@ -9,6 +8,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 from digits import (
     PLAIN,
@@ -20,12 +20,12 @@ from digits import (
     put_model,
     put_other_input,
 )
-from helpers import cli, cli_error, pixels_of, tree
+from helpers import claim_elsewhere, cli, cli_error, pixels_of, records_of, spawn, tree
 from PIL import Image
 
-from robustgen.datasets import open_dataset
-from robustgen.evaluation import preprocessing, store
-from robustgen.evaluation.models.onnx import OnnxModel
+from robustgen.dataset.opening import open_dataset
+from robustgen.evaluation import predicting, preprocessing
+from robustgen.evaluation.models.onnx import OnnxModel, list_weights
 from robustgen.imaging.video import read_sequence
 from robustgen.predictions import write
 
@@ -364,28 +364,90 @@ def test_a_run_goes_on_where_it_was_cut_off(folder_c, model, tmp_path, monkeypat
     # One call each finds out the number of classes; the call that was cut off is made again.
     assert len(calls) - 1 == 5 * 4 - (after - 2)
     assert tree(tmp_path / "p") == tree(tmp_path / "whole")
-    assert not any((tmp_path / "p" / ".robustgen" / "partial").iterdir())
+    assert sorted(records_of(tmp_path / "p")) == ARMS
+    assert not [*(tmp_path / "p" / ".robustgen").rglob("*.npy")]
 
 
-def test_rows_that_a_killed_run_did_not_account_for_are_made_again(folder_c, model, tmp_path, monkeypatch):
+def cut_short(path):
+    path.write_bytes(path.read_bytes()[:-4])
+
+
+def falsify(path):
+    path.write_bytes(path.read_bytes()[:-1] + b"x")
+
+
+def test_rows_that_were_lost_are_predicted_again(folder_c, model, tmp_path, monkeypatch):
     predict(folder_c, model, tmp_path / "whole", "--batch", "8")
-    monkeypatch.setattr(store, "_SECONDS_BETWEEN_SAVES", -1)
+    for damage in (cut_short, falsify, Path.unlink):
+        output = tmp_path / damage.__name__
+        with monkeypatch.context() as patch:
+            interrupted(patch, 3)
+            predict(folder_c, model, output, "--batch", "8", status=130)
+        (part,) = (output / ".robustgen" / "parts" / "clean").iterdir()
+        damage(part)
+        common = ("predict", folder_c, "--model", model, "--output", output, *PLAIN, "--batch", "8")
+        if damage is falsify:
+            assert "was damaged; the same command predicts its rows again" in cli_error(*common)
+        cli(*common)
+        assert tree(output) == tree(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("damage", [cut_short, falsify])
+def test_a_damaged_record_counts_for_nothing(folder_c, model, tmp_path, monkeypatch, damage):
+    predict(folder_c, model, tmp_path / "whole", "--batch", "8")
     with monkeypatch.context() as patch:
-        interrupted(patch, 4)
+        interrupted(patch, 3)
         predict(folder_c, model, tmp_path / "p", "--batch", "8", status=130)
-    (rows,) = (tmp_path / "p" / ".robustgen" / "partial").rglob("rows")
-    assert rows.stat().st_size == 16 * 10 * 4
-    rows.write_bytes(rows.read_bytes() + b"half a row")
-    predict(folder_c, model, tmp_path / "p", "--batch", "8")
+    (name,) = records_of(tmp_path / "p")
+    assert cli_error("score", tmp_path / "p").endswith(
+        "p: its run has not finished; the same command resumes it"
+    )
+    damage(tmp_path / "p" / ".robustgen" / "records" / f"{name}.json")
+    assert "150 images predicted" in predict(folder_c, model, tmp_path / "p", "--batch", "8").stdout
     assert tree(tmp_path / "p") == tree(tmp_path / "whole")
 
 
-def test_a_run_that_is_at_work_is_left_alone(folder_c, model, tmp_path):
+def test_runs_share_the_work(folder_c, model, tmp_path):
+    predict(folder_c, model, tmp_path / "whole", "--batch", "1")
+    common = ("predict", folder_c, "--model", model, "--output", tmp_path / "p", *PLAIN, "--batch", "1")
+    runs = [spawn(*common) for _ in range(3)]
+    ends = [run.communicate(timeout=120) for run in runs]
+    assert [run.returncode for run in runs] == [0, 0, 0], ends
+    made = [int(out.split()[0]) for out, _ in ends]
+    assert 150 <= sum(made) <= 1.15 * 150
+    assert tree(tmp_path / "p") == tree(tmp_path / "whole")
+    assert sorted(records_of(tmp_path / "p")) == ARMS
+
+
+def test_a_unit_that_another_run_has_claimed_is_waited_for(folder_c, model, tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        interrupted(patch, 3)
+        predict(folder_c, model, tmp_path / "p", "--batch", "8", status=130)
+    (name,) = records_of(tmp_path / "p")
+    (tmp_path / "p" / ".robustgen" / "records" / f"{name}.json").unlink()
+    claim_elsewhere(tmp_path / "p", name)
+    looked = []
+    monkeypatch.setattr(predicting.time, "sleep", looked.append)
+    monkeypatch.setattr(predicting, "_PATIENCE", 1.0)
+    assert "150 images predicted" in predict(folder_c, model, tmp_path / "p", "--batch", "8").stdout
+    assert looked and sorted(records_of(tmp_path / "p")) == ARMS
+
+
+def test_sets_and_predictions_behind_urls(folder_c, model, tmp_path):
+    from fsspec.implementations.memory import MemoryFileSystem
+
     predict(folder_c, model, tmp_path / "p")
-    with (tmp_path / "p" / ".robustgen" / "lock").open("a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        line = cli_error("predict", folder_c, "--model", model, "--output", tmp_path / "p", *PLAIN)
-    assert line.endswith("p: another run is writing here")
+    for name, data in tree(folder_c).items():
+        MemoryFileSystem().pipe(f"/predict/set/{name}", data)
+    MemoryFileSystem().pipe("/predict/set/dataset.json", (folder_c / "dataset.json").read_bytes())
+    stdout = predict("memory://predict/set", model, "memory://predict/out").stdout
+    assert "150 images predicted" in stdout and "memory://predict/out" in stdout
+    for name, data in tree(tmp_path / "p").items():
+        assert MemoryFileSystem().cat(f"/predict/out/{name}") == data
+    assert "0 images predicted" in predict("memory://predict/set", model, "memory://predict/out").stdout
+    scored = cli("score", "memory://predict/out", "--partial", "--dataset", "memory://predict/set").stdout
+    (tmp_path / "p").rename(tmp_path / "out")
+    assert scored == cli("score", tmp_path / "out", "--partial").stdout
 
 
 def test_sequences_of_several_lengths(model, tmp_path):
@@ -419,8 +481,23 @@ def test_another_model_or_preprocessing_wants_another_folder(folder_c, model, tm
     assert "holds predictions of another model; choose" in cli_error(*common, other, *PLAIN)
     assert "of another preprocessing" in cli_error(*common, model)
     predict(folder_c, other, tmp_path / "p", "--overwrite")
-    predict(folder_c, other, tmp_path / "fresh")
+    predict(folder_c, other, tmp_path / "fresh", "--overwrite")
     assert tree(tmp_path / "p") == tree(tmp_path / "fresh")
+
+
+def test_weights_in_files_of_their_own_belong_to_the_model(folder_c, model, tmp_path):
+    inside, path = onnx.load(model), tmp_path / "m.onnx"
+    onnx.save_model(inside, path, save_as_external_data=True, location="m.data", size_threshold=100)
+    assert list_weights(path.read_bytes()) == ["m.data"] and not list_weights(Path(model).read_bytes())
+    predict(folder_c, path, tmp_path / "p")
+    predict(folder_c, model, tmp_path / "q")
+    np.testing.assert_array_equal(
+        held(tmp_path / "p", "fog/3")["logits"], held(tmp_path / "q", "fog/3")["logits"]
+    )
+    weights = np.fromfile(tmp_path / "m.data", np.uint8)
+    (weights ^ 1).tofile(tmp_path / "m.data")
+    line = cli_error("predict", folder_c, "--model", path, "--output", tmp_path / "p", *PLAIN)
+    assert "holds predictions of another model; choose" in line
 
 
 def test_overwriting_removes_only_what_the_tool_wrote(folder_c, model, tmp_path):
@@ -479,7 +556,7 @@ def test_a_video_and_its_frames_have_the_same_key(folder_p, digits, tmp_path):
     (arm,) = open_dataset(frames).arms
     keys = open_dataset(frames).keys(arm)
     assert len(keys) == 2 and set(keys) <= set(videos.keys(videos.arms[0]))
-    assert videos.path(videos.arms[0], keys[0]).suffix == ".mp4"
+    assert videos.path(videos.arms[0], keys[0]).endswith(".mp4")
 
 
 # --- other frameworks ----------------------------------------------------------------------------
@@ -651,7 +728,9 @@ def test_sets_that_are_not_whole(folder_c, model, tmp_path):
         (broken / "dataset.json").write_text(json.dumps(manifest | {"arms": arms}))
         assert "dataset.json: arms must be a list of names" in wrong(broken, model, tmp_path)
     (broken / "dataset.json").unlink()
-    assert "has no dataset.json; the run that makes it has not finished" in wrong(broken, model, tmp_path)
+    assert "has no dataset.json, its run has not finished; the same 'robustgen make-c ...' command" in wrong(
+        broken, model, tmp_path
+    )
     (broken / "dataset.json").write_text("{")
     assert "dataset.json: cannot be read" in wrong(broken, model, tmp_path)
 

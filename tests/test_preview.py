@@ -14,12 +14,12 @@ import skimage
 from helpers import cifar_folder, cli, cli_error, photo, pixels_of, put_photo
 from PIL import Image
 
+from robustgen.dataset import config
 from robustgen.display import sheets, terminal
 from robustgen.display.sheets import SheetRow
 from robustgen.errors import ArgumentError
-from robustgen.generation import config
+from robustgen.formats.jpeg import JpegTree
 from robustgen.imaging import video
-from robustgen.output.writers.jpeg import JpegTree
 from robustgen.preview import animation, subject
 
 RED = (250, 10, 20)
@@ -331,10 +331,10 @@ def test_what_cannot_be_written_leaves_the_old_file(photos, tmp_path, monkeypatc
     sheet = drawn(tmp_path, "--source", photos, "--corruptions", "contrast")
     before = sheet.read_bytes()
 
-    def full(*_):
+    def full(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("pathlib.Path.replace", full)
+    monkeypatch.setattr("os.replace", full)
     args = ["--source", photos, "--corruptions", "fog", "--output", sheet]
     assert "sheet.png: No space left on device" in cli_error("preview", *args)
     assert sheet.read_bytes() == before and [path.name for path in sheet.parent.iterdir()] == ["sheet.png"]

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from helpers import cli, cli_error, pixels_of, put_photo
 
-from robustgen.datasets import trees
+from robustgen.formats import trees
 from robustgen.imaging.similarity import similarity
 from robustgen.report.page import summarise_set
 from robustgen.report.sampling import spread_evenly
@@ -364,3 +364,15 @@ def test_images_of_many_sizes_share_a_page(tmp_path):
     assert sizes.max() <= 3 * 256
     assert "and others" in page.text
     assert re.search(r"aspect-ratio: \d+ / \d+", (tmp_path / "page.html").read_text())
+
+
+def test_a_set_behind_a_url(tmp_path, monkeypatch, c_set):
+    from fsspec.implementations.memory import MemoryFileSystem
+
+    monkeypatch.chdir(tmp_path)
+    for path in c_set.rglob("*.*"):
+        if path.is_file() and ".robustgen" not in path.parts:
+            MemoryFileSystem().pipe(f"/report/{c_set.name}/{path.relative_to(c_set)}", path.read_bytes())
+    assert cli("report", f"memory://report/{c_set.name}").stdout.startswith(f"{c_set.name}-report.html, ")
+    cli("report", c_set, "--output", tmp_path / "local.html")
+    assert (tmp_path / f"{c_set.name}-report.html").read_bytes() == (tmp_path / "local.html").read_bytes()

@@ -6,6 +6,7 @@ import json
 import re
 import time
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 from browser import NO_BROWSER
@@ -14,6 +15,7 @@ from PIL import Image
 
 from robustgen.filtration import reviewing
 from robustgen.filtration.reviewing import Item
+from robustgen.storage import open_store
 
 HOSTILE = [
     "a/plain.png",
@@ -27,11 +29,11 @@ HOSTILE = [
 
 def write(root, keys, *, true_confidence=0.031, words=None):
     """The review pages of `keys`; each picture has its own size."""
-    (root / ".robustgen" / "tmp").mkdir(parents=True, exist_ok=True)
     items = [Item(key, key.partition("/")[0], "n2", 0.876, true_confidence) for key in keys]
     sizes = {key: (300 + 10 * place, 700) for place, key in enumerate(keys)}
     load = lambda key: photo(*sizes[key])  # noqa: E731
-    return reviewing.write_pages(root, "ImageNet-A", "abc123", items, load, words or {})
+    pages = reviewing.write_pages(open_store(root), "ImageNet-A", "abc123", items, load, words or {})
+    return tuple(map(Path, pages))
 
 
 class Reader(HTMLParser):

@@ -23,7 +23,8 @@ from robustgen.metrics import (
     COMMON_PERTURBATIONS,
     NOISE_PERTURBATIONS,
 )
-from robustgen.predictions import write
+from robustgen.metrics.baselines import read_published
+from robustgen.predictions import ABOUT, write
 
 IMAGES = 1000
 KEYS = [f"n{i % 10:08d}/{i:04d}.JPEG" for i in range(IMAGES)]
@@ -214,6 +215,72 @@ def test_a_baseline_that_is_no_file(alexnet):
     assert "alexnett: cannot be read" in cli_error("score", alexnet, "--baseline", "alexnett")
 
 
+# --- published models ----------------------------------------------------------------------------
+
+
+def test_published_models_stand_beside_ones_own(alexnet):
+    result = cli("score", alexnet, "--compare-with", "published", "--format", "json")
+    published = {each["model"]: each for each in json.loads(result.stdout)["published"]}
+    means = {name: each["measures"]["corruption_error"]["mean"] for name, each in published.items()}
+    assert means["AlexNet"] == pytest.approx(1) and means["ResNet-50"] == 0.767
+    assert published["ResNet-50"]["measures"]["corruption_error"]["values"]["fog"] == 0.66
+    assert published["ResNet-50"]["measures"]["error"]["mean"] is None
+    assert published["AlexNet"]["measures"]["area_under_distortion_error"]["mean"] is None
+    assert len(published) == 7 + 12
+    for each in published.values():
+        assert each["source"] and each["terms"] and each["images"]
+    assert any(line.startswith("RobustBench, ImageNet-C: 5000 of") for line in result.stderr.splitlines())
+    assert f"Yours: 1,000 images, {alexnet} does not say who created them." in result.stderr.splitlines()
+    lines = cli("score", alexnet, "--compare-with", "published").stdout.splitlines()
+    start = lines.index("Means among published ones in % (yours are marked with >)")
+    found = [line.split("  ")[0] for line in lines[start + 2 :]]
+    assert found[0] == "Tian2022Deeper_DeiT-B (RobustBench)" and {"> alexnet", "SqueezeNet"} <= {*found}
+
+
+def test_published_models_in_csv(alexnet):
+    text = cli("score", alexnet, "--compare-with", "published", "--format", "csv").stdout
+    rows = [row for row in csv.DictReader(io.StringIO(text)) if row["statistic"] == "published"]
+    (row,) = [row for row in rows if (row["model"], row["measure"]) == ("ResNet-50", "corruption_error")]
+    assert (row["mean"], row["fog"], row["clean_error"], row["mean_over"]) == ("0.767", "0.66", "0.239", "15")
+
+
+def test_the_table_of_robustbench_gives_its_own_means():
+    """Accuracies and mCE as its leaderboard has them, the latter normalised by its own AlexNet."""
+    content = read_published("robustbench")
+    models = {each["model"]: each for each in content["models"]}
+    own = models["AlexNet"]["errors"]
+    wanted = {
+        "Standard_R50": (39.48, 76.38),
+        "Hendrycks2020AugMix": (49.33, 64.17),
+        "Geirhos2018_SIN": (39.92, 76.67),
+        "Tian2022Deeper_DeiT-B": (67.55, 41.7),
+    }
+    for name, (accuracy, mce) in wanted.items():
+        errors = models[name]["errors"]
+        found = 100 * (1 - metrics.unnormalised_mean_corruption_error(errors))
+        assert found == pytest.approx(accuracy, abs=0.006)
+        assert 100 * metrics.mean_corruption_error(errors, own) == pytest.approx(mce, abs=0.006)
+
+
+def test_the_paper_is_consistent_with_itself():
+    for each in read_published("paper")["models"]:
+        for score in each["scores"].values():
+            values = [*score["values"].values()]
+            assert not values or np.mean(values) == pytest.approx(score["mean"], abs=0.0051)
+
+
+def test_published_perturbations(tmp_path):
+    put_p(tmp_path / "model")
+    result = cli("score", tmp_path / "model", "--compare-with", "published", "--format", "json")
+    published = {each["model"]: each["measures"] for each in json.loads(result.stdout)["published"]}
+    assert published["AlexNet"]["flip_rate"]["mean"] == pytest.approx(1)
+    assert published["AlexNet"]["top5_distance"]["values"]["tilt"] == 1.75
+    assert published["VGG-19"]["flip_rate"]["mean"] == 0.669
+    flags = ("--partial", "--compare-with", "published", "--difficulty", 2)
+    notes = cli("score", tmp_path / "model", *flags).stderr
+    assert "published values are of five severities and of difficulty 1: none is compared" in notes
+
+
 # --- layout --------------------------------------------------------------------------------------
 
 
@@ -243,10 +310,46 @@ def test_models_are_rows(alexnet, tmp_path):
     assert lines[6].split()[:3] == ["better", "10.0", "50.0"]
 
 
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"dataset": ' * 500, "{"])
+def test_a_hostile_description_is_answered_in_a_line(tmp_path, text):
+    put_c(tmp_path / "net")
+    (tmp_path / "net" / ABOUT).write_text(text)
+    assert cli_error("score", tmp_path / "net").startswith(
+        f"{tmp_path}/net/{ABOUT}: no whole file of predictions"
+    )
+
+
 def test_models_of_one_name_go_by_their_paths(alexnet, tmp_path):
     other = put_c(tmp_path / "alexnet")
     report, _ = scored(alexnet, other)
     assert [model["model"] for model in report["models"]] == [str(alexnet), str(other)]
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+@pytest.mark.parametrize("count", [1, 2, 9])
+def test_tables_fit_the_terminal(alexnet, tmp_path, monkeypatch, width, count):
+    names = [f"network-number-{i}" for i in range(1, count)]
+    roots = [alexnet, *(Path(shutil.copytree(alexnet, tmp_path / name)) for name in names)]
+    monkeypatch.setattr("robustgen.cli.score.table_width", lambda: width)
+    lines = cli("score", *roots).stdout.splitlines()
+    assert max(map(len, lines)) <= width
+    assert lines[0].startswith("Means in %") and lines[1].split()[:3] == ["Model", "Clean", "mCE"]
+    row = " ".join(lines[2].split())
+    assert row.startswith(("alexnet 43.5 ±3.0 100.0", "alexnet 43.5 100.0"))
+    corruptions = [line.split()[:2] for line in lines if line.startswith(("fog", "glass blur"))]
+    assert len(corruptions) == (0 if count == 9 else 2)
+    assert cli("score", *roots, "--verbose").stdout.startswith("Corruption error (CE) in %, normalised by")
+
+
+def test_perturbations_fit_the_terminal(tmp_path, monkeypatch):
+    roots = [tmp_path / name for name in ("a", "b")]
+    for seed, root in enumerate(roots):
+        put_p(root, seed=seed)
+    monkeypatch.setattr("robustgen.cli.score.table_width", lambda: 70)
+    text = cli("score", *roots).stdout
+    assert max(map(len, text.splitlines())) <= 70
+    assert text.splitlines()[2].split() == ["Model", "mFR", "mFP", "mT5D", "muT5D"]
+    assert "Means less those of a, on the same images" in text and "translate" in text
 
 
 def test_markdown(alexnet):
@@ -366,6 +469,28 @@ def test_severities_of_ones_own_choice_are_scored(tmp_path):
     cli("score", root, other, "--partial", status=2)
 
 
+def test_severities_of_ones_own_choice_need_no_baseline(tmp_path):
+    """Of ImageNet's classes, where AlexNet is the baseline; the chart shows the severities that there are."""
+    for severity in (1, 3):
+        put_top5(tmp_path / "a" / "fog" / f"{severity}.npz", severity / 10)
+    put_top5(tmp_path / "a" / "clean.npz", 0.05)
+    for flags in ((), ("--baseline", "alexnet")):
+        result = cli("score", tmp_path / "a", "--partial", "--plot", tmp_path / "chart.svg", *flags)
+        assert "nothing is normalised, as baselines are means over five" in result.stderr
+        assert "Top-1 error in %, mean over severities 1, 3 only" in result.stdout
+        assert "normalised by" not in result.stdout
+    ticks = re.findall(r"<!-- (\d) -->", (tmp_path / "chart.svg").read_text())
+    assert {"0", "1", "3"} <= {*ticks} and "5" not in ticks
+
+
+def test_what_a_baseline_lacks_is_left_out_with_a_line(alexnet, tmp_path):
+    (tmp_path / "own.yaml").write_text("model: Own\nerrors: {fog: 0.819, snow: 0.4335}\n")
+    report, notes = scored(alexnet, "--partial", "--baseline", tmp_path / "own.yaml")
+    values = report["models"][0]["measures"]["corruption_error"]["values"]
+    assert values == pytest.approx({"fog": 1, "snow": 2})
+    assert any(note.startswith("Own has no value for gaussian_noise, shot_noise") for note in notes)
+
+
 def test_every_value_has_an_interval(tmp_path):
     root = random_set(tmp_path / "a", 0.3)
     (model,) = json.loads(cli("score", root, "--partial", "--format", "json").stdout)["models"]
@@ -412,7 +537,7 @@ def test_the_ten_of_cifar_are_named(tmp_path):
     put_p(tmp_path / "p", classes=10)
     (tmp_path / "p" / "predictions.json").write_text(json.dumps({"edition": "cifar-10"}))
     notes = cli("score", tmp_path / "p").stderr
-    assert "the published evaluation of CIFAR-10-P has spatter in place of snow" in notes
+    assert notes.count("the published cifar-p-eval has spatter in place of snow") == 1
 
 
 def test_clean_predictions_may_be_missing(tmp_path):

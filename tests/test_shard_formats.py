@@ -1,8 +1,6 @@
 """WebDataset and Parquet: what shards hold, that images alone decide their bytes, real readers."""
 
 import io
-import json
-import os
 import shutil
 import signal
 import tarfile
@@ -15,11 +13,8 @@ import webdataset as wds
 from helpers import cli, cli_error, errors_of, put_photo, spawn, tree
 from PIL import Image
 
-from robustgen.datasets import open_dataset
+from robustgen.dataset.opening import open_dataset
 from robustgen.errors import SourceError
-from robustgen.output.records import WrittenSample, from_json, to_json
-from robustgen.output.writers import shards
-from robustgen.output.writers.spool import SpoolFile, list_spools, read_data, read_spool
 from robustgen.sources.sample_names import sample_key, sample_name
 
 FEW = ("--corruptions", "gaussian_noise,contrast", "--severities", "1,4")
@@ -149,10 +144,9 @@ def test_long_and_foreign_names_are_read_by_any_tar(tmp_path):
 def test_workers_and_parts_give_the_same_shards(photos, sets, tmp_path, form):
     make(photos, tmp_path / "two", form, "--jobs", "2")
     assert tree(tmp_path / "two") == tree(sets / form)
-    for part in ("2/3", "1/3"):
-        make(photos, tmp_path / "parts", form, "--shard", part)
-    assert not list((tmp_path / "parts").glob("*/*/*.tar"))
-    make(photos, tmp_path / "parts", form, "--shard", "3/3")
+    make(photos, tmp_path / "parts", form, "--shard", "2/2")
+    assert not (tmp_path / "parts/dataset.json").exists()
+    make(photos, tmp_path / "parts", form, "--shard", "1/2")
     assert tree(tmp_path / "parts") == tree(sets / form)
 
 
@@ -183,14 +177,10 @@ def test_a_killed_run_goes_on(tmp_path, form):
     flags = ("make-c", "--source", tmp_path / "in", "--format", form, "--shard-size", "5", "--jobs", "2")
     flags = (*flags, "--corruptions", "zoom_blur,elastic_transform")
     run = spawn(*flags, "--output", tmp_path / "out")
-    journal = tmp_path / "out/.robustgen/journal.jsonl"
-    while run.poll() is None and not (journal.exists() and journal.read_bytes().count(b'"files"') > 2):
+    while run.poll() is None and not [*(tmp_path / "out/.robustgen/records").glob("*")]:
         time.sleep(0.01)
     run.send_signal(signal.SIGKILL)
     run.wait()
-    # A sample that was not whole; the workers may still be writing to spools of their own.
-    spool = next((tmp_path / "out/.robustgen/partial").glob("*.spool"))
-    spool.with_name(f"{spool.name.rpartition('-')[0]}-0.spool").write_bytes(b"smpl\x05\0\0\0")
     cli(*flags, "--output", tmp_path / "out")
     cli(*flags, "--output", tmp_path / "undisturbed")
     assert tree(tmp_path / "out") == tree(tmp_path / "undisturbed")
@@ -266,50 +256,6 @@ def test_a_changed_card_is_a_finding(sets, tmp_path):
     with (out / "README.md").open("a") as card:
         card.write("more\n")
     assert "changed   README.md" in cli("verify", out, status=1).output
-
-
-def test_a_damaged_spool_is_named(tmp_path):
-    spool = SpoolFile(tmp_path, "f3a9", 1)
-    end = spool.add("fog/3", 7, b"sample")
-    spool.flush()
-    (found,) = read_spool(spool.path)
-    assert found.offset + found.size == end == spool.path.stat().st_size
-    assert read_data(spool.path, found.offset, found.size, found.crc) == b"sample"
-    assert [each.generation for each in list_spools(tmp_path)] == [1]
-    data = spool.path.read_bytes()
-    spool.path.write_bytes(data[:-1] + b"X")
-    with pytest.raises(ValueError, match=r"spool is damaged; remove it and give the command again"):
-        read_data(spool.path, found.offset, found.size, found.crc)
-
-
-def test_a_sample_that_is_lost_is_told(photos, tmp_path, monkeypatch):
-    monkeypatch.setattr(shards, "read_spool", lambda path: list(read_spool(path))[:-1])
-    message = make(photos, tmp_path / "out", "webdataset", "--jobs", "1", status=2).stderr
-    assert "the sample of 'dog/d.JPEG' is lost; begin anew with --overwrite" in message
-    monkeypatch.undo()
-    make(photos, tmp_path / "out", "webdataset", "--overwrite")
-    assert "0 findings" in cli("verify", tmp_path / "out").output
-
-
-def test_a_full_disk_leaves_a_spool_as_it_was(tmp_path, monkeypatch):
-    spool = SpoolFile(tmp_path, "f3a9", 1)
-    spool.add("fog/3", 0, b"one")
-    spool.flush()
-    before = spool.path.read_bytes()
-
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
-    spool.add("fog/3", 1, b"two")
-    monkeypatch.setattr(os, "pwrite", full)
-    with pytest.raises(OSError, match="No space left"):
-        spool.flush()
-    assert spool.path.read_bytes() == before
-
-
-def test_a_sample_in_a_journal_and_back():
-    sample = WrittenSample("fog/3/000012.tar", 12007, 8123, "f3a9-000001-8c1d22aa-77.spool", 9131, "f3a9")
-    assert from_json(json.loads(json.dumps([to_json(sample)]))) == [sample]
 
 
 # --- real readers ----------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from robustgen.errors import ImageError, SourceError
 from robustgen.sources import open_source
 from robustgen.sources.folder import ImageFolder
 from robustgen.sources.parquet import Parquet
-from robustgen.sources.patterns import expand_pattern
+from robustgen.sources.places import Place
 from robustgen.sources.webdataset import WebDataset
 
 NAMES = ("n01/a.png", "n01/deep/b.JPEG", "n02/c.bmp", "n02/d.jpg", "n10/e.png")
@@ -203,7 +203,8 @@ def test_patterns(tmp_path: Path) -> None:
         (tmp_path / name).touch()
 
     def expanded(pattern: str) -> list[str]:
-        return [path.name for path in expand_pattern(tmp_path / pattern, lambda name: name.endswith("tar"))]
+        found = Place(tmp_path / pattern).expand(lambda name: name.endswith("tar"))
+        return [file.name for file in found]
 
     assert expanded("a-{08..10}.tar") == expanded("a-*.tar") == ["a-08.tar", "a-09.tar", "a-10.tar"]
     assert expanded("{a-08,b[1]}.tar") == ["a-08.tar"]

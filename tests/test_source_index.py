@@ -1,22 +1,25 @@
-"""The index of archives and shards that a run keeps for the next one, and what is unpacked for a run."""
+"""The index of archives and shards, cached for workers and later runs, and copies of compressed files."""
 
+import hashlib
 import os
 import pickle
-import signal
-import time
+import subprocess
+import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
-from helpers import cli, pictures, spawn, tree
 from test_archives import PACKERS, assert_alike, files_of, put_photos, put_tar, put_zip
 from test_shard_sources import CLASSES, NAMES, as_rows, labelled, put_parquet, put_shards
 
-from robustgen.output.state import State
+from robustgen.errors import ImageError, SourceError
 from robustgen.sources import open_source
+from robustgen.sources.base import Source
 from robustgen.sources.folder import ImageFolder
+from robustgen.storage import open_store
+from robustgen.storage.host import HOST
 
 KINDS = ("tar", "tar.gz", "zip", "webdataset", "webdataset.gz", "parquet")
-FEW = ("--corruptions", "contrast", "--severities", "1", "--no-clean", "--jobs", "2")
 
 
 def put_source(root: Path, kind: str) -> Path:
@@ -41,46 +44,62 @@ def pa_int64():
     return pyarrow.int64()
 
 
+def opened(path: Path, root: Path) -> Source:
+    """The source at `path`, whose index is cached below `root`."""
+    return open_source(path, index=(open_store(root), "source-index"))
+
+
+def ready(path: Path, root: Path) -> Path:
+    """Cache the index of the source at `path`; returns its file."""
+    opened(path, root).make_ready()
+    return root / "source-index"
+
+
 def forbid_listing(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
-        raise AssertionError("the source is listed anew")
+        raise AssertionError("the source is listed again")
 
-    monkeypatch.setattr("robustgen.sources.archives.list_archive", fail)
-    monkeypatch.setattr("robustgen.sources.webdataset.list_samples", fail)
-    monkeypatch.setattr("robustgen.sources.parquet.list_rows", fail)
+    for kind in ("trees.ArchiveIndex", "webdataset.ShardIndex", "parquet.RowIndex"):
+        monkeypatch.setattr(f"robustgen.sources.{kind}.build", fail)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_run_keeps_the_index_for_the_next(
-    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path, out = put_source(tmp_path, kind), tmp_path / "out"
-    cli("make-c", "--source", path, *FEW, "--output", out, "--dry-run")
-    assert not out.exists()
-    cli("make-c", "--source", path, *FEW, "--output", out)
-    kept, before = State(out).source_index, tree(out)
+def test_the_index_serves_later_runs(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = put_source(tmp_path, kind)
+    kept = ready(path, tmp_path / "state")
+    content = kept.read_bytes()
     forbid_listing(monkeypatch)
-    source = open_source(path, held=kept)
+    source = opened(path, tmp_path / "state")
     assert source.refused() == {}
     assert_alike(source, ImageFolder(tmp_path / "photos"))
-    assert source.export_index() is None
-    # The next run starts from it, unpacks nothing for nothing, and workers read what it leads to.
-    with monkeypatch.context() as patch:
-        patch.setattr("robustgen.sources.catalogue.unpack", None)
-        assert cli("make-c", "--source", path, *FEW, "--output", out).stdout.startswith("nothing to do")
-    (out / "contrast/1/n01/a.JPEG").unlink()
-    cli("make-c", "--source", path, *FEW, "--output", out)
-    assert tree(out) == before
-    with pytest.raises(AssertionError):
-        cli("make-c", "--source", path, *FEW, "--output", tmp_path / "other")
+    source.make_ready()
+    assert kept.read_bytes() == content
+    with pytest.raises(SourceError, match="listed again"):
+        opened(path, tmp_path / "other").keys()
 
 
-def test_another_shard_starts_from_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, out = put_source(tmp_path, "tar"), tmp_path / "out"
-    cli("make-c", "--source", path, *FEW, "--output", out, "--shard", "1/2")
+@pytest.mark.parametrize("kind", KINDS)
+def test_workers_read_the_index_once(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = put_source(tmp_path, kind)
+    source = opened(path, tmp_path / "state")
+    source.make_ready()
+    packed = pickle.dumps(source)
+    assert len(packed) < 1500
     forbid_listing(monkeypatch)
-    cli("make-c", "--source", path, *FEW, "--output", out, "--shard", "2/2")
-    assert len(pictures(out)) == len(NAMES)
+    assert_alike(pickle.loads(packed), ImageFolder(tmp_path / "photos"))
+    # The next task of the same worker brings the same source.
+    (tmp_path / "state" / "source-index").unlink()
+    assert_alike(pickle.loads(packed), ImageFolder(tmp_path / "photos"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_index_may_lie_in_an_object_store(tmp_path: Path, kind: str) -> None:
+    path, store = put_source(tmp_path, kind), open_store(f"memory://index-{kind}/out")
+    for _ in range(2):
+        source = open_source(path, index=(store, ".robustgen/source-index"))
+        source.make_ready()
+        assert_alike(pickle.loads(pickle.dumps(source)), ImageFolder(tmp_path / "photos"))
+    assert [entry.path for entry in store.list()] == [".robustgen/source-index"]
 
 
 def touch(path: Path, _: Path) -> None:
@@ -111,75 +130,118 @@ def make_pipe(_: Path, kept: Path) -> None:
 
 
 @pytest.mark.parametrize("change", [touch, replace, damage, truncate, make_pipe])
-def test_an_index_that_does_not_fit_any_more_is_not_taken(tmp_path: Path, change) -> None:
-    path, kept = put_source(tmp_path, "tar"), tmp_path / "index"
-    first = open_source(path).export_index()
-    assert first
-    kept.write_bytes(first)
-    assert open_source(path, held=kept).export_index() is None
+def test_an_index_that_does_not_fit_any_more_is_not_used(tmp_path: Path, change) -> None:
+    path = put_source(tmp_path, "tar")
+    kept = ready(path, tmp_path / "state")
     change(path, kept)
-    source = open_source(path, held=kept)
+    before = kept.stat()
+    source = opened(path, tmp_path / "state")
     assert_alike(source, ImageFolder(tmp_path / "photos"))
-    assert source.export_index() is not None
+    source.make_ready()
+    assert kept.is_file() and kept.stat().st_ino != before.st_ino
+    assert_alike(opened(path, tmp_path / "state"), ImageFolder(tmp_path / "photos"))
 
 
 def test_names_that_come_later_count(tmp_path: Path) -> None:
-    path, kept = put_source(tmp_path, "webdataset"), tmp_path / "index"
-    kept.write_bytes(open_source(path).export_index() or b"")
+    path = put_source(tmp_path, "webdataset")
+    ready(path, tmp_path / "state")
     (path / "classnames.txt").write_text("n01\nn02\nn10\nn11\n")
-    assert open_source(path, held=kept).export_index() is not None
+    assert len(opened(path, tmp_path / "state").keys()) == len(NAMES)
+    ready(path, tmp_path / "state")
     (path / "more.tar").write_bytes((path / "val-000000.tar").read_bytes())
-    assert "stands in the shards twice" in open_source(path, held=kept).refused().values()
+    assert "stands in the shards twice" in opened(path, tmp_path / "state").refused().values()
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("zip", "parquet")])
-def test_an_index_of_damaged_files_is_not_kept(tmp_path: Path, kind: str) -> None:
+def test_damaged_files_are_named_from_the_index_too(tmp_path: Path, kind: str) -> None:
     path = put_source(tmp_path, kind)
     file = sorted(path.iterdir())[-1] if path.is_dir() else path
-    file.write_bytes(file.read_bytes()[: 600 if path.is_dir() else -9000])
-    source = open_source(path)
-    assert source.refused() and source.export_index() is None
+    whole = file.read_bytes()
+    file.write_bytes(whole[: 600 if path.is_dir() else -9000])
+    first = opened(path, tmp_path / "state")
+    first.make_ready()
+    again = opened(path, tmp_path / "state")
+    assert again.refused() and again.refused() == first.refused() and again.keys() == first.keys()
+    file.write_bytes(whole)
+    assert opened(path, tmp_path / "state").refused() == {}
 
 
-# --- what is unpacked ----------------------------------------------------------------------------
+# --- copies of compressed files ------------------------------------------------------------------
 
 
-def test_a_killed_run_leaves_nothing_of_a_compressed_archive(tmp_path: Path) -> None:
-    names = [f"n{i % 10:02d}/{i}.png" for i in range(60)]
-    packed = PACKERS["a.tar.gz"](tmp_path / "a.tar.gz", files_of(put_photos(tmp_path / "photos", *names)))
+def test_a_killed_process_leaves_nothing_for_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = put_source(tmp_path, "tar.gz")
     temporary = tmp_path / "temporary"
     temporary.mkdir()
-    flags = ("--corruptions", "common", "--size", "224", "--edition", "imagenet", "--jobs", "2")
-    run = spawn("make-c", "--source", packed, *flags, "--output", tmp_path / "out", TMPDIR=str(temporary))
-    deadline = time.monotonic() + 120
-    while not [*(tmp_path / "out").glob("*/*/*/*.JPEG")] and time.monotonic() < deadline:
-        assert run.poll() is None
-        time.sleep(0.05)
-    run.send_signal(signal.SIGKILL)
-    run.wait()
-    left = [path for path in temporary.rglob("*") if path.is_file() and b"PNG" in path.read_bytes()]
-    assert not left
-    assert not [path for path in temporary.iterdir() if path.name.startswith("robustgen-")]
+    code = (
+        "import os, sys; from robustgen.sources import open_source; s = open_source(sys.argv[1]); "
+        "s.make_ready(); os.kill(os.getpid(), 9)"
+    )
+    environment = os.environ | {"TMPDIR": str(temporary)}
+    subprocess.run([sys.executable, "-c", code, path], env=environment, check=False)
+    (left,) = (copy for copy in temporary.rglob("*.tar"))
+    assert left.parent.name.startswith(f"{HOST}-")
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    source = open_source(path)
+    source.make_ready()
+    (own,) = temporary.rglob("*.tar")
+    assert own.parent != left.parent
+    del source
+    assert not [*temporary.iterdir()]
 
 
-def test_where_the_system_does_not_show_open_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("robustgen.sources.scratch._OPEN_FILES", tmp_path / "nothing")
+def test_workers_read_the_copy_of_their_parent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = put_source(tmp_path, "tar.gz")
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
     (tmp_path / "temporary").mkdir()
-    path = put_source(tmp_path, "tar.gz")
-    source = open_source(path)
+    source = opened(path, tmp_path / "state")
+    source.make_ready()
     sent = pickle.loads(pickle.dumps(source))
-    assert len([*(tmp_path / "temporary").iterdir()]) == 2
     assert_alike(sent, ImageFolder(tmp_path / "photos"))
-    del source, sent
+    assert len([*(tmp_path / "temporary").rglob("*.tar")]) == 1
+    del source
     assert not [*(tmp_path / "temporary").iterdir()]
+    # As on another machine.
+    assert_alike(sent, ImageFolder(tmp_path / "photos"))
 
 
 def test_a_compressed_archive_that_changes_before_it_is_read(tmp_path: Path) -> None:
-    path, kept = put_source(tmp_path, "tar.gz"), tmp_path / "index"
-    kept.write_bytes(open_source(path).export_index() or b"")
-    source = open_source(path, held=kept)
+    path = put_source(tmp_path, "tar.gz")
+    ready(path, tmp_path / "state")
+    source = opened(path, tmp_path / "state")
     keys = source.keys()
-    touch(path, kept)
-    with pytest.raises(Exception, match=r"a\.tar\.gz has changed since it was listed"):
+    os.utime(path, (1, 1))
+    with pytest.raises(ImageError, match=r"a\.tar\.gz has changed since it was listed"):
         source.load(keys[0])
+
+
+# --- identities ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["folder", *KINDS])
+def test_the_identity_of_an_image_is_that_of_its_file(tmp_path: Path, kind: str) -> None:
+    path = put_source(tmp_path, "tar" if kind == "folder" else kind)
+    source = open_source(tmp_path / "photos" if kind == "folder" else path)
+    files = files_of(tmp_path / "photos")
+    for key in source.keys():  # noqa: SIM118
+        image, identity = source.read(key)
+        assert identity == hashlib.sha256(files[key]).hexdigest()[:16]
+        assert np.array_equal(np.asarray(image), source.load(key))
+
+
+def test_an_archive_rewritten_in_place_has_other_identities(tmp_path: Path) -> None:
+    path = put_source(tmp_path, "tar")
+    status, source = path.stat(), open_source(path)
+    before = [source.read(key)[1] for key in source.keys()]  # noqa: SIM118
+    data = bytearray(path.read_bytes())
+    data[len(data) // 4] ^= 255
+    with path.open("r+b") as file:
+        file.write(data)
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    after = []
+    for key in source.keys():  # noqa: SIM118
+        try:
+            after.append(source.read(key)[1])
+        except ImageError:
+            after.append("")
+    assert sum(a != b for a, b in zip(before, after, strict=True)) == 1

@@ -9,12 +9,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import cifar_folder, cli, cli_error, photo
+from helpers import cifar_folder, cli, cli_error, photo, put_many
 
 from robustgen.benchmark import IMAGENET_C
 from robustgen.errors import ArgumentError
-from robustgen.streams.choices import ORDERS, SETTINGS, StreamChoices
-from robustgen.streams.drawing import draw_correlated, draw_stream
+from robustgen.streams.chain import describe_factor, draw_chain
+from robustgen.streams.choices import ORDERS, SETTINGS, Chain, StreamChoices
+from robustgen.streams.correlation import draw_correlated
+from robustgen.streams.drawing import draw_stream
 from robustgen.streams.rows import StreamRow, format_row, read_rows
 from robustgen.torch import CorruptedDataset, SourceDataset, StreamDataset
 
@@ -30,9 +32,7 @@ def rng(seed=0):
 
 def drawn(setting, corruptions=THREE, severities=(5,), seed=0, **more):
     choices = StreamChoices(setting, corruptions, severities, **more)
-    steps = [*draw_stream(LABELS.tolist(), choices, rng(seed))]
-    assert len(steps) == len(LABELS) * choices.stretches
-    return steps
+    return [*draw_stream(LABELS.tolist(), choices, rng(seed))]
 
 
 def stretches(steps):
@@ -117,6 +117,124 @@ def test_corruptions_come_in_an_order_that_is_drawn_if_wanted():
     assert all(sorted(order) == sorted(IMAGENET_C.common) for order in orders)
 
 
+def test_a_mixed_correlated_stream_divides_all_corruptions_together():
+    steps = drawn("mixed-correlated")
+    assert Counter(steps).most_common(1)[0][1] == 1 and len(steps) == 600
+    assert same_class([step.image for step in steps]) > 0.6
+    same = sum(a.corruption == b.corruption for a, b in pairwise(steps))
+    assert 150 < same < 250
+
+
+def test_a_gradual_correlated_stream_is_correlated_in_each_stretch():
+    parts = stretches(drawn("gradual-correlated", severities=(1, 3, 5)))
+    assert [part[1] for part in parts] == [1, 3, 5, 3, 1] * 3
+    assert all(same_class(images) > 0.5 and sorted(images) == [*range(200)] for *_, images in parts)
+
+
+@pytest.mark.parametrize("suffix", ["", "-correlated"])
+def test_resets_stand_at_each_shift(suffix):
+    steps = drawn(f"reset-each-shift{suffix}")
+    plain = drawn("continual" if not suffix else "correlated")
+    assert [step[:3] for step in steps] == [step[:3] for step in plain]
+    assert [place for place, step in enumerate(steps) if step.reset] == [0, 200, 400]
+    assert not any(step.reset for step in plain)
+
+
+@pytest.mark.parametrize("setting", [each for each in SETTINGS if each != "markov"])
+def test_visits_repeat_the_domains_with_images_drawn_anew(setting):
+    severities = (1, 5) if setting.startswith("gradual") else (5,)
+    steps = drawn(setting, severities=severities, repeat=3, shuffle=True)
+    visits = [[*group] for _, group in groupby(steps, key=lambda step: step.visit)]
+    assert [visit[0].visit for visit in visits] == [1, 2, 3]
+    order, *others = [[part[:2] for part in stretches(visit)] for visit in visits]
+    if not setting.startswith("mixed"):
+        assert others == [order, order]
+    assert Counter(step[:3] for step in visits[0]) == Counter(step[:3] for step in visits[2])
+    assert [step.image for step in visits[0]] != [step.image for step in visits[1]]
+    domains = {(step.corruption, step.severity): step.domain for step in steps}
+    assert sorted(domains.values()) == [*range(len(domains))]
+    assert all(domains[step.corruption, step.severity] == step.domain for step in steps)
+
+
+def test_the_law_of_note_closes_slots_and_fills_each():
+    for seed in range(5):
+        order = draw_correlated(LABELS, 0.1, None, rng(seed), "note")
+        assert sorted(order) == [*range(200)]
+    labels = np.repeat(np.arange(10), 500)
+    orders = {
+        law: [labels[draw_correlated(labels, 0.1, None, rng(s), law)] for s in range(8)]
+        for law in ("rotta", "note")
+    }
+    # Runs of one class are longer by NOTE's law: by 22 % in the mean of its code.
+    runs = {
+        law: np.mean([len(order) / (1 + np.count_nonzero(np.diff(order))) for order in each])
+        for law, each in orders.items()
+    }
+    assert 1.05 < runs["note"] / runs["rotta"] < 1.45
+
+
+def test_slots_that_note_cannot_fill_are_refused():
+    with pytest.raises(ArgumentError, match="200 images do not fill 21 slots with 10 each; take fewer slots"):
+        draw_correlated(LABELS, 0.1, 21, rng(), "note")
+
+
+# --- the chain -------------------------------------------------------------------------------------
+
+
+def frequencies(factor):
+    """The stationary frequencies of the chain, from its matrix."""
+    matrix = np.stack([factor.row(state) for state in range(len(factor.stays))])
+    np.testing.assert_allclose(matrix.sum(axis=1), 1)
+    found = np.linalg.matrix_power(matrix, 100_000)[0]
+    return found / found[0]
+
+
+@pytest.mark.parametrize(("count", "correlation", "imbalance"), [(10, 0.95, 10), (15, 0.85, 5), (4, 0.5, 1)])
+def test_a_consistent_chain_has_the_shares_of_its_imbalance(count, correlation, imbalance):
+    factor = describe_factor(count, correlation, imbalance)
+    assert factor.consistent and factor.stays.max() == factor.stays[0] == pytest.approx(correlation)
+    np.testing.assert_allclose(factor.shares, imbalance ** (-np.arange(count) / (count - 1)))
+    np.testing.assert_allclose(frequencies(factor), factor.shares, rtol=1e-6)
+
+
+def test_an_inconsistent_chain_stays_equally_long_everywhere():
+    factor = describe_factor(10, 0.5, 10)
+    assert not factor.consistent and set(factor.stays) == {0.5}
+    assert not describe_factor(10, 1, 1).consistent and describe_factor(1, 1, 1).consistent
+
+
+def test_steps_are_those_of_the_matrix():
+    factor, draws = describe_factor(5, 0.7, 3), rng()
+    found = np.bincount([factor.step(2, draws) for _ in range(20_000)], minlength=5) / 20_000
+    np.testing.assert_allclose(found, factor.row(2), atol=0.015)
+
+
+def test_a_consistent_chain_ends_with_the_first_state_that_is_full():
+    steps = [*draw_chain(LABELS, 3, Chain(0.9, 0.8, most_samples=50), rng())]
+    states = Counter((domain, LABELS[image]) for image, domain in steps)
+    assert states[steps[-1][1], LABELS[steps[-1][0]]] == max(states.values()) == 50
+    assert steps[0][1] == 0 and LABELS[steps[0][0]] == 0
+    # Twenty images of a class, used again in the same order.
+    first = [image for image, domain in steps if (domain, LABELS[image]) == (0, 0)]
+    assert len({*first[:20]}) == min(20, len(first)) and first[20:40] == first[: len(first[20:40])]
+    stays = np.mean([LABELS[a[0]] == LABELS[b[0]] for a, b in pairwise(steps)])
+    assert stays == pytest.approx(0.9, abs=0.04)
+
+
+def test_an_inconsistent_chain_fills_every_state_to_its_bound():
+    chain = Chain(1.0, 0.5, class_imbalance=10, domain_imbalance=5, most_samples=40)
+    steps = [*draw_chain(LABELS, 3, chain, rng())]
+    states = Counter((domain, int(LABELS[image])) for image, domain in steps)
+    bounds = {(d, c): round(40 * 5 ** (-d / 2) * 10 ** (-c / 9)) for d in range(3) for c in range(10)}
+    assert states == {state: bound for state, bound in bounds.items() if bound}
+
+
+def test_a_markov_stream_visits_classes_and_corruptions():
+    steps = drawn("markov", chain=Chain(0.9, 0.5))
+    assert {step.corruption for step in steps} == {*THREE} and {step.severity for step in steps} == {5}
+    assert same_class([step.image for step in steps]) > 0.7
+
+
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_the_seed_decides(setting):
     assert drawn(setting) == drawn(setting)
@@ -135,11 +253,25 @@ def test_every_setting_has_the_fifteen():
         ({"concentration": 0}, "concentration must be from 0.001 to 1000, not 0"),
         ({"slots": 0}, "slots must be from 1 to 10000"),
         ({"slots": 10_001}, "slots must be from 1 to 10000"),
+        ({"repeat": 0}, "repeat must be from 1 to 1000, not 0"),
     ],
 )
 def test_wrong_choices_are_refused(choices, message):
     with pytest.raises(ArgumentError, match=message):
         StreamChoices(**{"setting": "continual", "corruptions": THREE} | choices)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"class_correlation": 1.1}, "class_correlation must be from 0 to 1, not 1.1"),
+        ({"domain_imbalance": 0.5}, "domain_imbalance must be from 1 to 1000, not 0.5"),
+        ({"most_samples": 0}, "most_samples must be at least 1, not 0"),
+    ],
+)
+def test_wrong_chains_are_refused(values, message):
+    with pytest.raises(ArgumentError, match=message):
+        Chain(**values)
 
 
 # --- the command -----------------------------------------------------------------------------------
@@ -156,15 +288,17 @@ def test_the_command_writes_a_line_for_each_image(photos, tmp_path, setting):
     rows, told = stream(tmp_path, "--setting", setting, "--source", photos, "--seed", 3)
     source = SourceDataset(photos)
     labels = {key: label for key, (_, label) in zip(source.keys, source, strict=True)}
-    assert {row.key: row.label for row in rows} == labels
-    count = 15 * 5 * (9 if setting == "gradual" else 1)
-    assert len(rows) == count
-    assert told.startswith(f"{count} images in ")
-    if setting != "mixed":
+    found = {row.key: row.label for row in rows}
+    assert found == (labels if setting != "markov" else {key: labels[key] for key in found})
+    gradual = setting.startswith("gradual")
+    if setting != "markov":
+        assert len(rows) == 15 * 5 * (9 if gradual else 1)
+    assert told.startswith(f"{len(rows)} images in ")
+    if not setting.startswith(("mixed", "markov")):
         assert tuple(dict.fromkeys(row.corruption for row in rows)) == ORDERS[setting]
-    assert {row.severity for row in rows} == ({1, 2, 3, 4, 5} if setting == "gradual" else {5})
-    line = (tmp_path / "stream.jsonl").read_text().splitlines()[0]
-    assert json.loads(line) == rows[0]._asdict()
+    assert {row.severity for row in rows} == ({1, 2, 3, 4, 5} if gradual else {5})
+    line = json.loads((tmp_path / "stream.jsonl").read_text().splitlines()[0])
+    assert {"reset": False} | line == rows[0]._asdict()
     again, _ = stream(tmp_path, "--setting", setting, "--source", photos, "--seed", 3)
     other, _ = stream(tmp_path, "--setting", setting, "--source", photos, "--seed", 4)
     assert rows == again != other
@@ -188,6 +322,24 @@ def test_configs_and_cifar_do(tmp_path):
     ]
 
 
+def test_all_options_of_the_new_settings_are_taken(photos, tmp_path):
+    common = ("--source", photos, "--corruptions", "fog,snow")
+    rows, _ = stream(tmp_path, "--setting", "dirichlet", *common, "--repeat", 2)
+    assert [row.visit for row in rows] == [1] * 10 + [2] * 10
+    many = put_many(tmp_path / "many", 32, 32)
+    flags = ("--source", many, "--corruptions", "fog", "--law", "note", "--slots", 2)
+    assert len(stream(tmp_path, "--setting", "correlated", *flags)[0]) == 24
+    rows, _ = stream(tmp_path, "--setting", "reset-each-shift", *common)
+    assert [row.reset for row in rows] == ([True] + [False] * 4) * 2
+    assert [row.domain for row in rows] == [0] * 5 + [1] * 5
+    played = StreamDataset(SourceDataset(photos), rows, edition="imagenet-64")
+    assert [played.reset(i) for i in range(10)] == [row.reset for row in rows] and played.visit(3) == 1
+    flags = ("--class-correlation", 0.5, "--domain-correlation", 0.4, "--class-imbalance", 1.5)
+    more = ("--domain-imbalance", 1, "--most-samples", 4)
+    rows, _ = stream(tmp_path, "--setting", "markov", *common, *flags, *more)
+    assert max(Counter((row.corruption, row.label) for row in rows).values()) == 4
+
+
 def test_the_default_output_is_named_after_the_setting(photos, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     told = cli("stream", "--setting", "mixed", "--source", photos, "--seed", 1).output
@@ -202,7 +354,9 @@ def test_the_default_output_is_named_after_the_setting(photos, tmp_path, monkeyp
         (("--source", "PHOTOS", "--severities", "1-5"), "severities: a mixed stream has one, not 5"),
         (("--source", "PHOTOS", "--severities", "9"), "--severities: "),
         (("--source", "PHOTOS", "--corruptions", "fgo"), "--corruptions: unknown corruption 'fgo'"),
-        (("--source", "PHOTOS", "--slots", "5"), "--concentration and --slots are for --setting correlated"),
+        (("--source", "PHOTOS", "--slots", "5"), "--slots is for the correlated settings"),
+        (("--source", "PHOTOS", "--law", "note"), "--law is for the correlated settings"),
+        (("--source", "PHOTOS", "--class-correlation", "1"), "--class-correlation is for --setting markov"),
         (("--source", "PHOTOS", "--abrupt"), "a mixed stream has no abrupt start"),
         (("--source", "PHOTOS", "--output", "PHOTOS"), "--output "),
         (("--source", "nowhere"), "nowhere"),
@@ -230,7 +384,13 @@ ROW = {"key": "a", "corruption": "fog", "severity": 5, "label": 1}
     ("line", "message"),
     [
         ("fog", "line 2: not JSON"),
-        ("[1]", "line 2: must hold key, corruption, severity, label, and nothing else"),
+        (
+            "[1]",
+            "line 2: must hold key, corruption, severity, label; may hold visit, domain, reset, and nothing",
+        ),
+        (json.dumps(ROW | {"n2": 3}), "line 2: must hold key, corruption, severity, label; may hold visit"),
+        (json.dumps(ROW | {"reset": 1}), "line 2: reset cannot be 1"),
+        ("[" * 5000, "line 2: not JSON"),
         (json.dumps({"key": "a"}), "line 2: must hold key"),
         (json.dumps(ROW | {"key": ""}), "line 2: key cannot be ''"),
         (json.dumps(ROW | {"severity": "5"}), "line 2: severity cannot be '5'"),

@@ -30,28 +30,31 @@ ROOMS = (
     "__main__",
     "cli",
     "torch",
-    "verify",
-    "preprocess",
+    "compat",
+    "dataset.verify",
+    "plans",
+    "preview",
+    "compare",
+    "calibrate",
+    "report",
+    "augmentation.training_copies",
     "filtration",
-    "evaluation",
     "icons",
     "subtypes",
-    "augmentation.training_copies",
-    "calibrate",
-    "compare",
-    "preview",
-    "report",
-    "generation",
+    "preprocess",
+    "evaluation",
     "predictions",
-    "datasets",
-    "compat",
+    "dataset",
+    "execution",
+    "formats",
     "streams",
     "metrics",
-    "display",
-    "output",
     "sources",
+    "containers",
+    "display",
     "api",
     "augmentation",
+    "canonical",
     "benchmark",
     "perturbations",
     "corruptions",
@@ -60,36 +63,40 @@ ROOMS = (
     "parameters",
     "imaging",
     "name_lists",
-    "regular_file",
-    "memory",
+    "containers",
+    "json_files",
+    "storage",
+    "interruption",
     "errors",
     "__init__",
 )
-# The one module that may import a library.
+# The modules that may import a library.
 OWNERS = {
     "cv2": {"imaging.opencv"},
     "numba": {"imaging.kernels.compiler", "imaging.kernels.intrinsics"},
     "llvmlite": {"imaging.kernels.intrinsics"},
     "wand": {"imaging.motion"},
     "jpeglib": {"imaging.jpeg"},
-    "joblib": {"generation.workers"},
+    "joblib": {"execution.processes", "execution.running"},
     "tqdm": {"display.progress"},
-    "distributed": {"generation.cluster"},
+    "distributed": {"execution.dask"},
     "click": {name for name in MODULES if name.startswith("cli.") and name != "cli.execution"},
     "jinja2": {"display.html"},
-    "yaml": {"generation.config"},
+    "yaml": {"dataset.config"},
     "pydantic": {
         "augmentation.training_copies",
-        "generation.config",
+        "dataset.config",
         "preprocess",
         "filtration.accepting",
         "icons.icon_set",
     },
     "av": {"imaging.video"},
-    "pyarrow": {"sources.parquet_files"},
+    "fsspec": {"storage.remote"},
+    "pyarrow": {"containers.parquet"},
     "onnxruntime": {"evaluation.models.onnx"},
     "matplotlib": {"display.charts"},
-    "torch": {"torch.loss", "torch.perturbed", "torch.transform"},
+    "torch": {"torch.loss", "torch.perturbed", "torch.seeded", "torch.transform"},
+    "pycocotools": {"evaluation.detection.coco"},
     "skimage": set(),
     "imagecorruptions": set(),
 }
@@ -164,6 +171,23 @@ def test_commands_print_through_one_function_that_escapes_names():
     assert printing == {"cli.app"}
 
 
+# What only POSIX has, or what only a local disk can do.
+SYSTEM = re.compile(
+    r"\b(fcntl|termios|os\.(pread|pwrite|O_[A-Z]+|open|rename|replace|link|symlink|sync|getuid)"
+    r"|dir_fd|CDLL|pthread_sigmask|/proc)\b"
+)
+
+
+def test_only_storage_knows_the_operating_system():
+    found = [
+        f"{path.relative_to(PACKAGE)}: {line.strip()}"
+        for path in sorted(PACKAGE.rglob("*.py"))
+        for line in path.read_text().splitlines()
+        if path.parent.name != "storage" and SYSTEM.search(line)
+    ]
+    assert not found
+
+
 COMMANDS = ("", *main.commands)
 HELP = "from robustgen.cli import main; main([{}'--help'], standalone_mode=False)"
 
@@ -187,12 +211,42 @@ def test_nothing_heavy_is_loaded_for_help(code):
 def test_corrupting_loads_neither_video_nor_workers():
     code = "import numpy, robustgen; robustgen.corrupt(numpy.zeros((32, 32, 3), 'uint8'), 'contrast', 1)"
     loaded = loaded_by(code)
-    assert "cv2" in loaded
+    assert "numba" in loaded
     assert not loaded & {"av", "joblib", "skimage", "pydantic", "click"}
 
 
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import robustgen; robustgen.corrupt, robustgen.perturb, robustgen.augmix, robustgen.prepare",
+        "import robustgen.torch as t; t.CorruptedDataset, t.StreamDataset, t.SourceDataset, t.AugMixDataset",
+    ],
+)
+def test_loops_and_opencv_wait_for_the_first_image(code):
+    assert not loaded_by(code) & {"numba", "cv2", "scipy", "torch", "pydantic", "av"}
+
+
+def test_importing_the_package_loads_nothing_else():
+    assert not loaded_by("import robustgen") & {"numpy", "PIL", "yaml", "click"}
+
+
+def test_a_lacking_opencv_is_named_with_the_remedy():
+    code = (
+        "import sys; sys.modules['cv2'] = None; import numpy, robustgen\n"
+        "try: robustgen.corrupt(numpy.zeros((64, 64, 3), 'uint8'), 'frost', 1)\n"
+        "except ImportError as error: print(type(error).__name__, error)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("MissingDependencyError OpenCV cannot be imported (")
+    assert "pip install --force-reinstall --no-deps opencv-python-headless" in done.stdout
+
+
 def test_what_leads_a_run_loads_neither_video_nor_workers_before_they_are_needed():
-    assert not loaded_by("import robustgen.generation.config, robustgen.generation.runner") & {"av", "joblib"}
+    assert not loaded_by("import robustgen.dataset.config, robustgen.dataset.run") & {
+        "av",
+        "joblib",
+        "fsspec",
+    }
 
 
 OPERATIONS = [*CORRUPTIONS.values(), *PERTURBATIONS.values()]

@@ -9,7 +9,7 @@ import pytest
 from helpers import cli, cli_error, tree
 
 from robustgen.errors import SourceError
-from robustgen.subtypes import splitting
+from robustgen.storage.local import LocalStore
 from robustgen.subtypes.splitting import BroadType, Place, assign_places, broad_types, imagenet_1k
 from robustgen.subtypes.wordnet import open_wordnet
 
@@ -315,7 +315,7 @@ def test_a_run_that_was_cut_off_leaves_no_manifest_and_can_be_repeated(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(splitting, "write_whole", full)
+        patch.setattr(LocalStore, "put", full)
         done = make(imagenet, wordnet, output, status=1)
     assert done.stderr.startswith(f"Error: {output}: No space left on device")
     assert "subtypes.json" not in tree(output)
@@ -323,14 +323,25 @@ def test_a_run_that_was_cut_off_leaves_no_manifest_and_can_be_repeated(
     assert tree(output) == before
 
 
-@pytest.mark.parametrize("left", ["seen", "old-seen"])
-def test_what_a_killed_run_left_is_in_nobodys_way(imagenet, wordnet, tmp_path, left):
+def test_links_that_a_killed_run_left_are_made_again(imagenet, wordnet, tmp_path):
     output = tmp_path / "out"
     make(imagenet, wordnet, output, "--links")
     before = tree(output)
-    (output / ".robustgen" / "tmp" / left / "bird" / "x").mkdir(parents=True)
+    (output / "subtypes.json").unlink()
+    (output / "unseen" / "bird" / DOVE).unlink()
     make(imagenet, wordnet, output, "--links")
-    assert tree(output) == before
+    assert tree(output) == before and (output / "unseen" / "bird" / DOVE / "x.jpg").is_file()
+
+
+def test_lists_behind_a_url(imagenet, wordnet, tmp_path):
+    from fsspec.implementations.memory import MemoryFileSystem
+
+    make(imagenet, wordnet, tmp_path / "out")
+    make(imagenet, wordnet, "memory://subtypes/out")
+    for name, data in tree(tmp_path / "out").items():
+        assert MemoryFileSystem().cat(f"/subtypes/out/{name}") == data
+    flags = ("--wordnet", wordnet, "--output", "memory://subtypes/out", "--links")
+    assert "--links goes with folders of this machine" in cli_error("make-subtypes", imagenet, *flags)
 
 
 def test_wrong_input_is_answered_with_one_line(imagenet, wordnet, tmp_path):

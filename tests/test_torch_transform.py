@@ -10,9 +10,11 @@ from helpers import photo
 from PIL import Image
 
 import robustgen
-from robustgen.corruptions import ALL_CORRUPTIONS, get_corruption, plugins
+from robustgen.benchmark import IMAGENET_C
+from robustgen.corruptions import ALL_CORRUPTIONS, FAMILIES, get_corruption, plugins
 from robustgen.errors import ArgumentError, ArgumentTypeError, MissingDependencyError
 from robustgen.registry import Family, corruption
+from robustgen.torch import SeededDataset
 
 
 @dataclass(frozen=True)
@@ -140,7 +142,11 @@ def test_what_displaces_the_image_is_refused_with_boxes_unless_told(torch, tv_te
 
 def test_a_corruption_says_itself_that_it_displaces(torch, tv_tensors, monkeypatch):
     moving = {name for name, entry in ALL_CORRUPTIONS.items() if entry.displaces}
-    assert moving == {"elastic_transform", "caustic_refraction", "pinch_and_twirl", "ripple"}
+    assert moving == {
+        *("elastic_transform", "caustic_refraction", "pinch_and_twirl", "ripple", "ccc:elastic"),
+        *("laion-c:glitched", "laion-c:vertical_lines"),
+        *("mnist-c:shear", "mnist-c:scale", "mnist-c:rotate", "mnist-c:translate"),
+    }
     assert get_corruption("elastic_transform", "imagecorruptions").displaces
     family = Family("shifts", "Shifts", "nobody")
 
@@ -171,6 +177,12 @@ def test_scales_are_taken_as_given(torch):
         ({"corruptions": ()}, ArgumentError, "at least one corruption"),
         ({"severities": 6}, ArgumentError, "severity 6 of fog does not exist"),
         ({"severities": ("3",)}, ArgumentTypeError, "severity must be"),
+        (
+            {"severity": 3},
+            ArgumentTypeError,
+            "Corrupt: unknown argument 'severity' .did you mean 'severities'",
+        ),
+        ({"corruptions": "c-bra"}, ArgumentError, "unknown corruption 'c-bra'"),
         ({"p": 1.5}, ArgumentError, "p must be from 0 to 1, not 1.5"),
         ({"corruptions": "ripple", "scale": 64}, ArgumentError, "no published strength at scale 64"),
     ],
@@ -184,14 +196,92 @@ def test_wrong_images_are_refused(torch, tv_tensors):
     transform = corrupt("fog")
     with pytest.raises(ArgumentTypeError, match=r"uint8, not torch\.float32; it stands before ToDtype"):
         transform(planes(torch) / 255)
-    with pytest.raises(ArgumentError, match=r"not \(2, 3, 40, 50\)"):
-        transform(planes(torch).expand(2, 3, 40, 50))
+    with pytest.raises(ArgumentError, match=r"or batches of these, not \(1, 2, 3, 40, 50\)"):
+        transform(planes(torch).expand(1, 2, 3, 40, 50))
+    with pytest.raises(ArgumentError, match="single ones, or batches of one size"):
+        transform(tv_tensors.Image(planes(torch)), tv_tensors.Image(planes(torch)[None]))
     with pytest.raises(ArgumentTypeError, match="the sample has no image"):
         transform((PIXELS, 3))
     with pytest.raises(ArgumentTypeError, match="images, not videos"):
         transform(tv_tensors.Video(torch.zeros(2, 3, 40, 50, dtype=torch.uint8)))
     with pytest.raises(ArgumentError, match="each side needs at least 32"):
         transform(planes(torch)[:, :20])
+
+
+def test_groups_and_families_stand_for_their_members(torch):
+    assert corrupt("common").corruptions == IMAGENET_C.common
+    assert corrupt(["extra", "fog"]).corruptions == (*IMAGENET_C.extra, "fog")
+    assert corrupt("all").corruptions == IMAGENET_C.names
+    bar = FAMILIES["c-bar"]
+    assert corrupt("c-bar").corruptions == corrupt("c-bar", scale=224).corruptions == bar.names(224)
+    assert corrupt("c-bar", scale=32).corruptions == bar.names(32)
+    assert {*corrupt("c-bar:all").corruptions} >= {*bar.names(224)}
+
+
+def test_each_image_of_a_batch_is_drawn_by_itself(torch, tv_tensors):
+    transform = corrupt(("fog", "contrast", "gaussian_noise"), p=0.6)
+    batch = torch.stack([planes(torch, photo(40, 50, seed)) for seed in range(12)])
+    torch.manual_seed(3)
+    results = transform(batch)
+    torch.manual_seed(3)
+    drawn = transform.make_params([batch])["batch"]
+    assert len({each.get("corruption") for each in drawn}) > 2 and {} in drawn
+    for seed, (result, params) in enumerate(zip(results, drawn, strict=True)):
+        expected = photo(40, 50, seed)
+        if params:
+            how = (params["corruption"], params["severity"])
+            expected = robustgen.corrupt(expected, *how, edition="folder", rng=params["seed"])
+        np.testing.assert_array_equal(result.permute(1, 2, 0).numpy(), expected)
+    torch.manual_seed(3)
+    wrapped, labels = transform(tv_tensors.Image(batch), torch.arange(12))
+    assert type(wrapped) is tv_tensors.Image and torch.equal(wrapped, results)
+    assert labels.tolist() == [*range(12)]
+
+
+def test_grey_batches_get_three_channels_and_batches_left_alone_stay(torch):
+    grey = torch.stack([planes(torch)[:1]] * 4)
+    torch.manual_seed(0)
+    assert corrupt("contrast", 2, p=0.5)(grey).shape == (4, 3, 40, 50)
+    assert corrupt("contrast", p=0)(grey) is grey
+
+
+class Noisy:
+    """A data set with a transform inside."""
+
+    def __init__(self, torch):
+        self.image, self.transform = planes(torch), corrupt(("gaussian_noise", "shot_noise"))
+
+    def __len__(self):
+        return 6
+
+    def __getitem__(self, index):
+        return self.transform(self.image), index
+
+
+def test_seeded_items_depend_on_seed_epoch_and_index_alone(torch):
+    seeded = SeededDataset(Noisy(torch), seed=3)
+
+    def images(workers, dataset=seeded):
+        loader = torch.utils.data.DataLoader(dataset, batch_size=2, num_workers=workers)
+        return torch.cat([batch for batch, _ in loader])
+
+    first = images(0)
+    assert all(torch.equal(first, images(workers)) for workers in (1, 2))
+    assert len({bytes(image.numpy()) for image in first}) == 6
+    assert torch.equal(seeded[4][0], first[4]) and torch.equal(seeded[-2][0], first[4])
+    assert not torch.equal(images(0, SeededDataset(Noisy(torch), seed=4)), first)
+    seeded.set_epoch(1)
+    assert not torch.equal(images(2), first)
+    torch.manual_seed(0)
+    expected = torch.rand(2)
+    torch.manual_seed(0)
+    torch.rand(1)
+    seeded[0]
+    assert torch.equal(torch.rand(1), expected[1:])
+    with pytest.raises(ArgumentError, match="seed must be from 0"):
+        SeededDataset(Noisy(torch), seed=-1)
+    with pytest.raises(IndexError):
+        seeded[6]
 
 
 def test_it_shows_what_it_does(torch):

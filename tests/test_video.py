@@ -28,9 +28,9 @@ from robustgen.errors import (
     UnknownNameError,
     WriteError,
 )
+from robustgen.formats.mp4 import Mp4Tree
 from robustgen.imaging import video
 from robustgen.imaging.video import Encoding, build, count_frames, encode, frames_digest, read_sequence
-from robustgen.output.writers.mp4 import Mp4Tree
 
 FAST = Encoding(preset="ultrafast")
 

@@ -10,8 +10,10 @@ from multiprocessing import active_children
 import pytest
 from helpers import cli, free_port, tree, until_open
 
-from robustgen.generation import cluster as dask_cluster
-from robustgen.generation import tasks, watch, workers
+from robustgen.dataset.produce import ImageWork
+from robustgen.execution import dask as dask_cluster
+from robustgen.execution import processes
+from robustgen.execution import progress as watch
 
 FEW = ("--corruptions", "all", "--severities", "1,4", "--no-clean")
 
@@ -58,10 +60,10 @@ def soon(output, act, files=1, seconds=30):
 def silence(monkeypatch):
     """Is set as soon as a silence has been described; machines differ in how long that takes."""
     described = threading.Event()
-    for kind in (workers.Processes, dask_cluster.Cluster):
+    for kind in (processes.Processes, dask_cluster.DaskCluster):
 
-        def describe(self, original=kind.describe_silence):
-            text = original(self)
+        def describe(self, last, original=kind.describe_silence):
+            text = original(self, last)
             described.set()
             return text
 
@@ -121,7 +123,7 @@ def cluster(dask, tmp_path):
 def test_the_only_worker_of_a_cluster_joins_late_and_does_all_the_work(
     many, tmp_path, undisturbed, cluster, soon_silent, silence, monkeypatch
 ):
-    monkeypatch.setattr(tasks.ImageWork, "do", lambda *_: pytest.fail("work is done in the client"))
+    monkeypatch.setattr(ImageWork, "make", lambda *_: pytest.fail("work is done in the client"))
 
     def join():
         silence.wait(60)
@@ -135,11 +137,14 @@ def test_the_only_worker_of_a_cluster_joins_late_and_does_all_the_work(
 
 
 def test_a_second_worker_that_joins_late_gets_work(many, tmp_path, undisturbed, cluster, monkeypatch):
-    from robustgen.generation.pulse import Pulse
-
-    first, seen, read = cluster.add_worker(), set(), Pulse.read
+    first, seen, listen = cluster.add_worker(), set(), watch.Progress._listen
     second = []
-    monkeypatch.setattr(Pulse, "read", lambda self: [seen.add(s.process) or s for s in read(self)])
+
+    def note(self):
+        listen(self)
+        seen.update(int(worker.rpartition(":")[2]) for worker in self._heard)
+
+    monkeypatch.setattr(watch.Progress, "_listen", note)
 
     def join_then_kill_the_first():
         # Else it might do all the work before the second one is there.
@@ -161,7 +166,7 @@ def test_a_scheduler_that_dies_is_told_of_in_one_line(many, tmp_path, undisturbe
     cluster.add_worker()
     soon(tmp_path / "out", cluster.scheduler.kill)
     result = make_c(many, tmp_path / "out", *cluster.flags, status=1)
-    lost = f"Error: the Dask scheduler at {cluster.address} is lost; the same command goes on from here"
+    lost = f"Error: the Dask scheduler at {cluster.address} is lost; run the same command to resume"
     assert result.stderr.splitlines() == [lost]
     make_c(many, tmp_path / "out", "--jobs", "1")
     assert tree(tmp_path / "out") == undisturbed

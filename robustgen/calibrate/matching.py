@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from robustgen.benchmark import Arm
+from robustgen.benchmark import Variant
 from robustgen.calibrate.strengths import check_any, draw_sample, plan_calibration, run_in_threads
 from robustgen.calibrate.trajectories import (
     PUBLISHED_SIZE,
@@ -25,15 +25,15 @@ from robustgen.calibrate.trajectories import (
     vary_one_constant,
 )
 from robustgen.corruptions import ALL_CORRUPTIONS
+from robustgen.dataset.config import Config
+from robustgen.dataset.plan import Plan
+from robustgen.dataset.recipes import CorruptionRecipe
 from robustgen.editions import prepare
 from robustgen.errors import ConfigError, ImageError
-from robustgen.generation.config import Config
-from robustgen.generation.plan import Plan
-from robustgen.generation.recipes import CorruptionRecipe
-from robustgen.imaging.geometry import SMALLEST_SIDE, centre_crop, resize_shorter
+from robustgen.imaging.geometry import centre_crop, resize_shorter
 from robustgen.imaging.pixels import Rgb
 from robustgen.imaging.similarity import Reference, scales_for
-from robustgen.registry import SCALES
+from robustgen.registry import SCALES, SMALLEST_SIDE
 
 TOLERANCE: Final = 0.005
 # Not even chance may hide a greater miss.
@@ -50,7 +50,7 @@ class Gap(NamedTuple):
 
     @property
     def closed(self) -> bool:
-        """Whether the target is reached."""
+        """Return whether the target is reached."""
         return abs(self.miss) <= self.slack
 
     @property
@@ -65,7 +65,7 @@ class Match:
 
     Attributes
     ----------
-    arm : Arm
+    arm : Variant
     constants : dict
     target : float
         Mean MS-SSIM at 224 pixels with the published constants.
@@ -75,7 +75,7 @@ class Match:
         How they were found.
     """
 
-    arm: Arm
+    arm: Variant
     constants: Constants
     target: float
     gap: Gap
@@ -180,7 +180,7 @@ class Bench:
     seed: int
     overrides: Any
 
-    def match(self, arm: Arm) -> Match:
+    def match(self, arm: Variant) -> Match:
         """The constants that come nearest to what the published ones reach at 224 pixels."""
         target = self._values(arm, {}, self.small)
         found: list[tuple[Match, Gap]] = []
@@ -196,7 +196,9 @@ class Bench:
         best: Match = _choose_best(found)[0]
         return best
 
-    def _try(self, arm: Arm, target: NDArray[np.float64], trajectory: Trajectory) -> list[tuple[Match, Gap]]:
+    def _try(
+        self, arm: Variant, target: NDArray[np.float64], trajectory: Trajectory
+    ) -> list[tuple[Match, Gap]]:
         """All that was tried along `trajectory`; what closes the gap is the last."""
         tried = _try_places(lambda place: self._gap(arm, trajectory.at(place), target), trajectory.places)
         return [
@@ -204,12 +206,12 @@ class Bench:
             for place, gap in tried.items()
         ]
 
-    def measure(self, arm: Arm, constants: Constants) -> Match:
-        """What `constants` reach."""
+    def measure(self, arm: Variant, constants: Constants) -> Match:
+        """Return what `constants` reach."""
         target = self._values(arm, {}, self.small)
         return Match(arm, constants, float(target.mean()), self._gap(arm, constants, target), "given")
 
-    def _gap(self, arm: Arm, constants: Constants, target: NDArray[np.float64]) -> Gap:
+    def _gap(self, arm: Variant, constants: Constants, target: NDArray[np.float64]) -> Gap:
         try:
             misses = self._values(arm, constants, self.large) - target
         except (ArithmeticError, ValueError):  # The corruption cannot use them.
@@ -222,7 +224,9 @@ class Bench:
         )
         return Gap(float(misses.mean()), min(max(TOLERANCE, float(chance)), MOST_SLACK))
 
-    def _values(self, arm: Arm, constants: Constants, references: Sequence[Reference]) -> NDArray[np.float64]:
+    def _values(
+        self, arm: Variant, constants: Constants, references: Sequence[Reference]
+    ) -> NDArray[np.float64]:
         """MS-SSIM of each image with `constants`, or where there are none with the published ones.
 
         An image has the same random stream at both sizes, so that as little as possible is left to chance.
@@ -241,11 +245,11 @@ def _nearest_on_each_side(found: Sequence[tuple[Match, Gap]]) -> list[Match]:
     return [best, *(match for match, _ in sorted(others, key=lambda each: each[1].size)[:1])]
 
 
-def _match(arm: Arm, constants: Constants, target: float, gap: Gap, way: str) -> Match:
+def _match(arm: Variant, constants: Constants, target: float, gap: Gap, way: str) -> Match:
     return Match(arm, constants, target, gap, "as published" if _is_published(arm, constants) else way)
 
 
-def _is_published(arm: Arm, constants: Constants) -> bool:
+def _is_published(arm: Variant, constants: Constants) -> bool:
     return constants == select_numbers(ALL_CORRUPTIONS[arm.name].parameters(arm.level, PUBLISHED_SIZE))
 
 
@@ -284,12 +288,12 @@ def propose_constants(config: Config, size: int, sample: int = 20) -> Proposal:
 def remeasure_constants(
     config: Config, size: int, constants: Mapping[str, Mapping[str, Constants]], sample: int = 20
 ) -> Proposal:
-    """What `constants` (corruption to severity to constants) reach at `size`."""
+    """Return what `constants` (corruption to severity to constants) reach at `size`."""
     plan = plan_calibration(config)
     bench, failures = _bench(plan, config.seed, size, sample)
     check_any(bench.keys, plan, failures)
 
-    def measure(arm: Arm) -> Match:
+    def measure(arm: Variant) -> Match:
         return bench.measure(arm, constants[arm.name][str(arm.level)])
 
     matches = run_in_threads(measure, plan.arms, config.jobs, "severity")

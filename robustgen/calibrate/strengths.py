@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from robustgen.benchmark import Arm
+from robustgen.benchmark import Variant
 from robustgen.corruptions import ALL_CORRUPTIONS
+from robustgen.dataset.config import Config
+from robustgen.dataset.plan import Plan, plan_benchmark
+from robustgen.dataset.recipes import rank
 from robustgen.display import progress
 from robustgen.errors import ImageError, MissingDependencyError, SourceError, explain_failure
-from robustgen.generation.config import Config
-from robustgen.generation.plan import Plan, plan_benchmark
-from robustgen.generation.recipes import rank
 from robustgen.imaging.similarity import Reference
 
 
@@ -29,13 +29,13 @@ class Strength:
 
     Attributes
     ----------
-    arm : Arm
+    arm : Variant
     category : {"noise", "blur", "weather", "digital"}
     mean, std : float
         MS-SSIM over the images.
     """
 
-    arm: Arm
+    arm: Variant
     category: str
     mean: float
     std: float
@@ -103,7 +103,7 @@ def _strengths(plan: Plan, key: str) -> list[float]:
 def plan_calibration(config: Config) -> Plan:
     """What make-c would do, without the clean images; the output is only a name that is in nobody's way."""
     aside = f"{Path(config.source).absolute()}.calibrated" if config.source else config.output
-    return plan_benchmark(config.model_copy(update={"output": aside, "clean": False}), "c", anew=True)
+    return plan_benchmark(config.model_copy(update={"output": aside, "clean": False}), "c", overwrite=True)
 
 
 def draw_sample(keys: Sequence[str], seed: int, sample: int) -> list[str]:

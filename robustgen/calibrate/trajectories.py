@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from robustgen.corruptions import ALL_CORRUPTIONS
 from robustgen.editions import nearest_scale
-from robustgen.parameters import move_number
+from robustgen.parameters import find_ranges, move_number
 from robustgen.registry import SCALES, Operation
 
 PUBLISHED_SIZE: Final = 224
@@ -22,6 +22,7 @@ _OUTWARDS: Final = (2, -1, 4, -3, 8, -7)
 # Powers of two by which one constant alone is moved.
 _FACTORS: Final = (0.0, 0.02, -0.02, 0.05, -0.05, 0.12, -0.12, 0.3, -0.3, 0.7, -0.7, 1.2, -1.2, 2.0, -2.0)
 _SEVERITIES_AWAY: Final = (0.0, 0.25, -0.25, 0.5, -0.5, 1.0, -1.0, 1.5, -1.5, 2.0, -2.0)
+_ANY: Final = (0.0, math.inf)
 
 Constants = dict[str, float]
 
@@ -65,21 +66,29 @@ def vary_one_constant(name: str, constants: Constants) -> list[Trajectory]:
     """
     kind = type(next(iter(ALL_CORRUPTIONS[name].table.values()))[0])
     names = [each.name for each in dataclasses.fields(kind) if each.type is float]
-    return [_vary(constants, each) for each in names if constants[each] > 0]
+    ranges = find_ranges(kind)
+    return [_vary(constants, each, ranges.get(each, _ANY)) for each in names if constants[each] > 0]
 
 
-def _vary(constants: Constants, name: str) -> Trajectory:
+def _vary(constants: Constants, name: str, limits: tuple[float, float]) -> Trajectory:
     def at(place: float) -> Constants:
-        return constants | {name: float(f"{constants[name] * 2**place:.4g}")}
+        moved = float(f"{constants[name] * 2**place:.4g}")
+        return constants | {name: min(max(moved, limits[0]), limits[1])}
 
     return Trajectory(f"{name} alone", at, _FACTORS)
 
 
+def _sides(operation: Operation) -> list[int]:
+    """The sizes that `operation` has constants for."""
+    return [each for each in operation.table if isinstance(each, int)]
+
+
 def _vary_by_size(operation: Operation, level: int, size: int) -> Trajectory | None:
     """As from one published size to the next; None where these have the same constants."""
-    if len(operation.table) < 2:
+    sides = _sides(operation)
+    if len(sides) < 2:
         return None
-    low, high = _neighbours(size, operation.table)
+    low, high = _neighbours(size, sides)
     first, last = (operation.parameters(level, scale) for scale in (low, high))
     if first == last:
         return None
@@ -92,7 +101,7 @@ def _vary_by_size(operation: Operation, level: int, size: int) -> Trajectory | N
 
 def _vary_by_severity(operation: Operation, level: int, size: int) -> Trajectory | None:
     """Towards the neighbouring severities; None where these are of another sort."""
-    scale = nearest_scale(size, [each for each in operation.table if each <= PUBLISHED_SIZE])
+    scale = nearest_scale(size, [each for each in _sides(operation) if each <= PUBLISHED_SIZE])
     rows = [operation.parameters(each, scale) for each in operation.levels]
     first, last = _find_alike(rows, level)
     if first == last:
@@ -139,10 +148,12 @@ def interpolate(low: Any, high: Any, place: float) -> Constants:
     rounded and stay at least 1 if they were.
     """
     whole = {field.name for field in dataclasses.fields(low) if field.type is int}
-    ends = select_numbers(low), select_numbers(high)
-    return {
+    ends, ranges = (select_numbers(low), select_numbers(high)), find_ranges(low)
+    moved = {
         name: _move_constant(ends[0][name], ends[1][name], place, whole=name in whole) for name in ends[0]
     }
+    limits = {name: ranges.get(name, _ANY) for name in moved}
+    return {name: min(max(value, limits[name][0]), limits[name][1]) for name, value in moved.items()}
 
 
 def _move_constant(low: float, high: float, place: float, *, whole: bool) -> float:

@@ -6,18 +6,24 @@ that makes a set does with its plan; each other module holds a command or a fami
 Commands import what they use inside: ``robustgen --help`` is not to wait for OpenCV and numba.
 """
 
+import sys
 from importlib import import_module
-
-from robustgen.cli.app import main
-
-__all__ = ["main"]
 
 # The help lists the commands of each section in this order.
 _MODULES = (
-    *("make", "verify", "list"),
+    *("make", "run", "verify", "list"),
     *("preview", "report", "compare", "calibrate"),
-    *("evaluate", "predict", "score", "stream"),
+    *("evaluate", "predict", "score", "score_detection", "score_segmentation", "stream"),
     *("augmix", "filter", "icons", "subtypes", "preprocess"),
 )
-for _module in _MODULES:
-    import_module(f"{__name__}.{_module}")
+try:
+    from robustgen.cli.app import main
+
+    for _module in _MODULES:
+        import_module(f"{__name__}.{_module}")
+except KeyboardInterrupt:
+    # No command has begun, which would say so.
+    sys.stderr.write("stopped\n")
+    sys.exit(130)
+
+__all__ = ["main"]

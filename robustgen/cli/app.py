@@ -1,22 +1,30 @@
 """The application: how commands are declared, the sections of its help, how errors end."""
 
 import errno
+import os
+import re
+import shlex
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import Any, TypeVar
 
 import click
 
-from robustgen import __version__
+from robustgen import __version__, interruption
 from robustgen.display.text import escape
-from robustgen.errors import RobustgenError, WriteError
-from robustgen.memory import collect_garbage_rarely
+from robustgen.errors import ConfigError, RobustgenError, WriteError
 from robustgen.name_lists import escape_name
+from robustgen.storage.host import open_closed_streams
+from robustgen.storage.memory import collect_garbage_rarely
 
 Made = TypeVar("Made", bound=click.Command)
 _Function = Callable[..., None]
+_HELP = {"help_option_names": ["-h", "--help"]}
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+_RESUMABLE = ("make-", "run", "filter-", "preprocess", "evaluate", "predict")
 
 
 class Section(Enum):
@@ -42,6 +50,7 @@ class _App(click.Group):
                 formatter.write_dl(rows, col_spacing=4)
 
     def main(self, *args: Any, **settings: Any) -> Any:
+        open_closed_streams()
         try:
             return super().main(*args, **settings)
         except OSError as error:
@@ -53,21 +62,74 @@ class _App(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            return super().invoke(ctx)
+            return self._invoke(ctx)
         except RobustgenError as error:
-            echo(f"Error: {error}", err=True)
+            echo(f"Error: {error}{_explain_variable(str(error))}", err=True)
             sys.exit(error.exit_code)
         except OSError as error:
             # Of a path that cannot even be asked about: too long, or in a folder that is closed to us.
             if error.filename is None:
                 raise
-            echo(f"Error: {error.filename}: {error.strerror}", err=True)
+            message = f"{error.filename}: {error.strerror}"
+            echo(f"Error: {message}{_explain_variable(message)}", err=True)
             sys.exit(2)
         except KeyboardInterrupt:
-            resumable = str(ctx.invoked_subcommand).startswith(("make-", "filter-", "preprocess"))
-            goes_on = "; the same command goes on from here" * resumable
-            echo(f"stopped{goes_on}", err=True)
-            sys.exit(130)
+            resumable = str(ctx.invoked_subcommand).startswith(_RESUMABLE)
+            echo("stopped" + "; run the same command to resume" * resumable, err=True)
+            # As shells tell that a signal has ended a command.
+            sys.exit(128 + interruption.signal_number())
+
+    def _invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except Exception as error:
+            # Interrupted imports of NumPy and others end in errors of their own.
+            if interruption.was_received():
+                raise KeyboardInterrupt from error
+            raise
+
+
+class _Command(click.Command):
+    """Names the option that was probably meant where the command line has one that the command lacks."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        takes_source = any("--source" in each.opts for each in self.params)
+        ctx.allow_extra_args = takes_source
+        try:
+            rest = super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            if not (meant := _MEANT.get((self.name or "", error.option_name))):
+                raise
+            raise ConfigError(f"{self.name} has no {error.option_name}; did you mean {meant}?") from error
+        if rest and takes_source and not ctx.resilient_parsing:
+            if len(rest) == 1 and not ctx.params["source"]:
+                named = f"--source {shlex.quote(rest[0])}"
+                raise ConfigError(f"{rest[0]}: name the images with --source: {named}")
+            raise ConfigError(
+                f"{rest[0]}: --source takes one folder, archive or pattern; "
+                "put a pattern into quotes: --source 'val-*.tar'"
+            )
+        return rest
+
+
+# What make-c and make-p call by different names.
+_MEANT = {
+    ("make-p", "--severities"): "--difficulty",
+    ("make-p", "--corruptions"): "--perturbations",
+    ("make-c", "--difficulty"): "--severities",
+    ("make-c", "--perturbations"): "--corruptions",
+}
+
+
+def _explain_variable(message: str) -> str:
+    """Return what to say of a ``$NAME`` that the shell has left in a path."""
+    found = re.search(r"\$(\w+)", message)
+    if not found:
+        return ""
+    name = found[1]
+    if name not in os.environ:
+        return f"; environment variable {name} is not set"
+    return f"; ${name} was not replaced: use no single quotes, and in a config write ${{{name}}}"
 
 
 def echo(line: str, *, err: bool = False) -> None:
@@ -102,21 +164,23 @@ def _first_line(command: click.Command) -> str:
     return (command.help or "").splitlines()[0]
 
 
-@click.group(cls=_App, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_App, context_settings=_HELP)
 @click.version_option(__version__, prog_name="robustgen")
 def main() -> None:
     """Regenerate ImageNet-C and ImageNet-P from your own images."""
     collect_garbage_rarely()
+    if threading.current_thread() is threading.main_thread():
+        interruption.remember(signal.SIGINT)
 
 
 def command(name: str, section: Section) -> Callable[[_Function], click.Command]:
     """Declare a function to be the command `name`; the first line of its docstring is what `section` says."""
-    return lambda function: _add(click.command(name)(function), section)
+    return lambda function: _add(click.command(name, cls=_Command, context_settings=_HELP)(function), section)
 
 
 def group(name: str, section: Section) -> Callable[[_Function], click.Group]:
     """Declare a function to be a group of commands, as `command`."""
-    return lambda function: _add(click.group(name)(function), section)
+    return lambda function: _add(click.group(name, context_settings=_HELP)(function), section)
 
 
 def _add(made: Made, section: Section) -> Made:

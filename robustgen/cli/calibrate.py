@@ -21,7 +21,7 @@ from robustgen.display.text import format_path
 from robustgen.errors import ConfigError, OutputError
 
 if TYPE_CHECKING:
-    from robustgen.generation.config import Config
+    from robustgen.dataset.config import Config
 
 
 @command("calibrate", Section.SEE)
@@ -51,8 +51,8 @@ def calibrate(
     from robustgen.calibrate.chart import plot_strengths
     from robustgen.calibrate.layouts import format_calibration
     from robustgen.calibrate.strengths import measure_strengths
+    from robustgen.dataset import config
     from robustgen.display.charts import check_chart_path
-    from robustgen.generation import config
 
     if plot:
         check_chart_path(plot)
@@ -92,7 +92,7 @@ def _check_file(flag: str, path: Path | None) -> None:
 def _propose(config: "Config", size: int, sample: int, layout: str, output: Path | None) -> None:
     from robustgen.calibrate.layouts import format_proposal, write_config
     from robustgen.calibrate.matching import propose_constants
-    from robustgen.output.files import save
+    from robustgen.storage import save
 
     proposal = propose_constants(config, size, sample)
     echo_text(format_proposal(proposal, layout))

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from robustgen.cli.app import Section, command, echo, echo_text
-from robustgen.cli.options import PATH, complete_operations, file_option, format_option, threads_option
+from robustgen.cli.options import complete_operations, file_option, format_option, threads_option
 from robustgen.display.text import format_path
 from robustgen.errors import ConfigError
 
@@ -40,8 +40,8 @@ def _read_margins(texts: tuple[str, ...]) -> dict[str, float]:
 
 
 @command("compare", Section.SEE)
-@click.argument("a", type=PATH)
-@click.argument("b", type=PATH)
+@click.argument("a")
+@click.argument("b")
 @click.option(
     "--sample",
     metavar="N",
@@ -64,7 +64,7 @@ def _read_margins(texts: tuple[str, ...]) -> dict[str, float]:
     help="Only these perturbations of P sets: a,b.",
 )
 @click.option("--partial", is_flag=True, help="What only one of the two has does not count.")
-@click.option("--clean", metavar="DIR", type=PATH, help="Prepared clean images, where a set has none.")
+@click.option("--clean", metavar="DIR", help="Prepared clean images, where a set has none.")
 @click.option(
     "--margin",
     "margins",
@@ -75,22 +75,23 @@ def _read_margins(texts: tuple[str, ...]) -> dict[str, float]:
 @threads_option
 @format_option("table", "json", "csv")
 @file_option("--report", "Write an HTML page with charts and pictures.")
-def compare(a: Path, b: Path, layout: str, report: Path | None, **flags: Any) -> None:
+def compare(a: str, b: str, layout: str, report: Path | None, **flags: Any) -> None:
     """Tell whether two sets are equivalent.
 
-    A and B are two C or P sets of the same images, made here or published. Exits with 0 if they are
-    identical or equivalent within the margin and nothing is missing, with 1 otherwise.
+    A and B are two C or P sets of the same images, made here or published, as paths or URLs.
+    Exits with 0 if they are identical or equivalent within the margin and nothing is missing, with 1
+    otherwise.
     """
     from robustgen.compare.comparison import compare_sets
     from robustgen.compare.layouts import format_comparison
     from robustgen.compare.page import render_comparison
     from robustgen.compare.results import Scope
+    from robustgen.dataset import config
     from robustgen.display.html import check_page_path
-    from robustgen.generation import config
-    from robustgen.output.files import save
+    from robustgen.storage import is_url, save
 
     if report:
-        check_page_path(report, a, b)
+        check_page_path(report, *(each for each in (a, b) if not is_url(each)))
     severities = (
         config.load(None, {"severities": flags["severities"]}).severities if flags["severities"] else ()
     )

@@ -1,18 +1,22 @@
 """What every command that makes a set does with its plan: show it, or run it and print the result."""
 
+import os
 import signal
 import sys
-import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from robustgen import interruption
 from robustgen.cli.app import echo
 from robustgen.display.text import format_count, format_path, format_size, format_time
 from robustgen.errors import ConfigError
 
 if TYPE_CHECKING:
-    from robustgen.generation.plan import Plan
-    from robustgen.generation.runner import RunResult
+    from robustgen.dataset.plan import Plan
+    from robustgen.dataset.run import RunResult
+
+# What a job of a SLURM array finds in its environment.
+_SLURM = ("SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_COUNT")
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,10 @@ class Execution:
         (3, 16): the third of sixteen parts.
     scheduler : str or None
         Address of a Dask scheduler; None for workers of our own.
+    allow_failures : bool
+        Whether failed images leave the exit status 0.
+    plan_file : str or None
+        File to write the plan to, instead of carrying it out.
     """
 
     overwrite: bool
@@ -38,22 +46,31 @@ class Execution:
     quiet: bool = False
     shard: tuple[int, int] | None = None
     scheduler: str | None = None
+    allow_failures: bool = False
+    plan_file: str | None = None
 
     def carry_out(self, plan: "Plan") -> None:
         """Run `plan` and print the result, or show it; exit with 1 if images failed."""
         if self.dry_run:
             _show_plan(plan)
             return
+        if self.plan_file:
+            from robustgen import plans
+            from robustgen.storage import save
+
+            save(self.plan_file, plans.to_bytes(plan))
+            echo(f"{self.plan_file}: the plan of {format_count(len(plan.keys), 'image')}")
+            return
+        from robustgen.dataset.run import run
         from robustgen.display import progress
-        from robustgen.generation.runner import run
 
         stop_in_order()
         with progress.quiet(self.quiet):
-            summary = run(plan, overwrite=self.overwrite, shard=self.shard, scheduler=self.scheduler)
+            result = run(plan, overwrite=self.overwrite, shard=self.shard, scheduler=self.scheduler)
         if not self.quiet:
-            _show_result(summary, plan)
-        _show_failures(summary, plan)
-        sys.exit(1 if summary.failures else 0)
+            _show_result(result, plan)
+        _show_failures(result, plan)
+        sys.exit(1 if result.failures and not self.allow_failures else 0)
 
 
 def take_execution(flags: dict[str, Any]) -> Execution:
@@ -70,17 +87,33 @@ def take_execution(flags: dict[str, Any]) -> Execution:
         flags.pop("quiet"),
         _read_shard(flags.pop("shard", None)),
         _check_scheduler(flags.pop("backend", "loky"), flags.pop("scheduler", None)),
+        flags.pop("allow_failures", False),
+        flags.pop("plan_file", None),
     )
 
 
 def _read_shard(text: str | None) -> tuple[int, int] | None:
-    """``"3/16"`` as (3, 16)."""
+    """Return ``"3/16"`` as (3, 16), and ``"auto"`` as the environment of SLURM says."""
     if text is None:
         return None
-    number, slash, count = text.partition("/")
-    if not (slash and number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
-        raise ConfigError(f"--shard: must be I/N with I from 1 to N, for instance 3/16, not {text!r}")
-    return int(number), int(count)
+    if text == "auto":
+        missing = [name for name in _SLURM if not os.environ.get(name, "").isdecimal()]
+        if missing:
+            raise ConfigError(f"--shard auto: {missing[0]} is not set; it is meant for jobs of a SLURM array")
+        task, first, count = (int(os.environ[name]) for name in _SLURM)
+        step = int(os.environ.get("SLURM_ARRAY_TASK_STEP") or 1)
+        place, rest = divmod(task - first, max(1, step))
+        if rest or not 0 <= place < count:
+            raise ConfigError(
+                f"--shard auto: task {task} is none of {count} consecutive ones from {first} on"
+            )
+        return place + 1, count
+    part, slash, parts = text.partition("/")
+    if not (slash and part.isdecimal() and parts.isdecimal() and 1 <= int(part) <= int(parts)):
+        raise ConfigError(
+            f"--shard: must be I/N with I from 1 to N, for instance 3/16, or auto, not {text!r}"
+        )
+    return int(part), int(parts)
 
 
 def _check_scheduler(backend: str, address: str | None) -> str | None:
@@ -90,64 +123,62 @@ def _check_scheduler(backend: str, address: str | None) -> str | None:
 
 
 def stop_in_order() -> None:
-    """Let Ctrl-C and SIGTERM end the command as an interrupted one; batch systems send the latter."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, _stop)
-
-
-def _stop(number: int, frame: object) -> None:
-    for each in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(each, signal.SIG_IGN)
-    # The threads that look after the workers trip over their sudden end; nobody need hear of that.
-    threading.excepthook = lambda _: None
-    raise KeyboardInterrupt
+    """Let Ctrl-C and SIGTERM end the command in order; batch systems send the latter."""
+    interruption.remember(signal.SIGINT, signal.SIGTERM, orderly=True)
 
 
 def _show_plan(plan: "Plan") -> None:
-    from robustgen.generation.estimate import estimate
+    from robustgen.dataset.estimate import estimate
 
     cost = estimate(plan)
-    echo(f"source   {plan.source.location}: {len(plan.keys)} images, {len(plan.refused)} refused")
+    classes = len({*plan.source.classes} - {""})
+    echo(
+        f"source   {plan.source.location}: {format_count(len(plan.keys), 'image')}, "
+        f"{classes} class{'es' * (classes != 1)}, {len(plan.refused)} refused"
+    )
     if unread := plan.source.passed_over():
         from robustgen.sources.walk import describe_unread
 
         echo(f"         {describe_unread(unread)}")
-    echo(f"output   {format_path(plan.output)}: {cost.outputs} outputs, {len(plan.arms)} of each image")
+    echo(
+        f"output   {format_path(plan.store.location)}: {cost.outputs} outputs, {len(plan.arms)} of each image"
+    )
     levels: dict[str, list[str]] = {}
     for arm in plan.arms:
         levels.setdefault(arm.name, []).append(str(arm.level or ""))
     named = [f"{name} {','.join(each)}".rstrip() for name, each in levels.items()]
     echo(f"of each  {'; '.join(named)}")
     judged = format_count(cost.images, "image")
-    echo(f"about    {format_size(cost.size)}, {format_time(cost.seconds)} (judged by {judged})")
+    blocks = f" ({format_size(cost.disk)} of disk blocks)" if cost.disk > 1.02 * cost.size else ""
+    echo(f"about    {format_size(cost.size)}{blocks}, {format_time(cost.seconds)} (judged by {judged})")
 
 
-def _show_result(summary: "RunResult", plan: "Plan") -> None:
-    noun, output = plan.recipe.noun, format_path(plan.output)
-    if summary.made:
-        rate = summary.made / max(summary.seconds, 1e-9)
+def _show_result(result: "RunResult", plan: "Plan") -> None:
+    noun, output = plan.recipe.noun, format_path(plan.store.location)
+    if result.made:
+        rate = result.made / max(result.seconds, 1e-9)
         echo(
-            f"{format_count(summary.made, noun)} in {summary.seconds:.1f} s ({rate:.1f} {noun}s/s), "
-            f"{format_size(summary.size)}, in {output}"
+            f"{format_count(result.made, noun)} in {result.seconds:.1f} s ({rate:.1f} {noun}s/s), "
+            f"{format_size(result.size)}, in {output}"
         )
-    elif not summary.failures:
-        echo(f"nothing to do: all {summary.kept} {noun}s are in {output}")
-    if summary.made and summary.kept:
-        echo(f"{format_count(summary.kept, noun)} there already")
-    if not summary.last:
-        echo("other shards are still at work; the last one, or robustgen verify, completes the manifest")
+    elif not result.failures:
+        echo(f"nothing to do: all {result.kept} {noun}s are in {output}")
+    if result.made and result.kept:
+        echo(f"{format_count(result.kept, noun)} there already")
+    if result.waiting:
+        shards = ", ".join(map(str, result.waiting))
+        echo(f"shards that have not ended: {shards}; the last one to end completes the manifest")
 
 
-def _show_failures(summary: "RunResult", plan: "Plan") -> None:
-    for file in summary.withheld:
-        echo(f"{file} is withheld: not all of its rows could be made", err=True)
+def _show_failures(result: "RunResult", plan: "Plan") -> None:
+    for file in result.incomplete:
+        echo(f"{file} is incomplete: images of it failed, so it was not written", err=True)
     if unread := plan.source.passed_over():
         from robustgen.sources.walk import describe_unread
 
         echo(describe_unread(unread), err=True)
-    if summary.failures:
-        failures = format_count(len(summary.failures), "failure")
-        echo(f"{failures}, listed in {format_path(plan.output / 'errors.jsonl')}:", err=True)
-        for failure in summary.failures[:10]:
+    if result.failures:
+        failures = format_count(len(result.failures), "failure")
+        echo(f"{failures}, listed in {format_path(f'{plan.store.location}/errors.jsonl')}:", err=True)
+        for failure in result.failures[:10]:
             echo(f"  {failure['key']!r}: {failure['reason']}", err=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from robustgen.cli.app import Section, command, echo
+from robustgen.cli.execution import stop_in_order
 from robustgen.cli.options import (
     PATH,
     PREPROCESSING,
@@ -40,7 +41,7 @@ _PROBABILITY = _Probability(0, 1)
 
 
 _of_both = combine(
-    click.argument("candidates", type=PATH),
+    click.argument("candidates"),
     click.option(
         "--model",
         "models",
@@ -48,7 +49,7 @@ _of_both = combine(
         multiple=True,
         help="model.onnx, model.pt2, timm:NAME[@FILE], ...; repeatable.",
     ),
-    click.option("--output", metavar="DIR", type=PATH, required=True, help="For shortlist and page."),
+    click.option("--output", metavar="DIR", required=True, help="Folder or URL for shortlist and page."),
     click.option(
         "--classes",
         metavar="FILE",
@@ -76,7 +77,7 @@ _of_both = combine(
         help="What the models give; found out by itself.",
     ),
     click.option(
-        "--batch", type=click.IntRange(1), metavar="N", help="Images at once; default 8, of filter-o 64."
+        "--batch", type=click.IntRange(1), metavar="N", help="Images at once; default 2, of filter-o 16."
     ),
     inference_options,
     click.option("--limit", type=click.IntRange(1), metavar="N", help="Only the first N candidates."),
@@ -107,7 +108,7 @@ def filter_a(max_confidence: float | None, per_confusion: int | None, **flags: A
     from robustgen.filtration.rules import Adversarial
 
     own = _drop_missing(max_confidence=max_confidence, per_confusion=per_confusion)
-    _filter(Adversarial(**own), own, flags, batch=8)
+    _filter(Adversarial(**own), own, flags, batch=2)
 
 
 @command("filter-o", Section.FAMILY)
@@ -121,7 +122,7 @@ def filter_o(min_confidence: float | None, **flags: Any) -> None:
     from robustgen.filtration.rules import Outlying
 
     own = _drop_missing(min_confidence=min_confidence)
-    _filter(Outlying(**own), own, flags, batch=64)
+    _filter(Outlying(**own), own, flags, batch=16)
 
 
 def _drop_missing(**flags: Any) -> dict[str, Any]:
@@ -143,7 +144,7 @@ def _filter(rule: "Rule", own: dict[str, Any], flags: dict[str, Any], batch: int
 
 
 def _run(
-    rule: "Rule", candidates: Path, output: Path, flags: dict[str, Any], overwrite: bool, batch: int
+    rule: "Rule", candidates: str, output: str, flags: dict[str, Any], overwrite: bool, batch: int
 ) -> int:
     """Write the shortlist and say so; return how many images could not be used."""
     if "models" not in flags:
@@ -151,6 +152,7 @@ def _run(
     from robustgen.filtration.ensemble import EnsembleOptions
     from robustgen.filtration.filtering import filter_images
 
+    stop_in_order()
     own = {name: flags.pop(name, None) for name in PREPROCESSING}
     flags["runtime"] = pop_runtime(flags)
     run: dict[str, Any] = {name: flags.pop(name) for name in ("limit", "names") if name in flags}
@@ -164,7 +166,7 @@ def _run(
     return len(summary.failures)
 
 
-def _show(summary: "FilterResult", output: Path) -> None:
+def _show(summary: "FilterResult", output: str) -> None:
     width = max(len(label) for label, _ in summary.steps)
     for label, images in summary.steps:
         echo(f"{label:{width}s}  {images:9d}")
@@ -172,16 +174,16 @@ def _show(summary: "FilterResult", output: Path) -> None:
         echo(f"{format_count(summary.passed_over, 'image')} of other classes passed over (--only)")
     asked = f"models asked about {format_count(summary.made, 'image')} in {format_time(summary.seconds)}"
     echo(f"{asked}, about {summary.kept} before")
-    more = f" to {summary.pages[-1].name}" if len(summary.pages) > 1 else ""
+    more = f" to {summary.pages[-1].rpartition('/')[2]}" if len(summary.pages) > 1 else ""
     echo(f"look at them in a browser: {format_path(summary.pages[0])}{more}")
     if summary.failures:
         failed = format_count(len(summary.failures), "image")
-        echo(f"{failed} not usable, listed in {format_path(output / 'errors.jsonl')}:", err=True)
+        echo(f"{failed} not usable, listed in {format_path(f'{output}/errors.jsonl')}:", err=True)
         for key, reason in sorted(summary.failures.items())[:_MOST_NAMED]:
             echo(f"  {key!r}: {reason}", err=True)
 
 
-def _accept(rule: "Rule", candidates: Path, output: Path, lists: tuple[Path, ...], overwrite: bool) -> None:
+def _accept(rule: "Rule", candidates: str, output: str, lists: tuple[Path, ...], overwrite: bool) -> None:
     from robustgen.filtration.accepting import accept
 
     done = accept(rule, candidates, output, lists, overwrite)

@@ -29,7 +29,7 @@ def make_icons(**flags: Any) -> None:
     """Write icons of several styles, as Icons-50."""
     execution = take_execution(flags)
     flags |= {name: _read_pairs(name, flags[name]) for name in ("style", "licence")}
-    from robustgen.generation import config
+    from robustgen.dataset import config
     from robustgen.icons import icon_set
 
     planned = icon_set.plan_icons(config.load(None, flags, icon_set.IconChoices))
@@ -71,7 +71,7 @@ def _show_styles(plan: "IconPlan") -> None:
 
 
 def _show_classes(plan: "IconPlan") -> None:
-    from robustgen.generation.estimate import estimate
+    from robustgen.dataset.estimate import estimate
 
     names = [style.name for style in plan.styles]
     width = max(map(len, plan.counts()))
@@ -80,6 +80,6 @@ def _show_classes(plan: "IconPlan") -> None:
         columns = [f"{counts.get(style, 0):{len(style)}}" for style in names]
         echo("  ".join([f"{name:{width}}", *columns]))
     cost = estimate(plan)
-    echo(f"output {format_path(plan.output)}: {cost.outputs} icons, {len(plan.refused)} refused")
+    echo(f"output {format_path(plan.store.location)}: {cost.outputs} icons, {len(plan.refused)} refused")
     judged = format_count(cost.images, "icon")
     echo(f"about  {format_size(cost.size)}, {format_time(cost.seconds)} (judged by {judged})")

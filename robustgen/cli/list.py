@@ -1,18 +1,19 @@
 """list: what there is to choose from."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from robustgen.cli.app import Section, command, echo, echo_keys, echo_text
 from robustgen.cli.options import complete_operations
-from robustgen.errors import UnknownNameError
+from robustgen.errors import ArgumentError, UnknownNameError
 
 if TYPE_CHECKING:
     from robustgen.editions import Edition
-    from robustgen.registry import Operation
+    from robustgen.registry import Family, Operation
 
 
 @command("list", Section.MAKE)
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 def list_(name: str | None, as_json: bool, keys: str | None, labels: str | None) -> None:
     """List corruptions, perturbations, editions, data sets.
 
-    With NAME, all about one of them: constants, preparation, the config it stands for.
+    NAME shows everything about one of them: constants, preparation, the config it stands for. The NAME of a
+    group or family, such as common or c-bar, lists its members.
     """
     if keys:
         from robustgen.sources.opening import open_source
@@ -33,26 +35,58 @@ def list_(name: str | None, as_json: bool, keys: str | None, labels: str | None)
     from robustgen.corruptions import FAMILIES
     from robustgen.display.text import format_json
 
-    found = [each for each in _list_all() if name in (None, each["name"])]
-    if not found:
-        known = [each["name"] for each in _list_all()]
-        raise UnknownNameError("corruption, perturbation, edition or data set", str(name), known)
+    found = [*(_find(name) if name else _list_all(FAMILIES))]
     if as_json:
         echo_text(format_json(found))
+    elif name in (each["name"] for each in found):
+        echo_text("\n\n".join(map(_describe, found)))
     else:
-        echo_text("\n\n".join(map(_describe, found)) if name else _summarise(found))
+        echo_text(_summarise(found))
     for problem in [] if name else FAMILIES.problems():
         echo(problem, err=True)
 
 
-def _list_all() -> Iterator[dict[str, Any]]:
-    """All corruptions, perturbations, editions and data sets, as JSON takes them."""
+def _find(name: str) -> list[dict[str, Any]]:
+    """Return what is called `name`, or the members of the group or family of that name.
+
+    Of the plug-ins, only the one that `name` begins with is imported.
+    """
     from robustgen.corruptions import FAMILIES
+
+    plugin = name.partition(":")[0]
+    families = dict(FAMILIES.built_in)
+    if family := FAMILIES.get(plugin):
+        families[plugin] = family
+    every = [*_list_all(families)]
+    found = [each for each in every if each["name"] == name]
+    found = found or [each for each in every if name in _groups(each)]
+    if not found:
+        known = {str(word) for each in every for word in (each["name"], *_groups(each))}
+        kind = "corruption, perturbation, edition, data set or family"
+        if get_close_matches(name.lower(), known, n=1):
+            raise UnknownNameError(kind, name, sorted(known))
+        raise ArgumentError(f"unknown {kind} {name!r} (robustgen list names all)")
+    return found
+
+
+def _groups(each: dict[str, Any]) -> tuple[str, ...]:
+    """Return the groups that a corruption or perturbation belongs to, as ``--corruptions`` names them."""
+    if each["kind"] not in ("corruption", "perturbation"):
+        return ()
+    group = each.get("group", "common")
+    if group != "common":
+        return group, f"{group}:all"
+    benchmark = "imagenet-c" if each["kind"] == "corruption" else "imagenet-p"
+    return "all", "common" if each["common"] else "extra", benchmark
+
+
+def _list_all(families: Mapping[str, "Family"]) -> Iterator[dict[str, Any]]:
+    """Yield all corruptions of `families`, perturbations, editions and data sets, as JSON takes them."""
+    from robustgen.dataset.config import dataset_file, dataset_names
     from robustgen.editions import EDITIONS
-    from robustgen.generation.config import dataset_file, dataset_names
     from robustgen.perturbations import PERTURBATIONS
 
-    for family in FAMILIES.values():
+    for family in families.values():
         for operation in family.corruptions.values():
             mean = family.means.get(operation.name)
             published = {} if mean is None else {"published_mean_error": mean, "reference": family.reference}
@@ -71,7 +105,7 @@ def _read_operation(operation: "Operation") -> dict[str, Any]:
         "category": operation.category,
         "common": operation.common,
         "random": operation.random,
-        "summary": (operation.function.__doc__ or "").splitlines()[0],
+        "summary": operation.summary,
         "level": operation.level_name,
         "parameters": {
             scale: {level: asdict(operation.parameters(level, scale)) for level in operation.levels}
@@ -100,7 +134,7 @@ def _summarise(found: list[dict[str, Any]]) -> str:
             head = _head(each)
         lines += [_row(each)] if each["kind"] != "data set" else []
     names = [each["name"] for each in found if each["kind"] == "data set"]
-    return "\n".join([*lines, "", f"data sets: {', '.join(names)}"])
+    return "\n".join([*lines, "", f"data sets: {', '.join(names)}"] if names else lines)
 
 
 def _head(each: dict[str, Any]) -> str:
@@ -125,11 +159,11 @@ def _describe(each: dict[str, Any]) -> str:
         scale = f"constants of {each['scale']} pixels" if each["scale"] else "constants nearest to the image"
         lines = [f"edition {each['name']}: {scale}", f"  images      {each['preparation']}"]
         return "\n".join([*lines, f"  by default  {each['format']} files"])
-    lines = [f"{each['kind']} {each['name']}: {each['summary']}"]
+    lines = [f"{each['kind']} {each['name']}" + f": {each['summary']}" * bool(each["summary"])]
     for scale, levels in each["parameters"].items():
         for level, values in levels.items():
             constants = ", ".join(f"{key} {_format_value(value)}" for key, value in values.items())
-            lines.append(f"  scale {scale:3d}, {each['level']} {level}: {constants}")
+            lines.append(f"  scale {scale!s:>3}, {each['level']} {level}: {constants}")
     if "published_mean_error" in each:
         mean = f"{100 * each['published_mean_error']:.1f} %"
         lines.append(f"  published mean error of {each['reference']}: {mean}")

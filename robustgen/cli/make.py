@@ -50,8 +50,8 @@ _of_both = combine(
 @click.option(
     "--format",
     metavar="FORMAT",
-    shell_complete=complete("jpeg", "png", "webp", "same", "npy", "webdataset", "parquet"),
-    help="jpeg (default), png, webp, same (as the source), npy, webdataset or parquet.",
+    shell_complete=complete("jpeg", "png", "webp", "original", "npy", "webdataset", "parquet"),
+    help="jpeg (default), png, webp, original (names and formats of the source), npy, webdataset or parquet.",
 )
 @click.option(
     "--sample-format", metavar="FORMAT", help="Of the files in shards: jpeg (default), png or webp."
@@ -61,7 +61,7 @@ _of_both = combine(
     is_flag=False,
     flag_value="link",
     metavar="[link|copy]",
-    help="Repeat all other files of the source in every arm; with --format same.",
+    help="Link or copy annotations and other files into every variant's folder; with --format original.",
 )
 @click.option("--quality", type=int, help="JPEG quality; default 85, as published.")
 @click.option("--libjpeg", metavar="LIBRARY", help="turbo (default), or ijg: libjpeg 9c, as in 2018.")
@@ -93,12 +93,12 @@ def _make(kind: "Kind", flags: dict[str, Any]) -> None:
     if not (path or flags["source"]):
         raise ConfigError("nothing to work on: give --dataset, --config or --source")
     from robustgen.corruptions import ALL_CORRUPTIONS
-    from robustgen.generation import config
-    from robustgen.generation.advice import advise
-    from robustgen.generation.plan import plan_benchmark
+    from robustgen.dataset import config
+    from robustgen.dataset.advice import advise
+    from robustgen.dataset.plan import plan_benchmark
 
     choices = config.load(path, flags)
-    plan = plan_benchmark(choices, kind, anew=execution.overwrite)
+    plan = plan_benchmark(choices, kind, overwrite=execution.overwrite)
     for line in [] if execution.quiet else advise(plan, choices):
         echo(line, err=True)
     names = dict.fromkeys(arm.name for arm in plan.arms) if plan.mirror else ()

@@ -1,5 +1,7 @@
 """The options that commands share, as decorators to be put together, and what is read from them."""
 
+import shutil
+import sys
 from collections.abc import Callable
 from functools import reduce
 from pathlib import Path
@@ -59,11 +61,16 @@ def combine(*decorators: Decorator[Any]) -> Decorator[Any]:
 # --- what to work on -----------------------------------------------------------------------------
 
 # Named here too, because to ask those who know would load them; a test compares.
-EDITION_NAMES = (
+_WITH_CONFIG = (
     *("imagenet", "imagenet-inception", "imagenet-64", "tiny-imagenet", "cifar-10", "cifar-100"),
     *("folder", "coco-c"),
 )
-DATASET_NAMES = (*EDITION_NAMES, "demo")
+EDITION_NAMES = (
+    *_WITH_CONFIG,
+    *("mnist", "pathmnist", "bloodmnist", "dermamnist", "retinamnist", "tissuemnist", "octmnist"),
+    *("breastmnist", "chestmnist", "pneumoniamnist", "organamnist", "organcmnist", "organsmnist"),
+)
+DATASET_NAMES = (*_WITH_CONFIG, "demo")
 _common = "common (default), extra, all, or names: a,b; robustgen list names all."
 
 source_options = combine(
@@ -126,12 +133,16 @@ engine_options = combine(
 output_option = click.option("--output", metavar="DIR", help="Where to write.")
 run_options = combine(
     click.option("--jobs", type=Jobs(), help="Worker processes; default all: one a core."),
-    click.option("--overwrite", is_flag=True, help="Begin anew where the output holds something else."),
-    click.option("--dry-run", is_flag=True, help="Print the plan and make nothing."),
+    click.option("--overwrite", is_flag=True, help="Start over if the output holds something else."),
+    click.option("--allow-failures", is_flag=True, help="Exit with status 0 even if images failed."),
+    click.option("--dry-run", is_flag=True, help="Print the plan and an estimate; create nothing."),
+    click.option(
+        "--plan", "plan_file", metavar="FILE", help="Write the plan for `robustgen run`; create nothing."
+    ),
     click.option("--quiet", is_flag=True, help="Print no progress and no result, only what failed."),
 )
 shard_options = combine(
-    click.option("--shard", metavar="I/N", help="Only part I of N, for machines that share the work."),
+    click.option("--shard", metavar="I/N", help="Only part I of N; auto takes both from a SLURM array."),
     click.option("--backend", type=click.Choice(["loky", "dask"]), default="loky", help="Where workers run."),
     click.option(
         "--scheduler", metavar="ADDRESS", help="Address of the Dask scheduler, for instance tcp://host:8786."
@@ -169,14 +180,23 @@ inference_options = combine(
     ),
     click.option("--threads", type=click.IntRange(1), help="Default one a core."),
     click.option("--provider", metavar="NAME", help="Execution provider of ONNX Runtime."),
+    click.option(
+        "--trust-model",
+        is_flag=True,
+        default=None,
+        help="Load a .pt2 even if it can run any code.",
+    ),
 )
+
+
+_RUNTIME = ("device", "threads", "mixed_precision", "provider", "trust_model")
 
 
 def pop_runtime(flags: dict[str, Any]) -> Any:
     """The `Runtime` that the `inference_options` among `flags` say; they are removed there."""
     from robustgen.evaluation.models.base import Runtime
 
-    given = {name: flags.pop(name, None) for name in ("device", "threads", "mixed_precision", "provider")}
+    given = {name: flags.pop(name, None) for name in _RUNTIME}
     return Runtime(**{name: value for name, value in given.items() if value is not None})
 
 
@@ -192,6 +212,11 @@ def file_option(name: str, help_text: str) -> Decorator[Any]:
     return click.option(name, metavar="FILE", type=PATH, help=help_text)
 
 
+def table_width() -> int:
+    """Return the columns of the terminal; 0 in a pipe."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
+
+
 def resolve_config(dataset: str | None, file: Path | None) -> Path | None:
     """The YAML file that --dataset or --config names, if one of them is given.
 
@@ -202,6 +227,6 @@ def resolve_config(dataset: str | None, file: Path | None) -> Path | None:
     """
     if dataset and file:
         raise ConfigError("give --dataset or --config, not both")
-    from robustgen.generation import config
+    from robustgen.dataset import config
 
     return config.dataset_file(dataset) if dataset else file

@@ -1,24 +1,23 @@
 """predict: what a model says of a set."""
 
-from pathlib import Path
 from typing import Any
 
 import click
 
 from robustgen.cli.app import Section, command, echo
-from robustgen.cli.options import PATH, PREPROCESSING, inference_options, pop_runtime, preprocessing_options
+from robustgen.cli.options import PREPROCESSING, inference_options, pop_runtime, preprocessing_options
 from robustgen.display.text import format_path, format_time
 
 
 @command("predict", Section.SCORE)
-@click.argument("dataset", type=PATH)
+@click.argument("dataset")
 @click.option(
     "--model",
     metavar="NAME",
     required=True,
     help="model.onnx, model.pt2, timm:NAME[@FILE], torchvision:NAME@FILE, or package.module:function.",
 )
-@click.option("--output", metavar="DIR", type=PATH, required=True, help="For the .npz.")
+@click.option("--output", metavar="DIR", required=True, help="Folder or URL for the .npz files.")
 @click.option("--preprocessing", metavar="NAME", help="imagenet, cifar-10, cifar-100, or a YAML file.")
 @preprocessing_options
 @click.option("--classes", metavar="FILE", help="Class folders in the order of the model's outputs.")
@@ -30,15 +29,18 @@ from robustgen.display.text import format_path, format_time
 )
 @inference_options
 @click.option("--overwrite", is_flag=True, help="Remove other predictions from the output.")
-def predict(dataset: Path, model: str, output: Path, **flags: Any) -> None:
+def predict(dataset: str, model: str, output: str, **flags: Any) -> None:
     """Run a model over a set.
 
-    DATASET is an output of make-c or make-p, or a published set; what the model predicts is kept in --output.
+    DATASET is an output of make-c or make-p, or a published set, as a path or a URL; what the model predicts
+    is kept in --output. The same command given on several machines shares the work.
     """
+    from robustgen.cli.execution import stop_in_order
     from robustgen.evaluation import predicting
 
     own = {name: flags.pop(name) for name in (*PREPROCESSING, "classes")}
     runtime = pop_runtime(flags)
+    stop_in_order()
     done = predicting.predict(dataset, model, output, flags=own, runtime=runtime, **flags)
     echo(
         f"{done.made} {done.noun} predicted in {format_time(done.seconds)}, {done.kept} were there already, "

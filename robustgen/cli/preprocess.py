@@ -1,13 +1,12 @@
 """preprocess: whole sets of images, put through what a model wants to see."""
 
-from pathlib import Path
 from typing import Any
 
 import click
 
 from robustgen.cli.app import Section, group
 from robustgen.cli.execution import take_execution
-from robustgen.cli.options import PATH, run_options, shard_options
+from robustgen.cli.options import run_options, shard_options
 
 
 @group("preprocess", Section.FAMILY)
@@ -16,19 +15,19 @@ def preprocess() -> None:
 
 
 @preprocess.command()
-@click.argument("source", metavar="SRC", type=PATH)
-@click.argument("destination", metavar="DST", type=PATH)
+@click.argument("source", metavar="SRC")
+@click.argument("destination", metavar="DST")
 @click.option("--clip-limit", type=float, metavar="X", help="Of the contrast; default 2.")
 @click.option("--tiles", type=int, metavar="N", help="Tiles along each side; default 8.")
 @click.option("--quality", type=int, help="Of JPEG files; default 95.")
 @click.option("--limit", type=int, metavar="N", help="Only the first N images.")
 @run_options
 @shard_options
-def clahe(source: Path, destination: Path, **flags: Any) -> None:
+def clahe(source: str, destination: str, **flags: Any) -> None:
     """Equalise all images of SRC (CLAHE) into DST, under the same names."""
-    from robustgen.generation import config
+    from robustgen.dataset import config
     from robustgen.preprocess import ClaheChoices, plan_clahe
 
     execution = take_execution(flags)
-    given = flags | {"source": str(source), "output": str(destination)}
+    given = flags | {"source": source, "output": destination}
     execution.carry_out(plan_clahe(config.load(None, given, ClaheChoices)))

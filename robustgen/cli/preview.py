@@ -20,7 +20,7 @@ from robustgen.cli.options import (
     seed_option,
     source_options,
 )
-from robustgen.display.text import format_path
+from robustgen.display.text import format_path, format_size
 from robustgen.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ _OF_SEQUENCES = ("perturbations", "difficulty", "frames", "animate")
 @click.option("--cell", type=int, metavar="PIXELS", help="Side of a square picture; default 112.")
 @click.option("--quality", type=click.IntRange(1, 95), default=90, help="Of .jpg and .webp; default 90.")
 @file_option("--output", "Default out/preview.png.")
+@file_option("--page", "A page with every corruption and sliders for severity, .html, instead of a sheet.")
 @click.option("--show/--no-show", default=None, help="In the terminal too; default where it is able to.")
 def preview(image: Path | None, **flags: Any) -> None:
     """Draw an image with all its corruptions on one sheet.
@@ -60,9 +61,15 @@ def preview(image: Path | None, **flags: Any) -> None:
     Or frames of its perturbations. Without IMAGE, --dataset, --config or --source it is a
     photograph that is carried along.
     """
+    page = flags.pop("page")
     kind = _kind(flags)
     look = {name: flags.pop(name) for name in ("animate", "grid", "severity", "frames", "cell", "quality")}
     output, show = flags.pop("output"), flags.pop("show")
+    if page:
+        if kind == "p" or output or any(value for name, value in look.items() if name != "quality"):
+            raise ConfigError("--page shows corruptions: it goes with --corruptions, --severities, --edition")
+        _write_page(image, flags, page)
+        return
     output = output or Path("out/preview.gif" if look["animate"] else "out/preview.png")
     if look["grid"]:
         flags["severities"] = look["severity"] or 3
@@ -75,6 +82,18 @@ def preview(image: Path | None, **flags: Any) -> None:
     echo(format_path(output.absolute()))
     if show is not False:
         _show(picture, insist=bool(show))
+
+
+def _write_page(image: Path | None, flags: dict[str, Any], page: Path) -> None:
+    from robustgen.display.html import check_page_path
+    from robustgen.preview.explorer import write_explorer
+
+    if page.suffix.lower() not in (".html", ".htm"):
+        raise ConfigError(f"--page {page}: must end in .html")
+    check_page_path(page)
+    flags["corruptions"] = flags["corruptions"] or "all"
+    size = write_explorer(_subject(image, "c", flags, page), page)
+    echo(f"{format_path(page.absolute())}, {format_size(size)}")
 
 
 def _write(
@@ -90,8 +109,8 @@ def _write(
 ) -> "Rgb":
     """Draw, write, and return what was drawn; of an animation its first frame."""
     from robustgen.display import sheets
-    from robustgen.output.files import save
     from robustgen.preview import animation, drawing
+    from robustgen.storage import save
 
     suffix = output.suffix.lower()
     if animate:
@@ -106,7 +125,7 @@ def _write(
 
 
 def _kind(flags: dict[str, Any]) -> "Kind":
-    """Whether corruptions or perturbations are asked for."""
+    """Return the kind that is asked for: corruptions or perturbations."""
     of_c, of_p = (
         [f"--{name}" for name in names if flags[name] not in (None, False)]
         for names in (_OF_CORRUPTIONS, _OF_SEQUENCES)
@@ -123,12 +142,12 @@ def _kind(flags: dict[str, Any]) -> "Kind":
 
 
 def _subject(image: Path | None, kind: "Kind", flags: dict[str, Any], output: Path) -> "Subject":
-    """The image that the command names, with the config it names."""
+    """Open the image that the command names, with the config it names."""
     dataset, file, index = (flags.pop(name) for name in ("dataset", "config_file", "index"))
     path = resolve_config(dataset, file)
     if image and (flags["source"] or flags["labels"] or index is not None):
         raise ConfigError("give IMAGE, or --source (with --labels, --index), not both")
-    from robustgen.generation import config
+    from robustgen.dataset import config
     from robustgen.preview.subject import open_from_file, open_from_source
 
     if image:

@@ -5,18 +5,18 @@ from pathlib import Path
 import click
 
 from robustgen.cli.app import Section, command, echo
-from robustgen.cli.options import PATH, file_option
+from robustgen.cli.options import file_option
 from robustgen.display.text import format_path, format_size
 
 
 @command("report", Section.SEE)
-@click.argument("directory", type=PATH)
+@click.argument("directory")
 @file_option("--output", "Default DIRECTORY-report.html.")
 @click.option("--images", type=click.IntRange(1, 12), default=3, help="How many to show; default 3.")
-def report(directory: Path, output: Path | None, images: int) -> None:
+def report(directory: str, output: Path | None, images: int) -> None:
     """Write an HTML page about a finished set.
 
-    DIRECTORY is an output of make-c or make-p, or a published set.
+    DIRECTORY is an output of make-c or make-p, or a published set, as a path or a URL.
     """
     from robustgen.report.page import write_report
 

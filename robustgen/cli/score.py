@@ -6,11 +6,13 @@ from typing import Any
 import click
 
 from robustgen.cli.app import Section, command, echo, echo_text
-from robustgen.cli.options import PATH, file_option, format_option
+from robustgen.cli.options import PATH, file_option, format_option, table_width
+from robustgen.display.text import format_path, format_size
+from robustgen.errors import ConfigError
 
 
 @command("score", Section.SCORE)
-@click.argument("predictions", nargs=-1, required=True, type=PATH)
+@click.argument("predictions", nargs=-1)
 @click.option("--baseline", metavar="NAME", help="alexnet (default for ImageNet), none, or a FILE.")
 @format_option("table", "markdown", "csv", "json", "latex")
 @click.option("--partial", is_flag=True, help="Score incomplete sets too, and say what is missing.")
@@ -22,23 +24,71 @@ from robustgen.cli.options import PATH, file_option, format_option
     type=click.FloatRange(0, min_open=True),
     help="How many images a mean known to +- WIDTH takes, in the unit of the table.",
 )
-@click.option("--dataset", metavar="DIR", type=PATH, help="Check the keys against it.")
+@click.option("--compare-with", type=click.Choice(["published"]), help="Set the models among published ones.")
+@click.option(
+    "--verbose", is_flag=True, help="Print the papers' tables whole, however wide; default in pipes."
+)
+@click.option("--dataset", metavar="DIR", help="Check the keys against it.")
+@click.option(
+    "--id", "known", metavar="FILE", multiple=True, type=PATH, help="Of --ood: known classes; repeatable."
+)
+@click.option(
+    "--ood", "unknown", metavar="FILE", multiple=True, type=PATH, help="Unknown classes; repeatable."
+)
+@click.option(
+    "--confidence",
+    type=click.Choice(["msp", "max-logit", "energy"]),
+    default="msp",
+    help="Of --ood; default msp: the maximum softmax probability.",
+)
+@click.option("--report", "page", metavar="FILE", type=PATH, help="Write one self-contained HTML page.")
 @file_option("--plot", "Draw a chart: .png, .svg, .pdf.")
 def score(
-    predictions: tuple[Path, ...], layout: str, plot: Path | None, plan: float | None, **flags: Any
+    predictions: tuple[str, ...],
+    layout: str,
+    plot: Path | None,
+    page: Path | None,
+    plan: float | None,
+    verbose: bool,
+    known: tuple[Path, ...],
+    unknown: tuple[Path, ...],
+    confidence: str,
+    **flags: Any,
 ) -> None:
     """Print the papers' tables for predictions.
 
     PREDICTIONS are folders that predict wrote, one for each model.
+
+    \b
+    robustgen score preds/resnet50 preds/vgg19 --report scores.html
+    robustgen score preds/mine --compare-with published --format json
     """
-    from robustgen.display import charts
-    from robustgen.evaluation import plotting, scoring
+    if known or unknown:
+        if predictions or not (known and unknown):
+            raise ConfigError("--ood FILE goes with --id FILE, and with no folders of predictions")
+        from robustgen.evaluation.unknown_classes import score_unknown_classes
+
+        echo_text(score_unknown_classes(known, unknown, confidence).render(layout))
+        return
+    if not predictions:
+        raise click.UsageError("Missing argument 'PREDICTIONS...'.")
+    from robustgen.display import charts, html
+    from robustgen.evaluation import compact, plotting, score_page, scoring
 
     if plot:
         charts.check_chart_path(plot)
+    if page:
+        html.check_page_path(page, *([flags["dataset"]] if flags["dataset"] else []))
     report = scoring.score(predictions, **flags)
-    echo_text("\n".join(report.describe_plan(plan)) if plan else report.render(layout))
+    echo_text(
+        "\n".join(report.describe_plan(plan))
+        if plan
+        else compact.render(report, layout, 0 if verbose else table_width())
+    )
     for note in report.notes:
         echo(note, err=True)
     if plot:
         plotting.plot(report, plot)
+    if page:
+        size = score_page.write_page(report, page, predictions, flags["dataset"])
+        echo(f"{format_path(page.absolute())}, {format_size(size)}", err=True)

@@ -6,80 +6,192 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from robustgen.cli.app import Section, command, echo
-from robustgen.cli.options import file_option, resolve_config, seed_option, selection_options, source_options
+from robustgen.cli.options import (
+    combine,
+    file_option,
+    resolve_config,
+    seed_option,
+    selection_options,
+    source_options,
+)
 from robustgen.display.text import format_count, format_path
 from robustgen.errors import ConfigError
-from robustgen.streams.choices import MOST_SLOTS, ORDERS, SETTINGS, Setting, StreamChoices
+from robustgen.streams.choices import (
+    ALIASES,
+    LAWS,
+    MOST_SLOTS,
+    MOST_VISITS,
+    ORDERS,
+    SETTINGS,
+    Chain,
+    Setting,
+    StreamChoices,
+    is_correlated,
+    is_gradual,
+)
 
 if TYPE_CHECKING:
-    from robustgen.generation.config import Config
+    from collections.abc import Iterator
+
+    from robustgen.dataset.config import Config
+    from robustgen.streams.csid import Files
+
+_correlated_options = combine(
+    click.option("--law", type=click.Choice(LAWS), help="Correlated: whose Dirichlet law; default rotta."),
+    click.option(
+        "--concentration",
+        type=float,
+        metavar="X",
+        help="Correlated: Dirichlet's parameter; default 0.1.",
+    ),
+    click.option(
+        "--slots",
+        type=click.IntRange(1, MOST_SLOTS),
+        metavar="N",
+        help="Correlated: default one a class, with rotta at most 100.",
+    ),
+)
+_chain_options = combine(
+    click.option(
+        "--class-correlation",
+        type=float,
+        metavar="X",
+        help="markov: chance that a class stays; 0.95.",
+    ),
+    click.option(
+        "--domain-correlation",
+        type=float,
+        metavar="X",
+        help="markov: the same of corruptions; 0.85.",
+    ),
+    click.option(
+        "--class-imbalance", type=float, metavar="X", help="markov: first class to last class; default 1."
+    ),
+    click.option(
+        "--domain-imbalance", type=float, metavar="X", help="markov: the same of the corruptions; default 1."
+    ),
+    click.option(
+        "--most-samples",
+        type=click.IntRange(1),
+        metavar="N",
+        help="markov: images of the first state.",
+    ),
+)
+_CORRELATED = ("law", "concentration", "slots")
+_CHAIN = (
+    *("class_correlation", "domain_correlation", "class_imbalance", "domain_imbalance"),
+    "most_samples",
+)
 
 
 @command("stream", Section.SCORE)
-@click.option("--setting", type=click.Choice(SETTINGS), required=True, help="Of the papers; see docs.")
+@click.option(
+    "--setting",
+    type=click.Choice([*SETTINGS, *ALIASES, "csid"]),
+    help="See docs/streams.md; csid is OpenOOD's.",
+)
 @source_options
 @selection_options
 @click.option("--corruptions", metavar="NAMES", help="In this order; default the fifteen, as in the paper.")
-@click.option("--severities", metavar="LEVELS", help="Default 5; of gradual 1-5, up and down.")
+@click.option("--severities", metavar="LEVELS", help="Default 5; of gradual settings 1-5, up and down.")
 @seed_option
 @click.option("--shuffle", is_flag=True, help="Draw the order of the corruptions.")
-@click.option("--abrupt", is_flag=True, help="Of gradual: begin at the highest severity, as in CoTTA's code.")
+@click.option("--abrupt", is_flag=True, help="Gradual: begin at the highest severity, as CoTTA's code.")
 @click.option(
-    "--concentration",
-    type=float,
-    metavar="X",
-    help="Of correlated: Dirichlet's parameter; default 0.1.",
-)
-@click.option(
-    "--slots",
-    type=click.IntRange(1, MOST_SLOTS),
+    "--repeat",
+    type=click.IntRange(1, MOST_VISITS),
+    default=1,
     metavar="N",
-    help="Of correlated; default one a class, at most 100.",
+    help="Visit all corruptions N times; default 1, in PeTTA 20.",
 )
-@file_option("--output", "JSON lines; default out/stream-SETTING.jsonl.")
-def stream(setting: Setting, output: Path | None, **flags: Any) -> None:
+@_correlated_options
+@_chain_options
+@click.option(
+    "--format",
+    "layout",
+    type=click.Choice(["jsonl", "imglist"]),
+    default="jsonl",
+    help="Default jsonl; imglist is OpenOOD's: path and label.",
+)
+@click.option(
+    "--files",
+    type=click.Choice(["jpeg", "png", "original"]),
+    default="jpeg",
+    help="Of imglist: the --format of the set that the paths lead into; default jpeg.",
+)
+@file_option("--output", "Default out/stream-SETTING.jsonl, or .txt.")
+def stream(setting: str | None, layout: str, files: "Files", output: Path | None, **flags: Any) -> None:
     """Draw a stream for test-time adaptation.
 
     Each line names an image by its key, its corruption, severity and label; robustgen.torch.StreamDataset
     plays it.
     """
-    own = {name: flags.pop(name) for name in ("shuffle", "abrupt", "concentration", "slots")}
+    own = {flag: flags.pop(flag) for flag in ("shuffle", "abrupt", "repeat", *_CORRELATED)}
+    chain = {flag: flags.pop(flag) for flag in _CHAIN}
     path = resolve_config(flags.pop("dataset"), flags.pop("config_file"))
     if not (path or flags["source"]):
         raise ConfigError("nothing to draw from: give --dataset, --config or --source")
-    if setting != "correlated" and (own["concentration"], own["slots"]) != (None, None):
-        raise ConfigError("--concentration and --slots are for --setting correlated")
-    from robustgen.generation import config
+    setting = setting or ("csid" if layout == "imglist" else None)
+    if setting is None:
+        raise ConfigError("give --setting; with --format imglist it is csid")
+    name: Setting | None = None if setting == "csid" else ALIASES.get(setting, setting)  # type: ignore[arg-type]
+    correlated = name is not None and is_correlated(name)
+    _refuse({flag: own[flag] for flag in _CORRELATED}, "the correlated settings", correlated)
+    _refuse(chain, "--setting markov", name == "markov")
+    from robustgen.dataset import config
 
     chosen = config.load(path, flags)
-    output = output or Path(f"out/stream-{setting}.jsonl")
-    _write(chosen, _choose(setting, chosen, flags, own), output)
+    given = {flag: value for flag, value in chain.items() if value is not None}
+    choices = _choose(name, chosen, flags, own | {"chain": Chain(**given)}) if name else None
+    output = output or Path(f"out/stream-{name or setting}.{'txt' if layout == 'imglist' else 'jsonl'}")
+    _write(chosen, choices, output, files if layout == "imglist" else None)
+
+
+def _refuse(flags: dict[str, Any], meant: str, fits: bool) -> None:
+    """Refuse flags that the setting does not know."""
+    for flag, value in flags.items():
+        if value is not None and not fits:
+            raise ConfigError(f"--{flag.replace('_', '-')} is for {meant}")
 
 
 def _choose(setting: Setting, config: "Config", flags: dict[str, Any], own: dict[str, Any]) -> StreamChoices:
-    """What to draw: the paper's order and severities where the command names none."""
+    """Return what to draw: the paper's order and severities where the command names none."""
     given = {name: value for name, value in own.items() if value is not None}
     corruptions = config.corruptions
     if flags["corruptions"] is None and {*corruptions} == {*ORDERS[setting]}:
         corruptions = ORDERS[setting]
-    usual = config.severities if setting == "gradual" else (5,)
+    usual = config.severities if is_gradual(setting) else (5,)
     severities = config.severities if flags["severities"] else usual
     return StreamChoices(setting, corruptions, severities, **given)
 
 
-def _write(config: "Config", choices: StreamChoices, output: Path) -> None:
+def _write(config: "Config", choices: StreamChoices | None, output: Path, files: "Files | None") -> None:
+    """Write a stream, or csID images where there are no choices; as imglist where `files` are named."""
     import numpy as np
 
-    from robustgen.generation.selection import open_chosen_source, select_keys
-    from robustgen.output.files import save_parts
+    from robustgen.dataset.selection import open_chosen_source, select_keys
+    from robustgen.storage import save
+    from robustgen.streams.csid import draw_csid, format_imglist_row
     from robustgen.streams.drawing import draw_stream
     from robustgen.streams.rows import StreamRow, format_row
 
     source = open_chosen_source(config)
     keys = select_keys(source, config)
     labels = [source.label(key) for key in keys]
-    steps = draw_stream(labels, choices, np.random.default_rng(config.seed))
-    rows = (StreamRow(keys[step.image], *step[1:], labels[step.image]) for step in steps)
-    save_parts(output, (f"{format_row(row)}\n".encode() for row in rows), f"--output {output}")
-    count = format_count(len(keys) * choices.stretches, "image")
-    echo(f"{count} in {format_path(output.absolute())}")
+    rng, count = np.random.default_rng(config.seed), 0
+    steps = (
+        draw_stream(labels, choices, rng)
+        if choices
+        else draw_csid(len(keys), config.corruptions, config.severities, rng)
+    )
+
+    def lines() -> "Iterator[bytes]":
+        nonlocal count
+        for step in steps:
+            count += 1
+            where = (step.visit, step.domain, step.reset)
+            row = StreamRow(keys[step.image], step.corruption, step.severity, labels[step.image], *where)
+            yield f"{format_imglist_row(row, files) if files else format_row(row)}\n".encode()
+
+    save(output, lines(), f"--output {output}")
+    echo(f"{format_count(count, 'image')} in {format_path(output.absolute())}")

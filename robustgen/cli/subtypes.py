@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     default="/usr/share/wordnet",
     help="Folder with WordNet 3.0's data.noun; default where Debian's wordnet-base puts it.",
 )
-@click.option("--output", metavar="DIR", type=PATH, default="out/subtypes", help="Where to write.")
+@click.option("--output", metavar="DIR", default="out/subtypes", help="Where to write.")
 @click.option("--links", is_flag=True, help="Also make folders of links: <split>/<type>/<id>.")
-def make_subtypes(imagenet22k: Path, wordnet: Path, output: Path, links: bool) -> None:
+def make_subtypes(imagenet22k: Path, wordnet: Path, output: str, links: bool) -> None:
     """List seen and unseen subtypes of broad types.
 
     Of 25 types, by WordNet. IMAGENET22K is a folder with a folder for each noun.

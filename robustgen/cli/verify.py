@@ -1,31 +1,36 @@
 """verify: check a finished output."""
 
 import sys
-from pathlib import Path
 
 import click
 
 from robustgen.cli.app import Section, command, echo
-from robustgen.cli.options import PATH, threads_option
+from robustgen.cli.options import threads_option
 from robustgen.errors import ConfigError
 
 
 @command("verify", Section.MAKE)
-@click.argument("directory", type=PATH)
+@click.argument("directory")
 @threads_option
 @click.option(
-    "--deep", metavar="N", help="Make N images (or all) anew from the source and compare the bytes."
+    "--deep", metavar="N", help="Make N images (or all) again from the source and compare the bytes."
 )
-@click.option("--source", type=PATH, help="Where the source is now, for --deep, if it has moved.")
+@click.option("--source", metavar="PATH", help="Path or URL of the source, for --deep, if it has moved.")
 @click.option("--against", metavar="OTHER", help="Compare with another output, or with a dataset digest.")
+@click.option("--allow-failures", is_flag=True, help="Accept a set that lacks only images that failed.")
 def verify(
-    directory: Path, jobs: int | None, deep: str | None, source: Path | None, against: str | None
+    directory: str,
+    jobs: int | None,
+    deep: str | None,
+    source: str | None,
+    against: str | None,
+    allow_failures: bool,
 ) -> None:
-    """Check every file of an output.
+    """Verify checksums.
 
-    Against its SHA256SUMS, that is; the manifest of merged shards is completed.
+    Also completes the manifest after merging shards.
     """
-    from robustgen import verify as verifying
+    from robustgen.dataset import verify as verifying
     from robustgen.display.text import format_count
 
     if source and not deep:
@@ -33,9 +38,15 @@ def verify(
     findings = verifying.verify(directory, jobs=jobs, deep=deep, source=source, against=against)
     for finding in findings.problems:
         echo(f"{finding.kind:9s} {finding.path}{finding.detail}")
-    remade = f"{format_count(findings.remade, 'image')} made anew, " * bool(deep)
+    if findings.failed:
+        shown = ", ".join(map(repr, findings.failed[:5])) + ", ..." * (len(findings.failed) > 5)
+        images = format_count(findings.images, "image")
+        echo(f"complete but for {len(findings.failed)} of {images}: {shown}; see errors.jsonl")
+    remade = f"{format_count(findings.remade, 'image')} made again, " * bool(deep)
     echo(
         f"{format_count(findings.checked, 'file')} checked, {remade}"
         f"{format_count(len(findings.problems), 'finding')}; digest {findings.digest}"
     )
-    sys.exit(1 if findings.problems else 0)
+    if findings.known_as:
+        echo(findings.known_as)
+    sys.exit(1 if findings.problems or (findings.failed and not allow_failures) else 0)

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from robustgen.benchmark import BENCHMARKS, CLEAN, Arm, Kind
+from robustgen.benchmark import BENCHMARKS, CLEAN, Kind, Variant
 from robustgen.compare.equivalence import (
     FEWEST_EQUIVALENT,
     LEVEL_FACTOR,
@@ -28,25 +28,31 @@ from robustgen.compare.equivalence import (
 )
 from robustgen.compare.pairing import Name, Pair, Problem, Side, Sides, open_clean_side
 from robustgen.compare.results import ArmResult, Comparison, Missing, OperationResult, Scope
-from robustgen.datasets import name_contents, open_dataset
+from robustgen.dataset.opening import open_dataset
+from robustgen.dataset.recipes import rank
 from robustgen.display import progress
 from robustgen.display.text import format_count
 from robustgen.errors import SourceError, UnknownNameError
-from robustgen.generation.recipes import rank
+from robustgen.formats import name_contents
 
 
 def compare_sets(
-    a: Path, b: Path, *, scope: Scope | None = None, clean: Path | None = None, jobs: int | None = None
+    a: str | Path,
+    b: str | Path,
+    *,
+    scope: Scope | None = None,
+    clean: str | Path | None = None,
+    jobs: int | None = None,
 ) -> Comparison:
     """Compare the sets at `a` and `b`.
 
     Parameters
     ----------
-    a, b : Path
+    a, b : path or URL
         Outputs of make-c or make-p, or published sets as they were downloaded.
     scope : Scope, optional
         Otherwise 200 images of everything.
-    clean : Path, optional
+    clean : path or URL, optional
         The clean images of a C set that has none: an output of make-c, or a folder of prepared images.
         Otherwise those of the other set serve both.
     jobs : int, optional
@@ -112,9 +118,9 @@ def _find_shared_arms(a: Side, b: Side, scope: Scope) -> tuple[list[str], dict[N
 
 
 def _find_clean_sides(
-    a: Side, b: Side, clean: Path | None, kind: Kind, notes: list[str]
+    a: Side, b: Side, clean: str | Path | None, kind: Kind, notes: list[str]
 ) -> tuple[Side | None, Side | None]:
-    """Where the clean images of both sets are: their own, those given, or those of the other set."""
+    """Return where the clean images of both sets are: their own, those given, or those of the other set."""
     if kind == "p":
         if clean:
             raise SourceError("--clean: the frames of sequences are compared with their own first frame")
@@ -168,7 +174,7 @@ def _choose_sample(sides: Sides, folders: Iterable[str], scope: Scope) -> dict[s
 def _measure_arms(
     sides: Sides, plan: Mapping[str, list[str]], folders: Iterable[str], jobs: int
 ) -> dict[str, list[Pair | Problem]]:
-    """What was found in each arm, in the order of `plan`, whatever the threads do."""
+    """Return what was found in each arm, in the order of `plan`, whatever the threads do."""
     found: dict[str, list[Pair | Problem]] = {folder: [] for folder in folders}
     pool = ThreadPoolExecutor(jobs)
     try:
@@ -184,7 +190,7 @@ def _measure_arms(
 
 
 def _arm_result(
-    arm: Arm, found: list[Pair | Problem], missing: Missing, judge: "_Judge", levels: int
+    arm: Variant, found: list[Pair | Problem], missing: Missing, judge: "_Judge", levels: int
 ) -> ArmResult:
     pairs = tuple(each for each in found if isinstance(each, Pair))
     problems = tuple(each for each in found if isinstance(each, Problem))
@@ -204,7 +210,7 @@ class _Judge:
     margins: Mapping[str, float]
 
     def measure(
-        self, arm: Arm, values: NDArray[np.float64], distances: NDArray[np.float64], factor: float
+        self, arm: Variant, values: NDArray[np.float64], distances: NDArray[np.float64], factor: float
     ) -> tuple[Effect, ...]:
         """The effects on all metrics of `values`, (images, 2, metrics); p know nothing of other tests yet."""
         found = [
@@ -215,8 +221,8 @@ class _Judge:
             found.append(measure_distance(distances, self.margins, factor=factor))
         return tuple(each for each in found if each)
 
-    def _is_random(self, arm: Arm) -> bool:
-        """Whether the same image may come out otherwise; so it may of what we do not know."""
+    def _is_random(self, arm: Variant) -> bool:
+        """Return whether the same image may come out otherwise; so it may of what we do not know."""
         known = BENCHMARKS[self.kind].operations
         return arm.name != CLEAN and (arm.name not in known or known[arm.name].random)
 

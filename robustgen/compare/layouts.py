@@ -9,8 +9,8 @@ import numpy as np
 from robustgen.compare.equivalence import ALPHA, METRICS, Effect, Metric, describe_effect
 from robustgen.compare.pairing import Name, Side
 from robustgen.compare.results import ArmResult, Comparison, OperationResult
-from robustgen.datasets import name_contents
 from robustgen.display.text import escape, format_count, format_csv, format_json
+from robustgen.formats import name_contents
 
 _LINES: Final = 10
 _NAMED: Final = 3

@@ -11,17 +11,20 @@ from typing import Final, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from robustgen.benchmark import CLEAN, Arm
-from robustgen.datasets import Dataset, Pixels, Tree, open_dataset
-from robustgen.errors import RobustgenError, SourceError, explain_no_folder
+from robustgen.benchmark import CLEAN, Variant
+from robustgen.dataset.opening import check_folder, open_dataset
+from robustgen.errors import RobustgenError, SourceError
+from robustgen.formats import Dataset, Pixels
+from robustgen.formats.trees import VIDEO, Tree
 from robustgen.imaging.opencv import cv2
-from robustgen.imaging.similarity import Alignment, Reference
+from robustgen.imaging.similarity import Alignment, Reference, mean_square
+from robustgen.storage import open_store
 
 Name = Literal["A", "B", "clean"]
 
 # Enough to see what a sequence does; to measure all 31 would take four times as long.
 _FRAMES_MEASURED: Final = 8
-_CLEAN: Final = Arm(CLEAN, 0, CLEAN)
+_CLEAN: Final = Variant(CLEAN, 0, CLEAN)
 
 _Places = Mapping[str, int]
 # PSNR, SSIM, MS-SSIM, and the displacement across and down.
@@ -63,18 +66,35 @@ class Side:
         index = self.keys(folder)[key]
         return self._opened[folder][0].load(self.arms[folder], index)
 
-    def path(self, folder: str, key: str) -> Path | None:
-        """The file, or the folder of the frames; None where it has none of its own."""
+    def path(self, folder: str, key: str) -> str | None:
+        """Return the path of the file or of the folder of frames; None if it has none of its own."""
         return self.dataset.path(self.arms[folder], key)
 
+    def has_frames(self, folder: str, key: str) -> bool:
+        """Return whether it is a folder of frames."""
+        path = self.path(folder, key)
+        return self.dataset.kind == "p" and path is not None and not path.endswith(VIDEO)
 
-def open_clean_side(root: Path) -> Side:
-    """The clean images at `root`: an output of make-c that has them, or a folder of prepared images."""
-    if (root / CLEAN).is_dir() or (root / f"{CLEAN}.npy").exists():
-        return Side(open_dataset(root))
-    if not root.is_dir():
-        raise SourceError(f"--clean {root}: {explain_no_folder(root)}")
-    side = Side(Tree(root, "c", (_CLEAN,), {}, {_CLEAN: root}))
+    def size(self, folder: str, key: str) -> float:
+        """Return the bytes of the file, or of all frames; NaN if it has none of its own."""
+        path, store = self.path(folder, key), self.dataset.store
+        if path is None:
+            return math.nan
+        if self.has_frames(folder, key):
+            return float(sum(entry.size for entry in store.list(path) if entry.path.endswith(".png")))
+        return float(store.stat(path).size)
+
+
+def open_clean_side(root: str | Path) -> Side:
+    """Open the clean images at `root`: an output of make-c that has them, or a folder of prepared images."""
+    store = open_store(root)
+    if store.exists(f"{CLEAN}.npy") or next(iter(store.list(CLEAN)), None):
+        return Side(open_dataset(store))
+    try:
+        check_folder(store)
+    except SourceError as error:
+        raise SourceError(f"--clean {error}") from None
+    side = Side(Tree(store, "c", (_CLEAN,), {}, {_CLEAN: ""}))
     if not side.keys(CLEAN):
         raise SourceError(f"--clean {root}: holds no images")
     return side
@@ -137,7 +157,7 @@ class Sides:
                 pixels.append(side.load(folder, key))
             except (RobustgenError, OSError) as error:
                 # Folder and key stand beside it; the path would say them again.
-                reason = str(error).removeprefix(f"{str(side.path(folder, key))!r}: ")
+                reason = str(error).removeprefix(f"{f'{side.root}/{side.path(folder, key)}'!r}: ")
                 return Problem(name, folder, key, reason)
         a, b = pixels
         if a.shape != b.shape:
@@ -151,16 +171,15 @@ class Sides:
         return _measure_pair(key, (a, b), equal, alike, self._sizes(folder, key))
 
     def unlike_files(self, folder: str, key: str) -> bool:
-        """Whether one side has a video where the other has a folder of frames."""
-        a, b = self.a.path(folder, key), self.b.path(folder, key)
-        return a is not None and b is not None and a.is_dir() != b.is_dir()
+        """Return whether one side has a video where the other has a folder of frames."""
+        has_files = self.a.path(folder, key) is not None and self.b.path(folder, key) is not None
+        return has_files and self.a.has_frames(folder, key) != self.b.has_frames(folder, key)
 
     def _sizes(self, folder: str, key: str) -> tuple[float, float]:
         """Bytes in A and in B; NaN in an array, and where the files cannot be compared."""
-        a, b = self.a.path(folder, key), self.b.path(folder, key)
-        if a is None or b is None or self.unlike_files(folder, key):
-            return np.nan, np.nan
-        return _bytes(a), _bytes(b)
+        sizes = self.a.size(folder, key), self.b.size(folder, key)
+        is_unlike = np.isnan(sizes).any() or self.unlike_files(folder, key)
+        return (np.nan, np.nan) if is_unlike else sizes
 
     def _name_sides(self) -> tuple[tuple[Name, Side], tuple[Name, Side]]:
         return ("A", self.a), ("B", self.b)
@@ -211,11 +230,6 @@ def _compare(original: _Original | None, pixels: Pixels) -> _Likeness:
     return fmean(s.psnr for s in found), fmean(s.ssim for s in found), fmean(s.ms_ssim for s in found), *moved
 
 
-def _bytes(path: Path) -> float:
-    files = path.glob("*.png") if path.is_dir() else [path]
-    return float(sum(file.stat().st_size for file in files))
-
-
 def _measure_pair(
     key: str,
     pixels: tuple[Pixels, Pixels],
@@ -228,7 +242,7 @@ def _measure_pair(
     levels = [float(np.mean(cv2.mean(each)[:3])) for each in (a, b)]
     values = np.array([[level, *like, size] for level, like, size in zip(levels, alike, sizes, strict=True)])
     offset = levels[1] - levels[0]
-    square = cv2.norm(a, b, cv2.NORM_L2SQR) / a.size
+    square = mean_square(a, b)
     return Pair(key, values, offset, float(np.sqrt(max(square - offset**2, 0))), equal)
 
 

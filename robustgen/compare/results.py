@@ -6,11 +6,11 @@ from typing import Final, Literal
 
 import numpy as np
 
-from robustgen.benchmark import CLEAN, Arm, Kind
+from robustgen.benchmark import CLEAN, Kind, Variant
 from robustgen.compare.equivalence import Effect, find_quantiles
 from robustgen.compare.pairing import Name, Pair, Problem, Side
-from robustgen.datasets import name_contents
 from robustgen.display.text import format_count
+from robustgen.formats import name_contents
 
 SIDES: Final[tuple[Name, ...]] = ("A", "B", "clean")
 Verdict = Literal["identical", "equivalent", "too few images", "different"]
@@ -20,7 +20,7 @@ Missing = Mapping[Name, tuple[str, ...]]
 
 
 def judge(effects: Sequence[Effect]) -> Verdict:
-    """What the tests of one arm, or of the means over several, say together."""
+    """Return what the tests of one arm, or of the means over several, say together."""
     if any(each.significant for each in effects):
         return "different"
     return "equivalent" if effects and all(each.within for each in effects) else "too few images"
@@ -32,7 +32,7 @@ class ArmResult:
 
     Attributes
     ----------
-    arm : Arm
+    arm : Variant
     pairs : tuple of Pair
         The images that were measured in both sets.
     effects : tuple of Effect
@@ -43,7 +43,7 @@ class ArmResult:
         Images that a set lacks here, though it or the other has them elsewhere.
     """
 
-    arm: Arm
+    arm: Variant
     pairs: tuple[Pair, ...]
     effects: tuple[Effect, ...]
     problems: tuple[Problem, ...]
@@ -51,7 +51,7 @@ class ArmResult:
 
     @property
     def equal(self) -> int:
-        """How many pairs are equal to the pixel."""
+        """Return how many pairs are equal to the pixel."""
         return sum(pair.equal for pair in self.pairs)
 
     @property
@@ -120,7 +120,7 @@ class OperationResult:
 
     @property
     def _where(self) -> str:
-        """Which severities differ, where not all of them do."""
+        """Return which severities differ, where not all of them do."""
         differing = [str(arm.arm.level) for arm in self.arms if arm.verdict == "different"]
         if not 0 < len(differing) < len(self.arms):
             return ""
@@ -180,17 +180,17 @@ class Comparison:
         return [each for arm in self.arms for each in arm.problems]
 
     def missing(self, side: Name) -> int:
-        """How many images a set lacks, in all arms together."""
+        """Return how many images a set lacks, in all arms together."""
         return sum(len(arm.missing.get(side, ())) for arm in self.arms)
 
     @property
     def whole(self) -> bool:
-        """Whether both sets have the same arms and images."""
+        """Return whether both sets have the same arms and images."""
         return not (any(self.only.values()) or self.missing("A") or self.missing("B"))
 
     @property
     def equivalent(self) -> bool:
-        """Whether nothing differs and, unless the scope is partial, nothing is missing."""
+        """Return whether nothing differs and, unless the scope is partial, nothing is missing."""
         settled = all(each.verdict in _FROM_BEST[:2] for each in self.operations)
         return settled and not self.problems and (self.whole or self.scope.partial)
 
@@ -277,8 +277,8 @@ class Scope:
     partial: bool = False
     margins: Mapping[str, float] = field(default_factory=dict)
 
-    def has(self, arm: Arm) -> bool:
-        """Whether `arm` was asked for; the clean images always are."""
+    def has(self, arm: Variant) -> bool:
+        """Return whether `arm` was asked for; the clean images always are."""
         if arm.name == CLEAN:
             return True
         return (not self.names or arm.name in self.names) and (not self.levels or arm.level in self.levels)

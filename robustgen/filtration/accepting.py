@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import shutil
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,12 +11,13 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError, model_validator
 
+from robustgen.dataset.outputs import file_digest, open_output, read_object
+from robustgen.dataset.state import OutputState
 from robustgen.errors import ConfigError, ImageError, OutputError
 from robustgen.filtration.filtering import ACCEPTED, FUNNEL, SHORTLIST, check_foreign
 from robustgen.filtration.rules import Rule
-from robustgen.output.files import file_digest, temporary_folder
-from robustgen.output.state import claim_output, read_object
-from robustgen.regular_file import open_regular
+from robustgen.json_files import parse_json
+from robustgen.storage import Store, open_store
 
 MANIFEST = "manifest.json"
 
@@ -45,24 +45,26 @@ class Accepted:
     Attributes
     ----------
     files, classes : int
-    root : Path
+    root : str
     made : bool
         False where all was there already.
     """
 
     files: int
     classes: int
-    root: Path
+    root: str
     made: bool
 
 
-def accept(rule: Rule, candidates: Path, output: Path, lists: Sequence[Path], overwrite: bool) -> Accepted:
+def accept(
+    rule: Rule, candidates: str | Path, output: str | Path, lists: Sequence[Path], overwrite: bool
+) -> Accepted:
     """Copy the images that `lists` name out of `candidates`, byte for byte.
 
     Parameters
     ----------
     rule : Rule
-    candidates, output : Path
+    candidates, output : path or URL
         As for `filtering.filter_images`, which has been there before.
     lists : sequence of Path
         Keys, one a line, as the review pages save them.
@@ -79,45 +81,49 @@ def accept(rule: Rule, candidates: Path, output: Path, lists: Sequence[Path], ov
         A candidate is gone, or is not the file that was looked at.
     """
     # Before the output is made, where there is none.
-    _funnel(rule, output)
-    with claim_output(output, candidates, check_foreign):
-        funnel = _funnel(rule, output)
-        shortlist = _shortlist(output, funnel.shortlist_sha256)
+    _funnel(rule, open_store(output))
+    source = open_store(candidates)
+    with open_output(output, source.location) as root:
+        check_foreign(OutputState(root))
+        funnel, accepted = _funnel(rule, root), root.folder(ACCEPTED)
+        shortlist = _shortlist(root, funnel.shortlist_sha256)
         keys = _read_accepted(lists, shortlist)
         entries = [shortlist[key] for key in shortlist if key in keys]
         manifest = _manifest(rule, funnel, entries, lists)
-        made = not _is_there(output / ACCEPTED, manifest)
+        made = not _is_there(accepted, manifest)
         if made:
-            _check_free(output / ACCEPTED, overwrite)
-            _make(candidates, output, manifest)
-    return Accepted(len(entries), len(manifest["classes"]), output / ACCEPTED, made)
+            _write(source, accepted, manifest, overwrite)
+    return Accepted(len(entries), len(manifest["classes"]), accepted.location, made)
 
 
-def _read(path: Path) -> bytes:
-    with open_regular(path) as file:
-        return file.read()
-
-
-def _funnel(rule: Rule, output: Path) -> _Funnel:
-    path = output / FUNNEL
-    if not path.exists():
-        raise OutputError(f"{output}: holds no finished shortlist; give the command without --accept first")
+def _funnel(rule: Rule, root: Store) -> _Funnel:
+    if not root.exists(FUNNEL):
+        raise OutputError(
+            f"{root.location}: holds no finished shortlist; give the command without --accept first"
+        )
     try:
-        funnel = _Funnel.model_validate(read_object(path))
+        funnel = _Funnel.model_validate(read_object(root, FUNNEL))
     except ValidationError as error:
         key = error.errors()[0]["loc"]
-        raise OutputError(f"{path} is damaged{f': look at {key[0]}' if key else ''}") from error
+        raise OutputError(
+            f"{root.location}/{FUNNEL} is damaged{f': look at {key[0]}' if key else ''}"
+        ) from error
     if funnel.settings["set"] != rule.title:
-        raise OutputError(f"{output}: holds a shortlist for {funnel.settings['set']}, not {rule.title}")
+        raise OutputError(
+            f"{root.location}: holds a shortlist for {funnel.settings['set']}, not {rule.title}"
+        )
     return funnel
 
 
-def _shortlist(output: Path, digest: str) -> dict[str, dict[str, Any]]:
-    path = output / SHORTLIST
-    data = _read(path) if path.exists() else b""
+def _shortlist(root: Store, digest: str) -> dict[str, dict[str, Any]]:
+    path = f"{root.location}/{SHORTLIST}"
+    data = root.read(SHORTLIST) if root.exists(SHORTLIST) else b""
     if hashlib.sha256(data).hexdigest() != digest:
         raise OutputError(f"{path}: is not what {FUNNEL} says; give the command without --accept again")
-    entries = {entry["key"]: entry for entry in map(json.loads, data.splitlines())}
+    try:
+        entries = {str(entry["key"]): entry for entry in map(parse_json, data.splitlines())}
+    except (ValueError, KeyError, TypeError) as error:
+        raise OutputError(f"{path} is damaged: {error}") from error
     # Whoever made the output may have meant to have files written elsewhere.
     if any(PurePosixPath(key).is_absolute() or ".." in PurePosixPath(key).parts for key in entries):
         raise OutputError(f"{path} is damaged: it names files outside the candidates")
@@ -179,44 +185,47 @@ def _manifest(
             name: [*numbers, counts[name]] for name, numbers in funnel.classes.items() if counts[name]
         },
         "shortlist_sha256": funnel.shortlist_sha256,
-        "lists": [{"file": path.name, "sha256": file_digest(path)} for path in lists],
+        "lists": [
+            {"file": path.name, "sha256": hashlib.sha256(path.read_bytes()).hexdigest()} for path in lists
+        ],
         "files": entries,
     }
 
 
-def _is_there(root: Path, manifest: dict[str, Any]) -> bool:
-    if not (root / MANIFEST).exists() or read_object(root / MANIFEST) != manifest:
-        return False
-    files = ((root / entry["key"], entry["sha256"]) for entry in manifest["files"])
-    return all(path.is_file() and file_digest(path) == digest for path, digest in files)
-
-
-def _check_free(root: Path, overwrite: bool) -> None:
-    if root.exists() and not overwrite:
-        raise OutputError(
-            f"{root}: holds what another list accepted, or was changed; --overwrite replaces it"
+def _is_there(accepted: Store, manifest: dict[str, Any]) -> bool:
+    try:
+        same = read_object(accepted, MANIFEST) == manifest
+        return same and all(
+            file_digest(accepted, each["key"]) == each["sha256"] for each in manifest["files"]
         )
+    except FileNotFoundError:
+        return False
 
 
-def _make(candidates: Path, output: Path, manifest: dict[str, Any]) -> None:
-    """Make the whole tree under another name, and then exchange it for what is there."""
-    new, old = temporary_folder(output) / "new", temporary_folder(output) / "old"
-    for entry in manifest["files"]:
-        data = _candidate(candidates, entry)
-        path = new / entry["key"]
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
-    (new / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
-    if (output / ACCEPTED).exists():
-        (output / ACCEPTED).rename(old)
-    new.rename(output / ACCEPTED)
-    shutil.rmtree(old, ignore_errors=True)
+def _write(source: Store, accepted: Store, manifest: dict[str, Any], overwrite: bool) -> None:
+    """Write the files that `manifest` names, in place of what there is, and then the manifest."""
+    entries = manifest["files"]
+    held = {entry.path for entry in accepted.list()}
+    # Without a manifest they are those of a run that was stopped, unless another list named them.
+    stale = held - {entry["key"] for entry in entries}
+    if stale and not overwrite:
+        raise OutputError(
+            f"{accepted.location}: holds what another list accepted, or was changed; --overwrite replaces it"
+        )
+    for entry in entries:
+        _read_candidate(source, entry)
+    accepted.delete(MANIFEST)
+    for path in stale:
+        accepted.delete(path)
+    for entry in entries:
+        accepted.put(entry["key"], _read_candidate(source, entry))
+    accepted.put(MANIFEST, (json.dumps(manifest, indent=1) + "\n").encode())
 
 
-def _candidate(candidates: Path, entry: dict[str, Any]) -> bytes:
+def _read_candidate(source: Store, entry: dict[str, Any]) -> bytes:
     key = entry["key"]
     try:
-        data = _read(candidates / key)
+        data = source.read(key)
     except OSError as error:
         raise ImageError(f"{key!r}: {error.strerror}") from error
     if hashlib.sha256(data).hexdigest() != entry["sha256"]:

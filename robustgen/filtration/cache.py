@@ -1,103 +1,59 @@
-"""What the models said, kept on disk from image to image, so that a run that was cut off can go on."""
+"""Predictions for candidates: each batch is a record in the state of the output, so that a run resumes."""
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+import hashlib
+from collections.abc import Mapping
 from dataclasses import fields
-from pathlib import Path
-from typing import IO, Any
 
 import numpy as np
 
+from robustgen.dataset.records import Origin, ValuesRecord
+from robustgen.dataset.state import OutputState
 from robustgen.filtration.funnel import Opinions
-from robustgen.regular_file import open_regular
 
 _FIELDS = tuple(field.name for field in fields(Opinions))
 
 
-class OpinionCache:
-    """A file that grows by a line for each batch; a line that was cut off counts for nothing.
+def put_opinions(state: OutputState, images: Mapping[str, Origin], said: Opinions) -> None:
+    """Put what the models said of a batch of `images`."""
+    parts = [f"{key}\0{size} {identity}\0" for key, (size, identity) in images.items()]
+    digest = hashlib.sha256("".join(parts).encode("utf-8", "surrogateescape")).hexdigest()
+    values = {name: getattr(said, name).tolist() for name in _FIELDS}
+    state.put_record(f"opinions/{digest[:32]}", ValuesRecord(images, values=values))
+
+
+def read_opinions(
+    state: OutputState, sizes: Mapping[str, int], models: int
+) -> tuple[Opinions, dict[str, str]]:
+    """Read what `models` models said of the images in `sizes`, in that order.
 
     Parameters
     ----------
-    path : Path
+    state : OutputState
+    sizes : mapping of str to int
+        Key to bytes of the file; what was said of an image of another size does not count.
+    models : int
+
+    Returns
+    -------
+    said : Opinions
+        Zeros for images that the models were not asked about.
+    identities : dict of str to str
+        Key to identity of all others, as they were read.
     """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._file: IO[bytes] | None = None
-
-    def load(self, sizes: Mapping[str, int], models: int, classes: int) -> tuple[Opinions, set[str]]:
-        """Opinions on the images of `sizes`, in that order, and the keys of those they are known of.
-
-        Parameters
-        ----------
-        sizes : mapping of str to int
-            Key to bytes of the file; of an image that changed, what was said counts no more.
-        models, classes : int
-            What a line has to fit to count.
-        """
-        places = {key: place for place, key in enumerate(sizes)}
-        known, said = set(), Opinions.blank(models, len(sizes))
-        for keys, bytes_, batch in self._batches(models, classes):
-            for index, (key, size) in enumerate(zip(keys, bytes_, strict=True)):
+    places = {key: place for place, key in enumerate(sizes)}
+    said, identities = Opinions.blank(models, len(sizes)), dict[str, str]()
+    for _, record in state.read_records():
+        if isinstance(record, ValuesRecord):
+            batch = Opinions(*(np.array(record.values[name]) for name in _FIELDS))
+            for index, (key, (size, identity)) in enumerate(record.images.items()):
                 if sizes.get(key) == size:
                     said.put(places[key], batch, index)
-                    known.add(key)
-        return said, known
-
-    def _batches(self, models: int, classes: int) -> Iterator[tuple[list[str], list[int], Opinions]]:
-        if not self._path.exists():
-            return
-        with open_regular(self._path) as lines:
-            for line in lines:
-                if line.endswith(b"\n") and (batch := _read(line, models, classes)):
-                    yield batch
-
-    def append(self, keys: Sequence[str], sizes: Sequence[int], said: Opinions) -> None:
-        """Add the opinions on a batch of images; they outlive a killed process from here on.
-
-        Raises
-        ------
-        OSError
-            The disk is full.
-        """
-        values = {name: getattr(said, name).tolist() for name in _FIELDS}
-        line = json.dumps({"keys": [*keys], "sizes": [*sizes], **values}).encode() + b"\n"
-        if self._file is None:
-            self._file = self._open()
-        self._file.write(line)
-        self._file.flush()
-
-    def _open(self) -> IO[bytes]:
-        file = self._path.open("ab")
-        if file.tell():
-            # Ends a line that was cut off.
-            file.write(b"\n")
-        return file
-
-    def close(self) -> None:
-        """Let go of the file."""
-        if self._file is not None:
-            self._file.close()
+                    identities[key] = identity
+    return said, identities
 
 
-def _read(line: bytes, models: int, classes: int) -> tuple[list[str], list[int], Opinions] | None:
-    """The batch in `line`; None if a crash left something else there."""
-    try:
-        entry: dict[str, Any] = json.loads(line)
-        keys, sizes = [*entry["keys"]], [*entry["sizes"]]
-        said = Opinions(*(_array(entry[name]) for name in _FIELDS))
-    except (ValueError, KeyError, TypeError):
-        return None
-    count = len(keys)
-    fits = len(sizes) == count and all(
-        getattr(said, name).shape == ((models, count) if place < 4 else (count,))
-        for place, name in enumerate(_FIELDS)
-    )
-    indices = np.concatenate([said.own.ravel(), said.predicted]) if fits else np.array([-1])
-    return (keys, sizes, said) if indices.min() >= 0 and indices.max() < classes else None
-
-
-def _array(values: Any) -> Any:
-    array = np.array(values)
-    return array.astype(np.int64 if array.dtype.kind == "i" else np.float64)
+def forget_opinions(state: OutputState, key: str | None = None) -> None:
+    """Delete all records of opinions, or those of batches with the image `key`."""
+    for name, record in [*state.read_records()]:
+        if key is None or record is None or key in record.images:
+            state.delete_record(name)

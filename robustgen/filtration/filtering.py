@@ -7,6 +7,7 @@ funnel.json       settings, and how many images were left after each step, in al
 errors.jsonl      images that cannot be read, if there are any
 """
 
+import hashlib
 import json
 import time
 from collections import defaultdict
@@ -19,22 +20,26 @@ from typing import Any
 
 import numpy as np
 
-from robustgen.datasets.prefetch import prefetch
+from robustgen.dataset.names import ERRORS
+from robustgen.dataset.outputs import open_output, read_object
+from robustgen.dataset.state import OutputState
 from robustgen.display import progress
 from robustgen.errors import ImageError, OutputError, SourceError
 from robustgen.filtration import reviewing
-from robustgen.filtration.cache import OpinionCache
+from robustgen.filtration.cache import forget_opinions, put_opinions, read_opinions
 from robustgen.filtration.ensemble import Crops, Ensemble, EnsembleOptions, open_ensemble
-from robustgen.filtration.funnel import Opinions, count_left
+from robustgen.filtration.funnel import count_left
 from robustgen.filtration.rules import Case, Rule
-from robustgen.output.files import ERRORS, file_digest, move_into, temporary_folder, write_whole
-from robustgen.output.state import OPINIONS, SETTINGS, SHORTLISTED, claim_output, read_object
+from robustgen.formats.prefetch import prefetch
+from robustgen.imaging.decode import as_rgb, blame_image
 from robustgen.predictions import ABOUT as PREDICTIONS
 from robustgen.sources.base import class_of
 from robustgen.sources.folder import ImageFolder
-from robustgen.sources.tree import FolderTree
+from robustgen.sources.trees import FolderTree
+from robustgen.storage import Store
 
 SHORTLIST, DROPPED, FUNNEL, ACCEPTED = "shortlist.jsonl", "dropped.jsonl", "funnel.json", "accepted"
+_SETTINGS = "filter.json"
 _REMEDY = "choose another --output, or --overwrite"
 # What differs, by the key of the settings.
 _KINDS = {
@@ -60,7 +65,7 @@ class FilterResult:
         Images that the models were asked about now, and earlier.
     failures : dict of str to str
         Key to reason, of images that cannot be used.
-    pages : tuple of Path
+    pages : tuple of str
     seconds : float
     """
 
@@ -69,17 +74,17 @@ class FilterResult:
     made: int
     kept: int
     failures: dict[str, str]
-    pages: tuple[Path, ...]
+    pages: tuple[str, ...]
     seconds: float
 
 
 def filter_images(
     rule: Rule,
-    candidates: Path,
+    candidates: str | Path,
     choices: EnsembleOptions,
-    output: Path,
+    output: str | Path,
     *,
-    batch: int = 8,
+    batch: int = 2,
     limit: int | None = None,
     names: Path | None = None,
     overwrite: bool = False,
@@ -89,7 +94,7 @@ def filter_images(
     Parameters
     ----------
     rule : Rule
-    candidates, output : Path
+    candidates, output : path or URL
         Class folders of images, and where to write.
     choices : EnsembleOptions
         The models and how they are used.
@@ -115,8 +120,9 @@ def filter_images(
     if not keys:
         raise SourceError(f"{candidates}: no image is of a class that {choices.only} names")
     passed_over = len(source.keys()) - len(keys)
-    with _hold_shortlist(output, candidates, _settings(rule, ensemble), overwrite):
-        run = _Run(rule, source, ensemble, output, batch, _split_usable(source, keys[:limit]))
+    settings = _settings(rule, ensemble)
+    with open_output(output, source.location) as root, _open_shortlist(root, settings, overwrite) as state:
+        run = _Run(rule, source, ensemble, state, batch, _split_usable(source, keys[:limit]))
         run.ask()
         pages = run.write(words, passed_over)
     steps = tuple(zip(rule.labels(), run.left(), strict=True))
@@ -160,54 +166,50 @@ def _settings(rule: Rule, ensemble: Ensemble) -> dict[str, Any]:
 
 
 @contextmanager
-def _hold_shortlist(
-    output: Path, candidates: Path, settings: dict[str, Any], overwrite: bool
-) -> Iterator[None]:
-    """Hold `output` for the shortlist that `settings` decide, against other runs and other settings."""
-    with claim_output(output, candidates, check_foreign):
-        held = _read_settings(output)
-        other = [name for name in _KINDS if held and held.get(name) != settings[name]]
-        if other and not overwrite:
-            raise OutputError(f"{output}: holds a shortlist of {_KINDS[other[0]]}; {_REMEDY}")
-        if set(other) - {"thresholds"}:
-            (output / OPINIONS).unlink(missing_ok=True)
-        if other:
-            # The others are only worth something beside it.
-            (output / FUNNEL).unlink(missing_ok=True)
-        write_json(output, SHORTLISTED, settings)
-        yield
+def _open_shortlist(root: Store, settings: dict[str, Any], overwrite: bool) -> Iterator[OutputState]:
+    """Open the state of the shortlist that `settings` decide; refuse one of other settings."""
+    state = OutputState(root)
+    check_foreign(state)
+    held = read_object(state.store, _SETTINGS) if state.store.exists(_SETTINGS) else {}
+    other = [name for name in _KINDS if held and held.get(name) != settings[name]]
+    if other and not overwrite:
+        raise OutputError(f"{root.location}: holds a shortlist of {_KINDS[other[0]]}; {_REMEDY}")
+    if set(other) - {"thresholds"}:
+        forget_opinions(state)
+    if other:
+        # The others are only worth something beside it.
+        root.delete(FUNNEL)
+    _put_json(state.store, _SETTINGS, settings)
+    yield state
 
 
-def check_foreign(output: Path) -> None:
-    """Raise an OutputError if `output` holds what no such run wrote."""
-    names = (SHORTLIST, DROPPED, FUNNEL, ACCEPTED, SETTINGS, PREDICTIONS)
-    foreign = [name for name in names if (output / name).exists()]
-    if foreign and not (output / SHORTLISTED).exists():
-        raise OutputError(f"{output}: holds a {foreign[0]} that is not of filter-a or filter-o")
+def check_foreign(state: OutputState) -> None:
+    """Raise an OutputError if the output holds what no such run wrote."""
+    if state.store.exists(_SETTINGS):
+        return
+    foreign = [name for name in (SHORTLIST, DROPPED, FUNNEL, PREDICTIONS) if state.root.exists(name)]
+    foreign += [ACCEPTED] if next(iter(state.root.list(ACCEPTED)), None) else []
+    foreign += ["set"] if state.exists else []
+    if foreign:
+        raise OutputError(f"{state.root.location}: holds a {foreign[0]} that is not of filter-a or filter-o")
 
 
-def _read_settings(output: Path) -> dict[str, Any]:
-    path = output / SHORTLISTED
-    return read_object(path) if path.exists() else {}
+def _put_json(store: Store, path: str, content: dict[str, Any]) -> None:
+    store.put(path, (json.dumps(content, indent=1) + "\n").encode())
 
 
-def write_json(output: Path, name: str, content: dict[str, Any]) -> None:
-    """Write `content` as the file `name` below `output`."""
-    write_whole(output, name, (json.dumps(content, indent=1) + "\n").encode())
-
-
-def _write_lines(output: Path, name: str, entries: Iterable[dict[str, Any]]) -> None:
-    """Write a JSON object a line; there may be millions of them."""
-    temporary = temporary_folder(output) / name
-    with temporary.open("w", encoding="utf-8") as file:
-        file.writelines(json.dumps(entry) + "\n" for entry in entries)
-    move_into(output, temporary, name)
+def _write_lines(root: Store, name: str, entries: Iterable[dict[str, Any]]) -> str:
+    """Write a JSON object a line, as there may be millions of them, and return the SHA-256 of the file."""
+    with root.create(name) as file:
+        for entry in entries:
+            file.write(json.dumps(entry).encode() + b"\n")
+        return file.sha256
 
 
 # --- a run ---------------------------------------------------------------------------------------
 
-# Key, and what the models are to see or why they cannot.
-_Read = tuple[str, Crops | str]
+# Key, what the models are to see or why they cannot, and the identity of the image.
+_Read = tuple[str, Crops | str, str]
 
 
 class _Run:
@@ -218,64 +220,52 @@ class _Run:
         rule: Rule,
         source: ImageFolder,
         ensemble: Ensemble,
-        output: Path,
+        state: OutputState,
         batch: int,
         usable: tuple[dict[str, int], dict[str, str]],
     ) -> None:
-        self._rule, self._source, self._ensemble, self._output, self._batch = (
-            rule,
-            source,
-            ensemble,
-            output,
-            batch,
-        )
+        self._rule, self._source, self._ensemble, self._batch = rule, source, ensemble, batch
+        self._state, self._root = state, state.root
         self._sizes, self.failures = usable
         self._places = {key: place for place, key in enumerate(self._sizes)}
-        self._cache = OpinionCache(output / OPINIONS)
-        self._said, self._known = self._cache.load(self._sizes, len(ensemble.members), len(ensemble.classes))
-        self.kept, self.made = len(self._known), 0
+        self._said, self._identities = read_opinions(state, self._sizes, len(ensemble.members))
+        self.kept, self.made = len(self._identities), 0
         self._judged: Case | None = None
 
     def ask(self) -> None:
         """Ask the models about all images that they were not asked about yet."""
-        pending = [*filter(None, map(self._pending, self._batches()))]
-        total = sum(map(len, pending))
-        with progress.open_bar(total, "images") as bar:
-            try:
-                for read in prefetch(self._read, pending):
-                    self._ask(read)
-                    bar.update(len(read))
-            finally:
-                self._cache.close()
-
-    def _batches(self) -> Iterator[list[str]]:
-        # Batches begin at the same images whatever is known already: others may differ in the last digit.
         keys = [key for key in self._sizes if self._rule.asks(self._ensemble, key)]
-        yield from (keys[start : start + self._batch] for start in range(0, len(keys), self._batch))
-
-    def _pending(self, keys: list[str]) -> list[str]:
-        return [key for key in keys if key not in self._known]
+        # Batches begin at the same images whatever is known already: others may differ in the last digit.
+        batches = [keys[start : start + self._batch] for start in range(0, len(keys), self._batch)]
+        lacking = [[key for key in batch if key not in self._identities] for batch in batches]
+        pending = [batch for batch in lacking if batch]
+        with progress.open_bar(sum(map(len, pending)), "images") as bar:
+            for read in prefetch(self._read, pending):
+                self._ask(read)
+                bar.update(len(read))
 
     def _read(self, keys: list[str]) -> list[_Read]:
-        return [(key, self._read_crops(key)) for key in keys]
+        return [self._read_crops(key) for key in keys]
 
-    def _read_crops(self, key: str) -> Crops | str:
+    def _read_crops(self, key: str) -> _Read:
         try:
-            return self._ensemble.crops(self._source.load(key))
+            image, identity = self._source.read(key)
+            with blame_image(key):
+                pixels = as_rgb(image).copy()
+            return key, self._ensemble.crops(pixels), identity
         except ImageError as error:
-            return _reason(error, key)
+            return key, _reason(error, key), ""
 
     def _ask(self, read: list[_Read]) -> None:
-        self.failures |= {key: seen for key, seen in read if isinstance(seen, str)}
-        good = {key: seen for key, seen in read if not isinstance(seen, str)}
-        if not good:
+        self.failures |= {key: seen for key, seen, _ in read if isinstance(seen, str)}
+        crops = {key: seen for key, seen, _ in read if not isinstance(seen, str)}
+        if not crops:
             return
-        keys = [*good]
-        said = self._ensemble.opinions(keys, [*good.values()], self._rule.true_classes(self._ensemble, keys))
-        self._cache.append(keys, [self._sizes[key] for key in keys], said)
-        self._take(keys, said)
-
-    def _take(self, keys: list[str], said: Opinions) -> None:
+        keys = [*crops]
+        said = self._ensemble.opinions(keys, [*crops.values()], self._rule.true_classes(self._ensemble, keys))
+        identities = {key: identity for key, _, identity in read if key in crops}
+        put_opinions(self._state, {key: (self._sizes[key], identities[key]) for key in keys}, said)
+        self._identities |= identities
         for index, key in enumerate(keys):
             self._said.put(self._places[key], said, index)
         self.made += len(keys)
@@ -290,33 +280,38 @@ class _Run:
         return self._judged
 
     def left(self) -> list[int]:
-        """How many images there were, and are after each step."""
+        """Return how many images there were, and are after each step."""
         return count_left(self._case().steps, self._rule.order)
 
-    def write(self, words: dict[str, str], passed_over: int) -> tuple[Path, ...]:
+    def write(self, words: dict[str, str], passed_over: int) -> tuple[str, ...]:
         """Write all files; return the review pages."""
-        case = self._case()
+        case, root = self._case(), self._root
         ranked = self._rule.rank(case)
-        _write_lines(self._output, SHORTLIST, (self._describe_shortlisted(case, index) for index in ranked))
+        digest = _write_lines(root, SHORTLIST, (self._describe_shortlisted(case, index) for index in ranked))
         kept = set(ranked)
         dropped = (index for index in range(len(case.keys)) if index not in kept)
-        _write_lines(self._output, DROPPED, (self._describe_dropped(case, index) for index in dropped))
-        self._write_errors()
-        digest = file_digest(self._output / SHORTLIST)
-        items = [self._item(case, index) for index in ranked]
-        pages = reviewing.write_pages(self._output, self._rule.title, digest, items, self._source.load, words)
-        write_json(self._output, FUNNEL, self._funnel(case, passed_over, digest))
-        return pages
-
-    def _write_errors(self) -> None:
-        (self._output / ERRORS).unlink(missing_ok=True)
+        _write_lines(root, DROPPED, (self._describe_dropped(case, index) for index in dropped))
         if self.failures:
             entries = ({"key": key, "reason": reason} for key, reason in sorted(self.failures.items()))
-            _write_lines(self._output, ERRORS, entries)
+            _write_lines(root, ERRORS, entries)
+        else:
+            root.delete(ERRORS)
+        items = [self._item(case, index) for index in ranked]
+        pages = reviewing.write_pages(root, self._rule.title, digest, items, self._source.load, words)
+        _put_json(root, FUNNEL, self._funnel(case, passed_over, digest))
+        return pages
 
     def _describe_shortlisted(self, case: Case, index: int) -> dict[str, Any]:
-        path = self._source.location / case.keys[index]
-        return self._entry(case, index) | {"sha256": file_digest(path)}
+        key = case.keys[index]
+        with blame_image(key):
+            sha256 = hashlib.sha256(self._source.read_bytes(key)).hexdigest()
+        if not sha256.startswith(self._identities[key]):
+            forget_opinions(self._state, key)
+            raise OutputError(
+                f"{self._source.location}: {key!r} is another image than the one that the models were "
+                "asked about; the same command asks them again"
+            )
+        return self._entry(case, index) | {"sha256": sha256}
 
     def _describe_dropped(self, case: Case, index: int) -> dict[str, Any]:
         return {"step": case.step(index)} | self._entry(case, index)

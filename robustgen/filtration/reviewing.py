@@ -1,6 +1,5 @@
 """The page on which a human keeps or drops each image of a shortlist; whole in itself, and offline."""
 
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +10,8 @@ from robustgen.display import html
 from robustgen.errors import ConfigError
 from robustgen.imaging.geometry import resize
 from robustgen.imaging.pixels import Rgb
-from robustgen.output.files import write_whole
+from robustgen.json_files import parse_json
+from robustgen.storage import Store
 
 PER_PAGE: Final = 1000
 """Images of a page: some 15 MB."""
@@ -45,18 +45,18 @@ def page_name(number: int) -> str:
 
 
 def write_pages(
-    output: Path,
+    output: Store,
     title: str,
     digest: str,
     items: Sequence[Item],
     load: Callable[[str], Rgb],
     words: Mapping[str, str],
-) -> tuple[Path, ...]:
+) -> tuple[str, ...]:
     """Write the review pages, one for every thousand images; remove those that an earlier run wrote.
 
     Parameters
     ----------
-    output : Path
+    output : Store
     title : str
         Of the set.
     digest : str
@@ -66,6 +66,11 @@ def write_pages(
         The pixels, uint8 (H, W, 3), of a key.
     words : mapping of str to str
         Class folder to what it means.
+
+    Returns
+    -------
+    tuple of str
+        Paths or URLs of the pages.
 
     Raises
     ------
@@ -87,12 +92,12 @@ def write_pages(
             thumbnail=lambda item: html.embed_picture(thumbnail(load(item.key))),
             words=words,
         )
-        write_whole(output, page_name(number), page)
-    wanted = [output / page_name(number) for number in range(1, count + 1)]
-    for path in output.glob("review-*.html"):
-        if path not in wanted and re.fullmatch(r"review-\d+\.html", path.name):
-            path.unlink()
-    return tuple(wanted)
+        output.put(page_name(number), page)
+    wanted = [page_name(number) for number in range(1, count + 1)]
+    for path in [entry.path for entry in output.list()]:
+        if path not in wanted and re.fullmatch(r"review-\d+\.html", path):
+            output.delete(path)
+    return tuple(f"{output.location}/{name}" for name in wanted)
 
 
 def thumbnail(image: Rgb) -> Rgb:
@@ -103,7 +108,7 @@ def thumbnail(image: Rgb) -> Rgb:
 
 
 def read_words(paths: Sequence[Path]) -> dict[str, str]:
-    """What class folders mean, as far as the files say.
+    """Return what class folders mean, as far as the files say.
 
     Parameters
     ----------
@@ -136,9 +141,9 @@ def _words(path: Path) -> dict[str, str]:
 
 def _words_of_keras(text: str) -> dict[str, str]:
     try:
-        entries = json.loads(text).values()
+        entries = parse_json(text).values()
         pairs = [entry for entry in entries if isinstance(entry, list) and len(entry) > 1]
         return {str(name): str(word).replace("_", " ") for name, word, *_ in pairs}
-    except (ValueError, RecursionError):
+    except ValueError:
         # Whoever takes the file for a list of classes says what is wrong with it.
         return {}

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from robustgen.dataset.config import read_yaml
+from robustgen.dataset.names import SUMS
 from robustgen.errors import ConfigError, ImageError
-from robustgen.generation.config import read_yaml
 from robustgen.icons.packages import Style, order, parse_emoji, strip_tones
-from robustgen.output.files import SUMS
 
 Classes = Mapping[str, tuple[str, ...]]
 
@@ -240,7 +240,7 @@ def split_files(style_of: Mapping[str, str]) -> dict[str, bytes]:
 
 
 def count_icons(keys: Iterable[str], style_of: Mapping[str, str]) -> dict[str, dict[str, int]]:
-    """How many of `keys` each class has of each style."""
+    """Return how many of `keys` each class has of each style."""
     counts: dict[str, dict[str, int]] = {}
     none_yet = dict.fromkeys(sorted(set(style_of.values())), 0)
     for key in sorted(keys):

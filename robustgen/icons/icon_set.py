@@ -4,7 +4,7 @@ import dataclasses
 import hashlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +14,10 @@ import numpy as np
 from PIL import Image, features
 from pydantic import AfterValidator, BeforeValidator, Field, StrictBool
 
-from robustgen.benchmark import Arm
+from robustgen.benchmark import Variant
+from robustgen.dataset.config import Choices, Count, Location, Whole
+from robustgen.dataset.plan import Plan, assemble_plan
+from robustgen.dataset.recipes import Recipe
 from robustgen.errors import (
     ArgumentError,
     ConfigError,
@@ -23,9 +26,8 @@ from robustgen.errors import (
     SourceError,
     UnknownNameError,
 )
-from robustgen.generation.config import Choices, Count, Location, Whole
-from robustgen.generation.plan import Plan, assemble_plan
-from robustgen.generation.recipes import Recipe
+from robustgen.formats import Listing
+from robustgen.formats.lossless import PngTree
 from robustgen.icons import TITLE
 from robustgen.icons.choosing import (
     Choice,
@@ -40,20 +42,16 @@ from robustgen.icons.choosing import (
 )
 from robustgen.icons.packages import Style, read_picture, read_style
 from robustgen.imaging.pixels import Rgb
-from robustgen.output.files import SUMS, remove_file, remove_folder
-from robustgen.output.manifest import read_sums
-from robustgen.output.writers.base import Listing
-from robustgen.output.writers.companions import keep_companion
-from robustgen.output.writers.lossless import PngTree
 from robustgen.sources.base import Source
+from robustgen.storage import Store, open_store
+from robustgen.storage.regular import read_regular
 
 CITATION = (
     "Dan Hendrycks and Thomas G. Dietterich: Benchmarks for Neural Network Robustness to Common Distortions "
     "and Styles. 2018."
 )
-ARM = Arm("icons", 0, "")
+ARM = Variant("icons", 0, "")
 
-_OLD_SPLITS = "splits"
 _NAMED_COLOURS = {"white": (255, 255, 255), "black": (0, 0, 0)}
 
 
@@ -173,14 +171,14 @@ class EmojiPackages(Source):
     def __init__(
         self, styles: Sequence[Style], choice: Choice, background: tuple[int, int, int], size: int
     ) -> None:
-        super().__init__(styles[0].root)
+        super().__init__(str(styles[0].root))
         self.background, self._icon_size = background, size
         self._roots = {style.name: style.root for style in styles}
         self._pictures = dict(choice.pictures)
 
     @cached_property
     def sifted(self) -> Sifted:
-        """Which pictures are taken, and why the others are not."""
+        """Return which pictures are taken, and why the others are not."""
         return drop_duplicates(
             self._pictures, lambda key: resize_icon(self.load(key), self._icon_size).tobytes()
         )
@@ -200,8 +198,13 @@ class EmojiPackages(Source):
         style, path = self._picture(key)
         return compose(read_picture(path, self._roots[style]), self.background)
 
+    def read(self, key: str) -> tuple[Rgb, str]:
+        """Return one picture on the background, and the identity of its file."""
+        pixels = self.load(key)
+        return pixels, hashlib.sha256(read_regular(self._picture(key)[1])).hexdigest()[:16]
+
     def size(self, key: str) -> int:
-        """Bytes of the picture's file."""
+        """Return the bytes of the picture's file."""
         path = self._picture(key)[1]
         try:
             return path.stat().st_size
@@ -246,14 +249,14 @@ class IconRecipe(Recipe[Rgb]):
 
     title = TITLE
     noun = "icon"
-    # An icon takes milliseconds, and each task carries the list of all pictures.
-    images_per_task = 16
+    # An icon takes milliseconds, and each job carries the list of all pictures.
+    images_at_once = 16
 
-    def make(self, arm: Arm, key: str, prepared: Rgb, shared: dict[str, Any] | None = None) -> Rgb:
+    def make(self, arm: Variant, key: str, prepared: Rgb, shared: dict[str, Any] | None = None) -> Rgb:
         """The icon, uint8 (size, size, 3)."""
         return resize_icon(prepared, self.size)
 
-    def settings(self, arms: tuple[Arm, ...]) -> dict[str, Any]:
+    def settings(self, arms: tuple[Variant, ...]) -> dict[str, Any]:
         """Size, background, styles and classes."""
         return {
             "kind": "icons",
@@ -266,20 +269,9 @@ class IconRecipe(Recipe[Rgb]):
 class IconTree(PngTree):
     """`<class>/<style>_<code points>.png`, and the split files."""
 
-    def start(self, root: Path) -> None:
-        """Remove the folder of splits that an earlier release made, as it would count as a class."""
-        if (root / _OLD_SPLITS / SUMS).is_file():
-            for name in [*read_sums(root / _OLD_SPLITS / SUMS), SUMS]:
-                remove_file(root, f"{_OLD_SPLITS}/{name}")
-                remove_folder(root, f"{_OLD_SPLITS}/{name}".rpartition("/")[0])
-
-    def finish(
-        self, root: Path, complete: frozenset[str], settled: frozenset[str], listing: Listing
-    ) -> list[str]:
-        """Write the split files."""
-        for name, data in split_files({key: style_in(key) for key in listing.keys}).items():
-            keep_companion(root, name, data)
-        return []
+    def list_companions(self, listing: Listing, folders: Sequence[str]) -> Mapping[str, bytes]:
+        """Return the split files."""
+        return split_files({key: style_in(key) for key in listing.keys})
 
 
 # --- the plan ------------------------------------------------------------------------------------
@@ -312,11 +304,11 @@ class IconPlan(Plan):
         return self.source.style(key)
 
     def counts(self) -> dict[str, dict[str, int]]:
-        """How many icons each class has of each style."""
+        """Return how many icons each class has of each style."""
         return count_icons(self.keys, self.style_of())
 
     def about(self) -> dict[str, Any]:
-        """What `dataset.json` says beside settings and counts."""
+        """Return what `dataset.json` says beside settings and counts."""
         about = super().about()
         # A run whose source is another one, be it in its licence alone, describes the set anew.
         about["source"] |= {"styles": {style.name: style.about() for style in self.styles}}
@@ -341,14 +333,14 @@ def plan_icons(choices: IconChoices) -> IconPlan:
     classes = read_classes(Path(choices.classes) if choices.classes else own_classes())
     styles = tuple(_style(name, Path(folder), choices) for name, folder in choices.style.items())
     choice = choose(classes, styles, skin_tones=choices.skin_tones, per_class=choices.per_class)
-    _check_styles(styles, choice, Path(choices.output).absolute())
+    store = open_store(choices.output)
+    _check_styles(styles, choice, store)
     source = EmojiPackages(styles, choice, parse_colour(choices.background), choices.size)
     _check_left(styles, source)
     recipe = IconRecipe(choices.size, _settings(choices, classes, source, styles))
-    writer, output, terms = IconTree(), Path(choices.output).absolute(), _terms(styles)
-    keys = source.keys()
+    writer, keys, terms = IconTree(), source.keys(), _terms(styles)
     general = assemble_plan(
-        recipe, source, keys, (ARM,), writer, output, choices, citation=CITATION, licence=terms
+        recipe, source, keys, (ARM,), writer, store, choices, citation=CITATION, licence=terms
     )
     own = {each.name: getattr(general, each.name) for each in dataclasses.fields(general)}
     return IconPlan(**own, styles=styles, choice=choice)
@@ -366,7 +358,7 @@ def _style(name: str, folder: Path, choices: IconChoices) -> Style:
         raise SourceError(f"--style {name}: {error}") from error
 
 
-def _check_styles(styles: Sequence[Style], choice: Choice, output: Path) -> None:
+def _check_styles(styles: Sequence[Style], choice: Choice, store: Store) -> None:
     owners: dict[Path, str] = {}
     having = {style for style, _ in choice.pictures.values()}
     for style in styles:
@@ -375,8 +367,8 @@ def _check_styles(styles: Sequence[Style], choice: Choice, output: Path) -> None
             raise SourceError(f"--style {style.name}: the same folder as {owners[root]}")
         if style.name not in having:
             raise SourceError(f"--style {style.name}: {style.root} has none of the chosen emoji")
-        if output.resolve().is_relative_to(root):
-            raise OutputError(f"output {output} lies inside the source {style.root}")
+        if f"{store.location}/".startswith(f"{root}/"):
+            raise OutputError(f"output {store.location} lies inside the source {style.root}")
 
 
 def _check_left(styles: Sequence[Style], source: EmojiPackages) -> None:

@@ -4,7 +4,6 @@ Known are the layouts of npm's ``emoji-datasource-<style>`` (``img/<style>/64/<c
 ``@lobehub/fluent-emoji-3d`` (``assets/<code point>.webp``), and plain folders of ``<code point>.png``.
 """
 
-import json
 import re
 import warnings
 from collections.abc import Mapping
@@ -17,7 +16,8 @@ from PIL import Image, UnidentifiedImageError
 from robustgen.errors import ImageError, SourceError
 from robustgen.imaging.decode import reason_of
 from robustgen.imaging.geometry import MOST_PIXELS
-from robustgen.regular_file import open_regular, read_regular
+from robustgen.json_files import read_json
+from robustgen.storage.regular import open_regular
 
 SUFFIXES = (".png", ".webp")
 AS_SUPPLIED = "as supplied"
@@ -204,10 +204,10 @@ def _list_named_after_emoji(folder: Path) -> dict[str, str]:
 def _package(root: Path) -> dict[str, Any]:
     path = root / "package.json"
     try:
-        content = json.loads(read_regular(path))
+        content = read_json(path)
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, ValueError) as error:
         raise SourceError(f"{path} cannot be read: {error}") from error
     if not isinstance(content, dict):
         raise SourceError(f"{path} holds no object")

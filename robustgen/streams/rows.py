@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from robustgen.errors import ArgumentError
+from robustgen.json_files import parse_json
 
 # json.dumps would make a new one for each of millions of rows.
 _ENCODER = json.JSONEncoder(ensure_ascii=False)
@@ -22,21 +23,37 @@ class StreamRow(NamedTuple):
     severity : float
     label : int
         Class of the image.
+    visit : int
+        Which time the corruptions are visited, from 1.
+    domain : int
+        Number of this corruption and severity among those of the stream, from 0.
+    reset : bool
+        Whether the model is to be reset before this image; written only where it is.
     """
 
     key: str
     corruption: str
     severity: float
     label: int
+    visit: int = 1
+    domain: int = 0
+    reset: bool = False
+
+
+_OPTIONAL = StreamRow._field_defaults.keys()
+_NEEDED = tuple(name for name in StreamRow._fields if name not in _OPTIONAL)
 
 
 def format_row(row: StreamRow) -> str:
-    """The line of `row`, without its end."""
-    return _ENCODER.encode(row._asdict())
+    """Return the line of `row`, without its end."""
+    content = row._asdict()
+    if not row.reset:
+        del content["reset"]
+    return _ENCODER.encode(content)
 
 
 def read_rows(path: Path) -> Iterator[StreamRow]:
-    """The rows of the file at `path`.
+    """Yield the rows of the file at `path`.
 
     Raises
     ------
@@ -55,11 +72,12 @@ def read_rows(path: Path) -> Iterator[StreamRow]:
 
 def _parse(line: str, place: str) -> StreamRow:
     try:
-        content = json.loads(line)
-    except (ValueError, RecursionError) as error:
+        content = parse_json(line)
+    except ValueError as error:
         raise ArgumentError(f"{place}: not JSON") from error
-    if not isinstance(content, dict) or set(content) != {*StreamRow._fields}:
-        raise ArgumentError(f"{place}: must hold {', '.join(StreamRow._fields)}, and nothing else")
+    if not isinstance(content, dict) or not {*_NEEDED} <= content.keys() <= {*StreamRow._fields}:
+        needed, others = ", ".join(_NEEDED), ", ".join(_OPTIONAL)
+        raise ArgumentError(f"{place}: must hold {needed}; may hold {others}, and nothing else")
     if wrong := [name for name, value in content.items() if not _is_right(name, value)]:
         raise ArgumentError(f"{place}: {wrong[0]} cannot be {content[wrong[0]]!r}")
     return StreamRow(**content)
@@ -68,5 +86,7 @@ def _parse(line: str, place: str) -> StreamRow:
 def _is_right(name: str, value: Any) -> bool:
     if name in ("key", "corruption"):
         return isinstance(value, str) and value != ""
+    if name == "reset":
+        return isinstance(value, bool)
     kinds = (int, float) if name == "severity" else int
     return isinstance(value, kinds) and not isinstance(value, bool)

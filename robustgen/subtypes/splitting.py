@@ -4,7 +4,6 @@ A subtype is whatever lies below a broad type in WordNet. It is *seen* if it is 
 and *unseen* if ImageNet-22K alone has it (ICLR 2019 paper, appendix G). The broad type itself is no subtype.
 """
 
-import hashlib
 import json
 import os
 import re
@@ -15,12 +14,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from robustgen.dataset.config import read_yaml
+from robustgen.dataset.names import STATE
+from robustgen.dataset.outputs import open_output
+from robustgen.dataset.records import FilesRecord
+from robustgen.dataset.state import OutputState
 from robustgen.display import progress
 from robustgen.errors import OutputError, SourceError
-from robustgen.generation.config import read_yaml
+from robustgen.formats import WrittenFile
 from robustgen.imaging.decode import EXTENSIONS
-from robustgen.output.files import STATE, move_into, temporary_folder, write_whole
-from robustgen.output.state import claim_output
+from robustgen.storage import Store
 from robustgen.subtypes.wordnet import WordNet, open_wordnet
 
 SEEN, UNSEEN = "seen", "unseen"
@@ -30,6 +33,7 @@ CITATION = (
     "Dan Hendrycks and Thomas Dietterich: Benchmarking Neural Network Robustness to Common Corruptions "
     "and Perturbations. International Conference on Learning Representations, 2019. Appendix G."
 )
+_RECORD: Final = "lists"
 _HERE = Path(__file__).parent
 
 
@@ -182,7 +186,7 @@ class Summary:
         }
 
 
-def make(source: Path, wordnet: Path, output: Path, *, links: bool = False) -> Summary:
+def make(source: Path, wordnet: Path, output: str | Path, *, links: bool = False) -> Summary:
     """Write the lists of seen and unseen images, and a manifest.
 
     Parameters
@@ -191,7 +195,7 @@ def make(source: Path, wordnet: Path, output: Path, *, links: bool = False) -> S
         Folder with a folder ``n01503061`` for each noun, images directly inside; it may lack many.
     wordnet : Path
         Folder with WordNet 3.0's ``data.noun``.
-    output : Path
+    output : path or URL
         Gets ``seen.txt``, ``unseen.txt``, ``types.txt`` and ``subtypes.json``.
     links : bool
         Also make ``<split>/<type>/<id>``, links to the folders of `source`.
@@ -205,7 +209,7 @@ def make(source: Path, wordnet: Path, output: Path, *, links: bool = False) -> S
     WriteError
         The disk is full.
     """
-    source, output = source.absolute(), output.absolute()
+    source = source.absolute()
     folders = _folders(source)
     hierarchy, types = open_wordnet(wordnet), broad_types()
     places = assign_places(types, imagenet_1k(), hierarchy)
@@ -214,11 +218,19 @@ def make(source: Path, wordnet: Path, output: Path, *, links: bool = False) -> S
         raise SourceError(f"{source}: none of its {len(folders)} folders is a subtype of the 25 broad types")
     shares = {split: [Share() for _ in types] for split in SPLITS}
     summary = Summary(types, shares, {}, sorted(unknown), len(folders) - len(own) - len(unknown))
-    with claim_output(output, source, _check_own):
+    with open_output(output, str(source.resolve())) as root:
+        if links and not root.is_local:
+            raise OutputError(f"{root.location}: --links goes with folders of this machine")
+        state = OutputState(root)
+        _check_own(state)
         # While it is there, all that it tells of is whole.
-        (output / ABOUT).unlink(missing_ok=True)
-        run = _Run(source, output, folders, places, summary)
-        run.write(links, {"release": hierarchy.release, "sha256": hierarchy.sha256})
+        root.delete(ABOUT)
+        # From now on the files are ours, even if this run is stopped.
+        state.put_record(_RECORD, FilesRecord())
+        run = _Run(source, root, folders, places, summary)
+        state.put_record(
+            _RECORD, run.write(links, {"release": hierarchy.release, "sha256": hierarchy.sha256})
+        )
     return summary
 
 
@@ -240,43 +252,41 @@ class _Run:
     """Writes what `make` promises, and notes in `summary` what it finds."""
 
     source: Path
-    output: Path
+    output: Store
     folders: frozenset[str]
     places: Mapping[str, Place]
     summary: Summary
 
-    def write(self, links: bool, wordnet: dict[str, str]) -> None:
+    def write(self, links: bool, wordnet: dict[str, str]) -> FilesRecord:
         """Write the lists, the trees and last the manifest, whose presence says that all is whole."""
-        digests = {f"{split}.txt": self._list(split) for split in SPLITS}
-        names = _lines(each.name for each in self.summary.types)
-        digests[NAMES] = write_whole(self.output, NAMES, names).sha256
+        files = [self._list(split) for split in SPLITS]
+        files.append(self._put(NAMES, _lines(each.name for each in self.summary.types)))
         for split in SPLITS:
             self._replace_tree(split, links)
         about = {
             "kind": "subtypes",
             "source": str(self.source),
             "wordnet": wordnet,
-            "sha256": digests,
+            "sha256": {file.path: file.sha256 for file in files},
             "links": links,
             "citation": CITATION,
         }
         text = json.dumps(about | self.summary.described(), indent=1) + "\n"
-        write_whole(self.output, ABOUT, text.encode(), durable=True)
+        return FilesRecord(written=[*files, self._put(ABOUT, text.encode())])
 
-    def _list(self, split: str) -> str:
-        """Write the list of one split and return its SHA-256."""
+    def _put(self, name: str, data: bytes) -> WrittenFile:
+        with self.output.create(name) as file:
+            file.write(data)
+            return WrittenFile(name, file.size, file.sha256)
+
+    def _list(self, split: str) -> WrittenFile:
+        """Write the list of one split."""
         wanted = sorted((place.type, wnid) for wnid, place in self.places.items() if place.split == split)
-        temporary = temporary_folder(self.output) / f"{split}.txt"
-        digest = hashlib.sha256()
-        with temporary.open("wb") as file:
+        with self.output.create(f"{split}.txt") as file:
             for number, wnid in progress.track(wanted, len(wanted), f"{split} folders"):
-                data = _lines(f"{wnid}/{name} {number}" for name in self._list_found(split, number, wnid))
-                digest.update(data)
-                file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        move_into(self.output, temporary, f"{split}.txt")
-        return digest.hexdigest()
+                names = self._list_found(split, number, wnid)
+                file.write(_lines(f"{wnid}/{name} {number}" for name in names))
+            return WrittenFile(f"{split}.txt", file.size, file.sha256)
 
     def _list_found(self, split: str, number: int, wnid: str) -> list[str]:
         """Names of the images of a subtype."""
@@ -292,20 +302,11 @@ class _Run:
         return names
 
     def _replace_tree(self, split: str, links: bool) -> None:
-        """Put a fresh tree of links, or none, into the place of what an earlier run left."""
-        tree, old = self.output / split, temporary_folder(self.output) / f"old-{split}"
-        fresh = temporary_folder(self.output) / split
-        if links:
-            self._link(split, fresh)
-        if tree.exists():
-            tree.rename(old)
-            shutil.rmtree(old)
-        if links:
-            fresh.rename(tree)
-
-    def _link(self, split: str, tree: Path) -> None:
-        source = self.source.resolve()
-        for each, share in zip(self.summary.types, self.summary.shares[split], strict=True):
+        """Make a tree of links, or none, in place of what an earlier run left."""
+        source, tree = self.source.resolve(), Path(self.output.location, split)
+        if self.output.is_local and tree.exists():
+            shutil.rmtree(tree)
+        for each, share in zip(self.summary.types, self.summary.shares[split], strict=True) if links else ():
             # Made even if empty: a loader that numbers the folders is to count 25, or to complain.
             (tree / each.name).mkdir(parents=True)
             for wnid in share.images:
@@ -342,13 +343,16 @@ def _fits_a_line(name: str) -> bool:
 # --- the output ----------------------------------------------------------------------------------
 
 
-def _check_own(output: Path) -> None:
-    """Raise an OutputError if `output` holds anything that is not of an earlier run."""
-    own = {*(f"{split}.txt" for split in SPLITS), *SPLITS, ABOUT, NAMES, STATE}
-    held = {path.name for path in output.iterdir()} if output.is_dir() else set()
-    if unexpected := sorted(held - own if STATE in held else held):
-        raise OutputError(f"{output}: holds {unexpected[0]}, which no such run made; choose another output")
-    for folder, _, files in (found for split in SPLITS for found in os.walk(output / split)):
-        real = [name for name in files if not (Path(folder) / name).is_symlink()]
-        if real:
-            raise OutputError(f"{Path(folder) / real[0]}: is no link of an earlier run; remove it first")
+def _check_own(state: OutputState) -> None:
+    """Raise an OutputError if the output holds anything that is not of an earlier run."""
+    own, root = {*(f"{split}.txt" for split in SPLITS), *SPLITS, ABOUT, NAMES}, state.root
+    links = {path for path, what in root.list_irregular() if what == "is a link"}
+    paths = {entry.path for entry in root.list() if not entry.path.startswith(f"{STATE}/")} | links
+    held = {path.partition("/")[0] for path in paths}
+    if unexpected := sorted(held - own if state.has_record(_RECORD) else held):
+        raise OutputError(
+            f"{root.location}: holds {unexpected[0]}, which no such run made; choose another output"
+        )
+    trees = tuple(f"{split}/" for split in SPLITS)
+    if real := sorted(path for path in paths - links if path.startswith(trees)):
+        raise OutputError(f"{root.location}/{real[0]}: is no link of an earlier run; remove it first")

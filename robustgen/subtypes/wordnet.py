@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from robustgen.errors import SourceError
-from robustgen.regular_file import read_regular
+from robustgen.storage.regular import read_regular
 
 DATA = "data.noun"
 # Where it lies in what people have: Debian's folder, the npm package wordnet 2.0.0, Princeton's own archive.

@@ -7,18 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from robustgen.torch.augmix_dataset import AugMixDataset as AugMixDataset
+    from robustgen.torch.ccc_dataset import CccDataset as CccDataset
     from robustgen.torch.corrupted import CorruptedDataset as CorruptedDataset
     from robustgen.torch.loss import jensen_shannon_loss as jensen_shannon_loss
     from robustgen.torch.perturbed import PerturbedDataset as PerturbedDataset
+    from robustgen.torch.seeded import SeededDataset as SeededDataset
     from robustgen.torch.source_dataset import SourceDataset as SourceDataset
     from robustgen.torch.streamed import StreamDataset as StreamDataset
     from robustgen.torch.transform import Corrupt as Corrupt
 
 _PUBLIC = {
     "AugMixDataset": "robustgen.torch.augmix_dataset",
+    "CccDataset": "robustgen.torch.ccc_dataset",
     "Corrupt": "robustgen.torch.transform",
     "CorruptedDataset": "robustgen.torch.corrupted",
     "PerturbedDataset": "robustgen.torch.perturbed",
+    "SeededDataset": "robustgen.torch.seeded",
     "SourceDataset": "robustgen.torch.source_dataset",
     "StreamDataset": "robustgen.torch.streamed",
     "jensen_shannon_loss": "robustgen.torch.loss",

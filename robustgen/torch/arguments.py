@@ -1,17 +1,21 @@
 """What the data sets are given, checked: whole numbers, arms and qualities."""
 
+from collections.abc import Iterable
 from numbers import Integral
 from typing import Any, Literal
 
-from robustgen.benchmark import CLEAN, CLEAN_ARM, Arm
+from robustgen.benchmark import CLEAN, CLEAN_ARM, IMAGENET_C, Variant
+from robustgen.corruptions import FAMILIES
+from robustgen.dataset.recipes import BenchmarkRecipe
 from robustgen.editions import get_edition
 from robustgen.errors import ArgumentError, ArgumentTypeError
-from robustgen.generation.recipes import BenchmarkRecipe
 
 Quality = int | Literal["published"] | None
 """Of JPEG files: 1 to 95, that of `make-c` for an edition, or None for no JPEG."""
 
 _PUBLISHED = 85
+# Families name what they have for ImageNet, where the images have no common size.
+_USUAL_SCALE = 224
 
 
 def check_natural(name: str, value: Any) -> int:
@@ -29,7 +33,31 @@ def check_natural(name: str, value: Any) -> int:
     return int(value)
 
 
-def find_arm(recipe: BenchmarkRecipe, name: str, level: Any) -> Arm:
+def expand_groups(names: Iterable[str], scale: int | None) -> tuple[str, ...]:
+    """Return `names` with groups and families replaced by their members, as ``--corruptions`` takes them.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Corruptions, ``"common"``, ``"extra"``, ``"all"``, and families such as ``"c-bar"``, ``"c-bar:all"``.
+    scale : int or None
+        Of a family those that have constants there; None for the usual 224.
+    """
+    return tuple(dict.fromkeys(name for each in names for name in _expand(each, scale or _USUAL_SCALE)))
+
+
+def _expand(name: str, scale: int) -> tuple[str, ...]:
+    groups = {"common": IMAGENET_C.common, "extra": IMAGENET_C.extra, "all": IMAGENET_C.names}
+    if not isinstance(name, str) or name in groups:
+        return groups.get(name, (name,))
+    family, _, member = name.partition(":")
+    if member not in ("", "all") or (found := FAMILIES.get(family)) is None:
+        return (name,)
+    members = [each for each in found.corruptions.values() if each.common or member]
+    return tuple(each.name for each in members if scale in each.table) or tuple(each.name for each in members)
+
+
+def find_arm(recipe: BenchmarkRecipe, name: str, level: Any) -> Variant:
     """The arm of the operation `name` at `level`; ``"clean"`` goes with level 0.
 
     Raises
@@ -43,7 +71,8 @@ def find_arm(recipe: BenchmarkRecipe, name: str, level: Any) -> Arm:
             raise ArgumentError(f"{benchmark.level} of clean images must be 0, not {level!r}")
         return CLEAN_ARM
     operation = recipe.get_operation(name)
-    operation.parameters(level, get_edition(recipe.edition).scale or next(iter(operation.table)))
+    scale = get_edition(recipe.edition).fixed_scale(operation.table)
+    operation.parameters(level, scale or next(iter(operation.table)))
     # 3.0 is 3, from which another random stream would be made.
     return benchmark.arm(name, operation.check_level(level))
 

@@ -5,9 +5,6 @@ Hendrycks et al., "AugMix" (ICLR 2020), section 3.
 
 import operator
 from collections.abc import Callable
-from ctypes import c_uint64
-from multiprocessing.context import get_spawning_popen
-from multiprocessing.sharedctypes import RawValue
 from typing import Any
 
 import numpy as np
@@ -16,13 +13,13 @@ from PIL import Image
 from robustgen.augmentation.augmix import AugMix, augmix
 from robustgen.imaging.decode import as_rgb
 from robustgen.imaging.pixels import Rgb
-from robustgen.torch.arguments import check_natural
+from robustgen.torch.epochs import EpochDataset
 from robustgen.torch.pairs import MapStyle, split_pair
 
 Views = tuple[Any, Any, Any]
 
 
-class AugMixDataset:
+class AugMixDataset(EpochDataset):
     """A map-style dataset whose items are ``((clean, mix 1, mix 2), label)``.
 
     The two mixes of an item depend on seed, epoch and index alone: not on the number of workers of a
@@ -59,22 +56,9 @@ class AugMixDataset:
         operations: str = "augmix",
         seed: int = 0,
     ) -> None:
-        self.dataset, self.preprocess = dataset, preprocess
+        super().__init__(dataset, seed)
+        self.preprocess = preprocess
         self.parameters = AugMix(severity, width, depth, alpha, operations)
-        self.seed = check_natural("seed", seed)
-        self._epoch = _Shared()
-
-    @property
-    def epoch(self) -> int:
-        """The current epoch, 0 at first."""
-        return self._epoch.value
-
-    def set_epoch(self, epoch: int) -> None:
-        """Give every item other mixes. Call it before each epoch; workers that live on are told too."""
-        self._epoch.value = check_natural("epoch", epoch)
-
-    def __len__(self) -> int:
-        return len(self.dataset)
 
     def __getitem__(self, index: int) -> tuple[Views, Any]:
         place = range(len(self))[operator.index(index)]
@@ -92,24 +76,3 @@ class AugMixDataset:
     def _view(self, pixels: Rgb, as_picture: bool) -> Any:
         view = Image.fromarray(pixels) if as_picture else pixels
         return self.preprocess(view) if self.preprocess else view
-
-
-class _Shared:
-    """A whole number in memory that worker processes share with the process that started them."""
-
-    def __init__(self, value: int = 0) -> None:
-        self._memory = RawValue(c_uint64, value)
-
-    @property
-    def value(self) -> int:
-        return int(self._memory.value)
-
-    @value.setter
-    def value(self, value: int) -> None:
-        self._memory.value = value
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # Memory is handed on only to a process that is being started; other copies go their own way.
-        if get_spawning_popen() is None:
-            return _Shared, (self.value,)
-        return object.__new__, (_Shared,), {"_memory": self._memory}

@@ -8,20 +8,20 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from robustgen.benchmark import Arm
+from robustgen.benchmark import Variant
+from robustgen.dataset.recipes import BenchmarkRecipe, CorruptionRecipe
 from robustgen.editions import get_edition
 from robustgen.errors import ArgumentTypeError, ImageError
-from robustgen.generation.recipes import BenchmarkRecipe, CorruptionRecipe
+from robustgen.formats.jpeg import JpegTree
 from robustgen.imaging.decode import as_rgb
 from robustgen.imaging.pixels import Rgb
-from robustgen.output.writers.jpeg import JpegTree
 from robustgen.torch.arguments import Quality, check_natural, find_arm, resolve_quality
 from robustgen.torch.keys import Key, resolve_keys
 from robustgen.torch.pairs import MapStyle, split_pair
 
 
-def make_output(recipe: BenchmarkRecipe, arm: Arm, key: str, image: Any) -> Rgb:
-    """What `arm` makes of the source image `image`: uint8 (H, W, 3), or frames (T, H, W, 3).
+def make_output(recipe: BenchmarkRecipe, arm: Variant, key: str, image: Any) -> Rgb:
+    """Return what `arm` makes of the source image `image`: uint8 (H, W, 3), or frames (T, H, W, 3).
 
     Raises
     ------
@@ -58,7 +58,7 @@ class Corrupter:
     jpeg: int | None
     transform: Callable[[Any], Any] | None
 
-    def corrupt(self, arm: Arm, key: str, image: Any) -> Any:
+    def corrupt(self, arm: Variant, key: str, image: Any) -> Any:
         """The result for `image`: a Pillow image where it is one, else uint8 (H', W', 3); transformed."""
         pixels = make_output(self.recipe, arm, key, image)
         if self.jpeg is not None:
@@ -70,7 +70,7 @@ class Corrupter:
 def open_corrupter(
     edition: str, seed: int, jpeg: Quality, transform: Callable[[Any], Any] | None
 ) -> Corrupter:
-    """What makes the images of the C set of `edition` and `seed`.
+    """Return what makes the images of the C set of `edition` and `seed`.
 
     Raises
     ------

@@ -8,10 +8,10 @@ import numpy as np
 from PIL import Image
 
 from robustgen.benchmark import IMAGENET_P
+from robustgen.dataset.recipes import PerturbationRecipe
 from robustgen.editions import get_edition
-from robustgen.generation.recipes import PerturbationRecipe
+from robustgen.formats.mp4 import Mp4Tree
 from robustgen.imaging.pixels import Rgb
-from robustgen.output.writers.mp4 import Mp4Tree
 from robustgen.torch.arguments import check_natural, find_arm
 from robustgen.torch.corrupted import make_output
 from robustgen.torch.keys import Key, resolve_keys

@@ -7,7 +7,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from robustgen.benchmark import Arm
+from robustgen.benchmark import Variant
 from robustgen.errors import ArgumentError
 from robustgen.imaging.decode import Location
 from robustgen.streams.rows import StreamRow, read_rows
@@ -32,7 +32,7 @@ class StreamDataset:
 
     Attributes
     ----------
-    arms : tuple of Arm
+    arms : tuple of Variant
         The corruptions at their severities, in the order in which they first come.
 
     Raises
@@ -56,15 +56,16 @@ class StreamDataset:
     ) -> None:
         self.base, self.key = base, resolve_keys(base, key)
         self._corrupter = open_corrupter(edition, seed, jpeg, transform)
-        # Millions of rows: three numbers each, which processes share.
+        # Millions of rows: a few numbers each, which processes share.
         self._places, self._numbers, self._labels = array("q"), array("q"), array("q")
+        self._visits, self._resets = array("q"), array("b")
         self.arms = self._read(stream)
 
-    def _read(self, stream: Location | Iterable[StreamRow]) -> tuple[Arm, ...]:
+    def _read(self, stream: Location | Iterable[StreamRow]) -> tuple[Variant, ...]:
         """Take in the rows, and return their arms."""
         rows, name = _open(stream)
         places = {self.key(index): index for index in range(len(self.base))}
-        arms: dict[tuple[str, float], tuple[int, Arm]] = {}
+        arms: dict[tuple[str, float], tuple[int, Variant]] = {}
         for number, row in enumerate(rows, 1):
             if row.key not in places:
                 raise ArgumentError(f"{name}, line {number}: the data set has no image {row.key!r}")
@@ -74,17 +75,27 @@ class StreamDataset:
             self._places.append(places[row.key])
             self._numbers.append(arms[what][0])
             self._labels.append(row.label)
+            self._visits.append(row.visit)
+            self._resets.append(row.reset)
         return tuple(arm for _, arm in arms.values())
 
-    def _find_arm(self, corruption: str, severity: float, place: str) -> Arm:
+    def _find_arm(self, corruption: str, severity: float, place: str) -> Variant:
         try:
             return find_arm(self._corrupter.recipe, corruption, severity)
         except ValueError as error:
             raise ArgumentError(f"{place}: {error}") from error
 
-    def arm(self, index: int) -> Arm:
+    def arm(self, index: int) -> Variant:
         """Corruption and severity of an item."""
         return self.arms[self._numbers[index]]
+
+    def visit(self, index: int) -> int:
+        """Return which time the corruptions are visited when this item comes, from 1."""
+        return self._visits[index]
+
+    def reset(self, index: int) -> bool:
+        """Return whether the stream asks for the model to be reset before this item."""
+        return bool(self._resets[index])
 
     def __len__(self) -> int:
         return len(self._places)

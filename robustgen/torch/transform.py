@@ -11,9 +11,10 @@ from PIL import Image
 
 from robustgen.api import corrupt
 from robustgen.corruptions import ALL_CORRUPTIONS
-from robustgen.errors import ArgumentError, ArgumentTypeError, MissingDependencyError
+from robustgen.errors import ArgumentError, ArgumentTypeError, MissingDependencyError, UnknownNameError
 from robustgen.imaging.pixels import Rgb
 from robustgen.registry import get_known
+from robustgen.torch.arguments import expand_groups
 
 try:
     import torch
@@ -39,12 +40,16 @@ class Corrupt(v2.Transform):  # type: ignore[misc]
 
     Images are Pillow images, or uint8 tensors or `tv_tensors.Image` of shape (3, H, W) or (1, H, W), at least
     32 x 32 pixels. The result is of the same type and has three channels. If a sample has several images, all
-    are corrupted in the same way.
+    are corrupted in the same way. For each image of a batch, (N, 3, H, W) or (N, 1, H, W), it is drawn anew.
+
+    Draws depend on the number of workers of a DataLoader, because a transform does not know the index of its
+    sample; `SeededDataset` makes them depend on the index.
 
     Parameters
     ----------
     corruptions : str or iterable of str
-        Names in `robustgen.CORRUPTIONS` or of other families, all equally likely.
+        Names in `robustgen.CORRUPTIONS` or of other families, all equally likely; or groups, such as
+        ``"common"``, ``"extra"`` and ``"c-bar"``.
     severities : number or iterable of numbers
         All equally likely; default 1 to 5. What lies between two published ones will do.
     p : float
@@ -72,9 +77,14 @@ class Corrupt(v2.Transform):  # type: ignore[misc]
         p: float = 1.0,
         scale: int | None = None,
         move: bool = False,
+        **unknown: Any,
     ) -> None:
         super().__init__()
-        self.corruptions = (corruptions,) if isinstance(corruptions, str) else tuple(corruptions)
+        for name in unknown:
+            known = ("corruptions", "severities", "p", "scale", "move")
+            raise ArgumentTypeError(f"Corrupt: {UnknownNameError('argument', name, known)}")
+        named = (corruptions,) if isinstance(corruptions, str) else tuple(corruptions)
+        self.corruptions = expand_groups(named, scale)
         self.severities = tuple(severities) if isinstance(severities, Iterable) else (severities,)
         self.p, self.scale, self.move = p, scale, move
         self._check()
@@ -102,9 +112,19 @@ class Corrupt(v2.Transform):  # type: ignore[misc]
             )
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
-        """Draw corruption, severity and the seed of its draws; nothing where the image is left alone."""
+        """Draw corruption, severity and the seed of its draws; nothing where the image is left alone.
+
+        For the images of a batch, each by itself, under ``"batch"``.
+        """
         if not flat_inputs:
             raise ArgumentTypeError("the sample has no image: Corrupt takes Pillow images and uint8 tensors")
+        sizes = {len(each) if _is_batch(each) else None for each in flat_inputs}
+        if len(sizes) > 1:
+            raise ArgumentError("the images of a sample must be single ones, or batches of one size")
+        size = sizes.pop()
+        return self._draw() if size is None else {"batch": [self._draw() for _ in range(size)]}
+
+    def _draw(self) -> dict[str, Any]:
         if torch.rand(()).item() >= self.p:
             return {}
         return {
@@ -114,7 +134,9 @@ class Corrupt(v2.Transform):  # type: ignore[misc]
         }
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        """Corrupt one image as was drawn."""
+        """Corrupt an image, or each of a batch, as was drawn."""
+        if _is_batch(inpt):
+            return self._transform_batch(inpt, params["batch"])
         if not params:
             return inpt
         result = corrupt(
@@ -126,6 +148,17 @@ class Corrupt(v2.Transform):  # type: ignore[misc]
             rng=params["seed"],
         )
         return _convert_like(inpt, result)
+
+    def _transform_batch(self, batch: Any, drawn: list[dict[str, Any]]) -> Any:
+        single = [*batch.as_subclass(torch.Tensor)]
+        results = [self.transform(image, params) for image, params in zip(single, drawn, strict=True)]
+        # Those that are left alone have three channels too, where others have.
+        stacked = torch.stack([each.expand(3, -1, -1) for each in results]) if any(drawn) else batch
+        return tv_tensors.wrap(stacked, like=batch) if isinstance(batch, tv_tensors.Image) else stacked
+
+
+def _is_batch(image: Any) -> bool:
+    return isinstance(image, torch.Tensor) and image.ndim == 4
 
 
 def _draw(count: int) -> int:
@@ -143,7 +176,8 @@ def _pixels(image: Any) -> Any:
         )
     if image.ndim != 3 or image.shape[0] not in (1, 3):
         raise ArgumentError(
-            f"Corrupt takes tensors of shape (3, H, W) or (1, H, W), not {tuple(image.shape)}"
+            "Corrupt takes tensors of shape (3, H, W) or (1, H, W), or batches of these, "
+            f"not {tuple(image.shape)}"
         )
     array = image.cpu().permute(1, 2, 0).numpy()
     return np.repeat(array, 3, axis=2) if image.shape[0] == 1 else np.ascontiguousarray(array)

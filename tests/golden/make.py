@@ -4,7 +4,7 @@
 python tests/golden/make.py FOLDER        (the folder with c_imagenet.npz ..., seeds.json and 2018/)
 
 Where 2018/ holds another output of a case, that of the libraries of 2018, it is the one kept; the outputs of
-IJG libjpeg are found there only.
+IJG libjpeg, of a photograph made grey (luma), and of white and black images are found there only.
 """
 
 import json
@@ -25,7 +25,7 @@ STEPS = {
     "p_tiny-imagenet": 7,
     "p_cifar-10": 1,
 }
-INPUTS = ("input", "gray_input", "source")
+INPUTS = ("input", "source")
 
 
 # Of the families, each n-th pixel, and the inputs and severities that are left out.
@@ -54,21 +54,49 @@ def cut_families(full: Path) -> None:
     (here / "families.json").write_text(f"[\n{lines}\n]\n")
 
 
+# Of LAION-C and MedMNIST-C; the inputs are those of `c_imagenet`.
+LATER_STEP = 9
+
+
+def cut_later_families(full: Path) -> None:
+    """Keep the outputs, what is undecided of them, the bank of tiles and one input of 252 pixels."""
+    data, kept = np.load(full / "families2.npz"), {}
+    for key in data.files:
+        family = key.partition("/")[0]
+        if key in ("bank/photographs", "input/grey@252"):
+            kept[key] = data[key]
+        elif family in ("laion-c", "medmnist-c"):
+            kept[key] = data[key][::LATER_STEP, ::LATER_STEP]
+            if f"undecided/{key}" in data.files:
+                shape = data[key].shape
+                bits = np.unpackbits(data[f"undecided/{key}"])[: data[key].size].reshape(shape)
+                kept[f"undecided/{key}"] = bits[::LATER_STEP, ::LATER_STEP]
+    np.savez_compressed(Path(__file__).with_name("families2.npz"), **kept)
+
+
 def main(full: Path) -> None:
     here = Path(__file__).parent
     seeds = json.loads((full / "seeds.json").read_text())
+    more = json.loads((full / "2018" / "index.json").read_text())["seeds"]
     cases = []
     for stem, step in STEPS.items():
         kind, edition = stem.split("_", 1)
         data, earlier = np.load(full / f"{stem}.npz"), full / "2018" / f"{stem}.npz"
         of_2018 = dict(np.load(earlier)) if earlier.exists() else {}
-        outputs = dict(data) | of_2018
-        kept = {key: data if key in INPUTS else data[..., ::step, ::step, :] for key, data in outputs.items()}
+        added = full / "2018" / f"more_{stem}.npz"
+        outputs = dict(data) | of_2018 | (dict(np.load(added)) if added.exists() else {})
+        kept = {
+            key: data if key.endswith(INPUTS) else data[..., ::step, ::step, :]
+            for key, data in outputs.items()
+        }
         np.savez_compressed(here / f"{stem}.npz", **kept)
         for key in outputs:
-            if key not in INPUTS:
-                case = seeds[kind].get(f"{edition}/{key}", 0)  # JPEG draws nothing
+            if not key.endswith(INPUTS):
+                # Of sequences, the seed of another source, and the frames of the published one.
+                name = key.rsplit("/", 1)[-1] if kind == "p" else key
+                case = seeds[kind].get(f"{edition}/{name}", 0)  # JPEG draws nothing
                 case = case if kind == "p" else {"seed": case}
+                case = case | ({"seed": more[f"{edition}/{key}"]} if f"{edition}/{key}" in more else {})
                 cases.append({"file": stem, "key": key, "step": step, **case})
     lines = ",\n".join(json.dumps(case, separators=(",", ":")) for case in cases)
     (here / "cases.json").write_text(f"[\n{lines}\n]\n")
@@ -77,3 +105,4 @@ def main(full: Path) -> None:
 if __name__ == "__main__":
     main(Path(sys.argv[1]))
     cut_families(Path(sys.argv[1]))
+    cut_later_families(Path(sys.argv[1]))

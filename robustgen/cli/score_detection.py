@@ -1,0 +1,64 @@
+"""score-detection: P, mPC and rPC of a detector."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from robustgen.cli.app import Section, command, echo, echo_text
+from robustgen.cli.options import PATH, Jobs, format_option
+
+
+@command("score-detection", Section.SCORE)
+@click.option(
+    "--annotations", metavar="FILE", type=PATH, required=True, help="COCO annotations of the images."
+)
+@click.option(
+    "--results",
+    metavar="PATTERN",
+    required=True,
+    help="COCO result files, such as 'preds/{corruption}/{severity}.json'.",
+)
+@click.option("--clean", metavar="FILE", type=PATH, required=True, help="COCO results on the clean images.")
+@click.option(
+    "--type",
+    "types",
+    type=click.Choice(["bbox", "segm"]),
+    multiple=True,
+    help="Boxes or masks; repeatable. Default: what the results have.",
+)
+@click.option(
+    "--name", "model", default="model", metavar="NAME", help="Name of the detector in CSV and JSON."
+)
+@format_option("table", "markdown", "csv", "json", "latex")
+@click.option("--partial", is_flag=True, help="Score incomplete sets too, and say what is missing.")
+@click.option(
+    "--replicates",
+    type=click.IntRange(0),
+    default=100,
+    help="Bootstrap samples of images for 95 % intervals; 0 for none. Default 100.",
+)
+@click.option(
+    "--compare-with", type=click.Choice(["published"]), help="Set the detector among MMDetection's."
+)
+@click.option("--jobs", type=Jobs(), default="all", help="Processes; default all: one a core.")
+def score_detection(
+    annotations: Path, results: str, clean: Path, layout: str, jobs: int | str, **flags: Any
+) -> None:
+    """Print P, mPC and rPC of a detector.
+
+    Boxes and masks are matched by pycocotools. mPC is the mean over fifteen corruptions at five severities.
+
+    \b
+    robustgen score-detection --annotations instances_val2017.json \\
+        --results 'preds/{corruption}/{severity}.json' --clean preds/clean.json
+    robustgen score-detection ... --type segm --format json
+    """
+    from robustgen.evaluation.detection import scoring
+
+    processes = (os.cpu_count() or 1) if isinstance(jobs, str) else jobs
+    report = scoring.score_detections(annotations, results, clean, jobs=processes, **flags)
+    echo_text(report.render(layout))
+    for note in report.notes:
+        echo(note, err=True)

@@ -1,0 +1,68 @@
+"""score-segmentation: mIoU, mCD and rCD of a segmentation model."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from robustgen.cli.app import Section, command, echo, echo_text
+from robustgen.cli.options import PATH, Jobs, file_option, format_option
+
+
+@command("score-segmentation", Section.SCORE)
+@click.option("--truth", metavar="DIR", type=PATH, required=True, help="Label maps of the images, PNG files.")
+@click.option(
+    "--results",
+    metavar="PATTERN",
+    required=True,
+    help="Folders of predicted maps, such as 'preds/{corruption}/{severity}'.",
+)
+@click.option("--clean", metavar="DIR", type=PATH, required=True, help="Maps predicted on the clean images.")
+@click.option("--classes", type=click.IntRange(1, 65535), default=19, help="Number of classes; default 19.")
+@click.option("--ignore", type=int, default=255, help="Label of pixels that do not count; default 255.")
+@click.option(
+    "--label-ids",
+    type=click.Choice(["none", "truth", "results", "both"]),
+    default="none",
+    help="Maps with Cityscapes' 34 label ids instead of its 19 train ids; default none.",
+)
+@file_option("--reference", "JSON of another model, by which mCD and rCD are divided.")
+@click.option("--name", "model", default="model", metavar="NAME", help="Name of the model in CSV and JSON.")
+@format_option("table", "markdown", "csv", "json", "latex")
+@click.option("--partial", is_flag=True, help="Score incomplete sets too, and say what is missing.")
+@click.option(
+    "--replicates",
+    type=click.IntRange(0),
+    default=100,
+    help="Bootstrap samples of images for 95 % intervals; 0 for none. Default 100.",
+)
+@click.option("--jobs", type=Jobs(), default="all", help="Processes; default all: one a core.")
+def score_segmentation(
+    truth: Path,
+    results: str,
+    clean: Path,
+    classes: int,
+    ignore: int,
+    label_ids: str,
+    layout: str,
+    jobs: int | str,
+    **flags: Any,
+) -> None:
+    """Print mIoU, mCD and rCD of a model from label maps.
+
+    Predicted and true maps go together by the names of their files.
+
+    \b
+    robustgen score-segmentation --truth gtFine/val --results 'preds/{corruption}/{severity}' \\
+        --clean preds/clean --label-ids truth --format json > mine.json
+    robustgen score-segmentation ... --reference deeplab.json
+    """
+    from robustgen.evaluation import segmentation
+
+    labels = segmentation.LabelFormat(classes, ignore, label_ids)
+    processes = (os.cpu_count() or 1) if isinstance(jobs, str) else jobs
+    report = segmentation.score_segmentation(truth, results, clean, labels=labels, jobs=processes, **flags)
+    echo_text(report.render(layout))
+    for note in report.notes:
+        echo(note, err=True)

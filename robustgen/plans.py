@@ -1,0 +1,105 @@
+"""Plans of every kind of set, as files: written on one machine, carried out on another."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from robustgen import __version__
+from robustgen.augmentation import TITLE as AUGMIX
+from robustgen.benchmark import TITLES
+from robustgen.dataset.config import check, make_absolute
+from robustgen.dataset.opening import EQUALISED
+from robustgen.dataset.plan import Plan, plan_benchmark
+from robustgen.errors import ConfigError
+from robustgen.icons import TITLE as ICONS
+from robustgen.json_files import parse_object
+from robustgen.storage import locate
+
+
+def plan_again(kind: str, choices: Mapping[str, Any], name: str) -> Plan:
+    """Return the plan of a set of this `kind`, from the choices in the file `name`.
+
+    Raises
+    ------
+    ConfigError, SourceError, OutputError
+        There is no such kind, or the choices do not hold here.
+    """
+    if kind in TITLES:
+        return plan_benchmark(check(choices, name), TITLES[kind].kind)
+    if kind == EQUALISED:
+        from robustgen import preprocess
+
+        return preprocess.plan_clahe(check(choices, name, None, preprocess.ClaheChoices))
+    if kind == ICONS:
+        from robustgen.icons import icon_set
+
+        return icon_set.plan_icons(check(choices, name, None, icon_set.IconChoices))
+    if kind == AUGMIX:
+        from robustgen.augmentation import training_copies
+
+        return training_copies.plan_copies(check(choices, name, None, training_copies.AugMixChoices))
+    raise ConfigError(f"{name}: kind: sets of the kind {kind!r} cannot be made from a plan")
+
+
+def to_bytes(plan: Plan) -> bytes:
+    """Return the file of `plan`: its choices, and a digest of everything that decides its bytes."""
+    content = {
+        "robustgen": __version__,
+        "kind": plan.recipe.title,
+        "config": plan.choices | {"output": plan.store.location},
+        "images": len(plan.keys),
+        "digest": _digest(plan),
+    }
+    return (json.dumps(content, indent=1, sort_keys=True) + "\n").encode()
+
+
+def read_plan(
+    path: str, *, source: str | None = None, output: str | None = None, jobs: int | None = None
+) -> Plan:
+    """Return the plan in a file.
+
+    Parameters
+    ----------
+    path : path or URL
+    source, output : path or URL, optional
+        Where these are on this machine, if elsewhere.
+    jobs : int, optional
+        Worker processes.
+
+    Raises
+    ------
+    ConfigError
+        It cannot be read, or means something else here: other images or libraries.
+    """
+    try:
+        store, name = locate(path)
+        content = parse_object(store.read(name))
+        kind, config, digest = content["kind"], dict(content["config"]), content["digest"]
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise ConfigError(f"{path}: holds no plan of robustgen ({error})") from error
+    given = {
+        "source": source and make_absolute(source),
+        "output": output and make_absolute(output),
+        "jobs": jobs,
+    }
+    plan = plan_again(str(kind), config | {key: value for key, value in given.items() if value}, path)
+    if _digest(plan) != digest:
+        raise ConfigError(
+            f"{path}: means something else on this machine: the source lists other images, or libraries have "
+            "other releases; write the plan again"
+        )
+    return plan
+
+
+def _digest(plan: Plan) -> str:
+    """Return a SHA-256 of all settings, images and variants of `plan`."""
+    parts = [
+        json.dumps(plan.settings(), sort_keys=True),
+        *plan.keys,
+        "",
+        *(variant.folder for variant in plan.arms),
+    ]
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()

@@ -1,0 +1,85 @@
+"""CCC on the fly: millions of images of a run, in constant memory."""
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from PIL import Image
+
+from robustgen.errors import ArgumentTypeError
+from robustgen.imaging.decode import as_rgb
+from robustgen.imaging.jpeg import decode_jpeg, encode_jpeg
+from robustgen.streams.ccc import IMAGES, AccuracyTable, CccRun, Cell, make_image
+from robustgen.torch.arguments import Quality
+from robustgen.torch.pairs import MapStyle, split_pair
+
+_PUBLISHED = 85
+
+
+class CccDataset:
+    """A map-style dataset of the images of one run of CCC, in its order: ``(image, label)``.
+
+    Give it to a DataLoader that does not shuffle; the number of workers does not matter. Of one base and one
+    run each item has the same pixels whenever it is asked for.
+
+    Parameters
+    ----------
+    base : map-style dataset
+        Of ``(image, label)``, images being Pillow images or arrays uint8 (H, W, 3), at their full size: each
+        is flipped, cropped and resized to 224 x 224 pixels here.
+    table : mapping of (str, str) to ndarray of shape (21, 21)
+        Accuracies of each pair of corruptions; `robustgen.streams.ccc.read_table` makes one.
+    baseline, speed, seed, images
+        As of `robustgen.streams.ccc.CccRun`; the published runs have 40, 20 and 0, then 1000, 2000 and 5000,
+        then 43, 44 and 45, and 7 500 000.
+    jpeg : int, "published" or None
+        Quality of the JPEG files that images go through: 85 is the published one.
+    transform : callable, optional
+        Called with each image: a Pillow image.
+
+    Attributes
+    ----------
+    run : CccRun
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        A value cannot be used, or the table lacks a pair.
+    """
+
+    def __init__(
+        self,
+        base: MapStyle,
+        table: AccuracyTable,
+        *,
+        baseline: float = 20,
+        speed: int = 1000,
+        seed: int = 43,
+        images: int = IMAGES,
+        jpeg: Quality = "published",
+        transform: Callable[[Any], Any] | None = None,
+    ) -> None:
+        if jpeg not in ("published", None) and not (isinstance(jpeg, int) and 1 <= jpeg <= 95):
+            raise ArgumentTypeError(f"jpeg must be a quality from 1 to 95, 'published' or None, not {jpeg!r}")
+        self.base, self.transform = base, transform
+        self.jpeg = _PUBLISHED if jpeg == "published" else jpeg
+        self.run = CccRun(table, len(base), baseline, speed, seed, images)
+        # Found out now, not after a million images, if the table lacks a pair.
+        self.cells = self.run.cells
+
+    def cell(self, index: int) -> Cell:
+        """Return the two corruptions of an item, with their severities."""
+        return self.run[operator.index(index)].cell
+
+    def __len__(self) -> int:
+        return len(self.run)
+
+    def __getitem__(self, index: int) -> tuple[Any, Any]:
+        step = self.run[operator.index(index)]
+        image, label = split_pair(self.base[step.image], step.image)
+        picture = image if isinstance(image, Image.Image) and image.mode == "RGB" else as_rgb(image)
+        pixels = make_image(step, picture)
+        if self.jpeg is not None:
+            pixels = decode_jpeg(encode_jpeg(pixels, self.jpeg, optimise=False))
+        made = Image.fromarray(pixels)
+        return (self.transform(made) if self.transform else made), label

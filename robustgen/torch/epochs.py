@@ -1,0 +1,51 @@
+"""Data sets whose items differ from epoch to epoch, which worker processes are told too."""
+
+from ctypes import c_uint64
+from multiprocessing.context import get_spawning_popen
+from multiprocessing.sharedctypes import RawValue
+from typing import Any
+
+from robustgen.torch.arguments import check_natural
+from robustgen.torch.pairs import MapStyle
+
+
+class Epoch:
+    """A whole number in memory that worker processes share with the process that started them."""
+
+    def __init__(self, value: int = 0) -> None:
+        self._memory = RawValue(c_uint64, value)
+
+    @property
+    def value(self) -> int:
+        """The number."""
+        return int(self._memory.value)
+
+    @value.setter
+    def value(self, value: int) -> None:
+        self._memory.value = value
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Memory is handed on only to a process that is being started; other copies go their own way.
+        if get_spawning_popen() is None:
+            return Epoch, (self.value,)
+        return object.__new__, (Epoch,), {"_memory": self._memory}
+
+
+class EpochDataset:
+    """A map-style dataset of as many items as another, whose draws depend on seed, epoch and index alone."""
+
+    def __init__(self, dataset: MapStyle, seed: int) -> None:
+        self.dataset, self.seed = dataset, check_natural("seed", seed)
+        self._epoch = Epoch()
+
+    @property
+    def epoch(self) -> int:
+        """The current epoch, 0 at first."""
+        return self._epoch.value
+
+    def set_epoch(self, epoch: int) -> None:
+        """Give every item other draws. Call it before each epoch; workers that live on are told too."""
+        self._epoch.value = check_natural("epoch", epoch)
+
+    def __len__(self) -> int:
+        return len(self.dataset)

@@ -1,0 +1,55 @@
+"""Items of a data set whose random transforms depend on the index alone, not on workers."""
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from robustgen.errors import MissingDependencyError
+from robustgen.torch.epochs import EpochDataset
+from robustgen.torch.pairs import MapStyle
+
+
+class SeededDataset(EpochDataset):
+    """A map-style dataset that gives the items of another, with PyTorch's generator seeded for each.
+
+    Transforms that draw from PyTorch's generator, such as `Corrupt` and those of torchvision, then depend on
+    seed, epoch and index alone: not on the number of workers, nor on the order in which items are asked for.
+
+    Parameters
+    ----------
+    dataset : map-style dataset
+        Its transforms are inside.
+    seed : int
+        Not negative.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        `seed` cannot be used.
+    MissingDependencyError
+        PyTorch is not installed.
+    """
+
+    def __init__(self, dataset: MapStyle, *, seed: int = 0) -> None:
+        super().__init__(dataset, seed)
+        _import_torch()
+
+    def __getitem__(self, index: int) -> Any:
+        place = range(len(self))[operator.index(index)]
+        sequence = np.random.SeedSequence((self.seed, self.epoch, place))
+        generator = _import_torch().default_generator
+        before = generator.get_state()
+        generator.manual_seed(int(sequence.generate_state(1, np.uint64)[0]) >> 1)
+        try:
+            return self.dataset[place]
+        finally:
+            generator.set_state(before)
+
+
+def _import_torch() -> Any:
+    try:
+        import torch
+    except ImportError as error:
+        raise MissingDependencyError("SeededDataset needs PyTorch: pip install 'robustgen[torch]'") from error
+    return torch

@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""Creates the canonical sets and writes their digests into robustgen/canonical.json and docs/canonical.md.
+
+    python scripts/canonical.py [--check] [--folder DIR] [SOURCE ...]
+
+SOURCE is demo, smoke, cifar-10 or cifar-100; demo and smoke unless told. The two CIFAR sets are read from
+CIFAR_10 and CIFAR_100 as always; until they are created for the first time their digests are `pending`. With
+--check nothing is written, and the exit status is 1 where a digest is another one: run it with the lowest and
+the newest releases of the libraries.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import robustgen
+from robustgen.canonical import PENDING, TABLE
+
+PAGE = Path(__file__).parents[1] / "docs" / "canonical.md"
+TITLES = {"demo": "demo", "smoke": "smoke", "cifar-10": "CIFAR-10", "cifar-100": "CIFAR-100"}
+BEGIN, END = "<!-- table -->\n", "<!-- end of table -->\n"
+SEED = 0
+
+
+def create(source, kind, operations, folder):
+    """Return the digest of one set; of sequences that of the frames, where they are videos."""
+    option = {"c": "--corruptions", "p": "--perturbations"}[kind]
+    choice = [option, "all"] if operations == "all" else []
+    output = folder / f"{source}-{kind}-{operations}"
+    command = [sys.executable, "-m", "robustgen", f"make-{kind}", "--dataset", source, "--seed", str(SEED)]
+    subprocess.run([*command, *choice, "--output", str(output), "--quiet"], check=True)
+    about = json.loads((output / "dataset.json").read_text())
+    return about.get("frames_digest") or about["digest"]
+
+
+def make_row(source, kind, operations, digest):
+    title = f"{TITLES[source]}-{kind.upper()}" + (" with all operations" if operations == "all" else "")
+    return {
+        "source": source,
+        "kind": kind,
+        "operations": operations,
+        "seed": SEED,
+        "title": title,
+        "release": robustgen.__version__.removesuffix(".0"),
+        "digest": digest,
+    }
+
+
+def write(rows):
+    TABLE.write_text(json.dumps(rows, indent=1) + "\n")
+    lines = ["| set | source | operations | digest |\n", "|---|---|---|---|\n"]
+    lines += [f"| {r['title']} | `{r['source']}` | {r['operations']} | `{r['digest']}` |\n" for r in rows]
+    head, _, rest = PAGE.read_text().partition(BEGIN)
+    PAGE.write_text(head + BEGIN + "\n" + "".join(lines) + "\n" + END + rest.partition(END)[2])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="compare only")
+    parser.add_argument("--folder", type=Path, help="keep the sets here")
+    parser.add_argument("sources", nargs="*", metavar="SOURCE", help="default: demo smoke")
+    given = parser.parse_args()
+    sources = given.sources or ["demo", "smoke"]
+    if unknown := set(sources) - set(TITLES):
+        parser.error(f"unknown SOURCE: {', '.join(sorted(unknown))}")
+    known = {
+        (row["source"], row["kind"], row["operations"]): row["digest"]
+        for row in (json.loads(TABLE.read_text()) if TABLE.exists() else [])
+    }
+    rows, others = [], 0
+    with tempfile.TemporaryDirectory() as temporary:
+        for source in TITLES:
+            for kind in "cp":
+                for operations in ("default", "all"):
+                    before = digest = known.get((source, kind, operations), PENDING)
+                    if source in sources:
+                        digest = create(source, kind, operations, given.folder or Path(temporary))
+                        print(
+                            f"{source} {kind} {operations}: {digest}",
+                            "" if digest == before else f"(was {before})",
+                        )
+                        others += digest != before
+                    rows.append(make_row(source, kind, operations, digest))
+    if not given.check:
+        write(rows)
+    print(f"{others} differ")
+    sys.exit(given.check and others > 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+"""Prints a digest of each of some thousand outputs; the same lines have to come out on every processor.
+
+    python scripts/processor_battery.py [--quick]
+
+tests/test_processors.py runs it with features of the processor switched off, scripts/test_aarch64.sh on
+another architecture. Inputs are made of whole numbers alone. Flat and white images are among them, where the
+last bit of a weight decides whether 255 becomes 254.
+"""
+
+import argparse
+from hashlib import sha256
+
+import numpy as np
+from PIL import Image
+
+import robustgen
+from robustgen.augmentation.augmix import OPERATIONS, AugMix, augmix
+from robustgen.compat import imagecorruptions
+from robustgen.corruptions import FAMILIES
+from robustgen.imaging.clahe import Clahe, clahe
+from robustgen.imaging.jpeg import encode_jpeg
+from robustgen.imaging.similarity import Alignment, Reference
+
+
+def make_images(height, width):
+    """Return name to uint8 (H, W, 3)."""
+    y, x = np.mgrid[:height, :width].astype(np.int64)
+    waves = (x * x * 3 + y * y * 5 + x * y * 7) // (height + width) % 256
+    ramps = np.stack(
+        [x * 255 // (width - 1), y * 255 // (height - 1), (x + y) * 255 // (height + width - 2)], -1
+    )
+    # Marsaglia's xorshift, for the generators are what is tested.
+    noise, state = np.empty(3 * height * width, np.int64), 2463534242
+    for i in range(noise.size):
+        state ^= state << 13 & 0xFFFFFFFF
+        state ^= state >> 17
+        state ^= state << 5 & 0xFFFFFFFF
+        noise[i] = state & 255
+    every = {
+        "ramps": ramps,
+        "grey waves": np.repeat(waves[..., None], 3, axis=2),
+        "noise": noise.reshape(height, width, 3),
+        "white": np.full((height, width, 3), 255),
+        "half white": np.where((x > width // 2)[..., None], 255, ramps),
+    }
+    return {name: image.astype(np.uint8) for name, image in every.items()}
+
+
+def rngs():
+    return {"generator": np.random.default_rng(5), "legacy": np.random.RandomState(5)}
+
+
+def corruptions(edition, shape, severities, kinds):
+    for label, image in make_images(*shape).items():
+        if label in kinds:
+            for name in [*robustgen.CORRUPTIONS, *FAMILIES["c-bar"].names(min(shape))]:
+                for severity in severities:
+                    for kind, rng in rngs().items():
+                        made = robustgen.corrupt(image, name, severity, edition=edition, rng=rng)
+                        yield f"{edition} {label} {name}/{severity} {kind}", made
+
+
+def perturbations(edition, shape, kinds):
+    for label, image in make_images(*shape).items():
+        if label in kinds:
+            for name in robustgen.PERTURBATIONS:
+                yield f"{edition} {label} P {name}", robustgen.perturb(image, name, edition=edition, rng=5)
+
+
+def dialect(shape, severities):
+    for label, image in make_images(*shape).items():
+        for name in imagecorruptions.get_corruption_names("all"):
+            for severity in severities:
+                for kind, rng in rngs().items():
+                    made = imagecorruptions.corrupt(image, severity, name, rng=rng)
+                    yield f"imagecorruptions {label} {name}/{severity} {kind}", made
+
+
+def others(shape):
+    for label, image in make_images(*shape).items():
+        for name, operation in OPERATIONS.items():
+            for level in (0.3, 1.7, 10):
+                yield f"augmix {label} {name} {level}", operation(image, level)
+        for alpha in (1.0, 0.3):
+            for kind, rng in rngs().items():
+                made = augmix(image, AugMix(alpha=alpha, operations="all"), rng)
+                yield f"augmix {label} alpha {alpha} {kind}", made
+        for limit, tiles in ((2.0, 8), (4.0, 3)):
+            yield f"clahe {label} {limit} {tiles}", clahe(image, Clahe(limit, tiles))
+        yield f"prepare {label}", robustgen.prepare(Image.fromarray(image), "imagenet@48")
+        yield f"jpeg {label}", np.frombuffer(encode_jpeg(image, 85, optimise=True), np.uint8)
+        moved = np.ascontiguousarray(image[::-1])
+        likeness = Reference(image).similarity(moved)
+        yield f"similarity {label}", np.array([likeness.psnr, likeness.ssim, likeness.ms_ssim])
+        yield f"displacement {label}", np.array(Alignment(image).displacement(np.roll(image, 1, axis=1)))
+
+
+def battery(quick):
+    flat = ("grey waves", "white", "half white")
+    every = (*flat, "ramps", "noise")
+    yield from corruptions("cifar-10", (32, 32), (1, 3, 5), every)
+    yield from perturbations("cifar-10", (32, 32), ("half white", "grey waves"))
+    yield from dialect((40, 51), (2, 5))
+    yield from others((83, 61))
+    if not quick:
+        yield from corruptions("imagenet-64", (64, 64), (1, 2, 3, 4, 5), flat)
+    yield from corruptions(
+        "imagenet", (224, 224), (2, 4), ("white",) if quick else ("grey waves", "half white")
+    )
+    yield from corruptions("folder", (90, 200), (1, 5), ("half white",))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="half of them")
+    for what, made in battery(parser.parse_args().quick):
+        values = np.ascontiguousarray(made)
+        print(
+            what,
+            sha256(f"{values.shape} {values.dtype}".encode() + values.tobytes()).hexdigest()[:16],
+            sep="\t",
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+"""Reads the tables of NumPy's ziggurat, by showing it words of our choice, into the package.
+
+    python scripts/read_ziggurat.py [--check]
+
+Row 0: the widths of the 256 strips by 2**52, the bits of float64; row 1: the size from which a deviate lies
+outside the core of its strip. With --check nothing is written, and the exit status is 1 if they differ.
+"""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+FILE = Path(__file__).parents[1] / "robustgen" / "imaging" / "ziggurat.npy"
+STRIPS = 256
+# A word holds the strip, the sign and the size of the deviate, from its lowest bit on.
+SIZE_SHIFT, SIZE_BITS = 9, 52
+# The inverse of the number that PCG64 multiplies its state by.
+INVERSE = pow(0x2360ED051FC65DA44385DF649FCCF645, -1, 2**128)
+
+
+class ShownGenerator:
+    """NumPy's generator, whose next word is of our choice."""
+
+    def __init__(self):
+        self._generator = np.random.Generator(np.random.PCG64(0))
+        self._state = dict(self._generator.bit_generator.state)
+
+    def draw(self, strip, size):
+        """Return the deviate that NumPy draws from a word of these parts."""
+        self._word = size << SIZE_SHIFT | strip
+        # A state below 2**64 is the word that it gives.
+        self._state["state"] = {"state": (self._word - 1) * INVERSE % 2**128, "inc": 1}
+        self._generator.bit_generator.state = self._state
+        return self._generator.standard_normal()
+
+    def find_limit(self, strip, core):
+        """Return from which size on NumPy needs more than one word, which is about `core` times 2**52."""
+        about = int(core * 2**SIZE_BITS)
+        for size in range(max(about - 2, 0), about + 2):
+            self.draw(strip, size)
+            if self._generator.bit_generator.state["state"]["state"] != self._word:
+                return size
+        return about
+
+
+def read():
+    shown = ShownGenerator()
+    # So small a deviate is taken from any strip.
+    widths = np.array([shown.draw(strip, 2**40) / 2**40 for strip in range(STRIPS)])
+    cores = np.roll(widths, 1) / widths
+    # The outermost strip ends in the tail, the innermost has no core.
+    cores[0], cores[1] = widths[-1] / widths[0], 0
+    limits = np.array([shown.find_limit(strip, core) for strip, core in enumerate(cores)])
+    return np.array([widths.view(np.int64), limits])
+
+
+if __name__ == "__main__":
+    if "--check" in sys.argv:
+        sys.exit(not np.array_equal(read(), np.load(FILE)))
+    np.save(FILE, read())
