@@ -17,7 +17,7 @@ ELSEWHERE := durability processors remote_outputs runs structure units workers d
 SCORE := build/score
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-score test test-lowest test-opencv lint format docs bench clean
+.PHONY: help demo demo-score test test-lowest test-opencv lint format docs site bench clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,9 +47,11 @@ format: $(VENV)/.installed-dev ## Format the code, and repair what ruff can repa
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-docs: $(VENV)/.installed ## Write the references of configs, flags and Python anew
+docs: $(VENV)/.installed ## Write the reference of configs and flags again
 	$(BIN)/python scripts/docs_reference.py
-	$(BIN)/python scripts/docs_api.py
+
+site: $(VENV)/.installed-site ## Build the pages of docs/ and the gallery as build/site-html
+	$(BIN)/mkdocs build --quiet
 
 bench: $(VENV)/.installed-test ## Measure the speed of every corruption
 	$(BIN)/python scripts/bench.py
@@ -71,6 +73,10 @@ $(VENV)/.installed-test: pyproject.toml scripts/setup.sh
 
 $(VENV)/.installed-dev: pyproject.toml scripts/setup.sh
 	scripts/setup.sh dev,timm
+	touch $(VENV)/.installed $(VENV)/.installed-test $@
+
+$(VENV)/.installed-site: pyproject.toml scripts/setup.sh
+	scripts/setup.sh test,site
 	touch $(VENV)/.installed $(VENV)/.installed-test $@
 
 $(LOWEST)/.installed-test: pyproject.toml scripts/setup.sh scripts/lowest.txt

@@ -31,6 +31,7 @@ ROOMS = (
     "cli",
     "torch",
     "compat",
+    "dataset.publishing",
     "dataset.verify",
     "plans",
     "preview",

@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO, Any
 
+from robustgen.dataset.croissant import CROISSANT, encode_croissant, make_croissant
 from robustgen.dataset.names import ERRORS, FRAMES, MANIFEST, SUMS
 from robustgen.dataset.records import Failure, Record
 from robustgen.dataset.state import OutputState, find_largest
@@ -188,6 +189,7 @@ def finish(state: OutputState) -> tuple[dict[str, Any], list[Failure]]:
         manifest["frames_digest"] = frames
     for name, data in make_cards(manifest).items():
         store.put(name, data)
+    store.put(CROISSANT, encode_croissant(make_croissant(manifest, store)))
     store.put(MANIFEST, (json.dumps(manifest, indent=1, sort_keys=True) + "\n").encode())
     state.mark_finished(fingerprint)
     return manifest, failures

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 from robustgen.canonical import recognise
+from robustgen.dataset.croissant import CROISSANT, find_difference
 from robustgen.dataset.manifest import dataset_digest, finish, make_cards, read_errors
 from robustgen.dataset.names import MANIFEST
 from robustgen.dataset.opening import check_folder
@@ -68,6 +69,8 @@ def verify(
     manifest, digest = read_manifest(store), dataset_digest(store)
     contents = check_contents(store, jobs or os.cpu_count() or 1, make_cards(manifest))
     problems = [*contents.findings, *check_manifest(store, manifest, digest, contents)]
+    if not problems and (difference := find_difference(manifest, store)):
+        problems.append(Finding("changed", CROISSANT, difference))
     if state.exists:
         problems += check_state(state, manifest)
     remade, differing = remake_images(store, manifest, deep, source) if deep else (0, [])

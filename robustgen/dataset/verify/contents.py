@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import groupby, islice
 from pathlib import PurePosixPath
 
+from robustgen.dataset.croissant import CROISSANT
 from robustgen.dataset.manifest import list_sums
 from robustgen.dataset.names import ERRORS, FRAMES, MANIFEST, STATE, SUMS
 from robustgen.dataset.state import OutputState
@@ -134,7 +135,13 @@ def _check_frames(store: Store, prefix: str, listed: Mapping[str, str]) -> Itera
 
 def _find_unlisted(store: Store, folders: Collection[str], cards: Collection[str]) -> Iterator[Finding]:
     """Yield files that no checksums list, links, and empty folders."""
-    own = {MANIFEST, ERRORS, *cards, *(prefix + name for prefix in folders for name in (SUMS, FRAMES))}
+    own = {
+        MANIFEST,
+        ERRORS,
+        CROISSANT,
+        *cards,
+        *(prefix + name for prefix in folders for name in (SUMS, FRAMES)),
+    }
     outside = (entry.path for entry in store.list() if not entry.path.startswith(f"{STATE}/"))
     irregular = dict(store.list_irregular())
     for prefix, paths in groupby(outside, key=lambda path: _find_folder(path, folders)):

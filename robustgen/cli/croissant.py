@@ -1,0 +1,34 @@
+"""croissant: complete the Croissant description of a finished set."""
+
+from pathlib import Path
+
+import click
+
+from robustgen.cli.app import Section, command, echo
+
+
+@command("croissant", Section.MAKE)
+@click.argument("directory")
+@click.option(
+    "--rai",
+    "fields",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="YAML or JSON file of fields that only you know: creator, url, datePublished, rai:dataBiases, ...",
+)
+def croissant(directory: str, fields: Path | None) -> None:
+    """Complete croissant.json.
+
+    Every finished set has this description, which NeurIPS requires and hubs read. Add the fields that only
+    you know before you publish the set.
+
+    \b
+      robustgen croissant out/imagenet-c --rai fields.yaml
+      robustgen croissant s3://bucket/imagenet-c
+    """
+    from robustgen.dataset.config import read_yaml
+    from robustgen.dataset.publishing import describe_set
+
+    described = describe_set(directory, read_yaml(fields) if fields else {})
+    missing = [name for name in ("url", "creator", "datePublished") if name not in described]
+    echo(f"{directory}/croissant.json written" + f"; still without {', '.join(missing)}" * bool(missing))

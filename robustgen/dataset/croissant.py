@@ -1,0 +1,318 @@
+"""`croissant.json`: the description of a finished set that hubs and conferences read (Croissant 1.1).
+
+Everything in it follows from `dataset.json` and the `SHA256SUMS` files, except the fields that only the user
+knows, such as who publishes the set; see `add_fields`. Specification: MLCommons Croissant 1.1, 2026.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from robustgen.dataset.names import SUMS
+from robustgen.errors import ConfigError
+from robustgen.formats.card import config_name
+from robustgen.json_files import parse_object
+from robustgen.name_lists import read_sums
+from robustgen.storage import Store
+
+CROISSANT: Final = "croissant.json"
+
+RAI_FIELDS: Final = frozenset(
+    f"rai:{name}"
+    for name in (
+        "annotationsPerItem",
+        "annotatorDemographics",
+        "dataAnnotationAnalysis",
+        "dataAnnotationPlatform",
+        "dataAnnotationProtocol",
+        "dataBiases",
+        "dataCollection",
+        "dataCollectionMissingData",
+        "dataCollectionRawData",
+        "dataCollectionTimeframe",
+        "dataCollectionType",
+        "dataImputationProtocol",
+        "dataLimitations",
+        "dataManipulationProtocol",
+        "dataPreprocessingProtocol",
+        "dataReleaseMaintenancePlan",
+        "dataSocialImpact",
+        "dataUseCases",
+        "hasSyntheticData",
+        "machineAnnotationTools",
+        "personalSensitiveInformation",
+    )
+)
+"""Fields of the Responsible AI vocabulary, version 1.0."""
+
+USER_FIELDS: Final = RAI_FIELDS | {
+    *("creator", "dateCreated", "dateModified", "datePublished", "description", "inLanguage", "keywords"),
+    *("license", "name", "publisher", "sameAs", "url", "version"),
+}
+"""Fields that a user may set."""
+
+_CONTEXT: Final = {
+    "@language": "en",
+    "@vocab": "https://schema.org/",
+    "sc": "https://schema.org/",
+    "cr": "http://mlcommons.org/croissant/",
+    "rai": "http://mlcommons.org/croissant/RAI/",
+    "dct": "http://purl.org/dc/terms/",
+    "prov": "http://www.w3.org/ns/prov#",
+    "conformsTo": "dct:conformsTo",
+    "data": {"@id": "cr:data", "@type": "@json"},
+    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
+    "examples": {"@id": "cr:examples", "@type": "@json"},
+    **{
+        name: f"cr:{name}"
+        for name in (
+            *(
+                "citeAs",
+                "column",
+                "containedIn",
+                "equivalentProperty",
+                "extract",
+                "field",
+                "fileObject",
+                "fileProperty",
+            ),
+            *("fileSet", "format", "includes", "isLiveDataset", "jsonPath", "key", "md5", "parentField"),
+            *("path", "recordSet", "references", "regex", "repeated", "replace", "samplingRate"),
+            *("separator", "source", "subField", "transform"),
+        )
+    },
+}
+_TEXT, _INTEGER, _IMAGE, _VIDEO = "sc:Text", "sc:Integer", "sc:ImageObject", "sc:VideoObject"
+_Node = dict[str, Any]
+# Name to type and source.
+_Fields = dict[str, tuple[str, _Node]]
+_RECORDS: Final = "cr:RecordSet"
+_PARQUET: Final = "application/x-parquet"
+# mlcroissant decodes no other images, and no videos: those have files and no records.
+_READABLE: Final = ("image/jpeg", "image/png")
+
+
+def make_croissant(manifest: Mapping[str, Any], store: Store) -> dict[str, Any]:
+    """Return the description of a finished set.
+
+    Parameters
+    ----------
+    manifest : mapping
+        The content of ``dataset.json``.
+    store : Store
+        The output, whose checksums are read.
+    """
+    settings = manifest["settings"]
+    versions = settings.get("versions", {})
+    sums = _list_sums(store, manifest)
+    describe = _DESCRIPTIONS.get(settings.get("output", {}).get("format"), _describe_tree)
+    nodes = [*(_describe_checksums(store, folder) for folder in sums), *describe(manifest, store, sums)]
+    return {
+        "@context": _CONTEXT,
+        "@type": "sc:Dataset",
+        "conformsTo": ["http://mlcommons.org/croissant/1.1", "http://mlcommons.org/croissant/RAI/1.0"],
+        "name": re.sub(r"[^\w.-]+", "-", f"{manifest['dataset']}-{manifest['kind']}"),
+        "description": f"{manifest['kind']} of {manifest['dataset']}: {manifest['images']} images, each in"
+        f" {len(manifest['arms'])} variants, created by robustgen.",
+        "license": manifest["licence"],
+        "citeAs": manifest["citation"],
+        "keywords": ["robustness", "benchmark", manifest["kind"]],
+        "version": versions.get("robustgen", "0"),
+        "isLiveDataset": False,
+        "prov:wasDerivedFrom": {
+            "@type": "prov:Entity",
+            "prov:label": f"{manifest['source']['images']} images of {manifest['dataset']}",
+            "identifier": f"sha256:{manifest['source'].get('digest')}",
+        },
+        "prov:wasGeneratedBy": {
+            "@type": "prov:Activity",
+            "prov:label": f"robustgen: {manifest['kind']}, seed {settings.get('seed', 0)}",
+            "identifier": f"sha256:{manifest['digest']}",
+            "prov:wasAssociatedWith": {
+                "@type": "prov:SoftwareAgent",
+                "prov:label": ", ".join(
+                    f"{library} {release}" for library, release in sorted(versions.items())
+                ),
+            },
+        },
+        "rai:dataCollectionRawData": f"The images of {manifest['dataset']}.",
+        "rai:dataPreprocessingProtocol": f"Resized and cropped as in edition {manifest['edition']}.",
+        "rai:dataManipulationProtocol": "Every image is corrupted by each operation at each level, with the"
+        " constants in dataset.json.",
+        "rai:dataUseCases": "Evaluation of robustness. Not for training.",
+        "rai:dataLimitations": "The corruptions are synthetic.",
+        "rai:hasSyntheticData": "true",
+        "distribution": [node for node in nodes if node["@type"] != _RECORDS],
+        "recordSet": [node for node in nodes if node["@type"] == _RECORDS],
+    }
+
+
+def encode_croissant(content: Mapping[str, Any]) -> bytes:
+    """Return the bytes of `croissant.json`."""
+    return (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode("utf-8", "replace")
+
+
+def add_fields(content: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a description with the user's own fields.
+
+    Raises
+    ------
+    ConfigError
+        A field is not among `USER_FIELDS`.
+    """
+    if unknown := sorted(str(name) for name in fields if name not in USER_FIELDS):
+        raise ConfigError(
+            f"{unknown[0]}: not a field that can be set; the fields are {', '.join(sorted(USER_FIELDS))}"
+        )
+    return {**content, **fields}
+
+
+def find_difference(manifest: Mapping[str, Any], store: Store) -> str | None:
+    """Return how `croissant.json` differs from the set that it describes, or None.
+
+    A set without the file is in order: it may have been deleted before publishing elsewhere.
+    """
+    try:
+        there = parse_object(store.read(CROISSANT))
+    except FileNotFoundError:
+        return None
+    except ValueError as error:
+        return f": {error}"
+    ours = json.loads(encode_croissant(make_croissant(manifest, store)))
+    differing = [name for name in ours if name not in USER_FIELDS and ours[name] != there.get(name)]
+    return f": {differing[0]} does not describe this set" if differing else None
+
+
+# --- files and records ---------------------------------------------------------------------------
+
+
+def _list_sums(store: Store, manifest: Mapping[str, Any]) -> list[str]:
+    """Return the folders that have checksums, as prefixes of paths."""
+    folders = ["", *(f"{arm}/" for arm in manifest["arms"] if arm)]
+    return [folder for folder in folders if store.exists(f"{folder}{SUMS}")]
+
+
+def _describe_checksums(store: Store, prefix: str) -> _Node:
+    path = f"{prefix}{SUMS}"
+    return _file_object(path, "text/plain", hashlib.sha256(store.read(path)).hexdigest())
+
+
+def _file_object(path: str, encoding: str, sha256: str) -> _Node:
+    return {
+        "@type": "cr:FileObject",
+        "@id": path,
+        "name": path,
+        "contentUrl": path,
+        "encodingFormat": encoding,
+        "sha256": sha256,
+    }
+
+
+def _file_set(name: str, encoding: str, includes: list[str], archives: Iterable[str] = ()) -> _Node:
+    containers = [{"@id": path} for path in archives]
+    return {
+        "@type": "cr:FileSet",
+        "@id": name,
+        "name": name,
+        "encodingFormat": encoding,
+        "includes": includes,
+        **({"containedIn": containers} if containers else {}),
+    }
+
+
+def _record_set(name: str, key: str | None, fields: _Fields) -> _Node:
+    return {
+        "@type": _RECORDS,
+        "@id": name,
+        "name": name,
+        **({"key": {"@id": f"{name}/{key}"}} if key else {}),
+        "field": [
+            {"@type": "cr:Field", "@id": f"{name}/{field}", "name": field, "dataType": kind, "source": source}
+            for field, (kind, source) in fields.items()
+        ],
+    }
+
+
+def _from_file(files: str, part: str, regex: str | None = None) -> _Node:
+    source: _Node = {"fileSet": {"@id": files}, "extract": {"fileProperty": part}}
+    return source | ({"transform": {"regex": regex}} if regex else {})
+
+
+def _read_fields(files: str) -> _Fields:
+    """Return the fields that all images have."""
+    return {"image": (_IMAGE, _from_file(files, "content")), "path": (_TEXT, _from_file(files, "fullpath"))}
+
+
+def _describe_tree(manifest: Mapping[str, Any], _store: Store, _sums: list[str]) -> Iterator[_Node]:
+    """Yield the files and records of a tree: `fog/3/<class>/<name>.JPEG`, `tilt/<class>/<name>.mp4`."""
+    encoding, suffix = _FILES[manifest["settings"].get("output", {}).get("format", "jpeg")]
+    leveled = sorted({arm.partition("/")[0] for arm in manifest["arms"] if "/" in arm})
+    others = sorted(arm for arm in manifest["arms"] if "/" not in arm)
+    for name, arms, depth in (("levels", leveled, 2), ("variants", others, 1)):
+        if not arms:
+            continue
+        files, head = f"{name}-files", "[^/]+/" * depth
+        # The checksums beside the images have no dot in their names.
+        yield _file_set(files, encoding, [f"{arm}/*.{suffix}" if arm else f"*.{suffix}" for arm in arms])
+        if encoding not in _READABLE:
+            continue
+        fields = _read_fields(files)
+        if any(arms):
+            fields["corruption"] = (_TEXT, _from_file(files, "fullpath", "^([^/]+)/"))
+        if depth == 2:
+            fields["severity"] = (_TEXT, _from_file(files, "fullpath", "^[^/]+/([^/]+)/"))
+        if manifest["config"].get("classes", True):
+            fields["label"] = (_TEXT, _from_file(files, "fullpath", f"^{head * any(arms)}([^/]+)/"))
+        yield _record_set(name, "path", fields)
+
+
+def _describe_shards(manifest: Mapping[str, Any], store: Store, sums: list[str]) -> Iterator[_Node]:
+    """Yield the shards, and a record set for each variant: names in a shard do not say which it is."""
+    encoding, suffix = _FILES[manifest["settings"]["output"]["sample"]["format"]]
+    ending = "jpg" if suffix == "*" else suffix
+    for prefix in sums:
+        listed = read_sums(store.read(f"{prefix}{SUMS}"))
+        shards = {f"{prefix}{path}": listed[path] for path in sorted(listed) if path.endswith(".tar")}
+        for path, digest in shards.items():
+            yield _file_object(path, "application/x-tar", digest)
+        if shards:
+            name = config_name(prefix.removesuffix("/"))
+            yield _file_set(f"{name}-files", encoding, [f"*.{ending}"], shards)
+            if encoding in _READABLE:
+                fields = _read_fields(f"{name}-files")
+                if manifest["config"].get("classes", True):
+                    fields["label"] = (_TEXT, _from_file(f"{name}-files", "fullpath", "^([^/]+)/"))
+                yield _record_set(name, "path", fields)
+
+
+def _describe_parquet(manifest: Mapping[str, Any], _store: Store, _sums: list[str]) -> Iterator[_Node]:
+    """Yield the tables, whose columns are those of the records."""
+    encoding, _ = _FILES[manifest["settings"]["output"]["sample"]["format"]]
+    yield _file_set("shards", _PARQUET, [f"{arm}/*.parquet" for arm in manifest["arms"]])
+
+    def column(name: str, **transform: str) -> _Node:
+        steps = {"transform": transform} if transform else {}
+        return {"fileSet": {"@id": "shards"}, "extract": {"column": name}, **steps}
+
+    kind, name = (_VIDEO, "video") if encoding == "video/mp4" else (_IMAGE, "image")
+    fields = {name: (kind, column(name, jsonPath="bytes")), "label": (_INTEGER, column("label"))}
+    yield _record_set("rows", None, fields)
+
+
+def _describe_arrays(_manifest: Mapping[str, Any], store: Store, _sums: list[str]) -> Iterator[_Node]:
+    """Yield the arrays; Croissant has no records of them."""
+    for path, digest in sorted(read_sums(store.read(SUMS)).items()):
+        yield _file_object(path, "application/octet-stream", digest)
+
+
+_DESCRIPTIONS: Final = {"npy": _describe_arrays, "parquet": _describe_parquet, "webdataset": _describe_shards}
+_FILES: Final = {
+    "jpeg": ("image/jpeg", "*"),
+    "png": ("image/png", "png"),
+    "webp": ("image/webp", "webp"),
+    "original": ("image/jpeg", "*"),
+    "mp4": ("video/mp4", "mp4"),
+}
+"""Format to the media type of its files and their suffix."""
