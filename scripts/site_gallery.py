@@ -14,7 +14,7 @@ from skimage import data
 
 import robustgen
 from robustgen.benchmark import IMAGENET_P
-from robustgen.corruptions import FAMILIES
+from robustgen.corruptions import FAMILIES, LATER
 from robustgen.imaging.decode import as_grey
 from robustgen.registry import Corruption
 
@@ -85,7 +85,7 @@ def main() -> None:
         " makes the pictures when the site is built.",
         "",
     ]
-    for name in (*FAMILIES.built_in, "laion-c", "medmnist-c", "mnist-c", "3dcc", "robodepth", "ccc"):
+    for name in (*FAMILIES.built_in, *LATER):
         family = FAMILIES[name]
         lines += [f"## {family.title}", "", family.citation, ""]
         for row in family.corruptions.values():

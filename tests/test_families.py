@@ -10,6 +10,7 @@ from helpers import cli, cli_error, photo, put_photo
 from PIL import Image
 
 import robustgen
+from robustgen import corruptions
 from robustgen.corruptions import ALL_CORRUPTIONS, CORRUPTIONS
 from robustgen.errors import ArgumentError
 from robustgen.imaging.tiles import TileBank
@@ -17,7 +18,7 @@ from robustgen.registry import MEDMNIST
 
 GOLDEN = Path(__file__).parent / "golden"
 STEP = 9
-LATER = ("laion-c", "medmnist-c", "mnist-c", "3dcc", "robodepth", "ccc")
+LATER = tuple(corruptions.LATER)
 OPERATIONS = [each for name in LATER for each in robustgen.FAMILIES[name].corruptions.values()]
 
 
@@ -137,7 +138,10 @@ def test_each_family_says_where_it_is_from():
 
 def test_the_number_of_corruptions_is_the_published_one():
     counts = {name: len(robustgen.FAMILIES[name].names()) for name in LATER}
-    assert counts == {"laion-c": 6, "medmnist-c": 21, "mnist-c": 15, "3dcc": 6, "robodepth": 3, "ccc": 14}
+    assert (
+        counts.items()
+        >= {"laion-c": 6, "medmnist-c": 21, "mnist-c": 15, "3dcc": 6, "robodepth": 3, "ccc": 14}.items()
+    )
     assert len(CORRUPTIONS) == 19
     assert not {name for name in ALL_CORRUPTIONS if ":" not in name} & {each.name for each in OPERATIONS}
 

@@ -1,7 +1,7 @@
-"""The nineteen corruptions of ImageNet-C, the fifteen of C-bar, those of later families, and of plug-ins.
+"""The corruptions of ImageNet-C, of C-bar, of later families, and of plug-ins.
 
-To add one of the benchmark's, write its function, its parameter dataclass and its table of
-constants into the module of its category; the decorator does the rest.
+Those of ImageNet-C are closed. To add others, write a family: a module with its `Family`, and a row in
+`LATER`.
 Constants and definitions: Hendrycks & Dietterich 2019, section 4 and the
 published scripts ``make_imagenet_c.py``, ``make_imagenet_c_inception.py``,
 ``make_imagenet_64_c.py`` and ``make_cifar_c.py``.
@@ -32,8 +32,7 @@ CORRUPTIONS = BENCHMARK_FAMILY.corruptions
 """The nineteen, by name."""
 
 _BUILT_IN = {family.name: family for family in (BENCHMARK_FAMILY, C_BAR)}
-# Imported when one of them is asked for, or all are listed; each names its `Family` FAMILY.
-_LATER = {
+LATER = {
     "laion-c": "laion_c",
     "medmnist-c": "medmnist_c",
     "mnist-c": "mnist_c",
@@ -41,8 +40,9 @@ _LATER = {
     "robodepth": "robodepth",
     "ccc": "ccc",
 }
+"""Family to its module, which is imported when one of its corruptions is asked for, or all are listed."""
 # Words that stand for groups where corruptions are named.
-_TAKEN = (*_BUILT_IN, *_LATER, "common", "extra", "all")
+_TAKEN = (*_BUILT_IN, *LATER, "common", "extra", "all")
 
 
 class Families(Mapping[str, Family]):
@@ -54,13 +54,13 @@ class Families(Mapping[str, Family]):
     def __getitem__(self, name: str) -> Family:
         if name in _BUILT_IN:
             return _BUILT_IN[name]
-        if name in _LATER:
-            family: Family = importlib.import_module(f"{__name__}.{_LATER[name]}").FAMILY
+        if name in LATER:
+            family: Family = importlib.import_module(f"{__name__}.{LATER[name]}").FAMILY
             return family
         return plugins.load_plugin(plugins.find_plugins(_TAKEN)[name])
 
     def __iter__(self) -> Iterator[str]:
-        yield from (*_BUILT_IN, *_LATER)
+        yield from (*_BUILT_IN, *LATER)
         for name in sorted(plugins.find_plugins(_TAKEN)):
             if self._problem(name) is None:
                 yield name
