@@ -39,7 +39,7 @@ class Variant:
     folder: str
 
     def path(self, name: str) -> str:
-        """Where the file called `name` goes, POSIX, below the output."""
+        """Return the path of the file called `name` below the output, POSIX."""
         return f"{self.folder}/{name}" if self.folder else name
 
 
@@ -48,7 +48,7 @@ CLEAN_ARM: Final = Variant(CLEAN, 0, CLEAN)
 
 @dataclass(frozen=True, eq=False)
 class Benchmark:
-    """What is particular to one of the two benchmarks.
+    """One of the two benchmarks: its operations, levels and layout.
 
     Attributes
     ----------
@@ -117,7 +117,7 @@ class Benchmark:
 
     @property
     def array_axes(self) -> int:
-        """How many axes its arrays have."""
+        """Return the number of axes of its arrays."""
         return self.array_shape.count(",") + 1
 
     # --- arms

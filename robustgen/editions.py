@@ -115,7 +115,7 @@ class Edition:
 
     @property
     def keeps_size(self) -> bool:
-        """Whether images stay as large as they are."""
+        """Return whether images keep their size."""
         return self.prepared is _keep
 
     @property

@@ -1,4 +1,4 @@
-"""Where corruptions and perturbations are registered, and looked up by name, level and scale.
+"""Registration of corruptions and perturbations, and look-up by name, level and scale.
 
 A scale is the side of the square images that a column of constants was published
 for: 224, 299, 64 or 32; or the data set, for instance ``"pathmnist"``. A level is a severity
@@ -111,7 +111,7 @@ class Operation:
         return int(level)
 
     def has_level(self, level: float) -> bool:
-        """Whether there are parameters of `level`."""
+        """Return whether there are parameters of `level`."""
         return level in self.levels
 
     def parameters(self, level: float, scale: Scale) -> Any:
@@ -342,16 +342,16 @@ class Family:
 
     @property
     def corruptions(self) -> Mapping[str, Corruption]:
-        """What is registered so far by the full names, the benchmark's first, in the order of categories."""
+        """Return the registered corruptions by full name, the benchmark's first, by category."""
         return MappingProxyType({each.name: each for each in _sort_by_benchmark(self._registered)})
 
     @property
     def group(self) -> str:
-        """What stands for all that counts in its mean, where corruptions are named."""
+        """Return the name of the group of all that counts in its mean."""
         return "common" if self is BENCHMARK_FAMILY else self.name
 
     def full_name(self, name: str) -> str:
-        """What the corruption `name` of this family is called."""
+        """Return the full name of the corruption `name` of this family."""
         return f"{self.name}:{name}" if self.qualified else name
 
     def find(self, name: str) -> Corruption | None:

@@ -100,7 +100,7 @@ def _factor(level: float) -> float:
 
 
 def _tabulate_blend(grey: int, factor: float) -> Table:
-    """What Pillow makes of each value when it blends it with `grey`."""
+    """Return what Pillow gives for each value that it blends with `grey`."""
     ramp = Image.fromarray(_RAMP.astype(np.uint8)[None])
     blended = Image.blend(Image.new("L", ramp.size, grey), ramp, factor)
     return np.repeat(np.asarray(blended).reshape(256, 1), 3, axis=1)
@@ -172,7 +172,7 @@ WITH_SIGN = frozenset({"rotate", "shear_x", "shear_y", "translate_x", "translate
 
 @dataclass(frozen=True)
 class AugMix:
-    """What AugMix draws from.
+    """Operations that AugMix draws from.
 
     Attributes
     ----------

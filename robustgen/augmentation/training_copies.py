@@ -67,7 +67,7 @@ class AugMixChoices(config.Choices):
 
 
 class _File(config.Config, AugMixChoices):
-    """What a YAML file may hold: the keys of `make-c` and `make-p` too, which are passed over."""
+    """Keys that a YAML file may hold; those of `make-c` and `make-p` are ignored."""
 
 
 def load_choices(path: Path | None, flags: dict[str, Any]) -> AugMixChoices:

@@ -25,7 +25,7 @@ from robustgen.imaging.similarity import Reference
 
 @dataclass(frozen=True)
 class Strength:
-    """How alike the images are after one corruption at one severity.
+    """Similarity of the images after one corruption at one severity to the clean ones.
 
     Attributes
     ----------
@@ -101,7 +101,7 @@ def _strengths(plan: Plan, key: str) -> list[float]:
 
 
 def plan_calibration(config: Config) -> Plan:
-    """What make-c would do, without the clean images; the output is only a name that is in nobody's way."""
+    """Return the config of make-c without the clean images; nothing is written to its output."""
     aside = f"{Path(config.source).absolute()}.calibrated" if config.source else config.output
     return plan_benchmark(config.model_copy(update={"output": aside, "clean": False}), "c", overwrite=True)
 

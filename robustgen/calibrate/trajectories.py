@@ -84,7 +84,7 @@ def _sides(operation: Operation) -> list[int]:
 
 
 def _vary_by_size(operation: Operation, level: int, size: int) -> Trajectory | None:
-    """As from one published size to the next; None where these have the same constants."""
+    """Return the way from one published size to the next; None where these have the same constants."""
     sides = _sides(operation)
     if len(sides) < 2:
         return None

@@ -28,7 +28,7 @@ _RESUMABLE = ("make-", "run", "filter-", "preprocess", "evaluate", "predict")
 
 
 class Section(Enum):
-    """Where ``robustgen --help`` lists a command."""
+    """Sections of ``robustgen --help``."""
 
     MAKE = "Make and check"
     SEE = "See"

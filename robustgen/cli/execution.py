@@ -1,4 +1,4 @@
-"""What every command that makes a set does with its plan: show it, or run it and print the result."""
+"""The last step of every command that writes a set: show its plan, or run it and print the result."""
 
 import os
 import signal
@@ -21,7 +21,7 @@ _SLURM = ("SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_COUNT
 
 @dataclass(frozen=True)
 class Execution:
-    """How a plan is carried out.
+    """Choices of how a plan is carried out.
 
     Attributes
     ----------

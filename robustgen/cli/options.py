@@ -35,12 +35,12 @@ class Jobs(click.ParamType):  # type: ignore[type-arg,unused-ignore]
 
 
 def complete(*names: str) -> Completer:
-    """What a shell proposes for an option that takes one of `names`."""
+    """Return the completions of an option that takes one of `names`."""
     return lambda ctx, param, begun: [name for name in names if name.startswith(begun)]
 
 
 def complete_operations(ctx: click.Context, param: click.Parameter, begun: str) -> list[str]:
-    """What a shell proposes for ``--corruptions``, ``--perturbations`` and `list`: names after each comma."""
+    """Return the completions of ``--corruptions``, ``--perturbations`` and `list`: names after each comma."""
     from robustgen.metrics import names
 
     known = {

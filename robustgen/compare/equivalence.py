@@ -1,4 +1,4 @@
-"""Whether differences between paired values are explained by chance, and whether they lie within a margin.
+"""Tests of paired values: is chance the explanation of a difference, and does it lie within a margin?
 
 Both sets hold the same images, so each metric gives a pair of values an image. A paired t-test sees a shift
 of the mean, whatever the images differ among each other. A two-sample Kolmogorov-Smirnov test sees any other
@@ -37,7 +37,7 @@ _Values = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Metric:
-    """What is measured of an image.
+    """Metrics of an image.
 
     Attributes
     ----------
@@ -73,7 +73,7 @@ PIXELS: Final = Metric("pixels", "pixel distance", "", 2, 4)
 
 @dataclass(frozen=True)
 class Effect:
-    """How one metric of B differs from that of A in one arm.
+    """Difference of one metric between A and B in one variant.
 
     Attributes
     ----------
@@ -118,22 +118,22 @@ class Effect:
 
     @property
     def within(self) -> bool:
-        """Whether the mean difference certainly lies within the margin."""
+        """Return whether the mean difference certainly lies within the margin."""
         return self.images >= FEWEST_EQUIVALENT and self.p_margin < ALPHA
 
     @property
     def significant(self) -> bool:
-        """Whether the two sets differ: chance is no explanation, and no margin allows it."""
+        """Return whether the two sets differ: chance is no explanation, and no margin allows it."""
         shifted = self.p_paired < ALPHA and not (self.tolerated and self.within)
         return shifted or self.p_ks < ALPHA
 
     @property
     def sureness(self) -> float:
-        """How many standard errors the difference is away from none."""
+        """Return the number of standard errors between the difference and none."""
         return abs(self.difference) / (self.error or 1e-9)
 
     def describe(self) -> str:
-        """What differs and by how much, in a few words."""
+        """Return what differs and by how much, in a few words."""
         metric = self.metric
         unit = f" {metric.unit}" if metric.unit else ""
         if self.p_paired <= self.p_ks:
@@ -153,7 +153,7 @@ class Effect:
 def measure_effect(
     metric: Metric, a: _Values, b: _Values, margins: Mapping[str, float] = _NO_MARGINS, *, factor: float = 1
 ) -> Effect | None:
-    """How one metric differs between paired values.
+    """Difference of one metric between paired values.
 
     Parameters
     ----------
@@ -193,7 +193,7 @@ def measure_effect(
 def measure_distance(
     distances: _Values, margins: Mapping[str, float] = _NO_MARGINS, *, factor: float = 1
 ) -> Effect | None:
-    """How far apart the pixels of pairs are that should be equal: `distances` in grey levels, (images,).
+    """Compare pixels of pairs that should be equal: `distances` in grey levels, (images,).
 
     Two codecs leave a little, so only what certainly lies outside of the margin counts as different.
     """

@@ -28,7 +28,7 @@ def list_sides(comparison: Comparison) -> Iterator[tuple[Name, Side]]:
 
 
 def describe_origin(side: Side) -> str:
-    """What `dataset.json` says of a set, in a few words."""
+    """Return what `dataset.json` says of a set, in a few words."""
     about = side.dataset.about
     if not about:
         return "without dataset.json"
@@ -50,7 +50,7 @@ def _find_libjpeg(settings: Mapping[str, Any]) -> str | None:
 
 
 def describe_images(comparison: Comparison) -> str:
-    """How many images were compared, and by which seed they were chosen."""
+    """Return how many images were compared, and by which seed they were chosen."""
     counts = [len(arm.pairs) for arm in comparison.arms]
     images = format_count(max(counts), name_contents(comparison.kind).removesuffix("s"))
     span = images if min(counts) == max(counts) else f"{min(counts)} to {images}"
@@ -58,7 +58,7 @@ def describe_images(comparison: Comparison) -> str:
 
 
 def count_tests(comparison: Comparison) -> int:
-    """How many tests the p are corrected for."""
+    """Return the number of tests for which the p-values are corrected."""
     pooled = sum(len(operation.pooled) for operation in comparison.operations)
     return 2 * (pooled + sum(len(arm.effects) for arm in comparison.arms))
 

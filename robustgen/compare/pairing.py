@@ -210,7 +210,7 @@ class _References:
 
 
 class _Original(NamedTuple):
-    """What an image is compared with."""
+    """Partner with which an image is compared."""
 
     reference: Reference
     alignment: Alignment | None

@@ -1,4 +1,4 @@
-"""What is found out when two sets are compared: of an arm, of an operation, of the whole."""
+"""Results of a comparison of two sets: of a variant, of an operation, of the whole."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,7 +28,7 @@ def judge(effects: Sequence[Effect]) -> Verdict:
 
 @dataclass(frozen=True)
 class ArmResult:
-    """What came of one corruption at one severity, or one perturbation.
+    """Result of one corruption at one severity, or of one perturbation.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class ArmResult:
 
 @dataclass(frozen=True)
 class OperationResult:
-    """What came of a corruption or perturbation at all of its levels.
+    """Result of a corruption or perturbation at all of its levels.
 
     Attributes
     ----------
@@ -101,7 +101,7 @@ class OperationResult:
 
     @property
     def reason(self) -> str:
-        """What differs most surely, or is least certain, by how much and where; empty where nothing is."""
+        """Return what differs most surely, or is least certain, by how much and where."""
         if self.verdict == "too few images":
             return self._doubt
         found = [
@@ -252,7 +252,7 @@ def _mean(values: Iterable[float]) -> float:
 
 @dataclass(frozen=True)
 class Scope:
-    """What is to be compared.
+    """Choice of what is compared.
 
     Attributes
     ----------

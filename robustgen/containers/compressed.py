@@ -13,7 +13,7 @@ _HARMLESS_BYTES = 1 << 30
 
 
 class TooLargeError(ValueError):
-    """What is unpacked is larger than images could be."""
+    """The unpacked data are larger than images could be."""
 
 
 def unpack(file: IO[bytes], name: str, size: int, write: Callable[[bytes], Any]) -> str | None:

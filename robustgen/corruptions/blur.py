@@ -77,7 +77,7 @@ def glass_blur(image: Rgb, parameters: GlassBlur, rng: Rng) -> Rgb:
 
 
 def _moves(reach: int, visits: int, rng: Rng) -> npt.NDArray[np.integer[Any]]:
-    """Where each visited pixel is taken from, coded as `kernels.glass_shuffle` reads it."""
+    """Return the origin of each visited pixel, coded as `kernels.glass_shuffle` reads it."""
     if isinstance(rng, np.random.Generator):
         moves = 4 * reach * reach
         if moves <= 256 and moves & (moves - 1) == 0:

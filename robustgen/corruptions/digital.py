@@ -18,7 +18,7 @@ from robustgen.registry import SCALES, corruption
 
 @dataclass(frozen=True)
 class Contrast:
-    """What the distance from the mean is multiplied by."""
+    """Factor by which the distance from the mean is multiplied."""
 
     factor: float
 

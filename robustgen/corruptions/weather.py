@@ -129,7 +129,7 @@ def fog(image: Rgb, parameters: Fog, rng: Rng) -> Rgb:
 
 @dataclass(frozen=True)
 class Brightness:
-    """What is `added` to the HSV value."""
+    """Amount `added` to the HSV value."""
 
     added: float
 

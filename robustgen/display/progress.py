@@ -1,4 +1,4 @@
-"""How far a command is: a bar on a terminal, else a line a minute for the log of a batch job."""
+"""Progress of a command: a bar on a terminal, else a line a minute for the log of a batch job."""
 
 import sys
 import time
@@ -29,7 +29,7 @@ def quiet(wanted: bool = True) -> Iterator[None]:
 
 
 class Meter:
-    """How much of `total` is done; a context manager.
+    """Progress towards `total`; a context manager.
 
     Parameters
     ----------

@@ -170,7 +170,7 @@ def _mask(text: str, size: int) -> Image.Image:
 
 @cache
 def _has_glyph(character: str) -> bool:
-    """Whether the font, which has few letters but those of English, has this one."""
+    """Return whether the font, which has few letters but those of English, has this one."""
     missing = bytes(_font(16).getmask("\uffff"))
     return character.isprintable() and (character == " " or bytes(_font(16).getmask(character)) != missing)
 
@@ -205,7 +205,7 @@ class _Box(NamedTuple):
 
 @dataclass(frozen=True)
 class _Layout:
-    """Where everything lies, in pixels, and the drawing of it."""
+    """Layout of a sheet in pixels, and its drawing."""
 
     rows: tuple[SheetRow, ...]
     columns: tuple[str, ...]
@@ -256,7 +256,7 @@ class _Layout:
 
     @cached_property
     def left(self) -> int:
-        """Where the pictures begin."""
+        """Return the position of the first picture."""
         labels = max(_width(label, self.text) for label in self.labels)
         return self.margin + self.groups_width + (labels + self.text if labels else 0)
 

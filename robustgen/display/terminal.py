@@ -35,7 +35,7 @@ _WIDTH = 640
 
 
 def detect_protocol(environment: Mapping[str, str]) -> Protocol | None:
-    """How the terminal with these environment variables takes pictures; None if it is not known to.
+    """Return the protocol for pictures of the terminal with these environment variables; None if it has none.
 
     tmux and screen pass no pictures on, whatever stands around them.
     """

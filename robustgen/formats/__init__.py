@@ -114,7 +114,7 @@ def _arrays(order: Order) -> ArrayWriter:
 
 
 def _sample_encoder(order: Order) -> TreeWriter:
-    """What encodes the samples of shards."""
+    """Return the writer that encodes the samples of shards."""
     kind = order.benchmark.kind
     known = [name for name, row in FORMATS.items() if kind in row.samples]
     name = order.sample_format or DEFAULTS[kind]

@@ -26,7 +26,7 @@ def write_card(manifest: Mapping[str, Any]) -> dict[str, bytes]:
 
 
 def config_name(folder: str) -> str:
-    """What hubs call the arm in `folder`: ``fog-3``, as their names hold no slash."""
+    """Return the name that hubs give the variant in `folder`: ``fog-3``, as their names hold no slash."""
     return folder.replace("/", "-")
 
 

@@ -292,7 +292,7 @@ class StoredArray:
 
     @property
     def ndim(self) -> int:
-        """How many axes it has."""
+        """Return its number of axes."""
         return len(self.header.shape)
 
     def __len__(self) -> int:

@@ -44,7 +44,7 @@ _MOST_ARMS_LISTED = 2
 
 
 class Sample(NamedTuple):
-    """What a shard holds of one image.
+    """Part of a shard that belongs to one image.
 
     Attributes
     ----------

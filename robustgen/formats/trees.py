@@ -169,13 +169,13 @@ class Tree(Dataset):
 
     @property
     def has_image_files(self) -> bool:  # type: ignore[override]
-        """Whether each image or frame is a file; a video holds many frames."""
+        """Return whether each image or frame is a file; a video holds many frames."""
         arm = self.arms[0]
         return self.kind == "c" or not self.path(arm, self.keys(arm)[0]).endswith(VIDEO)
 
     @property
     def in_place(self) -> bool:  # type: ignore[override]
-        """Whether the variants lie where make-c and make-p put them; published archives often do not."""
+        """Return whether the variants lie where make-c and make-p put them, unlike many published archives."""
         return all(folder == arm.folder for arm, folder in self.folders.items())
 
     def path(self, arm: Variant, key: str) -> str:

@@ -86,7 +86,7 @@ def _member(where: str, entry: Any) -> str:
 
 @dataclass(frozen=True)
 class Choice:
-    """What a set is to hold.
+    """Choice of what a set holds.
 
     Attributes
     ----------

@@ -234,7 +234,7 @@ class EmojiPackages(Source):
 
 @dataclass(frozen=True)
 class IconRecipe(Recipe[Rgb]):
-    """How a composed picture becomes an icon.
+    """Settings by which a composed picture becomes an icon.
 
     Attributes
     ----------

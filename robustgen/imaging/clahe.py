@@ -26,7 +26,7 @@ MOST_TILES = 64
 
 @dataclass(frozen=True)
 class Clahe:
-    """How strong and how local the equalisation is.
+    """Strength and grid of the equalisation.
 
     Attributes
     ----------

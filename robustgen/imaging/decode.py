@@ -134,7 +134,7 @@ def _scale_floats(image: Image.Image) -> Image.Image:
 
 
 def reason_of(error: Exception) -> str:
-    """What the system or a decoder says is wrong, or at least the type of `error`."""
+    """Return what the system or a decoder says is wrong, or at least the type of `error`."""
     return getattr(error, "strerror", None) or str(error) or type(error).__name__
 
 

@@ -35,7 +35,7 @@ def _motion_offsets(width: int, angle: float) -> tuple[npt.NDArray[np.int64], np
 
 
 def _direction(width: int, angle: float) -> tuple[float, float, float]:
-    """Where a line of `width` pixels along `angle` (degrees) leads: down and right, and its length."""
+    """Return the end of a line of `width` pixels along `angle` (degrees), down and right, and its length."""
     sine, cosine = exact.sine_cosine(math.radians(angle))
     down, right = width * sine, width * cosine
     return down, right, exact.hypot(down, right)
@@ -74,7 +74,7 @@ def blur_along_line(
 
 
 def _map_slabs(blur: Callable[[Rgb], Rgb], flat: Rgb, reach: int) -> Rgb:
-    """What `blur` makes of `flat` (H, W * C), of a large one slab by slab and `reach` lines about each.
+    """Blur `flat` (H, W * C), a large one slab by slab with `reach` lines about each.
 
     For `blur` takes four times the bytes of its lines.
     """

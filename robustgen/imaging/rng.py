@@ -24,7 +24,7 @@ def integers(rng: Rng, low: Any, high: Any, size: tuple[int, ...] | None = None)
 
 
 def spawn(rng: Rng) -> Rng:
-    """Where a published function seeds a generator of its own: that one, or `rng` itself if a `Generator`."""
+    """Return the generator that a published function seeds itself, or `rng` if it is a `Generator`."""
     if isinstance(rng, np.random.RandomState):
         return np.random.RandomState(rng.randint(0, 2**32))
     return rng
@@ -48,7 +48,7 @@ def python_draws(rng: Rng) -> Iterator[random.Random]:
 
 
 def uniform(rng: Rng, low: float, high: float, shape: tuple[int, ...]) -> npt.NDArray[np.float64]:
-    """What ``rng.uniform(low, high, shape)`` gives; many of a PCG64 in half the time."""
+    """Return ``rng.uniform(low, high, shape)``; many draws of a PCG64 in half the time."""
     if math.prod(shape) < _FEWEST_DRAWS or not draws_from_pcg64(rng):
         return np.asarray(rng.uniform(low, high, shape))
     out = np.empty(shape)
@@ -57,7 +57,7 @@ def uniform(rng: Rng, low: float, high: float, shape: tuple[int, ...]) -> npt.ND
 
 
 def bytes_below(rng: np.random.Generator, bound: int, count: int) -> npt.NDArray[np.uint8]:
-    """What ``rng.integers(0, bound, count, np.uint8)`` gives; many of a PCG64 in a third of the time."""
+    """Return ``rng.integers(0, bound, count, np.uint8)``; many draws of a PCG64 in a third of the time."""
     words: Any = rng.bit_generator
     if count < _FEWEST_DRAWS or not draws_from_pcg64(rng) or words.state["has_uint32"]:
         return rng.integers(0, bound, count, np.uint8)
@@ -77,7 +77,7 @@ def bytes_below(rng: np.random.Generator, bound: int, count: int) -> npt.NDArray
 
 
 def draws_from_pcg64(rng: Rng) -> bool:
-    """Whether `rng` is NumPy's default, which `draw_from_pcg64` takes."""
+    """Return whether `rng` is NumPy's default, which `draw_from_pcg64` takes."""
     return isinstance(rng, np.random.Generator) and type(rng.bit_generator) is np.random.PCG64
 
 

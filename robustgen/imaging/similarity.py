@@ -1,4 +1,4 @@
-"""How alike two images are: PSNR, SSIM and multi-scale SSIM.
+"""Similarity of two images: PSNR, SSIM and multi-scale SSIM.
 
 SSIM has the settings of Wang et al. 2004 (Gaussian window of 11 pixels, sigma 1.5, K1 0.01, K2 0.03,
 population covariance, no border) and equals scikit-image's with the same settings; MS-SSIM is built on it as
@@ -50,7 +50,7 @@ class Similarity:
 
 
 def scales_for(side: int) -> int:
-    """How many scales of MS-SSIM a shorter side of `side` pixels allows: 5 from 176 on, 3 at 64, 2 at 32.
+    """Return the scales of MS-SSIM that a shorter side of `side` pixels allows: 5 from 176, 3 at 64, 2 at 32.
 
     Each is half as large as the one before, and the last must still hold the window.
 
@@ -97,7 +97,7 @@ class Reference:
         return [_Level(plane) for plane in _pyramid(self.image, self._scales)]
 
     def similarity(self, image: Rgb) -> Similarity:
-        """How alike `image` is to the reference.
+        """Return the similarity of `image` to the reference.
 
         Raises
         ------
@@ -229,7 +229,7 @@ def psnr(reference: Rgb, image: Rgb) -> float:
 
 
 def similarity(reference: Rgb, image: Rgb) -> Similarity:
-    """How alike two uint8 images of one shape, (H, W, 3), are.
+    """Return the similarity of two uint8 images of one shape, (H, W, 3).
 
     Raises
     ------

@@ -52,7 +52,7 @@ def _draw_noises(power: Field, count: int, rng: Rng) -> Field:
 
 
 def _standard_deviation(values: Field) -> np.float64:
-    """What ``values.std()`` gives, by the same steps and in half the time where there are few."""
+    """Return ``values.std()``, by the same steps and in half the time where there are few."""
     centred = values - np.add.reduce(values, axis=None) / values.size
     centred *= centred
     return np.float64(np.sqrt(np.add.reduce(centred, axis=None) / values.size))

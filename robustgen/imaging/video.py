@@ -68,7 +68,7 @@ _CONVERTS_ON_THREADS = 17
 
 @dataclass(frozen=True)
 class Encoding:
-    """How a sequence is compressed; as it stands, the way of ImageNet-P's temporal perturbations.
+    """Compression of a sequence; by default that of ImageNet-P's temporal perturbations.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ def encode(frames: Frames, encoding: Encoding) -> bytes:
 
 
 def encode_frames(frames: Iterable[Frames], encoding: Encoding) -> bytes:
-    """As `encode`, of uint8 frames (H, W, 3) that may be made one by one."""
+    """Encode uint8 frames (H, W, 3), which may be made one by one."""
     import av
     from av.codec.codec import UnknownCodecError
 
@@ -267,7 +267,7 @@ def build() -> str:
 
 @cache
 def _conversion() -> dict[str, Any]:
-    """What PyAV is told of a conversion of pixels: its kind, and that there are workers enough."""
+    """Return the settings of a conversion of pixels for PyAV: its kind, and one thread."""
     import av
 
     threads = {"threads": 1} if int(av.__version__.split(".")[0]) >= _CONVERTS_ON_THREADS else {}
@@ -300,7 +300,7 @@ def _peek(frames: Iterable[Frames]) -> tuple[tuple[int, ...], Iterator[Frames]]:
 
 
 def _make_room(pixels: int) -> IO[bytes]:
-    """Where a video is put together: that of large frames on the disk, as noise takes 240 MB."""
+    """Return a file for a video: of large frames on the disk, as noise takes 240 MB."""
     return tempfile.TemporaryFile() if pixels > LARGE else io.BytesIO()
 
 
@@ -339,7 +339,7 @@ def _write(file: IO[bytes], height: int, width: int, frames: Iterator[Frames], e
 
 
 def bound_memory(encoding: Encoding, pixels: int) -> dict[str, int]:
-    """What x264 is told of frames of so many `pixels`, so that its memory stays under 60 bytes for each.
+    """Return the options of x264 for frames of `pixels` pixels, which bound its memory to 60 bytes for each.
 
     Nothing where they are not more than `LARGE`.
     """

@@ -63,7 +63,7 @@ class _ZoomPlan:
     left: int
 
     def arguments(self, image: Floats) -> tuple[Any, ...]:
-        """What `zoom.add_zoomed` takes first: `image`, its channels and the plan."""
+        """Return the first arguments of `zoom.add_zoomed`: `image`, its channels and the plan."""
         flat = image.reshape(len(image), -1)
         plan = (
             self.crops,
@@ -123,7 +123,7 @@ def _find_crops(rows: list[_ZoomAxis], columns: list[_ZoomAxis], channels: int) 
 
 
 def _find_blocks(places: npt.NDArray[np.intp], channels: int) -> npt.NDArray[np.intp]:
-    """Where in the crop, and where in the result, runs of neighbours begin, each `intrinsics.BLOCK` long."""
+    """Return the starts of runs of neighbours, in crop and result, each `intrinsics.BLOCK` long."""
     shifts = np.arange(places.size) - places
     edges = np.concatenate([[0], np.flatnonzero(np.diff(shifts)) + 1, [places.size]]) * channels
     targets = np.concatenate([np.arange(a, b, intrinsics.BLOCK) for a, b in itertools.pairwise(edges)])
@@ -141,7 +141,7 @@ def zoom_crop(shape: tuple[int, ...], factor: float) -> tuple[slice, slice]:
 
 
 def enlarge(crop: Floats, shape: tuple[int, int], factor: float) -> Floats:
-    """What `zoom_crop` cut from an image of `shape` (H, W), enlarged to `shape`, linearly interpolated."""
+    """Enlarge the cut of `zoom_crop` from an image of `shape` (H, W) to `shape`, linearly interpolated."""
     if factor == 1:
         return crop
     channels = math.prod(crop.shape[2:])

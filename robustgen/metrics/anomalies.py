@@ -107,7 +107,7 @@ def imagenet_o_aupr(
 
 
 class DetectionRates(NamedTuple):
-    """How well confidence tells images of unknown classes (OOD) from those of known ones (ID), as fractions.
+    """Measures of how well confidence separates unknown classes (OOD) from known ones (ID), as fractions.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""How far a mean over images can be trusted: the bootstrap, and how many images a precision takes."""
+"""Uncertainty of a mean over images: the bootstrap, and how many images a precision takes."""
 
 import math
 from typing import Final

@@ -1,4 +1,4 @@
-"""How far a model's confidence can be trusted."""
+"""Calibration of a model's confidence."""
 
 from typing import Final
 

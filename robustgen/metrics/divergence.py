@@ -1,4 +1,4 @@
-"""How far distributions over the classes lie apart."""
+"""Divergences of distributions over the classes."""
 
 from collections.abc import Sequence
 from types import ModuleType

@@ -51,7 +51,7 @@ class Subject:
     _shared: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def make(self, arm: Variant) -> Rgb:
-        """What make-c or make-p would write for `arm`, before it is encoded: (H, W, 3) or (T, H, W, 3).
+        """Return what make-c or make-p would write for `arm`, before encoding: (H, W, 3) or (T, H, W, 3).
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""What the page of `robustgen report` shows of a finished C or P set: facts, pictures, curves, failures."""
+"""Page of `robustgen report` about a finished C or P set: facts, pictures, curves, failures."""
 
 import math
 import shlex

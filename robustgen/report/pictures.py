@@ -22,7 +22,7 @@ class Picture(NamedTuple):
 
 @dataclass(frozen=True)
 class PictureRow:
-    """What one corruption or perturbation makes: for each image shown its severities, or some frames."""
+    """Pictures of one corruption or perturbation: for each image shown its severities, or some frames."""
 
     name: str
     strips: list[list[Picture]]

@@ -35,7 +35,7 @@ _TRIES: Final = 50
 
 
 class ArmView(NamedTuple):
-    """What one arm makes of the sampled images.
+    """Outputs of one variant for the sampled images.
 
     Attributes
     ----------

@@ -117,17 +117,17 @@ class StreamChoices:
 
     @property
     def gradual(self) -> bool:
-        """Whether the severity climbs and descends."""
+        """Return whether the severity climbs and descends."""
         return is_gradual(self.setting)
 
     @property
     def correlated(self) -> bool:
-        """Whether like classes come together."""
+        """Return whether like classes come together."""
         return is_correlated(self.setting)
 
     @property
     def resets(self) -> bool:
-        """Whether the model is to be reset at each change of the corruption."""
+        """Return whether the model is reset at each change of the corruption."""
         return self.setting.startswith("reset-each-shift")
 
     def __post_init__(self) -> None:
@@ -144,10 +144,10 @@ class StreamChoices:
 
 
 def is_gradual(setting: Setting) -> bool:
-    """Whether the severity climbs and descends in `setting`."""
+    """Return whether the severity climbs and descends in `setting`."""
     return setting.startswith("gradual")
 
 
 def is_correlated(setting: Setting) -> bool:
-    """Whether like classes come together in `setting` by a Dirichlet distribution."""
+    """Return whether like classes come together in `setting` by a Dirichlet distribution."""
     return setting.endswith("correlated")

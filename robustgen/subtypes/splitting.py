@@ -49,7 +49,7 @@ class BroadType(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a subtype belongs: the number of its broad type, and ``"seen"`` or ``"unseen"``."""
+    """Place of a subtype: the number of its broad type, and ``"seen"`` or ``"unseen"``."""
 
     type: int
     split: str
@@ -130,7 +130,7 @@ class Share:
         return sum(self.images.values())
 
     def described(self) -> dict[str, Any]:
-        """As the manifest has it."""
+        """Return its entry in the manifest."""
         return {
             "subtypes": len(self.images),
             "images": self.total,
@@ -142,7 +142,7 @@ class Share:
 
 @dataclass(frozen=True)
 class Summary:
-    """What was found and written.
+    """Result of a split: what was found and written.
 
     Attributes
     ----------
@@ -173,7 +173,7 @@ class Summary:
         return sorted(wnid for share in self.shares[split] for wnid in (*share.empty, *share.missing))
 
     def described(self) -> dict[str, Any]:
-        """As the manifest has it."""
+        """Return its entry in the manifest."""
         types = [
             {"index": number, **each._asdict()} | {s: self.shares[s][number].described() for s in SPLITS}
             for number, each in enumerate(self.types)

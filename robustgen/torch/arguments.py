@@ -1,4 +1,4 @@
-"""What the data sets are given, checked: whole numbers, arms and qualities."""
+"""Checks of the arguments of data sets: whole numbers, variants and qualities."""
 
 from collections.abc import Iterable
 from numbers import Integral

@@ -16,7 +16,7 @@ _CIFAR = ("cifar-10-batches-py", "cifar-100-python")
 
 
 def resolve_keys(base: MapStyle, key: Key = None) -> Callable[[int], str]:
-    """What gives the key of each item of `base` by its index.
+    """Return a function that gives the key of each item of `base` by its index.
 
     Without `key` these are, as for `make-c`: the `keys` that a data set has itself; for folders of
     torchvision the path below `root`, POSIX; for the test split of torchvision's CIFAR the index in five

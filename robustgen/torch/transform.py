@@ -167,7 +167,7 @@ def _draw(count: int) -> int:
 
 
 def _pixels(image: Any) -> Any:
-    """What `robustgen.corrupt` takes: a Pillow image as it is, a tensor as an array (H, W, 3)."""
+    """Return what `robustgen.corrupt` takes: a Pillow image as it is, a tensor as an array (H, W, 3)."""
     if isinstance(image, Image.Image):
         return image
     if image.dtype != torch.uint8:

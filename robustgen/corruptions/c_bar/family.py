@@ -21,7 +21,7 @@ class CBarStrength:
     strength: float
 
     def share(self, most: float) -> float:
-        """What the strength leaves of `most`, which belongs to 10."""
+        """Return the share of `most` at a strength; `most` belongs to strength 10."""
         return self.strength * most / 10
 
 

@@ -1,4 +1,4 @@
-"""How loops are compiled: by numba on first use, and cached on disk."""
+"""Compilation of loops: by numba on first use, cached on disk."""
 
 from numba import config, njit
 

@@ -10,7 +10,7 @@ from robustgen.imaging.kernels.refraction import bilinear
 
 @compiled
 def twirl_offsets(side, angle, amount, pixels, offsets):
-    """Where the pixels of a cell are taken from, pinched and twirled about its centre; gives how many move.
+    """Compute the origins of a cell's pixels, pinched and twirled about its centre; return how many move.
 
     `pixels` (`side` ** 2, 2) are their rows and columns in the cell, `offsets` are measured from its centre.
     """

@@ -229,7 +229,7 @@ def read_through(values):
 
 @compiled
 def draw_resampled(generator, image, table, out):
-    """As `resample`, by the lower and the upper half of words drawn from `generator`."""
+    """Resample as `resample`, by the lower and the upper half of words drawn from `generator`."""
     words = np.empty(512, np.uint64)
     bits, entries = words.view(np.uint32), np.empty(1024, np.uint32)
     if image.size > table.size:

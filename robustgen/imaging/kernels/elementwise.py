@@ -98,7 +98,7 @@ def largest_byte(values):
 
 @compiled
 def quantise_above(values, threshold, out):
-    """As `quantise`, but 0 for `values` under `threshold`."""
+    """Quantise as `quantise`, but give 0 for `values` under `threshold`."""
     for i in range(values.size):
         value = values[i] if values[i] >= threshold else 0.0
         out[i] = np.uint8(np.int32(min(max(value, 0.0), 1.0) * 255.0))

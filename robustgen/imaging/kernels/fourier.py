@@ -201,7 +201,7 @@ def _swap_planes(values, spare):
 
 @compiled
 def transform_any(values, spare, rows, batch, factors, cosines, sines, chirp, response):
-    """As `transform`, of `rows` rows whose number may have large prime factors; the result is in `values`.
+    """Transform `rows` rows, whose number may have large prime factors; the result is in `values`.
 
     Such lines are convolved with a `chirp` (2, N) whose transform is `response` (2, L) (Bluestein 1970), L
     being the size that `factors`, `cosines` and `sines` belong to; else `response` is empty and L is N.

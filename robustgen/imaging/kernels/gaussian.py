@@ -72,7 +72,7 @@ def blur(image, channels, down, rows, across, columns, out):
 
 @compiled
 def blur_bytes(image, channels, units, weights, rows, columns, out):
-    """As `blur`, of the entries in `units` (float64, 256) of a uint8 image, clipped and truncated, as uint8.
+    """Blur the entries in `units` (float64, 256) of a uint8 image; clip, and truncate to uint8.
 
     Only the rows under the kernel are ever there as floats, so that they stay in the cache.
     """

@@ -1,4 +1,4 @@
-"""What numba has no words for, in those of LLVM."""
+"""LLVM intrinsics that numba lacks."""
 
 from llvmlite import ir
 from numba import types

@@ -37,7 +37,7 @@ def average_columns(image, firsts, counts, shares, out):
 
 @inner
 def average_rows(image, firsts, counts, shares, out):
-    """As `average_columns`, of whole rows (H, M)."""
+    """Average rows (H, M) as `average_columns` averages columns."""
     half = np.uint64(1 << 21)
     total = np.empty(image.shape[1], np.uint32)
     for row in range(firsts.size):

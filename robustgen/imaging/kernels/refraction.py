@@ -59,7 +59,7 @@ def caustics(time, size, out):
 
 @compiled
 def refract_places(height, lens, down, right, south, east):
-    """Where each pixel is seen through water of `height`, and how its surface leans.
+    """Compute where each pixel is seen through water of `height`, and the slope of its surface.
 
     `height` (H + 2, W + 2) has a border of zeros; the others are (H, W). A ray is displaced by a share of
     `lens` pixels.
@@ -104,7 +104,7 @@ def refract(image, down, right, south, east, light, out):
 
 @inner
 def _leave(places, last):
-    """Whether any of `places` (H, W) lies before 0 or not before `last`."""
+    """Return whether any of `places` (H, W) lies before 0 or not before `last`."""
     count = 0
     for y in range(places.shape[0]):
         line = places[y]
@@ -146,7 +146,7 @@ def bilinear(image, row, column, out):
 
 @inner
 def _part_of_row(image, row, left, channel, inside, near, far, b, c, share):
-    """What one row adds to a sample with a neighbour outside: float64 from the first such neighbour on."""
+    """Return one row's part of a sample with a neighbour outside: float64 from the first such neighbour on."""
     if not inside:
         return 0.0
     first = image[row, left, channel] * np.float32(b) if near else np.float32(0)

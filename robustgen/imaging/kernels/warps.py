@@ -21,7 +21,7 @@ def gather_squares(words, places, pitch, near):
 
 @inner
 def is_within(x, y, width, height):
-    """Whether (x, y) lies in the image."""
+    """Return whether (x, y) lies in the image."""
     return 0.0 <= x < width and 0.0 <= y < height
 
 
