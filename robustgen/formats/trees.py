@@ -175,7 +175,7 @@ class Tree(Dataset):
 
     @property
     def in_place(self) -> bool:  # type: ignore[override]
-        """Return whether the variants lie where make-c and make-p put them, unlike many published archives."""
+        """Return whether the variants lie where make-c and make-p put them, unlike in many archives."""
         return all(folder == arm.folder for arm, folder in self.folders.items())
 
     def path(self, arm: Variant, key: str) -> str:

@@ -146,7 +146,7 @@ def bilinear(image, row, column, out):
 
 @inner
 def _part_of_row(image, row, left, channel, inside, near, far, b, c, share):
-    """Return one row's part of a sample with a neighbour outside: float64 from the first such neighbour on."""
+    """Return one row's part of a sample with a neighbour outside: float64 from that neighbour on."""
     if not inside:
         return 0.0
     first = image[row, left, channel] * np.float32(b) if near else np.float32(0)
