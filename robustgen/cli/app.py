@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import click
 
 from robustgen import __version__, interruption
+from robustgen.cli.examples import EXAMPLES
 from robustgen.display.text import escape
 from robustgen.errors import ConfigError, RobustgenError, WriteError
 from robustgen.name_lists import escape_name
@@ -31,9 +32,9 @@ class Section(Enum):
     """Sections of ``robustgen --help``."""
 
     MAKE = "Make and check"
-    SEE = "See"
+    SEE = "Inspect"
     SCORE = "Score"
-    FAMILY = "The rest of the family"
+    FAMILY = "Related benchmarks"
 
 
 class _App(click.Group):
@@ -89,10 +90,17 @@ class _App(click.Group):
             raise
 
 
-class _Command(click.Command):
-    """Names the option that was probably meant where the command line has one that the command lacks."""
+class Command(click.Command):
+    """Ends its help with examples; names the option that was probably meant where it lacks the given one."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the examples."""
+        with formatter.section("Examples"):
+            for example in EXAMPLES[self.name or ""]:
+                formatter.write(f"  {example}\n")
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments; name what was probably meant in place of wrong ones."""
         takes_source = any("--source" in each.opts for each in self.params)
         ctx.allow_extra_args = takes_source
         try:
@@ -175,7 +183,7 @@ def main() -> None:
 
 def command(name: str, section: Section) -> Callable[[_Function], click.Command]:
     """Declare a function to be the command `name`; the first line of its docstring is what `section` says."""
-    return lambda function: _add(click.command(name, cls=_Command, context_settings=_HELP)(function), section)
+    return lambda function: _add(click.command(name, cls=Command, context_settings=_HELP)(function), section)
 
 
 def group(name: str, section: Section) -> Callable[[_Function], click.Group]:

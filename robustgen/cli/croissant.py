@@ -21,10 +21,6 @@ def croissant(directory: str, fields: Path | None) -> None:
 
     Every finished set has this description, which NeurIPS requires and hubs read. Add the fields that only
     you know before you publish the set.
-
-    \b
-      robustgen croissant out/imagenet-c --rai fields.yaml
-      robustgen croissant s3://bucket/imagenet-c
     """
     from robustgen.dataset.config import read_yaml
     from robustgen.dataset.publishing import describe_set

@@ -4,17 +4,17 @@ from typing import Any
 
 import click
 
-from robustgen.cli.app import Section, group
+from robustgen.cli.app import Command, Section, group
 from robustgen.cli.execution import take_execution
 from robustgen.cli.options import run_options, shard_options
 
 
 @group("preprocess", Section.FAMILY)
 def preprocess() -> None:
-    """Put a whole set through CLAHE."""
+    """Apply CLAHE to a data set."""
 
 
-@preprocess.command()
+@preprocess.command(cls=Command)
 @click.argument("source", metavar="SRC")
 @click.argument("destination", metavar="DST")
 @click.option("--clip-limit", type=float, metavar="X", help="Of the contrast; default 2.")

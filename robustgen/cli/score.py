@@ -58,10 +58,6 @@ def score(
     """Print the papers' tables for predictions.
 
     PREDICTIONS are folders that predict wrote, one for each model.
-
-    \b
-    robustgen score preds/resnet50 preds/vgg19 --report scores.html
-    robustgen score preds/mine --compare-with published --format json
     """
     if known or unknown:
         if predictions or not (known and unknown):

@@ -49,11 +49,6 @@ def score_detection(
     """Print P, mPC and rPC of a detector.
 
     Boxes and masks are matched by pycocotools. mPC is the mean over fifteen corruptions at five severities.
-
-    \b
-    robustgen score-detection --annotations instances_val2017.json \\
-        --results 'preds/{corruption}/{severity}.json' --clean preds/clean.json
-    robustgen score-detection ... --type segm --format json
     """
     from robustgen.evaluation.detection import scoring
 

@@ -52,11 +52,6 @@ def score_segmentation(
     """Print mIoU, mCD and rCD of a model from label maps.
 
     Predicted and true maps go together by the names of their files.
-
-    \b
-    robustgen score-segmentation --truth gtFine/val --results 'preds/{corruption}/{severity}' \\
-        --clean preds/clean --label-ids truth --format json > mine.json
-    robustgen score-segmentation ... --reference deeplab.json
     """
     from robustgen.evaluation import segmentation
 
