@@ -21,7 +21,7 @@ __all__ = ["CORRUPTIONS", "EDITIONS", "FAMILIES", "PERTURBATIONS", "augmix", "co
 
 
 def as_rng(rng: Any) -> Rng:
-    """A generator from an int seed, None (fresh entropy), or a generator, which is passed through."""
+    """Return a generator from an int seed, None (fresh entropy), or a generator, which is passed through."""
     if isinstance(rng, (np.random.Generator, np.random.RandomState)):
         return rng
     if rng is None or (isinstance(rng, (int, np.integer)) and not isinstance(rng, bool)):

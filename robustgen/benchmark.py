@@ -98,17 +98,17 @@ class Benchmark:
 
     @property
     def common(self) -> tuple[str, ...]:
-        """The operations that the means go over, in the order of the papers' tables."""
+        """Return the operations that the means go over, in the order of the papers' tables."""
         return tuple(name for names in self.categories.values() for name in names)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The published operations: the common ones, then the extra ones."""
+        """Return the published operations: the common ones, then the extra ones."""
         return (*self.common, *self.extra)
 
     @property
     def operations(self) -> Mapping[str, Operation]:
-        """All registered operations by name, the published ones among them."""
+        """Return all registered operations by name, the published ones among them."""
         from robustgen.corruptions import ALL_CORRUPTIONS
         from robustgen.perturbations import PERTURBATIONS
 
@@ -123,7 +123,7 @@ class Benchmark:
     # --- arms
 
     def arm(self, name: str, level: float) -> Variant:
-        """The arm of the operation `name` at `level`."""
+        """Return the arm of the operation `name` at `level`."""
         # Not every file system takes the colon between a plug-in's family and its corruption.
         stem = name.replace(":", ".")
         return Variant(name, level, stem if level == self.bare_level else f"{stem}{self.level_mark}{level}")
@@ -131,7 +131,8 @@ class Benchmark:
     def arms(
         self, names: Iterable[str], levels: Iterable[float], *, clean: bool = False
     ) -> tuple[Variant, ...]:
-        """The arms of a set: the clean one first if `clean`, then every one of `levels` of all `names`.
+        """Return the arms of a set: the clean one first if `clean`, then every one of `levels` of all
+        `names`.
 
         An operation that has none of the levels is there at its first.
         """
@@ -144,7 +145,9 @@ class Benchmark:
         return (*[CLEAN_ARM] * clean, *arms)
 
     def arm_in(self, folder: str) -> Variant | None:
-        """The arm whose files lie in `folder`: ``fog/3``, ``tilt``, ``shot_noise_2``; None if of none."""
+        """Return the arm whose files lie in `folder`: ``fog/3``, ``tilt``, ``shot_noise_2``; None if of
+        none.
+        """
         if folder == CLEAN:
             return CLEAN_ARM
         name, mark, level = folder.rpartition(self.level_mark)
@@ -154,7 +157,9 @@ class Benchmark:
         return Variant(folder, self.bare_level, folder) if self.bare_level else None
 
     def read_level(self, text: str) -> float | None:
-        """The level whose folder is called `text`: ``3``, or of a severity ``2.5``; None if there is none."""
+        """Return the level whose folder is called `text`: ``3``, or of a severity ``2.5``; None if there is
+        none.
+        """
         if text in map(str, self.levels):
             return int(text)
         if not (self.finer and re.fullmatch(r"\d\.\d+", text)):
@@ -164,7 +169,7 @@ class Benchmark:
         return level if canonical and self.levels[0] < level < self.levels[-1] else None
 
     def array_name(self, arm: Variant) -> str:
-        """The name, without suffix, of the array that holds `arm`."""
+        """Return the name, without suffix, of the array that holds `arm`."""
         return arm.folder.partition("/")[0] if self.shares_arrays else arm.folder
 
 

@@ -137,7 +137,8 @@ class Edition:
         return self.data_set if self.data_set in set(known) else self.scale
 
     def scale_for(self, image: Rgb, scale: int | None = None, known: Iterable[Scale] = SCALES) -> Scale:
-        """`scale` if given, else the edition's own, else the nearest of those `known` to the shorter side.
+        """Return `scale` if given, else the edition's own, else the nearest of those `known` to the shorter
+        side.
 
         Of those `known` that are data sets it is the only one, if there is no other.
         """
@@ -160,20 +161,20 @@ class Edition:
             raise ArgumentError(f"edition {self.name} has no perturbations, only corruptions")
 
     def at_stage(self, source: Rgb, stage: Stage) -> Rgb:
-        """The raw `source`, brought to `stage`."""
+        """Return the raw `source`, brought to `stage`."""
         if stage == "raw":
             return source
         resized = self.resized(source)
         return resized if stage == "resized" else self.cropped(resized)
 
     def finish(self, frames: Iterable[Rgb], stage: Stage) -> Iterator[Rgb]:
-        """`frames` made at `stage`, each brought to the end of the preparation."""
+        """Return `frames` made at `stage`, each brought to the end of the preparation."""
         step = {"raw": self.finished, "resized": self.cropped, "cropped": _keep}[stage]
         return map(step, frames)
 
 
 def nearest_scale(side: int, known: Iterable[int] = SCALES) -> int:
-    """The scale of those `known` nearest to `side` pixels (the larger of two equally near)."""
+    """Return the scale of those `known` nearest to `side` pixels (the larger of two equally near)."""
     return min(sorted(known, reverse=True), key=lambda scale: abs(scale - side))
 
 
@@ -294,7 +295,7 @@ EDITIONS: Mapping[str, Edition] = MappingProxyType({edition.name: edition for ed
 
 
 def get_edition(name: str) -> Edition:
-    """The edition called `name`; ``"imagenet@384"`` is `imagenet` resized and cropped to 384 pixels.
+    """Return the edition called `name`; ``"imagenet@384"`` is `imagenet` resized and cropped to 384 pixels.
 
     Of `folder`, which leaves images as they are, a size is made as `imagenet` makes its own.
 
@@ -341,7 +342,9 @@ def prepare(image: Any, edition: str = "imagenet") -> Rgb:
 
 
 def check_size(image: Rgb, smallest: int = SMALLEST_SIDE) -> Rgb:
-    """`image` itself, if its sides have at least `smallest` pixels, which is enough for most operations."""
+    """Return `image` itself, if its sides have at least `smallest` pixels, which is enough for most
+    operations.
+    """
     height, width = image.shape[:2]
     if min(height, width) < smallest:
         raise ArgumentError(f"image is {width} x {height} pixels; each side needs at least {smallest}")

@@ -96,7 +96,7 @@ def explain_failure(error: Exception) -> str:
 
 
 def name_error(error: BaseException) -> str:
-    """The type of an error of someone else's and what it says, if it can be made to."""
+    """Return the type of an error of someone else's and what it says, if it can be made to."""
     try:
         return f"{type(error).__name__}: {error}"
     except Exception as failure:

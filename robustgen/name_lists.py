@@ -18,18 +18,18 @@ def escape_name(name: str) -> tuple[str, str]:
 
 
 def unescape_name(name: str) -> str:
-    """The name that is escaped in a line with the prefix."""
+    """Return the name that is escaped in a line with the prefix."""
     return re.sub(r"\\[\\nr]", lambda escape: _ESCAPES[escape[0]], name)
 
 
 def join_names(names: Iterable[str]) -> bytes:
-    """A text of a name a line."""
+    """Return a text of a name a line."""
     lines = ("".join(escape_name(name)) + "\n" for name in names)
     return "".join(lines).encode("utf-8", "surrogateescape")
 
 
 def split_names(text: bytes) -> list[str]:
-    """The names in a text of a name a line."""
+    """Return the names in a text of a name a line."""
     # Not splitlines(): names may hold form feeds and the like.
     lines = text.decode("utf-8", "surrogateescape").split("\n")
     if lines[-1] == "":

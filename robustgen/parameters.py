@@ -28,7 +28,7 @@ def find_ranges(kind: Any) -> dict[str, tuple[float, float]]:
 
 
 def replace_parameters(published: Parameters, values: Any, operation: str) -> Parameters:
-    """`published`, with `values` (name to value) in place of the constants that they name.
+    """Return `published`, with `values` (name to value) in place of the constants that they name.
 
     Parameters
     ----------
@@ -57,7 +57,9 @@ def replace_parameters(published: Parameters, values: Any, operation: str) -> Pa
 
 @lru_cache(maxsize=1)
 def read_calibrated_constants() -> Mapping[str, Mapping[str, Mapping[str, Mapping[str, float]]]]:
-    """The constants that scripts/calibrate_sizes.py found: scale to corruption to severity to constants."""
+    """Return the constants that scripts/calibrate_sizes.py found: scale to corruption to severity to
+    constants.
+    """
     text = Path(__file__).with_name("calibrated_constants.json").read_text(encoding="utf-8")
     constants: dict[str, Any] = json.loads(text)
     return constants
@@ -101,7 +103,7 @@ def _interpolate(low: Any, high: Any, place: float, hint: Any, linear: bool) -> 
 
 
 def move_number(low: float, high: float, place: float) -> float:
-    """The number on the way from `low` (place 0) to `high` (place 1), and beyond; never below 0.
+    """Return the number on the way from `low` (place 0) to `high` (place 1), and beyond; never below 0.
 
     Two positive numbers are passed by equal factors, others by equal steps.
     """
@@ -119,7 +121,7 @@ def move_number(low: float, high: float, place: float) -> float:
 def check_parameter(
     published: Any, name: str, value: Any, operation: str, place: str, without: Container[str] = ()
 ) -> Any:
-    """`value` in the type that parameter `name` of `published` has: int, float, str or tuple.
+    """Return `value` in the type that parameter `name` of `published` has: int, float, str or tuple.
 
     Parameters
     ----------

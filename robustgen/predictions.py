@@ -317,7 +317,7 @@ class PredictionFile:
             raise ArgumentError(f"labels must be {most}, not {labels.min()} to {labels.max()}")
 
     def best(self, count: int) -> Iterator[NDArray[Any]]:
-        """The `count` best classes, (n, count) or (n, T, count), in pieces.
+        """Yield the `count` best classes, (n, count) or (n, T, count), in pieces.
 
         Raises
         ------
@@ -369,7 +369,7 @@ class PredictionFile:
 
 
 def _read_entry(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
-    """A small entry of `archive`, its size looked at before anything is read."""
+    """Return a small entry of `archive`, its size looked at before anything is read."""
     with archive.open(f"{name}.npy") as file:
         shape, dtype = _read_header(file)
         size = dtype.itemsize * math.prod(shape)
@@ -433,7 +433,7 @@ class Predictions:
 
     @property
     def classes(self) -> int | None:
-        """The number of classes that the model tells apart, as far as the files say."""
+        """Return the number of classes that the model tells apart, as far as the files say."""
         return next(iter(self.files.values())).classes
 
 
@@ -524,5 +524,5 @@ def _map_labels(file: PredictionFile) -> dict[str, int]:
 
 
 def digest_of(keys: Sequence[str]) -> str:
-    """A SHA-256 that tells one list of images from another."""
+    """Return a SHA-256 that tells one list of images from another."""
     return hashlib.sha256("\0".join(keys).encode("utf-8", "surrogateescape")).hexdigest()

@@ -69,7 +69,7 @@ class _Preprocessing:
     title = EQUALISED
 
     def settings(self, arms: tuple[Variant, ...]) -> dict[str, Any]:
-        """The parameters, which are the same for all arms."""
+        """Return the parameters, which are the same for all arms."""
         return {
             "kind": "clahe",
             "clahe": asdict(self.parameters),
@@ -82,7 +82,7 @@ class ImageRecipe(_Preprocessing, Recipe[Rgb]):
     """CLAHE of an image, which has one file."""
 
     def prepare(self, loaded: Decoded) -> Rgb:
-        """The pixels of the image."""
+        """Return the pixels of the image."""
         return as_rgb(loaded)
 
     def make(self, arm: Variant, key: str, prepared: Rgb, shared: dict[str, Any] | None = None) -> Rgb:
@@ -142,7 +142,7 @@ def _read(root: str, key: str, arm: Variant) -> Rgb:
 
 
 def plan_clahe(choices: ClaheChoices) -> Plan:
-    """The plan of equalising all that lies at the source.
+    """Return the plan of equalising all that lies at the source.
 
     Raises
     ------

@@ -74,12 +74,12 @@ class Operation:
 
     @property
     def summary(self) -> str:
-        """The first line of the function's docstring; empty where there is none."""
+        """Return the first line of the function's docstring; empty where there is none."""
         return str(self.function.__doc__ or "").strip().partition("\n")[0]
 
     @property
     def levels(self) -> tuple[int, ...]:
-        """The levels there are, from 1."""
+        """Return the levels there are, from 1."""
         return tuple(range(1, len(next(iter(self.table.values()))) + 1))
 
     def apply(self, image: Any, parameters: Any, rng: Any, shared: dict[str, Any] | None = None) -> Any:
@@ -96,7 +96,7 @@ class Operation:
         return self.function(image, parameters, rng, shared[self.name])
 
     def check_level(self, level: Any) -> float:
-        """`level` itself, an int.
+        """Return `level` itself, an int.
 
         Raises
         ------
@@ -183,7 +183,7 @@ class Corruption(Operation):
 
     @property
     def levels(self) -> tuple[int, ...]:
-        """The whole severities."""
+        """Return the whole severities."""
         return self.severities
 
     def apply(
@@ -239,7 +239,7 @@ class Corruption(Operation):
         return result
 
     def _check_depth(self, image: Any, depth: Any) -> Any:
-        """`depth` as float32 (H, W) if there is to be one."""
+        """Return `depth` as float32 (H, W) if there is to be one."""
         if depth is None:
             if self.needs_depth:
                 raise ArgumentError(
@@ -262,7 +262,9 @@ class Corruption(Operation):
         return values
 
     def check_level(self, level: Any) -> float:
-        """`level` as an int if it is whole, else as a float; any number from the lowest to the highest."""
+        """Return `level` as an int if it is whole, else as a float; any number from the lowest to the
+        highest.
+        """
         if isinstance(level, bool) or not isinstance(level, Real):
             raise ArgumentTypeError(f"{self.level_name} must be a number, not {type(level).__name__}")
         if not self.has_level(float(level)):
@@ -355,7 +357,7 @@ class Family:
         return f"{self.name}:{name}" if self.qualified else name
 
     def find(self, name: str) -> Corruption | None:
-        """The corruption of that full name, if there is one."""
+        """Return the corruption of that full name, if there is one."""
         return self._registered.get(name)
 
     def names(self, scale: Scale | None = None) -> tuple[str, ...]:
@@ -405,11 +407,11 @@ class Perturbation(Operation):
     level_name = "difficulty"
 
     def frames(self, image: Any, parameters: Any, rng: Any) -> Iterator[Any]:
-        """The frames, uint8 (H, W, 3), one after the other; each is made when it is asked for."""
+        """Yield the frames, uint8 (H, W, 3), one after the other; each is made when it is asked for."""
         yield from self.function(image, parameters, rng)
 
     def apply(self, image: Any, parameters: Any, rng: Any, shared: dict[str, Any] | None = None) -> Any:
-        """All frames, uint8 (T, H, W, 3)."""
+        """Return all frames, uint8 (T, H, W, 3)."""
         return np.stack([*self.frames(image, parameters, rng)])
 
 
@@ -576,7 +578,7 @@ def _rows_at(name: str, parameters: type, table: Table, scale: Scale) -> Row:
 
 
 def registered_perturbations() -> Mapping[str, Perturbation]:
-    """All perturbations registered so far, the benchmark's first, in the papers' order."""
+    """Return all perturbations registered so far, the benchmark's first, in the papers' order."""
     return MappingProxyType({each.name: each for each in _sort_by_benchmark(_perturbations)})
 
 
@@ -585,7 +587,7 @@ def _sort_by_benchmark(registered: Mapping[str, AnyOperation]) -> list[AnyOperat
 
 
 def get_known(kind: str, name: str, known: Mapping[str, Any]) -> Any:
-    """The entry of `known` called `name`.
+    """Return the entry of `known` called `name`.
 
     Raises
     ------

@@ -104,7 +104,7 @@ class AugMixRecipe(Recipe[Rgb]):
     title = TITLE
 
     def prepare(self, loaded: Decoded) -> Rgb:
-        """The image as the edition prepares it."""
+        """Return the image as the edition prepares it."""
         return get_edition(self.edition).prepared(loaded)
 
     def make(self, arm: Variant, key: str, prepared: Rgb, shared: dict[str, Any] | None = None) -> Rgb:
@@ -123,13 +123,13 @@ class AugMixRecipe(Recipe[Rgb]):
         }
 
     def list_arms(self, folders: Iterable[str]) -> tuple[Variant, ...]:
-        """The copies that have `folders`."""
+        """Return the copies that have `folders`."""
         named = set(folders)
         return tuple(arm for arm in copy_arms(MOST_COPIES) if arm.folder in named)
 
 
 def copy_arms(count: int) -> tuple[Variant, ...]:
-    """One arm for each copy, counted from 1."""
+    """Return one arm for each copy, counted from 1."""
     return tuple(Variant("augmix", copy, f"augmix/{copy}") for copy in range(1, count + 1))
 
 

@@ -11,12 +11,12 @@ _RULE = "the 2018 draft's rule: about 0.9 at severity 1, for most corruptions ab
 
 
 def format_calibration(calibration: Calibration, layout: str) -> str:
-    """`calibration` as the ``table``, ``json`` or ``csv`` that `layout` names."""
+    """Return `calibration` as the ``table``, ``json`` or ``csv`` that `layout` names."""
     return {"table": _as_text, "json": _as_json, "csv": _as_csv}[layout](calibration)
 
 
 def _as_text(calibration: Calibration) -> str:
-    """A line for each corruption, a column for each severity."""
+    """Return a line for each corruption, a column for each severity."""
     by_name: dict[str, list[Strength]] = {}
     for each in calibration.strengths:
         by_name.setdefault(each.arm.name, []).append(each)
@@ -30,7 +30,7 @@ def _as_text(calibration: Calibration) -> str:
 
 
 def _as_json(calibration: Calibration) -> str:
-    """All there is."""
+    """Return all there is."""
     content = {
         "about": calibration.about,
         "images": calibration.images,
@@ -46,7 +46,7 @@ def _strength(strength: Strength) -> dict[str, Any]:
 
 
 def _as_csv(calibration: Calibration) -> str:
-    """A line for each corruption and severity."""
+    """Return a line for each corruption and severity."""
     return format_csv([_strength(each) for each in calibration.strengths])
 
 
@@ -54,13 +54,13 @@ def _as_csv(calibration: Calibration) -> str:
 
 
 def format_proposal(proposal: Proposal, layout: str) -> str:
-    """`proposal` as the ``table``, ``json`` or ``csv`` that `layout` names."""
+    """Return `proposal` as the ``table``, ``json`` or ``csv`` that `layout` names."""
     layouts = {"table": _proposal_as_text, "json": _proposal_as_json, "csv": _proposal_as_csv}
     return layouts[layout](proposal)
 
 
 def _proposal_as_text(proposal: Proposal) -> str:
-    """A line for each corruption and severity."""
+    """Return a line for each corruption and severity."""
     return "\n".join([*_about(proposal), "", *_matches(proposal.matches)])
 
 
@@ -100,7 +100,7 @@ def _match(match: Match) -> dict[str, Any]:
 
 
 def _proposal_as_json(proposal: Proposal) -> str:
-    """All there is."""
+    """Return all there is."""
     content = {
         name: getattr(proposal, name)
         for name in ("dataset", "size", "scales", "images", "enlarged", "seed", "failures")
@@ -110,12 +110,12 @@ def _proposal_as_json(proposal: Proposal) -> str:
 
 
 def _proposal_as_csv(proposal: Proposal) -> str:
-    """A line for each corruption and severity."""
+    """Return a line for each corruption and severity."""
     return format_csv([_match(each) for each in proposal.matches])
 
 
 def write_config(proposal: Proposal) -> bytes:
-    """A config for make-c: the constants under `parameters`, and how they came about as comments."""
+    """Return a config for make-c: the constants under `parameters`, and how they came about as comments."""
     lines = [*_about(proposal), "", *_matches(proposal.matches), ""]
     lines += ["robustgen make-c --config THIS --source FOLDER takes the images as they are (edition folder)."]
     written = [f"# {line}".rstrip() for line in lines] + ["edition: folder", "parameters:"]
@@ -129,5 +129,5 @@ def write_config(proposal: Proposal) -> bytes:
 
 
 def _number(value: float) -> str:
-    """`value` without an exponent, which YAML would take for text."""
+    """Return `value` without an exponent, which YAML would take for text."""
     return str(value) if isinstance(value, int) else f"{value:.10f}".rstrip("0") + "0" * (value == int(value))

@@ -109,12 +109,12 @@ class Proposal:
 
 
 def search(gap: Callable[[float], Gap], places: Sequence[float]) -> tuple[float, Gap]:
-    """The place at which the gap is closed, or else nearly so, and the gap there."""
+    """Return the place at which the gap is closed, or else nearly so, and the gap there."""
     return _choose_best([*_try_places(gap, places).items()])
 
 
 def _try_places(gap: Callable[[float], Gap], places: Sequence[float]) -> dict[float, Gap]:
-    """The gaps at all places that were tried, in order.
+    """Return the gaps at all places that were tried, in order.
 
     They are tried until one will do, or two neighbours lie on both sides of the target; between these it is
     bisected.
@@ -131,7 +131,7 @@ def _try_places(gap: Callable[[float], Gap], places: Sequence[float]) -> dict[fl
 
 
 def _choose_best(found: Sequence[tuple[Any, Gap]]) -> tuple[Any, Gap]:
-    """The best, where one that was tried later must be better by more than the tolerance, or near."""
+    """Return the best, where one that was tried later must be better by more than the tolerance, or near."""
     best = found[0]
     for each in found[1:]:
         near = each[1].size <= MOST_SLACK < best[1].size
@@ -181,7 +181,7 @@ class Bench:
     overrides: Any
 
     def match(self, arm: Variant) -> Match:
-        """The constants that come nearest to what the published ones reach at 224 pixels."""
+        """Return the constants that come nearest to what the published ones reach at 224 pixels."""
         target = self._values(arm, {}, self.small)
         found: list[tuple[Match, Gap]] = []
         for trajectory in list_trajectories(arm.name, int(arm.level), self.size):
@@ -199,7 +199,7 @@ class Bench:
     def _try(
         self, arm: Variant, target: NDArray[np.float64], trajectory: Trajectory
     ) -> list[tuple[Match, Gap]]:
-        """All that was tried along `trajectory`; what closes the gap is the last."""
+        """Return all that was tried along `trajectory`; what closes the gap is the last."""
         tried = _try_places(lambda place: self._gap(arm, trajectory.at(place), target), trajectory.places)
         return [
             (_match(arm, trajectory.at(place), float(target.mean()), gap, trajectory.way), gap)
@@ -239,7 +239,7 @@ class Bench:
 
 
 def _nearest_on_each_side(found: Sequence[tuple[Match, Gap]]) -> list[Match]:
-    """The best, and the best of those that miss the target on its other side, if there are any."""
+    """Return the best, and the best of those that miss the target on its other side, if there are any."""
     best, gap = _choose_best(found)
     others = [each for each in found if each[1].miss * gap.miss < 0]
     return [best, *(match for match, _ in sorted(others, key=lambda each: each[1].size)[:1])]
@@ -302,7 +302,7 @@ def remeasure_constants(
 
 
 def _bench(plan: Plan, seed: int, size: int, sample: int) -> tuple[Bench, dict[str, str]]:
-    """The sampled images at both sizes, and why some cannot be used."""
+    """Return the sampled images at both sizes, and why some cannot be used."""
     found, failures = dict[str, tuple[Reference, Reference]](), dict[str, str]()
     enlarged = 0
     scales = scales_for(min(size, PUBLISHED_SIZE))
@@ -323,10 +323,12 @@ def _bench(plan: Plan, seed: int, size: int, sample: int) -> tuple[Bench, dict[s
 
 
 def _crop_square(source: Rgb, size: int) -> Rgb:
-    """The middle of `source`, `size` x `size` pixels, cut as the edition imagenet cuts its 224 out of 256."""
+    """Return the middle of `source`, `size` x `size` pixels, cut as the edition imagenet cuts its 224 out of
+    256.
+    """
     return centre_crop(resize_shorter(source, _find_shorter_side(size)), size, size)
 
 
 def _find_shorter_side(size: int) -> int:
-    """The shorter side before the crop."""
+    """Return the shorter side before the crop."""
     return round(size * 256 / PUBLISHED_SIZE)

@@ -107,7 +107,7 @@ def plan_calibration(config: Config) -> Plan:
 
 
 def draw_sample(keys: Sequence[str], seed: int, sample: int) -> list[str]:
-    """The images to measure, decided by the seed and their names alone."""
+    """Return the images to measure, decided by the seed and their names alone."""
     return sorted(sorted(keys, key=lambda key: rank(seed, key))[:sample])
 
 
@@ -121,7 +121,7 @@ def check_any(found: Sequence[Any], plan: Plan, failures: dict[str, str]) -> Non
 def run_in_threads(
     work: Callable[[Any], Any], items: Sequence[Any], jobs: int | None, unit: str
 ) -> list[Any]:
-    """`work` of all `items`, in their order, with a bar where there is a terminal."""
+    """Return `work` of all `items`, in their order, with a bar where there is a terminal."""
     pool = ThreadPoolExecutor(jobs or os.cpu_count() or 1)
     try:
         return list(progress.track(pool.map(work, items), len(items), unit))

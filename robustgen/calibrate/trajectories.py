@@ -47,13 +47,13 @@ class Trajectory:
 
 
 def select_numbers(parameters: Any) -> Constants:
-    """The constants among the fields of a parameter object: its numbers."""
+    """Return the constants among the fields of a parameter object: its numbers."""
     fields = dataclasses.asdict(parameters).items()
     return {name: value for name, value in fields if isinstance(value, (int, float))}
 
 
 def list_trajectories(name: str, level: int, size: int) -> list[Trajectory]:
-    """The ways to change the constants of one corruption and severity for images of `size` pixels."""
+    """Return the ways to change the constants of one corruption and severity for images of `size` pixels."""
     operation = ALL_CORRUPTIONS[name]
     found = (_vary_by_size(operation, level, size), _vary_by_severity(operation, level, size))
     return [each for each in found if each]
@@ -79,7 +79,7 @@ def _vary(constants: Constants, name: str, limits: tuple[float, float]) -> Traje
 
 
 def _sides(operation: Operation) -> list[int]:
-    """The sizes that `operation` has constants for."""
+    """Return the sizes that `operation` has constants for."""
     return [each for each in operation.table if isinstance(each, int)]
 
 
@@ -112,14 +112,16 @@ def _vary_by_severity(operation: Operation, level: int, size: int) -> Trajectory
 
 
 def _neighbours(size: int, known: Iterable[int] = SCALES) -> tuple[int, int]:
-    """The `known` sizes on both sides of `size`, or the two nearest; from 224 on always the two largest."""
+    """Return the `known` sizes on both sides of `size`, or the two nearest; from 224 on always the two
+    largest.
+    """
     ordered = sorted(known)
     place = min(max(bisect_right(ordered, size) - 1, 0), len(ordered) - 2)
     return ordered[place], ordered[place + 1]
 
 
 def _find_alike(rows: Sequence[Any], level: int) -> tuple[int, int]:
-    """The first and last severity of those around `level` that have their zeros in the same places.
+    """Return the first and last severity of those around `level` that have their zeros in the same places.
 
     A constant that is zero switches something off, as mud in spatter: there is nothing in between.
     """
@@ -136,7 +138,7 @@ def _find_alike(rows: Sequence[Any], level: int) -> tuple[int, int]:
 
 
 def _interpolate_constants(rows: Sequence[Any], place: float) -> Constants:
-    """The constants at `place`, counted from 0, of a row of parameter objects, or beyond its ends."""
+    """Return the constants at `place`, counted from 0, of a row of parameter objects, or beyond its ends."""
     first = min(max(math.floor(place), 0), len(rows) - 2)
     return interpolate(rows[first], rows[first + 1], place - first)
 

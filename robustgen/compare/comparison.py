@@ -102,7 +102,7 @@ def _check_kinds(a: Side, b: Side) -> Kind:
 
 
 def _find_shared_arms(a: Side, b: Side, scope: Scope) -> tuple[list[str], dict[Name, tuple[str, ...]]]:
-    """The arms of both sets that were asked for, in order, and those that only one of them has."""
+    """Return the arms of both sets that were asked for, in order, and those that only one of them has."""
     known = sorted({arm.name for side in (a, b) for arm in side.arms.values()} - {CLEAN})
     for name in scope.names:
         if name not in known:
@@ -159,7 +159,7 @@ def _find_missing(sides: Sides, folders: Iterable[str]) -> dict[str, Missing]:
 
 
 def _choose_sample(sides: Sides, folders: Iterable[str], scope: Scope) -> dict[str, list[str]]:
-    """The images to read, and in which arms: as far as possible the same in all."""
+    """Return the images to read, and in which arms: as far as possible the same in all."""
     plan: dict[str, list[str]] = {}
     ranks: dict[str, bytes] = {}
     for folder in folders:
@@ -212,7 +212,9 @@ class _Judge:
     def measure(
         self, arm: Variant, values: NDArray[np.float64], distances: NDArray[np.float64], factor: float
     ) -> tuple[Effect, ...]:
-        """The effects on all metrics of `values`, (images, 2, metrics); p know nothing of other tests yet."""
+        """Return the effects on all metrics of `values`, (images, 2, metrics); p know nothing of other tests
+        yet.
+        """
         found = [
             measure_effect(metric, values[:, 0, i], values[:, 1, i], self.margins, factor=factor)
             for i, metric in enumerate(METRICS)
@@ -227,7 +229,9 @@ class _Judge:
         return arm.name != CLEAN and (arm.name not in known or known[arm.name].random)
 
     def pool(self, arms: tuple[ArmResult, ...]) -> tuple[Effect, ...]:
-        """The effects on the means over several levels, of the images that were measured in all of them."""
+        """Return the effects on the means over several levels, of the images that were measured in all of
+        them.
+        """
         if len(arms) == 1 or all(arm.verdict == "identical" for arm in arms):
             return ()
         pairs = [{pair.key: pair for pair in arm.pairs} for arm in arms]
@@ -239,7 +243,7 @@ class _Judge:
 
 
 def _judge_arms(arms: list[ArmResult], judge: _Judge) -> tuple[OperationResult, ...]:
-    """The arms by operation, and the p of all their effects corrected together."""
+    """Return the arms by operation, and the p of all their effects corrected together."""
     groups = [tuple(group) for _, group in groupby(arms, key=lambda each: each.arm.name)]
     pooled = [judge.pool(group) for group in groups]
     every = [each for arm in arms for each in arm.effects] + [each for effects in pooled for each in effects]

@@ -113,7 +113,7 @@ class Effect:
 
     @property
     def p(self) -> float:
-        """The smaller of the two that speak of a difference."""
+        """Return the smaller of the two that speak of a difference."""
         return min(self.p_paired, self.p_ks)
 
     @property
@@ -212,12 +212,14 @@ def _mean_and_error(differences: _Values) -> tuple[float, float]:
 
 
 def _test_margin(mean: float, error: float, images: int, margin: float) -> float:
-    """The larger p of two one-sided t-tests that the mean difference is beyond either end of the margin."""
+    """Return the larger p of two one-sided t-tests that the mean difference is beyond either end of the
+    margin.
+    """
     return max(_student(mean - margin, error, images), _student(-mean - margin, error, images))
 
 
 def _student(excess: float, error: float, images: int) -> float:
-    """The p of a one-sided t-test that what exceeds zero by `excess` is truly below it."""
+    """Return the p of a one-sided t-test that what exceeds zero by `excess` is truly below it."""
     from scipy.special import stdtr
 
     return float(stdtr(images - 1, excess / error)) if error else float(excess >= 0)
@@ -234,7 +236,7 @@ def _kolmogorov_smirnov(a: _Values, b: _Values) -> tuple[float, float]:
 
 
 def correct_holm(p: Sequence[float]) -> list[float]:
-    """`p` of several tests, corrected by Holm's step-down method for how many they are."""
+    """Return `p` of several tests, corrected by Holm's step-down method for how many they are."""
     order = np.argsort(p, kind="stable")
     scaled = np.asarray(p, np.float64)[order] * np.arange(len(p), 0, -1)
     corrected = np.empty(len(p))
@@ -243,7 +245,7 @@ def correct_holm(p: Sequence[float]) -> list[float]:
 
 
 def correct_effects(effects: Sequence[Effect]) -> list[Effect]:
-    """All `effects` of a comparison with their p corrected, and what could have been detected."""
+    """Return all `effects` of a comparison with their p corrected, and what could have been detected."""
     if not effects:
         return []
     p = correct_holm([value for each in effects for value in (each.p_paired, each.p_ks)])
@@ -255,7 +257,7 @@ def correct_effects(effects: Sequence[Effect]) -> list[Effect]:
 
 
 def _find_detectable(found: Effect, tests: int) -> float:
-    """The mean difference that the paired test finds with a chance of 0.8 among so many tests."""
+    """Return the mean difference that the paired test finds with a chance of 0.8 among so many tests."""
     from scipy.special import stdtrit
 
     freedom = found.images - 1
@@ -263,12 +265,12 @@ def _find_detectable(found: Effect, tests: int) -> float:
 
 
 def find_quantiles(values: _Values) -> tuple[float, ...] | None:
-    """The 10th, 50th and 90th percentile; None where there is no number."""
+    """Return the 10th, 50th and 90th percentile; None where there is no number."""
     known = values[np.isfinite(values)]
     return tuple(np.quantile(known, (0.1, 0.5, 0.9)).tolist()) if len(known) else None
 
 
 def describe_effect(found: Effect) -> dict[str, Any]:
-    """`found` as JSON takes it."""
+    """Return `found` as JSON takes it."""
     plain: dict[str, Any] = {name: value for name, value in vars(found).items() if name != "metric"}
     return {"metric": found.metric.key, **plain, "significant": found.significant, "within": found.within}

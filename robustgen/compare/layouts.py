@@ -22,7 +22,7 @@ _CSV_EFFECT: Final = (
 
 
 def list_sides(comparison: Comparison) -> Iterator[tuple[Name, Side]]:
-    """Both sets with their names, A first."""
+    """Yield both sets with their names, A first."""
     yield "A", comparison.a
     yield "B", comparison.b
 
@@ -43,7 +43,7 @@ def describe_origin(side: Side) -> str:
 
 
 def _find_libjpeg(settings: Mapping[str, Any]) -> str | None:
-    """The library that wrote the files of a set, if they are JPEG; None otherwise."""
+    """Return the library that wrote the files of a set, if they are JPEG; None otherwise."""
     output = settings.get("output", {})
     files = output.get("sample", output)
     return settings.get("versions", {}).get("libjpeg") if "libjpeg" in files else None
@@ -68,13 +68,13 @@ def _format_known(value: float, form: str) -> str:
 
 
 def format_comparison(comparison: Comparison, layout: str) -> str:
-    """`comparison` as the ``table``, ``json`` or ``csv`` that `layout` names."""
+    """Return `comparison` as the ``table``, ``json`` or ``csv`` that `layout` names."""
     layouts = {"table": _as_text, "json": _as_json, "csv": _as_csv}
     return layouts[layout](comparison)
 
 
 def _as_text(comparison: Comparison) -> str:
-    """A line for each corruption or perturbation, and the answer."""
+    """Return a line for each corruption or perturbation, and the answer."""
     lines = [
         f"{name}  {escape(side.root)} ({describe_origin(side)})" for name, side in list_sides(comparison)
     ]
@@ -99,7 +99,7 @@ def _table(comparison: Comparison) -> list[str]:
 
 
 def list_cells(operation: OperationResult, metrics: Sequence[Metric]) -> list[str]:
-    """The row of a table: name, verdict, equal images, pixels, and a cell for each of `metrics`."""
+    """Return the row of a table: name, verdict, equal images, pixels, and a cell for each of `metrics`."""
     pairs = sum(len(arm.pairs) for arm in operation.arms)
     equal = f"{sum(arm.equal for arm in operation.arms)}/{pairs}"
     offset, spread = _pixels(operation)
@@ -142,12 +142,12 @@ def _name_some(keys: Sequence[str]) -> str:
 
 
 def _as_json(comparison: Comparison) -> str:
-    """All there is, severity by severity."""
+    """Return all there is, severity by severity."""
     return format_json(describe_comparison(comparison))
 
 
 def describe_comparison(comparison: Comparison) -> dict[str, Any]:
-    """All there is, for JSON; what is not a number is NaN."""
+    """Return all there is, for JSON; what is not a number is NaN."""
     return {
         "equivalent": comparison.equivalent,
         "sentence": comparison.sentence,
@@ -197,12 +197,12 @@ def _arm(arm: ArmResult) -> dict[str, Any]:
 
 
 def _as_csv(comparison: Comparison) -> str:
-    """A line for each arm and metric."""
+    """Return a line for each arm and metric."""
     return format_csv([row for arm in comparison.arms for row in _csv_rows(arm)])
 
 
 def _csv_rows(arm: ArmResult) -> list[dict[str, Any]]:
-    """One row a metric, or one without a metric where there is no effect."""
+    """Return one row a metric, or one without a metric where there is no effect."""
     plain = _arm(arm)
     about = {name: plain[name] for name in _CSV_ABOUT}
     missing = {f"missing_{side.lower()}": len(arm.missing.get(side, ())) for side in ("A", "B")}

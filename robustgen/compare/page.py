@@ -61,7 +61,7 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 42.0, 232.0, 8.0, 108.0
 
 
 def _chart(operation: OperationResult, place: int) -> MetricChart | None:
-    """The chart of one metric; None where it was not measured in each level."""
+    """Return the chart of one metric; None where it was not measured in each level."""
     found = [[arm.quantiles(place, side) for arm in operation.arms] for side in (0, 1)]
     rows = [[each for each in side if each] for side in found]
     if any(len(side) < len(operation.arms) for side in rows):
@@ -92,7 +92,7 @@ def _tick(value: float, metric: Metric) -> str:
 def _series(
     rows: Sequence[Sequence[float]], xs: Sequence[float], height: Any, aside: float
 ) -> dict[str, Any]:
-    """The line of the medians, and whiskers from the 10th to the 90th percentile a little `aside`."""
+    """Return the line of the medians, and whiskers from the 10th to the 90th percentile a little `aside`."""
     points = [
         (x + aside, height(low), height(middle), height(high))
         for x, (low, middle, high) in zip(xs, rows, strict=True)
@@ -106,7 +106,7 @@ def _series(
 
 
 def render_comparison(comparison: Comparison) -> bytes:
-    """A self-contained HTML page."""
+    """Return a self-contained HTML page."""
     return html.render_page(
         "compare.html",
         comparison=comparison,
@@ -141,7 +141,7 @@ def _section(comparison: Comparison, operation: OperationResult) -> dict[str, An
 
 
 def _pictures(comparison: Comparison, operation: OperationResult) -> list[dict[str, Any]]:
-    """A few images of the arm that differs most surely, in A, in B, and what lies between."""
+    """Return a few images of the arm that differs most surely, in A, in B, and what lies between."""
     arms = [arm for arm in operation.arms if arm.pairs and arm.effects]
     arm = min(arms, key=lambda each: min(effect.p for effect in each.effects))
     unequal = sorted((pair for pair in arm.pairs if not pair.equal), key=lambda pair: pair.spread)

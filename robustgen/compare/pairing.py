@@ -47,7 +47,7 @@ class Side:
         self._shared: dict[tuple[str, ...], tuple[tuple[str, ...], _Places]] = {}
 
     def keys(self, folder: str) -> Mapping[str, int]:
-        """The images or sequences of the arm in `folder`, and their places in it."""
+        """Return the images or sequences of the arm in `folder`, and their places in it."""
         if folder not in self._opened:
             arm = self.arms[folder]
             try:
@@ -62,7 +62,7 @@ class Side:
         return self._opened[folder][1]
 
     def load(self, folder: str, key: str) -> Pixels:
-        """An image (H, W, 3), or frames (T, H, W, 3)."""
+        """Return an image (H, W, 3), or frames (T, H, W, 3)."""
         index = self.keys(folder)[key]
         return self._opened[folder][0].load(self.arms[folder], index)
 
@@ -203,7 +203,9 @@ class _References:
         return side.load(CLEAN, self._key) if side and self._key in side.keys(CLEAN) else None
 
     def compare(self, a: Pixels, b: Pixels, equal: bool) -> tuple[_Likeness, _Likeness]:
-        """`a` and `b` against the clean image; frames against their first, and not for displacement."""
+        """Return `a` and `b` against the clean image; frames against their first, and not for
+        displacement.
+        """
         first, second = (_first_frame(a), _first_frame(b)) if a.ndim == 4 else self._both
         found = _compare(first, a)
         return found, found if equal and (a.ndim == 4 or first is second) else _compare(second, b)

@@ -94,7 +94,7 @@ class OperationResult:
 
     @property
     def verdict(self) -> Verdict:
-        """The worst among its levels and their means."""
+        """Return the worst among its levels and their means."""
         levels = [each.verdict for each in self.arms]
         pooled = [judge(self.pooled)] if self.pooled else []
         return max(levels + pooled, key=_FROM_BEST.index)
@@ -114,7 +114,7 @@ class OperationResult:
 
     @property
     def _placed(self) -> list[tuple[tuple[Effect, ...], str]]:
-        """The effects in the mean and of each level, with words that say so."""
+        """Return the effects in the mean and of each level, with words that say so."""
         levels = [(arm.effects, f" at severity {arm.arm.level}" * (len(self.arms) > 1)) for arm in self.arms]
         return [(self.pooled, " in the mean"), *levels]
 
@@ -128,7 +128,7 @@ class OperationResult:
 
     @property
     def _doubt(self) -> str:
-        """The metric that is farthest from being proven within its margin, and where."""
+        """Return the metric that is farthest from being proven within its margin, and where."""
         found = [
             (each.p_margin, f"{each.describe_doubt()}{place}")
             for effects, place in self._placed
@@ -138,7 +138,7 @@ class OperationResult:
         return max(found)[1] if found else ""
 
     def overall(self, metric: str) -> Effect | None:
-        """The effect on one metric over all levels; None where all is equal or there is too little."""
+        """Return the effect on one metric over all levels; None where all is equal or there is too little."""
         effects = self.pooled or (self.arms[0].effects if len(self.arms) == 1 else ())
         return next((each for each in effects if each.metric.key == metric), None)
 
@@ -171,12 +171,12 @@ class Comparison:
 
     @property
     def arms(self) -> list[ArmResult]:
-        """All arms of all operations."""
+        """Return all arms of all operations."""
         return [arm for operation in self.operations for arm in operation.arms]
 
     @property
     def problems(self) -> list[Problem]:
-        """All images that cannot be used."""
+        """Return all images that cannot be used."""
         return [each for arm in self.arms for each in arm.problems]
 
     def missing(self, side: Name) -> int:
@@ -196,7 +196,7 @@ class Comparison:
 
     @property
     def sentence(self) -> str:
-        """The answer."""
+        """Return the answer."""
         named = {v: [o.name for o in self.operations if o.verdict == v] for v in _FROM_BEST}
         counts = [f"{len(names)} {each}" for each, names in named.items() if names]
         parts = [f"{v}: {', '.join(named[v])}" for v in _FROM_BEST[:1:-1] if named[v]]

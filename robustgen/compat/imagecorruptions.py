@@ -144,7 +144,7 @@ def corrupt(
 
 
 def _check_image(image: Any, smallest: int = 32) -> Rgb:
-    """`image` with three channels, neither side below the `smallest`."""
+    """Return `image` with three channels, neither side below the `smallest`."""
     if not isinstance(image, np.ndarray):
         raise AttributeError("Expecting type(image) to be numpy.ndarray")
     if image.dtype.type is not np.uint8:
@@ -163,7 +163,7 @@ def _check_image(image: Any, smallest: int = 32) -> Rgb:
 
 
 def get_corruption_names(subset: str = "common") -> list[str]:
-    """The names of a subset of the corruptions, in the order of their numbers.
+    """Return the names of a subset of the corruptions, in the order of their numbers.
 
     Parameters
     ----------

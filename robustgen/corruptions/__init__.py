@@ -70,7 +70,7 @@ class Families(Mapping[str, Family]):
 
     @property
     def built_in(self) -> Mapping[str, Family]:
-        """The families of this package."""
+        """Return the families of this package."""
         return _BUILT_IN
 
     def problems(self) -> list[str]:
@@ -119,7 +119,7 @@ _DIALECTS = {IMAGECORRUPTIONS.name: IMAGECORRUPTIONS}
 
 
 def get_corruption(name: str, dialect: str | None = None) -> Corruption:
-    """The corruption `name`; of the nineteen, that of the `dialect` if one is named.
+    """Return the corruption `name`; of the nineteen, that of the `dialect` if one is named.
 
     Raises
     ------
@@ -132,5 +132,5 @@ def get_corruption(name: str, dialect: str | None = None) -> Corruption:
 
 
 def get_family(corruption: Corruption) -> Family:
-    """The family that `corruption` belongs to."""
+    """Return the family that `corruption` belongs to."""
     return _DIALECTS.get(corruption.family) or FAMILIES[corruption.family]

@@ -46,7 +46,7 @@ for _name in _SAME:
 
 
 def _table(name: str, fields: int) -> dict[int, tuple[tuple[float, ...], ...]]:
-    """The published constants of `name`, its first `fields`."""
+    """Return the published constants of `name`, its first `fields`."""
     rows = BENCHMARK_FAMILY.corruptions[name].table[224]
     return {224: tuple(dataclasses.astuple(row)[:fields] for row in rows)}
 
@@ -103,7 +103,9 @@ def snow(image: Rgb, parameters: SnowFall, rng: Rng) -> Rgb:
 
 
 def _enlarge(layer: Floats, factor: float) -> Floats:
-    """The middle ceil(side / factor) of `layer`, enlarged by `factor`, linearly interpolated; not trimmed."""
+    """Return the middle ceil(side / factor) of `layer`, enlarged by `factor`, linearly interpolated; not
+    trimmed.
+    """
     from scipy import ndimage
 
     crops = [math.ceil(side / factor) for side in layer.shape]

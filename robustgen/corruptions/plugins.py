@@ -19,7 +19,7 @@ GROUP = "robustgen.corruptions"
 
 
 def find_plugins(taken: tuple[str, ...]) -> dict[str, EntryPoint]:
-    """The plug-ins installed, by the names of their families, but for those whose name is `taken`.
+    """Return the plug-ins installed, by the names of their families, but for those whose name is `taken`.
 
     Of two packages that claim a name, the first in alphabetical order has it.
     """
@@ -51,7 +51,7 @@ def _list_entries() -> tuple[EntryPoint, ...]:
 
 @lru_cache(maxsize=64)
 def load_plugin(entry: EntryPoint) -> Family:
-    """The family that a plug-in registers.
+    """Return the family that a plug-in registers.
 
     Raises
     ------

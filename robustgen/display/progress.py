@@ -79,12 +79,12 @@ class Meter:
 
 
 def open_bar(total: int, unit: str) -> Meter:
-    """A meter, as a context manager: call ``update(n)`` on it."""
+    """Return a meter, as a context manager: call ``update(n)`` on it."""
     return Meter(total, unit)
 
 
 def track(items: Iterable[_Item], total: int, unit: str) -> Iterator[_Item]:
-    """`items`, counted by a bar as they go by."""
+    """Yield `items`, counted by a bar as they go by."""
     with Meter(total, unit) as meter:
         for item in items:
             yield item

@@ -99,7 +99,7 @@ def draw_grid(
 
 
 def fit_picture(picture: Rgb, cell: int) -> Rgb:
-    """`picture` at about the area of `cell` x `cell` pixels.
+    """Return `picture` at about the area of `cell` x `cell` pixels.
 
     A large one is reduced (Lanczos); a small one is enlarged by the nearest whole multiple, pixel for pixel.
     """
@@ -113,7 +113,7 @@ def fit_picture(picture: Rgb, cell: int) -> Rgb:
 
 
 def encode_picture(picture: Rgb, suffix: str, quality: int = 90) -> bytes:
-    """The file of `picture`: PNG, or JPEG or WebP of `quality` without loss of colour resolution.
+    """Return the file of `picture`: PNG, or JPEG or WebP of `quality` without loss of colour resolution.
 
     Raises
     ------
@@ -160,7 +160,9 @@ def _width(text: str, size: int) -> int:
 
 
 def _mask(text: str, size: int) -> Image.Image:
-    """The letters of `text`, white on black: drawn large and reduced, which keeps small ones well spaced."""
+    """Return the letters of `text`, white on black: drawn large and reduced, which keeps small ones well
+    spaced.
+    """
     font = _font(_FINE * size)
     height = math.ceil(sum(font.getmetrics()) / _FINE)
     large = Image.new("L", (_FINE * _width(text, size), _FINE * height))
@@ -176,13 +178,13 @@ def _has_glyph(character: str) -> bool:
 
 
 def replace_undrawable(text: str) -> str:
-    """`text` with the letters that the font lacks without their accents, or as question marks."""
+    """Return `text` with the letters that the font lacks without their accents, or as question marks."""
     plain = "".join(c if _has_glyph(c) else unicodedata.normalize("NFKD", c) for c in text)
     return "".join(c if _has_glyph(c) else "?" for c in plain if not unicodedata.combining(c))
 
 
 def _shorten(text: str, size: int, room: int) -> str:
-    """`text`, beginning with dots if it is wider than `room`."""
+    """Return `text`, beginning with dots if it is wider than `room`."""
     if _width(text, size) <= room:
         return text
     return next((cut for n in range(1, len(text)) if _width(cut := f"…{text[n:]}", size) <= room), "")
@@ -266,7 +268,7 @@ class _Layout:
 
     @cached_property
     def boxes(self) -> list[_Box]:
-        """The rows, from top to bottom."""
+        """Return the rows, from top to bottom."""
         boxes: list[_Box] = []
         top = self.margin + (self.line if self.heads else 0)
         numbers = iter(range(len(self.rows)))
@@ -289,7 +291,7 @@ class _Layout:
 
     @cached_property
     def groups(self) -> list[tuple[str, int, int]]:
-        """Each group's name, top and bottom."""
+        """Return each group's name, top and bottom."""
         found = []
         for group, members in groupby(
             zip(self.rows, self.boxes, strict=True), key=lambda pair: pair[0].group
@@ -307,7 +309,7 @@ class _Layout:
         return width, bottom + (self.line if self.note else 0) + self.margin
 
     def middle(self, column: int) -> int:
-        """The x of the middle of a column."""
+        """Return the x of the middle of a column."""
         return self.left + column * (self.column + self.gap) + self.column // 2
 
     def drawn(self) -> Image.Image:
@@ -333,7 +335,9 @@ class _Layout:
                     yield self.middle(i) - width // 2, box.top + (box.pictures - height) // 2, picture
 
     def _place_texts(self) -> Iterator[tuple[int, int, str, float, _Colour]]:
-        """Each text with the place of its middle; across, of its beginning (0), middle (0.5) or end (1)."""
+        """Yield each text with the place of its middle; across, of its beginning (0), middle (0.5) or end
+        (1).
+        """
         half = self.line // 2
         for i, head in enumerate(self.heads):
             yield self.middle(i), self.boxes[0].top - half, head, 0.5, INK

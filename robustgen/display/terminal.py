@@ -76,7 +76,9 @@ def _fit_width(picture: Rgb, width: int) -> Rgb:
 
 
 def encode_kitty(picture: Rgb) -> bytes:
-    """`picture` in kitty's graphics protocol: a PNG file in pieces; the terminal is told not to answer."""
+    """Return `picture` in kitty's graphics protocol: a PNG file in pieces; the terminal is told not to
+    answer.
+    """
     data = base64.standard_b64encode(encode_picture(picture, ".png"))
     pieces = [data[start : start + _PIECE] for start in range(0, len(data), _PIECE)]
     heads = [b"a=T,f=100,q=2,m=1"] + [b"m=1"] * (len(pieces) - 1)
@@ -85,7 +87,7 @@ def encode_kitty(picture: Rgb) -> bytes:
 
 
 def encode_sixel(picture: Rgb) -> bytes:
-    """`picture` as sixels of at most 128 colours."""
+    """Return `picture` as sixels of at most 128 colours."""
     height, width = picture.shape[:2]
     reduced = Image.fromarray(picture).quantize(_COLOURS, dither=Image.Dither.NONE)
     numbers, palette = np.asarray(reduced), np.reshape(reduced.getpalette() or [], (-1, 3))

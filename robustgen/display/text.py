@@ -10,12 +10,12 @@ from typing import Any
 
 
 def format_count(number: int, noun: str) -> str:
-    """``"1 image"``, ``"50,000 images"``."""
+    """Return ``"1 image"``, ``"50,000 images"``."""
     return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 def format_size(size: float) -> str:
-    """`size`, in bytes, with its unit and three digits."""
+    """Return `size`, in bytes, with its unit and three digits."""
     for unit in ("B", "kB", "MB", "GB"):
         if size < 1000:
             return f"{size:.3g} {unit}"
@@ -24,7 +24,7 @@ def format_size(size: float) -> str:
 
 
 def format_time(seconds: float) -> str:
-    """`seconds` in the unit that fits."""
+    """Return `seconds` in the unit that fits."""
     if seconds < 120:
         return f"{seconds:.3g} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
@@ -37,12 +37,14 @@ def format_path(path: Path | str) -> str:
 
 
 def escape(text: object) -> str:
-    """`text` with all that cannot be seen, line breaks and marks that turn text around too, as escapes."""
+    """Return `text` with all that cannot be seen, line breaks and marks that turn text around too, as
+    escapes.
+    """
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in str(text))
 
 
 def format_json(content: Any) -> str:
-    """`content` as JSON; what is not a number is null, as JSON knows neither NaN nor infinity."""
+    """Return `content` as JSON; what is not a number is null, as JSON knows neither NaN nor infinity."""
     return json.dumps(_replace_nan(content), indent=1)
 
 
@@ -55,7 +57,7 @@ def _replace_nan(value: Any) -> Any:
 
 
 def format_csv(records: Sequence[Mapping[str, object]]) -> str:
-    """One line a record, of which there is at least one; the first names the columns."""
+    """Return one line a record, of which there is at least one; the first names the columns."""
     buffer = io.StringIO()
     writer = csv.DictWriter(buffer, list(records[0]), lineterminator="\n")
     writer.writeheader()
@@ -64,5 +66,5 @@ def format_csv(records: Sequence[Mapping[str, object]]) -> str:
 
 
 def format_name(name: str) -> str:
-    """``"glass blur"`` for ``glass_blur``."""
+    """Return ``"glass blur"`` for ``glass_blur``."""
     return name.replace("_", " ")

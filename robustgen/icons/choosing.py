@@ -19,12 +19,12 @@ PARTS = ("test", "train")
 
 
 def name_icon(name: str, style: str, emoji: str) -> str:
-    """The key of one icon, ``<class>/<style>_<code points>.png``."""
+    """Return the key of one icon, ``<class>/<style>_<code points>.png``."""
     return f"{name}/{style}_{emoji}.png"
 
 
 def style_in(key: str) -> str:
-    """The style of the icon `key`."""
+    """Return the style of the icon `key`."""
     return key.rpartition("/")[2].rpartition("_")[0]
 
 
@@ -32,7 +32,7 @@ def style_in(key: str) -> str:
 
 
 def own_classes() -> Path:
-    """The file of the fifty classes."""
+    """Return the file of the fifty classes."""
     return Path(__file__).parent / "classes.yaml"
 
 
@@ -135,7 +135,7 @@ def choose(classes: Classes, styles: Sequence[Style], *, skin_tones: bool, per_c
 
 
 def _add_skin_tones(classes: Classes, found: Iterable[str]) -> Classes:
-    """`classes`, and the variants of their emoji among those `found`."""
+    """Return `classes`, and the variants of their emoji among those `found`."""
     owners = {emoji: name for name, members in classes.items() for emoji in members}
     wanted = {name: set(members) for name, members in classes.items()}
     for emoji in found:
@@ -218,7 +218,7 @@ def drop_duplicates(keys: Iterable[str], pixels_of: Callable[[str], bytes]) -> S
 
 
 def split_files(style_of: Mapping[str, str]) -> dict[str, bytes]:
-    """The lists that hold one style out each.
+    """Return the lists that hold one style out each.
 
     Parameters
     ----------

@@ -124,7 +124,7 @@ class IconChoices(Choices):
 
 
 def compose(picture: Image.Image, background: tuple[int, int, int]) -> Rgb:
-    """`picture` in the middle of the smallest square that holds it, on `background`.
+    """Return `picture` in the middle of the smallest square that holds it, on `background`.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ def compose(picture: Image.Image, background: tuple[int, int, int]) -> Rgb:
 
 
 def resize_icon(square: Rgb, size: int) -> Rgb:
-    """A composed square at `size` by `size` pixels, by Lanczos's filter.
+    """Return a composed square at `size` by `size` pixels, by Lanczos's filter.
 
     What is composed has no transparent pixels any more whose hidden colours could fringe the edges.
     """
@@ -184,17 +184,17 @@ class EmojiPackages(Source):
         )
 
     def keys(self) -> tuple[str, ...]:
-        """The names of all icons, sorted."""
+        """Return the names of all icons, sorted."""
         if not self.sifted.keys:
             raise SourceError(f"{self.location}: none of the pictures can be read")
         return self.sifted.keys
 
     def refused(self) -> dict[str, str]:
-        """The pictures that cannot be read."""
+        """Return the pictures that cannot be read."""
         return dict(self.sifted.unreadable)
 
     def load(self, key: str) -> Rgb:
-        """One picture at its own size on the background, uint8 (side, side, 3)."""
+        """Return one picture at its own size on the background, uint8 (side, side, 3)."""
         style, path = self._picture(key)
         return compose(read_picture(path, self._roots[style]), self.background)
 
@@ -218,7 +218,7 @@ class EmojiPackages(Source):
             raise ImageError(f"{key!r}: no such icon") from None
 
     def style(self, key: str) -> str:
-        """The style of one icon."""
+        """Return the style of one icon."""
         return self._picture(key)[0]
 
     @cached_property
@@ -253,7 +253,7 @@ class IconRecipe(Recipe[Rgb]):
     images_at_once = 16
 
     def make(self, arm: Variant, key: str, prepared: Rgb, shared: dict[str, Any] | None = None) -> Rgb:
-        """The icon, uint8 (size, size, 3)."""
+        """Return the icon, uint8 (size, size, 3)."""
         return resize_icon(prepared, self.size)
 
     def settings(self, arms: tuple[Variant, ...]) -> dict[str, Any]:
@@ -300,7 +300,7 @@ class IconPlan(Plan):
         return dict(self.source.sifted.duplicates)
 
     def style(self, key: str) -> str:
-        """The style of one icon, taken or not."""
+        """Return the style of one icon, taken or not."""
         return self.source.style(key)
 
     def counts(self) -> dict[str, dict[str, int]]:

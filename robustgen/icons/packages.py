@@ -40,7 +40,7 @@ _LAST_TAG = "e007f"
 
 
 def parse_emoji(name: str) -> str | None:
-    """The emoji that `name` stands for: lower-case code points joined by ``-``, without fe0f.
+    """Return the emoji that `name` stands for: lower-case code points joined by ``-``, without fe0f.
 
     Parameters
     ----------
@@ -64,12 +64,12 @@ def parse_emoji(name: str) -> str | None:
 
 
 def order(emoji: str) -> tuple[int, ...]:
-    """Its code points as numbers, by which emoji are sorted."""
+    """Return its code points as numbers, by which emoji are sorted."""
     return tuple(int(point, 16) for point in emoji.split("-"))
 
 
 def strip_tones(emoji: str) -> str | None:
-    """`emoji` without its skin tones; None if persons in it have different ones."""
+    """Return `emoji` without its skin tones; None if persons in it have different ones."""
     points = emoji.split("-")
     if len(_TONES.intersection(points)) > 1:
         return None
@@ -176,7 +176,7 @@ def _entries(folder: Path) -> list[str]:
 
 
 def _pictures(root: Path) -> tuple[Path, dict[str, str]]:
-    """The folder that holds the pictures, and their file names with the emoji they show."""
+    """Return the folder that holds the pictures, and their file names with the emoji they show."""
     for folder in (_datasource(root), root / "assets", root):
         if folder and folder.is_dir() and (found := _list_named_after_emoji(folder)):
             return folder, found
@@ -184,7 +184,7 @@ def _pictures(root: Path) -> tuple[Path, dict[str, str]]:
 
 
 def _datasource(root: Path) -> Path | None:
-    """The pictures of 64 pixels in an emoji-datasource."""
+    """Return the pictures of 64 pixels in an emoji-datasource."""
     sizes = sorted(root.glob("img/*/64"))
     if len(sizes) > 1:
         among = ", ".join(folder.parent.name for folder in sizes)

@@ -42,7 +42,7 @@ def alias_table(chances: Chances) -> AliasTable:
 
 
 def random_bits(rng: np.random.Generator, count: int, dtype: str) -> npt.NDArray[np.unsignedinteger[Any]]:
-    """`count` uniform words of the little-endian unsigned `dtype`, cut from whole 64-bit draws."""
+    """Return `count` uniform words of the little-endian unsigned `dtype`, cut from whole 64-bit draws."""
     kind = _WORDS[dtype]
     words = (count * kind.itemsize + 7) // 8
     # The same words, but `random_raw` is faster. Of other generators (MT19937) it may give 32 bits only.

@@ -23,13 +23,15 @@ _STRIP: Final = 1 << 20
 
 
 def cut_strips(image: npt.NDArray[Value], pixels: int | None = None) -> list[npt.NDArray[Value]]:
-    """The rows of `image` (H, W, ...) in views of about `pixels`, or else a million: a float plane 8 MB."""
+    """Return the rows of `image` (H, W, ...) in views of about `pixels`, or else a million: a float plane 8
+    MB.
+    """
     rows = max(1, (pixels or _STRIP) // max(1, image.shape[1]))
     return [image[top : top + rows] for top in range(0, len(image), rows)]
 
 
 def unit(image: Rgb, dtype: npt.DTypeLike = np.float64) -> Floats:
-    """`image` divided by 255, as float64 or float32."""
+    """Return `image` divided by 255, as float64 or float32."""
     if np.dtype(dtype) == np.float64:
         out = np.empty(image.shape)
         kernels.widen(np.ascontiguousarray(image).reshape(-1), UNITS, out.reshape(-1))

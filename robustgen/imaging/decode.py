@@ -94,7 +94,7 @@ def _identify(stream: BinaryIO) -> Image.Image:
 
 
 def _convert_to_rgb(image: Image.Image) -> Image.Image:
-    """A copy in mode RGB of a Pillow image of any mode; of an animated one, its current frame.
+    """Return a copy in mode RGB of a Pillow image of any mode; of an animated one, its current frame.
 
     Raises
     ------

@@ -19,7 +19,9 @@ _LONGEST_KERNEL = 30
 
 @lru_cache(maxsize=64)
 def _anchors(shape: tuple[int, int]) -> npt.NDArray[np.float32]:
-    """The three points, float32 (3, 2), that an affine map of an image of `shape` (H, W) is fixed by."""
+    """Return the three points, float32 (3, 2), that an affine map of an image of `shape` (H, W) is fixed
+    by.
+    """
     centre, reach = np.array(shape) // 2, min(shape) // 3
     corners = [centre + reach, [centre[0] + reach, centre[1] - reach], centre - reach]
     return np.array(corners, np.float32)

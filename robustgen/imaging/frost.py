@@ -78,7 +78,7 @@ def check_frost(directory: str | None = None) -> None:
 
 
 def frost_crop(shape: tuple[int, int], shrink: float, directory: str | None, rng: Rng) -> Rgb:
-    """A random window of `shape` (H, W) of a random frost photograph, uint8 (H, W, 3)."""
+    """Return a random window of `shape` (H, W) of a random frost photograph, uint8 (H, W, 3)."""
     photograph = frost_photograph(int(integers(rng, 0, 5)), shrink, directory)
     photograph = _cover(photograph, shape)
     rows, columns = photograph.shape[:2]
@@ -112,7 +112,7 @@ def blend(image: Rgb, weight: float, other: Rgb, other_weight: float) -> Rgb:
 
 
 def _cover(photograph: Rgb, shape: tuple[int, int]) -> Rgb:
-    """`photograph`, enlarged with its aspect kept where it would not cover `shape`."""
+    """Return `photograph`, enlarged with its aspect kept where it would not cover `shape`."""
     rows, columns = photograph.shape[:2]
     factor = max(shape[0] / rows, shape[1] / columns)
     if factor <= 1:

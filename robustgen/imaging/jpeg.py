@@ -50,7 +50,7 @@ def encode_jpeg(image: Rgb, quality: int, *, optimise: bool, library: Libjpeg = 
 
 
 def decode_jpeg(data: bytes, *, library: Libjpeg = "turbo") -> Rgb:
-    """The pixels, uint8 (H, W, 3), of a JPEG file that `encode_jpeg` made."""
+    """Return the pixels, uint8 (H, W, 3), of a JPEG file that `encode_jpeg` made."""
     if library == "ijg":
         return _decode_by_ijg(data)
     pixels = np.asarray(cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR))
@@ -67,7 +67,9 @@ def libjpeg_version(library: Libjpeg) -> str:
 
 
 def load_ijg() -> Any:
-    """The package jpeglib, set to IJG libjpeg 9c, or a MissingDependencyError that says how to install it."""
+    """Return the package jpeglib, set to IJG libjpeg 9c, or a MissingDependencyError that says how to
+    install it.
+    """
     try:
         import jpeglib
     except ImportError as error:

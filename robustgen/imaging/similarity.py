@@ -65,7 +65,7 @@ def scales_for(side: int) -> int:
 
 
 def weights_of(scales: int) -> _PerChannel:
-    """The first `scales` of the published five exponents, divided by their sum."""
+    """Return the first `scales` of the published five exponents, divided by their sum."""
     chosen = WEIGHTS[:scales]
     return np.asarray(np.array(chosen) / np.sum(chosen))
 
@@ -202,7 +202,7 @@ def _mean(plane: _Plane) -> _PerChannel:
 
 
 def _pyramid(image: Rgb, scales: int) -> list[_Plane]:
-    """The image as float32, and its halves; a last odd row or column is dropped."""
+    """Return the image as float32, and its halves; a last odd row or column is dropped."""
     planes: list[_Plane] = [image.astype(np.float32)]
     while len(planes) < scales:
         height, width = (side // 2 for side in planes[-1].shape[:2])

@@ -54,7 +54,7 @@ def splash_water(
 
 
 def _emboss(grey: npt.NDArray[np.uint8], costs: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
-    """The relief of the drops in `grey` (H, W), lit from one side."""
+    """Return the relief of the drops in `grey` (H, W), lit from one side."""
     near = np.empty_like(grey)
     distances.blur_distances(cv2.Canny(grey, 50, 150), costs, near)
     relief = cv2.equalizeHist(near)

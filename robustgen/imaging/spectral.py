@@ -22,7 +22,9 @@ def draw_blue_noise(shape: tuple[int, int], rng: Rng) -> Field:
 
 
 def draw_brownish_noises(shape: tuple[int, int], count: int, rng: Rng) -> Field:
-    """`count` noises of `shape`, whose amplitude falls with the frequency squared; standard deviation 1."""
+    """Return `count` noises of `shape`, whose amplitude falls with the frequency squared; standard deviation
+    1.
+    """
     return _draw_noises(_falling(shape), count, rng)
 
 

@@ -20,7 +20,7 @@ Spline = npt.NDArray[np.float64]
 
 
 def fit_spline(image: Rgb) -> Spline:
-    """The B-spline coefficients of `image` in [0, 1], mirrored by one before and two after."""
+    """Return the B-spline coefficients of `image` in [0, 1], mirrored by one before and two after."""
     height, width = image.shape[:2]
     spline = np.zeros((height + 3, width + 3, 4))
     kernels.fit_spline(unit(image, np.float32), _powers(height), _powers(width), spline)
@@ -61,7 +61,7 @@ class _SplineAxis:
 
 @lru_cache(maxsize=256)
 def _spline_axis(size: int, scale: float) -> _SplineAxis:
-    """The middle `size` places of an axis of `size` samples enlarged by `scale`."""
+    """Return the middle `size` places of an axis of `size` samples enlarged by `scale`."""
     enlarged = round(size * scale)
     step = (size - 1) / (enlarged - 1)
     at = (np.arange(size) + (enlarged - size) // 2) * step

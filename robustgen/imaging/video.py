@@ -288,7 +288,7 @@ def _check_number(name: str, value: float, kind: type, low: int, high: int) -> N
 
 
 def _peek(frames: Iterable[Frames]) -> tuple[tuple[int, ...], Iterator[Frames]]:
-    """The shape of the first of `frames`, and all of them, none of which is kept."""
+    """Return the shape of the first of `frames`, and all of them, none of which is kept."""
     ahead = iter(frames)
     first = [next(ahead)]
 
@@ -405,7 +405,7 @@ def _decode_rgb(data: bytes, name: str) -> Iterator[Frames]:
 
 
 def _read_pixels(frame: Any, converter: Any) -> Frames:
-    """The pixels, uint8 (H, W, 3) RGB, of a frame (av.VideoFrame)."""
+    """Return the pixels, uint8 (H, W, 3) RGB, of a frame (av.VideoFrame)."""
     # Where every pixel has its own colours, planes are the same values in half the time.
     planar = frame.format.name in _WHOLE_COLOURS
     converted = converter.reformat(frame, format="gbrp" if planar else "rgb24", **_conversion())
@@ -414,7 +414,9 @@ def _read_pixels(frame: Any, converter: Any) -> Frames:
 
 
 def _merge_planes(frame: Any) -> Frames:
-    """The pixels, uint8 (H, W, 3) RGB, of a frame (av.VideoFrame) whose planes are green, blue and red."""
+    """Return the pixels, uint8 (H, W, 3) RGB, of a frame (av.VideoFrame) whose planes are green, blue and
+    red.
+    """
     green, blue, red = (
         np.frombuffer(plane, np.uint8).reshape(plane.height, plane.line_size)[:, : plane.width]
         for plane in frame.planes

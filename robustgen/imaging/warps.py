@@ -15,7 +15,7 @@ Matrix = tuple[float, float, float, float, float, float]
 
 
 def sample_affine(image: Rgb, matrix: Matrix) -> Rgb:
-    """The pixels of `image`, bilinearly sampled where `matrix` leads; outside is black.
+    """Return the pixels of `image`, bilinearly sampled where `matrix` leads; outside is black.
 
     Equals Pillow's ``Image.transform``.
 
@@ -41,7 +41,7 @@ def _make_lines(width: int) -> tuple[npt.NDArray[np.uint32], Rgb]:
 
 
 def _frame_words(image: Rgb, border: int) -> npt.NDArray[np.uint32]:
-    """The pixels of `image` as words, red lowest, inside a black `border` of so many pixels."""
+    """Return the pixels of `image` as words, red lowest, inside a black `border` of so many pixels."""
     height, width = image.shape[:2]
     framed = np.zeros((height + 2 * border, width + 2 * border, 4), np.uint8)
     cv2.cvtColor(image, cv2.COLOR_RGB2RGBA, framed[border:-border, border:-border])

@@ -132,7 +132,9 @@ def _find_blocks(places: npt.NDArray[np.intp], channels: int) -> npt.NDArray[np.
 
 @lru_cache(maxsize=1024)
 def zoom_crop(shape: tuple[int, ...], factor: float) -> tuple[slice, slice]:
-    """The central ceil(side / factor) rows and columns of an image of `shape`, which a zoom enlarges."""
+    """Return the central ceil(side / factor) rows and columns of an image of `shape`, which a zoom
+    enlarges.
+    """
     rows, columns = _zoom_axis(shape[0], factor), _zoom_axis(shape[1], factor)
     return (
         slice(rows.start, rows.start + rows.length),
@@ -154,7 +156,8 @@ def enlarge(crop: Floats, shape: tuple[int, int], factor: float) -> Floats:
 def average_zooms(
     image: Floats, factors: Sequence[float], total: Floats, added: int, black_outside: bool = False
 ) -> Rgb:
-    """The mean of `image` and all its zooms: the centre, enlarged to the full size by each of `factors`.
+    """Return the mean of `image` and all its zooms: the centre, enlarged to the full size by each of
+    `factors`.
 
     A zoom crops the central ceil(side / factor) of each axis, enlarges by the factor (``scipy.ndimage.zoom``,
     order 1) and trims to the centre again.
@@ -193,7 +196,7 @@ def average(image: Floats, total: Floats, count: int) -> Rgb:
 
 
 def take_in(image: Rgb, total: Floats, count: int) -> Rgb:
-    """`image`, which becomes the mean of it and of the `count` - 1 images that `total` is the sum of.
+    """Return `image`, which becomes the mean of it and of the `count` - 1 images that `total` is the sum of.
 
     It is added to `total`, float32 (H, W, 3) of values in [0, 1].
     """

@@ -15,7 +15,9 @@ Classes: TypeAlias = NDArray[np.intp]
 
 
 def array_of(value: ArrayLike, name: str, kinds: str, axes: str) -> NDArray[Any]:
-    """`value` as an array of a dtype kind among `kinds` and one axis per word of `axes` ("..." for any)."""
+    """Return `value` as an array of a dtype kind among `kinds` and one axis per word of `axes` ("..." for
+    any).
+    """
     try:
         array = np.asarray(value)
     except (TypeError, ValueError) as error:
@@ -35,7 +37,9 @@ def _fits(shape: tuple[int, ...], axes: list[str]) -> bool:
 
 
 def logits_of(value: ArrayLike, axes: str = "... classes") -> NDArray[Any]:
-    """`value` as floating-point logits; minus infinity rules a class out, NaN and other infinities raise."""
+    """Return `value` as floating-point logits; minus infinity rules a class out, NaN and other infinities
+    raise.
+    """
     array = array_of(value, "logits", "fiu", axes)
     if not np.isfinite(array.max(axis=-1)).all():
         raise ArgumentError("logits hold NaN or infinity")
@@ -43,7 +47,7 @@ def logits_of(value: ArrayLike, axes: str = "... classes") -> NDArray[Any]:
 
 
 def labels_of(value: ArrayLike, images: int, classes: int) -> Classes:
-    """`value` as true classes, (images,), each in 0 .. classes - 1."""
+    """Return `value` as true classes, (images,), each in 0 .. classes - 1."""
     labels = array_of(value, "labels", "iu", "images")
     if len(labels) != images:
         raise ArgumentError(f"{len(labels)} labels for {images} images")
@@ -53,7 +57,7 @@ def labels_of(value: ArrayLike, images: int, classes: int) -> Classes:
 
 
 def class_set(value: ArrayLike, classes: int) -> Classes:
-    """`value` in ascending order, which is the order that breaks ties between logits."""
+    """Return `value` in ascending order, which is the order that breaks ties between logits."""
     chosen = np.sort(array_of(value, "classes", "iu", "classes"))
     if chosen[0] < 0 or chosen[-1] >= classes or (chosen[1:] == chosen[:-1]).any():
         raise ArgumentError(f"classes must be distinct indices in 0 .. {classes - 1}")
@@ -61,7 +65,7 @@ def class_set(value: ArrayLike, classes: int) -> Classes:
 
 
 def bounded(value: ArrayLike, name: str, axes: str, most: float = 1.0) -> Floats:
-    """`value` as float64 numbers from 0 to `most`."""
+    """Return `value` as float64 numbers from 0 to `most`."""
     array = array_of(value, name, "fiu", axes).astype(np.float64)
     if not (array.min() >= 0 and array.max() <= most):
         hint = " (fractions, not per cent)" if most == 1 else ""
@@ -70,12 +74,12 @@ def bounded(value: ArrayLike, name: str, axes: str, most: float = 1.0) -> Floats
 
 
 def number(value: float, name: str, most: float = 1.0) -> float:
-    """`value` as one number from 0 to `most`."""
+    """Return `value` as one number from 0 to `most`."""
     return float(bounded([value], name, "number", most)[0])
 
 
 def distributions(value: ArrayLike, axes: str = "... classes") -> Floats:
-    """`value` as probabilities that sum to 1 over the last axis."""
+    """Return `value` as probabilities that sum to 1 over the last axis."""
     rows = bounded(value, "probabilities", axes)
     # Wide enough for float16 outputs, narrow enough to catch logits.
     if np.abs(rows.sum(axis=-1) - 1).max() > 0.01:
@@ -84,7 +88,7 @@ def distributions(value: ArrayLike, axes: str = "... classes") -> Floats:
 
 
 def flags_of(value: ArrayLike, name: str, count: int) -> NDArray[np.bool_]:
-    """`value` as `count` truth values."""
+    """Return `value` as `count` truth values."""
     flags = array_of(value, name, "biu", "images")
     if len(flags) != count:
         raise ArgumentError(f"{name} has {len(flags)} entries where {count} are needed")

@@ -41,7 +41,9 @@ def top_classes(logits: ArrayLike, count: int = 5) -> Classes:
 
 
 def _largest(rows: NDArray[Any], count: int) -> Classes:
-    """The `count` largest columns of each row; argmax takes the first of equals, unlike argpartition."""
+    """Return the `count` largest columns of each row; argmax takes the first of equals, unlike
+    argpartition.
+    """
     best = np.empty((len(rows), count), np.intp)
     # Lifts classes already at minus infinity above those struck out below.
     left, every = np.maximum(rows, np.finfo(rows.dtype).min), np.arange(len(rows))

@@ -46,7 +46,7 @@ class Turn:
 
     @property
     def angles(self) -> list[float]:
-        """The angle of every frame."""
+        """Return the angle of every frame."""
         return [self.step * (i - 15) for i in range(FRAMES)]
 
 

@@ -21,7 +21,7 @@ FRAMES = 31
 
 
 def _sequence(image: Rgb, draw: Callable[[], Rgb]) -> Iterator[Rgb]:
-    """The clean image, then 30 draws."""
+    """Yield the clean image, then 30 draws."""
     yield image
     for _ in range(FRAMES - 1):
         yield draw()

@@ -23,7 +23,8 @@ _LARGEST_ALONE = 512
 
 
 def draw_animation(subject: Subject, cell: int | None = None) -> Rgb:
-    """The frames, uint8 (T, H, W, 3), of the perturbations: of one alone, of several side by side with names.
+    """Return the frames, uint8 (T, H, W, 3), of the perturbations: of one alone, of several side by side
+    with names.
 
     Where sequences differ in length, the shorter ones wait at their end.
     """
@@ -53,7 +54,7 @@ def _pad_sequences(sequences: list[list[Rgb]]) -> list[list[Rgb]]:
 
 
 def encode_animation(frames: Rgb, suffix: str, quality: int = 85) -> bytes:
-    """The file of `frames`, uint8 (T, H, W, 3): endless GIF or WebP, or MP4 that browsers play.
+    """Return the file of `frames`, uint8 (T, H, W, 3): endless GIF or WebP, or MP4 that browsers play.
 
     Raises
     ------
@@ -77,6 +78,6 @@ def encode_animation(frames: Rgb, suffix: str, quality: int = 85) -> bytes:
 
 
 def _pad_to_even(frames: Rgb) -> Rgb:
-    """`frames` with their last row and column again where their number is odd, as yuv420p asks for."""
+    """Return `frames` with their last row and column again where their number is odd, as yuv420p asks for."""
     _, height, width, _ = frames.shape
     return np.pad(frames, ((0, 0), (0, height % 2), (0, width % 2), (0, 0)), mode="edge")

@@ -21,14 +21,16 @@ FRAMES_DRAWN = 6
 def draw_subject(
     subject: Subject, *, grid: bool = False, frames: int = FRAMES_DRAWN, cell: int = CELL
 ) -> Rgb:
-    """The sheet of `subject`, uint8 (H, W, 3); `grid` is for corruptions, `frames` for perturbations."""
+    """Return the sheet of `subject`, uint8 (H, W, 3); `grid` is for corruptions, `frames` for
+    perturbations.
+    """
     if subject.kind == "p":
         return draw_sequences(subject, frames, cell)
     return (draw_corruption_grid if grid else draw_corruptions)(subject, cell)
 
 
 def draw_corruptions(subject: Subject, cell: int = CELL) -> Rgb:
-    """A row for each corruption, a column for the clean image and each severity; uint8 (H, W, 3)."""
+    """Return a row for each corruption, a column for the clean image and each severity; uint8 (H, W, 3)."""
     clean = fit_picture(subject.image, cell)
     rows = [
         # Reduced one by one: at their own size, all of a large photograph's would fill the memory.
@@ -45,14 +47,14 @@ def draw_corruptions(subject: Subject, cell: int = CELL) -> Rgb:
 
 
 def draw_corruption_grid(subject: Subject, cell: int = CELL) -> Rgb:
-    """Every corruption at one severity over its name, five in a row, as in the paper's figure 1."""
+    """Return every corruption at one severity over its name, five in a row, as in the paper's figure 1."""
     pictures = [(format_name(arm.name), fit_picture(subject.make(arm), cell)) for arm in subject.arms]
     (level,) = {arm.level for arm in subject.arms}
     return sheets.draw_grid(pictures, cell=cell, note=f"{subject.note} · severity {level}")
 
 
 def draw_sequences(subject: Subject, frames: int = FRAMES_DRAWN, cell: int = CELL) -> Rgb:
-    """A row for each perturbation: so many frames of it, evenly spaced from the first to the last."""
+    """Return a row for each perturbation: so many frames of it, evenly spaced from the first to the last."""
     strips = [_strip(subject.make(arm), frames, cell) for arm in subject.arms]
     # Not all sequences are of one length; what differs from the heads is told under the pictures.
     ((heads, _),) = Counter(names for names, _ in strips).most_common(1)

@@ -71,12 +71,12 @@ class Subject:
         return f"{self.key} · {self.edition} · seed {self.seed}"
 
     def category(self, arm: Variant) -> str:
-        """The category of the corruption or perturbation of `arm`."""
+        """Return the category of the corruption or perturbation of `arm`."""
         return BENCHMARKS[self.kind].operations[arm.name].category
 
 
 def open_from_source(config: Config, kind: Kind, index: int, output: Path) -> Subject:
-    """The image at `index`, from 0, among those that make-c or make-p would take.
+    """Return the image at `index`, from 0, among those that make-c or make-p would take.
 
     Raises
     ------
@@ -93,7 +93,7 @@ def open_from_source(config: Config, kind: Kind, index: int, output: Path) -> Su
 
 
 def open_from_file(path: Path, config: Config, kind: Kind, output: Path) -> Subject:
-    """The image at `path`, whose key is ``<name of its folder>/<its own name>``.
+    """Return the image at `path`, whose key is ``<name of its folder>/<its own name>``.
 
     Of a data set whose images lie in class folders, that is the key which make-c and make-p give it.
 

@@ -25,7 +25,7 @@ class ConstantsTable(NamedTuple):
 
 
 def get_part(content: Mapping[str, Any], *keys: str) -> Mapping[str, Any]:
-    """The mapping that lies under `keys`; an empty one where there is something else."""
+    """Return the mapping that lies under `keys`; an empty one where there is something else."""
     for key in keys:
         inner = content.get(key)
         content = inner if isinstance(inner, dict) else {}
@@ -134,7 +134,7 @@ def _failure(entry: Mapping[str, str]) -> dict[str, str]:
 
 
 def tabulate_constants(parameters: Mapping[str, Any], dataset: Dataset) -> Iterator[ConstantsTable]:
-    """One table; or one for each scale, where each image has that nearest to it."""
+    """Yield one table; or one for each scale, where each image has that nearest to it."""
     arms = [arm for arm in dataset.arms if arm.folder in parameters and arm.name != CLEAN]
     first: Any = next((parameters[arm.folder] for arm in arms), {})
     scales = [*first] if isinstance(first, dict) and all(map(str.isdecimal, first)) else [""]
@@ -155,5 +155,5 @@ def _short(value: object) -> str:
 
 
 def group_arms(arms: list[Variant], kind: Kind) -> list[list[Variant]]:
-    """The severities of each corruption, or each perturbation by itself."""
+    """Return the severities of each corruption, or each perturbation by itself."""
     return [list(same) for _, same in groupby(arms, lambda arm: BENCHMARKS[kind].array_name(arm))]

@@ -101,7 +101,7 @@ def list_faces(sample: SetSample) -> list[Picture]:
 
 
 def _curve(arms: list[Variant], sample: SetSample, kind: Kind) -> Curve | None:
-    """The curve of one row; None where there was nothing to compare with."""
+    """Return the curve of one row; None where there was nothing to compare with."""
     views = [sample.views[arm] for arm in arms]
     if kind == "c":
         points = [[value for (value,) in view.similarities] for view in views]

@@ -99,7 +99,7 @@ def spread_evenly(count: int, wanted: int) -> list[int]:
 
 
 def _frames(count: int) -> list[int]:
-    """The frames to show of `count`, the first and the last among them."""
+    """Return the frames to show of `count`, the first and the last among them."""
     return [*dict.fromkeys(round(i * (count - 1) / (FRAMES_SHOWN - 1)) for i in range(FRAMES_SHOWN))]
 
 
@@ -120,7 +120,9 @@ class _Look:
         return min(_MOST_SAMPLED[kind], 3 * _SAMPLED_PIXELS[kind] // first.size) if first is not None else 1
 
     def _find_whole(self, index: int) -> int:
-        """The place of the next image from `index` on that all arms have; `index` if there is none near."""
+        """Return the place of the next image from `index` on that all arms have; `index` if there is none
+        near.
+        """
         near = range(index, min(index + _TRIES, len(self.keys)))
         return next(
             (i for i in near if all(self.dataset.has(arm, self.keys[i]) for arm in self.dataset.arms)), index
@@ -136,7 +138,7 @@ class _Look:
             return None
 
     def _read_originals(self) -> list[Reference | None]:
-        """The clean images, which all severities are compared with."""
+        """Return the clean images, which all severities are compared with."""
         clean = [arm for arm in self.dataset.arms if arm.name == CLEAN]
         if not clean:
             return [None] * len(self.indices)
@@ -145,7 +147,7 @@ class _Look:
     # --- looking
 
     def at(self, arm: Variant) -> ArmView:
-        """The pictures and similarities of one arm; one image is in memory at a time."""
+        """Return the pictures and similarities of one arm; one image is in memory at a time."""
         strips: list[list[Rgb | None]] = []
         similarities: list[list[float]] = []
         frames: list[int] = []
@@ -175,7 +177,7 @@ class _Look:
         return min(max(int((_PAGE_PIXELS / pictures) ** 0.5), _SIDES[0]), _SIDES[1])
 
     def _compare(self, arm: Variant, pixels: Rgb, original: Reference | None) -> Iterator[list[float]]:
-        """One list of similarities, or none where there is nothing to compare with."""
+        """Yield one list of similarities, or none where there is nothing to compare with."""
         if self.dataset.kind == "p":
             if min(pixels.shape[1:3]) >= WINDOW:
                 yield [

@@ -182,7 +182,7 @@ class CccRun:
 
     @property
     def name(self) -> str:
-        """The name that the published run of these settings has."""
+        """Return the name that the published run of these settings has."""
         return f"baseline_{self.baseline:g}_transition+speed_{self.speed}_seed_{self.seed}"
 
     @property
@@ -192,7 +192,7 @@ class CccRun:
 
     @cached_property
     def cells(self) -> tuple[Cell, ...]:
-        """All cells, in their order."""
+        """Return all cells, in their order."""
         count = -(-self.images // self.images_per_cell)
         return tuple(itertools.islice(walk(self.table, self.baseline, self.seed), count))
 

@@ -57,17 +57,17 @@ class Place(NamedTuple):
 
 @cache
 def broad_types() -> tuple[BroadType, ...]:
-    """The 25 broad types of the paper, in the order of their names, which numbers them from 0."""
+    """Return the 25 broad types of the paper, in the order of their names, which numbers them from 0."""
     return tuple(BroadType(name, **entry) for name, entry in read_yaml(_HERE / "types.yaml").items())
 
 
 def imagenet_1k() -> tuple[str, ...]:
-    """The WordNet 3.0 ids of ImageNet-1K's thousand classes."""
+    """Return the WordNet 3.0 ids of ImageNet-1K's thousand classes."""
     return tuple((_HERE / "imagenet_1k.txt").read_text(encoding="ascii").split())
 
 
 def assign_places(types: Iterable[BroadType], seen: Iterable[str], wordnet: WordNet) -> dict[str, Place]:
-    """The place of everything below `types`, by WordNet id.
+    """Return the place of everything below `types`, by WordNet id.
 
     Parameters
     ----------

@@ -51,7 +51,7 @@ class WordNet:
     narrower: dict[str, tuple[str, ...]]
 
     def below(self, wnid: str) -> frozenset[str]:
-        """All nouns and instances below `wnid`, itself apart."""
+        """Return all nouns and instances below `wnid`, itself apart."""
         found: set[str] = set()
         pending = [wnid]
         while pending:
@@ -111,7 +111,7 @@ def _content(path: Path) -> bytes:
 
 
 def _lines(path: Path, content: bytes) -> Iterator[tuple[int, str]]:
-    """The lines that are not empty, numbered from 1."""
+    """Yield the lines that are not empty, numbered from 1."""
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -19,7 +19,7 @@ _USUAL_SCALE = 224
 
 
 def check_natural(name: str, value: Any) -> int:
-    """`value` as an int.
+    """Return `value` as an int.
 
     Raises
     ------
@@ -58,7 +58,7 @@ def _expand(name: str, scale: int) -> tuple[str, ...]:
 
 
 def find_arm(recipe: BenchmarkRecipe, name: str, level: Any) -> Variant:
-    """The arm of the operation `name` at `level`; ``"clean"`` goes with level 0.
+    """Return the arm of the operation `name` at `level`; ``"clean"`` goes with level 0.
 
     Raises
     ------
@@ -78,7 +78,7 @@ def find_arm(recipe: BenchmarkRecipe, name: str, level: Any) -> Variant:
 
 
 def resolve_quality(jpeg: Quality, edition: str) -> int | None:
-    """The quality of the JPEG files that images go through, or None.
+    """Return the quality of the JPEG files that images go through, or None.
 
     Raises
     ------

@@ -59,7 +59,9 @@ class Corrupter:
     transform: Callable[[Any], Any] | None
 
     def corrupt(self, arm: Variant, key: str, image: Any) -> Any:
-        """The result for `image`: a Pillow image where it is one, else uint8 (H', W', 3); transformed."""
+        """Return the result for `image`: a Pillow image where it is one, else uint8 (H', W', 3);
+        transformed.
+        """
         pixels = make_output(self.recipe, arm, key, image)
         if self.jpeg is not None:
             pixels = JpegTree(self.jpeg).as_read(arm, key, pixels)

@@ -17,7 +17,7 @@ class Epoch:
 
     @property
     def value(self) -> int:
-        """The number."""
+        """Return the number."""
         return int(self._memory.value)
 
     @value.setter
@@ -40,7 +40,7 @@ class EpochDataset:
 
     @property
     def epoch(self) -> int:
-        """The current epoch, 0 at first."""
+        """Return the current epoch, 0 at first."""
         return self._epoch.value
 
     def set_epoch(self, epoch: int) -> None:

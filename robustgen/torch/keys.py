@@ -72,5 +72,5 @@ def _key_of_part(whole: Callable[[int], str], indices: Sequence[int], index: int
 
 
 def _key_below(folder: Any, index: int) -> str:
-    """The path below `root` of an item of torchvision's `DatasetFolder`."""
+    """Return the path below `root` of an item of torchvision's `DatasetFolder`."""
     return Path(folder.samples[index][0]).relative_to(folder.root).as_posix()

@@ -13,7 +13,7 @@ class MapStyle(Protocol):
 
 
 def split_pair(item: Any, index: int) -> tuple[Any, Any]:
-    """The image and the label of `item`, which stands at `index`.
+    """Return the image and the label of `item`, which stands at `index`.
 
     Raises
     ------

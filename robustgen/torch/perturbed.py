@@ -82,7 +82,7 @@ class PerturbedDataset:
 
 
 def _stack(frames: Iterable[Any]) -> Any:
-    """One tensor of tensors, one array of arrays."""
+    """Return one tensor of tensors, one array of arrays."""
     each = list(frames)
     if isinstance(each[0], np.ndarray):
         return np.stack(each)

@@ -108,7 +108,7 @@ class StreamDataset:
 
 
 def _open(stream: Location | Iterable[StreamRow]) -> tuple[Iterable[StreamRow], str]:
-    """The rows of `stream`, and what messages call it."""
+    """Return the rows of `stream`, and what messages call it."""
     if isinstance(stream, str | PathLike):
         return read_rows(Path(stream)), str(stream)
     return stream, "stream"

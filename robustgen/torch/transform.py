@@ -162,7 +162,7 @@ def _is_batch(image: Any) -> bool:
 
 
 def _draw(count: int) -> int:
-    """A whole number from 0 up to, and without, `count`."""
+    """Return a whole number from 0 up to, and without, `count`."""
     return int(torch.randint(count, ()).item())
 
 
@@ -184,7 +184,7 @@ def _pixels(image: Any) -> Any:
 
 
 def _convert_like(image: Any, pixels: Rgb) -> Any:
-    """`pixels` as what `image` is: a Pillow image, a tensor, or a tensor of torchvision."""
+    """Return `pixels` as what `image` is: a Pillow image, a tensor, or a tensor of torchvision."""
     if isinstance(image, Image.Image):
         return Image.fromarray(pixels)
     tensor = torch.from_numpy(pixels).permute(2, 0, 1).contiguous().to(image.device)

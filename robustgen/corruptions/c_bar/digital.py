@@ -81,7 +81,9 @@ def ripple(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
 def _plan_twirl(
     side: int, angle: float, amount: float
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    """The pixels (N, 2) that move in a cell of `side`, and where from (N, 2), measured from its centre."""
+    """Return the pixels (N, 2) that move in a cell of `side`, and where from (N, 2), measured from its
+    centre.
+    """
     pixels, offsets = np.empty((side * side, 2), np.int64), np.empty((side * side, 2))
     count = displacements.twirl_offsets(side, angle, amount, pixels, offsets)
     return pixels[:count].copy(), offsets[:count].copy()

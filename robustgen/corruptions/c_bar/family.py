@@ -26,10 +26,12 @@ class CBarStrength:
 
 
 def side_of(image: Rgb) -> int:
-    """The side that lengths are measured by: the shorter one, where the published images are square."""
+    """Return the side that lengths are measured by: the shorter one, where the published images are
+    square.
+    """
     return int(min(image.shape[:2]))
 
 
 def as_lines(image: Rgb) -> Rgb:
-    """`image` (H, W, 3) with the channels of a line side by side: (H, 3 W)."""
+    """Return `image` (H, W, 3) with the channels of a line side by side: (H, 3 W)."""
     return image.reshape(image.shape[0], -1)

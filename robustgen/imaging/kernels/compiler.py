@@ -6,7 +6,7 @@ from robustgen.imaging.kernels.loop_cache import use_temporary_cache
 
 
 def _choose_compiler():
-    """The decorator of all loops, with a cache that can be written."""
+    """Return the decorator of all loops, with a cache that can be written."""
     # None of them is called from C, so that the wrappers for that need not be compiled.
     options = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
     cached = njit(cache=True, **options)

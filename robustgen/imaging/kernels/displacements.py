@@ -74,7 +74,7 @@ def sample_places(image, rows, columns, out):
 
 @inner
 def _neighbours(places):
-    """Both neighbours of each of `places` on a line as long, and their weights: 0 beyond its ends."""
+    """Return both neighbours of each of `places` on a line as long, and their weights: 0 beyond its ends."""
     size = places.size
     before, after = np.zeros(size, np.uint64), np.zeros(size, np.uint64)
     near, far = np.zeros(size), np.zeros(size)

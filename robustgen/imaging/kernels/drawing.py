@@ -26,7 +26,7 @@ def cut_out(image, along, across, cell, grid, out):
 
 @inner
 def line_points(start_row, start_column, end_row, end_column, points, distances):
-    """The points of an antialiased line and their distances from it; gives how many there are.
+    """Return the points of an antialiased line and their distances from it; gives how many there are.
 
     Bresenham's line as Zingl draws it: `points` (N, 2) holds rows and columns.
     """

@@ -57,7 +57,7 @@ def resample(image, table, bits, entries, out):
 
 @compiled
 def step(state, factor, summand):
-    """`state` times `factor` plus `summand`: 128 bits each, as (upper, lower)."""
+    """Return `state` times `factor` plus `summand`: 128 bits each, as (upper, lower)."""
     low = state[1] * factor[1]
     high = upper_product(state[1], factor[1]) + state[0] * factor[1] + state[1] * factor[0]
     total = low + summand[1]
@@ -66,7 +66,7 @@ def step(state, factor, summand):
 
 @compiled
 def word(state):
-    """The 64 bits that a state gives."""
+    """Return the 64 bits that a state gives."""
     turn, mixed = state[0] >> np.uint64(58), state[0] ^ state[1]
     return (mixed >> turn) | (mixed << ((np.uint64(64) - turn) & np.uint64(63)))
 
@@ -130,7 +130,7 @@ def keep_below(octets, bound, out):
 
 @inner
 def next_word(generator, begun, words, used):
-    """The next of `words`, of which used[0] have been taken; new ones where there are none left.
+    """Return the next of `words`, of which used[0] have been taken; new ones where there are none left.
 
     `begun` becomes the state of `generator` before the present ones.
     """
@@ -144,7 +144,7 @@ def next_word(generator, begun, words, used):
 
 @inner
 def unit_of(word):
-    """The upper 53 bits of a word as a number in [0, 1)."""
+    """Return the upper 53 bits of a word as a number in [0, 1)."""
     return np.float64(np.int64(word >> np.uint64(11))) * (1.0 / 9007199254740992.0)
 
 
@@ -159,7 +159,7 @@ def deviate_of(word, widths):
 
 @inner
 def draw_tail(generator, begun, words, used):
-    """A deviate beyond the outermost strip, without its sign."""
+    """Return a deviate beyond the outermost strip, without its sign."""
     while True:
         # A share of 53 bits taken from 1 leaves no rest.
         beyond = -0.27366123732975828 * log(1.0 - unit_of(next_word(generator, begun, words, used)))
@@ -170,7 +170,9 @@ def draw_tail(generator, begun, words, used):
 
 @inner
 def finish_deviate(word, generator, begun, words, used, widths, limits, heights):
-    """The deviate that `word` stands for, or those after it, if it does not lie in the core of its strip."""
+    """Return the deviate that `word` stands for, or those after it, if it does not lie in the core of its
+    strip.
+    """
     while True:
         strip, size, deviate = deviate_of(word, widths)
         if size < limits[strip]:

@@ -50,7 +50,9 @@ def cosine(x):
 
 @inner
 def sine_and_cosine(x):
-    """Both of `x`, which lies within a million of zero; the cosine to 2e-16, not of itself but of 1."""
+    """Return both of `x`, which lies within a million of zero; the cosine to 2e-16, not of itself but of
+    1.
+    """
     turns = np.floor(x * (1 / _PI) + 0.5)
     r = ((x - turns * _PI_HIGH) - turns * _PI_MIDDLE) - turns * _PI_LOW
     sign = 1.0 - 2.0 * (turns - 2.0 * np.floor(turns * 0.5))

@@ -69,7 +69,7 @@ def average(image, total, count, out):
 
 @compiled
 def truncated(value):
-    """`value` clipped to [0, 255] and truncated."""
+    """Return `value` clipped to [0, 255] and truncated."""
     return np.uint8(np.int32(min(max(value, 0.0), 255.0)))
 
 
@@ -89,7 +89,7 @@ def repeat_thrice(line, out):
 
 @inner
 def largest_byte(values):
-    """The largest of `values` (uint8, flat)."""
+    """Return the largest of `values` (uint8, flat)."""
     largest = np.uint8(0)
     for i in range(values.size):
         largest = max(largest, values[i])

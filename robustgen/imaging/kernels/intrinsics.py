@@ -8,7 +8,7 @@ from numba.extending import intrinsic
 
 @intrinsic
 def upper_product(context, a, b):
-    """The upper 64 bits of the product of two uint64."""
+    """Return the upper 64 bits of the product of two uint64."""
 
     def generate(context, builder, signature, args):
         wide = ir.IntType(128)

@@ -85,7 +85,7 @@ def _filter_row(line, powers):
 
 @compiled
 def spline_weights(part):
-    """The four weights of a cubic B-spline `part` of the way between its middle samples."""
+    """Return the four weights of a cubic B-spline `part` of the way between its middle samples."""
     rest = 1.0 - part
     first = rest * rest * rest / 6.0
     second = (part * part * (part - 2.0) * 3.0 + 4.0) / 6.0

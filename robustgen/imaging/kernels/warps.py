@@ -213,7 +213,7 @@ def warp_perspective(words, matrix, places, near, lines, out):
 
 @inner
 def folded(place, size):
-    """`place` reflected into the line of `size` samples as SciPy did before 1.6: -0.3 becomes -0.7."""
+    """Return `place` reflected into the line of `size` samples as SciPy did before 1.6: -0.3 becomes -0.7."""
     if place < 0:
         if place < -2 * size:
             place += 2 * size * np.trunc(-place / (2 * size))

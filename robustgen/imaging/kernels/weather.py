@@ -175,7 +175,7 @@ def refine(field, wobble, uniforms, lines, finer):
 
 @compiled
 def plasma(uniforms, wobble, decay, lines, out):
-    """The top left part of a diamond-square fractal on a torus, n points wide, from n * n - 1 draws.
+    """Return the top left part of a diamond-square fractal on a torus, n points wide, from n * n - 1 draws.
 
     n is a power of two, `lines` (8, n + 1) are room for `refine`. Returns the least and the largest value of
     the whole.
