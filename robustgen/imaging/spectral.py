@@ -40,7 +40,8 @@ def _falling(shape: tuple[int, int]) -> Field:
 
 def _draw_noises(power: Field, count: int, rng: Rng) -> Field:
     height, width = power.shape
-    spectrum, noises = np.empty((2, height, width // 2 + 1)), np.empty((count, height, width))
+    # Columns are transformed eight at a time.
+    spectrum, noises = np.zeros((2, height, -(-(width // 2 + 1) // 8) * 8)), np.empty((count, height, width))
     for noise in noises:
         left = uniform(rng, 0, 2 * np.pi, (height, width // 2))
         upper = rng.uniform(0, 2 * np.pi, height // 2) if width % 2 else _NO_COLUMN

@@ -25,7 +25,7 @@ def mirror_phases(left, upper, phases):
 
 @compiled
 def half_spectrum(left, upper, power, out):
-    """Write the half spectrum of the real part of a noise into `out` (2, H, W // 2 + 1): two planes.
+    """Write the half spectrum of the real part of a noise into `out` (2, H, W // 2 + 1 or more): two planes.
 
     The phases, `left` and `upper` as `mirror_phases` takes them, and `power` (H, W) belong to the frequency
     that stands H // 2 and W // 2 further on.
@@ -33,8 +33,8 @@ def half_spectrum(left, upper, power, out):
     phases = np.empty(power.shape)
     mirror_phases(left, upper, phases)
     height, width = power.shape
-    columns, mirrored = np.empty(out.shape[2], np.uint64), np.empty(out.shape[2], np.uint64)
-    for x in range(out.shape[2]):
+    columns, mirrored = np.empty(width // 2 + 1, np.uint64), np.empty(width // 2 + 1, np.uint64)
+    for x in range(columns.size):
         columns[x] = (x - width // 2) % width
         mirrored[x] = ((width - x) % width - width // 2) % width
     c, s, opposite_c, opposite_s = np.empty(width), np.empty(width), np.empty(width), np.empty(width)
@@ -54,7 +54,7 @@ def half_spectrum(left, upper, power, out):
 @inner
 def _spectrum_line(columns, mirrored, power, c, s, opposite, opposite_c, opposite_s, real, imaginary):
     """Half the sum of each frequency and the conjugate of its opposite one."""
-    for x in range(real.size):
+    for x in range(columns.size):
         i, j = columns[x], mirrored[x]
         real[x] = 0.5 * (power[i] * c[i] + opposite[j] * opposite_c[j])
         imaginary[x] = 0.5 * (power[i] * s[i] - opposite[j] * opposite_s[j])
