@@ -8,7 +8,7 @@ batch of N places is an array (2, 8 N).
 import numpy as np
 
 from robustgen.imaging.kernels.compiler import compiled, inner
-from robustgen.imaging.kernels.lanes import LANES, load, store
+from robustgen.imaging.kernels.lanes import LANES, empty_lanes, load, store
 
 
 @inner
@@ -150,7 +150,7 @@ def transform(values, spare, rows, plan):
     """Transform a batch of `rows` rows along them, and return the result and the other array.
 
     Rows whose number has large prime factors are convolved with a chirp (2, rows) whose transform is the
-    response (2, N) (Bluestein 1970); N rows are then a product of small factors. Both arrays are written over.
+    response (2, N), N a product of small factors (Bluestein 1970). Both arrays are written over.
     """
     factors, cosines, sines, chirp, response = plan
     if response.shape[1] == 0:
@@ -166,6 +166,13 @@ def transform(values, spare, rows, plan):
     return values, spare
 
 
+@inner
+def _make_batches(plan):
+    """Return two arrays for a batch."""
+    rows = plan[1].size
+    return empty_lanes(2 * rows).reshape(2, -1), empty_lanes(2 * rows).reshape(2, -1)
+
+
 @compiled
 def filter_lines(first, second, lines, line_step, place_step, order, mixing, plan):
     """Filter the lines of two fields with a symmetric kernel under reflecting borders, in place.
@@ -175,8 +182,8 @@ def filter_lines(first, second, lines, line_step, place_step, order, mixing, pla
     of its even samples, followed by the odd ones backwards: `order` (N). In terms of it, the filter
     multiplies each frequency by mixing[0] and adds its opposite times mixing[1] + i mixing[2] (3, N).
     """
-    size, batch = order.size, plan[1].size * LANES
-    values, spare = np.zeros((2, batch)), np.empty((2, batch))
+    size, (values, spare) = order.size, _make_batches(plan)
+    values[:] = 0.0
     for start in range(0, lines, LANES):
         count = min(LANES, lines - start)
         for k in range(size):
@@ -205,8 +212,7 @@ def filter_lines(first, second, lines, line_step, place_step, order, mixing, pla
 def invert_columns(spectrum, plan):
     """Transform each column of `spectrum` (2, H, K), K a multiple of 8, back, in place."""
     _, height, width = spectrum.shape
-    batch, share = plan[1].size * LANES, 1.0 / height
-    values, spare = np.empty((2, batch)), np.empty((2, batch))
+    share, (values, spare) = 1.0 / height, _make_batches(plan)
     real, imaginary = spectrum[0].reshape(-1), spectrum[1].reshape(-1)
     for start in range(0, width, LANES):
         for k in range(height):
@@ -220,13 +226,13 @@ def invert_columns(spectrum, plan):
 
 @compiled
 def invert_rows(spectrum, plan, out):
-    """Transform rows of frequencies of real lines, `spectrum` (2, H, W // 2 + 1 or more), back into `out` (H, W).
+    """Transform rows of `spectrum` (2, H, W // 2 + 1 or more), that of real lines, back into `out` (H, W).
 
     Two rows at once: one becomes the real part, the other the imaginary one.
     """
     height, width = out.shape
-    batch, share = plan[1].size * LANES, 1.0 / width
-    values, spare = np.zeros((2, batch)), np.empty((2, batch))
+    share, (values, spare) = 1.0 / width, _make_batches(plan)
+    values[:] = 0.0
     for start in range(0, height, 2 * LANES):
         count = min(LANES, (height - start + 1) // 2)
         for k in range(width // 2 + 1):

@@ -1,16 +1,19 @@
 """Lanes: eight float64 values that are loaded, added, multiplied and stored at once.
 
-A loop over arrays that could overlap is compiled with checks for that, or takes one value at a time. Lanes are
-read before anything is written, on every processor, in the order in which the operations stand.
+A loop over arrays that could overlap is compiled with checks for that, or takes one value at a time. Lanes
+are computed in the order in which the operations stand, on every processor.
 """
 
 import operator
 
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core.imputils import lower_builtin
 from numba.core.typing.templates import ConcreteTemplate, infer_global, signature
 from numba.extending import intrinsic, models, register_model
+
+from robustgen.imaging.kernels.compiler import compiled
 
 LANES = 8
 _VECTOR = ir.VectorType(ir.DoubleType(), LANES)
@@ -80,3 +83,11 @@ def store(context, lanes, array, at):
         return context.get_dummy_value()
 
     return types.void(_LANES, array, types.intp), generate
+
+
+@compiled
+def empty_lanes(rows):
+    """Return an uninitialised float64 array of `rows` lanes, each in one line of the cache: 64 bytes."""
+    raw = np.empty((rows + 1) * LANES)
+    start = -raw.ctypes.data // 8 % LANES
+    return raw[start : start + rows * LANES]
