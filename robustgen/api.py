@@ -1,7 +1,6 @@
 """The functions that a user calls from Python."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -91,8 +90,11 @@ def corrupt(
     pixels = check_size((as_grey if operation.grey else as_rgb)(image), operation.smallest_side)
     published = operation.parameters(severity, row.scale_for(pixels, scale, operation.table))
     own, draws = replace_parameters(published, parameters, operation.name), as_rng(rng)
-    with _blame_parameters(operation, parameters):
+    try:
         corrupted = row.corrupt(operation, pixels, own, draws, depth=depth)
+    except Exception as error:
+        _blame_parameters(operation, parameters, error)
+        raise
     return corrupted.copy() if np.shares_memory(corrupted, pixels) else corrupted
 
 
@@ -143,21 +145,17 @@ def perturb(
     used_scale = row.scale_for(pixels, scale)
     published, stage = operation.parameters(difficulty, used_scale), operation.stage[used_scale]
     own, draws = replace_parameters(published, parameters, operation.name), as_rng(rng)
-    with _blame_parameters(operation, parameters):
+    try:
         frames = operation.apply(row.at_stage(pixels, stage), own, draws)
+    except Exception as error:
+        _blame_parameters(operation, parameters, error)
+        raise
     return np.stack([*row.finish(frames, stage)])
 
 
-@contextmanager
-def _blame_parameters(operation: Operation, own: Any) -> Iterator[None]:
-    """Turn any exception into an ArgumentError that blames the user's `own` parameters, if there are any."""
-    try:
-        yield
-    except RobustgenError:
-        raise
-    except Exception as error:
-        if not own:
-            raise
+def _blame_parameters(operation: Operation, own: Any, error: Exception) -> None:
+    """Raise an ArgumentError that blames the user's `own` parameters for `error`, if there are any."""
+    if own and not isinstance(error, RobustgenError):
         # Each may be right by itself, and they fit each other, or the image, no better.
         raise ArgumentError(f"parameters: {operation.name}: cannot be used: {error}") from error
 

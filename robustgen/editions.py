@@ -5,7 +5,7 @@ what is written by default. The preparation has two steps, because some
 perturbations act on the image between them.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from numbers import Integral
@@ -132,22 +132,17 @@ class Edition:
         corrupted: Rgb = operation.apply(seen, parameters, rng, **more)
         return as_grey(corrupted) if self.grey else corrupted
 
-    def fixed_scale(self, known: Iterable[Scale] = SCALES) -> Scale | None:
+    def fixed_scale(self, known: Collection[Scale] = SCALES) -> Scale | None:
         """Return the scale that all images take: of those `known` the data set, else the edition's own."""
-        return self.data_set if self.data_set in set(known) else self.scale
+        return self.data_set if self.data_set in known else self.scale
 
-    def scale_for(self, image: Rgb, scale: int | None = None, known: Iterable[Scale] = SCALES) -> Scale:
-        """Return `scale` if given, else the edition's own, else the nearest of those `known` to the shorter
-        side.
+    def scale_for(self, image: Rgb, scale: int | None = None, known: Collection[Scale] = SCALES) -> Scale:
+        """`scale` if given, else the edition's own, else the nearest of those `known` to the shorter side.
 
         Of those `known` that are data sets it is the only one, if there is no other.
         """
         if scale is None:
-            names = [*known]
-            sides = [each for each in names if isinstance(each, int)]
-            if not sides and len(names) == 1 and not self.scale:
-                return names[0]
-            return self.fixed_scale(names) or nearest_scale(min(image.shape[:2]), sides or SCALES)
+            return self.fixed_scale(known) or _scale_by_side(min(image.shape[:2]), tuple(known))
         if not isinstance(scale, Integral) or isinstance(scale, bool):
             raise ArgumentTypeError(f"scale must be an int, not {type(scale).__name__}")
         every = (*SCALES, *CALIBRATED_SCALES)
@@ -173,9 +168,18 @@ class Edition:
         return map(step, frames)
 
 
+@lru_cache
+def _scale_by_side(side: int, known: tuple[Scale, ...]) -> Scale:
+    """Return the scale for an image of an edition without one, whose shorter side is `side`."""
+    sides = [each for each in known if isinstance(each, int)]
+    if not sides and len(known) == 1:
+        return known[0]
+    return nearest_scale(side, sides or SCALES)
+
+
 def nearest_scale(side: int, known: Iterable[int] = SCALES) -> int:
-    """Return the scale of those `known` nearest to `side` pixels (the larger of two equally near)."""
-    return min(sorted(known, reverse=True), key=lambda scale: abs(scale - side))
+    """The scale of those `known` nearest to `side` pixels (the larger of two equally near)."""
+    return min(known, key=lambda scale: (abs(scale - side), -scale))
 
 
 def _imagenet(name: str, size: int, scale: int | None = 224) -> Edition:

@@ -598,6 +598,7 @@ def get_known(kind: str, name: str, known: Mapping[str, Any]) -> Any:
     """
     if not isinstance(name, str):
         raise ArgumentTypeError(f"{kind} must be a string, not {type(name).__name__}")
-    if name not in known:
-        raise UnknownNameError(kind, name, known)
-    return known[name]
+    try:
+        return known[name]
+    except KeyError:
+        raise UnknownNameError(kind, name, known) from None

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Reads the tables of NumPy's ziggurat, by showing it words of our choice, into the package.
+"""Reads the tables of NumPy's ziggurats, by showing it words of our choice, into the package.
 
     python scripts/read_ziggurat.py [--check]
 
-Row 0: the widths of the 256 strips by 2**52, the bits of float64; row 1: the size from which a deviate lies
-outside the core of its strip. With --check nothing is written, and the exit status is 1 if they differ.
+Row 0: the widths of the 256 strips by 2**52 (of exponential deviates 2**53), the bits of float64; row 1: the
+size from which a deviate lies outside the core of its strip. With --check nothing is written, and the exit
+status is 1 if they differ.
 """
 
 import sys
@@ -12,10 +13,14 @@ from pathlib import Path
 
 import numpy as np
 
-FILE = Path(__file__).parents[1] / "robustgen" / "imaging" / "ziggurat.npy"
+FOLDER = Path(__file__).parents[1] / "robustgen" / "imaging"
 STRIPS = 256
-# A word holds the strip, the sign and the size of the deviate, from its lowest bit on.
-SIZE_SHIFT, SIZE_BITS = 9, 52
+# A word holds the strip, the sign (of normal ones) and the size of the deviate. File to NumPy's method, and
+# in a word the place of the strip, and the place and the number of the bits of the size.
+ZIGGURATS = {
+    "ziggurat.npy": ("standard_normal", 0, 9, 52),
+    "exponential_ziggurat.npy": ("standard_exponential", 3, 11, 53),
+}
 # The inverse of the number that PCG64 multiplies its state by.
 INVERSE = pow(0x2360ED051FC65DA44385DF649FCCF645, -1, 2**128)
 
@@ -23,21 +28,24 @@ INVERSE = pow(0x2360ED051FC65DA44385DF649FCCF645, -1, 2**128)
 class ShownGenerator:
     """NumPy's generator, whose next word is of our choice."""
 
-    def __init__(self):
+    def __init__(self, method, strip_shift, size_shift, size_bits):
         self._generator = np.random.Generator(np.random.PCG64(0))
         self._state = dict(self._generator.bit_generator.state)
+        self._draw = getattr(self._generator, method)
+        self._shifts, self._bits = (strip_shift, size_shift), size_bits
 
     def draw(self, strip, size):
         """Return the deviate that NumPy draws from a word of these parts."""
-        self._word = size << SIZE_SHIFT | strip
+        # Below the strip of exponential deviates lie bits without a meaning; they keep the word above 0.
+        self._word = size << self._shifts[1] | strip << self._shifts[0] | (1 if self._shifts[0] else 0)
         # A state below 2**64 is the word that it gives.
         self._state["state"] = {"state": (self._word - 1) * INVERSE % 2**128, "inc": 1}
         self._generator.bit_generator.state = self._state
-        return self._generator.standard_normal()
+        return self._draw()
 
     def find_limit(self, strip, core):
-        """Return from which size on NumPy needs more than one word, which is about `core` times 2**52."""
-        about = int(core * 2**SIZE_BITS)
+        """Return from which size on NumPy needs more than one word: about the share `core` of all."""
+        about = int(core * 2**self._bits)
         for size in range(max(about - 2, 0), about + 2):
             self.draw(strip, size)
             if self._generator.bit_generator.state["state"]["state"] != self._word:
@@ -45,8 +53,8 @@ class ShownGenerator:
         return about
 
 
-def read():
-    shown = ShownGenerator()
+def read(*layout):
+    shown = ShownGenerator(*layout)
     # So small a deviate is taken from any strip.
     widths = np.array([shown.draw(strip, 2**40) / 2**40 for strip in range(STRIPS)])
     cores = np.roll(widths, 1) / widths
@@ -57,6 +65,8 @@ def read():
 
 
 if __name__ == "__main__":
+    tables = {FOLDER / name: read(*layout) for name, layout in ZIGGURATS.items()}
     if "--check" in sys.argv:
-        sys.exit(not np.array_equal(read(), np.load(FILE)))
-    np.save(FILE, read())
+        sys.exit(not all(np.array_equal(table, np.load(file)) for file, table in tables.items()))
+    for file, table in tables.items():
+        np.save(file, table)

@@ -11,7 +11,7 @@ from PIL import Image
 
 from robustgen.corruptions.noise import impulse_alias_table
 from robustgen.dataset.recipes import item_rng
-from robustgen.imaging import alias_sampling, ziggurat
+from robustgen.imaging import alias_sampling, gamma, ziggurat
 from robustgen.imaging.jpeg import decode_jpeg, encode_jpeg
 from robustgen.imaging.kernels import draws as kernels
 from robustgen.imaging.rng import bytes_below, draw_from_pcg64, uniform
@@ -137,9 +137,41 @@ def test_normal_deviates_of_any_generator_are_its_own(kind):
         assert np.array_equal(ziggurat.normal(make(), 1, 2, shape), make().normal(1, 2, shape))
 
 
-def test_the_tables_of_the_ziggurat_are_those_of_numpy():
+def test_the_tables_of_the_ziggurats_are_those_of_numpy():
     script = Path(__file__).parents[1] / "scripts" / "read_ziggurat.py"
     assert subprocess.run([sys.executable, str(script), "--check"]).returncode == 0
+
+
+def draws_equal(draw, numpys_draw, rtol=1e-15):
+    """Assert that both draw the same from one seed, and stop at the same place."""
+    ours, numpys = np.random.default_rng(7), np.random.default_rng(7)
+    # NumPy takes its C library's powers, whose last bit may be another.
+    assert np.allclose(draw(ours), numpys_draw(numpys), rtol=rtol, atol=0)
+    assert ours.bit_generator.state == numpys.bit_generator.state
+
+
+@pytest.mark.parametrize("concentration", [0.001, 0.05, 0.1, 0.5, 1, 1.5, 40])
+def test_our_dirichlet_weights_are_those_of_numpy(concentration):
+    """Concentration 1 takes 4000 exponential deviates, of which some lie in the tail and many at edges."""
+    rounds = 400 if concentration == 1 else 30
+    draws_equal(
+        lambda rng: [gamma.dirichlet(rng, concentration, 10) for _ in range(rounds)],
+        lambda rng: rng.dirichlet([concentration] * 10, rounds),
+        rtol=1e-13,
+    )
+
+
+@pytest.mark.parametrize("shapes", [(0.001, 0.002), (0.3, 0.9), (1, 1), (0.5, 3), (7, 2)], ids=str)
+def test_our_beta_deviates_are_those_of_numpy(shapes):
+    draws_equal(
+        lambda rng: [gamma.beta(rng, *shapes) for _ in range(300)], lambda rng: rng.beta(*shapes, 300), 1e-13
+    )
+
+
+def test_weights_of_other_generators_are_their_own():
+    ours, numpys = np.random.RandomState(3), np.random.RandomState(3)
+    assert gamma.dirichlet(ours, 0.7, 3).tolist() == numpys.dirichlet([0.7] * 3).tolist()
+    assert gamma.beta(ours, 0.7, 0.7) == numpys.beta(0.7, 0.7)
 
 
 @pytest.mark.parametrize("size", [1, 2, 1023, 1024, 1025, 4001])

@@ -74,8 +74,8 @@ ROOMS = (
 # The modules that may import a library.
 OWNERS = {
     "cv2": {"imaging.opencv"},
-    "numba": {"imaging.kernels.compiler", "imaging.kernels.intrinsics"},
-    "llvmlite": {"imaging.kernels.intrinsics"},
+    "numba": {"imaging.kernels.compiler", "imaging.kernels.intrinsics", "imaging.kernels.lanes"},
+    "llvmlite": {"imaging.kernels.intrinsics", "imaging.kernels.lanes"},
     "wand": {"imaging.motion"},
     "jpeglib": {"imaging.jpeg"},
     "joblib": {"execution.processes", "execution.running"},

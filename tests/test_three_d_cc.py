@@ -10,7 +10,7 @@ from robustgen import metrics
 from robustgen.corruptions.three_d_cc.family import NOT_MADE
 from robustgen.errors import ArgumentError
 from robustgen.imaging.depth import depth_from_midas, prepare_depth
-from robustgen.imaging.kernels.decay import fill_exponentials
+from robustgen.imaging.kernels.elementary import fill_exponentials
 
 IMAGE = photo(96, 120, seed=4)
 F32 = np.float32

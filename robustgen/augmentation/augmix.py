@@ -18,6 +18,7 @@ from PIL import Image, ImageEnhance
 
 from robustgen.errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from robustgen.imaging.colour import apply_table
+from robustgen.imaging.gamma import beta, dirichlet
 from robustgen.imaging.kernels import elementwise, exact
 from robustgen.imaging.pixels import Rgb
 from robustgen.imaging.rng import Rng, integers
@@ -253,8 +254,8 @@ class Mixture:
 def draw(parameters: AugMix, rng: Rng) -> Mixture:
     """Draw a mixture, in the order of the published code."""
     alpha = parameters.alpha
-    weights = tuple(rng.dirichlet([alpha] * parameters.width).tolist())
-    share = float(rng.beta(alpha, alpha))
+    weights = tuple(dirichlet(rng, alpha, parameters.width).tolist())
+    share = beta(rng, alpha, alpha)
     return Mixture(weights, share, tuple(_draw_chain(parameters, rng) for _ in weights))
 
 

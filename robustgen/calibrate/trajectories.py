@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from robustgen.corruptions import ALL_CORRUPTIONS
 from robustgen.editions import nearest_scale
+from robustgen.imaging.kernels import exact
 from robustgen.parameters import find_ranges, move_number
 from robustgen.registry import SCALES, Operation
 
@@ -92,7 +93,7 @@ def _vary_by_size(operation: Operation, level: int, size: int) -> Trajectory | N
     first, last = (operation.parameters(level, scale) for scale in (low, high))
     if first == last:
         return None
-    guess = math.log(size / low) / math.log(high / low)
+    guess = float(exact.log(size / low) / exact.log(high / low))
     # From 224 pixels on, the published constants come first: they may match as they are.
     start = (0.0, guess) if low == PUBLISHED_SIZE else (guess, 0.0, 1.0)
     places = start + tuple(factor * guess for factor in _OUTWARDS)

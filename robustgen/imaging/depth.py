@@ -7,8 +7,8 @@ from PIL import Image
 from robustgen.errors import ArgumentError
 from robustgen.imaging.arrays import UNITS, unit
 from robustgen.imaging.geometry import centre_crop
-from robustgen.imaging.kernels import decay, elementwise
 from robustgen.imaging.kernels import depth as kernels
+from robustgen.imaging.kernels import elementary, elementwise
 from robustgen.imaging.pixels import Rgb
 
 Depth = npt.NDArray[np.float32]
@@ -98,7 +98,7 @@ def _blur_weights(
 ) -> tuple[npt.NDArray[np.float32], np.float32, npt.NDArray[np.float32]]:
     """Return the right half of a Gaussian, cut at the size of the image, its sum, and what is cut off."""
     places, half = np.arange(reach + 1, dtype=np.float32), np.empty(reach + 1, np.float32)
-    decay.fill_exponentials(-(places * places) / (np.float32(2) * radius * radius), half)
+    elementary.fill_exponentials(-(places * places) / (np.float32(2) * radius * radius), half)
     total = np.float32(2 * half[1:].sum(dtype=np.float64) + half[0])
     # The loops take two weights at a time, and of each side no more than reach beyond it.
     reaches = [side + side % 2 for side in reversed(shape)]

@@ -62,7 +62,10 @@ def bend_zigzag(start: tuple[float, float], end: tuple[float, float], step: floa
     left = length - 2 * step * (length // (2 * step))
     if left:
         points.append((length, points[-1][1] / (2 * left)))
-    return np.asarray(np.array(points) @ rotation(angle).T + np.array(start))
+    c, s = cosine(angle), sine(angle)
+    # In this order: that of a product of matrices depends on the processor.
+    turned = np.array([(x * c - y * s, x * s + y * c) for x, y in points])
+    return np.asarray(turned + np.array(start))
 
 
 def swap_pixels(image: Rgb, rounds: int, rng: Rng) -> Rgb:

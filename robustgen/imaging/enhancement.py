@@ -4,6 +4,7 @@ import numpy as np
 
 from robustgen.imaging.colour import apply_table
 from robustgen.imaging.decode import as_grey
+from robustgen.imaging.kernels import exact
 from robustgen.imaging.pixels import Rgb
 
 
@@ -25,9 +26,8 @@ def blend_with(grey: int, image: Rgb, factor: float) -> Rgb:
 
 def bend_gamma(image: Rgb, gamma: float) -> Rgb:
     """Raise the values of `image`, in 0 to 1, to the power `gamma`; truncated."""
-    return _look_up(
-        image, np.array([int(255.999 * (value / 255) ** gamma) for value in range(256)], np.uint8)
-    )
+    powers = [0.0**gamma, *(exact.power(value / 255, float(gamma)) for value in range(1, 256))]
+    return _look_up(image, np.array([int(255.999 * power) for power in powers], np.uint8))
 
 
 def _look_up(image: Rgb, table: Rgb) -> Rgb:

@@ -13,8 +13,6 @@ Plan = tuple[npt.NDArray[np.int64], Floats, Floats, Floats, Floats]
 
 # A prime factor costs as many sums; beyond this, two transforms of a power of two are faster.
 _MOST_FACTOR = 61
-# Lines that are transformed where one is wanted.
-_BATCH = 8
 
 
 @lru_cache(maxsize=64)
@@ -31,17 +29,16 @@ def plan_transform(size: int) -> Plan:
         empty = np.empty((2, 0))
         return np.array(factors, np.int64), *unit_circle(size), empty, empty
     length = 1 << (2 * size - 2).bit_length()
-    factors_of_two, cosines, sines, *empty_two = plan_transform(length)
+    plan = plan_transform(length)
     places = np.arange(size) ** 2 % (2 * size)
     chirp = unit_circle(2 * size)[:, places] * [[1], [-1]]
     response = np.zeros((2, length))
     response[:, :size] = chirp * [[1], [-1]]
     response[:, length - size + 1 :] = response[:, 1:size][:, ::-1]
-    values = np.repeat(response / length, _BATCH, axis=1)
-    fourier.transform_any(
-        values, np.empty_like(values), length, _BATCH, factors_of_two, cosines, sines, *empty_two
-    )
-    return factors_of_two, cosines, sines, chirp, values[:, ::_BATCH].copy()
+    # Lines are transformed eight at a time.
+    values = np.repeat(response / length, 8, axis=1)
+    transformed, _ = fourier.transform(values, np.empty_like(values), length, plan)
+    return *plan[:3], chirp, transformed[:, ::8].copy()
 
 
 def _factorise(size: int) -> list[int]:

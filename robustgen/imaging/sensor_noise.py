@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from robustgen.imaging.alias_sampling import AliasTable, alias_table, from_cumulative, resample
 from robustgen.imaging.arrays import UNITS, to_uint8
+from robustgen.imaging.kernels import distributions
 from robustgen.imaging.pixels import Rgb
 from robustgen.imaging.rng import Rng
 
@@ -42,13 +43,16 @@ def darken(image: Rgb, factor: float) -> Levels:
 @lru_cache(maxsize=64)
 def _alias_table(levels: Levels, photons: float, sigma: float) -> AliasTable:
     """Alias table of what `expose` draws for each value."""
-    # SciPy takes as long to import as ten images take to corrupt.
-    from scipy.special import ndtr, pdtr
-
     counts = np.arange(int(np.ceil(photons)))
-    below = pdtr(counts[None, :], np.array(levels)[:, None] * photons)
+    below = np.empty((256, counts.size))
+    distributions.poisson_below(np.array(levels) * photons, counts, below)
     # The last column: as many photons as full brightness, or more.
     chances = np.diff(below, axis=1, prepend=0.0, append=1.0)
     light = np.append(counts / photons, 1.0)
-    edges = np.arange(1, 256) / 255.0
-    return alias_table(from_cumulative(chances @ ndtr((edges[None, :] - light[:, None]) / sigma)))
+    deviates = (np.arange(1, 256) / 255.0 - light[:, None]) / sigma
+    shares = distributions.normal_below(deviates.reshape(-1)).reshape(deviates.shape)
+    cumulative = np.zeros((256, 255))
+    # Count by count: the order of the sums in a product of matrices depends on the processor.
+    for chance, share in zip(chances.T, shares, strict=True):
+        cumulative += chance[:, None] * share
+    return alias_table(from_cumulative(cumulative))

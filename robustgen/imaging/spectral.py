@@ -42,11 +42,11 @@ def _falling(shape: tuple[int, int]) -> Field:
 
 def _draw_noises(power: Field, count: int, rng: Rng) -> Field:
     height, width = power.shape
-    spectrum, noises = np.empty((2, height, width // 2 + 1)), np.empty((count, height, width))
+    noises = np.empty((count, height, width))
     for noise in noises:
         left = uniform(rng, 0, 2 * np.pi, (height, width // 2))
         upper = rng.uniform(0, 2 * np.pi, height // 2) if width % 2 else _NO_COLUMN
-        kernels.half_spectrum(left, upper, power, spectrum)
+        spectrum = kernels.half_spectrum(left, upper, power)
         fourier.invert_columns(spectrum, plan_transform(height))
         fourier.invert_rows(spectrum, plan_transform(width), noise)
         noise /= _standard_deviation(noise)

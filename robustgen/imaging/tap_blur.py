@@ -5,7 +5,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from robustgen.imaging.kernels import decay
+from robustgen.imaging.kernels import elementary
 from robustgen.imaging.kernels import gaussian as kernels
 from robustgen.imaging.pixels import Rgb
 
@@ -27,7 +27,7 @@ def _half_kernel(taps: int) -> npt.NDArray[np.float64]:
     """Right half of the kernel, centre first, in float32's precision; a zero makes its radius even."""
     sigma, radius = 0.15 * taps + 0.35, taps // 2
     density = np.empty(2 * radius + 1, np.float32)
-    decay.fill_exponentials(-0.5 * (np.arange(-radius, radius + 1) / sigma) ** 2, density)
+    elementary.fill_exponentials(-0.5 * (np.arange(-radius, radius + 1) / sigma) ** 2, density)
     weights = (density / density.sum())[radius:].astype(np.float64)
     return np.append(weights, np.zeros((1 - weights.size) % 2))
 

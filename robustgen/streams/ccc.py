@@ -22,6 +22,7 @@ from PIL import Image
 from robustgen.corruptions import FAMILIES
 from robustgen.errors import ArgumentError, ImageError
 from robustgen.imaging.geometry import resize
+from robustgen.imaging.kernels import exact
 from robustgen.imaging.pixels import Decoded, Rgb
 
 Accuracies = npt.NDArray[np.float64]
@@ -245,7 +246,7 @@ def draw_crop(width: int, height: int, rng: np.random.Generator) -> tuple[int, i
         raise ImageError(f"cannot crop an image of {width} x {height} pixels")
     for _ in range(10):
         area = width * height * rng.uniform(0.08, 1)
-        ratio = math.exp(rng.uniform(math.log(3 / 4), math.log(4 / 3)))
+        ratio = float(exact.exp(rng.uniform(exact.log(3 / 4), exact.log(4 / 3))))
         across, down = round(math.sqrt(area * ratio)), round(math.sqrt(area / ratio))
         if 0 < across <= width and 0 < down <= height:
             top, left = int(rng.integers(0, height - down + 1)), int(rng.integers(0, width - across + 1))

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from robustgen.errors import ArgumentError
+from robustgen.imaging.gamma import dirichlet
 from robustgen.streams.choices import Law
 
 Indices = npt.NDArray[np.int64]
@@ -77,7 +78,7 @@ def _divide_by_rotta(
 ) -> Iterator[Indices]:
     """Yield for each class how many of its images lie in the first slot, the first two, and so on."""
     for size in sizes:
-        yield _cut(rng.dirichlet(np.full(slots, concentration)), size)
+        yield _cut(dirichlet(rng, concentration, slots), size)
 
 
 def _divide_by_note(
@@ -95,7 +96,7 @@ def _divide_by_note(
         held = np.zeros(slots)
         ends = []
         for size in sizes:
-            shares = rng.dirichlet(np.full(slots, concentration)) * (held < total / slots)
+            shares = dirichlet(rng, concentration, slots) * (held < total / slots)
             if not shares.sum():
                 break
             ends.append(_cut(shares / shares.sum(), size))

@@ -3,7 +3,7 @@
 import numpy as np
 
 from robustgen.imaging.kernels.compiler import compiled, inner
-from robustgen.imaging.kernels.decay import exponential
+from robustgen.imaging.kernels.elementary import exponential
 
 
 @inner

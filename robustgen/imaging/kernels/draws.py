@@ -3,7 +3,7 @@
 import numpy as np
 
 from robustgen.imaging.kernels.compiler import compiled, inner
-from robustgen.imaging.kernels.elementary import decay
+from robustgen.imaging.kernels.elementary import exponential
 from robustgen.imaging.kernels.exact import log
 from robustgen.imaging.kernels.intrinsics import upper_product
 
@@ -182,7 +182,7 @@ def finish_deviate(word, generator, begun, words, used, widths, limits, heights)
             return -tail if size & 256 else tail
         share = unit_of(next_word(generator, begun, words, used))
         height = (heights[strip - 1] - heights[strip]) * share + heights[strip]
-        if height < decay(0.5 * deviate * deviate):
+        if height < exponential(-0.5 * deviate * deviate):
             return deviate
         word = next_word(generator, begun, words, used)
 

@@ -1,4 +1,4 @@
-"""Sine, cosine, powers and the angle of a vector, of additions, multiplications and divisions alone.
+"""Sine, cosine, exponential, powers and the angle of a vector, of additions, multiplications and divisions.
 
 The compiler can so work on many pixels at once, and the last bit does not depend on the machine's own
 mathematical library. All are within two units in the last place. Coefficients: minimax polynomials.
@@ -11,6 +11,8 @@ from robustgen.imaging.kernels.compiler import compiled, inner
 _PI = 3.141592653589793
 # Pi in three parts: the products of the first two with whole numbers below 2**20 are exact.
 _PI_HIGH, _PI_MIDDLE, _PI_LOW = 3.1415926534682512, 1.2154201012607932e-10, 4.044532497591901e-21
+# Powers of 2 from -1022 to 0.
+_POWERS = np.ldexp(1.0, np.arange(-1022, 1))
 
 
 @inner
@@ -97,20 +99,32 @@ def angle_of(y, x):
 
 
 @inner
-def decay(x):
-    """Return e to the power of -`x`, which lies in [0, 600], to 1e-15 of the result."""
-    power = np.floor(x * 1.4426950408889634 + 0.5)
-    r = (power * 0.693147180369123816490 - x) + power * 1.90821492927058770002e-10
-    total = 1.0
-    for n in range(13, 0, -1):
-        total = 1.0 + r / n * total
-    factor, left = 0.5, np.int64(power)
-    while left:
-        if left & 1:
-            total *= factor
-        factor *= factor
-        left >>= 1
-    return total
+def exponential(x):
+    """Return the exponential of `x`, at most 0, to a unit in the last place; not below that of -700."""
+    x = min(max(x, -700.0), 0.0)
+    whole = np.floor(x * 1.4426950408889634 + 0.5)
+    # The logarithm of 2 in two parts: products of the first with whole numbers below 2**20 are exact.
+    r = (x - whole * 0.6931471803691238) - whole * 1.9082149292705877e-10
+    p = 1.6059043836821613e-10
+    p = p * r + 2.08767569878681e-09
+    p = p * r + 2.505210838544172e-08
+    p = p * r + 2.755731922398589e-07
+    p = p * r + 2.7557319223985893e-06
+    p = p * r + 2.48015873015873e-05
+    p = p * r + 0.0001984126984126984
+    p = p * r + 0.001388888888888889
+    p = p * r + 0.008333333333333333
+    p = p * r + 0.041666666666666664
+    p = p * r + 0.16666666666666666
+    p = p * r + 0.5
+    return (r * r * p + r + 1.0) * _POWERS[np.int64(whole) + 1022]
+
+
+@compiled
+def fill_exponentials(exponents, out):
+    """Write the exponentials of `exponents` (flat, at most 0), computed in float64, into `out`."""
+    for i in range(out.size):
+        out[i] = exponential(np.float64(exponents[i]))
 
 
 @compiled

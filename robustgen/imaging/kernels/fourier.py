@@ -1,236 +1,176 @@
 """Fourier transforms along lines, of additions and multiplications in a fixed order.
 
-A library's transforms choose their loops by the processor. These work on a batch of B lines at once, which
-stand side by side, so that the compiler can vectorise every step without changing the order of a single sum.
-Complex numbers are two planes: row 0 of the first axis is real, row 1 imaginary.
+A library's transforms choose their loops by the processor. These work on a batch of eight lines, which stand
+side by side as lanes. Complex numbers are two planes: row 0 of the first axis is real, row 1 imaginary. So a
+batch of N places is an array (2, 8 N).
 """
 
 import numpy as np
 
 from robustgen.imaging.kernels.compiler import compiled, inner
-
-# Lines of a batch: enough to outweigh what a step costs by itself, few enough for the cache.
-_MOST_LINES = 56
-# Lines that are read or written side by side where they lie one below the other.
-_ABREAST = 8
-# Values of a line of sums that stay in the fastest cache.
-_CHUNK = 256
-
-
-@compiled
-def lines_at_once(count):
-    """Return of how many lines the batches of `count` lines are: much the same number, a multiple of 8."""
-    batches = -(-count // _MOST_LINES)
-    return -(-count // (8 * batches)) * 8
-
-
-@compiled
-def add_lines(a, b, out):
-    """Write a + b (flat) into `out`."""
-    for i in range(out.size):
-        out[i] = a[i] + b[i]
-
-
-@compiled
-def sum_and_difference(a, b, total, difference):
-    """Write a + b and a - b (flat)."""
-    for i in range(total.size):
-        x, y = a[i], b[i]
-        total[i], difference[i] = x + y, x - y
-
-
-@compiled
-def rotate(real, imaginary, c, s, out_real, out_imaginary):
-    """Multiply lines by c - i s."""
-    for i in range(out_real.size):
-        x, y = real[i], imaginary[i]
-        out_real[i], out_imaginary[i] = c * x + s * y, c * y + -s * x
-
-
-@compiled
-def accumulate_lines(a, weight, out, b, other_weight, other_out):
-    """Add weight * a (flat) to `out`, and the same of the others."""
-    for i in range(out.size):
-        out[i] += weight * a[i]
-        other_out[i] += other_weight * b[i]
+from robustgen.imaging.kernels.lanes import LANES, empty_lanes, load, store
 
 
 @inner
-def _combine_two(source, target, a, size, rest, length, c, s, room):
-    """Transform pairs of lines."""
-    for begin in range(0, length, _CHUNK):
-        end = min(begin + _CHUNK, length)
-        first, second = a * length + begin, (a + rest) * length + begin
-        to, after = 2 * a * length + begin, (2 * a + 1) * length + begin
-        count = end - begin
-        for plane in range(2):
-            x, y = source[plane, first:], source[plane, second:]
-            sum_and_difference(x, y, target[plane, to : to + count], room[plane, :count])
-        rotate(
-            room[0], room[1], c[1], s[1], target[0, after : after + count], target[1, after : after + count]
-        )
+def _store_turned(x, y, c, s, real, imaginary, at):
+    """Write x + i y times c - i s."""
+    store(x * c + y * s, real, at)
+    store(y * c - x * s, imaginary, at)
 
 
-@inner
-def _combine_four(source, target, a, size, rest, length, c, s, room):
-    """Transform fours of lines."""
-    for begin in range(0, length, _CHUNK):
-        count = min(_CHUNK, length - begin)
-        at, step, to = a * length + begin, rest * length, 4 * a * length + begin
-        for plane in range(2):
-            w, x = source[plane, at:], source[plane, at + step :]
-            y, z = source[plane, at + 2 * step :], source[plane, at + 3 * step :]
-            # Sums in rooms 0 and 1, differences in 2 and 3, each twice for both planes.
-            sum_and_difference(w, y, room[plane, :count], room[4 + plane, :count])
-            sum_and_difference(x, z, room[2 + plane, :count], room[6 + plane, :count])
-        for plane in range(2):
-            first, second = target[plane, to : to + count], room[8 + plane, :count]
-            sum_and_difference(room[plane], room[2 + plane], first, second)
-        # The differences plus and minus i times each other.
-        sum_and_difference(room[4], room[7], room[0, :count], room[2, :count])
-        sum_and_difference(room[5], room[6], room[3, :count], room[1, :count])
-        for q, real in ((1, 0), (2, 8), (3, 2)):
-            start = to + q * length
-            rotate(
-                room[real],
-                room[real + 1],
-                c[q],
-                s[q],
-                target[0, start : start + count],
-                target[1, start : start + count],
-            )
+@compiled
+def _combine_twos(source, target, rest, length, cosines, sines):
+    """Transform pairs of rows."""
+    real, imaginary, out_real, out_imaginary = source[0], source[1], target[0], target[1]
+    spread, step = cosines.size // (2 * rest), rest * length
+    for a in range(rest):
+        c, s = cosines[a * spread], sines[a * spread]
+        for i in range(0, length, LANES):
+            at, to = a * length + i, 2 * a * length + i
+            w, x = load(real, at), load(real, at + step)
+            y, z = load(imaginary, at), load(imaginary, at + step)
+            store(w + x, out_real, to)
+            store(y + z, out_imaginary, to)
+            _store_turned(w - x, y - z, c, s, out_real, out_imaginary, to + length)
 
 
-@inner
-def _combine_odd(source, target, a, size, rest, length, c, s, roots, room):
-    """Transform groups of an odd number of lines: the r-th from either end share their cosines and sines."""
-    half, step = (size - 1) // 2, rest * length
-    for begin in range(0, length, _CHUNK):
-        count = min(_CHUNK, length - begin)
-        at, to = a * length + begin, size * a * length + begin
-        for plane in range(2):
-            add_lines(source[plane, at:], room[0], target[plane, to : to + count])
+@compiled
+def _combine_fours(source, target, rest, length, cosines, sines):
+    """Transform fours of rows."""
+    real, imaginary, out_real, out_imaginary = source[0], source[1], target[0], target[1]
+    spread, step = cosines.size // (4 * rest), rest * length
+    for a in range(rest):
+        c1, s1 = cosines[a * spread], sines[a * spread]
+        c2, s2 = cosines[2 * a * spread], sines[2 * a * spread]
+        c3, s3 = cosines[3 * a * spread], sines[3 * a * spread]
+        for i in range(0, length, LANES):
+            at, to = a * length + i, 4 * a * length + i
+            w, x = load(real, at), load(real, at + step)
+            y, z = load(real, at + 2 * step), load(real, at + 3 * step)
+            even, odd, even_difference, odd_difference = w + y, x + z, w - y, x - z
+            w, x = load(imaginary, at), load(imaginary, at + step)
+            y, z = load(imaginary, at + 2 * step), load(imaginary, at + 3 * step)
+            even_i, odd_i, even_difference_i, odd_difference_i = w + y, x + z, w - y, x - z
+            store(even + odd, out_real, to)
+            store(even_i + odd_i, out_imaginary, to)
+            # The differences plus and minus i times each other.
+            x, y = even_difference + odd_difference_i, even_difference_i - odd_difference
+            _store_turned(x, y, c1, s1, out_real, out_imaginary, to + length)
+            _store_turned(even - odd, even_i - odd_i, c2, s2, out_real, out_imaginary, to + 2 * length)
+            x, y = even_difference - odd_difference_i, even_difference_i + odd_difference
+            _store_turned(x, y, c3, s3, out_real, out_imaginary, to + 3 * length)
+
+
+@compiled
+def _combine_odds(source, target, size, rest, length, cosines, sines):
+    """Transform groups of `size` rows, an odd number: the r-th from either end share cosines and sines."""
+    real, imaginary, out_real, out_imaginary = source[0], source[1], target[0], target[1]
+    spread, step, half = cosines.size // (size * rest), rest * length, (size - 1) // 2
+    sums, sums_i = np.empty((half + 1) * LANES), np.empty((half + 1) * LANES)
+    differences, differences_i = np.empty((half + 1) * LANES), np.empty((half + 1) * LANES)
+    roots = np.empty((2, size))
+    for r in range(size):
+        roots[0, r], roots[1, r] = cosines[r * rest * spread], sines[r * rest * spread]
+    for a in range(rest):
+        for i in range(0, length, LANES):
+            at, to = a * length + i, size * a * length + i
+            first, first_i = load(real, at), load(imaginary, at)
+            total, total_i = first, first_i
             for r in range(1, half + 1):
-                x, y = source[plane, at + r * step :], source[plane, at + (size - r) * step :]
-                row = 6 + 4 * r + plane
-                sum_and_difference(x, y, room[row, :count], room[row + 2, :count])
-                total = target[plane, to : to + count]
-                add_lines(total, room[row], total)
-        for q in range(1, half + 1):
-            for plane in range(2):
-                add_lines(source[plane, at:], room[0], room[1 + plane, :count])
-                add_lines(room[0], room[0], room[3 + plane, :count])
-            for r in range(1, half + 1):
-                place = r * q % size
-                cosine, sine = roots[0, place], roots[1, place]
-                row = 6 + 4 * r
-                accumulate_lines(room[row], cosine, room[1, :count], room[row + 3], sine, room[3, :count])
-                accumulate_lines(
-                    room[row + 1], cosine, room[2, :count], room[row + 2], -sine, room[4, :count]
-                )
-            # Outputs q and size - q are the one sum plus and minus the other.
-            sum_and_difference(room[1], room[3], room[5, :count], room[7, :count])
-            sum_and_difference(room[2], room[4], room[6, :count], room[8, :count])
-            for output, row in ((q, 5), (size - q, 7)):
-                start = to + output * length
-                rotate(
-                    room[row],
-                    room[row + 1],
-                    c[output],
-                    s[output],
-                    target[0, start : start + count],
-                    target[1, start : start + count],
-                )
+                near, far = at + r * step, at + (size - r) * step
+                x, y = load(real, near), load(real, far)
+                store(x + y, sums, r * LANES)
+                store(x - y, differences, r * LANES)
+                total = total + (x + y)
+                x, y = load(imaginary, near), load(imaginary, far)
+                store(x + y, sums_i, r * LANES)
+                store(x - y, differences_i, r * LANES)
+                total_i = total_i + (x + y)
+            store(total, out_real, to)
+            store(total_i, out_imaginary, to)
+            for q in range(1, half + 1):
+                even, even_i, odd, odd_i = first, first_i, first * 0.0, first * 0.0
+                for r in range(1, half + 1):
+                    c, s = roots[0, r * q % size], roots[1, r * q % size]
+                    even = even + load(sums, r * LANES) * c
+                    even_i = even_i + load(sums_i, r * LANES) * c
+                    odd = odd + load(differences_i, r * LANES) * s
+                    odd_i = odd_i - load(differences, r * LANES) * s
+                c, s = cosines[a * q * spread], sines[a * q * spread]
+                _store_turned(even + odd, even_i + odd_i, c, s, out_real, out_imaginary, to + q * length)
+                q = size - q
+                c, s = cosines[a * q * spread], sines[a * q * spread]
+                _store_turned(even - odd, even_i - odd_i, c, s, out_real, out_imaginary, to + q * length)
 
 
 @compiled
-def transform(values, spare, batch, factors, cosines, sines):
-    """Transform `values` (2, N * B) along N, by way of `spare`; both are written over.
+def _transform_smooth(values, spare, factors, cosines, sines):
+    """Transform a batch whose N is the product of `factors`: 4, 2 or odd.
 
-    `factors` multiply to N: 2, 4 or odd. `cosines` and `sines` (N) are those of 2 pi k / N. Returns 0 or 1:
-    whether the result stands in `values` or in `spare`.
+    `cosines` and `sines` (N) are those of 2 pi k / N. Returns the result and the other array; both are
+    written over.
     """
-    size, length, count = cosines.size, batch, 0
-    left = size
-    most = 4
+    left, length = cosines.size, LANES
     for factor in factors:
-        most = max(most, factor)
-    room = np.zeros((8 + 2 * most + 4, _CHUNK))
-    c, s, roots = np.empty(most), np.empty(most), np.empty((2, most))
-    for factor in factors:
-        source, target = (values, spare) if count % 2 == 0 else (spare, values)
-        rest, spread = left // factor, size // left
-        if factor % 2:
-            room[0, :] = 0.0
-            for r in range(factor):
-                roots[0, r], roots[1, r] = cosines[r * (size // factor)], sines[r * (size // factor)]
-        for a in range(rest):
-            for q in range(factor):
-                c[q], s[q] = cosines[a * q * spread], sines[a * q * spread]
-            if factor == 2:
-                _combine_two(source, target, a, 2, rest, length, c, s, room)
-            elif factor == 4:
-                _combine_four(source, target, a, 4, rest, length, c, s, room)
-            else:
-                _combine_odd(source, target, a, factor, rest, length, c, s, roots, room)
-        left, length, count = rest, length * factor, count + 1
-    return count % 2
+        left //= factor
+        if factor == 2:
+            _combine_twos(values, spare, left, length, cosines, sines)
+        elif factor == 4:
+            _combine_fours(values, spare, left, length, cosines, sines)
+        else:
+            _combine_odds(values, spare, factor, left, length, cosines, sines)
+        length *= factor
+        values, spare = spare, values
+    return values, spare
 
 
-@compiled
-def multiply_rows(values, factors, rows, batch):
-    """Multiply row k of `values` (2, N * B), in place, by the complex number factors[:, k]."""
+@inner
+def _multiply_rows(values, factors, rows):
+    """Multiply row k of a batch, in place, by the complex number factors[:, k]."""
+    real, imaginary = values[0], values[1]
     for k in range(rows):
         c, s = factors[0, k], factors[1, k]
-        x, y = values[0, k * batch : (k + 1) * batch], values[1, k * batch : (k + 1) * batch]
-        for i in range(x.size):
-            real, imaginary = x[i], y[i]
-            x[i], y[i] = real * c - imaginary * s, real * s + imaginary * c
+        x, y = load(real, k * LANES), load(imaginary, k * LANES)
+        store(x * c - y * s, real, k * LANES)
+        store(x * s + y * c, imaginary, k * LANES)
 
 
 @inner
-def _swap_planes(values, spare):
-    """Exchange the planes of `values` (2, N * B), by way of `spare`: a transform then goes back."""
-    for i in range(values.shape[1]):
-        spare[0, i] = values[0, i]
-    for i in range(values.shape[1]):
-        values[0, i] = values[1, i]
-    for i in range(values.shape[1]):
-        values[1, i] = spare[0, i]
+def _swap_planes(values):
+    """Exchange the planes of a batch: a transform then goes back."""
+    real, imaginary = values[0], values[1]
+    for at in range(0, real.size, LANES):
+        x, y = load(real, at), load(imaginary, at)
+        store(y, real, at)
+        store(x, imaginary, at)
 
 
 @compiled
-def transform_any(values, spare, rows, batch, factors, cosines, sines, chirp, response):
-    """Transform `rows` rows, whose number may have large prime factors; the result is in `values`.
+def transform(values, spare, rows, plan):
+    """Transform a batch of `rows` rows along them, and return the result and the other array.
 
-    Such lines are convolved with a `chirp` (2, N) whose transform is `response` (2, L) (Bluestein 1970), L
-    being the size that `factors`, `cosines` and `sines` belong to; else `response` is empty and L is N.
+    Rows whose number has large prime factors are convolved with a chirp (2, rows) whose transform is the
+    response (2, N), N a product of small factors (Bluestein 1970). Both arrays are written over.
     """
+    factors, cosines, sines, chirp, response = plan
     if response.shape[1] == 0:
-        if transform(values, spare, batch, factors, cosines, sines):
-            copy_planes(spare, values)
-        return
-    multiply_rows(values, chirp, rows, batch)
-    for plane in range(2):
-        tail = values[plane, rows * batch :]
-        for i in range(tail.size):
-            tail[i] = 0.0
+        return _transform_smooth(values, spare, factors, cosines, sines)
+    _multiply_rows(values, chirp, rows)
+    values[:, rows * LANES :] = 0.0
     for back in range(2):
-        if transform(values, spare, batch, factors, cosines, sines):
-            copy_planes(spare, values)
+        values, spare = _transform_smooth(values, spare, factors, cosines, sines)
         if not back:
-            multiply_rows(values, response, response.shape[1], batch)
-        _swap_planes(values, spare)
-    multiply_rows(values, chirp, rows, batch)
+            _multiply_rows(values, response, cosines.size)
+        _swap_planes(values)
+    _multiply_rows(values, chirp, rows)
+    return values, spare
 
 
-@compiled
-def copy_planes(source, target):
-    """Copy `source` to `target`, both (2, M)."""
-    for plane in range(2):
-        x, y = source[plane], target[plane]
-        for i in range(y.size):
-            y[i] = x[i]
+@inner
+def _make_batches(plan):
+    """Return two arrays for a batch."""
+    rows = plan[1].size
+    return empty_lanes(2 * rows).reshape(2, -1), empty_lanes(2 * rows).reshape(2, -1)
 
 
 @compiled
@@ -242,98 +182,77 @@ def filter_lines(first, second, lines, line_step, place_step, order, mixing, pla
     of its even samples, followed by the odd ones backwards: `order` (N). In terms of it, the filter
     multiplies each frequency by mixing[0] and adds its opposite times mixing[1] + i mixing[2] (3, N).
     """
-    factors, cosines, sines, chirp, response = plan
-    size, length, batch = order.size, cosines.size, lines_at_once(lines)
-    values, spare = np.empty((2, length * batch)), np.empty((2, length * batch))
-    for start in range(0, lines, batch):
-        count = min(batch, lines - start)
-        if count < batch:
-            values[:] = 0.0
-        # A few lines at a time, so that what is read across the lines stays in the cache.
-        for begin in range(0, count, _ABREAST):
-            end = min(begin + _ABREAST, count)
-            for k in range(size):
-                place = start * line_step + order[k] * place_step
-                for i in range(begin, end):
-                    values[0, k * batch + i] = first[place + i * line_step]
-                    values[1, k * batch + i] = second[place + i * line_step]
-        transform_any(values, spare, size, batch, factors, cosines, sines, chirp, response)
+    size, (values, spare) = order.size, _make_batches(plan)
+    values[:] = 0.0
+    for start in range(0, lines, LANES):
+        count = min(LANES, lines - start)
         for k in range(size):
-            opposite = (size - k) % size
-            x, y = values[0, k * batch :], values[1, k * batch :]
-            u, v = values[0, opposite * batch :], values[1, opposite * batch :]
-            own, real, imaginary = mixing[0, k], mixing[1, k], mixing[2, k]
+            place = start * line_step + order[k] * place_step
+            for i in range(count):
+                values[0, k * LANES + i] = first[place + i * line_step]
+                values[1, k * LANES + i] = second[place + i * line_step]
+        values, spare = transform(values, spare, size, plan)
+        real, imaginary, out_real, out_imaginary = values[0], values[1], spare[0], spare[1]
+        for k in range(size):
+            at, opposite = k * LANES, (size - k) % size * LANES
+            x, y, u, v = load(real, at), load(imaginary, at), load(real, opposite), load(imaginary, opposite)
+            own, c, s = mixing[0, k], mixing[1, k], mixing[2, k]
             # The planes change places: the transform back is that of the swapped ones.
-            to, target = spare[1, k * batch :], spare[0, k * batch :]
-            for i in range(batch):
-                to[i] = own * x[i] + (real * u[i] - imaginary * v[i])
-            for i in range(batch):
-                target[i] = own * y[i] + (real * v[i] + imaginary * u[i])
-        transform_any(spare, values, size, batch, factors, cosines, sines, chirp, response)
-        for begin in range(0, count, _ABREAST):
-            end = min(begin + _ABREAST, count)
-            for k in range(size):
-                place = start * line_step + order[k] * place_step
-                for i in range(begin, end):
-                    first[place + i * line_step] = spare[1, k * batch + i]
-                    second[place + i * line_step] = spare[0, k * batch + i]
+            store(x * own + (u * c - v * s), out_imaginary, at)
+            store(y * own + (v * c + u * s), out_real, at)
+        spare, values = transform(spare, values, size, plan)
+        for k in range(size):
+            place = start * line_step + order[k] * place_step
+            for i in range(count):
+                first[place + i * line_step] = spare[1, k * LANES + i]
+                second[place + i * line_step] = spare[0, k * LANES + i]
 
 
 @compiled
 def invert_columns(spectrum, plan):
-    """Transform each column of `spectrum` (2, H, K) back, in place."""
-    factors, cosines, sines, chirp, response = plan
+    """Transform each column of `spectrum` (2, H, K), K a multiple of 8, back, in place."""
     _, height, width = spectrum.shape
-    batch = lines_at_once(width)
-    values, spare = np.zeros((2, cosines.size * batch)), np.empty((2, cosines.size * batch))
-    share = 1.0 / height
-    for start in range(0, width, batch):
-        count = min(batch, width - start)
+    share, (values, spare) = 1.0 / height, _make_batches(plan)
+    real, imaginary = spectrum[0].reshape(-1), spectrum[1].reshape(-1)
+    for start in range(0, width, LANES):
         for k in range(height):
-            for i in range(count):
-                values[0, k * batch + i] = spectrum[1, k, start + i] * share
-                values[1, k * batch + i] = spectrum[0, k, start + i] * share
-        transform_any(values, spare, height, batch, factors, cosines, sines, chirp, response)
+            store(load(imaginary, k * width + start) * share, values[0], k * LANES)
+            store(load(real, k * width + start) * share, values[1], k * LANES)
+        values, spare = transform(values, spare, height, plan)
         for k in range(height):
-            for i in range(count):
-                spectrum[0, k, start + i] = values[1, k * batch + i]
-                spectrum[1, k, start + i] = values[0, k * batch + i]
+            store(load(values[1], k * LANES), real, k * width + start)
+            store(load(values[0], k * LANES), imaginary, k * width + start)
 
 
 @compiled
 def invert_rows(spectrum, plan, out):
-    """Transform rows of frequencies of real lines, `spectrum` (2, H, W // 2 + 1), back into `out` (H, W).
+    """Transform rows of `spectrum` (2, H, W // 2 + 1 or more), that of real lines, back into `out` (H, W).
 
     Two rows at once: one becomes the real part, the other the imaginary one.
     """
-    factors, cosines, sines, chirp, response = plan
     height, width = out.shape
-    share, pairs = 1.0 / width, (height + 1) // 2
-    batch = lines_at_once(pairs)
-    values, spare = np.zeros((2, cosines.size * batch)), np.empty((2, cosines.size * batch))
-    for start in range(0, pairs, batch):
-        count = min(batch, pairs - start)
-        for begin in range(0, count, _ABREAST):
-            end = min(begin + _ABREAST, count)
-            for k in range(width // 2 + 1):
-                at, opposite = k * batch, (width - k) % width * batch
-                alone = at == opposite
-                for i in range(begin, end):
-                    row, after = 2 * (start + i), min(2 * (start + i) + 1, height - 1)
-                    a, b = spectrum[0, row, k] * share, spectrum[1, row, k] * share
-                    c, d = spectrum[0, after, k] * share, spectrum[1, after, k] * share
-                    # a + i b and its conjugate, plus i times c + i d and its conjugate; the planes swapped.
-                    values[1, at + i], values[0, at + i] = a if alone else a - d, c if alone else b + c
-                    if not alone:
-                        values[1, opposite + i], values[0, opposite + i] = a + d, c - b
-        transform_any(values, spare, width, batch, factors, cosines, sines, chirp, response)
-        for begin in range(0, count, _ABREAST):
-            end = min(begin + _ABREAST, count)
-            for k in range(width):
-                for i in range(begin, end):
-                    out[2 * (start + i), k] = values[1, k * batch + i]
-                    if 2 * (start + i) + 1 < height:
-                        out[2 * (start + i) + 1, k] = values[0, k * batch + i]
+    share, (values, spare) = 1.0 / width, _make_batches(plan)
+    values[:] = 0.0
+    for start in range(0, height, 2 * LANES):
+        count = min(LANES, (height - start + 1) // 2)
+        for k in range(width // 2 + 1):
+            at, opposite = k * LANES, (width - k) % width * LANES
+            alone = at == opposite
+            for i in range(count):
+                row = start + 2 * i
+                after = min(row + 1, height - 1)
+                a, b = spectrum[0, row, k] * share, spectrum[1, row, k] * share
+                c, d = spectrum[0, after, k] * share, spectrum[1, after, k] * share
+                # a + i b and its conjugate, plus i times c + i d and its conjugate; the planes swapped.
+                values[1, at + i], values[0, at + i] = a if alone else a - d, c if alone else b + c
+                if not alone:
+                    values[1, opposite + i], values[0, opposite + i] = a + d, c - b
+        values, spare = transform(values, spare, width, plan)
+        for k in range(width):
+            for i in range(count):
+                out[start + 2 * i, k] = values[1, k * LANES + i]
+                if start + 2 * i + 1 < height:
+                    out[start + 2 * i + 1, k] = values[0, k * LANES + i]
 
 
 @compiled

@@ -4,37 +4,41 @@ import numpy as np
 
 from robustgen.imaging.kernels.compiler import compiled, inner
 from robustgen.imaging.kernels.elementary import fill_sines
+from robustgen.imaging.kernels.lanes import LANES, empty_lanes
 
 
 @inner
-def mirror_phases(left, upper, phases):
-    """Write `phases` (H, W): `left` (H, W // 2), and beside it the same turned by 180 degrees.
+def _unfold(left, upper, centre, y, line):
+    """Write line `y` of a field of which `left` (H, W // 2) is known, which is itself turned by 180 degrees.
 
-    Where W is odd, a middle column goes between them: `upper` (H // 2), a 0 if H is odd, and `upper` turned.
+    Where W is odd, its middle column is `upper` (H // 2), the `centre` if H is odd, and `upper` turned.
     """
-    height, width = phases.shape
-    for y in range(height):
-        line, source, turned = phases[y], left[y], left[height - 1 - y]
-        for x in range(source.size):
-            line[x], line[width - 1 - x] = source[x], turned[x]
-        if width % 2:
-            line[width // 2] = 0.0
-    for y in range(upper.size):
-        phases[y, width // 2], phases[height - 1 - y, width // 2] = upper[y], upper[y]
+    half, turned = left.shape[1], left.shape[0] - 1 - y
+    for x in range(half):
+        line[x] = left[y, x]
+    for x in range(half):
+        line[line.size - half + x] = left[turned, half - 1 - x]
+    if line.size % 2:
+        line[half] = upper[min(y, turned)] if y != turned else centre
 
 
 @compiled
-def half_spectrum(left, upper, power, out):
-    """Write the half spectrum of the real part of a noise into `out` (2, H, W // 2 + 1): two planes.
+def half_spectrum(left, upper, power):
+    """Return the half spectrum of the real part of a noise: two planes, as `fourier.invert_columns` takes it.
 
-    The phases, `left` and `upper` as `mirror_phases` takes them, and `power` (H, W) belong to the frequency
-    that stands H // 2 and W // 2 further on.
+    The phases, `left` and `upper` as `_unfold` takes them, and `power` (H, W) belong to the frequency that
+    stands H // 2 and W // 2 further on.
     """
-    phases = np.empty(power.shape)
-    mirror_phases(left, upper, phases)
+    sines, cosines = np.empty(left.shape), np.empty(left.shape)
+    fill_sines(left.reshape(-1), sines.reshape(-1), cosines.reshape(-1))
+    upper_sines, upper_cosines = np.empty(upper.size), np.empty(upper.size)
+    fill_sines(upper, upper_sines, upper_cosines)
     height, width = power.shape
-    columns, mirrored = np.empty(out.shape[2], np.uint64), np.empty(out.shape[2], np.uint64)
-    for x in range(out.shape[2]):
+    padded = (width // (2 * LANES) + 1) * LANES
+    out = empty_lanes(2 * height * padded // LANES).reshape(2, height, padded)
+    out[:, :, width // 2 + 1 :] = 0.0
+    columns, mirrored = np.empty(width // 2 + 1, np.uint64), np.empty(width // 2 + 1, np.uint64)
+    for x in range(columns.size):
         columns[x] = (x - width // 2) % width
         mirrored[x] = ((width - x) % width - width // 2) % width
     c, s, opposite_c, opposite_s = np.empty(width), np.empty(width), np.empty(width), np.empty(width)
@@ -42,19 +46,22 @@ def half_spectrum(left, upper, power, out):
     for y in range(height // 2 + 1):
         opposite = (height - y) % height
         there, back = (y - height // 2) % height, (opposite - height // 2) % height
-        fill_sines(phases[there], s, c)
-        fill_sines(phases[back], opposite_s, opposite_c)
+        _unfold(cosines, upper_cosines, 1.0, there, c)
+        _unfold(sines, upper_sines, 0.0, there, s)
+        _unfold(cosines, upper_cosines, 1.0, back, opposite_c)
+        _unfold(sines, upper_sines, 0.0, back, opposite_s)
         here, other = power[there], power[back]
         _spectrum_line(columns, mirrored, here, c, s, other, opposite_c, opposite_s, out[0, y], out[1, y])
         _spectrum_line(
             columns, mirrored, other, opposite_c, opposite_s, here, c, s, out[0, opposite], out[1, opposite]
         )
+    return out
 
 
 @inner
 def _spectrum_line(columns, mirrored, power, c, s, opposite, opposite_c, opposite_s, real, imaginary):
     """Half the sum of each frequency and the conjugate of its opposite one."""
-    for x in range(real.size):
+    for x in range(columns.size):
         i, j = columns[x], mirrored[x]
         real[x] = 0.5 * (power[i] * c[i] + opposite[j] * opposite_c[j])
         imaginary[x] = 0.5 * (power[i] * s[i] - opposite[j] * opposite_s[j])
