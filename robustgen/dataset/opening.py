@@ -10,6 +10,7 @@ from robustgen.dataset.state import OutputState
 from robustgen.errors import ConfigError, SourceError
 from robustgen.formats import Dataset, parse_variant
 from robustgen.formats.npy import Arrays, open_array
+from robustgen.formats.npz import SUFFIX, Archives, file_of
 from robustgen.formats.parquet import ParquetShards
 from robustgen.formats.shards import Shards, list_shards
 from robustgen.formats.trees import Tree
@@ -20,6 +21,7 @@ from robustgen.storage import Store, open_store
 EQUALISED = "CLAHE"
 """The kind of a set that `robustgen preprocess clahe` made of another."""
 _LEVELS = tuple(map(str, BENCHMARKS["c"].levels))
+_ARRAYS = (".npy", SUFFIX)
 
 
 def open_dataset(root: str | Path | Store, classes: Sequence[str] | None = None) -> Dataset:
@@ -49,12 +51,13 @@ def open_dataset(root: str | Path | Store, classes: Sequence[str] | None = None)
         _from_manifest(store, about, files) if about.get("kind") in TITLES else _from_layout(store, files)
     )
     arms = tuple(parse_variant(folder, kind) for folder in _order_arms(folders, kind))
-    if about.get("arrays") or (not about and next(iter(folders.values())).endswith(".npy")):
+    first = next(iter(folders.values()))
+    if about.get("arrays") or (not about and first.endswith(_ARRAYS)):
         if classes:
             raise ConfigError(
                 f"a class list goes with class folders; {store.location} has arrays with labels.npy"
             )
-        return Arrays(store, kind, arms, about)
+        return (Archives if first.endswith(SUFFIX) else Arrays)(store, kind, arms, about)
     places = {arm: folders[arm.folder] for arm in arms}
     return _find_layout(store, places[arms[0]])(store, kind, arms, about, places, classes)
 
@@ -144,7 +147,8 @@ def _from_manifest(
     arms = about.get("arms") or []
     if not isinstance(arms, list) or not all(isinstance(arm, str) for arm in arms):
         raise SourceError(f"{store.location}/{MANIFEST}: arms must be a list of names")
-    places = {arm: f"{arm.partition('/')[0]}.npy" if about.get("arrays") else arm for arm in arms}
+    arrays = about.get("arrays") or [""]
+    places = {arm: _locate_variant(arm, str(arrays[0])) for arm in arms}
     there = {*files} | {"/".join(path.split("/")[:depth]) for path in files for depth in (1, 2)}
     missing = [arm for arm, place in places.items() if place not in there]
     if missing:
@@ -156,6 +160,13 @@ def _from_manifest(
             f"{store.location}: lacks {', '.join(missing[:5]) or 'all arms'}, which its {MANIFEST} names"
         )
     return kind, places
+
+
+def _locate_variant(folder: str, array: str) -> str:
+    """Return where the files of a variant are, by the name of an `array` of the set, if there are any."""
+    if array.endswith(SUFFIX):
+        return file_of(folder)
+    return f"{folder.partition('/')[0]}.npy" if array else folder
 
 
 def _from_layout(store: Store, files: Sequence[str]) -> tuple[Kind, dict[str, str]]:
