@@ -3,8 +3,8 @@
     python scripts/measure_letters.py
 
 OpenCV 5 draws text in the font Rubik (SIL Open Font License 1.1), OpenCV 4 in strokes by Hershey. The file
-holds how much of each pixel a letter covers, 0 to 255, at the two sizes that the scales .14 to .18 have, and by
-how many pixels the next letter is further to the right.
+holds how much of each pixel a letter covers, 0 to 255, at the two sizes that the scales .14 to .18 have, and
+by how many pixels the next letter is further to the right.
 """
 
 import string

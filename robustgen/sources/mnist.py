@@ -149,7 +149,7 @@ def _read_idx(file: SourceFile, magic: int) -> Rgb:
         start = 4 + 4 * (magic & 0xFF)
         shape = tuple(map(int, np.frombuffer(data[4:start].ljust(start - 4, b"\0"), ">u4")))
         there, wanted = max(0, len(data) - start), math.prod(shape)
-        if there < wanted:
+        if there < wanted or len(data) < start:
             raise ValueError(f"truncated: {there} bytes for an array of shape {shape}")
         if there > wanted or not wanted:
             raise ValueError(f"no IDX file: {there} bytes for an array of shape {shape}")
