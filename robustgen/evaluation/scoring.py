@@ -240,6 +240,7 @@ def _say_undivided(models: Sequence[Scores], baseline: Baseline, notes: list[str
 
 def _shorten_missing(model: Scores) -> str:
     """Return the missing arms; a corruption that is missing altogether by its name alone."""
-    absent = [name for name in IMAGENET_C.common if name not in model.severities] if model.kind == "c" else []
+    lacking = {arm.partition("/")[0] for arm in model.missing} if model.kind == "c" else set()
+    absent = [name for name in IMAGENET_C.common if name in lacking - model.severities.keys()]
     single = [arm for arm in model.missing if arm.partition("/")[0] not in absent]
     return ", ".join(absent + single)
