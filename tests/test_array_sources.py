@@ -286,6 +286,24 @@ def test_archives_resume_and_do_not_depend_on_workers(tmp_path, blood):
     assert tree(tmp_path / "one") == first
 
 
+def test_published_archives_are_read(tmp_path, chest):
+    make_medmnist(chest[0], tmp_path / "out", "--corruptions", "medmnist-c:pixelate,medmnist-c:gamma_corr_up")
+    published = tmp_path / "chestmnist"
+    published.mkdir()
+    for path in (tmp_path / "out").glob("[pg]*.npz"):
+        path.rename(published / path.name)
+    data = open_dataset(published)
+    assert data.about == {"edition": "chestmnist"} and len(data.arms) == 10
+    assert data.arms[0].name == "medmnist-c:gamma_corr_up" and data.arms[0].level == 1
+    wanted = robustgen.corrupt(
+        chest[1]["test_images"][1], "medmnist-c:gamma_corr_up", 2, edition="chestmnist"
+    )
+    assert (data.load(data.arms[1], 1)[..., 1] == wanted).all()
+    # Images are of one class if all of their labels are the same.
+    same = np.unique(chest[1]["test_labels"], axis=0, return_inverse=True)[1].ravel()
+    assert (data.labels(data.arms[0]) == same).all()
+
+
 def test_two_corruptions_for_one_archive_are_refused(tmp_path, blood):
     flags = ("--corruptions", "pixelate,medmnist-c:pixelate", "--output", tmp_path / "out")
     error = cli_error("make-c", "--dataset", "bloodmnist", "--source", blood[0], *flags)
