@@ -29,7 +29,7 @@ from robustgen.registry import (
 )
 
 MOST_SIDE = 4096
-Format = Literal["jpeg", "npy"]
+Format = Literal["jpeg", "npy", "npz"]
 Step = Callable[[Decoded], Rgb]
 
 
@@ -86,7 +86,7 @@ class Edition:
         The two steps of the preparation for perturbations: `raw` to `resized` to `cropped`.
     finished : callable
         What is left to do to a frame made from the `raw` image.
-    format : {"jpeg", "npy"}
+    format : {"jpeg", "npy", "npz"}
         What is written unless the config says otherwise.
     dialect : str or None
         The package whose port of the nineteen corruptions is used; it has no perturbations.
@@ -251,7 +251,7 @@ def _medmnist(name: str, size: int) -> Edition:
     grey = name not in ("pathmnist", "bloodmnist", "dermamnist", "retinamnist")
     whole, words = _check_side("MedMNIST+", 224), "as they are, 224 x 224 pixels"
     return Edition(
-        name, 224, prepared=whole, format="npy", preparation=words, side=size, data_set=name, grey=grey
+        name, 224, prepared=whole, format="npz", preparation=words, side=size, data_set=name, grey=grey
     )
 
 

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from io import SEEK_CUR, SEEK_SET, BytesIO, RawIOBase
+from io import BytesIO
 from itertools import chain
 from pathlib import Path
 from typing import IO, Any, Literal
@@ -33,7 +33,7 @@ from robustgen.dataset.opening import check_folder
 from robustgen.errors import ArgumentError, SourceError
 from robustgen.formats import WrittenFile, describe_difference, parse_variant
 from robustgen.metrics import top_classes
-from robustgen.storage import Store, Writer, open_store
+from robustgen.storage import Seekable, Store, open_store
 
 # Names of files that no folder of severities has.
 _NO_SEVERITIES = {CLEAN, *BENCHMARKS["p"].names}
@@ -131,7 +131,7 @@ def write_entries(
         entries["labels"] = np.asarray(labels, np.int64)
     entries["keys"] = np.array(keys, np.str_)
     with store.create(path_of(folder)) as target:
-        with zipfile.ZipFile(_Seekable(target), "w") as archive:
+        with zipfile.ZipFile(Seekable(target), "w") as archive:
             for name, array in entries.items():
                 entry = zipfile.ZipInfo(f"{name}.npy")
                 # Logits hardly shrink; keys, in four bytes a letter, do.
@@ -148,32 +148,6 @@ def _write_array(file: IO[bytes], array: NDArray[Any] | Pieces) -> None:
     np.lib.format.write_array_header_1_0(file, about)
     for piece in array.pieces:
         file.write(piece.tobytes())
-
-
-class _Seekable(RawIOBase):
-    """A file in a store, for a writer that goes back to complete what it wrote before."""
-
-    def __init__(self, target: Writer) -> None:
-        self._target, self._at = target, 0
-
-    def writable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._at
-
-    def seek(self, offset: int, whence: int = SEEK_SET) -> int:
-        self._at = offset + {SEEK_SET: 0, SEEK_CUR: self._at}.get(whence, self._target.size)
-        return self._at
-
-    def write(self, data: Any) -> int:
-        self._target.write_at(self._at, data)
-        count = memoryview(data).nbytes
-        self._at += count
-        return count
 
 
 # --- reading -------------------------------------------------------------------------------------

@@ -193,7 +193,9 @@ def _open_c_set(root: Store, about: dict[str, Any]) -> Dataset | None:
         for arm in dataset.arms:
             dataset.keys(arm)
     except SourceError:
-        arrays = (entry for entry in root.list() if "/" not in entry.path and entry.path.endswith(".npy"))
+        arrays = (
+            entry for entry in root.list() if "/" not in entry.path and entry.path.endswith((".npy", ".npz"))
+        )
         if about.get("kind") in TITLES or next(arrays, None):
             raise
         return None
@@ -221,5 +223,6 @@ def _open_writer(dataset: Dataset | None, keys: tuple[str, ...], quality: int) -
         keys=keys,
         quality=quality,
         shapes=lambda: {arm.folder: dataset.load(arm, 0).shape for arm in arms},
+        grey=dataset.grey,
     )
     return open_writer(dataset.format, order)

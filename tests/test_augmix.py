@@ -465,7 +465,7 @@ def test_the_images_that_models_are_scored_on_are_refused(tmp_path, monkeypatch,
     message = cli_error("make-augmix", "--dataset", "imagenet", *output)
     assert message.startswith("--dataset imagenet names images to score on; give the training images with")
     cifar, _, _ = cifar_folder(tmp_path / "cifar")
-    assert "of CIFAR the test images are read" in cli_error("make-augmix", "--source", cifar, *output)
+    assert "has no class folders" in cli_error("make-augmix", "--source", cifar, *output)
     (photos / "val").mkdir()
     (photos / "val" / "val_annotations.txt").write_text("")
     assert "validation images are read" in cli_error("make-augmix", "--source", photos, *output)

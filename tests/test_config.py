@@ -16,6 +16,7 @@ from robustgen.dataset.config import config_folder, dataset_file, dataset_names,
 from robustgen.dataset.recipes import check_overrides
 from robustgen.errors import ArgumentError, ConfigError, UnknownNameError
 from robustgen.formats import FORMATS
+from robustgen.registry import DATA_SETS
 
 
 @pytest.fixture(autouse=True)
@@ -319,19 +320,21 @@ def test_the_variable_of_a_shipped_config_is_asked_for(name, monkeypatch):
 
 
 def test_every_edition_has_a_config():
-    # Of MNIST and MedMNIST any folder of images is a source.
-    assert {name for name, row in EDITIONS.items() if not row.data_set} <= set(dataset_names())
+    assert set(EDITIONS) <= set(dataset_names())
 
 
 @pytest.mark.parametrize("name", dataset_names())
 def test_shipped_configs_load_and_name_themselves(name, monkeypatch):
-    for variable in ("IMAGENET_VAL", "CIFAR_10", "CIFAR_100", "TINY_IMAGENET"):
+    for variable in ("IMAGENET_VAL", "CIFAR_10", "CIFAR_100", "TINY_IMAGENET", *map(str.upper, DATA_SETS)):
         monkeypatch.setenv(variable, "/data")
     config = load(dataset_file(name))
     assert config.dataset == name
     assert config.edition == {"demo": "imagenet", "smoke": "imagenet-64"}.get(name, name)
     assert config.output == f"out/{name}-{{kind}}" or "{dataset}" in config.output
-    if name != "smoke":
+    if name in DATA_SETS:
+        family = {each.partition(":")[0] for each in config.corruptions}
+        assert family == {"mnist-c" if name == "mnist" else "medmnist-c"}
+    elif name != "smoke":
         assert (config.corruptions, config.severities, config.seed) == (
             tuple(CORRUPTIONS)[:15],
             (1, 2, 3, 4, 5),

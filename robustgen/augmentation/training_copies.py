@@ -21,7 +21,8 @@ from robustgen.errors import ArgumentError, ConfigError, SourceError
 from robustgen.formats.jpeg import JpegTree
 from robustgen.imaging.pixels import Decoded, Rgb
 from robustgen.sources.base import Source
-from robustgen.sources.cifar import Cifar
+from robustgen.sources.medmnist import MedMnist
+from robustgen.sources.numbered import NumberedSource
 from robustgen.sources.tiny_imagenet import TinyImageNet
 from robustgen.storage import open_store
 
@@ -166,13 +167,13 @@ def refuse_scored_source(dataset: str | None, choices: AugMixChoices, source: st
 
 
 def _check_training(source: Source) -> None:
-    # Both read the split that a model is scored on, which nobody must train on by accident.
-    if isinstance(source, Cifar):
+    # Nobody must train by accident on the split that a model is scored on.
+    if isinstance(source, NumberedSource | MedMnist):
         raise SourceError(
-            f"{source.location}: of CIFAR the test images are read; augment the training images as they are "
-            "loaded, with robustgen.torch.AugMixDataset"
+            f"{source.location}: has no class folders, which copies are sorted into; augment the training "
+            "images as they are loaded, with robustgen.torch.AugMixDataset"
         )
-    if isinstance(source, TinyImageNet):
+    if isinstance(source, TinyImageNet) and source.split != "train":
         raise SourceError(
-            f"{source.location}: of Tiny ImageNet the validation images are read; name its folder train"
+            f"{source.location}: of Tiny ImageNet the validation images are read; name --split train"
         )

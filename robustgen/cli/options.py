@@ -61,16 +61,13 @@ def combine(*decorators: Decorator[Any]) -> Decorator[Any]:
 # --- what to work on -----------------------------------------------------------------------------
 
 # Named here too, because to ask those who know would load them; a test compares.
-_WITH_CONFIG = (
+EDITION_NAMES = (
     *("imagenet", "imagenet-inception", "imagenet-64", "tiny-imagenet", "cifar-10", "cifar-100"),
     *("folder", "coco-c"),
-)
-EDITION_NAMES = (
-    *_WITH_CONFIG,
     *("mnist", "pathmnist", "bloodmnist", "dermamnist", "retinamnist", "tissuemnist", "octmnist"),
     *("breastmnist", "chestmnist", "pneumoniamnist", "organamnist", "organcmnist", "organsmnist"),
 )
-DATASET_NAMES = (*_WITH_CONFIG, "demo")
+DATASET_NAMES = (*EDITION_NAMES, "demo")
 _common = "common (default), extra, all, or names: a,b; robustgen list names all."
 
 source_options = combine(
@@ -82,6 +79,7 @@ source_options = combine(
     ),
     click.option("--config", "config_file", type=PATH, help="Your own YAML config."),
     click.option("--source", metavar="PATH", help="Folder or archive of the source images."),
+    click.option("--split", metavar="NAME", help="Of the source: train, for instance; default as published."),
     click.option("--labels", metavar="FILE", help="Labels of a flat source: a file, or ImageNet's devkit."),
     click.option("--follow-links", metavar="DIRS", help="Places that links in the source may lead to: a,b."),
 )

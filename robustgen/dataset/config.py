@@ -228,6 +228,9 @@ class Choices(_Strict):
     )
     source: Location | None = Field(None, description="folder or archive of the source images")
     source_kind: SourceKind = Field("auto", description="how the source is laid out")
+    split: str | None = Field(
+        None, description="train, or another split that the source has; by default the published one, or all"
+    )
     labels: Location | None = Field(
         None, description="labels file of a flat source, or the archive of ImageNet's devkit"
     )

@@ -4,22 +4,25 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from robustgen.benchmark import BENCHMARKS, CLEAN, TITLES, Kind
+from robustgen.benchmark import BENCHMARKS, CLEAN, IMAGENET_C, TITLES, Kind, Variant
 from robustgen.dataset.names import MANIFEST, STATE
 from robustgen.dataset.state import OutputState
 from robustgen.errors import ConfigError, SourceError
 from robustgen.formats import Dataset, parse_variant
 from robustgen.formats.npy import Arrays, open_array
+from robustgen.formats.npz import SUFFIX, Archives, file_of
 from robustgen.formats.parquet import ParquetShards
 from robustgen.formats.shards import Shards, list_shards
 from robustgen.formats.trees import Tree
 from robustgen.formats.webdataset import WebDatasetShards
 from robustgen.json_files import parse_object
+from robustgen.registry import MEDMNIST
 from robustgen.storage import Store, open_store
 
 EQUALISED = "CLAHE"
 """The kind of a set that `robustgen preprocess clahe` made of another."""
 _LEVELS = tuple(map(str, BENCHMARKS["c"].levels))
+_ARRAYS = (".npy", SUFFIX)
 
 
 def open_dataset(root: str | Path | Store, classes: Sequence[str] | None = None) -> Dataset:
@@ -49,14 +52,23 @@ def open_dataset(root: str | Path | Store, classes: Sequence[str] | None = None)
         _from_manifest(store, about, files) if about.get("kind") in TITLES else _from_layout(store, files)
     )
     arms = tuple(parse_variant(folder, kind) for folder in _order_arms(folders, kind))
-    if about.get("arrays") or (not about and next(iter(folders.values())).endswith(".npy")):
+    first = next(iter(folders.values()))
+    if about.get("arrays") or (not about and first.endswith(_ARRAYS)):
         if classes:
             raise ConfigError(
                 f"a class list goes with class folders; {store.location} has arrays with labels.npy"
             )
-        return Arrays(store, kind, arms, about)
+        return (
+            _open_archives(store, arms, about) if first.endswith(SUFFIX) else Arrays(store, kind, arms, about)
+        )
     places = {arm: folders[arm.folder] for arm in arms}
     return _find_layout(store, places[arms[0]])(store, kind, arms, about, places, classes)
+
+
+def _open_archives(store: Store, arms: tuple[Variant, ...], about: dict[str, Any]) -> Archives:
+    """Open archives; the folder of the published ones is called as the data set."""
+    name = store.location.rpartition("/")[2]
+    return Archives(store, "c", arms, about or ({"edition": name} if name in MEDMNIST else {}))
 
 
 def check_folder(store: Store) -> None:
@@ -144,7 +156,8 @@ def _from_manifest(
     arms = about.get("arms") or []
     if not isinstance(arms, list) or not all(isinstance(arm, str) for arm in arms):
         raise SourceError(f"{store.location}/{MANIFEST}: arms must be a list of names")
-    places = {arm: f"{arm.partition('/')[0]}.npy" if about.get("arrays") else arm for arm in arms}
+    arrays = about.get("arrays") or [""]
+    places = {arm: _locate_variant(arm, str(arrays[0])) for arm in arms}
     there = {*files} | {"/".join(path.split("/")[:depth]) for path in files for depth in (1, 2)}
     missing = [arm for arm, place in places.items() if place not in there]
     if missing:
@@ -158,8 +171,17 @@ def _from_manifest(
     return kind, places
 
 
+def _locate_variant(folder: str, array: str) -> str:
+    """Return where the files of a variant are, by the name of an `array` of the set, if there are any."""
+    if array.endswith(SUFFIX):
+        return file_of(folder)
+    return f"{folder.partition('/')[0]}.npy" if array else folder
+
+
 def _from_layout(store: Store, files: Sequence[str]) -> tuple[Kind, dict[str, str]]:
     """Return the kind, and where each variant is, of a set without `dataset.json`."""
+    if archives := _find_archives(files):
+        return "c", archives
     # Archives of the published sets are often unpacked into a folder per category.
     for depth in (1, 2):
         places = dict.fromkeys(
@@ -174,6 +196,24 @@ def _from_layout(store: Store, files: Sequence[str]) -> tuple[Kind, dict[str, st
         if set(found) - {CLEAN, f"{CLEAN}.npy"}:
             return _list_variants(store, found, files)
     raise SourceError(f"{store.location}: holds no folder or array of a corruption or perturbation")
+
+
+def _find_archives(files: Sequence[str]) -> dict[str, str]:
+    """Return where each variant is in the archives of the published MedMNIST-C; nothing without any."""
+    stems = {path.removesuffix(SUFFIX) for path in files if path.endswith(SUFFIX) and "/" not in path}
+    if not stems:
+        return {}
+    from robustgen.corruptions import FAMILIES
+
+    known = FAMILIES["medmnist-c"].corruptions
+    folders = [
+        IMAGENET_C.arm(name, level).folder
+        for name in known
+        if name.partition(":")[2] in stems
+        for level in IMAGENET_C.levels
+    ]
+    found = {folder: file_of(folder) for folder in folders}
+    return ({CLEAN: f"{CLEAN}{SUFFIX}"} if CLEAN in stems and found else {}) | found
 
 
 def _is_operation(name: str) -> bool:

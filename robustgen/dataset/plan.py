@@ -255,8 +255,8 @@ def _collisions(source: Items[Any], writer: Writer, arms: tuple[Variant, ...]) -
 
 def _format_name(config: Config, kind: Kind) -> str:
     """The format that is asked for, or else that of the published set."""
-    arrays = get_edition(config.edition).format == "npy"
-    return config.format or ("npy" if arrays else DEFAULTS[kind])
+    own = get_edition(config.edition).format
+    return config.format or (own if own != "jpeg" else DEFAULTS[kind])
 
 
 def _add_existing(
@@ -426,6 +426,8 @@ def _open_writer(
         sample_format=config.sample_format,
         shard_size=config.shard_size,
         classes=lambda: source.classes,
+        class_labels=lambda: source.class_labels,
+        grey=get_edition(config.edition).grey,
     )
     return open_writer(name, order)
 
@@ -454,13 +456,14 @@ def _shapes(
     """The shape of what each arm makes, taken from the first image that can be read."""
     if get_edition(recipe.edition).keeps_size:
         _check_one_size(source, keys)
+    reason = ""
     for key in keys:
         try:
             image = recipe.prepare(source.load(key))
             return {arm.folder: np.shape(recipe.make(arm, key, image)) for arm in arms}
-        except ImageError:
-            continue
-    raise SourceError(f"{source.location}: no image of it can be read")
+        except ImageError as error:
+            reason = reason or f": {error}"
+    raise SourceError(f"{source.location}: no image of it can be read{reason}")
 
 
 def _check_one_size(source: Source, keys: tuple[str, ...]) -> None:

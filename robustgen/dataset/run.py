@@ -198,8 +198,7 @@ class _Run:
         plan, store = self._plan, self._plan.store
         for name in sorted({variant.folder.partition("/")[0] for variant in plan.arms}):
             entries = (entry.path for entry in store.list(name) if not entry.path.startswith(f"{STATE}/"))
-            found = next(entries, None) or (f"{name}.npy" if name and store.exists(f"{name}.npy") else None)
-            if found:
+            if found := next(entries, None) or next(filter(store.exists, self._plan.writer.arrays), None):
                 remark = " (a set that was moved needs its hidden state folder beside it)" * plan.is_beside
                 raise OutputError(
                     f"{store.location}: already holds {found}, which no run of robustgen recorded{remark}; "

@@ -27,7 +27,7 @@ def open_chosen_source(config: Choices, index: tuple[Store, str] | None = None) 
     if config.source is not None and config.source_kind == "demo":
         raise SourceError(f"{config.source}: the demo has photographs of its own; name another --dataset")
     located, labels = (path and make_absolute(path) for path in (config.source, config.labels))
-    return open_source(located, config.source_kind, labels, config.follow_links, index)
+    return open_source(located, config.source_kind, labels, config.follow_links, index, config.split)
 
 
 def check_classes(source: Source, config: Config) -> None:

@@ -26,7 +26,7 @@ def compact_text(report: Report, width: int) -> str:
         _differences(report, width),
         *_operations(report, width),
         *_families(report),
-        *(as_text([table]).splitlines() for table in report.published_tables()),
+        *(as_text([table]).splitlines() for table in (*report.published_tables(), *report.family_rankings())),
     ]
     return "\n\n".join(
         "\n".join([*textwrap.wrap(title, width), *lines]) for title, *lines in filter(None, parts)
@@ -141,9 +141,12 @@ def _families(report: Report) -> Iterator[list[str]]:
             "Model",
             "Mean",
             *([f"/ {family.reference}"] if family.normalised_mean(0) is not None else []),
+            *(score.head for score in family.scores),
         ]
         rows = []
         for place, model in enumerate(report.models):
-            means = [family.mean(place), family.normalised_mean(place)]
-            rows.append([model.model, *(_number(None, mean) for mean in means[: len(heads) - 1])])
+            means = [family.mean(place)]
+            means += [family.normalised_mean(place) or 0] if family.normalised_mean(0) is not None else []
+            values = [*means, *(score.values[place] for score in family.scores)]
+            rows.append([model.model, *(_number(None, value) for value in values)])
         yield [f"{family.title}: top-1 error in %, unnormalised", *align_grid([heads, *rows])]

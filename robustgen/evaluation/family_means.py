@@ -1,11 +1,37 @@
-"""The means of other families of corruptions, such as C-bar, beside the benchmark's."""
+"""The means and scores of other families of corruptions, such as C-bar, beside the benchmark's."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from statistics import fmean
+from typing import Any, Final
 
-from robustgen.benchmark import IMAGENET_C
+import numpy as np
+
+from robustgen import metrics
+from robustgen.benchmark import CLEAN, IMAGENET_C
 from robustgen.evaluation.results import Scores
+from robustgen.metrics.balanced_errors import balance_mistakes
+from robustgen.registry import MEDMNIST
+
+
+@dataclass(frozen=True)
+class FamilyScore:
+    """A score that the paper of a family defines.
+
+    Attributes
+    ----------
+    key, head : str
+        Name in JSON and CSV, and head of its column.
+    values : tuple of float or None
+        Of each model, a fraction.
+    published : mapping of str to float
+        Published values, by model or human.
+    """
+
+    key: str
+    head: str
+    values: tuple[float | None, ...]
+    published: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -25,6 +51,10 @@ class FamilyMean:
         The network whose published errors the second means are divided by; empty if there are none.
     published : dict
         Its errors, by corruption.
+    scores : tuple of FamilyScore
+        What its paper computes beside the mean error.
+    notes : tuple of str
+        Why some of them are missing.
     """
 
     family: str
@@ -34,6 +64,8 @@ class FamilyMean:
     errors: tuple[dict[str, float], ...]
     reference: str
     published: dict[str, float]
+    scores: tuple[FamilyScore, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def mean(self, place: int) -> float:
         """Return the mean error of the model at `place`, a fraction."""
@@ -46,29 +78,118 @@ class FamilyMean:
         return fmean(self.errors[place][name] / self.published[name] for name in self.names)
 
 
-def compute_family_means(models: Sequence[Scores]) -> list[FamilyMean]:
-    """Return the means of all families of which every model has a corruption, besides the benchmark's own."""
-    errors = tuple({name: fmean(each) for name, each in model.errors.items()} for model in models)
-    shared = [name for name in errors[0] if all(name in each for each in errors)]
+def compute_family_means(models: Sequence[Scores], edition: str = "") -> list[FamilyMean]:
+    """Return the means of all families of which every model has a corruption, besides the benchmark's own.
+
+    `edition` is that of the images, which tells the corruptions that a family has for them.
+    """
+    shared = [name for name in models[0].severities if all(name in each.severities for each in models)]
     others = [name for name in shared if name not in IMAGENET_C.names]
     # Only for sets with other corruptions is it worth loading them.
-    return _group_by_family(others, errors) if others else []
+    return [*_group_by_family(others, models, edition)] if others else []
 
 
-def _group_by_family(others: Sequence[str], errors: tuple[dict[str, float], ...]) -> list[FamilyMean]:
+def _group_by_family(others: Sequence[str], models: Sequence[Scores], edition: str) -> Any:
     from robustgen.corruptions import FAMILIES
 
-    found = []
     for family in FAMILIES.values():
-        own = [name for name in others if (entry := family.find(name)) and entry.common]
+        # Severity 0 is the image itself.
+        levels = [level for level in family.severities if level]
+        own = [
+            name
+            for name in others
+            if (entry := family.find(name))
+            and entry.common
+            and all(model.severities[name].keys() >= {*levels} for model in models)
+        ]
         scales = dict.fromkeys(scale for each in family.corruptions.values() for scale in each.table)
-        sets = [family.names(scale) for scale in scales if family.names(scale)]
+        sets = [family.names(scale) for scale in ([edition] if edition in scales else scales)]
+        sets = sorted(filter(None, sets), key=len, reverse=True)
         names = next((each for each in sets if set(each) <= set(own)), tuple(own))
         if names:
-            chosen = tuple({name: each[name] for name in names} for each in errors)
-            published = {name: family.means[name] for name in names if name in family.means}
-            whole = names in sets
-            found.append(
-                FamilyMean(family.name, family.title, names, whole, chosen, family.reference, published)
+            errors = tuple(
+                {name: fmean(model.severities[name][level] for level in levels) for name in names}
+                for model in models
             )
-    return found
+            published = {name: family.means[name] for name in names if name in family.means}
+            scores, notes = _SCORES.get(family.name, _score_nothing)(names, models, edition)
+            yield FamilyMean(
+                family.name,
+                family.title,
+                names,
+                names in sets,
+                errors,
+                family.reference,
+                published,
+                tuple(scores),
+                tuple(notes),
+            )
+
+
+# --- scores of single families -------------------------------------------------------------------
+
+_Found = tuple[list[FamilyScore], list[str]]
+
+
+def _score_nothing(names: Sequence[str], models: Sequence[Scores], edition: str) -> _Found:
+    return [], []
+
+
+def _score_medmnist(names: Sequence[str], models: Sequence[Scores], edition: str) -> _Found:
+    """Return BE and rBE, and the clean balanced error."""
+    if edition not in MEDMNIST:
+        return [], ["BE and rBE need the edition of the images, such as pathmnist, which nothing names"]
+    if edition == _MULTI_LABEL:
+        return [], [f"BE of {edition} needs a score for each label: metrics.multi_label_balanced_error"]
+    alexnet = metrics.alexnet_balanced_errors(edition)
+    stems = [name.rpartition(":")[2] for name in names]
+    clean, be, rbe = list[float | None](), list[float | None](), list[float | None]()
+    for model in models:
+        labels = model.labels
+        assert labels is not None
+        found = {
+            stem: [balance_mistakes(each, labels) for each in model.measured_mistakes(name)]
+            for stem, name in zip(stems, names, strict=True)
+        }
+        be.append(metrics.mean_balanced_corruption_error(stems, found, alexnet))
+        error = balance_mistakes(model.mistakes[CLEAN], labels) if CLEAN in model.mistakes else None
+        clean.append(error)
+        rbe.append(
+            None
+            if error is None
+            else metrics.mean_relative_balanced_corruption_error(stems, found, error, alexnet)
+        )
+    return [
+        FamilyScore("clean_balanced_error", "Clean bal.", tuple(clean)),
+        FamilyScore("be", "BE", tuple(be)),
+        FamilyScore("rbe", "rBE", tuple(rbe)),
+    ], []
+
+
+def _score_laion(names: Sequence[str], models: Sequence[Scores], edition: str) -> _Found:
+    """Return the accuracy over sixteen superclasses, in the mean over severities and distortions."""
+    values = list[float | None]()
+    for model in models:
+        folders = [IMAGENET_C.arm(name, level).folder for name in names for level in IMAGENET_C.levels]
+        wrong = [model.superclass_mistakes.get(folder) for folder in folders]
+        values.append(
+            1 - fmean(float(np.mean(each)) for each in wrong if each is not None)
+            if all(each is not None and len(each) for each in wrong)
+            else None
+        )
+    published = {name: value / 100 for name, value in metrics.published_accuracies().items()}
+    if None in values:
+        lacking = [model.model for model, value in zip(models, values, strict=True) if value is None]
+        return [], [
+            f"{', '.join(lacking)}: no accuracy over superclasses, which takes logits (--save logits) of "
+            "ImageNet's 1000 classes, and images of the sixteen superclasses"
+        ]
+    return [FamilyScore("superclass_accuracy", "16 classes", tuple(values), published)], []
+
+
+_MULTI_LABEL: Final = "chestmnist"
+_SCORES: Final[Mapping[str, Callable[[Sequence[str], Sequence[Scores], str], _Found]]] = {
+    "medmnist-c": _score_medmnist,
+    "laion-c": _score_laion,
+}
+"""Families to the scores that their papers define."""

@@ -46,6 +46,8 @@ class Report:
         To stand beside the models.
     origin : str
         Who created the images, for these.
+    edition : str
+        That of the images; empty if nothing names it.
     """
 
     models: list[Scores]
@@ -56,6 +58,7 @@ class Report:
     partial: bool = False
     published: Sequence[PublishedModel] = ()
     origin: str = ""
+    edition: str = ""
 
     @property
     def kind(self) -> Kind:
@@ -74,8 +77,8 @@ class Report:
 
     @cached_property
     def families(self) -> list[FamilyMean]:
-        """Means of other families of corruptions, where all five severities are there."""
-        return compute_family_means(self.models) if self.kind == "c" and self.models[0].complete else []
+        """Means of other families of corruptions, where all of their severities are there."""
+        return compute_family_means(self.models, self.edition) if self.kind == "c" else []
 
     @cached_property
     def resampling(self) -> Resampling | None:
@@ -98,9 +101,23 @@ class Report:
             return json.dumps(self.as_dict(), indent=1)
         if layout == "csv":
             return format_csv(self._records())
-        tables = [self._table(measure) for measure in self.measures]
+        tables = [
+            self._table(measure) for measure in self.measures if self.averaged(measure) or not self.families
+        ]
         tables += [*map(self._family_table, self.families), *self._difference_tables()]
-        return LAYOUTS[layout]([*tables, *self.published_tables()])
+        return LAYOUTS[layout]([*tables, *self.published_tables(), *self.family_rankings()])
+
+    def family_rankings(self) -> list[ScoreTable]:
+        """Return the scores of families among published ones, from the best down."""
+        tables = []
+        for family in self.families:
+            for score in (each for each in family.scores if each.published):
+                own = [(f"> {m.model}", (value,)) for m, value in zip(self.models, score.values, strict=True)]
+                rows = [*own, *((name, (value,)) for name, value in score.published.items())]
+                rows.sort(key=lambda row: -(row[1][0] or 0))
+                title = f"{family.title}: accuracy over 16 superclasses in %, among published ones"
+                tables.append(ScoreTable(title, (score.head,), (("", 1),), tuple(rows)))
+        return tables
 
     def published_tables(self) -> list[ScoreTable]:
         """Return the means of the models among the published ones, from the best down."""
@@ -166,12 +183,14 @@ class Report:
         normalised = [family.normalised_mean(place) for place in places]
         lead = ["Mean" if family.whole else f"Mean of {len(family.names)}"]
         lead += [f"/ {family.reference}"] if any(normalised) else []
+        lead += [score.head for score in family.scores]
         rows = tuple(
             (
                 self.models[place].model,
                 (
                     family.mean(place),
                     *([normalised[place]] if any(normalised) else []),
+                    *(score.values[place] for score in family.scores),
                     *(family.errors[place][name] for name in family.names),
                 ),
             )
@@ -179,7 +198,8 @@ class Report:
         )
         title = f"{family.title}: top-1 error in %, mean over severities, unnormalised"
         groups = (("", len(lead)), (family.title, len(family.names)))
-        return ScoreTable(title, (*lead, *family.names), groups, rows, 100, 1)
+        heads = (*lead, *(name.rpartition(":")[2] for name in family.names))
+        return ScoreTable(title, heads, groups, rows, 100, 1)
 
     def _difference_tables(self) -> Iterator[ScoreTable]:
         """Yield for each measure a table of the means of the other models less that of the first."""
@@ -240,6 +260,15 @@ class Report:
             | {name: value for name, value in each.values(measure, self.baseline).items() if name in columns}
             for each in self.published
             for measure in self.measures
+        ]
+        records += [
+            dict.fromkeys(records[0])
+            | {"model": model.model, "measure": f"{score.key} of {family.family}", "normalised_by": ""}
+            | {"statistic": "value", "clean_error": model.clean_error, MEAN: score.values[place]}
+            | {"mean_over": len(family.names)}
+            for family in self.families
+            for score in family.scores
+            for place, model in enumerate(self.models)
         ]
         return records + [
             dict.fromkeys(records[0])
@@ -307,6 +336,9 @@ class Report:
         found: dict[str, Any] = {"mean_error": family.mean(place), "mean_over": [*family.names]}
         if normalised is not None:
             found |= {"normalised_by": family.reference, "normalised_mean": normalised}
+        for score in family.scores:
+            found |= {score.key: score.values[place]}
+            found |= {"published": dict(score.published)} if score.published else {}
         return found
 
     def _model(self, place: int) -> dict[str, Any]:

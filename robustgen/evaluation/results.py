@@ -14,6 +14,7 @@ from robustgen.formats import parse_variant
 from robustgen.metrics.checks import Floats
 from robustgen.metrics.flips import frame_pairs
 from robustgen.metrics.formulas import Formula
+from robustgen.metrics.superclasses import IMAGENET_CLASSES
 from robustgen.predictions import PredictionFile, Predictions, prefix_errors
 
 
@@ -35,6 +36,10 @@ class Scores:
         Folder of an arm to whether each image is classified wrongly, (count,), in the order of sorted keys.
     flips, distances : dict
         Perturbation to share of flips, and to mean top-5 distance, of each sequence, likewise.
+    labels : ndarray, optional
+        True classes of the images, (count,), likewise.
+    superclass_mistakes : dict
+        Of LAION-C, folder of a variant to whether each image of a superclass is taken for another superclass.
     """
 
     model: str
@@ -45,6 +50,8 @@ class Scores:
     mistakes: Mapping[str, NDArray[Any]] = field(default_factory=dict, repr=False)
     flips: Mapping[str, Floats] = field(default_factory=dict, repr=False)
     distances: Mapping[str, Floats] = field(default_factory=dict, repr=False)
+    labels: NDArray[Any] | None = field(default=None, repr=False)
+    superclass_mistakes: Mapping[str, NDArray[Any]] = field(default_factory=dict, repr=False)
 
     @cached_property
     def means(self) -> "Scores":
@@ -129,11 +136,61 @@ def read_scores(predictions: Predictions, model: str, difficulty: int = 1) -> Sc
 
 
 def _read_corruptions(predictions: Predictions, model: str, _: int) -> Scores:
-    mistakes = {folder: _find_mistakes(file) for folder, file in predictions.files.items()}
-    levels = range(1, metrics.SEVERITIES + 1)
-    wanted = [f"{name}/{level}" for name in metrics.COMMON_CORRUPTIONS for level in levels]
-    missing = tuple(arm for arm in wanted if arm not in mistakes)
-    return Scores(model, "c", len(predictions.keys), missing, mistakes=mistakes)
+    files = predictions.files
+    mistakes = {folder: _find_mistakes(file) for folder, file in files.items()}
+    missing = tuple(folder for folder in _list_wanted(predictions) if folder not in mistakes)
+    first = next(iter(files.values()))
+    assert first.labels is not None
+    superclass_mistakes = {
+        folder: _find_superclass_mistakes(file)
+        for folder, file in files.items()
+        if file.arm.name.startswith("laion-c:") and file.has_logits and file.classes == IMAGENET_CLASSES
+    }
+    return Scores(
+        model,
+        "c",
+        len(predictions.keys),
+        missing,
+        mistakes=mistakes,
+        labels=first.labels[_sort_places(first)],
+        superclass_mistakes=superclass_mistakes,
+    )
+
+
+def has_common(predictions: Predictions) -> bool:
+    """Return whether some predictions are of the benchmark's corruptions, not of other families alone."""
+    names = {file.arm.name for file in predictions.files.values()} - {CLEAN}
+    return not names or any(name in IMAGENET_C.names for name in names)
+
+
+def _list_wanted(predictions: Predictions) -> list[str]:
+    """Return the folders of a whole set: the fifteen, or of other families the corruptions that are there."""
+    if has_common(predictions):
+        pairs = [(name, level) for name in IMAGENET_C.common for level in IMAGENET_C.levels]
+    else:
+        from robustgen.corruptions import ALL_CORRUPTIONS
+
+        names = dict.fromkeys(file.arm.name for file in predictions.files.values())
+        known = {name: ALL_CORRUPTIONS[name].severities for name in names if name in ALL_CORRUPTIONS}
+        pairs = [(name, level) for name, levels in known.items() for level in levels if level]
+    return [IMAGENET_C.arm(name, level).folder for name, level in pairs]
+
+
+def _find_superclass_mistakes(file: PredictionFile) -> NDArray[np.bool_]:
+    """Return which images of the sixteen superclasses are taken for another one.
+
+    Class folders may be the superclasses themselves, as in the published set, or those of ImageNet.
+    """
+    names = {name: number for number, name in enumerate(metrics.list_superclasses())}
+    folders = [key.partition("/")[0] for key in file.keys]
+    assert file.labels is not None
+    truth = (
+        np.array([names[folder] for folder in folders])
+        if {*folders} <= names.keys()
+        else metrics.superclass_labels(file.labels)
+    )
+    found = [metrics.superclass_predictions(metrics.softmax(rows)) for rows in file.logits()]
+    return np.asarray(np.concatenate(found) != truth)[truth >= 0]
 
 
 def _find_mistakes(file: PredictionFile) -> NDArray[np.bool_]:

@@ -13,7 +13,7 @@ from robustgen.evaluation.baselines import ALEXNET, Baseline, read_baseline
 from robustgen.evaluation.measures import Measure
 from robustgen.evaluation.published import PublishedModel, read_models
 from robustgen.evaluation.reporting import Report
-from robustgen.evaluation.results import Scores, read_scores
+from robustgen.evaluation.results import Scores, has_common, read_scores
 from robustgen.formats import describe_difference
 from robustgen.json_files import parse_object
 from robustgen.metrics import COMMON_PERTURBATIONS
@@ -63,21 +63,33 @@ def score(
     if dataset:
         _check_keys(opened[0], dataset)
     notes: list[str] = []
-    chosen = _choose_baseline(baseline, opened, difficulty, notes)
+    is_common = opened[0].kind == "p" or any(map(has_common, opened))
+    # What is said of AlexNet on ImageNet does not matter to other families.
+    chosen = _choose_baseline(baseline, opened, difficulty, notes if is_common else [])
     names = _names(folders, opened)
     models = [read_scores(each, name, difficulty) for each, name in zip(opened, names, strict=True)]
     for folder, each, model in zip(folders, opened, models, strict=True):
         _check_complete(folder, each, model, partial, notes)
-    models = _choose_levels(models, chosen, notes)
+    models = _choose_levels(models, chosen, notes if is_common else [])
     _say_averaged(opened, notes)
     if partial and chosen:
         _say_undivided(models, chosen, notes)
     published = _choose_published(models, difficulty, notes) if compare_with else []
     report = Report(
-        models, chosen, difficulty, notes, intervals, partial, published, _describe_origin(opened[0])
+        models,
+        chosen,
+        difficulty,
+        notes,
+        intervals,
+        partial,
+        published,
+        _describe_origin(opened[0]),
+        str(_about(opened[0]).get("edition") or ""),
     )
     notes += report.describe_published()
-    if not any(report.averaged(measure) for measure in _take_measures(report, baseline)):
+    notes += [note for family in report.families for note in family.notes]
+    measured = any(report.averaged(measure) for measure in _take_measures(report, baseline))
+    if not (measured or report.families):
         raise SourceError("the folders share no corruption or perturbation that could be scored")
     return report
 
@@ -228,6 +240,7 @@ def _say_undivided(models: Sequence[Scores], baseline: Baseline, notes: list[str
 
 def _shorten_missing(model: Scores) -> str:
     """Return the missing arms; a corruption that is missing altogether by its name alone."""
-    absent = [name for name in IMAGENET_C.common if name not in model.severities] if model.kind == "c" else []
+    lacking = {arm.partition("/")[0] for arm in model.missing} if model.kind == "c" else set()
+    absent = [name for name in IMAGENET_C.common if name in lacking - model.severities.keys()]
     single = [arm for arm in model.missing if arm.partition("/")[0] not in absent]
     return ", ".join(absent + single)

@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from numpy.typing import NDArray
+
 from robustgen.benchmark import BENCHMARKS, Benchmark, Kind, Variant
 from robustgen.errors import ConfigError
 from robustgen.formats.base import Dataset as Dataset
@@ -26,6 +28,7 @@ from robustgen.formats.jpeg import JpegTree
 from robustgen.formats.lossless import PngTree, WebpTree
 from robustgen.formats.mp4 import Mp4Tree
 from robustgen.formats.npy import ArrayWriter
+from robustgen.formats.npz import ArchiveWriter
 from robustgen.formats.original import OriginalTree
 from robustgen.formats.parquet import SAMPLE_COLUMNS, ParquetWriter
 from robustgen.formats.png_frames import PngFrames
@@ -63,6 +66,10 @@ class Order:
         Of shards: how many images each holds.
     classes : callable
         Returns the names of the classes, in the order of the labels.
+    class_labels : callable, optional
+        Returns what the images of each class are labelled with, (classes, labels).
+    grey : bool
+        Whether all three channels are the same, of which files that can keep one.
     """
 
     benchmark: Benchmark
@@ -75,6 +82,8 @@ class Order:
     sample_format: str | None = None
     shard_size: int = SHARD_SIZE
     classes: Callable[[], Sequence[str]] = tuple
+    class_labels: Callable[[], NDArray[Any]] | None = None
+    grey: bool = False
 
 
 @dataclass(frozen=True)
@@ -110,7 +119,15 @@ def _videos(order: Order) -> Mp4Tree:
 
 
 def _arrays(order: Order) -> ArrayWriter:
-    return ArrayWriter(order.arms, order.keys, order.shapes(), per_name=order.benchmark.shares_arrays)
+    return ArrayWriter(
+        order.arms, order.keys, order.shapes(), per_name=order.benchmark.shares_arrays, grey=order.grey
+    )
+
+
+def _archives(order: Order) -> ArchiveWriter:
+    return ArchiveWriter(
+        order.arms, order.keys, order.shapes(), order.class_labels and order.class_labels(), grey=order.grey
+    )
 
 
 def _sample_encoder(order: Order) -> TreeWriter:
@@ -135,12 +152,15 @@ def _parquet(order: Order) -> ParquetWriter:
 
 
 FORMATS: Final[Mapping[str, Format]] = {
-    "jpeg": Format("JPEG", {"c": lambda order: JpegTree(order.quality, order.libjpeg)}, samples="c"),
-    "png": Format("PNG", {"c": lambda _: PngTree(), "p": lambda _: PngFrames()}, samples="c"),
+    "jpeg": Format(
+        "JPEG", {"c": lambda order: JpegTree(order.quality, order.libjpeg, order.grey)}, samples="c"
+    ),
+    "png": Format("PNG", {"c": lambda order: PngTree(order.grey), "p": lambda _: PngFrames()}, samples="c"),
     "webp": Format("lossless WebP", {"c": lambda _: WebpTree()}, samples="c"),
     "original": Format("as in the source", {"c": lambda order: OriginalTree(order.quality, order.libjpeg)}),
     "mp4": Format("MP4", {"p": _videos}, samples="p"),
     "npy": Format("NumPy arrays", dict.fromkeys(BENCHMARKS, _arrays), joint=True, stacked=True),
+    "npz": Format("NumPy archives of MedMNIST-C", {"c": _archives}, joint=True, stacked=True),
     "webdataset": Format("WebDataset", dict.fromkeys(BENCHMARKS, _webdataset), joint=True),
     "parquet": Format("Parquet", dict.fromkeys(BENCHMARKS, _parquet), joint=True, card=write_card),
 }

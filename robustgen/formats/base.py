@@ -25,6 +25,11 @@ Labels = NDArray[np.int64]
 _LEVELS = tuple(map(str, BENCHMARKS["c"].levels))
 
 
+def keep_grey(pixels: Rgb) -> Pixels:
+    """Return the one channel (H, W) of an image (H, W, 3) whose channels are the same."""
+    return np.ascontiguousarray(pixels[..., 0])
+
+
 # --- writing -------------------------------------------------------------------------------------
 
 
@@ -353,6 +358,8 @@ class Dataset(ABC):
         Whether each image, or each frame of a sequence, is a file of its own.
     in_place : bool
         Whether the variants lie where make-c and make-p put them.
+    grey : bool
+        Whether its files hold one channel.
     """
 
     store: Store
@@ -363,6 +370,7 @@ class Dataset(ABC):
     usual_edition: ClassVar[str] = "imagenet"
     has_image_files: bool = False
     in_place: bool = True
+    grey: bool = False
 
     @property
     def root(self) -> str:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from robustgen.benchmark import Variant
-from robustgen.formats.base import Encoded, TreeWriter
+from robustgen.formats.base import Encoded, TreeWriter, keep_grey
 from robustgen.imaging.jpeg import Libjpeg, decode_jpeg, encode_jpeg
 from robustgen.imaging.pixels import Rgb
 
@@ -16,15 +16,18 @@ _SUFFIXES: Final = (".JPEG", ".jpeg", ".jpg", ".JPG")
 class JpegTree(TreeWriter):
     """`<corruption>/<severity>/<class>/<name>`, JPEG, optimised Huffman tables, Pillow's 4:2:0.
 
-    `quality` is the published 85 and `libjpeg` libjpeg-turbo, unless the config says otherwise.
+    `quality` is the published 85 and `libjpeg` libjpeg-turbo, unless the config says otherwise. Files are
+    `grey` if the channels of all images are the same.
     """
 
     quality: int = 85
     libjpeg: Libjpeg = "turbo"
+    grey: bool = False
 
     def settings(self) -> dict[str, Any]:
-        """Format, quality and library."""
-        return {"format": "jpeg", "quality": self.quality, "libjpeg": self.libjpeg}
+        """Format, quality and library, and whether the files are grey."""
+        own = {"format": "jpeg", "quality": self.quality, "libjpeg": self.libjpeg}
+        return own | ({"grey": True} if self.grey else {})
 
     def output_name(self, key: str) -> str:
         """`key` itself, ending in a name for JPEG."""
@@ -32,7 +35,8 @@ class JpegTree(TreeWriter):
 
     def encode(self, variant: Variant, key: str, pixels: Rgb) -> list[Encoded]:
         """One JPEG file of uint8 `pixels` (H, W, 3)."""
-        data = encode_jpeg(pixels, self.quality, optimise=True, library=self.libjpeg)
+        image = keep_grey(pixels) if self.grey else pixels
+        data = encode_jpeg(image, self.quality, optimise=True, library=self.libjpeg)
         return [Encoded(self.output_name(key), data)]
 
     def as_read(self, variant: Variant, key: str, pixels: Rgb) -> Rgb:

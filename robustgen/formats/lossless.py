@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final
 from PIL import Image, features
 
 from robustgen.benchmark import Variant
-from robustgen.formats.base import Encoded, TreeWriter, without_suffix
+from robustgen.formats.base import Encoded, TreeWriter, keep_grey, without_suffix
 from robustgen.imaging.pixels import Rgb
 
 FORMATS: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = MappingProxyType(
@@ -26,7 +26,7 @@ FORMATS: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = MappingProxyType(
 
 
 def encode_lossless(pixels: Rgb, suffix: str) -> bytes:
-    """The file of uint8 `pixels` (H, W, 3) in the format of `suffix`, one of `FORMATS`."""
+    """The file of uint8 `pixels` (H, W, 3) or (H, W) in the format of `suffix`, one of `FORMATS`."""
     name, options = FORMATS[suffix]
     buffer = BytesIO()
     Image.fromarray(pixels).save(buffer, name, **options)
@@ -53,9 +53,18 @@ class LosslessTree(TreeWriter):
 
 @dataclass(frozen=True)
 class PngTree(LosslessTree):
-    """PNG files."""
+    """PNG files; `grey` ones of images whose channels are the same."""
 
     suffix = ".png"
+    grey: bool = False
+
+    def settings(self) -> dict[str, Any]:
+        """Format, and whether the files are grey."""
+        return super().settings() | ({"grey": True} if self.grey else {})
+
+    def encode(self, variant: Variant, key: str, pixels: Rgb) -> list[Encoded]:
+        """One file of uint8 `pixels` (H, W, 3)."""
+        return super().encode(variant, key, keep_grey(pixels) if self.grey else pixels)
 
 
 @dataclass(frozen=True)

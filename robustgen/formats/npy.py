@@ -22,6 +22,7 @@ from robustgen.formats.base import (
     Pixels,
     Writer,
     WrittenFile,
+    keep_grey,
     name_contents,
     read_names,
 )
@@ -52,8 +53,11 @@ class ArrayWriter(Writer):
         Folder of a variant to the shape of one item: (H, W, 3), or (T, H, W, 3).
     per_name : bool
         Whether all levels of an operation share a file, as in the published CIFAR-10-C.
+    grey : bool
+        Whether to keep one channel, of images in which all three are the same.
     """
 
+    suffix: ClassVar[str] = ".npy"
     joint = True
     is_separable = False
     # Rows are small, and collected before they are written.
@@ -65,18 +69,24 @@ class ArrayWriter(Writer):
         keys: tuple[str, ...],
         shapes: Mapping[str, tuple[int, ...]],
         per_name: bool,
+        grey: bool = False,
     ) -> None:
-        self._shapes, self._per_name = dict(shapes), per_name
+        self._per_name, self._grey = per_name, grey
+        self._shapes = {folder: self._keep_channels(shape) for folder, shape in shapes.items()}
         files = [self._file_of(arm.folder) for arm in arms]
         self.arrays = tuple(dict.fromkeys(files))
         self._levels = max(map(files.count, self.arrays))
 
+    def _keep_channels(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the shape of a row that holds an image of `shape`."""
+        return (*shape[:-1], 1) if self._grey else shape
+
     def _file_of(self, folder: str) -> str:
-        return f"{folder.partition('/')[0] if self._per_name else folder}.npy"
+        return f"{folder.partition('/')[0] if self._per_name else folder}{self.suffix}"
 
     def settings(self) -> dict[str, Any]:
         """Return the format."""
-        return {"format": "npy"}
+        return {"format": self.suffix[1:]} | ({"grey": True} if self._grey else {})
 
     def output_name(self, key: str) -> None:
         """Return None, as rows have no names."""
@@ -88,13 +98,13 @@ class ArrayWriter(Writer):
             yield WorkUnit(number, 0, tuple(keys), own)
 
     @contextmanager
-    def open(self, root: Store, unit: WorkUnit, labels: Sequence[int]) -> Iterator["_OpenArray"]:
+    def open(self, root: Store, unit: WorkUnit, labels: Sequence[int]) -> Iterator["OpenArray"]:
         """Open the array of `unit`."""
         first = unit.variants[0].folder
         path, shape = self._file_of(first), self._shapes[first]
         with root.create(path) as file:
             rows = len(unit.variants) * len(unit.keys)
-            yield _OpenArray(file, path, file.write(header_bytes((rows, *shape))), shape, unit)
+            yield OpenArray(file, path, file.write(header_bytes((rows, *shape))), shape, unit, self._grey)
         if file.is_discarded:
             # One of an earlier run is of images that have changed since.
             root.delete(path)
@@ -114,20 +124,26 @@ class ArrayWriter(Writer):
         """Yield the array if its row does not hold `pixels`."""
         path = self._file_of(variant.folder)
         try:
-            array = open_array(root, path)
+            array = self._open_array(root, path)
         except SourceError:
             return  # the checksums have shown that
         stretches = [folder for folder in self._shapes if self._file_of(folder) == path]
         row = stretches.index(variant.folder) * (len(array) // len(stretches)) + index
-        if row >= len(array) or not np.array_equal(array[row], pixels):
+        wanted = keep_grey(pixels).reshape(self._shapes[variant.folder]) if self._grey else pixels
+        if row >= len(array) or not np.array_equal(array[row], wanted):
             yield path, f": row {row} ({key}, {variant.folder}) from what the source gives now"
 
+    def _open_array(self, root: Store, path: str) -> "StoredArray":
+        return open_array(root, path)
 
-class _OpenArray:
+
+class OpenArray:
     """An array whose rows are written as they come; rows in sequence are collected first."""
 
-    def __init__(self, file: OpenFile, path: str, start: int, shape: tuple[int, ...], unit: WorkUnit) -> None:
-        self._file, self._path, self._start, self._shape = file, path, start, shape
+    def __init__(
+        self, file: OpenFile, path: str, start: int, shape: tuple[int, ...], unit: WorkUnit, grey: bool
+    ) -> None:
+        self._file, self._path, self._start, self._shape, self._grey = file, path, start, shape, grey
         self._images, self._first_image = len(unit.keys), unit.start
         self._stretches = {variant.folder: place for place, variant in enumerate(unit.variants)}
         self._step = math.prod(shape)
@@ -135,11 +151,14 @@ class _OpenArray:
         self._most = max(1, _MOST_PENDING // self._step)
 
     def write(self, variant: Variant, index: int, key: str, pixels: Rgb) -> list[WrittenFile]:
+        """Write the row of an image."""
+        if self._grey:
+            pixels = keep_grey(pixels).reshape(*pixels.shape[:2], *self._shape[2:])
         if pixels.shape != self._shape:
             raise ImageError(f"of shape {pixels.shape}, where the array has rows of {self._shape}")
         row = self._stretches[variant.folder] * self._images + index - self._first_image
         if row != self._first + len(self._pending) or len(self._pending) == self._most:
-            self._flush()
+            self.flush()
             self._first = row
         self._pending.append(pixels.tobytes())
         return []
@@ -147,15 +166,18 @@ class _OpenArray:
     def write_frames(
         self, variant: Variant, index: int, key: str, frames: Iterator[Rgb]
     ) -> list[WrittenFile]:
+        """Write the row of a sequence."""
         return self.write(variant, index, key, np.stack([*frames]))
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Write the rows that were collected."""
         if self._pending:
             self._file.write_at(self._start + self._first * self._step, b"".join(self._pending))
             self._pending.clear()
 
     def finish(self, failed: Sequence[str]) -> list[WrittenFile]:
-        self._flush()
+        """Return the array, or nothing if images of it failed."""
+        self.flush()
         if failed:
             # An array has no place for images that are missing.
             self._file.discard()
@@ -182,6 +204,7 @@ class Arrays(Dataset):
     about: Mapping[str, Any]
 
     format = "npy"
+    suffix: ClassVar[str] = ".npy"
     usual_edition = "cifar-10"
 
     def __post_init__(self) -> None:
@@ -195,8 +218,13 @@ class Arrays(Dataset):
         self._keys = self._read_keys()
         self._labels = self._read_labels()
 
+    @property
+    def grey(self) -> bool:  # type: ignore[override]
+        """Whether its arrays have one channel."""
+        return self._open(self._file(self.arms[0])).shape[-1] == 1
+
     def _file(self, arm: Variant) -> str:
-        return f"{self.benchmark.array_name(arm)}.npy"
+        return f"{self.benchmark.array_name(arm)}{self.suffix}"
 
     def _path(self, arm: Variant) -> str:
         return f"{self.root}/{self._file(arm)}"
@@ -204,7 +232,7 @@ class Arrays(Dataset):
     def _open_checked(self, file: str) -> "StoredArray":
         array = open_array(self.store, file)
         axes = self.benchmark.array_axes
-        if array.dtype != np.uint8 or array.ndim != axes or array.shape[-1] != 3 or 0 in array.shape:
+        if array.dtype != np.uint8 or array.ndim != axes or array.shape[-1] not in (1, 3) or 0 in array.shape:
             shape = self.benchmark.array_shape
             raise SourceError(f"{self.root}/{file}: {array.dtype} {array.shape} is not uint8 {shape}")
         return array
@@ -266,9 +294,12 @@ class Arrays(Dataset):
         return {key: row for row, key in enumerate(self._keys)}
 
     def load(self, arm: Variant, index: int) -> Pixels:
-        """Return one row."""
+        """Return one row; of grey images in three channels."""
         stretch = self._stretches(arm).index(arm)
-        return np.array(self._open(self._file(arm))[stretch * self.images + index])
+        return self._as_image(self._open(self._file(arm))[stretch * self.images + index])
+
+    def _as_image(self, row: NDArray[Any]) -> NDArray[Any]:
+        return np.repeat(row, 3, axis=-1) if row.shape[-1] == 1 else np.array(row)
 
 
 @dataclass(frozen=True)
@@ -279,6 +310,8 @@ class StoredArray:
     header: NpyHeader
     # Threads that read ahead share the file, and its position.
     _lock: Any = field(default_factory=Lock, repr=False)
+    # Keeps the folder of an unpacked array.
+    folder: Any = None
 
     @property
     def dtype(self) -> np.dtype[Any]:

@@ -25,7 +25,9 @@ _SCRATCH = next((folder for folder in ("/dev/shm",) if Path(folder).is_dir()), N
 
 
 def encode_jpeg(image: Rgb, quality: int, *, optimise: bool, library: Libjpeg = "turbo") -> bytes:
-    """JPEG file of `image` at Pillow's `quality`, 4:2:0, with or without optimised Huffman tables.
+    """JPEG file of `image` at Pillow's `quality`, with or without optimised Huffman tables.
+
+    It is 4:2:0, or grey if `image` has one channel, (H, W).
 
     OpenCV's encoder gives the very bytes of Pillow's, as both wrap libjpeg-turbo (a test holds them to it),
     and spares a copy of the image.
@@ -45,7 +47,8 @@ def encode_jpeg(image: Rgb, quality: int, *, optimise: bool, library: Libjpeg = 
         cv2.IMWRITE_JPEG_SAMPLING_FACTOR,
         cv2.IMWRITE_JPEG_SAMPLING_FACTOR_420,
     ]
-    encoded: bytes = cv2.imencode(".jpg", cv2.cvtColor(image, cv2.COLOR_RGB2BGR), options)[1].tobytes()
+    pixels = cv2.cvtColor(image, cv2.COLOR_RGB2BGR) if image.ndim == 3 else image
+    encoded: bytes = cv2.imencode(".jpg", pixels, options)[1].tobytes()
     return encoded
 
 
@@ -82,8 +85,10 @@ def load_ijg() -> Any:
 
 
 def _encode_by_ijg(image: Rgb, quality: int, optimise: bool) -> bytes:
-    picture = load_ijg().from_spatial(np.ascontiguousarray(image))
-    picture.samp_factor = "4:2:0"
+    in_colour = image.ndim == 3
+    picture = load_ijg().from_spatial(np.ascontiguousarray(image if in_colour else image[:, :, None]))
+    if in_colour:
+        picture.samp_factor = "4:2:0"
     # As in Pillow: no table holds more than 8 bits, or old decoders fail at low qualities.
     flags = ["+FORCE_BASELINE"] + ["+OPTIMIZE_CODING"] * optimise
     with tempfile.NamedTemporaryFile(suffix=".jpeg", dir=_SCRATCH) as file:
@@ -96,4 +101,5 @@ def _decode_by_ijg(data: bytes) -> Rgb:
     with tempfile.NamedTemporaryFile(suffix=".jpeg", dir=_SCRATCH) as file:
         file.write(data)
         file.flush()
-        return np.asarray(jpeglib.read_spatial(file.name).spatial, np.uint8)
+        pixels = np.asarray(jpeglib.read_spatial(file.name).spatial, np.uint8)
+        return np.repeat(pixels, 3, axis=2) if pixels.shape[2] == 1 else pixels

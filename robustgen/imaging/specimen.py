@@ -15,6 +15,10 @@ from robustgen.imaging.opencv import cv2
 from robustgen.imaging.pixels import Rgb
 
 _MASKS_DIGEST = "76a895e8f4ba6f98cc13fffd6060e1b2ef037e7baee6c5393732346a40eecf0f"
+# Letters of the scales .14 to .16, and to .18, look alike; of others there is no table.
+_SMALL_LETTERS, _LARGEST_LETTERS = 0.165, 0.185
+# Rows of letters above the line that they stand on.
+_ASCENT = 4
 # Blots keep so many pixels from the border.
 _MARGIN = 10
 
@@ -99,6 +103,30 @@ def keep_disk(image: Rgb, share: float) -> Rgb:
     return image * disk[:, :, None]
 
 
+@lru_cache(maxsize=1)
+def _read_letters() -> tuple[Rgb, list[list[int]]]:
+    """Read how much of each pixel a letter covers, (sizes, 26, rows, columns), and how wide it is."""
+    with np.load(Path(__file__).with_name("letters.npz")) as letters:
+        return letters["coverage"], letters["advances"].tolist()
+
+
+def _write_word(image: Rgb, word: str, x: int, y: int, scale: float, colour: tuple[int, int, int]) -> None:
+    """Write `word` from (`x`, `y`) on, in the letters of OpenCV 5, whichever release is installed."""
+    if scale > _LARGEST_LETTERS:
+        cv2.putText(image, word, (x, y), cv2.FONT_HERSHEY_DUPLEX, scale, colour, 1, cv2.LINE_AA)
+        return
+    coverage, advances = _read_letters()
+    size = int(scale > _SMALL_LETTERS)
+    for letter in word:
+        number = ord(letter) - ord("a")
+        covered = coverage[size, number].astype(np.int64)[:, :, None]
+        rows, columns = covered.shape[:2]
+        part = image[y - _ASCENT : y - _ASCENT + rows, x - 1 : x - 1 + columns]
+        # Rounded as OpenCV does.
+        part[...] = (part * (255 - covered) + np.array(colour) * covered + 127) // 255
+        x += advances[size][number]
+
+
 def write_letters(image: Rgb, words: int, letters: int, size: float, draws: Random) -> Rgb:
     """Write one to `words` words of three to `letters` letters over `image`, of up to `size` of OpenCV's."""
     out, (height, width) = image.copy(), image.shape[:2]
@@ -108,5 +136,5 @@ def write_letters(image: Rgb, words: int, letters: int, size: float, draws: Rand
         word = "".join(draws.choice(string.ascii_lowercase) for _ in range(count))
         x, y = draws.randint(10, width - 8 * count), draws.randint(10, height - 10)
         colour = draws.randint(0, 255), draws.randint(0, 255), draws.randint(0, 255)
-        cv2.putText(out, word, (x, y), cv2.FONT_HERSHEY_DUPLEX, scale, colour, 1, cv2.LINE_AA)
+        _write_word(out, word, x, y, scale, colour)
     return out

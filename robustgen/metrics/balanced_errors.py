@@ -65,6 +65,20 @@ def balanced_error(predictions: ArrayLike, labels: ArrayLike) -> float:
     return 1 - float(np.mean([np.mean(found[truth == each] == each) for each in np.unique(truth)]))
 
 
+def balance_mistakes(mistakes: ArrayLike, labels: ArrayLike) -> float:
+    """Return the balanced error by which images are classified wrongly: the mean over the classes that occur.
+
+    Parameters
+    ----------
+    mistakes : array_like, (images,), bool
+    labels : array_like, (images,), int
+    """
+    truth = np.asarray(labels)
+    counts = np.bincount(truth)
+    wrong = np.bincount(truth, weights=np.asarray(mistakes, np.float64))
+    return float(np.mean(wrong[counts > 0] / counts[counts > 0]))
+
+
 def multi_label_balanced_error(scores: ArrayLike, labels: ArrayLike, thresholds: ArrayLike = 0.5) -> float:
     """Return the mean over labels of the balanced error of each, as ChestMNIST needs it.
 

@@ -1,11 +1,13 @@
 """The interface of all sources of images."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
 from PIL import Image
 
 from robustgen.errors import ArgumentError, ImageError, MissingDependencyError, SourceError
@@ -98,6 +100,11 @@ class Items(ABC, Generic[Loaded]):
             `key` belongs to none of the classes.
         """
 
+    @property
+    def class_labels(self) -> NDArray[np.int64]:
+        """Of each class, (classes, labels), what its images are labelled with: its number, as a rule."""
+        return np.arange(len(self.classes))[:, None]
+
     def dimensions(self, key: str) -> tuple[int, int]:
         """Return width and height of one item in pixels; from its header, where it has one.
 
@@ -174,6 +181,13 @@ def blame_source(where: object) -> Iterator[None]:
         raise
     except Exception as error:
         raise SourceError(f"{where}: {reason_of(error)}") from error
+
+
+def check_split(location: object, split: str, known: Sequence[str]) -> str:
+    """Return `split` itself; a SourceError if it is none of those `known`."""
+    if split not in known:
+        raise SourceError(f"{location}: has no split {split!r} (known: {', '.join(known)})")
+    return split
 
 
 def sort_classes(names: Iterable[str]) -> list[str]:

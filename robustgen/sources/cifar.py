@@ -1,9 +1,10 @@
-"""The test images of CIFAR-10 and CIFAR-100, as published."""
+"""The images of CIFAR-10 and CIFAR-100, as published."""
 
 import gzip
 import hashlib
 import tarfile
 import zlib
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import cached_property, lru_cache
 from pathlib import PurePosixPath
@@ -14,18 +15,19 @@ import numpy.typing as npt
 
 from robustgen.containers.pickles import Pickled, unpickle
 from robustgen.containers.tar import iterate_compressed
-from robustgen.errors import ImageError, SourceError
+from robustgen.errors import SourceError
 from robustgen.imaging.decode import Location
 from robustgen.imaging.pixels import Rgb
-from robustgen.sources.base import Source, blame_source
+from robustgen.sources.base import blame_source, check_split
+from robustgen.sources.numbered import NumberedSource
 from robustgen.sources.places import Place, SourceFile
 
 
 class _Edition(NamedTuple):
-    """The names of folder, files and dictionary entries in CIFAR-10 or CIFAR-100."""
+    """The names of folder, files by split, and dictionary entries in CIFAR-10 or CIFAR-100."""
 
     folder: str
-    batch: str
+    batches: Mapping[str, tuple[str, ...]]
     meta: str
     labels: bytes
     names: bytes
@@ -33,21 +35,39 @@ class _Edition(NamedTuple):
 
 
 _EDITIONS = (
-    _Edition("cifar-10-batches-py", "test_batch", "batches.meta", b"labels", b"label_names", 10),
-    _Edition("cifar-100-python", "test", "meta", b"fine_labels", b"fine_label_names", 100),
+    _Edition(
+        "cifar-10-batches-py",
+        {"test": ("test_batch",), "train": tuple(f"data_batch_{number}" for number in range(1, 6))},
+        "batches.meta",
+        b"labels",
+        b"label_names",
+        10,
+    ),
+    _Edition(
+        "cifar-100-python",
+        {"test": ("test",), "train": ("train",)},
+        "meta",
+        b"fine_labels",
+        b"fine_label_names",
+        100,
+    ),
 )
-_MEMBERS = tuple(name for edition in _EDITIONS for name in (edition.batch, edition.meta))
-_BATCHES = frozenset(edition.batch for edition in _EDITIONS)
+SPLITS = ("test", "train")
 _FOLDERS = frozenset(edition.folder for edition in _EDITIONS)
-# Of the published batches the largest has 31 MB; more than 99 999 images would not fit five-digit keys.
+_BATCHES = frozenset(name for edition in _EDITIONS for names in edition.batches.values() for name in names)
+# Of the published batches the largest has 155 MB; more than 99 999 images would not fit five-digit keys.
 _MOST_BYTES = 256 * 2**20
 # The published archives unpack to 186 MB; passing over what lies behind would only take time.
 _MOST_UNPACKED = 2 * 2**30
 _PIXELS = 32 * 32 * 3
 
 
+def _members(split: str) -> tuple[str, ...]:
+    return tuple(name for edition in _EDITIONS for name in (*edition.batches[split], edition.meta))
+
+
 class Batch(NamedTuple):
-    """Content of a test batch: (N, 32, 32, 3) and (N,), read-only, names of classes, identities of images."""
+    """Content of a split: (N, 32, 32, 3) and (N,), read-only, names of classes, identities of images."""
 
     images: Rgb
     labels: npt.NDArray[np.int64]
@@ -55,14 +75,16 @@ class Batch(NamedTuple):
     identities: tuple[str, ...]
 
 
-class Cifar(Source):
-    """The test split of CIFAR-10 or CIFAR-100 in the published Python format; keys are "00000", "00001", ...
+class Cifar(NumberedSource):
+    """A split of CIFAR-10 or CIFAR-100 in the published Python format; keys are "00000", "00001", ...
 
     Parameters
     ----------
     path : path or URL
         The folder cifar-10-batches-py or cifar-100-python, the one above it, or the .tar.gz, which is
         read in place.
+    split : {"test", "train"}
+        The training images of CIFAR-10 follow each other as in data_batch_1 to data_batch_5.
 
     Raises
     ------
@@ -70,17 +92,18 @@ class Cifar(Source):
         There is nothing at `path`. From everything else: it holds no proper batch.
     """
 
-    def __init__(self, path: Location | Place) -> None:
+    def __init__(self, path: Location | Place, split: str = "test") -> None:
         with blame_source(path):
             self._place = path if isinstance(path, Place) else Place(path)
             self._place.check()
         super().__init__(self._place.location)
+        self._split = check_split(self.location, split, SPLITS)
 
     @cached_property
     def _batch(self) -> Batch:
         with blame_source(self.location):
-            files = [*find_batches(self._place).values()]
-            return read_batch(self.location, tuple(SourceFile.look(*file) for file in files))
+            files = [*find_batches(self._place, self._split).values()]
+            return read_batch(self.location, self._split, tuple(SourceFile.look(*file) for file in files))
 
     @property
     def images(self) -> Rgb:
@@ -97,42 +120,15 @@ class Cifar(Source):
         """Names of the classes in the order of the labels; digits where the published names are missing."""
         return self._batch.classes
 
-    @cached_property
-    def _keys(self) -> tuple[str, ...]:
-        return tuple(f"{index:05d}" for index in range(len(self.labels)))
-
-    def keys(self) -> tuple[str, ...]:
-        """Return the five-digit indices in the order of the batch."""
-        return self._keys
-
-    def load(self, key: str) -> Rgb:
-        """Return a copy of one image: uint8 ndarray of shape (32, 32, 3); an unknown key is an ImageError."""
-        image: Rgb = self.images[self._index(key)].copy()
-        return image
-
-    def read(self, key: str) -> tuple[Rgb, str]:
-        """Return a copy of one image, and the identity of its bytes."""
-        index, batch = self._index(key), self._batch
-        return batch.images[index].copy(), batch.identities[index]
-
-    def label(self, key: str) -> int:
-        """Return the label that the batch gives; an unknown key is an ImageError."""
-        return int(self.labels[self._index(key)])
-
-    def size(self, key: str) -> int:
-        """Return the bytes of one image in the batch, 3072; an unknown key is an ImageError."""
-        return int(self.images[self._index(key)].nbytes)
-
-    def _index(self, key: str) -> int:
-        if not (key.isdecimal() and int(key) < len(self.labels) and key == f"{int(key):05d}"):
-            raise ImageError(f"{key!r}: no such image in {self.location}")
-        return int(key)
+    def _identify(self, index: int) -> str:
+        return self._batch.identities[index]
 
 
 def is_cifar(place: Place) -> bool:
     """Return True for a CIFAR folder, the one above it, or an archive that begins with one."""
     if place.is_folder:
-        return bool({*_FOLDERS, *_BATCHES} & place.children.keys()) and bool(find_batches(place))
+        named = {*_FOLDERS, *_BATCHES} & place.children.keys()
+        return bool(named) and any(find_batches(place, split) for split in SPLITS)
     if not place.has_suffix(".tar.gz", ".tgz"):
         return False
     # Damage is for the one to tell that reads the archive.
@@ -141,70 +137,79 @@ def is_cifar(place: Place) -> bool:
         # The folder comes first in the published ones; look a little further in others.
         for _, (member, _) in zip(range(8), iterate_compressed(file, "r:gz"), strict=False):
             name = PurePosixPath(member.name).name
-            if name in _FOLDERS or (name in _MEMBERS and member.isreg()):
+            if name in _FOLDERS or (name in _BATCHES and member.isreg()):
                 return True
     return False
 
 
-def find_batches(place: Place) -> dict[str, tuple[Any, str]]:
+def find_batches(place: Place, split: str) -> dict[str, tuple[Any, str]]:
     """Find the files of a CIFAR folder, or of those below it: their stores and paths by name."""
     if not place.is_folder:
         return {place.name: (place.store, place.name)}
     folders = ("", *(f"{edition.folder}/" for edition in _EDITIONS))
-    paths = [(name, folder + name) for folder in folders for name in _MEMBERS]
+    paths = [(name, folder + name) for folder in folders for name in _members(split)]
     return {name: (place.folder, path) for name, path in paths if place.has(path)}
 
 
 # Worker processes unpickle a source with each task; they shall not read the batch as often.
 @lru_cache(maxsize=1)
-def read_batch(location: str, stamps: tuple[SourceFile, ...]) -> Batch:
-    """Read a batch; `stamps` only tell a changed one from the one remembered."""
+def read_batch(location: str, split: str, stamps: tuple[SourceFile, ...]) -> Batch:
+    """Read the batches of a split; `stamps` only tell changed ones from those remembered."""
     place = Place(location)
-    files = _read_folder(place) if place.is_folder else _read_archive(place)
-    present = [edition for edition in _EDITIONS if edition.batch in files]
+    files = _read_folder(place, split) if place.is_folder else _read_archive(place, split)
+    present = [edition for edition in _EDITIONS if edition.batches[split][0] in files]
     if len(present) != 1:
-        choice = " nor ".join(edition.batch for edition in _EDITIONS)
+        choice = " nor ".join(edition.batches[split][0] for edition in _EDITIONS)
         problem = "both CIFARs; name one" if present else f"neither {choice}"
         raise SourceError(f"{location}: holds {problem}")
-    return _parse(location, files, present[0])
+    return _parse(location, files, present[0], split)
 
 
-def _read_folder(place: Place) -> dict[str, bytes]:
+def _read_folder(place: Place, split: str) -> dict[str, bytes]:
     files = {}
-    for name, (store, path) in find_batches(place).items():
+    for name, (store, path) in find_batches(place, split).items():
         files[name] = store.read(path, size=_MOST_BYTES + 1)
         if len(files[name]) > _MOST_BYTES:
             raise ValueError(f"{name} has more than {_MOST_BYTES} bytes")
     return files
 
 
-def _read_archive(place: Place) -> dict[str, bytes]:
+def _read_archive(place: Place, split: str) -> dict[str, bytes]:
     files: dict[str, bytes] = {}
     with place.store.open(place.name) as file:
         for member, extract in iterate_compressed(file, "r:gz"):
             if member.offset_data + member.size > _MOST_UNPACKED:
                 raise ValueError(f"unpacks to more than {_MOST_UNPACKED} bytes, which CIFAR does not")
-            if _is_wanted(member):
+            if _is_wanted(member, split):
                 files.setdefault(PurePosixPath(member.name).name, extract(member).read())
     return files
 
 
-def _is_wanted(member: tarfile.TarInfo) -> bool:
+def _is_wanted(member: tarfile.TarInfo, split: str) -> bool:
     path = PurePosixPath(member.name)
     inside = len(path.parts) > 1 and not path.is_absolute() and ".." not in path.parts
-    return inside and path.name in _MEMBERS and member.isreg() and member.size <= _MOST_BYTES
+    return inside and path.name in _members(split) and member.isreg() and member.size <= _MOST_BYTES
 
 
-def _parse(location: str, files: dict[str, bytes], edition: _Edition) -> Batch:
+def _parse(location: str, files: dict[str, bytes], edition: _Edition, split: str) -> Batch:
     classes = tuple(str(index) for index in range(edition.classes))
     if edition.meta in files:
         with blame_source(f"{location}: {edition.meta}"):
             names = _entry(unpickle(files[edition.meta]), edition.names, list)
             classes = _class_names(names, edition.classes)
-    with blame_source(f"{location}: {edition.batch}"):
-        batch = unpickle(files[edition.batch])
-        images = _images(_entry(batch, b"data", Pickled))
-        labels = _labels(_entry(batch, edition.labels, list), len(images), len(classes))
+    parts = []
+    for name in edition.batches[split]:
+        with blame_source(f"{location}: {name}"):
+            if name not in files:
+                raise ValueError("missing, as the split has several batches")
+            batch = unpickle(files[name])
+            rows = _images(_entry(batch, b"data", Pickled))
+            parts.append((rows, _labels(_entry(batch, edition.labels, list), len(rows), len(classes))))
+    images, labels = (
+        np.concatenate(each) if len(parts) > 1 else each[0] for each in zip(*parts, strict=True)
+    )
+    for each in (images, labels):
+        each.setflags(write=False)
     # Once a process: images are read again for every array that is made of them.
     identities = tuple(hashlib.sha256(image.tobytes()).hexdigest()[:16] for image in images)
     return Batch(images, labels, classes, identities)
@@ -232,9 +237,7 @@ def _images(data: Pickled) -> Rgb:
     if dtype.made_from[0] not in ("u1", b"u1") or shape[1:] != (_PIXELS,) or not shape[0]:
         raise ValueError(f"b'data' must be uint8 of shape (N, {_PIXELS}), not {shape[:3]}")
     rows = np.frombuffer(content, np.uint8).reshape(shape, order="F" if by_columns else "C")
-    images = np.ascontiguousarray(rows.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1))
-    images.setflags(write=False)
-    return images
+    return np.ascontiguousarray(rows.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1))
 
 
 def _labels(labels: list[object], images: int, classes: int) -> npt.NDArray[np.int64]:
@@ -244,6 +247,4 @@ def _labels(labels: list[object], images: int, classes: int) -> npt.NDArray[np.i
     if wrong:
         shown = repr(wrong[0]) if isinstance(wrong[0], int | float) else type(wrong[0]).__name__
         raise ValueError(f"label {shown} is none of the integers from 0 to {classes - 1}")
-    array = np.array(labels, np.int64)
-    array.setflags(write=False)
-    return array
+    return np.array(labels, np.int64)

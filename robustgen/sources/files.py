@@ -6,8 +6,6 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from PIL import Image
-
 from robustgen.errors import ImageError, SourceError
 from robustgen.imaging.decode import (
     EXTENSIONS,
@@ -17,7 +15,7 @@ from robustgen.imaging.decode import (
     read_dimensions,
     reason_of,
 )
-from robustgen.imaging.pixels import Rgb
+from robustgen.imaging.pixels import Decoded, Rgb
 from robustgen.sources.base import Source, class_of, sort_classes
 from robustgen.sources.index import Index
 from robustgen.sources.trees import FileTree
@@ -36,7 +34,7 @@ class EncodedSource(Source):
         with blame_image(key):
             return as_rgb(self.read(key)[0]).copy()
 
-    def read(self, key: str) -> tuple[Image.Image, str]:
+    def read(self, key: str) -> tuple[Decoded, str]:
         """Decode one image to a Pillow image of mode RGB, and return it with the identity of its file."""
         with blame_image(key):
             data = self.read_bytes(key)

@@ -4,9 +4,9 @@ import hashlib
 import json
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, Final, NamedTuple
+from typing import IO, Any, Final, NamedTuple
 
 from robustgen import __version__
 from robustgen.containers.compressed import unpack
@@ -18,7 +18,7 @@ from robustgen.storage.local import LocalStore
 from robustgen.storage.temporary import TemporaryFolder
 
 # Counts the changes of what is written.
-_LAYOUT: Final = 2
+_LAYOUT: Final = 3
 _MOST_KNOWN: Final = 4
 
 Cache = tuple[Store, str] | None
@@ -73,10 +73,13 @@ class Index(ABC):
     ----------
     location : str
     cache : (Store, str), optional
+    split : str, optional
+        The only split to list.
     """
 
-    def __init__(self, location: str, cache: Cache = None) -> None:
+    def __init__(self, location: str, cache: Cache = None, split: str | None = None) -> None:
         self.location, self._cache, self._token = location, cache, secrets.token_hex(8)
+        self.split = split
         self._known: _Known | None = None
         self._building: _Known | None = None
         self._is_sent = False
@@ -101,6 +104,14 @@ class Index(ABC):
             None can be read.
         """
 
+    def is_packed(self, file: SourceFile) -> bool:
+        """Return whether the file has to be unpacked before its images can be read at their places."""
+        return file.name.lower().endswith(COMPRESSED)
+
+    def unpack_file(self, packed: IO[bytes], file: SourceFile, write: Callable[[bytes], Any]) -> str | None:
+        """Unpack a file by way of `write`, and return what is wrong with it."""
+        return unpack(packed, file.name, file.size, write)
+
     @property
     def listing(self) -> Listing:
         """The listing, from wherever it is had soonest; a SourceError if the files cannot be listed."""
@@ -119,7 +130,7 @@ class Index(ABC):
         known = self._get()
         with blame_source(self.location):
             for number, file in enumerate(known.files):
-                if file.name.lower().endswith(COMPRESSED) and file.size >= 0:
+                if self.is_packed(file) and file.size >= 0:
                     self._copy(number)
         if self._cache and known.is_new and known.listing.is_lasting:
             body = _to_bytes({"of": self._fingerprint(known.files), "listing": known.listing})
@@ -143,7 +154,7 @@ class Index(ABC):
 
     def locate(self, number: int) -> tuple[Store, str]:
         """Return store and name of one of the files, unpacked; a ValueError if it has changed."""
-        if self._files[number].name.lower().endswith(COMPRESSED):
+        if self.is_packed(self._files[number]):
             return self._copy(number)
         file = self.check(number)
         return file.store, file.name
@@ -208,7 +219,7 @@ class Index(ABC):
             [f"{each.store.location}/{each.name}", each.size, each.stamp]
             for each in (*files, *self.find_companions(files))
         ]
-        return [_LAYOUT, __version__, type(self).__name__, self.location, stamps]
+        return [_LAYOUT, __version__, type(self).__name__, self.location, self.split, stamps]
 
     def _copy(self, number: int) -> tuple[Store, str]:
         """Return where a compressed file is unpacked; here, if no other process has done it."""
@@ -229,7 +240,7 @@ class Index(ABC):
             known.copies = known.copies or TemporaryFolder()
             copies = LocalStore(known.copies.path, known.copies.path)
             with file.store.open(file.name) as packed, copies.create(f"{number}.tar") as target:
-                return unpack(packed, file.name, file.size, target.write)
+                return self.unpack_file(packed, file, target.write)
         except (ConnectionError, FileNotFoundError):
             raise
         except OSError as error:

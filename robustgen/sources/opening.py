@@ -11,6 +11,8 @@ from robustgen.sources.cifar import Cifar, is_cifar
 from robustgen.sources.folder import ImageFolder
 from robustgen.sources.index import Cache
 from robustgen.sources.labelled import LabelledFolder
+from robustgen.sources.medmnist import MedMnist, is_medmnist
+from robustgen.sources.mnist import Idx, is_idx
 from robustgen.sources.parquet import Parquet, is_parquet
 from robustgen.sources.photographs import Photographs
 from robustgen.sources.places import Place
@@ -19,12 +21,13 @@ from robustgen.sources.webdataset import WebDataset, is_webdataset
 
 
 class Request(NamedTuple):
-    """All that a source is opened with: its place, labels, places that links may lead to, and index."""
+    """All that a source is opened with: place, labels, places that links may lead to, index, split."""
 
     place: Place
     labels: Location | None
     follow: Sequence[Location]
     cache: Cache
+    split: str | None
 
 
 class KnownSource(NamedTuple):
@@ -35,20 +38,54 @@ class KnownSource(NamedTuple):
     open: Callable[[Request], Source]
 
 
+def _enter_split(ask: Request) -> Request:
+    """Return the request for the folder of its split, if there is one."""
+    if ask.split and ask.place.is_folder and ask.place.children.get(ask.split):
+        return ask._replace(place=ask.place.below(ask.split), split=None)
+    return ask
+
+
+def _open_parquet(ask: Request) -> Source:
+    place, _, _, cache, split = _enter_split(ask)
+    return Parquet(place, cache, split)
+
+
+def _open_webdataset(ask: Request) -> Source:
+    place, _, _, cache, split = _enter_split(ask)
+    return WebDataset(place, cache, split)
+
+
+def _open_folder(ask: Request) -> Source:
+    place, _, follow, cache, split = _enter_split(ask)
+    if split:
+        raise SourceError(f"{place.location}: holds no folder of the split {split!r}")
+    return ImageFolder(place, follow, cache)
+
+
+def _open_labelled(ask: Request) -> Source:
+    if ask.split:
+        raise SourceError(f"{ask.place.location}: a source with a labels file has no split {ask.split!r}")
+    return LabelledFolder(ask.place, ask.labels, ask.follow, ask.cache)
+
+
 # In the order of recognition: the first row that says yes.
 _ROWS = (
-    KnownSource("labelled", lambda ask: ask.labels is not None, lambda ask: LabelledFolder(*ask)),
-    KnownSource("parquet", lambda ask: is_parquet(ask.place), lambda ask: Parquet(ask.place, ask.cache)),
+    KnownSource("labelled", lambda ask: ask.labels is not None, _open_labelled),
+    KnownSource("parquet", lambda ask: is_parquet(_enter_split(ask).place), _open_parquet),
+    KnownSource("webdataset", lambda ask: is_webdataset(_enter_split(ask).place), _open_webdataset),
+    KnownSource("mnist", lambda ask: is_idx(ask.place), lambda ask: Idx(ask.place, ask.split)),
     KnownSource(
-        "webdataset", lambda ask: is_webdataset(ask.place), lambda ask: WebDataset(ask.place, ask.cache)
+        "medmnist",
+        lambda ask: is_medmnist(ask.place),
+        lambda ask: MedMnist(ask.place, ask.split or "test", ask.cache),
     ),
-    KnownSource("cifar", lambda ask: is_cifar(ask.place), lambda ask: Cifar(ask.place)),
+    KnownSource("cifar", lambda ask: is_cifar(ask.place), lambda ask: Cifar(ask.place, ask.split or "test")),
     KnownSource(
         "tiny-imagenet",
         lambda ask: is_tiny_imagenet(ask.place, ask.cache),
-        lambda ask: TinyImageNet(ask.place, ask.follow, ask.cache),
+        lambda ask: TinyImageNet(ask.place, ask.follow, ask.cache, ask.split or "val"),
     ),
-    KnownSource("folder", lambda _: True, lambda ask: ImageFolder(ask.place, ask.follow, ask.cache)),
+    KnownSource("folder", lambda _: True, _open_folder),
     KnownSource("demo", lambda _: False, lambda _: Photographs()),
 )
 _BY_NAME = {row.name: row for row in _ROWS}
@@ -61,6 +98,7 @@ def open_source(
     labels: Location | None = None,
     follow: Sequence[Location] = (),
     index: Cache = None,
+    split: str | None = None,
 ) -> Source:
     """Open a source of images.
 
@@ -68,8 +106,9 @@ def open_source(
     ----------
     location : path, URL or None
         Where the images are; not looked at for the kind "demo".
-    kind : {"auto", "labelled", "parquet", "webdataset", "cifar", "tiny-imagenet", "folder", "demo"}
-        "auto" tells the kind from what lies at `location`, and takes "labelled" if `labels` are given.
+    kind : str
+        One of `KINDS`. "auto" tells the kind from what lies at `location`, and takes "labelled" if `labels`
+        are given.
     labels : path or URL, optional
         The labels file of the kind "labelled".
     follow : sequence of path
@@ -77,6 +116,9 @@ def open_source(
     index : (Store, str), optional
         A file in which the listing of an archive or of shards may be cached. `make_ready` writes it; later
         runs and worker processes read it, as long as size and stamp of the files still hold.
+    split : str, optional
+        "train" or another split that the source has; otherwise the one that benchmarks are made of, or all
+        images.
 
     Returns
     -------
@@ -87,11 +129,14 @@ def open_source(
     UnknownNameError
         There is no such kind.
     SourceError
-        There is nothing at `location` or a place to `follow`, or `labels` do not go with the kind.
+        There is nothing at `location` or a place to `follow`, there is no such split, or `labels` do not go
+        with the kind.
     """
     if kind not in KINDS:
         raise UnknownNameError("kind of source", kind, KINDS)
     if kind == "demo":
+        if split:
+            raise SourceError(f"the demo has no splits, such as {split!r}")
         return Photographs()
     if location is None:
         raise SourceError(f"a source of kind {kind!r} needs a path")
@@ -102,7 +147,7 @@ def open_source(
         place = Place(location)
         if not place.is_pattern:
             place.check()
-        asked = Request(place, labels, follow, index)
+        asked = Request(place, labels, follow, index, split)
         row = next(row for row in _ROWS if row.recognise(asked)) if kind == "auto" else _BY_NAME[kind]
     if (row.name == "labelled") != (labels is not None):
         raise SourceError(

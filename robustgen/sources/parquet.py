@@ -44,6 +44,8 @@ class Parquet(IndexedSource):
         A file, a folder, or a pattern: ``data/validation-*.parquet``.
     index : (Store, str), optional
         A file in which the listing may be cached.
+    split : str, optional
+        Only the files of this split, as their names tell.
 
     Raises
     ------
@@ -53,11 +55,11 @@ class Parquet(IndexedSource):
         pyarrow is not installed.
     """
 
-    def __init__(self, files: Location | Place, index: Cache = None) -> None:
+    def __init__(self, files: Location | Place, index: Cache = None, split: str | None = None) -> None:
         import_pyarrow()
         with blame_source(files):
             place = files if isinstance(files, Place) else Place(files)
-        super().__init__(RowIndex(place.location, index))
+        super().__init__(RowIndex(place.location, index, split))
 
     def read_bytes(self, key: str) -> bytes:
         """Read the cell of one image."""
@@ -99,7 +101,7 @@ class RowIndex(Index):
 
     def find_files(self) -> list[SourceFile]:
         """Look up the files."""
-        return Place(self.location).expand(_is_parquet_name)
+        return Place(self.location).expand(_is_parquet_name, self.split)
 
     def build(self, files: list[SourceFile]) -> Listing:
         """List the rows."""

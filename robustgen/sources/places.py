@@ -111,8 +111,10 @@ class Place:
         if self.store.is_local:
             os.stat(self.location)  # noqa: PTH116
 
-    def expand(self, is_wanted: Callable[[str], bool]) -> list[SourceFile]:
+    def expand(self, is_wanted: Callable[[str], bool], split: str | None = None) -> list[SourceFile]:
         """List the files that it stands for, sorted: those wanted in a folder, or those of a pattern.
+
+        Of a `split`, those with its name as a word of theirs: ``train-00000-of-00005.parquet``.
 
         Raises
         ------
@@ -126,8 +128,11 @@ class Place:
             names = list(itertools.islice(_expand_braces(self.name), _MOST_FILES + 1))
             if len(names) <= _MOST_FILES and any(re.search(r"[*?\[]", name) for name in names):
                 names = [each for name in names for each in self._expand_stars(name)]
+        if split:
+            names = [name for name in names if split in re.split(r"[-_.]", name)]
         if not names or len(names) > _MOST_FILES:
-            problem = "stands for too many files" if names else "stands for no file"
+            none = f"stands for no file of the split {split!r}" if split else "stands for no file"
+            problem = "stands for too many files" if names else none
             raise SourceError(f"{self.location}: {problem}")
         with ThreadPoolExecutor(1 if store.is_local else 16) as pool:
             return list(pool.map(lambda name: SourceFile.look(store, name), sorted({*names})))

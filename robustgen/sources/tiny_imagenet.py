@@ -1,10 +1,11 @@
-"""The validation images of Tiny ImageNet."""
+"""The validation or training images of Tiny ImageNet."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from robustgen.errors import SourceError
 from robustgen.imaging.decode import Location
+from robustgen.sources.base import check_split
 from robustgen.sources.files import FileSource
 from robustgen.sources.index import Cache
 from robustgen.sources.labelled import put_into_classes
@@ -17,7 +18,7 @@ _ANNOTATIONS, _CLASSES = "val_annotations.txt", 200
 
 
 class TinyImageNet(FileSource):
-    """The validation images of tiny-imagenet-200, as shipped or sorted into class folders.
+    """A split of tiny-imagenet-200, as shipped or sorted into class folders.
 
     Parameters
     ----------
@@ -27,6 +28,7 @@ class TinyImageNet(FileSource):
         Places outside `root` to which links may lead.
     index : (Store, str), optional
         A file in which the listing of the zip may be cached.
+    split : {"val", "train"}
 
     Raises
     ------
@@ -35,10 +37,15 @@ class TinyImageNet(FileSource):
     """
 
     def __init__(
-        self, root: Location | Place | FileTree, follow: Sequence[Location] = (), index: Cache = None
+        self,
+        root: Location | Place | FileTree,
+        follow: Sequence[Location] = (),
+        index: Cache = None,
+        split: str = "val",
     ) -> None:
         tree = open_tree(root, tuple(map(Path, follow)), index)
-        super().__init__(tree.below(_val_of(tree)))
+        self.split = check_split(tree.location, split, ("val", "train"))
+        super().__init__(tree.below(_val_of(tree) if split == "val" else _train_of(tree)))
         self.location = tree.location
         self._is_shipped = _is_as_shipped(self._tree)
 
@@ -75,6 +82,12 @@ def _val_of(tree: FileTree) -> str:
         return annotations[0].rpartition("/")[0] if annotations else tree.common_folder()
     assert isinstance(tree, FolderTree)
     return "val" if Place(tree.location).children.get("val") else ""
+
+
+def _train_of(tree: FileTree) -> str:
+    """Find the folder that holds the training images."""
+    common = tree.common_folder()
+    return common if common.rpartition("/")[2] == "train" else f"{common}/train".removeprefix("/")
 
 
 def is_tiny_imagenet(place: Place, cache: Cache = None) -> bool:

@@ -48,6 +48,8 @@ class WebDataset(IndexedSource):
         A tar, a folder of tars, or a pattern: ``val-{000000..000063}.tar``, ``val-*.tar``.
     index : (Store, str), optional
         A file in which the listing may be cached.
+    split : str, optional
+        Only the shards of this split, as their names tell.
 
     Raises
     ------
@@ -55,10 +57,10 @@ class WebDataset(IndexedSource):
         There is no such shard.
     """
 
-    def __init__(self, shards: Location | Place, index: Cache = None) -> None:
+    def __init__(self, shards: Location | Place, index: Cache = None, split: str | None = None) -> None:
         with blame_source(shards):
             place = shards if isinstance(shards, Place) else Place(shards)
-        super().__init__(ShardIndex(place.location, index))
+        super().__init__(ShardIndex(place.location, index, split))
 
     def read_bytes(self, key: str) -> bytes:
         """Read the member of one image."""
@@ -98,7 +100,7 @@ class ShardIndex(Index):
 
     def find_files(self) -> list[SourceFile]:
         """Look up the shards."""
-        return Place(self.location).expand(_is_shard)
+        return Place(self.location).expand(_is_shard, self.split)
 
     def find_companions(self, files: list[SourceFile]) -> list[SourceFile]:
         """Look up the files that name classes and samples: beside a shard, or up to two folders above."""

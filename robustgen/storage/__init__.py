@@ -5,6 +5,7 @@ written or deleted, files appear whole or not at all, and every failure is an OS
 """
 
 from robustgen.storage.base import Entry as Entry
+from robustgen.storage.base import Seekable as Seekable
 from robustgen.storage.base import Store as Store
 from robustgen.storage.base import Writer as Writer
 from robustgen.storage.opening import is_url as is_url

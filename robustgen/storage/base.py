@@ -40,11 +40,16 @@ class Writer(io.RawIOBase):
         return self._hash.hexdigest() if self._in_sequence else self._read_digest()
 
     def _read_digest(self) -> str:
-        self._file.seek(0)
         digest = hashlib.sha256()
-        while block := self._file.read(1 << 20):
+        for block in self.read_back():
             digest.update(block)
         return digest.hexdigest()
+
+    def read_back(self) -> Iterator[bytes]:
+        """Yield what is written so far, in pieces."""
+        self._file.seek(0)
+        while block := self._file.read(1 << 20):
+            yield block
 
     def write_at(self, offset: int, data: bytes) -> None:
         """Write `data` at any place, which need not follow on what is written."""
@@ -78,6 +83,37 @@ class Writer(io.RawIOBase):
     def tell(self) -> int:
         """Return the number of bytes written so far."""
         return self.size
+
+
+class Seekable(io.RawIOBase):
+    """A file that is being written, for archives that go back to complete what they wrote before."""
+
+    def __init__(self, target: Writer) -> None:
+        self._target, self._at = target, 0
+
+    def writable(self) -> bool:
+        """Return True."""
+        return True
+
+    def seekable(self) -> bool:
+        """Return True."""
+        return True
+
+    def tell(self) -> int:
+        """Return where the next bytes go."""
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Choose where the next bytes go."""
+        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at}.get(whence, self._target.size)
+        return self._at
+
+    def write(self, data: Any) -> int:
+        """Write `data` there, and return the number of its bytes."""
+        self._target.write_at(self._at, data)
+        count = memoryview(data).nbytes
+        self._at += count
+        return count
 
 
 class Store(ABC):

@@ -1,0 +1,199 @@
+"""NumPy archives, as MedMNIST-C has them: images and labels of one corruption at all severities."""
+
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustgen.benchmark import Variant
+from robustgen.containers import npz
+from robustgen.containers.npy import header_bytes
+from robustgen.errors import ConfigError, SourceError
+from robustgen.formats.base import Labels, Listing, WrittenFile
+from robustgen.formats.npy import Arrays, ArrayWriter, OpenArray, StoredArray, open_array
+from robustgen.formats.units import WorkUnit
+from robustgen.imaging.decode import reason_of
+from robustgen.name_lists import join_names
+from robustgen.sources.sample_names import KEYS
+from robustgen.storage import Seekable, Store, open_store
+from robustgen.storage import Writer as OpenFile
+from robustgen.storage.temporary import TemporaryFolder
+
+SUFFIX = ".npz"
+_IMAGES, _LABELS = "test_images", "test_labels"
+# The published files are called by the corruption alone.
+_FAMILY = "medmnist-c."
+
+
+def file_of(folder: str) -> str:
+    """Return the file of the variant in `folder`: ``"medmnist-c.pixelate/3"`` is in ``"pixelate.npz"``."""
+    return f"{folder.partition('/')[0].removeprefix(_FAMILY)}{SUFFIX}"
+
+
+# --- writing -------------------------------------------------------------------------------------
+
+
+class ArchiveWriter(ArrayWriter):
+    """One `.npz` per corruption with ``test_images``, severity-major, and ``test_labels``.
+
+    Parameters
+    ----------
+    arms, keys, shapes, grey
+        As for `ArrayWriter`; grey images have no axis of channels.
+    class_labels : ndarray, (classes, labels), optional
+        What the images of each class are labelled with; otherwise the number of the class.
+    """
+
+    suffix = SUFFIX
+    needs_labels: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        arms: tuple[Variant, ...],
+        keys: tuple[str, ...],
+        shapes: Mapping[str, tuple[int, ...]],
+        class_labels: NDArray[Any] | None = None,
+        grey: bool = False,
+    ) -> None:
+        super().__init__(arms, keys, shapes, per_name=True, grey=grey)
+        self._class_labels = class_labels
+        names = {arm.folder.partition("/")[0]: arm.name for arm in arms}
+        for stem, name in names.items():
+            other = names.get(_FAMILY + stem)
+            if other:
+                raise ConfigError(f"format npz: {name} and {other} would share {file_of(stem)}; choose npy")
+
+    def _keep_channels(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        return shape[:2] if self._grey else shape
+
+    def _file_of(self, folder: str) -> str:
+        return file_of(folder)
+
+    @contextmanager
+    def open(self, root: Store, unit: WorkUnit, labels: Sequence[int]) -> Iterator["_OpenArchive"]:
+        """Open the archive of `unit`."""
+        first = unit.variants[0].folder
+        path, numbers = self._file_of(first), np.asarray(labels, np.int64)
+        rows = numbers[:, None] if self._class_labels is None else self._class_labels[numbers]
+        # The rows come image by image, and are compressed severity by severity.
+        with root.create(path) as file, root.create(f"{path}.rows") as plain:
+            plain.discard()
+            yield _OpenArchive(file, plain, path, self._shapes[first], unit, rows, self._grey)
+        if file.is_discarded:
+            root.delete(path)
+
+    def versions(self) -> dict[str, str]:
+        """Return the release of zlib, which decides the bytes."""
+        return {"zlib": npz.ZLIB}
+
+    def list_companions(self, listing: Listing, folders: Sequence[str]) -> Mapping[str, bytes]:
+        """Return the names of the source images behind the rows."""
+        return {KEYS: join_names(listing.keys)}
+
+    def _open_array(self, root: Store, path: str) -> StoredArray:
+        return open_images(root, path)
+
+
+class _OpenArchive(OpenArray):
+    """An archive whose rows are collected in a file of their own."""
+
+    def __init__(
+        self,
+        file: OpenFile,
+        plain: OpenFile,
+        path: str,
+        shape: tuple[int, ...],
+        unit: WorkUnit,
+        labels: NDArray[np.int64],
+        grey: bool,
+    ) -> None:
+        super().__init__(plain, path, 0, shape, unit, grey)
+        self._archive, self._plain, self._labels = file, plain, labels
+        self._variants = len(unit.variants)
+
+    def finish(self, failed: Sequence[str]) -> list[WrittenFile]:
+        self.flush()
+        if failed:
+            self._archive.discard()
+            return []
+        labels = np.tile(self._labels, (self._variants, 1))
+        labels = labels.astype(np.uint8 if labels.max(initial=0) < 256 else np.int64)
+        images = header_bytes((len(labels), *self._shape))
+        with zipfile.ZipFile(Seekable(self._archive), "w", zipfile.ZIP_DEFLATED) as archive:
+            # The very bytes of `numpy.savez_compressed`.
+            with archive.open(f"{_IMAGES}.npy", "w", force_zip64=True) as file:
+                file.write(images)
+                for piece in self._plain.read_back():
+                    file.write(piece)
+            with archive.open(f"{_LABELS}.npy", "w", force_zip64=True) as file:
+                np.lib.format.write_array(file, labels)
+        return [WrittenFile(self._path, self._archive.size, self._archive.sha256)]
+
+
+# --- reading -------------------------------------------------------------------------------------
+
+
+@dataclass(eq=False)
+class Archives(Arrays):
+    """The layout of MedMNIST-C: an archive for each corruption, which is unpacked to be read."""
+
+    format = "npz"
+    suffix: ClassVar[str] = SUFFIX
+    usual_edition = "pathmnist"
+
+    def _file(self, arm: Variant) -> str:
+        return file_of(arm.folder)
+
+    def _open_checked(self, file: str) -> StoredArray:
+        array = open_images(self.store, file)
+        if array.dtype != np.uint8 or array.shape[3:] not in ((), (3,)) or array.ndim < 3 or 0 in array.shape:
+            found = f"{array.dtype} {array.shape}"
+            raise SourceError(f"{self.root}/{file}: {found} is not uint8 (N, H, W) or (N, H, W, 3)")
+        return array
+
+    @property
+    def grey(self) -> bool:  # type: ignore[override]
+        """Whether its images have one channel."""
+        return self._open(self._file(self.arms[0])).ndim == 3
+
+    def _as_image(self, row: NDArray[Any]) -> NDArray[Any]:
+        return super()._as_image(row[..., None] if row.ndim == 2 else row)
+
+    def _read_labels(self) -> Labels | None:
+        file = self._file(self.arms[0])
+        try:
+            with self.store.open(file) as content, zipfile.ZipFile(content) as archive:
+                values = npz.read_small(archive, npz.find_array(archive, _LABELS))[: self.images]
+        except (OSError, ValueError, zipfile.BadZipFile) as error:
+            raise SourceError(f"{self.root}/{file}: {reason_of(error)}") from error
+        if values.dtype.kind not in "biu" or values.ndim not in (1, 2) or len(values) != self.images:
+            raise SourceError(f"{self.root}/{file}: {_LABELS} {values.dtype} {values.shape} are no labels")
+        rows = values.reshape(self.images, -1).astype(np.int64)
+        # Images of a multi-label set are of one class if all of their labels are the same.
+        return rows[:, 0] if rows.shape[1] == 1 else np.unique(rows, axis=0, return_inverse=True)[1].ravel()
+
+
+def open_images(store: Store, path: str) -> StoredArray:
+    """Unpack the images of an archive into a temporary folder, and open them.
+
+    Raises
+    ------
+    SourceError
+        It cannot be read, or holds no such array.
+    """
+    folder = TemporaryFolder()
+    unpacked = open_store(folder.path, folder.path)
+    try:
+        with store.open(path) as content, zipfile.ZipFile(content) as archive:
+            member = npz.find_array(archive, _IMAGES)
+            npz.read_array_header(archive, member)
+            with unpacked.create("images.npy") as target:
+                npz.copy_array(archive, member, target.write)
+    except (OSError, ValueError, zipfile.BadZipFile) as error:
+        raise SourceError(f"{store.location}/{path}: {reason_of(error)}") from error
+    array = open_array(unpacked, "images.npy")
+    return StoredArray(array.file, array.header, folder=folder)

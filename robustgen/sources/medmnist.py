@@ -1,0 +1,134 @@
+"""MedMNIST and MedMNIST+ as published: one `.npz` holds images and labels of three splits."""
+
+import hashlib
+import math
+import zipfile
+from collections.abc import Callable
+from typing import IO, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustgen.containers import npz
+from robustgen.imaging.decode import Location, as_rgb, blame_image
+from robustgen.imaging.pixels import Rgb
+from robustgen.sources.base import blame_source, check_split
+from robustgen.sources.files import IndexedSource
+from robustgen.sources.index import Cache, Index, Listing
+from robustgen.sources.numbered import name_rows
+from robustgen.sources.places import Place, SourceFile
+
+_SPLITS: Final = ("test", "train", "val")
+_MOST_CLASSES: Final = 1000
+
+
+class MedMnist(IndexedSource):
+    """A split of a MedMNIST file such as ``pathmnist_224.npz``; keys are "00000", "00001", ...
+
+    The images are decompressed once into a temporary file.
+
+    Parameters
+    ----------
+    path : path or URL
+    split : {"test", "train", "val"}
+    index : (Store, str), optional
+        A file in which the listing may be cached.
+
+    Raises
+    ------
+    SourceError
+        There is nothing at `path`. From everything else: it holds no such arrays.
+    """
+
+    def __init__(self, path: Location | Place, split: str = "test", index: Cache = None) -> None:
+        with blame_source(path):
+            place = path if isinstance(path, Place) else Place(path)
+            place.check()
+        check_split(place.location, split, _SPLITS)
+        super().__init__(_RowIndex(place.location, index, split))
+
+    def load(self, key: str) -> Rgb:
+        """Return one image: uint8 ndarray of shape (H, W, 3); an ImageError if there is none."""
+        return self.read(key)[0]
+
+    def read(self, key: str) -> tuple[Rgb, str]:
+        """Return one image, and the identity of its bytes."""
+        number, start, size, *shape = self._place(key)
+        with blame_image(key):
+            data = self._index.read(number, start, size)
+        image: Rgb = as_rgb(np.frombuffer(data, np.uint8).reshape(shape)).copy()
+        return image, hashlib.sha256(data).hexdigest()[:16]
+
+    def size(self, key: str) -> int:
+        """Return the bytes of one image in its array; an ImageError if there is none."""
+        return int(self._place(key)[2])
+
+    def dimensions(self, key: str) -> tuple[int, int]:
+        """Return width and height of one image in pixels; an ImageError if there is none."""
+        height, width = self._place(key)[3:5]
+        return int(width), int(height)
+
+    @property
+    def class_labels(self) -> NDArray[np.int64]:
+        """Of each class its labels: its number, or a 0 or 1 for each label of a multi-label set."""
+        if self.classes == tuple(map(str, range(len(self.classes)))):
+            return super().class_labels
+        return np.array([[*map(int, name)] for name in self.classes])
+
+
+def is_medmnist(place: Place) -> bool:
+    """Return True for a NumPy archive."""
+    return place.has_suffix(".npz") and not place.is_folder
+
+
+class _RowIndex(Index):
+    """The rows of the images of a split: number of the file, offset, bytes and shape of each."""
+
+    def find_files(self) -> list[SourceFile]:
+        """Look up the archive."""
+        place = Place(self.location)
+        return [SourceFile.look(place.store, place.name)]
+
+    def is_packed(self, file: SourceFile) -> bool:
+        """Return True: rows are read from the unpacked array."""
+        return True
+
+    def unpack_file(self, packed: IO[bytes], file: SourceFile, write: Callable[[bytes], Any]) -> str | None:
+        """Unpack the array of the images by way of `write`."""
+        with zipfile.ZipFile(packed) as archive:
+            npz.copy_array(archive, npz.find_array(archive, f"{self.split}_images"), write)
+        return None
+
+    def build(self, files: list[SourceFile]) -> Listing:
+        """List the rows."""
+        (file,) = files
+        with file.store.open(file.name) as content, zipfile.ZipFile(content) as archive:
+            images = npz.find_array(archive, f"{self.split}_images")
+            header = npz.read_array_header(archive, images)
+            labels = npz.read_small(archive, npz.find_array(archive, f"{self.split}_labels"))
+        shape = header.shape
+        if header.dtype != np.uint8 or len(shape) not in (3, 4) or shape[3:] not in ((), (3,)) or 0 in shape:
+            raise ValueError(
+                f"{images.filename}: {header.dtype} {shape} is not uint8 (N, H, W) or (N, H, W, 3)"
+            )
+        numbers, classes = _read_classes(labels, shape[0])
+        size, keys = math.prod(shape[1:]), name_rows(shape[0])
+        rows = ((0, header.offset + row * size, size, *shape[1:]) for row in range(len(keys)))
+        return Listing(dict(zip(keys, rows, strict=True)), {}, classes, dict(zip(keys, numbers, strict=True)))
+
+
+def _read_classes(labels: NDArray[Any], count: int) -> tuple[list[int], list[str]]:
+    """Return the class of each of `count` images, and the names of the classes, which are numbers.
+
+    A multi-label image belongs to the class of all images with the same labels: "00100000000000".
+    """
+    if labels.dtype.kind not in "biu" or labels.ndim not in (1, 2) or len(labels) != count:
+        raise ValueError(f"labels {labels.dtype} {labels.shape} do not fit {count} images")
+    values = labels.reshape(count, -1).astype(np.int64)
+    if values.min() < 0 or values.max() > (1 if values.shape[1] > 1 else _MOST_CLASSES - 1):
+        raise ValueError(f"labels from {values.min()} to {values.max()}")
+    if values.shape[1] == 1:
+        return values[:, 0].tolist(), [*map(str, range(int(values.max()) + 1))]
+    texts = ["".join(map(str, row)) for row in values.tolist()]
+    places = {text: place for place, text in enumerate(sorted({*texts}))}
+    return [places[text] for text in texts], [*places]
