@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from robustgen.corruptions import FAMILIES
+from robustgen.corruptions import get_corruption
 from robustgen.errors import ArgumentError, ImageError
 from robustgen.imaging.geometry import resize
 from robustgen.imaging.pixels import Decoded, Rgb
@@ -38,6 +38,8 @@ IMAGES_PER_FILE: Final = 25_000
 STEPS: Final = 21
 """Severities 0, 0.25, ... 5."""
 SIDE: Final = 224
+QUALITY: Final = 85
+"""Of the JPEG files."""
 
 _ALL: Final = (
     *("gaussian_noise", "shot_noise", "impulse_noise", "defocus_blur", "glass_blur", "motion_blur"),
@@ -123,7 +125,7 @@ def walk(table: AccuracyTable, baseline: float, seed: int) -> Iterator[Cell]:
 
 def _pick(table: AccuracyTable, pair: tuple[str, str]) -> Accuracies:
     if pair not in table:
-        raise ArgumentError(f"accuracy table: has no pair of {pair[0]} and {pair[1]}")
+        raise ArgumentError(f"accuracy table has no pair of {pair[0]} and {pair[1]}")
     return table[pair]
 
 
@@ -212,6 +214,28 @@ def _shuffle(run: tuple[int, ...], sources: int) -> npt.NDArray[np.int64]:
     return np.random.Generator(np.random.PCG64(run)).permutation(sources)
 
 
+class Geometry(NamedTuple):
+    """The part of a source image that a step shows.
+
+    Attributes
+    ----------
+    flip : bool
+        Whether it is shown as in a mirror.
+    box : tuple of int
+        Left, upper, right and lower side of the crop, in the source image.
+    """
+
+    flip: bool
+    box: tuple[int, int, int, int]
+
+
+def draw_geometry(step: CccStep, width: int, height: int) -> tuple[Geometry, np.random.Generator]:
+    """Draw the part that `step` shows of an image of that size; return also what its noise is drawn from."""
+    rng = np.random.Generator(np.random.PCG64((*step.seed, 1)))
+    flip = bool(rng.random() < 0.5)
+    return Geometry(flip, draw_crop(width, height, rng)), rng
+
+
 def make_image(step: CccStep, image: Decoded) -> Rgb:
     """Flip, crop and resize a source image as `step` draws it, and apply its two corruptions.
 
@@ -219,21 +243,23 @@ def make_image(step: CccStep, image: Decoded) -> Rgb:
     -------
     uint8 ndarray of shape (224, 224, 3)
     """
-    rng = np.random.Generator(np.random.PCG64((*step.seed, 1)))
     picture = image if isinstance(image, Image.Image) else Image.fromarray(image)
-    flipped = rng.random() < 0.5
-    box = draw_crop(*picture.size, rng)
+    (flip, box), rng = draw_geometry(step, *picture.size)
     crop = picture.crop(box)
-    if flipped:
+    if flip:
         crop = crop.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
-    pixels = resize(crop, SIDE, SIDE)
-    cell, corruptions = step.cell, FAMILIES["ccc"].corruptions
-    stages = (cell.first, cell.first_severity), (cell.second, cell.second_severity)
-    for name, severity in stages:
-        if severity:
-            operation = corruptions[f"ccc:{name}"]
-            pixels = operation.apply(pixels, operation.parameters(severity, 224), rng)
-    return pixels
+    pixels, cell = resize(crop, SIDE, SIDE), step.cell
+    pixels = apply_corruption(pixels, cell.first, cell.first_severity, rng)
+    return apply_corruption(pixels, cell.second, cell.second_severity, rng)
+
+
+def apply_corruption(pixels: Rgb, name: str, severity: float, rng: np.random.Generator) -> Rgb:
+    """Apply the corruption `name` of CCC; severity 0 changes nothing."""
+    if not severity:
+        return pixels
+    operation = get_corruption(f"ccc:{name}")
+    made: Rgb = operation.apply(pixels, operation.parameters(severity, 224), rng)
+    return made
 
 
 def draw_crop(width: int, height: int, rng: np.random.Generator) -> tuple[int, int, int, int]:
