@@ -20,7 +20,7 @@ from PIL import Image
 
 import robustgen
 from robustgen.benchmark import IMAGENET_C
-from robustgen.corruptions import FAMILIES
+from robustgen.corruptions import FAMILIES, get_corruption
 from robustgen.corruptions.laion_c import published_preparation
 from robustgen.imaging.geometry import resize
 from robustgen.imaging.tiles import TileBank
@@ -45,7 +45,7 @@ def list_sets() -> dict[str, list[Call]]:
 
     def calls(names: tuple[str, ...], edition: str = "imagenet", seen: Any = image) -> Iterator[Call]:
         for name in names:
-            operation = robustgen.CORRUPTIONS.get(name) or FAMILIES[name.partition(":")[0]].corruptions[name]
+            operation = get_corruption(name)
             for level in filter(None, operation.levels):
                 more: dict[str, Any] = {"image": seen, "edition": edition}
                 if operation.needs_depth:
