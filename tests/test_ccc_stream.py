@@ -417,6 +417,8 @@ def test_other_settings_are_refused(measured, digits, tmp_path):
         (("--setting", "mixed", "--accuracy-table", "a"), "--accuracy-table is for --setting ccc"),
         (("--setting", "mixed", "--format", "webdataset"), "--format webdataset is for --setting ccc"),
         (("--setting", "mixed", "--jobs", "2"), "--jobs is for --setting ccc"),
+        (("--setting", "mixed", "--measure-accuracy"), "--measure-accuracy is for --setting ccc"),
+        (("--measure-accuracy", "--format", "webdataset"), "--measure-accuracy writes JSON"),
         (("--measure-accuracy",), "--measure-accuracy needs --model NAME"),
         (("--measure-accuracy", "--model", "a", "--speed", "2"), "--speed is not for --measure-accuracy"),
         (

@@ -72,6 +72,8 @@ def carry_out(
         raise ConfigError("--format imglist is not for --setting ccc")
     stop_in_order()
     if measures:
+        if file_format != "jsonl":
+            raise ConfigError("--measure-accuracy writes JSON; leave --format out")
         _measure(path, flags, run, model, output)
     if run["accuracy_table"] is None:
         raise ConfigError(

@@ -10,7 +10,6 @@ from robustgen.cli.app import Section, command, echo
 from robustgen.cli.options import (
     combine,
     resolve_config,
-    seed_option,
     selection_options,
     source_options,
 )
@@ -98,7 +97,7 @@ _CHAIN = (
     metavar="LEVELS",
     help="Default 5; of gradual settings 1-5, up and down; of --measure-accuracy its grid, 0,1,2,3,4,5.",
 )
-@seed_option
+@click.option("--seed", type=int, help="Non-negative whole number; default 0, of ccc 43.")
 @click.option("--shuffle", is_flag=True, help="Draw the order of the corruptions.")
 @click.option("--abrupt", is_flag=True, help="Gradual: begin at the highest severity, as CoTTA's code.")
 @click.option(
@@ -151,7 +150,8 @@ def stream(setting: str | None, file_format: str, files: "Files", output: str | 
     correlated = name is not None and is_correlated(name)
     _refuse({flag: own[flag] for flag in _CORRELATED}, "the correlated settings", correlated)
     _refuse(chain, "--setting markov", name == "markov")
-    _refuse({flag: flags[flag] for flag in ccc.FLAGS}, "--setting ccc", setting == "ccc")
+    runs = {flag: flags[flag] for flag in ccc.FLAGS} | {"measure_accuracy": measures or None}
+    _refuse(runs, "--setting ccc", setting == "ccc")
     _refuse({flag: flags[flag] for flag in ccc.MODEL_FLAGS}, "--measure-accuracy", measures)
     if setting == "ccc":
         others: dict[str, Any] = {flag: own[flag] or None for flag in ("shuffle", "abrupt")}

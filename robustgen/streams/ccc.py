@@ -22,6 +22,7 @@ from PIL import Image
 from robustgen.corruptions import get_corruption
 from robustgen.errors import ArgumentError, ImageError
 from robustgen.imaging.geometry import resize
+from robustgen.imaging.kernels import exact
 from robustgen.imaging.pixels import Decoded, Rgb
 
 Accuracies = npt.NDArray[np.float64]
@@ -45,6 +46,9 @@ _ALL: Final = (
     *("gaussian_noise", "shot_noise", "impulse_noise", "defocus_blur", "glass_blur", "motion_blur"),
     *("zoom_blur", "snow", "frost", "fog", "contrast", "elastic", "pixelate", "jpeg"),
 )
+# Logarithms of the ratios of a crop, 3/4 and 4/3.
+_LOWEST: Final = -0.2876820724517809
+_HIGHEST: Final = 0.28768207245178085
 _HARD: Final = ("gaussian_noise", "shot_noise", "impulse_noise", "contrast")
 
 
@@ -270,8 +274,9 @@ def draw_crop(width: int, height: int, rng: np.random.Generator) -> tuple[int, i
     if not width or not height:
         raise ImageError(f"cannot crop an image of {width} x {height} pixels")
     for _ in range(10):
-        area = width * height * rng.uniform(0.08, 1)
-        ratio = math.exp(rng.uniform(math.log(3 / 4), math.log(4 / 3)))
+        # Steps whose last bit is the same on every processor; that of a library's is not.
+        area = width * height * (0.08 + (1 - 0.08) * rng.random())
+        ratio = exact.exp(_LOWEST + (_HIGHEST - _LOWEST) * rng.random())
         across, down = round(math.sqrt(area * ratio)), round(math.sqrt(area / ratio))
         if 0 < across <= width and 0 < down <= height:
             top, left = int(rng.integers(0, height - down + 1)), int(rng.integers(0, width - across + 1))
