@@ -194,7 +194,7 @@ class Corruption(Operation):
         shared: dict[str, Any] | None = None,
         depth: Any = None,
     ) -> Any:
-        """Call `function`. That of a family of its own cannot change the image, and its result is checked.
+        """Call `function`. That of a plug-in cannot change the image, and its result is checked.
 
         Parameters
         ----------
@@ -209,29 +209,30 @@ class Corruption(Operation):
             A plug-in gave something else than an image of the same shape, drew from another generator than
             `rng`, or ended the program; or `depth` is missing, useless, or of another shape.
         """
-        if ":" not in self.name:
-            self._check_depth(image, depth)
-            return super().apply(image, parameters, rng, shared)
+        if self.function.__module__.startswith("robustgen."):
+            return self._call(image, parameters, rng, shared, depth)
         seen = np.asarray(image).view()
         seen.flags.writeable = False
         case = self.name, repr(parameters)
         if case not in _repeatable:
             # Another generator, such as NumPy's global one, gives something else each time.
-            twice = [self._call(seen, parameters, copy.deepcopy(rng), shared, depth) for _ in range(2)]
+            twice = [self._guard(seen, parameters, copy.deepcopy(rng), shared, depth) for _ in range(2)]
             _repeatable[case] = np.array_equal(*twice)
-        result = self._call(seen, parameters, rng, shared, depth)
+        result = self._guard(seen, parameters, rng, shared, depth)
         if not _repeatable[case]:
             raise ArgumentError(f"{self.name} gave two images from the same rng: it may draw from rng alone")
         # It may be the image itself.
         return result if result.flags.writeable else result.copy()
 
-    def _call(self, seen: Any, parameters: Any, rng: Any, shared: dict[str, Any] | None, depth: Any) -> Any:
+    def _call(self, image: Any, parameters: Any, rng: Any, shared: dict[str, Any] | None, depth: Any) -> Any:
+        if self.needs_depth:
+            return self.function(image, parameters, rng, self._check_depth(image, depth))
+        self._check_depth(image, depth)
+        return super().apply(image, parameters, rng, shared)
+
+    def _guard(self, seen: Any, parameters: Any, rng: Any, shared: dict[str, Any] | None, depth: Any) -> Any:
         try:
-            if self.needs_depth:
-                result = self.function(seen, parameters, rng, self._check_depth(seen, depth))
-            else:
-                self._check_depth(seen, depth)
-                result = super().apply(seen, parameters, rng, shared)
+            result = self._call(seen, parameters, rng, shared, depth)
         except SystemExit as error:
             raise ArgumentError(f"{self.name} ended the program (SystemExit: {error})") from error
         if not isinstance(result, np.ndarray) or (result.dtype, result.shape) != (seen.dtype, seen.shape):

@@ -25,7 +25,7 @@ Made = TypeVar("Made", bound=click.Command)
 _Function = Callable[..., None]
 _HELP = {"help_option_names": ["-h", "--help"]}
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-_RESUMABLE = ("make-", "run", "filter-", "preprocess", "evaluate", "predict")
+_RESUMABLE = ("make-", "run", "filter-", "preprocess", "evaluate", "predict", "stream")
 
 
 class Section(Enum):

@@ -5,12 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from robustgen.cli import ccc
 from robustgen.cli.app import Section, command, echo
 from robustgen.cli.options import (
     combine,
-    file_option,
     resolve_config,
-    seed_option,
     selection_options,
     source_options,
 )
@@ -87,14 +86,18 @@ _CHAIN = (
 @command("stream", Section.SCORE)
 @click.option(
     "--setting",
-    type=click.Choice([*SETTINGS, *ALIASES, "csid"]),
-    help="See docs/streams.md; csid is OpenOOD's.",
+    type=click.Choice([*SETTINGS, *ALIASES, "csid", "ccc"]),
+    help="See docs/streams.md; csid is OpenOOD's, and ccc has docs/ccc.md.",
 )
 @source_options
 @selection_options
 @click.option("--corruptions", metavar="NAMES", help="In this order; default the fifteen, as in the paper.")
-@click.option("--severities", metavar="LEVELS", help="Default 5; of gradual settings 1-5, up and down.")
-@seed_option
+@click.option(
+    "--severities",
+    metavar="LEVELS",
+    help="Default 5; of gradual settings 1-5, up and down; of --measure-accuracy its grid, 0,1,2,3,4,5.",
+)
+@click.option("--seed", type=int, help="Non-negative whole number; default 0, of ccc 43.")
 @click.option("--shuffle", is_flag=True, help="Draw the order of the corruptions.")
 @click.option("--abrupt", is_flag=True, help="Gradual: begin at the highest severity, as CoTTA's code.")
 @click.option(
@@ -106,12 +109,14 @@ _CHAIN = (
 )
 @_correlated_options
 @_chain_options
+@ccc.run_options
+@ccc.measuring_options
 @click.option(
     "--format",
-    "layout",
-    type=click.Choice(["jsonl", "imglist"]),
+    "file_format",
+    type=click.Choice(["jsonl", "imglist", "webdataset"]),
     default="jsonl",
-    help="Default jsonl; imglist is OpenOOD's: path and label.",
+    help="Default jsonl; imglist is OpenOOD's: path and label; of ccc webdataset, the images themselves.",
 )
 @click.option(
     "--files",
@@ -119,8 +124,12 @@ _CHAIN = (
     default="jpeg",
     help="Of imglist: the --format of the set that the paths lead into; default jpeg.",
 )
-@file_option("--output", "Default out/stream-SETTING.jsonl, or .txt.")
-def stream(setting: str | None, layout: str, files: "Files", output: Path | None, **flags: Any) -> None:
+@click.option(
+    "--output",
+    metavar="FILE",
+    help="Default out/stream-SETTING.jsonl, or .txt; a folder for webdataset, default out/ccc.",
+)
+def stream(setting: str | None, file_format: str, files: "Files", output: str | None, **flags: Any) -> None:
     """Draw a stream for test-time adaptation.
 
     Each line names an image by its key, its corruption, severity and label; robustgen.torch.StreamDataset
@@ -131,20 +140,39 @@ def stream(setting: str | None, layout: str, files: "Files", output: Path | None
     path = resolve_config(flags.pop("dataset"), flags.pop("config_file"))
     if not (path or flags["source"]):
         raise ConfigError("nothing to draw from: give --dataset, --config or --source")
-    setting = setting or ("csid" if layout == "imglist" else None)
+    measures = flags.pop("measure_accuracy")
+    setting = setting or ("csid" if file_format == "imglist" else "ccc" if measures else None)
     if setting is None:
         raise ConfigError("give --setting; with --format imglist it is csid")
-    name: Setting | None = None if setting == "csid" else ALIASES.get(setting, setting)  # type: ignore[arg-type]
+    name: Setting | None = None
+    if setting not in ("csid", "ccc"):
+        name = ALIASES.get(setting, setting)  # type: ignore[arg-type]
     correlated = name is not None and is_correlated(name)
     _refuse({flag: own[flag] for flag in _CORRELATED}, "the correlated settings", correlated)
     _refuse(chain, "--setting markov", name == "markov")
+    runs = {flag: flags[flag] for flag in ccc.FLAGS} | {"measure_accuracy": measures or None}
+    _refuse(runs, "--setting ccc", setting == "ccc")
+    _refuse({flag: flags[flag] for flag in ccc.MODEL_FLAGS}, "--measure-accuracy", measures)
+    if setting == "ccc":
+        others: dict[str, Any] = {flag: own[flag] or None for flag in ("shuffle", "abrupt")}
+        others |= {
+            "corruptions": flags["corruptions"],
+            "repeat": own["repeat"] if own["repeat"] > 1 else None,
+        }
+        _refuse(others, "settings other than ccc", False)
+        ccc.carry_out(path, flags, file_format, output, measures=measures)
+        return
+    for flag in (*ccc.FLAGS, *ccc.MODEL_FLAGS):
+        del flags[flag]
+    if file_format == "webdataset":
+        raise ConfigError("--format webdataset is for --setting ccc")
     from robustgen.dataset import config
 
     chosen = config.load(path, flags)
     given = {flag: value for flag, value in chain.items() if value is not None}
     choices = _choose(name, chosen, flags, own | {"chain": Chain(**given)}) if name else None
-    output = output or Path(f"out/stream-{name or setting}.{'txt' if layout == 'imglist' else 'jsonl'}")
-    _write(chosen, choices, output, files if layout == "imglist" else None)
+    default = f"out/stream-{name or setting}.{'txt' if file_format == 'imglist' else 'jsonl'}"
+    _write(chosen, choices, Path(output or default), files if file_format == "imglist" else None)
 
 
 def _refuse(flags: dict[str, Any], meant: str, fits: bool) -> None:

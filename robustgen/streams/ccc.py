@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from robustgen.corruptions import FAMILIES
+from robustgen.corruptions import get_corruption
 from robustgen.errors import ArgumentError, ImageError
 from robustgen.imaging.geometry import resize
 from robustgen.imaging.kernels import exact
@@ -39,11 +39,16 @@ IMAGES_PER_FILE: Final = 25_000
 STEPS: Final = 21
 """Severities 0, 0.25, ... 5."""
 SIDE: Final = 224
+QUALITY: Final = 85
+"""Of the JPEG files."""
 
 _ALL: Final = (
     *("gaussian_noise", "shot_noise", "impulse_noise", "defocus_blur", "glass_blur", "motion_blur"),
     *("zoom_blur", "snow", "frost", "fog", "contrast", "elastic", "pixelate", "jpeg"),
 )
+# Logarithms of the ratios of a crop, 3/4 and 4/3.
+_LOWEST: Final = -0.2876820724517809
+_HIGHEST: Final = 0.28768207245178085
 _HARD: Final = ("gaussian_noise", "shot_noise", "impulse_noise", "contrast")
 
 
@@ -124,7 +129,7 @@ def walk(table: AccuracyTable, baseline: float, seed: int) -> Iterator[Cell]:
 
 def _pick(table: AccuracyTable, pair: tuple[str, str]) -> Accuracies:
     if pair not in table:
-        raise ArgumentError(f"accuracy table: has no pair of {pair[0]} and {pair[1]}")
+        raise ArgumentError(f"accuracy table has no pair of {pair[0]} and {pair[1]}")
     return table[pair]
 
 
@@ -213,6 +218,28 @@ def _shuffle(run: tuple[int, ...], sources: int) -> npt.NDArray[np.int64]:
     return np.random.Generator(np.random.PCG64(run)).permutation(sources)
 
 
+class Geometry(NamedTuple):
+    """The part of a source image that a step shows.
+
+    Attributes
+    ----------
+    flip : bool
+        Whether it is shown as in a mirror.
+    box : tuple of int
+        Left, upper, right and lower side of the crop, in the source image.
+    """
+
+    flip: bool
+    box: tuple[int, int, int, int]
+
+
+def draw_geometry(step: CccStep, width: int, height: int) -> tuple[Geometry, np.random.Generator]:
+    """Draw the part that `step` shows of an image of that size; return also what its noise is drawn from."""
+    rng = np.random.Generator(np.random.PCG64((*step.seed, 1)))
+    flip = bool(rng.random() < 0.5)
+    return Geometry(flip, draw_crop(width, height, rng)), rng
+
+
 def make_image(step: CccStep, image: Decoded) -> Rgb:
     """Flip, crop and resize a source image as `step` draws it, and apply its two corruptions.
 
@@ -220,21 +247,23 @@ def make_image(step: CccStep, image: Decoded) -> Rgb:
     -------
     uint8 ndarray of shape (224, 224, 3)
     """
-    rng = np.random.Generator(np.random.PCG64((*step.seed, 1)))
     picture = image if isinstance(image, Image.Image) else Image.fromarray(image)
-    flipped = rng.random() < 0.5
-    box = draw_crop(*picture.size, rng)
+    (flip, box), rng = draw_geometry(step, *picture.size)
     crop = picture.crop(box)
-    if flipped:
+    if flip:
         crop = crop.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
-    pixels = resize(crop, SIDE, SIDE)
-    cell, corruptions = step.cell, FAMILIES["ccc"].corruptions
-    stages = (cell.first, cell.first_severity), (cell.second, cell.second_severity)
-    for name, severity in stages:
-        if severity:
-            operation = corruptions[f"ccc:{name}"]
-            pixels = operation.apply(pixels, operation.parameters(severity, 224), rng)
-    return pixels
+    pixels, cell = resize(crop, SIDE, SIDE), step.cell
+    pixels = apply_corruption(pixels, cell.first, cell.first_severity, rng)
+    return apply_corruption(pixels, cell.second, cell.second_severity, rng)
+
+
+def apply_corruption(pixels: Rgb, name: str, severity: float, rng: np.random.Generator) -> Rgb:
+    """Apply the corruption `name` of CCC; severity 0 changes nothing."""
+    if not severity:
+        return pixels
+    operation = get_corruption(f"ccc:{name}")
+    made: Rgb = operation.apply(pixels, operation.parameters(severity, 224), rng)
+    return made
 
 
 def draw_crop(width: int, height: int, rng: np.random.Generator) -> tuple[int, int, int, int]:
@@ -245,8 +274,9 @@ def draw_crop(width: int, height: int, rng: np.random.Generator) -> tuple[int, i
     if not width or not height:
         raise ImageError(f"cannot crop an image of {width} x {height} pixels")
     for _ in range(10):
-        area = width * height * rng.uniform(0.08, 1)
-        ratio = float(exact.exp(rng.uniform(exact.log(3 / 4), exact.log(4 / 3))))
+        # Steps whose last bit is the same on every processor; that of a library's is not.
+        area = width * height * (0.08 + (1 - 0.08) * rng.random())
+        ratio = exact.exp(_LOWEST + (_HIGHEST - _LOWEST) * rng.random())
         across, down = round(math.sqrt(area * ratio)), round(math.sqrt(area / ratio))
         if 0 < across <= width and 0 < down <= height:
             top, left = int(rng.integers(0, height - down + 1)), int(rng.integers(0, width - across + 1))

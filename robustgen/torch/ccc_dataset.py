@@ -9,11 +9,9 @@ from PIL import Image
 from robustgen.errors import ArgumentTypeError
 from robustgen.imaging.decode import as_rgb
 from robustgen.imaging.jpeg import decode_jpeg, encode_jpeg
-from robustgen.streams.ccc import IMAGES, AccuracyTable, CccRun, Cell, make_image
+from robustgen.streams.ccc import IMAGES, QUALITY, AccuracyTable, CccRun, CccStep, Cell, make_image
 from robustgen.torch.arguments import Quality
 from robustgen.torch.pairs import MapStyle, split_pair
-
-_PUBLISHED = 85
 
 
 class CccDataset:
@@ -28,7 +26,8 @@ class CccDataset:
         Of ``(image, label)``, images being Pillow images or arrays uint8 (H, W, 3), at their full size: each
         is flipped, cropped and resized to 224 x 224 pixels here.
     table : mapping of (str, str) to ndarray of shape (21, 21)
-        Accuracies of each pair of corruptions; `robustgen.streams.ccc.read_table` makes one.
+        Accuracies of each pair of corruptions; `robustgen.streams.accuracy_files.load_table`
+        reads one.
     baseline, speed, seed, images
         As of `robustgen.streams.ccc.CccRun`; the published runs have 40, 20 and 0, then 1000, 2000 and 5000,
         then 43, 44 and 45, and 7 500 000.
@@ -62,7 +61,7 @@ class CccDataset:
         if jpeg not in ("published", None) and not (isinstance(jpeg, int) and 1 <= jpeg <= 95):
             raise ArgumentTypeError(f"jpeg must be a quality from 1 to 95, 'published' or None, not {jpeg!r}")
         self.base, self.transform = base, transform
-        self.jpeg = _PUBLISHED if jpeg == "published" else jpeg
+        self.jpeg = QUALITY if jpeg == "published" else jpeg
         self.run = CccRun(table, len(base), baseline, speed, seed, images)
         # Found out now, not after a million images, if the table lacks a pair.
         self.cells = self.run.cells
@@ -77,9 +76,19 @@ class CccDataset:
     def __getitem__(self, index: int) -> tuple[Any, Any]:
         step = self.run[operator.index(index)]
         image, label = split_pair(self.base[step.image], step.image)
-        picture = image if isinstance(image, Image.Image) and image.mode == "RGB" else as_rgb(image)
-        pixels = make_image(step, picture)
-        if self.jpeg is not None:
-            pixels = decode_jpeg(encode_jpeg(pixels, self.jpeg, optimise=False))
-        made = Image.fromarray(pixels)
+        made = make_picture(step, as_picture(image), self.jpeg)
         return (self.transform(made) if self.transform else made), label
+
+
+def as_picture(image: Any) -> Image.Image:
+    """Return an image of a base as a Pillow image of mode RGB."""
+    return image if isinstance(image, Image.Image) and image.mode == "RGB" else Image.fromarray(as_rgb(image))
+
+
+def make_picture(step: CccStep, picture: Image.Image, jpeg: int | None) -> Image.Image:
+    """Make the image of `step`, as it is read from a JPEG file of that quality, or without one."""
+    pixels = make_image(step, picture)
+    if jpeg is not None:
+        # Optimised tables change the file alone.
+        pixels = decode_jpeg(encode_jpeg(pixels, jpeg, optimise=False))
+    return Image.fromarray(pixels)

@@ -1,20 +1,23 @@
 """Streams for test-time adaptation, played on the fly."""
 
 import operator
-from array import array
 from collections.abc import Callable, Iterable
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from robustgen.benchmark import Variant
+from robustgen.editions import get_edition
 from robustgen.errors import ArgumentError
 from robustgen.imaging.decode import Location
+from robustgen.streams.ccc import Cell
+from robustgen.streams.ccc_rows import CccFile, holds_ccc
 from robustgen.streams.rows import StreamRow, read_rows
-from robustgen.torch.arguments import Quality, find_arm
+from robustgen.torch.arguments import Quality, resolve_quality
 from robustgen.torch.corrupted import open_corrupter
 from robustgen.torch.keys import Key, resolve_keys
-from robustgen.torch.pairs import MapStyle, split_pair
+from robustgen.torch.pairs import MapStyle
+from robustgen.torch.players import CccPlayer, DomainPlayer, Player
 
 
 class StreamDataset:
@@ -26,14 +29,16 @@ class StreamDataset:
     Parameters
     ----------
     base, seed, edition, key, jpeg, transform
-        As of `CorruptedDataset`; of one key, corruption and severity the pixels are the same.
+        As of `CorruptedDataset`; of one key, corruption and severity the pixels are the same. The lines of a
+        CCC stream have seeds of their own, and its edition is ``"imagenet"``.
     stream : path, or iterable of StreamRow
-        What `robustgen stream` wrote.
+        What `robustgen stream` wrote. Lines of a CCC stream are read when they are played, so that memory
+        does not grow with their number.
 
     Attributes
     ----------
     arms : tuple of Variant
-        The corruptions at their severities, in the order in which they first come.
+        The corruptions at their severities, in the order in which they first come; of CCC none, see `arm`.
 
     Raises
     ------
@@ -55,60 +60,41 @@ class StreamDataset:
         transform: Callable[[Any], Any] | None = None,
     ) -> None:
         self.base, self.key = base, resolve_keys(base, key)
-        self._corrupter = open_corrupter(edition, seed, jpeg, transform)
-        # Millions of rows: a few numbers each, which processes share.
-        self._places, self._numbers, self._labels = array("q"), array("q"), array("q")
-        self._visits, self._resets = array("q"), array("b")
-        self.arms = self._read(stream)
+        self._player = self._open(stream, edition, seed, jpeg, transform)
+        self.arms = self._player.arms
 
-    def _read(self, stream: Location | Iterable[StreamRow]) -> tuple[Variant, ...]:
-        """Take in the rows, and return their arms."""
-        rows, name = _open(stream)
-        places = {self.key(index): index for index in range(len(self.base))}
-        arms: dict[tuple[str, float], tuple[int, Variant]] = {}
-        for number, row in enumerate(rows, 1):
-            if row.key not in places:
-                raise ArgumentError(f"{name}, line {number}: the data set has no image {row.key!r}")
-            what = row.corruption, row.severity
-            if what not in arms:
-                arms[what] = len(arms), self._find_arm(*what, f"{name}, line {number}")
-            self._places.append(places[row.key])
-            self._numbers.append(arms[what][0])
-            self._labels.append(row.label)
-            self._visits.append(row.visit)
-            self._resets.append(row.reset)
-        return tuple(arm for _, arm in arms.values())
+    def _open(
+        self,
+        stream: Location | Iterable[StreamRow],
+        edition: str,
+        seed: int,
+        jpeg: Quality,
+        transform: Callable[[Any], Any] | None,
+    ) -> Player:
+        path = Path(stream) if isinstance(stream, str | PathLike) else None
+        if path and holds_ccc(path):
+            if get_edition(edition).name != "imagenet" or seed:
+                raise ArgumentError(f"{stream}: a CCC stream has edition 'imagenet', and seeds of its own")
+            quality = resolve_quality(jpeg, edition)
+            return CccPlayer(self.base, CccFile(path), self.key, quality, transform)
+        rows: Any = read_rows(path) if path else stream
+        corrupter = open_corrupter(edition, seed, jpeg, transform)
+        return DomainPlayer(self.base, rows, str(path or "stream"), self.key, corrupter)
 
-    def _find_arm(self, corruption: str, severity: float, place: str) -> Variant:
-        try:
-            return find_arm(self._corrupter.recipe, corruption, severity)
-        except ValueError as error:
-            raise ArgumentError(f"{place}: {error}") from error
-
-    def arm(self, index: int) -> Variant:
-        """Corruption and severity of an item."""
-        return self.arms[self._numbers[index]]
+    def arm(self, index: int) -> Variant | Cell:
+        """Corruption and severity of an item; of CCC both corruptions with theirs."""
+        return self._player.arm(index)
 
     def visit(self, index: int) -> int:
         """Return which time the corruptions are visited when this item comes, from 1."""
-        return self._visits[index]
+        return self._player.visit(index)
 
     def reset(self, index: int) -> bool:
         """Return whether the stream asks for the model to be reset before this item."""
-        return bool(self._resets[index])
+        return self._player.reset(index)
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._player)
 
     def __getitem__(self, index: int) -> tuple[Any, int]:
-        place = range(len(self))[operator.index(index)]
-        source = self._places[place]
-        image, _ = split_pair(self.base[source], source)
-        return self._corrupter.corrupt(self.arm(place), self.key(source), image), self._labels[place]
-
-
-def _open(stream: Location | Iterable[StreamRow]) -> tuple[Iterable[StreamRow], str]:
-    """Return the rows of `stream`, and what messages call it."""
-    if isinstance(stream, str | PathLike):
-        return read_rows(Path(stream)), str(stream)
-    return stream, "stream"
+        return self._player.play(range(len(self))[operator.index(index)])

@@ -1,0 +1,140 @@
+"""Players of streams: one for corruptions that come one at a time, one for the pairs of CCC."""
+
+from array import array
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from robustgen.benchmark import Variant
+from robustgen.errors import ArgumentError, ImageError
+from robustgen.streams.ccc import Cell, draw_geometry
+from robustgen.streams.ccc_rows import CccFile
+from robustgen.streams.rows import StreamRow
+from robustgen.torch.arguments import find_arm
+from robustgen.torch.ccc_dataset import as_picture, make_picture
+from robustgen.torch.corrupted import Corrupter
+from robustgen.torch.pairs import MapStyle, split_pair
+
+Keys = Callable[[int], str]
+"""Returns the key of an item by its index."""
+
+
+class DomainPlayer:
+    """Plays rows that name one corruption each; messages call them `name`."""
+
+    def __init__(
+        self, base: MapStyle, rows: Iterable[StreamRow], name: str, keys: Keys, corrupter: Corrupter
+    ) -> None:
+        self._base, self._keys, self._corrupter = base, keys, corrupter
+        # Millions of rows: a few numbers each, which processes share.
+        self._places, self._numbers, self._labels = array("q"), array("q"), array("q")
+        self._visits, self._resets = array("q"), array("b")
+        self.arms = self._read(rows, name)
+
+    def _read(self, rows: Iterable[StreamRow], name: str) -> tuple[Variant, ...]:
+        """Take in the rows, and return their arms."""
+        places = _list_places(self._base, self._keys)
+        arms: dict[tuple[str, float], tuple[int, Variant]] = {}
+        for number, row in enumerate(rows, 1):
+            if row.key not in places:
+                raise ArgumentError(f"{name}, line {number}: the data set has no image {row.key!r}")
+            what = row.corruption, row.severity
+            if what not in arms:
+                arms[what] = len(arms), self._find_arm(*what, f"{name}, line {number}")
+            self._places.append(places[row.key])
+            self._numbers.append(arms[what][0])
+            self._labels.append(row.label)
+            self._visits.append(row.visit)
+            self._resets.append(row.reset)
+        return tuple(arm for _, arm in arms.values())
+
+    def _find_arm(self, corruption: str, severity: float, place: str) -> Variant:
+        try:
+            return find_arm(self._corrupter.recipe, corruption, severity)
+        except ValueError as error:
+            raise ArgumentError(f"{place}: {error}") from error
+
+    def arm(self, index: int) -> Variant:
+        """Return corruption and severity."""
+        return self.arms[self._numbers[index]]
+
+    def visit(self, index: int) -> int:
+        """Return the number of the visit."""
+        return self._visits[index]
+
+    def reset(self, index: int) -> bool:
+        """Return whether the model is to be reset before."""
+        return bool(self._resets[index])
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def play(self, index: int) -> tuple[Any, int]:
+        """Make the image, and return it with its label."""
+        source = self._places[index]
+        image, _ = split_pair(self._base[source], source)
+        return self._corrupter.corrupt(self.arm(index), self._keys(source), image), self._labels[index]
+
+
+class CccPlayer:
+    """Plays the rows of a CCC stream, which are read from their file when they are played.
+
+    Raises
+    ------
+    ArgumentError
+        The file names an image that `base` lacks. All rows are checked when they are played, the first now.
+    """
+
+    arms: tuple[Variant, ...] = ()
+
+    def __init__(
+        self,
+        base: MapStyle,
+        rows: CccFile,
+        keys: Keys,
+        jpeg: int | None,
+        transform: Callable[[Any], Any] | None,
+    ) -> None:
+        self._base, self._rows, self._jpeg, self._transform = base, rows, jpeg, transform
+        self._places = _list_places(base, keys)
+        self._find(0)
+
+    def _find(self, index: int) -> int:
+        """Return the index of the source image of a row."""
+        key = self._rows[index].key
+        if key not in self._places:
+            raise ArgumentError(f"{self._rows.name}, line {index + 1}: the data set has no image {key!r}")
+        return self._places[key]
+
+    def arm(self, index: int) -> Cell:
+        """Return both corruptions with their severities."""
+        return self._rows[index].cell
+
+    def visit(self, index: int) -> int:
+        """Return 1: a run of CCC is one visit."""
+        return 1
+
+    def reset(self, index: int) -> bool:
+        """Return False: the model is never reset in CCC."""
+        return False
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def play(self, index: int) -> tuple[Any, int]:
+        """Make the image, and return it with its label."""
+        row, source = self._rows[index], self._find(index)
+        picture = as_picture(split_pair(self._base[source], source)[0])
+        step = row.step(source)
+        if draw_geometry(step, *picture.size)[0] != row.geometry:
+            size = f"{picture.width} x {picture.height}"
+            raise ImageError(f"{row.key!r}: {size} pixels is not the size that the stream was drawn for")
+        made = make_picture(step, picture, self._jpeg)
+        return (self._transform(made) if self._transform else made), row.label
+
+
+def _list_places(base: MapStyle, keys: Keys) -> dict[str, int]:
+    return {keys(index): index for index in range(len(base))}
+
+
+Player = DomainPlayer | CccPlayer
+"""Their methods are those of `StreamDataset`, but for `play`."""
