@@ -10,7 +10,7 @@ from robustgen.dataset.state import OutputState
 from robustgen.errors import ConfigError, SourceError
 from robustgen.formats import Dataset, parse_variant
 from robustgen.formats.npy import Arrays, open_array
-from robustgen.formats.parquet import ParquetShards
+from robustgen.formats.parquet import FOLDER, ParquetShards
 from robustgen.formats.shards import Shards, list_shards
 from robustgen.formats.trees import Tree
 from robustgen.formats.webdataset import WebDatasetShards
@@ -144,8 +144,12 @@ def _from_manifest(
     arms = about.get("arms") or []
     if not isinstance(arms, list) or not all(isinstance(arm, str) for arm in arms):
         raise SourceError(f"{store.location}/{MANIFEST}: arms must be a list of names")
-    places = {arm: f"{arm.partition('/')[0]}.npy" if about.get("arrays") else arm for arm in arms}
     there = {*files} | {"/".join(path.split("/")[:depth]) for path in files for depth in (1, 2)}
+    tables = [path.removeprefix(f"{FOLDER}/") for path in files if path.startswith(f"{FOLDER}/")]
+    there |= {"/".join([FOLDER, *path.split("/")[:depth]]) for path in tables for depth in (1, 2)}
+    places = {arm: f"{arm.partition('/')[0]}.npy" if about.get("arrays") else arm for arm in arms}
+    if tables and there.isdisjoint(places.values()):
+        places = {arm: f"{FOLDER}/{place}" for arm, place in places.items()}
     missing = [arm for arm, place in places.items() if place not in there]
     if missing:
         # Of a variant whose files are all gone, a folder may be left.

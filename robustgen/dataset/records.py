@@ -111,17 +111,29 @@ class FilesRecord:
         Their paths below the output.
     failures : sequence of dict
         Of images that the files lack.
+    shared : str
+        What the files say of the whole set, where that decides their bytes too.
     """
 
     images: Mapping[str, Origin] = field(default_factory=dict)
     variants: Sequence[str] = ()
     written: Sequence[WrittenFile] = ()
     failures: Sequence[Failure] = ()
+    shared: str = ""
 
     def files(self) -> Iterator[tuple[str, WrittenFile]]:
-        """Yield the folder of the variant that each file lies in (empty: the root), and the file."""
+        """Yield the folder of the variant that each file belongs to (empty: none), and the file.
+
+        The folder lies at the root, or in another one of the output.
+        """
+        folders = [folder for folder in self.variants if folder]
         for file in map(WrittenFile._make, ([*each, ""][:4] for each in self.written)):
-            inside = (folder for folder in self.variants if folder and file.path.startswith(f"{folder}/"))
+            inside = (
+                folder
+                for path in (file.path, file.path.partition("/")[2])
+                for folder in folders
+                if path.startswith(f"{folder}/")
+            )
             yield next(inside, ""), file
 
     def list_attempts(self) -> Iterator[tuple[str, frozenset[str]]]:
@@ -163,7 +175,10 @@ def from_bytes(data: bytes) -> Record:
     digest, _, body = data.partition(b"\n")
     if hashlib.sha256(body.removesuffix(b"\n")).hexdigest().encode() != digest:
         raise ValueError("its checksum differs")
-    content: dict[str, Any] = json.loads(body)
+    try:
+        content: dict[str, Any] = json.loads(body)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
     kind = ImagesRecord if "outputs" in content else ValuesRecord if "values" in content else FilesRecord
     record: Record = kind(**content)
     if not _is_sound(record):
@@ -178,7 +193,8 @@ def _is_sound(record: Record) -> bool:
     if not origins or not all(isinstance(text, str) for text in texts):
         return False
     if isinstance(record, FilesRecord):
-        return isinstance(record.written, list) and all(map(_is_file, record.written))
+        written = isinstance(record.written, list) and all(map(_is_file, record.written))
+        return written and isinstance(record.shared, str)
     rows = record.outputs.values()
     return (
         record.outputs.keys() == {*record.variants}

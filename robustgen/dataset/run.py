@@ -217,13 +217,13 @@ class _Run:
         held, known = _Held(), {*self._plan.source.keys(), *self._plan.refused}
         shared = dict[frozenset[str], frozenset[str]]()
         separable = self._plan.writer.joint and self._plan.writer.is_separable
-        files = {_digest(unit.keys) for unit in units.values()} if separable else set()
+        files = {_digest(unit.keys, unit.shared) for unit in units.values()} if separable else set()
         for name, record in self._state.read_records():
             if record is None:
                 self._state.delete_record(name)
             elif isinstance(record, FilesRecord):
                 self._check_images(record, record.images.keys() - known, known)
-                own = _digest(record.images)
+                own = _digest(record.images, record.shared)
                 if name not in units and record.images and own not in files:
                     held.stale.append(name)
                 elif record.images and not self._has_changed(record):
@@ -317,7 +317,7 @@ class _Run:
         folders = frozenset(variant.folder for variant in unit.variants)
         if self._plan.writer.joint:
             made = (
-                held.made.get(_digest(unit.keys), frozenset())
+                held.made.get(_digest(unit.keys, unit.shared), frozenset())
                 if self._plan.writer.is_separable
                 else frozenset()
             )
@@ -462,10 +462,14 @@ class _Run:
         refused = [{"key": key, "reason": reason} for key, reason in plan.refused.items()]
         beside, not_repeated = plan.mirror.list_files() if plan.mirror else ([], [])
         self._put_files(_REFUSED, {}, [*refused, *not_repeated])
-        self._put_files(
-            _COMPANIONS,
-            plan.writer.list_companions(plan.listing(), [variant.folder for variant in plan.arms]),
-        )
+
+        def list_failed() -> set[tuple[str, str]]:
+            made = (record for name, record in state.read_records() if record and name not in held.stale)
+            return {(each["key"], each.get("arm", "")) for record in made for each in record.failures}
+
+        listing = plan.listing(list_failed)
+        folders = [variant.folder for variant in plan.arms]
+        self._put_files(_COMPANIONS, plan.writer.list_companions(listing, folders))
         if plan.mirror:
             for variant in plan.arms:
                 plan.mirror.fill(state, variant.folder, beside)
@@ -516,8 +520,8 @@ class _Run:
             self._state.delete_record(name)
 
 
-def _digest(keys: Iterable[str]) -> str:
-    return hashlib.sha256("\0".join(keys).encode("utf-8", "surrogateescape")).hexdigest()
+def _digest(keys: Iterable[str], shared: str) -> str:
+    return hashlib.sha256("\0".join([*keys, "", shared]).encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def _size(source: Items[Any], key: str) -> int:

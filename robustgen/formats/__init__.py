@@ -27,7 +27,7 @@ from robustgen.formats.lossless import PngTree, WebpTree
 from robustgen.formats.mp4 import Mp4Tree
 from robustgen.formats.npy import ArrayWriter
 from robustgen.formats.original import OriginalTree
-from robustgen.formats.parquet import SAMPLE_COLUMNS, ParquetWriter
+from robustgen.formats.parquet import ParquetWriter
 from robustgen.formats.png_frames import PngFrames
 from robustgen.formats.shards import SHARD_SIZE
 from robustgen.formats.units import WorkUnit as WorkUnit
@@ -63,6 +63,8 @@ class Order:
         Of shards: how many images each holds.
     classes : callable
         Returns the names of the classes, in the order of the labels.
+    label : callable
+        Key to the index of its class.
     """
 
     benchmark: Benchmark
@@ -75,6 +77,7 @@ class Order:
     sample_format: str | None = None
     shard_size: int = SHARD_SIZE
     classes: Callable[[], Sequence[str]] = tuple
+    label: Callable[[str], int] = lambda key: -1
 
 
 @dataclass(frozen=True)
@@ -130,8 +133,9 @@ def _webdataset(order: Order) -> WebDatasetWriter:
 
 
 def _parquet(order: Order) -> ParquetWriter:
-    column = SAMPLE_COLUMNS[order.benchmark.kind]
-    return ParquetWriter(_sample_encoder(order), len(order.keys), order.shard_size, order.classes, column)
+    encoder, names = _sample_encoder(order), order.classes()
+    labels = [order.label(key) for key in order.keys] if names else []
+    return ParquetWriter(encoder, len(order.keys), order.shard_size, order.benchmark, names, labels)
 
 
 FORMATS: Final[Mapping[str, Format]] = {
