@@ -427,3 +427,35 @@ def test_a_manifest_of_other_types_is_refused(copied, name, value):
     path = copied / "dataset.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {name: value}))
     assert cli_error("verify", copied) == f"{path} is not robustgen's: it has no {name!r}"
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        ({"settings": None}, "settings"),
+        ({"settings": {"output": {"sample": [], "format": {}}, "versions": {}}}, "sample"),
+        ({"kind": {}}, "kind"),
+        ({"config": 1}, "config"),
+    ],
+)
+def test_readers_refuse_a_manifest_of_other_types(copied, change, name):
+    path = copied / "dataset.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    refusal = f"{path}: cannot be read (its {name!r} is none of robustgen's)"
+    assert cli_error("compare", copied, copied) == refusal
+    assert cli_error("verify", copied).startswith(f"{path} is not robustgen's")
+
+
+@pytest.mark.parametrize("name", ["dataset.json", "settings.json", "plans", "records"])
+def test_nesting_without_end_is_one_line(photos, copied, name):
+    """A damaged record is made again; everything else is refused."""
+    places = {"dataset.json": copied / name, "settings.json": copied / ".robustgen" / name}
+    path = places.get(name) or min((copied / ".robustgen" / name).iterdir())
+    body = b'{"images":' * 100_000
+    path.write_bytes(hashlib.sha256(body).hexdigest().encode() + b"\n" + body if name == "records" else body)
+    if name == "records":
+        assert f"damaged   .robustgen/records/{path.name}" in cli("verify", copied, status=1).output
+        make_c(photos, copied)
+        assert findings(copied, status=0) == []
+    else:
+        assert cli_error("verify", copied).startswith(f"{path}")

@@ -102,6 +102,7 @@ def read_about(store: Store) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise SourceError(f"{path}: cannot be read ({error})") from error
     try:
+        _check_parts(about)
         if not about["complete"] and not about["failures"]:
             raise SourceError(
                 f"{store.location}: is not complete; {name_command(_find_kind(store))} resumes its run"
@@ -116,6 +117,18 @@ def read_about(store: Store) -> dict[str, Any]:
     except (KeyError, TypeError, AttributeError) as error:
         raise SourceError(f"{path}: cannot be read ({error})") from error
     return about
+
+
+def _check_parts(about: Mapping[str, Any]) -> None:
+    """Raise a TypeError unless the parts of a manifest that readers look into are objects."""
+    parts = dict(about)
+    for name in ("config", "source", "settings", "versions", "output", "sample"):
+        if not isinstance(parts.get(name, {}), dict):
+            raise TypeError(f"its {name!r} is none of robustgen's")
+        if name in ("settings", "output"):
+            parts |= parts.get(name, {})
+    if not isinstance(about.get("kind", ""), str):
+        raise TypeError("its 'kind' is none of robustgen's")
 
 
 _COMMANDS = {

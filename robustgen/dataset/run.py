@@ -3,7 +3,7 @@
 import hashlib
 import random
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -56,8 +56,17 @@ class RunResult:
     incomplete: list[str]
 
 
+UnitLog = Callable[[WorkUnit, Outcome], None]
+"""Is told of each unit that this run has made."""
+
+
 def run(
-    plan: Plan, *, overwrite: bool = False, shard: tuple[int, int] | None = None, scheduler: str | None = None
+    plan: Plan,
+    *,
+    overwrite: bool = False,
+    shard: tuple[int, int] | None = None,
+    scheduler: str | None = None,
+    log: UnitLog = lambda unit, outcome: None,
 ) -> RunResult:
     """Carry out `plan`, or one shard of it. Any number of runs can work on one output at once.
 
@@ -70,6 +79,8 @@ def run(
         (3, 16): every sixteenth work unit, from the third.
     scheduler : str, optional
         Address of a Dask scheduler whose workers do the work.
+    log : callable, optional
+        Is called with each unit that this run has made, and its outcome.
 
     Raises
     ------
@@ -89,12 +100,12 @@ def run(
         is_new = not state.exists
         try:
             try:
-                return _Run(plan, state, shard or (1, 1), scheduler).carry_out(overwrite)
+                return _Run(plan, state, shard or (1, 1), scheduler, log).carry_out(overwrite)
             except AnotherImageError:
                 if not overwrite:
                     raise
                 clear(state)
-                return _Run(plan, state, (1, 1), scheduler).carry_out(overwrite)
+                return _Run(plan, state, (1, 1), scheduler, log).carry_out(overwrite)
         except BaseException:
             # Nothing is left of a run that failed before its work began.
             if state.is_ours and not state.list_records() and not state.has_claims:
@@ -133,8 +144,11 @@ class _Held:
 class _Run:
     """One run over a plan."""
 
-    def __init__(self, plan: Plan, state: OutputState, shard: tuple[int, int], scheduler: str | None) -> None:
+    def __init__(
+        self, plan: Plan, state: OutputState, shard: tuple[int, int], scheduler: str | None, log: UnitLog
+    ) -> None:
         self._plan, self._state, self._shard, self._scheduler = plan, state, shard, scheduler
+        self._log = log
         self._sizes = {key: _size(plan.source, key) for key in plan.keys}
         self._workers = plan.jobs or count_cores()
         self._listing: dict[str, int] | None = None
@@ -431,6 +445,7 @@ class _Run:
             self._made, self._size = self._made + outcome.made, self._size + outcome.size
             self._failures += outcome.failures
             self._slowest = max(self._slowest, outcome.seconds)
+            self._log(units[outcome.name], outcome)
         return claimed
 
     _kept = 0

@@ -31,7 +31,7 @@ INFO: Final = "_info.json"
 
 
 class WebDatasetWriter(ShardWriter):
-    """`<corruption>/<severity>/000000.tar` and `nshards.txt`; `classnames.txt` and `_info.json` at the root."""
+    """`<corruption>/<severity>/000000.tar` and `nshards.txt`; `classnames.txt`, `_info.json` at the root."""
 
     format = "webdataset"
 
