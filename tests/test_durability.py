@@ -484,10 +484,10 @@ def test_an_interrupt_that_something_swallows_ends_the_run(many, tmp_path, signa
             raise ValueError("half of a loop") from error
 
     monkeypatch.setattr(Hsv, "change", swallow)
-    flags = ("--corruptions", "brightness,fog", "--severities", "1", "--jobs", "1", "--no-clean")
+    flags = ("--corruptions", "saturate,fog", "--severities", "1", "--jobs", "1", "--no-clean")
     result = cli("make-c", "--source", many, "--output", tmp_path / "out", *flags, status=143)
     assert result.stderr == "stopped; run the same command to resume\n"
-    assert not (tmp_path / "out" / "errors.jsonl").exists() and not pictures(tmp_path / "out" / "brightness")
+    assert not (tmp_path / "out" / "errors.jsonl").exists() and not pictures(tmp_path / "out" / "saturate")
     monkeypatch.undo()
     cli("make-c", "--source", many, "--output", tmp_path / "out", *flags)
     assert len(pictures(tmp_path / "out")) == 48

@@ -334,6 +334,7 @@ def test_a_flipped_letter_in_a_record_is_named_and_mended(photos, copied, made):
         b'{"images": {}, "variants": [], "outputs": {}, "failures": [], "colour": "red"}',
         b'{"images": {}, "variants": [[]], "written": [[1, 2, 3]]}',
         b'{"images": {}, "variants": [], "written": [], "failures": [{"key": 3}]}',
+        b'{"images": {}, "variants": [], "written": [["\\ud800", 1, "a"]]}',
         b"[" * 100_000,
     ],
 )
@@ -446,16 +447,8 @@ def test_readers_refuse_a_manifest_of_other_types(copied, change, name):
     assert cli_error("verify", copied).startswith(f"{path} is not robustgen's")
 
 
-@pytest.mark.parametrize("name", ["dataset.json", "settings.json", "plans", "records"])
-def test_nesting_without_end_is_one_line(photos, copied, name):
-    """A damaged record is made again; everything else is refused."""
-    places = {"dataset.json": copied / name, "settings.json": copied / ".robustgen" / name}
-    path = places.get(name) or min((copied / ".robustgen" / name).iterdir())
-    body = b'{"images":' * 100_000
-    path.write_bytes(hashlib.sha256(body).hexdigest().encode() + b"\n" + body if name == "records" else body)
-    if name == "records":
-        assert f"damaged   .robustgen/records/{path.name}" in cli("verify", copied, status=1).output
-        make_c(photos, copied)
-        assert findings(copied, status=0) == []
-    else:
-        assert cli_error("verify", copied).startswith(f"{path}")
+@pytest.mark.parametrize("name", ["dataset.json", ".robustgen/settings.json", ".robustgen/plans"])
+def test_nesting_without_end_is_one_line(copied, name):
+    path = copied / name if name.endswith(".json") else min((copied / name).iterdir())
+    path.write_bytes(b'{"images":' * 100_000)
+    assert cli_error("verify", copied).startswith(f"{path}")

@@ -175,10 +175,7 @@ def from_bytes(data: bytes) -> Record:
     digest, _, body = data.partition(b"\n")
     if hashlib.sha256(body.removesuffix(b"\n")).hexdigest().encode() != digest:
         raise ValueError("its checksum differs")
-    try:
-        content: dict[str, Any] = json.loads(body)
-    except RecursionError as error:
-        raise ValueError("it is nested too deeply") from error
+    content: dict[str, Any] = json.loads(body)
     kind = ImagesRecord if "outputs" in content else ValuesRecord if "values" in content else FilesRecord
     record: Record = kind(**content)
     if not _is_sound(record):
@@ -213,4 +210,6 @@ def _is_file(file: Sequence[Any]) -> bool:
 
 
 def _is_inside(path: str) -> bool:
+    if not path.isascii():
+        path.encode("utf-8", "surrogateescape")  # a ValueError if no file can be called so
     return path[:1] != "/" and "\0" not in path and (".." not in path or ".." not in path.split("/"))
