@@ -16,7 +16,7 @@ from robustgen.corruptions.blur import ZoomBlur
 from robustgen.errors import MissingDependencyError
 from robustgen.imaging import motion
 from robustgen.imaging.arrays import to_uint8, unit
-from robustgen.imaging.colour import Hsv
+from robustgen.imaging.colour import Hsv, raise_value
 from robustgen.imaging.defocus import disk
 from robustgen.imaging.elastic import displace, smooth_fields
 from robustgen.imaging.frost import FROST_PHOTOGRAPHS, frost_directory, frost_photograph
@@ -338,6 +338,15 @@ def test_changes_of_hsv_equal_scikit_image(gain, offset, added):
     hsv[..., 2] = np.clip(hsv[..., 2] + added, 0, 1)
     got = Hsv(colours).change(gain, offset, added)
     assert np.array_equal(got, reference.truncated(hsv2rgb(hsv)))
+
+
+@pytest.mark.parametrize("added", [0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 1 / 3, 0, -0.3, 1.5])
+def test_raised_values_equal_the_way_through_hsv(added):
+    """Products that are whole numbers, such as those of 51 levels more, are where a shortcut would show."""
+    steps = np.array([0, 1, 2, 50, 51, 52, 101, 102, 127, 128, 153, 170, 204, 205, 253, 254, 255], np.uint8)
+    grid = np.stack(np.meshgrid(steps, steps, steps), -1).reshape(1, -1, 3)
+    for colours in (many_colours(), grid, np.random.default_rng(0).integers(0, 256, (300, 300, 3), np.uint8)):
+        assert np.array_equal(raise_value(colours, added), Hsv(colours).change(value_offset=added))
 
 
 # --- quantising ----------------------------------------------------------------------------------

@@ -334,6 +334,7 @@ def test_a_flipped_letter_in_a_record_is_named_and_mended(photos, copied, made):
         b'{"images": {}, "variants": [], "outputs": {}, "failures": [], "colour": "red"}',
         b'{"images": {}, "variants": [[]], "written": [[1, 2, 3]]}',
         b'{"images": {}, "variants": [], "written": [], "failures": [{"key": 3}]}',
+        b'{"images": {}, "variants": [], "written": [["\\ud800", 1, "a"]]}',
         b"[" * 100_000,
     ],
 )
@@ -427,3 +428,27 @@ def test_a_manifest_of_other_types_is_refused(copied, name, value):
     path = copied / "dataset.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {name: value}))
     assert cli_error("verify", copied) == f"{path} is not robustgen's: it has no {name!r}"
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        ({"settings": None}, "settings"),
+        ({"settings": {"output": {"sample": [], "format": {}}, "versions": {}}}, "sample"),
+        ({"kind": {}}, "kind"),
+        ({"config": 1}, "config"),
+    ],
+)
+def test_readers_refuse_a_manifest_of_other_types(copied, change, name):
+    path = copied / "dataset.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    refusal = f"{path}: cannot be read (its {name!r} is none of robustgen's)"
+    assert cli_error("compare", copied, copied) == refusal
+    assert cli_error("verify", copied).startswith(f"{path} is not robustgen's")
+
+
+@pytest.mark.parametrize("name", ["dataset.json", ".robustgen/settings.json", ".robustgen/plans"])
+def test_nesting_without_end_is_one_line(copied, name):
+    path = copied / name if name.endswith(".json") else min((copied / name).iterdir())
+    path.write_bytes(b'{"images":' * 100_000)
+    assert cli_error("verify", copied).startswith(f"{path}")

@@ -130,6 +130,11 @@ def test_predictions_from_shards_are_those_from_files(digits, folder_c, model, n
         assert all(np.array_equal(found[name], wanted[name]) for name in {**found, **wanted})
 
 
+def test_a_quiet_command_prints_nothing(folder_c, model, tmp_path):
+    result = cli("predict", folder_c, "--model", model, "--output", tmp_path / "out", *PLAIN, "--quiet")
+    assert result.output == "" and (tmp_path / "out/clean.npz").is_file()
+
+
 def test_the_classifier_is_good_on_clean_digits(folder_c, model, tmp_path):
     predict(folder_c, model, tmp_path / "p")
     clean = held(tmp_path / "p", "clean")

@@ -16,6 +16,7 @@ from helpers import (
     cli,
     cli_error,
     errors_of,
+    manifest,
     photo,
     pictures,
     pixels_of,
@@ -834,6 +835,32 @@ def test_a_quiet_run_says_only_what_failed(copied, tmp_path):
     assert make_c(copied, tmp_path / "out", *FEW, "--quiet").output == ""
     (copied / "cat" / "z.JPEG").write_bytes(b"nothing")
     assert "cat/z.JPEG" in make_c(copied, tmp_path / "out", *FEW, "--quiet", status=1).stderr
+
+
+def test_each_unit_that_is_made_is_a_line_of_json(copied, tmp_path):
+    log = tmp_path / "log.jsonl"
+    (copied / "cat" / "z.JPEG").write_bytes(b"nothing")
+    make_c(copied, tmp_path / "out", *FEW, "--log-json", log, status=1)
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    names = {path.stem for path in (tmp_path / "out/.robustgen/records").glob("0*")}
+    assert {line["unit"] for line in lines} == names and len(lines) == len(names)
+    assert sum(line["images"] for line in lines) == 6 and sum(line["outputs"] for line in lines) == 35
+    assert sum(line["failures"] for line in lines) == 1 and all(line["seconds"] >= 0 for line in lines)
+    assert sum(line["bytes"] for line in lines) == manifest(tmp_path / "out")["counts"]["bytes"]
+    (copied / "cat" / "z.JPEG").unlink()
+    make_c(copied, tmp_path / "out", *FEW, "--log-json", log)
+    assert len(log.read_text().splitlines()) == len(lines)
+    flags = (
+        "make-c",
+        "--source",
+        copied,
+        "--output",
+        tmp_path / "new",
+        "--log-json",
+        tmp_path / "no" / "log",
+    )
+    assert cli_error(*flags) == f"--log-json {tmp_path / 'no' / 'log'}: No such file or directory"
+    assert not (tmp_path / "new").exists()
 
 
 def test_without_a_terminal_a_line_a_minute_tells_how_far_it_is(photos, tmp_path, monkeypatch):

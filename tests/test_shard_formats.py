@@ -1,6 +1,7 @@
 """WebDataset and Parquet: what shards hold, that images alone decide their bytes, real readers."""
 
 import io
+import json
 import shutil
 import signal
 import tarfile
@@ -8,10 +9,12 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import webdataset as wds
 from helpers import cli, cli_error, errors_of, put_photo, spawn, tree
 from PIL import Image
+from test_shard_sources import put_parquet
 
 from robustgen.dataset.opening import open_dataset
 from robustgen.errors import SourceError
@@ -60,6 +63,11 @@ def copied(photos, tmp_path):
     return Path(shutil.copytree(photos, tmp_path / "photos"))
 
 
+def find_shard(root, arm, number=0):
+    """The shard `number` of an arm, in either format."""
+    return sorted(root.glob(f"**/{arm}/0*"))[number]
+
+
 def members(path):
     """Name to content of the members of a tar archive, in order."""
     with tarfile.open(path) as archive:
@@ -94,7 +102,7 @@ def test_counts_and_names_stand_beside_the_tars(sets):
 
 @pytest.mark.parametrize("arm", ARMS)
 def test_a_table_holds_the_files_of_the_tree_and_their_labels(sets, arm):
-    found = [row for i in range(2) for row in rows(sets / "parquet" / arm / f"0000{i}-of-00002.parquet")]
+    found = [row for i in range(2) for row in rows(sets / "parquet/data" / arm / f"0000{i}-of-00002.parquet")]
     assert [row["image"]["path"] for row in found] == [
         "cat/a.JPEG", "cat/b.jpg", "cat/c.JPEG", "dog/a.JPEG", "dog/d.JPEG",
     ]  # fmt: skip
@@ -116,7 +124,7 @@ def test_sequences_are_samples_too(photos, tmp_path):
         cli("make-p", *flags, "--format", form, "--output", tmp_path / form)
     video = (tmp_path / "mp4/brightness/cat/a.mp4").read_bytes()
     assert members(tmp_path / "webdataset/brightness/000000.tar")["cat/a.mp4"] == video
-    (row, _) = rows(tmp_path / "parquet/brightness/00000-of-00001.parquet")
+    (row, _) = rows(tmp_path / "parquet/data/brightness/00000-of-00001.parquet")
     assert row["video"] == {"bytes": video, "path": "cat/a.mp4"}
 
 
@@ -154,7 +162,7 @@ def test_workers_and_parts_give_the_same_shards(photos, sets, tmp_path, form):
 def test_a_second_run_does_nothing_and_arms_can_be_added(photos, sets, tmp_path, form):
     make(photos, tmp_path / "out", form, "--corruptions", "contrast")
     assert "nothing to do" in make(photos, tmp_path / "out", form, "--corruptions", "contrast").output
-    shard = next((tmp_path / "out/contrast/1").glob("*0000*"))
+    shard = find_shard(tmp_path / "out", "contrast/1")
     before = shard.stat().st_mtime_ns
     make(photos, tmp_path / "out", form)
     assert shard.stat().st_mtime_ns == before
@@ -164,7 +172,7 @@ def test_a_second_run_does_nothing_and_arms_can_be_added(photos, sets, tmp_path,
 @pytest.mark.parametrize("form", FORMATS)
 def test_a_lost_shard_is_made_again(photos, sets, tmp_path, form):
     shutil.copytree(sets / form, tmp_path / "out")
-    next((tmp_path / "out/contrast/4").glob("*0001*")).unlink()
+    find_shard(tmp_path / "out", "contrast/4", 1).unlink()
     assert "missing" in cli("verify", tmp_path / "out", status=1).output
     assert make(photos, tmp_path / "out", form).output.startswith("2 images")
     assert tree(tmp_path / "out") == tree(sets / form)
@@ -195,6 +203,8 @@ def test_an_image_that_fails_is_lacking_until_it_is_mended(copied, sets, tmp_pat
     if form == "webdataset":
         assert "cat/b.jpg" not in members(tmp_path / "out/clean/000000.tar")
         assert "cat/a.jpg" in members(tmp_path / "out/clean/000000.tar")
+        split = json.loads((tmp_path / "out/_info.json").read_text())["splits"]["contrast/4"]
+        assert (split["num_samples"], split["shard_lengths"]) == (4, [2, 2])
     (copied / "cat/b.jpg").write_bytes(good)
     make(copied, tmp_path / "out", form)
     assert images_of(tmp_path / "out") == images_of(sets / form)
@@ -232,13 +242,13 @@ def test_another_size_of_shards_is_refused(photos, tmp_path):
 def test_verify_finds_what_is_wrong(photos, sets, tmp_path, form):
     out = Path(shutil.copytree(sets / form, tmp_path / "out"))
     assert "0 findings" in cli("verify", out, "--deep", "all").output
-    shard = next((out / "contrast/1").glob("*0000*"))
+    shard = find_shard(out, "contrast/1")
     data = bytearray(shard.read_bytes())
     data[600] ^= 1
     shard.write_bytes(data)
-    assert f"changed   contrast/1/{shard.name}" in cli("verify", out, status=1).output
+    assert f"changed   {shard.relative_to(out)}" in cli("verify", out, status=1).output
     shard.write_bytes(data[: len(data) // 2])
-    assert f"truncated contrast/1/{shard.name}" in cli("verify", out, status=1).output
+    assert f"truncated {shard.relative_to(out)}" in cli("verify", out, status=1).output
 
 
 def test_verify_deep_finds_another_image_in_a_shard(copied, tmp_path):
@@ -269,6 +279,15 @@ def test_webdataset_reads_the_tars(sets):
     ]  # fmt: skip
     assert [image.size for _, image, _ in found] == [(40, 36)] * 4 + [(33, 50)]
     assert isinstance(found[0][1], Image.Image)
+
+
+def test_timm_reads_the_tars_by_their_list(sets):
+    timm = pytest.importorskip("timm.data")
+    found = timm.create_dataset("wds/any", root=str(sets / "webdataset"), split="contrast/4")
+    assert [(image.size, label) for image, label in found] == [
+        ((40, 36), 0), ((40, 36), 0), ((40, 36), 0), ((40, 36), 1), ((33, 50), 1),
+    ]  # fmt: skip
+    assert len(found) == 5
 
 
 def test_clip_benchmark_finds_what_it_looks_for(sets, tmp_path):
@@ -353,7 +372,7 @@ def test_a_webdataset_of_someone_else_is_read(sets, tmp_path):
 @pytest.mark.parametrize("form", FORMATS)
 def test_a_damaged_shard_is_named(sets, tmp_path, form):
     out = Path(shutil.copytree(sets / form, tmp_path / "out"))
-    shard = next((out / "clean").glob("*0000*"))
+    shard = find_shard(out, "clean")
     shard.write_bytes(b"no shard at all" * 100)
     with pytest.raises(SourceError, match=shard.name):
         dataset = open_dataset(out)
@@ -371,3 +390,58 @@ def test_samples_that_would_lie_outside_are_refused(sets, tmp_path, key):
             archive.addfile(member, io.BytesIO(data))
     said = cli_error("preprocess", "clahe", out, tmp_path / "clahe")
     assert said.startswith(f"{out / 'clean/000000.tar'}: holds ") and "would lie outside" in said
+
+
+# --- Parquet as others read it ---------------------------------------------------------------------
+
+
+def test_folders_of_tables_hold_nothing_else(sets):
+    """pandas, Polars, Spark and Dask take every file of a folder for a table."""
+    import pyarrow.dataset
+
+    data = sets / "parquet" / "data"
+    assert {path.suffix for path in data.rglob("*") if path.is_file()} == {".parquet"}
+    lines = (sets / "parquet/SHA256SUMS").read_text().splitlines()
+    assert len(lines) == 2 * len(ARMS) + 1 and sum("  data/contrast/4/" in line for line in lines) == 2
+    whole = pyarrow.dataset.dataset(data).to_table()
+    found = {(row["corruption"], row["severity"], row["key"]): row for row in whole.to_pylist()}
+    assert len(found) == 25 and {(name, level) for name, level, _ in found} == {
+        ("clean", 0), *((name, level) for name in ("gaussian_noise", "contrast") for level in (1, 4)),
+    }  # fmt: skip
+    row = found["contrast", 4, "cat/c.png"]
+    assert row["image"]["path"] == "cat/c.JPEG" and row["label"] == 0
+
+
+def test_pandas_and_dask_read_folders(sets):
+    pandas = pytest.importorskip("pandas")
+    dask = pytest.importorskip("dask.dataframe")
+    data = str(sets / "parquet" / "data")
+    for read in (pandas.read_parquet, lambda place: dask.read_parquet(place).compute()):
+        whole, one = read(data), read(f"{data}/contrast/4")
+        assert (len(whole), len(one)) == (25, 5)
+        assert whole.groupby(["corruption", "severity"]).size().to_dict()["contrast", 4] == 5
+        assert one.label.to_list() == [0, 0, 0, 1, 1]
+
+
+def test_labels_count_the_classes_present_as_in_the_tree(tmp_path):
+    """The labels of `--limit` are those that its tree has, and another limit makes the tables anew."""
+    import datasets
+
+    names = ["zebra", "ant", "cat"]
+    rows = [({"bytes": None, "path": f"{name}.png"}, number) for number, name in enumerate(names)]
+    for row, _ in rows:
+        row["bytes"] = put_photo(tmp_path / "photos" / row["path"], seed=len(row["path"])).read_bytes()
+    flags = ("--source", put_parquet(tmp_path / "in.parquet", rows, pa.int64(), names))
+    flags = ("make-c", *flags, "--corruptions", "contrast", "--severities", "1", "--no-clean")
+    for limit in ("2", "3"):
+        for form in ("jpeg", "parquet"):
+            cli(*flags, "--limit", limit, "--format", form, "--output", tmp_path / form)
+        files, tables = open_dataset(tmp_path / "jpeg"), open_dataset(tmp_path / "parquet")
+        (arm,) = files.arms
+        assert tables.keys(arm) == files.keys(arm)
+        assert np.array_equal(tables.labels(arm), files.labels(arm)) and tables.classes == int(limit)
+    cli(*flags, "--format", "parquet", "--output", tmp_path / "fresh")
+    assert images_of(tmp_path / "parquet") == images_of(tmp_path / "fresh")
+    (path,) = (tmp_path / "fresh/data/contrast/1").iterdir()
+    found = datasets.Dataset.from_parquet(str(path), cache_dir=str(tmp_path))
+    assert found.features["label"].names == ["ant", "cat", "zebra"]

@@ -1,6 +1,7 @@
 """Images in WebDatasets and Parquet: the same keys and outputs as from folders, and what is damaged."""
 
 import json
+import os
 import pickle
 import re
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from helpers import cli, cli_error, tree
 from test_archives import assert_alike, files_of, put_photos, put_tar, put_zip
 
+from robustgen.dataset.opening import open_dataset
 from robustgen.errors import ImageError, SourceError
 from robustgen.sources import open_source
 from robustgen.sources.folder import ImageFolder
@@ -157,7 +159,8 @@ def test_shards_of_a_set_can_be_a_source(tmp_path: Path) -> None:
         cli("make-c", "--source", folder, *flags, "--format", form, "--output", tmp_path / form)
     expected = ImageFolder(tmp_path / "jpeg/contrast/1")
     for form in ("webdataset", "parquet"):
-        source = open_source(tmp_path / form / "contrast" / "1")
+        (folder,) = (tmp_path / form).glob("**/contrast/1")
+        source = open_source(folder)
         assert source.classes == ("cat", "dog") and source.refused() == {}
         for key, own in zip(expected.keys(), source.keys(), strict=True):
             # A tree of nothing but JPEGs and one of our sets have the very same names.
@@ -328,7 +331,7 @@ def test_parquet_that_promises_gigabytes_or_changes_underway(
     put_parquet(path, [({"bytes": content, "path": "b.png"}, 0)], pa.int64())
     with pytest.raises(ImageError, match=r"'0/a\.png': a\.parquet has changed since it was listed"):
         source.load("0/a.png")
-    monkeypatch.setattr("robustgen.sources.parquet._MOST_GROUP_BYTES", 10)
+    monkeypatch.setattr("robustgen.containers.parquet._MOST_DECODED", 10)
     with pytest.raises(SourceError, match=r"'a\.parquet, row group 0': a row group of \d+ bytes"):
         open_source(path).keys()
 
@@ -385,3 +388,37 @@ def test_a_shard_with_a_bomb_for_a_label(tmp_path: Path) -> None:
     source = open_source(root)
     assert source.keys() == ("1/b.png",)
     assert source.refused() == {"a.png": "its label cannot be read: 2097152 bytes"}
+
+
+def put_bomb(path: Path, value: bytes, rows: int) -> Path:
+    """A file that names one value many times: a dictionary of one entry."""
+    entry = pa.DictionaryArray.from_arrays(pa.array([0] * rows, pa.int32()), pa.array([value]))
+    names = pa.array([f"{i}.png" for i in range(rows)])
+    table = pa.table({"image": pa.StructArray.from_arrays([entry, names], ["bytes", "path"])})
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(table, path, store_schema=False)
+    return path
+
+
+def test_a_value_that_is_repeated_is_not_decoded_without_end(tmp_path: Path) -> None:
+    """The file says 100 kB, is no larger, and would take 400 MB."""
+    path = put_bomb(tmp_path / "a.parquet", os.urandom(100_000), 4000)
+    assert path.stat().st_size < 200_000
+    before = pa.default_memory_pool().max_memory()
+    with pytest.raises(SourceError, match=r"a row group is decoded to more than \d+ bytes"):
+        open_source(path).keys()
+    assert pa.default_memory_pool().max_memory() <= max(before, 1 << 28)
+    put_bomb(tmp_path / "out/fog/1/0.parquet", os.urandom(100_000), 4000)
+    dataset = open_dataset(tmp_path / "out")
+    (arm,) = dataset.arms
+    assert len(dataset.keys(arm)) == 4000
+    with pytest.raises(ImageError, match=r"0\.parquet: is damaged: a row group is decoded to more"):
+        dataset.load(arm, 0)
+
+
+def test_a_label_nested_without_end_is_that_of_one_sample(tmp_path: Path) -> None:
+    files = files_of(put_photos(tmp_path / "photos", "a.png", "b.png"))
+    labels = {"a.json": b'{"a":' * 100_000, "b.json": b'{"label": 1}'}
+    source = open_source(put_shards(tmp_path / "shards", [files | labels]))
+    assert source.keys() == ("1/b.png",)
+    assert source.refused() == {"a.png": "its label cannot be read: JSON is nested more than 100 deep"}

@@ -139,6 +139,16 @@ def test_the_dataset_digest_is_that_of_the_sums(output):
     assert digest in cli("verify", output).stdout
 
 
+def test_findings_as_json(output, tmp_path):
+    told = json.loads(cli("verify", output, "--json").stdout)
+    expected = {"problems": [], "failed": [], "images": 5, "checked": 25, "remade": 0, "known_as": None}
+    assert told == {**expected, "digest": manifest(output)["digest"]}
+    copied = Path(shutil.copytree(output, tmp_path / "out"))
+    (copied / "odd\nname").touch()
+    told = json.loads(cli("verify", copied, "--json", status=1).stdout)
+    assert told["problems"] == [{"kind": "extra", "path": "odd\nname", "detail": ""}]
+
+
 def test_no_clock_and_no_output_path_in_the_manifest(output, photos, tmp_path, monkeypatch):
     monkeypatch.setattr(time, "time", lambda: 4e9)
     make_c(photos, tmp_path / "elsewhere", *FEW)

@@ -1,8 +1,12 @@
 """The last step of every command that writes a set: show its plan, or run it and print the result."""
 
+import json
 import os
 import signal
 import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +17,9 @@ from robustgen.errors import ConfigError
 
 if TYPE_CHECKING:
     from robustgen.dataset.plan import Plan
-    from robustgen.dataset.run import RunResult
+    from robustgen.dataset.produce import Outcome
+    from robustgen.dataset.run import RunResult, UnitLog
+    from robustgen.formats import WorkUnit
 
 # What a job of a SLURM array finds in its environment.
 _SLURM = ("SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_COUNT")
@@ -39,6 +45,8 @@ class Execution:
         Whether failed images leave the exit status 0.
     plan_file : str or None
         File to write the plan to, instead of carrying it out.
+    log_file : str or None
+        File to append a line of JSON to for each unit.
     """
 
     overwrite: bool
@@ -48,6 +56,7 @@ class Execution:
     scheduler: str | None = None
     allow_failures: bool = False
     plan_file: str | None = None
+    log_file: str | None = None
 
     def carry_out(self, plan: "Plan") -> None:
         """Run `plan` and print the result, or show it; exit with 1 if images failed."""
@@ -65,8 +74,8 @@ class Execution:
         from robustgen.display import progress
 
         stop_in_order()
-        with progress.quiet(self.quiet):
-            result = run(plan, overwrite=self.overwrite, shard=self.shard, scheduler=self.scheduler)
+        with progress.quiet(self.quiet), _open_log(self.log_file) as log:
+            result = run(plan, overwrite=self.overwrite, shard=self.shard, scheduler=self.scheduler, log=log)
         if not self.quiet:
             _show_result(result, plan)
         _show_failures(result, plan)
@@ -89,7 +98,33 @@ def take_execution(flags: dict[str, Any]) -> Execution:
         _check_scheduler(flags.pop("backend", "loky"), flags.pop("scheduler", None)),
         flags.pop("allow_failures", False),
         flags.pop("plan_file", None),
+        flags.pop("log_file", None),
     )
+
+
+@contextmanager
+def _open_log(path: str | None) -> "Iterator[UnitLog]":
+    """Open the file of --log-json, if there is one, and give what adds a unit to it."""
+    if path is None:
+        yield lambda unit, outcome: None
+        return
+    from robustgen.storage import open_log
+
+    with open_log(path, f"--log-json {path}") as append:
+
+        def add(unit: "WorkUnit", outcome: "Outcome") -> None:
+            values = {
+                "unit": unit.name,
+                "images": len(unit.keys),
+                "outputs": outcome.made,
+                "bytes": outcome.size,
+                "seconds": round(outcome.seconds, 3),
+                "failures": len(outcome.failures),
+                "ended": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            }
+            append(json.dumps(values))
+
+        yield add
 
 
 def _read_shard(text: str | None) -> tuple[int, int] | None:

@@ -138,6 +138,12 @@ run_options = combine(
         "--plan", "plan_file", metavar="FILE", help="Write the plan for `robustgen run`; create nothing."
     ),
     click.option("--quiet", is_flag=True, help="Print no progress and no result, only what failed."),
+    click.option(
+        "--log-json",
+        "log_file",
+        metavar="FILE",
+        help="Append a line of JSON for each work unit: images, seconds, failures.",
+    ),
 )
 shard_options = combine(
     click.option("--shard", metavar="I/N", help="Only part I of N; auto takes both from a SLURM array."),

@@ -29,19 +29,24 @@ from robustgen.display.text import format_path, format_time
 )
 @inference_options
 @click.option("--overwrite", is_flag=True, help="Remove other predictions from the output.")
-def predict(dataset: str, model: str, output: str, **flags: Any) -> None:
+@click.option("--quiet", is_flag=True, help="Print no progress and no result.")
+def predict(dataset: str, model: str, output: str, quiet: bool, **flags: Any) -> None:
     """Run a model over a set.
 
     DATASET is an output of make-c or make-p, or a published set, as a path or a URL; what the model predicts
     is kept in --output. The same command given on several machines shares the work.
     """
     from robustgen.cli.execution import stop_in_order
+    from robustgen.display import progress
     from robustgen.evaluation import predicting
 
     own = {name: flags.pop(name) for name in (*PREPROCESSING, "classes")}
     runtime = pop_runtime(flags)
     stop_in_order()
-    done = predicting.predict(dataset, model, output, flags=own, runtime=runtime, **flags)
+    with progress.quiet(quiet):
+        done = predicting.predict(dataset, model, output, flags=own, runtime=runtime, **flags)
+    if quiet:
+        return
     echo(
         f"{done.made} {done.noun} predicted in {format_time(done.seconds)}, {done.kept} were there already, "
         f"in {format_path(output)} (preprocessing {done.preprocessing})"

@@ -1,10 +1,12 @@
 """verify: check a finished output."""
 
+import json
 import sys
+from dataclasses import asdict
 
 import click
 
-from robustgen.cli.app import Section, command, echo
+from robustgen.cli.app import Section, command, echo, echo_text
 from robustgen.cli.options import threads_option
 from robustgen.errors import ConfigError
 
@@ -18,6 +20,7 @@ from robustgen.errors import ConfigError
 @click.option("--source", metavar="PATH", help="Path or URL of the source, for --deep, if it has moved.")
 @click.option("--against", metavar="OTHER", help="Compare with another output, or with a dataset digest.")
 @click.option("--allow-failures", is_flag=True, help="Accept a set that lacks only images that failed.")
+@click.option("--json", "as_json", is_flag=True, help="Print all findings and counts as one JSON object.")
 def verify(
     directory: str,
     jobs: int | None,
@@ -25,6 +28,7 @@ def verify(
     source: str | None,
     against: str | None,
     allow_failures: bool,
+    as_json: bool,
 ) -> None:
     """Verify checksums.
 
@@ -36,6 +40,10 @@ def verify(
     if source and not deep:
         raise ConfigError("--source: tells where the source is for --deep")
     findings = verifying.verify(directory, jobs=jobs, deep=deep, source=source, against=against)
+    status = 1 if findings.problems or (findings.failed and not allow_failures) else 0
+    if as_json:
+        echo_text(json.dumps(asdict(findings), indent=1))
+        sys.exit(status)
     for finding in findings.problems:
         echo(f"{finding.kind:9s} {finding.path}{finding.detail}")
     if findings.failed:
@@ -49,4 +57,4 @@ def verify(
     )
     if findings.known_as:
         echo(findings.known_as)
-    sys.exit(1 if findings.problems or (findings.failed and not allow_failures) else 0)
+    sys.exit(status)

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from robustgen.imaging.arrays import to_uint8, unit
-from robustgen.imaging.colour import Hsv
+from robustgen.imaging.colour import raise_value
 from robustgen.imaging.frost import blend, frost_crop
 from robustgen.imaging.haze import add_haze, draw_plasma
 from robustgen.imaging.motion import MotionEngine, blur_along_line
@@ -139,11 +139,10 @@ class Brightness:
     Brightness,
     {224: (0.1, 0.2, 0.3, 0.4, 0.5), 299: 224, 64: 224, 32: (0.05, 0.1, 0.15, 0.2, 0.3)},
     random=False,
-    shares=Hsv,
 )
-def brightness(image: Rgb, parameters: Brightness, rng: Rng, hsv: Hsv) -> Rgb:
+def brightness(image: Rgb, parameters: Brightness, rng: Rng) -> Rgb:
     """Raise the HSV value."""
-    return hsv.change(value_offset=parameters.added)
+    return raise_value(image, parameters.added)
 
 
 @dataclass(frozen=True)

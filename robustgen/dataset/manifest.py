@@ -111,6 +111,8 @@ class _SumsByFolder:
     def add(self, record: Record) -> None:
         """Take in the files of a record."""
         for folder, (path, size, sha256, frames) in record.files():
+            if not path.startswith(f"{folder}/"):
+                folder = ""
             if folder not in self._texts:
                 text = self._place / str(len(self._texts))
                 self._texts[folder] = text.open("w+", encoding="utf-8", errors="surrogatepass", newline="\n")

@@ -11,7 +11,7 @@ from robustgen.errors import ConfigError, SourceError
 from robustgen.formats import Dataset, parse_variant
 from robustgen.formats.npy import Arrays, open_array
 from robustgen.formats.npz import SUFFIX, Archives, file_of
-from robustgen.formats.parquet import ParquetShards
+from robustgen.formats.parquet import FOLDER, ParquetShards
 from robustgen.formats.shards import Shards, list_shards
 from robustgen.formats.trees import Tree
 from robustgen.formats.webdataset import WebDatasetShards
@@ -114,6 +114,7 @@ def read_about(store: Store) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise SourceError(f"{path}: cannot be read ({error})") from error
     try:
+        _check_parts(about)
         if not about["complete"] and not about["failures"]:
             raise SourceError(
                 f"{store.location}: is not complete; {name_command(_find_kind(store))} resumes its run"
@@ -128,6 +129,18 @@ def read_about(store: Store) -> dict[str, Any]:
     except (KeyError, TypeError, AttributeError) as error:
         raise SourceError(f"{path}: cannot be read ({error})") from error
     return about
+
+
+def _check_parts(about: Mapping[str, Any]) -> None:
+    """Raise a TypeError unless the parts of a manifest that readers look into are objects."""
+    parts = dict(about)
+    for name in ("config", "source", "settings", "versions", "output", "sample"):
+        if not isinstance(parts.get(name, {}), dict):
+            raise TypeError(f"its {name!r} is none of robustgen's")
+        if name in ("settings", "output"):
+            parts |= parts.get(name, {})
+    if not isinstance(about.get("kind", ""), str):
+        raise TypeError("its 'kind' is none of robustgen's")
 
 
 _COMMANDS = {
@@ -156,9 +169,13 @@ def _from_manifest(
     arms = about.get("arms") or []
     if not isinstance(arms, list) or not all(isinstance(arm, str) for arm in arms):
         raise SourceError(f"{store.location}/{MANIFEST}: arms must be a list of names")
+    there = {*files} | {"/".join(path.split("/")[:depth]) for path in files for depth in (1, 2)}
+    tables = [path.removeprefix(f"{FOLDER}/") for path in files if path.startswith(f"{FOLDER}/")]
+    there |= {"/".join([FOLDER, *path.split("/")[:depth]]) for path in tables for depth in (1, 2)}
     arrays = about.get("arrays") or [""]
     places = {arm: _locate_variant(arm, str(arrays[0])) for arm in arms}
-    there = {*files} | {"/".join(path.split("/")[:depth]) for path in files for depth in (1, 2)}
+    if tables and there.isdisjoint(places.values()):
+        places = {arm: f"{FOLDER}/{place}" for arm, place in places.items()}
     missing = [arm for arm, place in places.items() if place not in there]
     if missing:
         # Of a variant whose files are all gone, a folder may be left.

@@ -4,7 +4,7 @@
 """
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -103,9 +103,9 @@ class Plan:
             "citation": self.citation,
         }
 
-    def listing(self) -> Listing:
-        """Return the images, in order, and their classes."""
-        return Listing(self.keys, self.source.label, lambda: self.source.classes)
+    def listing(self, failed: Callable[[], Collection[tuple[str, str]]]) -> Listing:
+        """Return the images, in order, their classes, and which of them `failed`."""
+        return Listing(self.keys, self.source.label, lambda: self.source.classes, failed)
 
     def settings(self) -> dict[str, Any]:
         """Return all that decides the bytes of the output, except for the source images."""
@@ -428,6 +428,7 @@ def _open_writer(
         classes=lambda: source.classes,
         class_labels=lambda: source.class_labels,
         grey=get_edition(config.edition).grey,
+        label=source.label,
     )
     return open_writer(name, order)
 

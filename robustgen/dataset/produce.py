@@ -152,7 +152,7 @@ def produce(job: Production, reporter: Reporter) -> Record:
     folders = [variant.folder for variant in unit.variants]
     failures = [failure for work in works for failure in work.list_failures()]
     if job.writer.joint:
-        return FilesRecord(images, folders, files, failures)
+        return FilesRecord(images, folders, files, failures, unit.shared)
     outputs = {folder: [work.files.get(folder) for work in works] for folder in folders}
     return ImagesRecord(images, folders, outputs, failures)
 

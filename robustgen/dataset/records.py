@@ -111,17 +111,29 @@ class FilesRecord:
         Their paths below the output.
     failures : sequence of dict
         Of images that the files lack.
+    shared : str
+        What the files say of the whole set, where that decides their bytes too.
     """
 
     images: Mapping[str, Origin] = field(default_factory=dict)
     variants: Sequence[str] = ()
     written: Sequence[WrittenFile] = ()
     failures: Sequence[Failure] = ()
+    shared: str = ""
 
     def files(self) -> Iterator[tuple[str, WrittenFile]]:
-        """Yield the folder of the variant that each file lies in (empty: the root), and the file."""
+        """Yield the folder of the variant that each file belongs to (empty: none), and the file.
+
+        The folder lies at the root, or in another one of the output.
+        """
+        folders = [folder for folder in self.variants if folder]
         for file in map(WrittenFile._make, ([*each, ""][:4] for each in self.written)):
-            inside = (folder for folder in self.variants if folder and file.path.startswith(f"{folder}/"))
+            inside = (
+                folder
+                for path in (file.path, file.path.partition("/")[2])
+                for folder in folders
+                if path.startswith(f"{folder}/")
+            )
             yield next(inside, ""), file
 
     def list_attempts(self) -> Iterator[tuple[str, frozenset[str]]]:
@@ -178,7 +190,8 @@ def _is_sound(record: Record) -> bool:
     if not origins or not all(isinstance(text, str) for text in texts):
         return False
     if isinstance(record, FilesRecord):
-        return isinstance(record.written, list) and all(map(_is_file, record.written))
+        written = isinstance(record.written, list) and all(map(_is_file, record.written))
+        return written and isinstance(record.shared, str)
     rows = record.outputs.values()
     return (
         record.outputs.keys() == {*record.variants}
@@ -197,4 +210,6 @@ def _is_file(file: Sequence[Any]) -> bool:
 
 
 def _is_inside(path: str) -> bool:
+    if not path.isascii():
+        path.encode("utf-8", "surrogateescape")  # a ValueError if no file can be called so
     return path[:1] != "/" and "\0" not in path and (".." not in path or ".." not in path.split("/"))

@@ -3,7 +3,7 @@
 import hashlib
 import random
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -56,8 +56,17 @@ class RunResult:
     incomplete: list[str]
 
 
+UnitLog = Callable[[WorkUnit, Outcome], None]
+"""Is told of each unit that this run has made."""
+
+
 def run(
-    plan: Plan, *, overwrite: bool = False, shard: tuple[int, int] | None = None, scheduler: str | None = None
+    plan: Plan,
+    *,
+    overwrite: bool = False,
+    shard: tuple[int, int] | None = None,
+    scheduler: str | None = None,
+    log: UnitLog = lambda unit, outcome: None,
 ) -> RunResult:
     """Carry out `plan`, or one shard of it. Any number of runs can work on one output at once.
 
@@ -70,6 +79,8 @@ def run(
         (3, 16): every sixteenth work unit, from the third.
     scheduler : str, optional
         Address of a Dask scheduler whose workers do the work.
+    log : callable, optional
+        Is called with each unit that this run has made, and its outcome.
 
     Raises
     ------
@@ -89,12 +100,12 @@ def run(
         is_new = not state.exists
         try:
             try:
-                return _Run(plan, state, shard or (1, 1), scheduler).carry_out(overwrite)
+                return _Run(plan, state, shard or (1, 1), scheduler, log).carry_out(overwrite)
             except AnotherImageError:
                 if not overwrite:
                     raise
                 clear(state)
-                return _Run(plan, state, (1, 1), scheduler).carry_out(overwrite)
+                return _Run(plan, state, (1, 1), scheduler, log).carry_out(overwrite)
         except BaseException:
             # Nothing is left of a run that failed before its work began.
             if state.is_ours and not state.list_records() and not state.has_claims:
@@ -133,8 +144,11 @@ class _Held:
 class _Run:
     """One run over a plan."""
 
-    def __init__(self, plan: Plan, state: OutputState, shard: tuple[int, int], scheduler: str | None) -> None:
+    def __init__(
+        self, plan: Plan, state: OutputState, shard: tuple[int, int], scheduler: str | None, log: UnitLog
+    ) -> None:
         self._plan, self._state, self._shard, self._scheduler = plan, state, shard, scheduler
+        self._log = log
         self._sizes = {key: _size(plan.source, key) for key in plan.keys}
         self._workers = plan.jobs or count_cores()
         self._listing: dict[str, int] | None = None
@@ -216,13 +230,13 @@ class _Run:
         held, known = _Held(), {*self._plan.source.keys(), *self._plan.refused}
         shared = dict[frozenset[str], frozenset[str]]()
         separable = self._plan.writer.joint and self._plan.writer.is_separable
-        files = {_digest(unit.keys) for unit in units.values()} if separable else set()
+        files = {_digest(unit.keys, unit.shared) for unit in units.values()} if separable else set()
         for name, record in self._state.read_records():
             if record is None:
                 self._state.delete_record(name)
             elif isinstance(record, FilesRecord):
                 self._check_images(record, record.images.keys() - known, known)
-                own = _digest(record.images)
+                own = _digest(record.images, record.shared)
                 if name not in units and record.images and own not in files:
                     held.stale.append(name)
                 elif record.images and not self._has_changed(record):
@@ -316,7 +330,7 @@ class _Run:
         folders = frozenset(variant.folder for variant in unit.variants)
         if self._plan.writer.joint:
             made = (
-                held.made.get(_digest(unit.keys), frozenset())
+                held.made.get(_digest(unit.keys, unit.shared), frozenset())
                 if self._plan.writer.is_separable
                 else frozenset()
             )
@@ -430,6 +444,7 @@ class _Run:
             self._made, self._size = self._made + outcome.made, self._size + outcome.size
             self._failures += outcome.failures
             self._slowest = max(self._slowest, outcome.seconds)
+            self._log(units[outcome.name], outcome)
         return claimed
 
     _kept = 0
@@ -461,10 +476,14 @@ class _Run:
         refused = [{"key": key, "reason": reason} for key, reason in plan.refused.items()]
         beside, not_repeated = plan.mirror.list_files() if plan.mirror else ([], [])
         self._put_files(_REFUSED, {}, [*refused, *not_repeated])
-        self._put_files(
-            _COMPANIONS,
-            plan.writer.list_companions(plan.listing(), [variant.folder for variant in plan.arms]),
-        )
+
+        def list_failed() -> set[tuple[str, str]]:
+            made = (record for name, record in state.read_records() if record and name not in held.stale)
+            return {(each["key"], each.get("arm", "")) for record in made for each in record.failures}
+
+        listing = plan.listing(list_failed)
+        folders = [variant.folder for variant in plan.arms]
+        self._put_files(_COMPANIONS, plan.writer.list_companions(listing, folders))
         if plan.mirror:
             for variant in plan.arms:
                 plan.mirror.fill(state, variant.folder, beside)
@@ -515,8 +534,8 @@ class _Run:
             self._state.delete_record(name)
 
 
-def _digest(keys: Iterable[str]) -> str:
-    return hashlib.sha256("\0".join(keys).encode("utf-8", "surrogateescape")).hexdigest()
+def _digest(keys: Iterable[str], shared: str) -> str:
+    return hashlib.sha256("\0".join([*keys, "", shared]).encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def _size(source: Items[Any], key: str) -> int:

@@ -1,7 +1,6 @@
 """Files for each corruption and severity, such as ``preds/{corruption}/{severity}.json``, and their means."""
 
 import glob
-import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,11 +8,10 @@ from typing import Any
 
 from robustgen.benchmark import IMAGENET_C
 from robustgen.errors import ConfigError, SourceError
-from robustgen.storage.regular import read_regular
+from robustgen.json_files import read_json
 
 Cell = tuple[str, int]
 """A corruption and a severity."""
-_MOST_BYTES = 1 << 26
 
 
 def find_cells(pattern: str, option: str) -> dict[Cell, Path]:
@@ -82,8 +80,8 @@ def read_reference(path: Path, cells: Sequence[Cell]) -> dict[str, Any]:
         It is none, lacks one of the `cells`, or is no worse on a corruption than on clean images.
     """
     try:
-        content = json.loads(read_regular(path, _MOST_BYTES))
-    except (OSError, ValueError, RecursionError) as error:
+        content = read_json(path)
+    except (OSError, ValueError) as error:
         raise ConfigError(f"--reference {path}: cannot be read as JSON ({error})") from error
     if not isinstance(content, dict) or not content.keys() >= {"model", "clean", "corruptions"}:
         raise ConfigError(f"--reference {path}: must hold model, clean and corruptions")

@@ -30,7 +30,7 @@ from robustgen.formats.mp4 import Mp4Tree
 from robustgen.formats.npy import ArrayWriter
 from robustgen.formats.npz import ArchiveWriter
 from robustgen.formats.original import OriginalTree
-from robustgen.formats.parquet import SAMPLE_COLUMNS, ParquetWriter
+from robustgen.formats.parquet import ParquetWriter
 from robustgen.formats.png_frames import PngFrames
 from robustgen.formats.shards import SHARD_SIZE
 from robustgen.formats.units import WorkUnit as WorkUnit
@@ -70,6 +70,8 @@ class Order:
         Returns what the images of each class are labelled with, (classes, labels).
     grey : bool
         Whether all three channels are the same, of which files that can keep one.
+    label : callable
+        Key to the index of its class.
     """
 
     benchmark: Benchmark
@@ -84,6 +86,7 @@ class Order:
     classes: Callable[[], Sequence[str]] = tuple
     class_labels: Callable[[], NDArray[Any]] | None = None
     grey: bool = False
+    label: Callable[[str], int] = lambda key: -1
 
 
 @dataclass(frozen=True)
@@ -147,8 +150,9 @@ def _webdataset(order: Order) -> WebDatasetWriter:
 
 
 def _parquet(order: Order) -> ParquetWriter:
-    column = SAMPLE_COLUMNS[order.benchmark.kind]
-    return ParquetWriter(_sample_encoder(order), len(order.keys), order.shard_size, order.classes, column)
+    encoder, names = _sample_encoder(order), order.classes()
+    labels = [order.label(key) for key in order.keys] if names else []
+    return ParquetWriter(encoder, len(order.keys), order.shard_size, order.benchmark, names, labels)
 
 
 FORMATS: Final[Mapping[str, Format]] = {

@@ -2,7 +2,7 @@
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -65,11 +65,14 @@ class Listing:
         Key to the index of its class.
     classes : callable
         Returns the names of the classes, in the order of the labels.
+    failed : callable
+        Returns keys and folders of the variants that could not be made; "" stands for all variants.
     """
 
     keys: tuple[str, ...]
     label: Callable[[str], int]
     classes: Callable[[], Sequence[str]]
+    failed: Callable[[], Collection[tuple[str, str]]] = tuple
 
 
 class UnitWriter(Protocol):

@@ -20,7 +20,7 @@ def write_card(manifest: Mapping[str, Any]) -> dict[str, bytes]:
             f"- config_name: {config_name(arm)}",
             "  data_files:",
             "  - split: test",
-            f"    path: {arm}/*.parquet",
+            f"    path: data/{arm}/*.parquet",
         ]
     return {CARD: "\n".join([*head, "---", "", *_body(manifest), ""]).encode("utf-8", "replace")}
 

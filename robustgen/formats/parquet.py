@@ -1,17 +1,20 @@
 """Parquet files as hubs serve them: a column of images or videos, a column of labels, and a data set card."""
 
+import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from typing import Any, Final
 
-from robustgen.benchmark import Kind
-from robustgen.containers.parquet import import_pyarrow, read_features, read_group
+from robustgen.benchmark import Benchmark, Kind, Variant
+from robustgen.containers.parquet import import_pyarrow, iterate_batches, read_features, read_group
 from robustgen.errors import SourceError
 from robustgen.formats.base import TreeWriter
 from robustgen.formats.shards import Sample, Shards, ShardWriter, StoredSample, list_shards
+from robustgen.formats.units import WorkUnit
+from robustgen.sources.base import sort_classes
 from robustgen.storage import Store
 from robustgen.storage import Writer as OpenFile
 
@@ -21,15 +24,30 @@ _ROWS_PER_GROUP: Final = 100
 SAMPLE_COLUMNS: Final[Mapping[Kind, str]] = {"c": "image", "p": "video"}
 """Names of the column of samples, by which the library `datasets` knows what they are."""
 
+FOLDER: Final = "data"
+"""Holds the folders of the variants and nothing but tables: pandas, Polars and Dask read whole folders."""
+
 
 # --- writing -------------------------------------------------------------------------------------
 
 
 class ParquetWriter(ShardWriter):
-    """`<corruption>/<severity>/00000-of-00050.parquet`, and `README.md` at the root.
+    """`data/<corruption>/<severity>/00000-of-00050.parquet`, and `README.md` at the root.
 
-    Columns are ``image`` (or ``video``), a struct of ``bytes`` and ``path``, and ``label``, whose class names
-    are in the metadata of the schema, where the library `datasets` looks for them.
+    Columns are ``image`` (or ``video``), a struct of ``bytes`` and ``path``; ``label``, which counts the
+    classes of the images that there are, as in a tree; the operation, its level, and the key of the source
+    image. The names of the classes are in the metadata of the schema, where the library `datasets` looks.
+
+    Parameters
+    ----------
+    encoder, images, shard_size
+        As for `ShardWriter`.
+    benchmark : Benchmark
+        Tells what operations and levels are called.
+    classes : sequence of str
+        Names of the classes of the source; if there are none, labels stay as they are.
+    labels : sequence of int
+        The index of its class of each image.
     """
 
     format = "parquet"
@@ -39,12 +57,20 @@ class ParquetWriter(ShardWriter):
         encoder: TreeWriter,
         images: int,
         shard_size: int,
-        classes: Callable[[], Sequence[str]],
-        column: str,
+        benchmark: Benchmark,
+        classes: Sequence[str],
+        labels: Sequence[int],
     ) -> None:
         super().__init__(encoder, images, shard_size)
-        self.column = column
-        self.classes = [name.encode("utf-8", "replace").decode() for name in classes()]
+        self.columns = SAMPLE_COLUMNS[benchmark.kind], "label", benchmark.operation, benchmark.level, "key"
+        used = {classes[label]: label for label in {*labels}}
+        present = sort_classes(used)
+        self._ranks = {used[name]: rank for rank, name in enumerate(present)}
+        self.classes = [_as_text(name) for name in present]
+
+    def settings(self) -> dict[str, Any]:
+        """Return those of the samples and shards, and the columns."""
+        return super().settings() | {"columns": [*self.columns]}
 
     def versions(self) -> dict[str, str]:
         """Return those of the samples, and that of pyarrow."""
@@ -54,41 +80,64 @@ class ParquetWriter(ShardWriter):
         """Return ``00012-of-00050.parquet``."""
         return f"{number:05d}-of-{self.count:05d}.parquet"
 
+    def shard_path(self, variant: Variant, number: int) -> str:
+        """Return ``data/fog/3/00012-of-00050.parquet``."""
+        return f"{FOLDER}/{super().shard_path(variant, number)}"
+
+    def cut(self, keys: Sequence[str], variants: tuple[Variant, ...]) -> Iterator[WorkUnit]:
+        """Yield a unit for the images of each shard; other classes or numbers of shards make others."""
+        shared = hashlib.sha256("\0".join([str(self.count), *self.classes]).encode()).hexdigest()
+        for unit in super().cut(keys, variants):
+            yield replace(unit, shared=shared)
+
     @contextmanager
-    def start_shard(self, file: OpenFile) -> Iterator["_OpenTable"]:
+    def start_shard(self, file: OpenFile, variant: Variant) -> Iterator["_OpenTable"]:
         """Begin a table; not compressed, as images and videos are already."""
         pyarrow, parquet = import_pyarrow()
+        sample, label, operation, level, key = self.columns
         features = {
-            self.column: {"_type": self.column.capitalize()},
-            "label": {"names": self.classes, "_type": "ClassLabel"},
+            sample: {"_type": sample.capitalize()},
+            label: {"names": self.classes, "_type": "ClassLabel"},
+            operation: {"dtype": "string", "_type": "Value"},
+            level: {"dtype": "float64", "_type": "Value"},
+            key: {"dtype": "string", "_type": "Value"},
         }
-        sample = pyarrow.struct([("bytes", pyarrow.binary()), ("path", pyarrow.string())])
+        kinds = (
+            pyarrow.struct([("bytes", pyarrow.binary()), ("path", pyarrow.string())]),
+            pyarrow.int64(),
+            pyarrow.string(),
+            # Severities between the whole ones are levels too, and all files have one schema.
+            pyarrow.float64(),
+            pyarrow.string(),
+        )
         schema = pyarrow.schema(
-            [(self.column, sample), ("label", pyarrow.int64())],
+            [*zip(self.columns, kinds, strict=True)],
             metadata={"huggingface": json.dumps({"info": {"features": features}})},
         )
         with parquet.ParquetWriter(
             file, schema, compression="none", use_dictionary=False, write_statistics=False, store_schema=True
         ) as writer:
-            table = _OpenTable(pyarrow, writer, schema)
+            table = _OpenTable(pyarrow, writer, schema, variant, self._ranks)
             yield table
             table.flush()
 
     def open_shard(self, root: Store, path: str) -> Mapping[str, Callable[[], bytes]]:
         """Return the name of each sample in a table, and what reads its data."""
-        table = _open_table(root, path)
-        cells = _read_column(root, path, table, self.column)
+        column = self.columns[0]
         return {
-            cell["path"]: partial(_read_cell, root, path, self.column, *divmod(row, _ROWS_PER_GROUP))
-            for row, cell in enumerate(cells)
+            cells[column]["path"]: partial(_read_cell, root, path, column, group, row)
+            for group, row, cells in _iterate_rows(root, path, [f"{column}.path"])
         }
 
 
 class _OpenTable:
-    """A table to which samples are added."""
+    """A table of one variant, to which samples are added; `ranks` maps labels of the source to its own."""
 
-    def __init__(self, pyarrow: Any, writer: Any, schema: Any) -> None:
+    def __init__(
+        self, pyarrow: Any, writer: Any, schema: Any, variant: Variant, ranks: Mapping[int, int]
+    ) -> None:
         self._pyarrow, self._writer, self._schema = pyarrow, writer, schema
+        self._variant, self._ranks = variant, ranks
         self._rows: list[Sample] = []
 
     def add(self, sample: Sample) -> None:
@@ -99,13 +148,22 @@ class _OpenTable:
     def flush(self) -> None:
         if not self._rows:
             return
-        cells = [
-            {"bytes": row.data, "path": row.name.encode("utf-8", "replace").decode()} for row in self._rows
-        ]
-        columns = zip((cells, [row.label for row in self._rows]), self._schema, strict=True)
-        arrays = [self._pyarrow.array(values, field.type) for values, field in columns]
+        columns = (
+            [{"bytes": row.data, "path": _as_text(row.name)} for row in self._rows],
+            [self._ranks.get(row.label, row.label) for row in self._rows],
+            [self._variant.name] * len(self._rows),
+            [float(self._variant.level)] * len(self._rows),
+            [_as_text(row.key) for row in self._rows],
+        )
+        pairs = zip(columns, self._schema, strict=True)
+        arrays = [self._pyarrow.array(values, field.type) for values, field in pairs]
         self._writer.write_table(self._pyarrow.Table.from_arrays(arrays, schema=self._schema))
         self._rows = []
+
+
+def _as_text(name: str) -> str:
+    """Return `name` as UTF-8 can hold it."""
+    return name.encode("utf-8", "replace").decode()
 
 
 # --- reading -------------------------------------------------------------------------------------
@@ -133,36 +191,41 @@ class ParquetShards(Shards):
             raise SourceError(f"{self.root}/{path}: has no column {column!r}")
         stem = path.rpartition("/")[2].removesuffix(self.suffix)
         labelled = "label" in table.schema_arrow.names
-        for group in range(table.num_row_groups):
-            columns = [f"{column}.path", *["label"] * labelled]
-            rows = _blame(self.store, path, partial(table.read_row_group, group, columns=columns)).to_pylist()
-            for row, cells in enumerate(rows):
-                read = partial(_read_cell, self.store, path, column, group, row)
-                yield (
-                    self._key(cells[column]["path"] or f"{stem}/{group}-{row}"),
-                    StoredSample(cells.get("label"), read),
-                )
+        for group, row, cells in _iterate_rows(self.store, path, [f"{column}.path", *["label"] * labelled]):
+            read = partial(_read_cell, self.store, path, column, group, row)
+            name = (cells[column] or {}).get("path") or f"{stem}/{group}-{row}"
+            yield self._key(name), StoredSample(cells.get("label"), read)
 
 
 def _open_table(store: Store, path: str) -> Any:
-    return _blame(store, path, lambda: import_pyarrow()[1].ParquetFile(store.open(path)))
+    with _blame(store, path):
+        return import_pyarrow()[1].ParquetFile(store.open(path))
 
 
-def _read_column(store: Store, path: str, table: Any, column: str) -> Any:
-    return _blame(store, path, lambda: table.read(columns=[f"{column}.path"])[column].to_pylist())
+def _iterate_rows(store: Store, path: str, columns: list[str]) -> Iterator[tuple[int, int, dict[str, Any]]]:
+    """Iterate over the rows of a table: number of the row group, place in it, and the cells by column."""
+    table, size = _open_table(store, path), store.stat(path).size
+    for group in range(table.num_row_groups):
+        with _blame(store, path):
+            batches = [*iterate_batches(table, size, group, columns)]
+        rows = (row for batch in batches for row in batch.to_pylist())
+        yield from ((group, row, cells) for row, cells in enumerate(rows))
 
 
-def _blame(store: Store, path: str, read: Callable[[], Any]) -> Any:
-    """Return the result of `read`; a SourceError that names the file if it is damaged."""
+@contextmanager
+def _blame(store: Store, path: str) -> Iterator[None]:
+    """Turn errors into a SourceError that names the file, which is damaged then."""
     try:
-        return read()
-    except (import_pyarrow()[0].ArrowException, OSError) as error:
+        yield
+    except (import_pyarrow()[0].ArrowException, OSError, ValueError) as error:
         raise SourceError(f"{store.location}/{path}: is damaged: {error}") from error
 
 
 @lru_cache(maxsize=4)
 def _read_cells(store: Store, path: str, column: str, group: int) -> Any:
-    return read_group(_open_table(store, path), f"{column}.bytes", group)
+    table = _open_table(store, path)
+    with _blame(store, path):
+        return read_group(table, store.stat(path).size, group, f"{column}.bytes")
 
 
 def _read_cell(store: Store, path: str, column: str, group: int, row: int) -> bytes:

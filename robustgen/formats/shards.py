@@ -14,6 +14,7 @@ from robustgen.benchmark import Kind, Variant
 from robustgen.errors import ImageError, SourceError
 from robustgen.formats.base import (
     Dataset,
+    Encoded,
     Labels,
     Listing,
     Pixels,
@@ -54,11 +55,14 @@ class Sample(NamedTuple):
         Index of its class.
     data : bytes
         The encoded image or video.
+    key : str
+        The source image.
     """
 
     name: str
     label: int
     data: bytes
+    key: str
 
 
 class OpenShard(Protocol):
@@ -94,9 +98,13 @@ class ShardWriter(Writer):
     def shard_name(self, number: int) -> str:
         """Return the file name of the shard `number`, from 0."""
 
+    def shard_path(self, variant: Variant, number: int) -> str:
+        """Return where the shard `number` of a variant lies below the output."""
+        return variant.path(self.shard_name(number))
+
     @abstractmethod
-    def start_shard(self, file: OpenFile) -> AbstractContextManager[OpenShard]:
-        """Begin a shard in `file`; its bytes depend on its samples alone."""
+    def start_shard(self, file: OpenFile, variant: Variant) -> AbstractContextManager[OpenShard]:
+        """Begin a shard of `variant` in `file`; its bytes depend on its samples and settings alone."""
 
     @abstractmethod
     def open_shard(self, root: Store, path: str) -> Mapping[str, Callable[[], bytes]]:
@@ -158,7 +166,7 @@ class ShardWriter(Writer):
     ) -> Iterator[tuple[str, str]]:
         """Yield the shard if it does not hold what `pixels` are encoded to."""
         (encoded,) = self.encoder.encode(variant, key, pixels)
-        path = variant.path(self.shard_name(index // self.shard_size))
+        path = self.shard_path(variant, index // self.shard_size)
         try:
             held = self.open_shard(root, path)
         except (OSError, SourceError):
@@ -172,15 +180,15 @@ class _OpenShards:
 
     def __init__(self, writer: ShardWriter, root: Store, unit: WorkUnit, labels: Sequence[int]) -> None:
         self._writer, self._unit, self._labels = writer, unit, labels
-        name = writer.shard_name(unit.start // writer.shard_size)
-        self._paths = {variant.folder: variant.path(name) for variant in unit.variants}
+        number = unit.start // writer.shard_size
+        self._paths = {variant: writer.shard_path(variant, number) for variant in unit.variants}
         self._root, self._stack = root, ExitStack()
 
     def __enter__(self) -> "_OpenShards":
-        self._files = {f: self._stack.enter_context(self._root.create(p)) for f, p in self._paths.items()}
+        self._files = {v: self._stack.enter_context(self._root.create(p)) for v, p in self._paths.items()}
         self._inner = ExitStack()
         self._shards = {
-            f: self._inner.enter_context(self._writer.start_shard(file)) for f, file in self._files.items()
+            v: self._inner.enter_context(self._writer.start_shard(file, v)) for v, file in self._files.items()
         }
         return self
 
@@ -189,21 +197,22 @@ class _OpenShards:
 
     def write(self, variant: Variant, index: int, key: str, pixels: Rgb) -> list[WrittenFile]:
         (encoded,) = self._writer.encoder.encode(variant, key, pixels)
-        return self._add(variant, index, encoded.name, encoded.data)
+        return self._add(variant, index, key, encoded)
 
     def write_frames(
         self, variant: Variant, index: int, key: str, frames: Iterator[Rgb]
     ) -> list[WrittenFile]:
         (encoded,) = self._writer.encoder.encode_frames(variant, key, frames)
-        return self._add(variant, index, encoded.name, encoded.data)
+        return self._add(variant, index, key, encoded)
 
-    def _add(self, variant: Variant, index: int, name: str, data: bytes) -> list[WrittenFile]:
-        self._shards[variant.folder].add(Sample(name, self._labels[index - self._unit.start], data))
+    def _add(self, variant: Variant, index: int, key: str, encoded: Encoded) -> list[WrittenFile]:
+        label = self._labels[index - self._unit.start]
+        self._shards[variant].add(Sample(encoded.name, label, encoded.data, key))
         return []
 
     def finish(self, failed: Sequence[str]) -> list[WrittenFile]:
         self._inner.close()
-        return [WrittenFile(self._paths[f], file.size, file.sha256) for f, file in self._files.items()]
+        return [WrittenFile(self._paths[v], file.size, file.sha256) for v, file in self._files.items()]
 
 
 # --- reading -------------------------------------------------------------------------------------

@@ -25,6 +25,8 @@ class WorkUnit:
         Key to the folders of the variants to make, if those are not all.
     expected : mapping of str to str
         Key to the identity that the source image must have, where other outputs of it exist.
+    shared : str
+        What its files say of the whole set, where that decides their bytes too.
     """
 
     number: int
@@ -33,12 +35,14 @@ class WorkUnit:
     variants: tuple[Variant, ...]
     lacking: Mapping[str, frozenset[str]] = field(default_factory=dict)
     expected: Mapping[str, str] = field(default_factory=dict)
+    shared: str = ""
 
     @property
     def name(self) -> str:
         """Name of its record: the same for the same images and variants, whoever asks."""
         lacking = [f"{key}:{','.join(sorted(folders))}" for key, folders in sorted(self.lacking.items())]
         parts = [*self.keys, "", *(variant.folder for variant in self.variants), "", *lacking]
+        parts += ["", self.shared] if self.shared else []
         digest = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()
         return f"{self.number:06d}-{digest[:16]}"
 

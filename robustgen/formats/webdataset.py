@@ -1,5 +1,6 @@
 """WebDataset: tar archives of `<key>.jpg` and `<key>.cls`, as webdataset and open_clip read them."""
 
+import json
 import tarfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -8,6 +9,7 @@ from functools import cached_property, partial
 from pathlib import PurePosixPath
 from typing import Final
 
+from robustgen.benchmark import Variant
 from robustgen.containers.tar import END, iterate_members, member_bytes
 from robustgen.errors import SourceError
 from robustgen.formats.base import Listing, read_names
@@ -21,12 +23,15 @@ from robustgen.storage import Writer as OpenFile
 # What readers of WebDatasets call a suffix.
 _SUFFIXES: Final = {".jpeg": "jpg", ".jpg": "jpg"}
 
+INFO: Final = "_info.json"
+"""What timm reads of a set."""
+
 
 # --- writing -------------------------------------------------------------------------------------
 
 
 class WebDatasetWriter(ShardWriter):
-    """`<corruption>/<severity>/000000.tar`, with `nshards.txt` beside and `classnames.txt` at the root."""
+    """`<corruption>/<severity>/000000.tar` and `nshards.txt`; `classnames.txt`, `_info.json` at the root."""
 
     format = "webdataset"
 
@@ -35,16 +40,32 @@ class WebDatasetWriter(ShardWriter):
         return f"{number:06d}.tar"
 
     @contextmanager
-    def start_shard(self, file: OpenFile) -> Iterator["_OpenTar"]:
+    def start_shard(self, file: OpenFile, variant: Variant) -> Iterator["_OpenTar"]:
         """Begin an archive; an archive ends with two empty blocks."""
         yield _OpenTar(file)
         file.write(END)
 
     def list_companions(self, listing: Listing, folders: Sequence[str]) -> Mapping[str, bytes]:
-        """Return names of samples and classes, and for each variant how many shards there are."""
+        """Return names of samples and classes, and for each variant which shards there are."""
         counts = {f"{folder}/nshards.txt": b"%d\n" % self.count for folder in folders}
-        names = {CLASS_NAMES: join_names(listing.classes())}
+        names = {CLASS_NAMES: join_names(listing.classes()), INFO: self._describe(listing, folders)}
         return {**super().list_companions(listing, folders), **names, **counts}
+
+    def _describe(self, listing: Listing, folders: Sequence[str]) -> bytes:
+        """Return what timm reads: of each variant, as a split, its shards and how many samples each has."""
+        starts = range(0, len(listing.keys), self.shard_size)
+        shards = [listing.keys[start : start + self.shard_size] for start in starts]
+        splits, lacking = {}, listing.failed()
+        for folder in folders:
+            failed = {key for key, own in lacking if own in ("", folder)}
+            lengths = [sum(key not in failed for key in keys) for keys in shards]
+            splits[folder] = {
+                "name": folder,
+                "num_samples": sum(lengths),
+                "filenames": [f"{folder}/{self.shard_name(number)}" for number in range(self.count)],
+                "shard_lengths": lengths,
+            }
+        return json.dumps({"splits": splits}, indent=1).encode() + b"\n"
 
     def open_shard(self, root: Store, path: str) -> Mapping[str, Callable[[], bytes]]:
         """Return the name of each sample in an archive, and what reads its data."""

@@ -1,5 +1,6 @@
 """Saturation, value and tables of colours."""
 
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -46,6 +47,30 @@ def _split_hsv(image: Rgb) -> npt.NDArray[np.float64]:
     planes = np.empty((3, image.size // 3))
     colour.split_hsv(image.reshape(-1, 3), *planes)
     return planes
+
+
+def raise_value(image: Rgb, offset: float) -> Rgb:
+    """Add `offset` to the HSV value of every pixel, clipped to [0, 1], as `Hsv.change` does."""
+    out = np.empty_like(image)
+    pixels, target = image.reshape(-1, 3), out.reshape(-1, 3)
+    colour.raise_value(pixels, _tabulate_raised(float(offset)), float(offset), target)
+    return out
+
+
+@lru_cache(maxsize=64)
+def _tabulate_raised(offset: float) -> npt.NDArray[np.uint16]:
+    """Return the table of `kernels.colour.raise_value`.
+
+    All channels are multiplied by what the value is multiplied by. Where the product is a whole number,
+    rounding errors on the way through HSV decide how it is truncated.
+    """
+    values = np.arange(256.0)
+    raised = np.clip(values / 255.0 + offset, 0.0, 1.0) * 255.0
+    products = np.minimum(np.outer(raised / np.maximum(values, 1.0), values), 255.0)
+    in_doubt = (np.abs(products - np.rint(products)) < 1e-6) & (products > 0.0)
+    table = products.astype(np.uint16) + np.uint16(8 << 8) * in_doubt
+    np.fill_diagonal(table, raised.astype(np.uint16) + np.uint16(1 << 8) * in_doubt.diagonal())
+    return table
 
 
 def channel_means(image: Rgb) -> npt.NDArray[np.float64]:

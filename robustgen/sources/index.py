@@ -205,7 +205,7 @@ class Index(ABC):
     def _read_cached(self, files: list[SourceFile]) -> Listing | None:
         """Read the listing that an earlier run cached; None if it is damaged or of other files."""
         if self._cache:
-            with suppress(OSError, ValueError, LookupError, TypeError):
+            with suppress(OSError, ValueError, LookupError, TypeError, RecursionError):
                 digest, _, body = self._cache[0].read(self._cache[1]).partition(b"\n")
                 if digest == hashlib.sha256(body).hexdigest().encode():
                     content = json.loads(body)

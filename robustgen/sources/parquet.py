@@ -6,7 +6,7 @@ from itertools import zip_longest
 from pathlib import PurePosixPath
 from typing import Any, Final, NamedTuple
 
-from robustgen.containers.parquet import import_pyarrow, read_features, read_group
+from robustgen.containers.parquet import import_pyarrow, iterate_batches, read_features, read_group
 from robustgen.errors import SourceError
 from robustgen.imaging.decode import Location, reason_of
 from robustgen.sources.base import blame_source, sort_classes
@@ -17,8 +17,6 @@ from robustgen.sources.places import PARQUET, Place, SourceFile
 
 _IMAGE_COLUMNS: Final = ("image", "img", "jpg", "jpeg", "png", "webp", "picture", "pixels")
 _LABEL_COLUMNS: Final = ("label", "labels", "cls", "class", "fine_label", "category", "target")
-# A row group is read as a whole; those of image sets have some 10 to 100 MB.
-_MOST_GROUP_BYTES = 1 << 31
 _SIGNATURES: Final = {b"\xff\xd8": ".jpg", b"\x89P": ".png"}
 
 
@@ -90,7 +88,7 @@ def _is_parquet_name(name: str) -> bool:
 def _read_cells(file: SourceFile, column: str, group: int) -> Any:
     parquet = import_pyarrow()[1]
     with file.store.open(file.name) as content:
-        return read_group(parquet.ParquetFile(content), column, group)
+        return read_group(parquet.ParquetFile(content), file.size, group, column)
 
 
 # --- listing -------------------------------------------------------------------------------------
@@ -122,7 +120,7 @@ def list_rows(files: list[SourceFile]) -> Listing:
                 names = _agree(names, own.names)
                 for group in range(file.num_row_groups):
                     try:
-                        found += _read_rows(file, own, number, group)
+                        found += _read_rows(file, each.size, own, number, group)
                     except (pyarrow.ArrowException, OSError, ValueError) as error:
                         refused[f"{each.name}, row group {group}"] = reason_of(error)
                         is_lasting = is_lasting and not isinstance(error, ConnectionError)
@@ -175,23 +173,20 @@ def _find_images(schema: Any, features: Mapping[str, Any]) -> tuple[str, bool]:
     raise SourceError(f"no column of images (it has {', '.join(columns) or 'none at all'})")
 
 
-def _read_rows(file: Any, schema: _Schema, number: int, group: int) -> list[_Found]:
-    """Read the images of a row group of the file `number`."""
-    size = file.metadata.row_group(group).total_byte_size
-    if not 0 <= size <= _MOST_GROUP_BYTES:
-        raise ValueError(f"a row group of {size} bytes, which is read as a whole")
+def _read_rows(file: Any, size: int, schema: _Schema, number: int, group: int) -> list[_Found]:
+    """Read the images of a row group of the file `number`, which has `size` bytes."""
     columns = [schema.images, *([schema.label] if schema.label else [])]
-    table = file.read_row_group(group, columns=columns)
-    images = table[schema.images].combine_chunks()
-    data, paths = (images.field("bytes"), images.field("path")) if schema.is_struct else (images, None)
-    labels = table[schema.label].to_pylist() if schema.label else [None] * table.num_rows
     column = f"{schema.images}.bytes" if schema.is_struct else schema.images
-    found = []
-    for row, cell in enumerate(data):
-        content = memoryview(cell.as_buffer() or b"")
-        name = (paths[row].as_py() if paths is not None else None) or ""
-        place = number, group, row, len(content), column
-        found.append(_Found(place, name, bytes(content[:2]), labels[row]))
+    found: list[_Found] = []
+    for batch in iterate_batches(file, size, group, columns):
+        images = batch[schema.images]
+        data, paths = (images.field("bytes"), images.field("path")) if schema.is_struct else (images, None)
+        labels = batch[schema.label].to_pylist() if schema.label else [None] * batch.num_rows
+        for row, cell in enumerate(data):
+            content = memoryview(cell.as_buffer() or b"")
+            name = (paths[row].as_py() if paths is not None else None) or ""
+            place = number, group, len(found), len(content), column
+            found.append(_Found(place, name, bytes(content[:2]), labels[row]))
     return found
 
 

@@ -1,6 +1,5 @@
 """WebDataset: shards of tar archives, in which an image and its label are files of one name."""
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
@@ -8,6 +7,7 @@ from typing import Any, Final, NamedTuple
 from robustgen.containers.tar import peek_names
 from robustgen.errors import SourceError
 from robustgen.imaging.decode import EXTENSIONS, Location, reason_of
+from robustgen.json_files import parse_json
 from robustgen.name_lists import split_names
 from robustgen.sources.base import blame_source, class_of, sort_classes
 from robustgen.sources.files import IndexedSource
@@ -195,7 +195,7 @@ def _read_label(index: Index, shard: Listing, members: Mapping[str, str]) -> Lab
     text = read_member(index, shard.places[name]).decode().strip()
     value: object = text
     if not name.lower().endswith(".cls"):
-        content = json.loads(text)
+        content = parse_json(text)
         content = content if isinstance(content, dict) else {}
         value = next((content[word] for word in _LABELS_IN_JSON if word in content), None)
     if value is None or isinstance(value, int):

@@ -10,5 +10,6 @@ from robustgen.storage.base import Store as Store
 from robustgen.storage.base import Writer as Writer
 from robustgen.storage.opening import is_url as is_url
 from robustgen.storage.opening import locate as locate
+from robustgen.storage.opening import open_log as open_log
 from robustgen.storage.opening import open_store as open_store
 from robustgen.storage.opening import save as save

@@ -2,7 +2,8 @@
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -65,6 +66,31 @@ def _text_of(location: str | os.PathLike[str]) -> str:
     path = unquote(text[len("file://") :])
     # file:///C:/data names C:/data.
     return path[1:] if re.match(r"/[A-Za-z]:/", path) else path.removeprefix("localhost")
+
+
+@contextmanager
+def open_log(path: str | os.PathLike[str], called: str) -> Iterator[Callable[[str], None]]:
+    """Open a file of this machine and give what appends a line to it, at once; messages call it `called`.
+
+    Raises
+    ------
+    OutputError
+        It cannot be written.
+    """
+
+    def append(text: str) -> None:
+        try:
+            file.write(text.encode("utf-8", "surrogateescape"))
+        except OSError as error:
+            raise OutputError(f"{called}: {error.strerror or error}") from error
+
+    try:
+        # Unbuffered: the lines of several processes do not mix.
+        file = open(path, "ab", buffering=0)  # noqa: SIM115
+    except OSError as error:
+        raise OutputError(f"{called}: {error.strerror or error}") from error
+    with file:
+        yield lambda line: append(f"{line}\n")
 
 
 def save(location: str | os.PathLike[str], data: bytes | Iterable[bytes], called: str = "") -> None:

@@ -51,6 +51,8 @@ def read_manifest(store: Store) -> dict[str, Any]:
     for name in ("output", "versions"):
         if not isinstance(manifest["settings"].get(name), dict):
             raise OutputError(f"{path} is not robustgen's: its settings have no {name!r}")
+    if not isinstance(manifest["settings"]["output"].get("format", ""), str):
+        raise OutputError(f"{path} is not robustgen's: its output has no 'format'")
     return manifest
 
 

@@ -20,6 +20,7 @@ from robustgen.evaluation.detection.detectors import Detection, Detector, check_
 from robustgen.evaluation.detection.images import CorruptedImages, open_images
 from robustgen.evaluation.detection.reading import Annotations, read_annotations
 from robustgen.evaluation.models.base import Runtime
+from robustgen.json_files import read_json
 from robustgen.storage import locate, save
 
 ABOUT: Final = "detections.json"
@@ -159,7 +160,7 @@ def _claim(folder: Path, about: dict[str, Any], overwrite: bool) -> None:
         save(path, json.dumps(about, indent=1).encode(), str(path))
         return
     try:
-        known = json.loads(path.read_text())
+        known = read_json(path)
     except (OSError, ValueError) as error:
         raise OutputError(f"{folder}: holds other files than results of this command ({error})") from error
     if known == about:

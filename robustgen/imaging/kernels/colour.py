@@ -79,3 +79,33 @@ def join_hsv(hues, saturations, values, gain, saturation_offset, value_offset, o
             b = most if sector == 3.0 else b
             blue[i] = np.uint8(most if sector == 4.0 else b)
         join_channels(lines, target[: hue.size])
+
+
+@compiled
+def raise_value(image, table, offset, out):
+    """Write `image` (uint8, (N, 3)), `offset` added to its value, as `split_hsv` and `join_hsv` give it.
+
+    `table` (uint16, (256, 256)) has the result for the greatest channel and another one. Where 256 is added, a
+    second channel that is the greatest is in doubt, and where 2048 is added any: these pixels go through HSV.
+    """
+    rows, channels = np.empty(4096, np.int64), np.empty((4096, 3), np.uint8)
+    for start in range(0, image.shape[0], 4096):
+        pixels, target, count = image[start : start + 4096], out[start : start + 4096], 0
+        for i in range(pixels.shape[0]):
+            r, g, b = pixels[i, 0], pixels[i, 1], pixels[i, 2]
+            row = table[max(max(r, g), b)]
+            x, y, z = row[r], row[g], row[b]
+            target[i, 0], target[i, 1], target[i, 2] = x & 255, y & 255, z & 255
+            doubts = (x >> 8) + (y >> 8) + (z >> 8)
+            rows[count] = i
+            # Of one or all three there is no doubt: they are the value itself.
+            count += (doubts == 2) | (doubts > 3)
+        for i in range(count):
+            for c in range(3):
+                channels[i, c] = pixels[rows[i], c]
+        planes = np.empty((3, count))
+        split_hsv(channels[:count], planes[0], planes[1], planes[2])
+        join_hsv(planes[0], planes[1], planes[2], 1.0, 0.0, offset, channels[:count])
+        for i in range(count):
+            for c in range(3):
+                target[rows[i], c] = channels[i, c]
