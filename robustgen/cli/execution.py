@@ -64,6 +64,8 @@ class Execution:
         from robustgen.dataset.run import run
         from robustgen.display import progress
 
+        if not self.quiet:
+            echo(f"{_describe_images(plan)}, {len(plan.arms)} outputs of each", err=True)
         stop_in_order()
         with progress.quiet(self.quiet):
             result = run(plan, overwrite=self.overwrite, shard=self.shard, scheduler=self.scheduler)
@@ -127,15 +129,17 @@ def stop_in_order() -> None:
     interruption.remember(signal.SIGINT, signal.SIGTERM, orderly=True)
 
 
+def _describe_images(plan: "Plan") -> str:
+    """Return the number of images and of the classes of the source."""
+    classes = len({*plan.source.classes} - {""})
+    return f"{format_count(len(plan.keys), 'image')}, {classes} class{'es' * (classes != 1)}"
+
+
 def _show_plan(plan: "Plan") -> None:
     from robustgen.dataset.estimate import estimate
 
     cost = estimate(plan)
-    classes = len({*plan.source.classes} - {""})
-    echo(
-        f"source   {plan.source.location}: {format_count(len(plan.keys), 'image')}, "
-        f"{classes} class{'es' * (classes != 1)}, {len(plan.refused)} refused"
-    )
+    echo(f"source   {plan.source.location}: {_describe_images(plan)}, {len(plan.refused)} refused")
     if unread := plan.source.passed_over():
         from robustgen.sources.walk import describe_unread
 

@@ -7,6 +7,7 @@ import click
 
 from robustgen.cli.app import Section, command, echo
 from robustgen.cli.options import (
+    classes_option,
     combine,
     file_option,
     resolve_config,
@@ -92,6 +93,7 @@ _CHAIN = (
 )
 @source_options
 @selection_options
+@classes_option
 @click.option("--corruptions", metavar="NAMES", help="In this order; default the fifteen, as in the paper.")
 @click.option("--severities", metavar="LEVELS", help="Default 5; of gradual settings 1-5, up and down.")
 @seed_option
@@ -169,13 +171,14 @@ def _write(config: "Config", choices: StreamChoices | None, output: Path, files:
     """Write a stream, or csID images where there are no choices; as imglist where `files` are named."""
     import numpy as np
 
-    from robustgen.dataset.selection import open_chosen_source, select_keys
+    from robustgen.dataset.selection import check_classes, open_chosen_source, select_keys
     from robustgen.storage import save
     from robustgen.streams.csid import draw_csid, format_imglist_row
     from robustgen.streams.drawing import draw_stream
     from robustgen.streams.rows import StreamRow, format_row
 
     source = open_chosen_source(config)
+    check_classes(source, config)
     keys = select_keys(source, config)
     labels = [source.label(key) for key in keys]
     rng, count = np.random.default_rng(config.seed), 0

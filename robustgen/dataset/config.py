@@ -231,6 +231,10 @@ class Choices(_Strict):
     labels: Location | None = Field(
         None, description="labels file of a flat source, or the archive of ImageNet's devkit"
     )
+    labels_are_classes: StrictBool = Field(
+        False,
+        description="whether labels that are numbers from 1 to 1000 name classes, and are not the devkit's",
+    )
     follow_links: Annotated[tuple[Location, ...], BeforeValidator(_parts)] = Field(
         (), description="folders outside the source that links in it may lead to"
     )

@@ -19,12 +19,13 @@ from robustgen.sources.webdataset import WebDataset, is_webdataset
 
 
 class Request(NamedTuple):
-    """All that a source is opened with: its place, labels, places that links may lead to, and index."""
+    """All that a source is opened with: place, labels, places that links may lead to, index, and so on."""
 
     place: Place
     labels: Location | None
     follow: Sequence[Location]
     cache: Cache
+    labels_are_classes: bool
 
 
 class KnownSource(NamedTuple):
@@ -61,6 +62,7 @@ def open_source(
     labels: Location | None = None,
     follow: Sequence[Location] = (),
     index: Cache = None,
+    labels_are_classes: bool = False,
 ) -> Source:
     """Open a source of images.
 
@@ -77,6 +79,8 @@ def open_source(
     index : (Store, str), optional
         A file in which the listing of an archive or of shards may be cached. `make_ready` writes it; later
         runs and worker processes read it, as long as size and stamp of the files still hold.
+    labels_are_classes : bool
+        Whether labels that are numbers from 1 to 1000 are names of classes; else they are the devkit's.
 
     Returns
     -------
@@ -102,7 +106,7 @@ def open_source(
         place = Place(location)
         if not place.is_pattern:
             place.check()
-        asked = Request(place, labels, follow, index)
+        asked = Request(place, labels, follow, index, labels_are_classes)
         row = next(row for row in _ROWS if row.recognise(asked)) if kind == "auto" else _BY_NAME[kind]
     if (row.name == "labelled") != (labels is not None):
         raise SourceError(
