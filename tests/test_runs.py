@@ -23,6 +23,7 @@ from helpers import (
     put_photo,
     spawn,
     tree,
+    without_beginning,
 )
 from PIL import Image, JpegImagePlugin
 
@@ -929,7 +930,7 @@ def test_an_estimate_of_large_sequences_does_not_make_one(tmp_path):
 def advised(root, size, command="make-c", *flags):
     put_photo(root / "src" / "a" / "x.JPEG", *size)
     result = cli(command, "--source", root / "src", "--output", root / "out", "--dry-run", *flags)
-    return result.stderr.splitlines()
+    return without_beginning(result.stderr)
 
 
 def test_constants_that_hardly_show_on_large_photographs_are_told_of(tmp_path):

@@ -170,6 +170,10 @@ def _parse_cores(value: Any) -> Any:
     return None if value == "all" else value
 
 
+def _parse_mirror(value: Any) -> Any:
+    return None if value == "none" else value
+
+
 Whole = Annotated[int, Field(strict=True)]
 Severities = Annotated[
     tuple[Annotated[Any, _span("severity", 5, finer=True)], ...],
@@ -292,8 +296,9 @@ class Config(Choices):
         None, description="of the files in shards; otherwise as published"
     )
     shard_size: Annotated[Whole, Field(ge=1)] = Field(SHARD_SIZE, description="images of a shard")
-    mirror: Literal["link", "copy"] | None = Field(
-        None, description="repeat all other files of the source in every arm, as hard links or copies"
+    mirror: Annotated[Literal["link", "copy"] | None, BeforeValidator(_parse_mirror)] = Field(
+        None,
+        description="repeat other files of the source in every arm, as hard links or copies; `none` does not",
     )
     video: Video = Field(Video(), description="settings of the encoder of make-p")
     scale: Literal[224, 299, 64, 32, 256, 336, 384, 448] | None = Field(

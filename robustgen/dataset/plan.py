@@ -188,12 +188,14 @@ def _open_mirror(name: str, config: Config, source: Source) -> Mirror | None:
         return None
     if name != "original":
         raise ConfigError(
-            "mirror: goes with format original, which keeps the names that other files refer to"
+            "mirror: goes with format original, which keeps the names that other files refer to; "
+            "--mirror none leaves them out"
         )
     folder = open_store(source.location)
     if folder.is_local and not Path(source.location).is_dir():
-        raise ConfigError(f"mirror: {source.location} is no folder")
-    return Mirror(folder, frozenset(match_keys(source, config)), link=config.mirror == "link")
+        raise ConfigError(f"mirror: {source.location} is no folder; --mirror none leaves other files out")
+    chosen, others = frozenset(match_keys(source, config)), frozenset(source.keys())
+    return Mirror(folder, chosen, others - chosen, link=config.mirror == "link")
 
 
 def assemble_plan(

@@ -3,7 +3,7 @@
 import hashlib
 import random
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -57,7 +57,12 @@ class RunResult:
 
 
 def run(
-    plan: Plan, *, overwrite: bool = False, shard: tuple[int, int] | None = None, scheduler: str | None = None
+    plan: Plan,
+    *,
+    overwrite: bool = False,
+    shard: tuple[int, int] | None = None,
+    scheduler: str | None = None,
+    on_begin: Callable[[], None] | None = None,
 ) -> RunResult:
     """Carry out `plan`, or one shard of it. Any number of runs can work on one output at once.
 
@@ -70,6 +75,8 @@ def run(
         (3, 16): every sixteenth work unit, from the third.
     scheduler : str, optional
         Address of a Dask scheduler whose workers do the work.
+    on_begin : callable, optional
+        Called before the first output is made; not at all if nothing is to be made.
 
     Raises
     ------
@@ -89,12 +96,12 @@ def run(
         is_new = not state.exists
         try:
             try:
-                return _Run(plan, state, shard or (1, 1), scheduler).carry_out(overwrite)
+                return _Run(plan, state, shard or (1, 1), scheduler, on_begin).carry_out(overwrite)
             except AnotherImageError:
                 if not overwrite:
                     raise
                 clear(state)
-                return _Run(plan, state, (1, 1), scheduler).carry_out(overwrite)
+                return _Run(plan, state, (1, 1), scheduler, on_begin).carry_out(overwrite)
         except BaseException:
             # Nothing is left of a run that failed before its work began.
             if state.is_ours and not state.list_records() and not state.has_claims:
@@ -133,7 +140,15 @@ class _Held:
 class _Run:
     """One run over a plan."""
 
-    def __init__(self, plan: Plan, state: OutputState, shard: tuple[int, int], scheduler: str | None) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        state: OutputState,
+        shard: tuple[int, int],
+        scheduler: str | None,
+        on_begin: Callable[[], None] | None,
+    ) -> None:
+        self._on_begin = on_begin
         self._plan, self._state, self._shard, self._scheduler = plan, state, shard, scheduler
         self._sizes = {key: _size(plan.source, key) for key in plan.keys}
         self._workers = plan.jobs or count_cores()
@@ -156,6 +171,8 @@ class _Run:
             # Where there is a manifest, it must be that of all records, even if this run is killed.
             plan.store.delete(MANIFEST)
         if pending:
+            if self._on_begin:
+                self._on_begin()
             self._make(pending)
         asked = sum(unit.count_outputs() for unit in own)
         waiting = self._list_waiting(units) if self._shard[1] > 1 else []
