@@ -787,6 +787,11 @@ def test_a_sample_is_decided_by_the_seed():
     assert all(list(sample) == sorted(sample) for sample in samples)
 
 
+def test_a_sample_of_more_images_than_there_are_is_refused(uneven, tmp_path):
+    line = cli_error("make-c", "--source", uneven, "--output", tmp_path / "out", "--sample", "100000")
+    assert line == "sample: 100000 of 9 images cannot be drawn; leave it out for all"
+
+
 def test_a_sample_and_a_limit_exclude_each_other(uneven, tmp_path):
     both = ("--sample", "2", "--limit", "2")
     assert "sample and limit" in cli_error("make-c", "--source", uneven, "--output", tmp_path / "out", *both)

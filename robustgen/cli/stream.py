@@ -192,7 +192,8 @@ def _write(config: "Config", choices: StreamChoices | None, output: Path, files:
         nonlocal count
         for step in steps:
             count += 1
-            where = (step.visit, step.domain, step.reset)
+            named = config.edition if count == 1 and "edition" in config.model_fields_set else ""
+            where = (step.visit, step.domain, step.reset, named)
             row = StreamRow(keys[step.image], step.corruption, step.severity, labels[step.image], *where)
             yield f"{format_imglist_row(row, files) if files else format_row(row)}\n".encode()
 
