@@ -386,7 +386,7 @@ ROW = {"key": "a", "corruption": "fog", "severity": 5, "label": 1}
         ("fog", "line 2: not JSON"),
         (
             "[1]",
-            "line 2: must hold key, corruption, severity, label; may hold visit, domain, reset, edition, and nothing",
+            "line 2: must hold key, corruption, severity, label; may hold visit, domain, reset, edition, and",
         ),
         (json.dumps(ROW | {"n2": 3}), "line 2: must hold key, corruption, severity, label; may hold visit"),
         (json.dumps(ROW | {"reset": 1}), "line 2: reset cannot be 1"),
