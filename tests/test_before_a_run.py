@@ -4,7 +4,7 @@ import os
 import time
 
 import pytest
-from helpers import cli, put_photo
+from helpers import cli, cli_error, put_photo
 
 from robustgen.display import progress
 from robustgen.execution.progress import COMPILING, Progress
@@ -78,3 +78,26 @@ def test_one_line_says_that_workers_compile(capfd):
         watched.reporter.tell_compiling()
         time.sleep(0.1)
     assert COMPILING not in capfd.readouterr().err
+
+
+# --- what cannot be encoded ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("flags", "refused"),
+    [
+        (("--edition", "imagenet-64", "--scale", 299), ""),
+        (("--edition", "imagenet-inception", "--scale", 224), "299 x 299 pixels"),
+        (("--edition", "imagenet-64", "--size", 63), "63 x 63 pixels"),
+    ],
+    ids=str,
+)
+def test_the_side_of_the_images_decides_whether_they_are_playable(photos, tmp_path, flags, refused):
+    config = tmp_path / "playable.yaml"
+    config.write_text("video: {playable: true, preset: ultrafast}\n")
+    few = ("--perturbations", "tilt", "--limit", 1, "--jobs", 1, "--output", tmp_path / "out")
+    command = ("make-p", "--config", config, "--source", photos, *flags, *few)
+    if refused:
+        assert f"halves the colour, which {refused} do not allow" in cli_error(*command)
+    else:
+        cli(*command)

@@ -435,9 +435,9 @@ def _open_writer(
 def _encodings(config: Config) -> tuple[video.Encoding, video.Encoding]:
     """How smooth sequences are encoded, and how noise is."""
     choice = config.video
-    scale = config.size or config.scale or EDITIONS[config.edition].scale or 0
-    if scale % 2 and (choice.playable or choice.pixel_format == "yuv420p"):
-        raise ConfigError(f"video: yuv420p halves the colour, which {scale} x {scale} pixels do not allow")
+    side = config.size or EDITIONS[config.edition].side or 0
+    if side % 2 and (choice.playable or choice.pixel_format == "yuv420p"):
+        raise ConfigError(f"video: yuv420p halves the colour, which {side} x {side} pixels do not allow")
     smooth = video.Encoding(preset=choice.preset, pixel_format=choice.pixel_format)
     noise = video.Encoding(preset=choice.preset, pixel_format=choice.pixel_format, crf=None, tune="grain")
     return _apply_choice(smooth, choice), _apply_choice(noise, choice)
