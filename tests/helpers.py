@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import pickle
+import re
 import shutil
 import socket
 import subprocess
@@ -26,6 +27,7 @@ FIXED_CORRUPTIONS = {
 FEW = ("--corruptions", "contrast,gaussian_noise", "--severities", "1,4", "--jobs", "1")
 FEW_ARMS = ("clean", "contrast/1", "contrast/4", "gaussian_noise/1", "gaussian_noise/4")
 CIFAR = ("--dataset", "cifar-10", "--corruptions", "contrast,gaussian_noise", "--jobs", "1")
+_BEGINNING = re.compile(r"\d+ images?, \d+ class(es)?, \d+ outputs? of each|compiling loops, once")
 RANDOM_PERTURBATIONS = {"gaussian_noise", "shot_noise", "speckle_noise", "snow", "spatter"}
 
 
@@ -80,9 +82,14 @@ def cli_error(*args):
     """The one line on stderr of a command that is wrong, without its "Error: "."""
     result = cli(*args, status=2)
     assert result.stdout == ""
-    (line,) = result.stderr.splitlines()
+    (line,) = without_beginning(result.stderr)
     assert line.startswith("Error: ")
     return line.removeprefix("Error: ")
+
+
+def without_beginning(text):
+    """The lines on stderr of a command, without those that a run begins with."""
+    return [line for line in text.splitlines() if not _BEGINNING.fullmatch(line)]
 
 
 def spawn(*args, **environment):

@@ -10,6 +10,7 @@ from helpers import cli, cli_error, errors_of, photo, pixels_of, put_photo, tree
 from PIL import Image
 
 from robustgen.benchmark import CLEAN_ARM
+from robustgen.dataset.mirror import select_companions
 from robustgen.dataset.opening import open_dataset
 from robustgen.report.page import summarise_set
 
@@ -199,7 +200,8 @@ def test_one_warning_that_boxes_do_not_follow(coco, tmp_path):
     [
         (
             ("--format", "png"),
-            "mirror: goes with format original, which keeps the names that other files refer to",
+            "mirror: goes with format original, which keeps the names that other files refer to; "
+            "--mirror none leaves them out",
         ),
         (
             ("--images", "nowhere/*"),
@@ -224,3 +226,64 @@ def test_sizes_are_kept_and_the_constants_are_those_of_224(tmp_path):
     make_c(tmp_path / "src", tmp_path / "out", "--no-clean")
     made = pixels_of(tmp_path / "out/contrast/2/a.png")
     assert np.array_equal(made, corrupt(image, "contrast", 2, scale=224))
+
+
+# --- the recipe of the data set, and what is repeated ---------------------------------------------
+
+
+def test_the_data_set_coco_c_is_the_whole_recipe(coco, tmp_path):
+    few = ("--source", coco, "--corruptions", "contrast", "--severities", "2", "--jobs", "1")
+    said = cli("make-c", "--dataset", "coco-c", *few, "--output", tmp_path / "out").stderr
+    assert said.splitlines()[0] == "3 images, 1 class, 2 outputs of each"
+    assert "mirror: 1 file of " in said and "into each of 2 folders as hard links" in said
+    flags = ("--edition", "coco-c", "--format", "original", "--mirror")
+    cli("make-c", *flags, *few, "--output", tmp_path / "spelled")
+    assert tree(tmp_path / "out") == tree(tmp_path / "spelled")
+    assert (tmp_path / "out/contrast/2/annotations/instances_val2017.json").is_file()
+    without = ("--dataset", "coco-c", *few, "--mirror", "none", "--output", tmp_path / "without")
+    assert "mirror" not in cli("make-c", *without, "--format", "png").stderr
+    assert not list((tmp_path / "without").rglob("annotations"))
+
+
+def test_a_dry_run_says_what_is_repeated(coco, tmp_path):
+    (coco / "annotations" / "big.bin").write_bytes(bytes(5000))
+    said = make_c(coco, tmp_path / "out", "--mirror", "copy", "--dry-run").stdout
+    assert "mirror   2 files of " in said and "as copies, 4 inodes and 1" in said and "big.bin" in said
+    assert not (tmp_path / "out").exists()
+
+
+def test_files_of_images_that_were_not_chosen_are_not_repeated(cityscapes, tmp_path):
+    put_photo(cityscapes / "leftImg8bit/train/bonn/bonn_000000_leftImg8bit.png")
+    put_photo(cityscapes / "gtFine/train/bonn/bonn_000000_gtFine_labelIds.png")
+    for name in ("val/frankfurt/frankfurt_000000", "train/bonn/bonn_000000"):
+        (cityscapes / "gtFine" / f"{name}_gtFine_polygons.json").write_text("{}")
+    (cityscapes / "README").write_text("read me")
+    said = make_c(cityscapes, tmp_path / "out", "--mirror", "--images", "leftImg8bit/val/*").stderr
+    assert "mirror: 4 files of" in said
+    repeated = {name for name in tree(tmp_path / "out/contrast/2") if not name.startswith("leftImg8bit")}
+    labels = {f"gtFine/val/frankfurt/frankfurt_{n:06d}_gtFine_labelIds.png" for n in range(2)}
+    polygons = "gtFine/val/frankfurt/frankfurt_000000_gtFine_polygons.json"
+    assert repeated == labels | {polygons, "README", "SHA256SUMS"}
+    assert not (tmp_path / "out/clean/leftImg8bit/train").exists()
+
+
+@pytest.mark.parametrize(
+    ("images", "others", "together", "apart"),
+    [
+        (
+            ["val2017/1.jpg", "val2017/2.jpg"],
+            ["train2017/3.jpg", "panoptic/panoptic_val2017/1.png"],
+            ["annotations/instances_val2017.json", "panoptic/panoptic_val2017/1.png", "LICENCE"],
+            ["annotations/instances_train2017.json", "labels/train2017/3.txt", "train2017/3.jpg"],
+        ),
+        (
+            ["JPEGImages/a_1.jpg"],
+            ["JPEGImages/a_1_2.jpg", "JPEGImages/b.jpg", "Masks/a_1.png", "Masks/b.png"],
+            ["Annotations/a_1.xml", "Masks/a_1.png", "ImageSets/train.txt", "notes/a.txt"],
+            ["Annotations/a_1_2.xml", "Annotations/b.xml", "JPEGImages/b.jpg", "Masks/b.png"],
+        ),
+    ],
+    ids=["coco", "pascal"],
+)
+def test_files_go_with_the_images_that_they_are_named_after(images, others, together, apart):
+    assert select_companions([*together, *apart], images, others) == together

@@ -78,7 +78,19 @@ def test_coco_reads_the_annotations_of_an_arm(folder):
     annotations.parent.mkdir()
     image = {"id": 139, "file_name": "000000000139.jpg", "height": 36, "width": 40}
     annotations.write_text(json.dumps({"images": [image], "annotations": [], "categories": []}))
-    make_c("coco", "--format", "original", "--scale", 224, "--mirror", "--output", "out/coco-c")
+    cli(
+        "make-c",
+        "--dataset",
+        "coco-c",
+        "--source",
+        "coco",
+        "--corruptions",
+        "fog",
+        "--severities",
+        3,
+        "--jobs",
+        1,
+    )
     assert run("docs/detection.md")["held"].getImgIds() == [139]
 
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from helpers import cli, cli_error, findings, manifest, put_photo, tree, whole
+from helpers import cli, cli_error, findings, manifest, put_photo, tree, whole, without_beginning
 from servers import BUCKET, Weather, forget_connections
 
 from robustgen.dataset.names import STATE
@@ -217,7 +217,7 @@ def test_trouble_that_does_not_end_is_one_line_and_loses_nothing(photos, tmp_pat
     make_c(photos, tmp_path / "local")
     s3.trouble[:] = [""] * 60 + [trouble] * 400
     result = make_c(photos, f"s3://{BUCKET}/out", status=1)
-    (line,) = result.stderr.splitlines()
+    (line,) = without_beginning(result.stderr)
     assert line.startswith(f"Error: s3://{BUCKET}/out: ")
     s3.trouble.clear()
     make_c(photos, f"s3://{BUCKET}/out")
@@ -241,7 +241,7 @@ def test_no_credentials_are_one_line(photos, s3, monkeypatch):
 
 
 def test_a_missing_bucket_is_one_line(photos, s3):
-    (line,) = make_c(photos, "s3://robustgen-no-such-bucket/out", status=1).stderr.splitlines()
+    (line,) = without_beginning(make_c(photos, "s3://robustgen-no-such-bucket/out", status=1).stderr)
     assert line.startswith("Error: s3://robustgen-no-such-bucket/out: ") and "bucket" in line
     assert "bucket" in cli_error("make-c", "--source", "s3://robustgen-no-such-bucket/in", *FEW)
 
@@ -259,7 +259,7 @@ def test_unknown_schemes_are_named(photos):
 
 def test_web_servers_are_only_read_from(photos, web):
     url, _, _ = web
-    (line,) = make_c(photos, f"{url}/out", status=1).stderr.splitlines()
+    (line,) = without_beginning(make_c(photos, f"{url}/out", status=1).stderr)
     assert line.startswith(f"Error: {url}/out: ") and "web servers" in line
 
 

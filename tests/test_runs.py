@@ -24,6 +24,7 @@ from helpers import (
     put_photo,
     spawn,
     tree,
+    without_beginning,
 )
 from PIL import Image, JpegImagePlugin
 
@@ -787,6 +788,11 @@ def test_a_sample_is_decided_by_the_seed():
     assert all(list(sample) == sorted(sample) for sample in samples)
 
 
+def test_a_sample_of_more_images_than_there_are_is_refused(uneven, tmp_path):
+    line = cli_error("make-c", "--source", uneven, "--output", tmp_path / "out", "--sample", "100000")
+    assert line == "sample: 100000 of 9 images cannot be drawn; leave it out for all"
+
+
 def test_a_sample_and_a_limit_exclude_each_other(uneven, tmp_path):
     both = ("--sample", "2", "--limit", "2")
     assert "sample and limit" in cli_error("make-c", "--source", uneven, "--output", tmp_path / "out", *both)
@@ -956,7 +962,7 @@ def test_an_estimate_of_large_sequences_does_not_make_one(tmp_path):
 def advised(root, size, command="make-c", *flags):
     put_photo(root / "src" / "a" / "x.JPEG", *size)
     result = cli(command, "--source", root / "src", "--output", root / "out", "--dry-run", *flags)
-    return result.stderr.splitlines()
+    return without_beginning(result.stderr)
 
 
 def test_constants_that_hardly_show_on_large_photographs_are_told_of(tmp_path):

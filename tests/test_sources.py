@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers import cli
 from PIL import Image
 
 from robustgen.editions import EDITIONS, get_edition
@@ -433,10 +434,22 @@ def test_the_layouts_of_imagenet_have_the_same_keys(tmp_path: Path, content: str
         assert not source.refused()
 
 
-def test_integers_one_a_line(tmp_path: Path) -> None:
-    labels = write(tmp_path / "ILSVRC2012_validation_ground_truth.txt", "490\n361\n171\n")
-    keys = LabelledFolder(flat_imagenet(tmp_path), labels).keys()
+@pytest.mark.parametrize("name", ["ILSVRC2012_validation_ground_truth.txt", "labels.txt"])
+def test_numbers_of_the_devkit_are_no_classes_unless_that_is_said(tmp_path: Path, name: str) -> None:
+    flat, labels = flat_imagenet(tmp_path), write(tmp_path / name, "490\n361\n171\n")
+    with pytest.raises(SourceError, match=r"numbers of the devkit.* say --labels-are-classes"):
+        LabelledFolder(flat, labels).keys()
+    keys = LabelledFolder(flat, labels, labels_are_classes=True).keys()
     assert keys[0] == "171/ILSVRC2012_val_00002138.JPEG"
+    flags = ("--source", flat, "--labels", labels, "--labels-are-classes", "--output", tmp_path / "out")
+    assert cli("make-c", *flags, "--dry-run", "--corruptions", "contrast", "--no-clean").exit_code == 0
+    listed = cli("list", "--keys", flat, "--labels", labels, "--labels-are-classes").stdout.splitlines()
+    assert tuple(listed) == keys
+
+
+def test_numbers_that_the_devkit_does_not_have_are_classes(tmp_path: Path) -> None:
+    keys = LabelledFolder(flat_imagenet(tmp_path), write(tmp_path / "labels.txt", "0\n361\n171\n")).keys()
+    assert {key.partition("/")[0] for key in keys} == {"0", "361", "171"}
 
 
 def test_images_without_a_label_are_refused(tmp_path: Path) -> None:

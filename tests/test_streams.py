@@ -298,7 +298,7 @@ def test_the_command_writes_a_line_for_each_image(photos, tmp_path, setting):
         assert tuple(dict.fromkeys(row.corruption for row in rows)) == ORDERS[setting]
     assert {row.severity for row in rows} == ({1, 2, 3, 4, 5} if gradual else {5})
     line = json.loads((tmp_path / "stream.jsonl").read_text().splitlines()[0])
-    assert {"reset": False} | line == rows[0]._asdict()
+    assert {"reset": False, "edition": ""} | line == rows[0]._asdict()
     again, _ = stream(tmp_path, "--setting", setting, "--source", photos, "--seed", 3)
     other, _ = stream(tmp_path, "--setting", setting, "--source", photos, "--seed", 4)
     assert rows == again != other
@@ -386,7 +386,7 @@ ROW = {"key": "a", "corruption": "fog", "severity": 5, "label": 1}
         ("fog", "line 2: not JSON"),
         (
             "[1]",
-            "line 2: must hold key, corruption, severity, label; may hold visit, domain, reset, and nothing",
+            "line 2: must hold key, corruption, severity, label; may hold visit, domain, reset, edition, and",
         ),
         (json.dumps(ROW | {"n2": 3}), "line 2: must hold key, corruption, severity, label; may hold visit"),
         (json.dumps(ROW | {"reset": 1}), "line 2: reset cannot be 1"),
@@ -431,6 +431,20 @@ def test_what_is_played_are_the_images_of_make_c(photos, tmp_path):
     np.testing.assert_array_equal(np.asarray(played[-1][0]), np.asarray(played[9][0]))
     with pytest.raises(IndexError):
         played[10]
+
+
+def test_a_stream_is_not_played_in_another_edition(photos, tmp_path):
+    flags = ("--setting", "mixed", "--corruptions", "contrast", "--source", photos)
+    config = tmp_path / "own.yaml"
+    config.write_text("edition: imagenet-64\n")
+    rows, _ = stream(tmp_path, *flags, "--config", config)
+    assert [row.edition for row in rows] == ["imagenet-64", "", "", "", ""]
+    base, path = SourceDataset(photos), tmp_path / "stream.jsonl"
+    with pytest.raises(ArgumentError, match=r"was drawn for the edition 'imagenet-64', not for 'cifar-10'"):
+        StreamDataset(base, path, edition="cifar-10")
+    for edition in ("imagenet-64", "imagenet-64@40"):
+        assert len(StreamDataset(base, path, edition=edition)) == 5
+    assert {row.edition for row in stream(tmp_path, *flags)[0]} == {""}
 
 
 ARRAYS = [(photo(40, 44, seed), seed) for seed in range(2)]

@@ -103,7 +103,8 @@ def _strengths(plan: Plan, key: str) -> list[float]:
 def plan_calibration(config: Config) -> Plan:
     """Return the config of make-c without the clean images; nothing is written to its output."""
     aside = f"{Path(config.source).absolute()}.calibrated" if config.source else config.output
-    return plan_benchmark(config.model_copy(update={"output": aside, "clean": False}), "c", overwrite=True)
+    changed = {"output": aside, "clean": False, "mirror": None}
+    return plan_benchmark(config.model_copy(update=changed), "c", overwrite=True)
 
 
 def draw_sample(keys: Sequence[str], seed: int, sample: int) -> list[str]:

@@ -16,11 +16,14 @@ from robustgen.display.text import format_count, format_path, format_size, forma
 from robustgen.errors import ConfigError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from robustgen.dataset.plan import Plan
     from robustgen.dataset.produce import Outcome
     from robustgen.dataset.run import RunResult, UnitLog
     from robustgen.formats import WorkUnit
 
+_MOST_EXAMPLES, _MOST_NAMED = 3, 10
 # What a job of a SLURM array finds in its environment.
 _SLURM = ("SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_COUNT")
 
@@ -61,6 +64,8 @@ class Execution:
     def carry_out(self, plan: "Plan") -> None:
         """Run `plan` and print the result, or show it; exit with 1 if images failed."""
         if self.dry_run:
+            if not self.quiet:
+                _tell_of_compiling()
             _show_plan(plan)
             return
         if self.plan_file:
@@ -73,9 +78,21 @@ class Execution:
         from robustgen.dataset.run import run
         from robustgen.display import progress
 
+        def announce() -> None:
+            echo(f"{_describe_images(plan)}, {format_count(len(plan.arms), 'output')} of each", err=True)
+            for line in _describe_mirror(plan):
+                echo(line, err=True)
+
         stop_in_order()
         with progress.quiet(self.quiet), _open_log(self.log_file) as log:
-            result = run(plan, overwrite=self.overwrite, shard=self.shard, scheduler=self.scheduler, log=log)
+            result = run(
+                plan,
+                overwrite=self.overwrite,
+                shard=self.shard,
+                scheduler=self.scheduler,
+                log=log,
+                on_begin=None if self.quiet else announce,
+            )
         if not self.quiet:
             _show_result(result, plan)
         _show_failures(result, plan)
@@ -162,15 +179,49 @@ def stop_in_order() -> None:
     interruption.remember(signal.SIGINT, signal.SIGTERM, orderly=True)
 
 
+def _describe_images(plan: "Plan") -> str:
+    """Return the number of images and of the classes of the source."""
+    classes = len({*plan.source.classes} - {""})
+    return f"{format_count(len(plan.keys), 'image')}, {classes} class{'es' * (classes != 1)}"
+
+
+def _tell_of_compiling() -> None:
+    """Say so in a line when this process first compiles a loop."""
+    from robustgen.display.progress import print_line
+    from robustgen.execution.progress import COMPILING
+    from robustgen.imaging.kernels.loop_cache import call_before_compiling
+
+    call_before_compiling(lambda: print_line(COMPILING))
+
+
+def _describe_mirror(plan: "Plan") -> "Iterator[str]":
+    """Yield a line on the other files of the source that are repeated, if there is to be any."""
+    if plan.mirror is None:
+        return
+    names, _ = plan.mirror.list_files()
+    examples = ", ".join(map(repr, names[:_MOST_EXAMPLES])) + ", ..." * (len(names) > _MOST_EXAMPLES)
+    if not names:
+        yield "mirror: the source has no other files to repeat"
+        return
+    size = sum(plan.mirror.source.sizes(names))
+    count, folders = format_count(len(names), "file"), len(plan.arms)
+    how = (
+        "hard links, which take no space"
+        if plan.mirror.link
+        else f"copies, {format_count(len(names) * folders, 'inode')} and {format_size(size * folders)} in all"
+    )
+    yield f"mirror: {count} of {format_size(size)} into each of {folders} folders as {how}: {examples}"
+
+
 def _show_plan(plan: "Plan") -> None:
     from robustgen.dataset.estimate import estimate
 
     cost = estimate(plan)
-    classes = len({*plan.source.classes} - {""})
-    echo(
-        f"source   {plan.source.location}: {format_count(len(plan.keys), 'image')}, "
-        f"{classes} class{'es' * (classes != 1)}, {len(plan.refused)} refused"
-    )
+    echo(f"source   {plan.source.location}: {_describe_images(plan)}, {len(plan.refused)} refused")
+    for key in sorted(plan.refused)[:_MOST_NAMED]:
+        echo(f"         {key!r}: {plan.refused[key]}")
+    if len(plan.refused) > _MOST_NAMED:
+        echo(f"         and {len(plan.refused) - _MOST_NAMED} more")
     if unread := plan.source.passed_over():
         from robustgen.sources.walk import describe_unread
 
@@ -184,8 +235,10 @@ def _show_plan(plan: "Plan") -> None:
     named = [f"{name} {','.join(each)}".rstrip() for name, each in levels.items()]
     echo(f"of each  {'; '.join(named)}")
     judged = format_count(cost.images, "image")
-    blocks = f" ({format_size(cost.disk)} of disk blocks)" if cost.disk > 1.02 * cost.size else ""
-    echo(f"about    {format_size(cost.size)}{blocks}, {format_time(cost.seconds)} (judged by {judged})")
+    for line in _describe_mirror(plan):
+        echo(f"mirror   {line.removeprefix('mirror: ')}")
+    disk = f"{format_size(cost.disk)} of disk blocks, {format_count(cost.inodes, 'inode')}"
+    echo(f"about    {format_size(cost.size)} ({disk}), {format_time(cost.seconds)} (judged by {judged})")
 
 
 def _show_result(result: "RunResult", plan: "Plan") -> None:

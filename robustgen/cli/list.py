@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="All that is known, as JSON.")
 @click.option("--keys", metavar="SOURCE", help="List the keys of a source's images, for --subset.")
 @click.option("--labels", metavar="FILE", help="Labels file of a flat SOURCE.")
-def list_(name: str | None, as_json: bool, keys: str | None, labels: str | None) -> None:
+@click.option("--labels-are-classes", is_flag=True, help="Numbers in --labels name classes.")
+def list_(
+    name: str | None, as_json: bool, keys: str | None, labels: str | None, labels_are_classes: bool
+) -> None:
     """List corruptions, perturbations, editions, data sets.
 
     NAME shows everything about one of them: constants, preparation, the config it stands for. The NAME of a
@@ -30,7 +33,7 @@ def list_(name: str | None, as_json: bool, keys: str | None, labels: str | None)
     if keys:
         from robustgen.sources.opening import open_source
 
-        echo_keys(open_source(keys, labels=labels).keys())
+        echo_keys(open_source(keys, labels=labels, labels_are_classes=labels_are_classes).keys())
         return
     from robustgen.corruptions import FAMILIES
     from robustgen.display.text import format_json

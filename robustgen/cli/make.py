@@ -61,7 +61,7 @@ _of_both = combine(
     "--mirror",
     is_flag=False,
     flag_value="link",
-    metavar="[link|copy]",
+    metavar="[link|copy|none]",
     help="Link or copy annotations and other files into every variant's folder; with --format original.",
 )
 @click.option("--quality", type=int, help="JPEG quality; default 85, as published.")

@@ -81,6 +81,12 @@ source_options = combine(
     click.option("--source", metavar="PATH", help="Folder or archive of the source images."),
     click.option("--split", metavar="NAME", help="Of the source: train, for instance; default as published."),
     click.option("--labels", metavar="FILE", help="Labels of a flat source: a file, or ImageNet's devkit."),
+    click.option(
+        "--labels-are-classes",
+        is_flag=True,
+        default=None,
+        help="Numbers in --labels name classes; they are not those of ImageNet's devkit.",
+    ),
     click.option("--follow-links", metavar="DIRS", help="Places that links in the source may lead to: a,b."),
 )
 selection_options = combine(

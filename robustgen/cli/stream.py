@@ -8,6 +8,7 @@ import click
 from robustgen.cli import ccc
 from robustgen.cli.app import Section, command, echo
 from robustgen.cli.options import (
+    classes_option,
     combine,
     resolve_config,
     selection_options,
@@ -91,6 +92,7 @@ _CHAIN = (
 )
 @source_options
 @selection_options
+@classes_option
 @click.option("--corruptions", metavar="NAMES", help="In this order; default the fifteen, as in the paper.")
 @click.option(
     "--severities",
@@ -197,13 +199,14 @@ def _write(config: "Config", choices: StreamChoices | None, output: Path, files:
     """Write a stream, or csID images where there are no choices; as imglist where `files` are named."""
     import numpy as np
 
-    from robustgen.dataset.selection import open_chosen_source, select_keys
+    from robustgen.dataset.selection import check_classes, open_chosen_source, select_keys
     from robustgen.storage import save
     from robustgen.streams.csid import draw_csid, format_imglist_row
     from robustgen.streams.drawing import draw_stream
     from robustgen.streams.rows import StreamRow, format_row
 
     source = open_chosen_source(config)
+    check_classes(source, config)
     keys = select_keys(source, config)
     labels = [source.label(key) for key in keys]
     rng, count = np.random.default_rng(config.seed), 0
@@ -217,7 +220,8 @@ def _write(config: "Config", choices: StreamChoices | None, output: Path, files:
         nonlocal count
         for step in steps:
             count += 1
-            where = (step.visit, step.domain, step.reset)
+            named = config.edition if count == 1 and "edition" in config.model_fields_set else ""
+            where = (step.visit, step.domain, step.reset, named)
             row = StreamRow(keys[step.image], step.corruption, step.severity, labels[step.image], *where)
             yield f"{format_imglist_row(row, files) if files else format_row(row)}\n".encode()
 

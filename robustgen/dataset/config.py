@@ -170,6 +170,10 @@ def _parse_cores(value: Any) -> Any:
     return None if value == "all" else value
 
 
+def _parse_mirror(value: Any) -> Any:
+    return None if value == "none" else value
+
+
 Whole = Annotated[int, Field(strict=True)]
 Severities = Annotated[
     tuple[Annotated[Any, _span("severity", 5, finer=True)], ...],
@@ -234,6 +238,10 @@ class Choices(_Strict):
     labels: Location | None = Field(
         None, description="labels file of a flat source, or the archive of ImageNet's devkit"
     )
+    labels_are_classes: StrictBool = Field(
+        False,
+        description="whether labels that are numbers from 1 to 1000 name classes, and are not the devkit's",
+    )
     follow_links: Annotated[tuple[Location, ...], BeforeValidator(_parts)] = Field(
         (), description="folders outside the source that links in it may lead to"
     )
@@ -291,8 +299,9 @@ class Config(Choices):
         None, description="of the files in shards; otherwise as published"
     )
     shard_size: Annotated[Whole, Field(ge=1)] = Field(SHARD_SIZE, description="images of a shard")
-    mirror: Literal["link", "copy"] | None = Field(
-        None, description="repeat all other files of the source in every arm, as hard links or copies"
+    mirror: Annotated[Literal["link", "copy"] | None, BeforeValidator(_parse_mirror)] = Field(
+        None,
+        description="repeat other files of the source in every arm, as hard links or copies; `none` does not",
     )
     video: Video = Field(Video(), description="settings of the encoder of make-p")
     scale: Literal[224, 299, 64, 32, 256, 336, 384, 448] | None = Field(

@@ -6,6 +6,7 @@ pixels.
 
 import time
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import Any
 
 from robustgen.dataset.plan import Plan
@@ -16,6 +17,8 @@ from robustgen.execution import count_cores
 SECONDS = 3.5
 _SIDE, _MOST_IMAGES, _MOST_HEADERS = 448, 8, 200
 _BLOCK = 4096
+# The output itself, its manifest and sums, and its state apart from the records.
+_ABOUT_THE_SET = 10
 # Of the processor, to create, write and check a file of a tree.
 _SECONDS_PER_FILE = 60e-6
 
@@ -31,6 +34,8 @@ class Estimate:
         Bytes of the files.
     disk : int
         Bytes of the blocks that they occupy.
+    inodes : int
+        Files and folders, those of the output state included.
     seconds : float
     images : int
         Size of the sample.
@@ -39,6 +44,7 @@ class Estimate:
     outputs: int
     size: int
     disk: int
+    inodes: int
     seconds: float
     images: int
 
@@ -52,7 +58,7 @@ def estimate(plan: Plan) -> Estimate:
         No image can be made.
     """
     keys = sorted(plan.keys, key=lambda key: rank(0, key))
-    costs, reason, deadline = list[tuple[float, float, float]](), "there are none", 0.0
+    costs, reason, deadline = list[tuple[float, float, float, float]](), "there are none", 0.0
     for key in keys:
         try:
             if not costs:
@@ -71,7 +77,7 @@ def estimate(plan: Plan) -> Estimate:
             break
     if not costs:
         raise ImageError(f"{plan.source.location}: none of the images can be made: {reason}")
-    pixels, seconds, size = (sum(values) / len(costs) for values in zip(*costs, strict=True))
+    pixels, seconds, size, own = (sum(values) / len(costs) for values in zip(*costs, strict=True))
     if plan.recipe.keeps_size:
         # The sample may be of the smaller images; headers tell of many more.
         typical = [_count_pixels(plan, key) for key in keys[:_MOST_HEADERS]]
@@ -83,22 +89,43 @@ def estimate(plan: Plan) -> Estimate:
     if not plan.writer.joint:
         seconds += len(plan.arms) * _SECONDS_PER_FILE
     jobs = min(plan.jobs or count_cores(), count_cores())
-    return Estimate(outputs, round(images * size), round(disk), images * seconds / jobs, len(costs))
+    return Estimate(
+        outputs,
+        round(images * size),
+        round(disk),
+        _count_inodes(plan, own),
+        images * seconds / jobs,
+        len(costs),
+    )
 
 
-def _measure(plan: Plan, key: str) -> tuple[float, float, float]:
-    """Return the pixels of an image, and the seconds and bytes that all of its variants take."""
+def _count_inodes(plan: Plan, own: float) -> int:
+    """Return how many files and folders a finished output has; `own` of them for each image."""
+    writer, units = plan.writer, [*plan.cut()]
+    # Folders and checksums of the variants, and a record of each unit.
+    companions = writer.list_companions(plan.listing(lambda: ()), [variant.folder for variant in plan.arms])
+    around = 2 * len(plan.arms) + len(units) + len(companions) + _ABOUT_THE_SET
+    if writer.joint:
+        return around + (len(writer.arrays) or sum(len(unit.variants) for unit in units))
+    names = (PurePosixPath(writer.output_name(key) or "") for key in plan.keys)
+    folders = {folder for name in names for folder in name.parents if folder.name}
+    return round(around + len(folders) * len(plan.arms) + len(plan.keys) * own)
+
+
+def _measure(plan: Plan, key: str) -> tuple[float, float, float, float]:
+    """Return the pixels of an image, and the seconds, bytes and inodes that all of its variants take."""
     # Of the processor, as other processes may be at work now and not later, or the other way about.
     started, shared = time.process_time(), dict[str, Any]()
     prepared = plan.recipe.prepare(plan.source.open(key))
     opened, part = time.process_time(), plan.recipe.cut_part(prepared, _SIDE)
-    size = 0
+    size = inodes = 0
     for variant in plan.arms:
         pixels = part.recipe.make(variant, key, part.image, shared)
         size += plan.writer.measure(variant, key, pixels)
+        inodes += plan.writer.count_inodes(pixels)
     factor = part.whole / part.pixels
     making = (time.process_time() - opened) * factor
-    return part.whole, opened - started + making, size * factor
+    return part.whole, opened - started + making, size * factor, inodes
 
 
 def _count_pixels(plan: Plan, key: str) -> int:

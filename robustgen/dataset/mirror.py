@@ -4,16 +4,62 @@ So each variant is a complete data set, which other tools read as they read the 
 """
 
 import hashlib
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from robustgen.dataset.names import FRAMES, MANIFEST, SUMS
 from robustgen.dataset.records import Failure, FilesRecord
 from robustgen.dataset.state import OutputState
 from robustgen.formats import WrittenFile
 from robustgen.storage import Store
+
+
+def select_companions(names: Iterable[str], images: Collection[str], others: Collection[str]) -> list[str]:
+    """Return which of the files called `names` go with `images`, and not with others.
+
+    A file goes with an image if its name begins with that of the image. Files named after no image go with
+    all, unless a word of their path names a folder that has only other images, such as ``train2017``.
+
+    Parameters
+    ----------
+    names : iterable of str
+    images : collection of str
+        The chosen ones.
+    others : collection of str
+        Files that look like images and were not chosen; those that go with `images` are maps of labels.
+    """
+    own = {_identify(name) for name in images}
+    folders = {name.rpartition("/")[0] for name in images}
+    foreign = {name for name in others if name.rpartition("/")[0] in folders or not _find_owner(name, own)}
+    owners = own | {_identify(name) for name in foreign}
+    near = {part for name in {*images, *others} - foreign for part in name.split("/")[:-1]}
+    far = {part for name in foreign for part in name.split("/")[:-1]} - near
+
+    def goes_along(name: str) -> bool:
+        if name in foreign:
+            return False
+        owner = _find_owner(name, owners)
+        return owner in own if owner else far.isdisjoint(re.split(r"[/._-]", name))
+
+    return [name for name in names if goes_along(name)]
+
+
+def _identify(name: str) -> str:
+    """Return what files about an image begin with: its name without extension, and without its top folder's.
+
+    So it is in Cityscapes: ``leftImg8bit/val/bonn/bonn_000000_leftImg8bit.png``.
+    """
+    return PurePosixPath(name).stem.removesuffix(f"_{name.partition('/')[0]}")
+
+
+def _find_owner(name: str, owners: Collection[str]) -> str:
+    """Return the longest of `owners` that the last part of a path begins with; "" if there is none."""
+    last = name.rpartition("/")[2]
+    ends = [len(last), *(match.start() for match in re.finditer(r"[._-]", last))]
+    return next((last[:end] for end in sorted(ends, reverse=True) if last[:end] in owners), "")
 
 
 @dataclass(frozen=True)
@@ -25,16 +71,22 @@ class Mirror:
     source : Store
     images : frozenset of str
         Paths in it of the images, which are not repeated.
+    others : frozenset of str
+        Paths of files that look like images but were not chosen: maps of labels, or other images.
     link : bool
         Whether to make hard links, where the file system can; else copies.
     """
 
     source: Store
     images: frozenset[str]
+    others: frozenset[str]
     link: bool
 
     def list_files(self) -> tuple[list[str], list[Failure]]:
-        """Return the files to repeat, and those that cannot be, with reasons; hidden ones do not count."""
+        """Return the files to repeat, and those that cannot be, with reasons.
+
+        Hidden files are passed over, and so is what goes with images that were not chosen.
+        """
         names, failures = [], []
         for name in sorted(entry.path for entry in self.source.list()):
             if name in self.images or any(part.startswith(".") for part in name.split("/")):
@@ -49,6 +101,8 @@ class Mirror:
         failures += [{"key": name, "reason": reason} for name, reason in irregular.items()]
         inside = tuple(f"{name}/" for name in irregular)
         names = [name for name in names if name not in irregular and not name.startswith(inside)]
+        if self.others:
+            names = select_companions(names, self.images, self.others)
         return names, sorted(failures, key=lambda failure: failure["key"])
 
     def _list_irregular(self) -> Iterator[tuple[str, str]]:

@@ -188,12 +188,14 @@ def _open_mirror(name: str, config: Config, source: Source) -> Mirror | None:
         return None
     if name != "original":
         raise ConfigError(
-            "mirror: goes with format original, which keeps the names that other files refer to"
+            "mirror: goes with format original, which keeps the names that other files refer to; "
+            "--mirror none leaves them out"
         )
     folder = open_store(source.location)
     if folder.is_local and not Path(source.location).is_dir():
-        raise ConfigError(f"mirror: {source.location} is no folder")
-    return Mirror(folder, frozenset(match_keys(source, config)), link=config.mirror == "link")
+        raise ConfigError(f"mirror: {source.location} is no folder; --mirror none leaves other files out")
+    chosen, others = frozenset(match_keys(source, config)), frozenset(source.keys())
+    return Mirror(folder, chosen, others - chosen, link=config.mirror == "link")
 
 
 def assemble_plan(
@@ -436,9 +438,9 @@ def _open_writer(
 def _encodings(config: Config) -> tuple[video.Encoding, video.Encoding]:
     """How smooth sequences are encoded, and how noise is."""
     choice = config.video
-    scale = config.size or config.scale or EDITIONS[config.edition].scale or 0
-    if scale % 2 and (choice.playable or choice.pixel_format == "yuv420p"):
-        raise ConfigError(f"video: yuv420p halves the colour, which {scale} x {scale} pixels do not allow")
+    side = config.size or EDITIONS[config.edition].side or 0
+    if side % 2 and (choice.playable or choice.pixel_format == "yuv420p"):
+        raise ConfigError(f"video: yuv420p halves the colour, which {side} x {side} pixels do not allow")
     smooth = video.Encoding(preset=choice.preset, pixel_format=choice.pixel_format)
     noise = video.Encoding(preset=choice.preset, pixel_format=choice.pixel_format, crf=None, tune="grain")
     return _apply_choice(smooth, choice), _apply_choice(noise, choice)

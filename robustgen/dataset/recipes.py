@@ -348,7 +348,11 @@ def _plain(parameters: Any) -> dict[str, Any]:
 def _read_severity(name: str, severity: Any, values: Any) -> int:
     """Return the key of the parameters of a severity as an int, which YAML may have as a text."""
     number = int(severity) if isinstance(severity, str) and severity.isdecimal() else severity
-    if isinstance(number, bool) or not isinstance(number, int) or not isinstance(values, Mapping):
+    if (
+        isinstance(number, bool)
+        or not isinstance(number, int)
+        or not (isinstance(values, Mapping) and values)
+    ):
         raise ArgumentError(f"{name}.{severity}: name a severity from 1 to 5, as in {name}: {{3: {{...}}}}")
     return number
 
@@ -364,6 +368,8 @@ def check_overrides(overrides: Overrides) -> Overrides:
     checked: dict[str, dict[int, dict[str, Any]]] = {}
     for name, levels in overrides.items():
         operation = get_corruption(name)
+        if not levels:
+            raise ArgumentError(f"{name}: names no severity, as {name}: {{3: {{...}}}} does")
         for given, values in levels.items():
             level = _read_severity(name, given, values)
             published = operation.parameters(level, next(iter(operation.table)))

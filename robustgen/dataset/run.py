@@ -67,6 +67,7 @@ def run(
     shard: tuple[int, int] | None = None,
     scheduler: str | None = None,
     log: UnitLog = lambda unit, outcome: None,
+    on_begin: Callable[[], None] | None = None,
 ) -> RunResult:
     """Carry out `plan`, or one shard of it. Any number of runs can work on one output at once.
 
@@ -81,6 +82,8 @@ def run(
         Address of a Dask scheduler whose workers do the work.
     log : callable, optional
         Is called with each unit that this run has made, and its outcome.
+    on_begin : callable, optional
+        Called before the first output is made; not at all if nothing is to be made.
 
     Raises
     ------
@@ -100,12 +103,12 @@ def run(
         is_new = not state.exists
         try:
             try:
-                return _Run(plan, state, shard or (1, 1), scheduler, log).carry_out(overwrite)
+                return _Run(plan, state, shard or (1, 1), scheduler, log, on_begin).carry_out(overwrite)
             except AnotherImageError:
                 if not overwrite:
                     raise
                 clear(state)
-                return _Run(plan, state, (1, 1), scheduler, log).carry_out(overwrite)
+                return _Run(plan, state, (1, 1), scheduler, log, on_begin).carry_out(overwrite)
         except BaseException:
             # Nothing is left of a run that failed before its work began.
             if state.is_ours and not state.list_records() and not state.has_claims:
@@ -145,8 +148,15 @@ class _Run:
     """One run over a plan."""
 
     def __init__(
-        self, plan: Plan, state: OutputState, shard: tuple[int, int], scheduler: str | None, log: UnitLog
+        self,
+        plan: Plan,
+        state: OutputState,
+        shard: tuple[int, int],
+        scheduler: str | None,
+        log: UnitLog,
+        on_begin: Callable[[], None] | None,
     ) -> None:
+        self._on_begin = on_begin
         self._plan, self._state, self._shard, self._scheduler = plan, state, shard, scheduler
         self._log = log
         self._sizes = {key: _size(plan.source, key) for key in plan.keys}
@@ -170,6 +180,8 @@ class _Run:
             # Where there is a manifest, it must be that of all records, even if this run is killed.
             plan.store.delete(MANIFEST)
         if pending:
+            if self._on_begin:
+                self._on_begin()
             self._make(pending)
         asked = sum(unit.count_outputs() for unit in own)
         waiting = self._list_waiting(units) if self._shard[1] > 1 else []

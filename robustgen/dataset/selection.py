@@ -3,15 +3,18 @@
 from collections import defaultdict
 from collections.abc import Callable, Container, Sequence
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, Final
 
 from robustgen.dataset.config import Choices, Config, make_absolute
 from robustgen.dataset.recipes import rank
 from robustgen.errors import ConfigError, SourceError
 from robustgen.name_lists import unescape_name
+from robustgen.sources import imagenet
 from robustgen.sources.base import Items, Source
 from robustgen.sources.opening import open_source
 from robustgen.storage import Store, locate
+
+_IMAGENET: Final = ("imagenet", "tiny-imagenet")
 
 
 def open_chosen_source(config: Choices, index: tuple[Store, str] | None = None) -> Source:
@@ -27,19 +30,22 @@ def open_chosen_source(config: Choices, index: tuple[Store, str] | None = None) 
     if config.source is not None and config.source_kind == "demo":
         raise SourceError(f"{config.source}: the demo has photographs of its own; name another --dataset")
     located, labels = (path and make_absolute(path) for path in (config.source, config.labels))
-    return open_source(located, config.source_kind, labels, config.follow_links, index, config.split)
+    return open_source(
+        located,
+        config.source_kind,
+        labels,
+        config.follow_links,
+        index,
+        config.split,
+        config.labels_are_classes,
+    )
 
 
 def check_classes(source: Source, config: Config) -> None:
     """Raise a SourceError for ImageNet without its classes: nobody could score the result."""
-    if not config.classes or not config.edition.startswith("imagenet") or {*source.classes} - {"", "val"}:
-        return
-    named, keys = (config.dataset or "").startswith("imagenet"), source.keys()
-    if named or any(key.rpartition("/")[2].startswith("ILSVRC2012_") for key in keys):
-        raise SourceError(
-            f"{source.location}: its images lie in no class folders; name a file of labels or the archive of "
-            "ImageNet's devkit with --labels, or say --no-classes"
-        )
+    if config.classes and config.edition.startswith(_IMAGENET):
+        named = (config.dataset or "").startswith(_IMAGENET)
+        imagenet.check_classes(source, "say --no-classes", is_imagenet=named)
 
 
 def select_keys(source: Items[Any], config: Choices) -> tuple[str, ...]:
@@ -56,6 +62,10 @@ def select_keys(source: Items[Any], config: Choices) -> tuple[str, ...]:
     if config.sample and config.limit:
         raise ConfigError("sample and limit exclude each other: a sample of N images, or the first N")
     if config.sample:
+        if config.sample > len(keys):
+            raise ConfigError(
+                f"sample: {config.sample} of {len(keys)} images cannot be drawn; leave it out for all"
+            )
         return sample_keys(keys, source.label, config.sample, config.seed)
     return keys[: config.limit]
 

@@ -91,6 +91,12 @@ def track(items: Iterable[_Item], total: int, unit: str) -> Iterator[_Item]:
             meter.update()
 
 
+def print_note(text: str) -> None:
+    """Print `text` as `print_line` does, unless progress is not to be shown."""
+    if not _quiet:
+        print_line(text)
+
+
 def print_line(text: str) -> None:
     """Print `text` on standard error, above the bar if there is one."""
     tqdm.write(escape(text), file=sys.stderr)

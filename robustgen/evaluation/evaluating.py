@@ -286,6 +286,8 @@ def evaluate(
     options = options or ModelOptions()
     opened = [open_model(name, options.runtime) for name in models]
     folders = tuple(f"{open_store(output).location}/{name}" for name in _name_folders(opened))
+    # Other files of the source are for readers of a set.
+    config = config.model_copy(update={"mirror": None})
     plan = plan_benchmark(config, kind, overwrite=True, store=open_store(folders[0]))
     classifiers = [Classifier(model, _choose_preprocessing(model, options, plan)) for model in opened]
     views, places = _list_views(classifiers)

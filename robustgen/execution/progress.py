@@ -10,10 +10,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from types import TracebackType
 
-from robustgen.display.progress import Meter, print_line
+from robustgen.display.progress import Meter, print_line, print_note
 
 SECONDS_OF_SILENCE = 60.0
+COMPILING = "compiling loops, once"
 _SECONDS_BETWEEN_REPORTS = 0.5
+_COMPILING = "compiling"
 _last_told: dict[str, tuple[float, int]] = {}
 
 
@@ -39,9 +41,18 @@ class Reporter:
         if self.address is None or too_soon or done == before:
             return
         _last_told[self.token] = now, done
+        self._send(str(done))
+
+    def tell_compiling(self) -> None:
+        """Report that the worker compiles a loop."""
+        if self.address is not None:
+            self._send(_COMPILING)
+
+    def _send(self, text: str) -> None:
+        assert self.address is not None
         worker = f"{socket.gethostname()}:{os.getpid()}"
         with suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
-            sender.sendto(f"{self.token} {worker} {done}".encode(), self.address)
+            sender.sendto(f"{self.token} {worker} {text}".encode(), self.address)
 
 
 NOBODY = Reporter()
@@ -63,6 +74,7 @@ class Progress:
         # Replaced by the executor at work.
         self.describe: Callable[[dict[str, float]], str] = lambda last: "no worker has been started yet"
         self._finished = self._shown = 0
+        self._told_of_compiling = False
         self._done: dict[str, int] = {}
         self._heard: dict[str, float] = {}
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -117,8 +129,14 @@ class Progress:
     def _listen(self) -> None:
         with suppress(OSError, ValueError):
             token, worker, done = self._socket.recv(512).decode().split(" ")
-            if token == self.reporter.token:
-                self._done[worker], self._heard[worker] = int(done), time.time()
+            if token != self.reporter.token:
+                return
+            self._heard[worker] = time.time()
+            if done != _COMPILING:
+                self._done[worker] = int(done)
+            elif not self._told_of_compiling:
+                self._told_of_compiling = True
+                print_note(COMPILING)
 
     def forget_workers(self) -> None:
         """Forget what workers reported, before others take their place."""

@@ -169,6 +169,10 @@ class Writer(ABC):
         """Return how many bytes `pixels` would take."""
         return int(pixels.nbytes)
 
+    def count_inodes(self, pixels: Rgb) -> int:
+        """Return how many files and folders of their own `pixels` would get; 0 in files of many images."""
+        return 0
+
     @abstractmethod
     def find_differences(
         self, root: Store, variant: Variant, index: int, key: str, pixels: Rgb
@@ -205,6 +209,10 @@ class TreeWriter(Writer):
     def measure(self, variant: Variant, key: str, pixels: Rgb) -> int:
         """Return the bytes of the files."""
         return sum(len(encoded.data) for encoded in self.encode(variant, key, pixels))
+
+    def count_inodes(self, pixels: Rgb) -> int:
+        """Return 1: a file."""
+        return 1
 
     @contextmanager
     def open(self, root: Store, unit: WorkUnit, labels: Sequence[int]) -> Iterator["_TreeUnit"]:

@@ -22,6 +22,10 @@ class PngFrames(FrameWriter):
         """`key` without its suffix: the folder of the frames."""
         return without_suffix(key)
 
+    def count_inodes(self, pixels: Rgb) -> int:
+        """Return the number of frames, and their folder."""
+        return len(pixels) + 1
+
     def encode_frames(self, variant: Variant, key: str, frames: Iterable[Rgb]) -> Iterator[Encoded]:
         """One file for each of the uint8 frames (H, W, 3)."""
         folder = self.output_name(key)

@@ -124,7 +124,7 @@ def _plan(config: Config, kind: Kind, output: Path) -> Plan:
     if around and folder.is_dir():
         # Files may not lie around their source, a sheet may; and scikit-image often lies in a .venv below.
         folder /= f"{output.name}.files"
-    changed = {"output": str(folder), "format": "png"}
+    changed = {"output": str(folder), "format": "png", "mirror": None}
     return plan_benchmark(config.model_copy(update=changed), kind, overwrite=True)
 
 

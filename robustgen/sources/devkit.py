@@ -11,7 +11,7 @@ from robustgen.errors import SourceError
 from robustgen.sources.places import Place
 
 _GROUND_TRUTH, _META = "ILSVRC2012_validation_ground_truth.txt", "meta.mat"
-_IMAGES, _CLASSES = 50_000, 1000
+_CLASSES = 1000
 # Published are 0.2 MB and 0.5 MB.
 _MOST_BYTES: Final = 1 << 24
 _IMAGE_NAME = re.compile(r"ILSVRC2012_val_(\d{8})\.")
@@ -24,12 +24,13 @@ def is_devkit(place: Place) -> bool:
     return "devkit" in place.name and place.name.endswith((".tar.gz", ".tgz", ".tar"))
 
 
-def is_ground_truth(content: bytes) -> bool:
-    """Return True for the devkit's file of labels: 50 000 lines, each a number from 1 to 1000."""
-    lines = content.split()
-    if len(lines) != _IMAGES or len(content) > 6 * _IMAGES:
-        return False
-    return all(line.isdigit() and 1 <= int(line) <= _CLASSES for line in lines)
+def is_ground_truth(name: str, content: bytes) -> bool:
+    """Return True for the devkit's labels: by the name of the file, or as it holds only 1 to 1000."""
+    lines = [line.strip() for line in content.splitlines() if line.strip()]
+    short = all(len(line) <= len(str(_CLASSES)) and line.isdigit() for line in lines)
+    return name == _GROUND_TRUTH or (
+        bool(lines) and short and all(1 <= int(line) <= _CLASSES for line in lines)
+    )
 
 
 def read_devkit(place: Place, images: Sequence[str]) -> dict[str, str]:
@@ -62,7 +63,8 @@ def read_devkit_beside(place: Place, ground_truth: bytes, images: Sequence[str])
     if not place.store.exists(_META):
         raise SourceError(
             f"{place.location}: these are numbers of the devkit, not classes, and {_META} is not beside it "
-            "to tell which: give the archive ILSVRC2012_devkit_t12.tar.gz itself as --labels"
+            "to tell which: give the archive ILSVRC2012_devkit_t12.tar.gz itself as --labels; if they are "
+            "classes of your own, say --labels-are-classes"
         )
     files = {_GROUND_TRUTH: ground_truth, _META: place.store.read(_META, size=_MOST_BYTES)}
     return _join(place.location, files, images)

@@ -27,6 +27,8 @@ class LabelledFolder(FileSource):
         Places outside `root` to which links may lead.
     index : (Store, str), optional
         A file in which the listing of an archive may be cached.
+    labels_are_classes : bool
+        Whether labels that are numbers from 1 to 1000 are names of classes, and not those of the devkit.
 
     Raises
     ------
@@ -40,16 +42,18 @@ class LabelledFolder(FileSource):
         labels: Location | None,
         follow: Sequence[Location] = (),
         index: Cache = None,
+        labels_are_classes: bool = False,
     ) -> None:
         tree = open_tree(root, tuple(map(Path, follow)), index)
         super().__init__(tree.below(tree.common_folder()))
         with blame_source(labels):
             self._labels = Place(labels or "")
             self._labels.check()
+        self._are_classes = labels_are_classes
 
     def _scan(self) -> Iterator[Found]:
         found = dict(self._tree.find(deep=False))
-        labels = read_labels(self._labels, sorted(filter(is_image, found)))
+        labels = read_labels(self._labels, sorted(filter(is_image, found)), self._are_classes)
         return put_into_classes(found, labels, self._labels.location)
 
     def _name(self, key: str) -> str:

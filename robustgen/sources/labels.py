@@ -8,7 +8,7 @@ from robustgen.sources.devkit import is_devkit, is_ground_truth, read_devkit, re
 from robustgen.sources.places import Place
 
 
-def read_labels(place: Place, images: Sequence[str]) -> dict[str, str]:
+def read_labels(place: Place, images: Sequence[str], are_classes: bool = False) -> dict[str, str]:
     """Read the classes of images from a file or from ImageNet's devkit.
 
     Parameters
@@ -17,6 +17,8 @@ def read_labels(place: Place, images: Sequence[str]) -> dict[str, str]:
         A file as `parse_labels` takes it, or what `devkit.is_devkit` recognises.
     images : sequence of str
         Names of the images, sorted.
+    are_classes : bool
+        Whether numbers from 1 to 1000 are names of classes, and not those of the devkit.
 
     Returns
     -------
@@ -32,7 +34,7 @@ def read_labels(place: Place, images: Sequence[str]) -> dict[str, str]:
         if is_devkit(place):
             return read_devkit(place, images)
         content = place.store.read(place.name)
-        if is_ground_truth(content):
+        if not are_classes and is_ground_truth(place.name, content):
             return read_devkit_beside(place, content, images)
     return parse_labels(content, place.location, images)
 

@@ -21,13 +21,14 @@ from robustgen.sources.webdataset import WebDataset, is_webdataset
 
 
 class Request(NamedTuple):
-    """All that a source is opened with: place, labels, places that links may lead to, index, split."""
+    """All that a source is opened with: place, labels, places that links may lead to, index, and so on."""
 
     place: Place
     labels: Location | None
     follow: Sequence[Location]
     cache: Cache
     split: str | None
+    labels_are_classes: bool
 
 
 class KnownSource(NamedTuple):
@@ -46,17 +47,17 @@ def _enter_split(ask: Request) -> Request:
 
 
 def _open_parquet(ask: Request) -> Source:
-    place, _, _, cache, split = _enter_split(ask)
+    place, _, _, cache, split, _ = _enter_split(ask)
     return Parquet(place, cache, split)
 
 
 def _open_webdataset(ask: Request) -> Source:
-    place, _, _, cache, split = _enter_split(ask)
+    place, _, _, cache, split, _ = _enter_split(ask)
     return WebDataset(place, cache, split)
 
 
 def _open_folder(ask: Request) -> Source:
-    place, _, follow, cache, split = _enter_split(ask)
+    place, _, follow, cache, split, _ = _enter_split(ask)
     if split:
         raise SourceError(f"{place.location}: holds no folder of the split {split!r}")
     return ImageFolder(place, follow, cache)
@@ -99,6 +100,7 @@ def open_source(
     follow: Sequence[Location] = (),
     index: Cache = None,
     split: str | None = None,
+    labels_are_classes: bool = False,
 ) -> Source:
     """Open a source of images.
 
@@ -119,6 +121,8 @@ def open_source(
     split : str, optional
         "train" or another split that the source has; otherwise the one that benchmarks are made of, or all
         images.
+    labels_are_classes : bool
+        Whether labels that are numbers from 1 to 1000 are names of classes; else they are the devkit's.
 
     Returns
     -------
@@ -147,7 +151,7 @@ def open_source(
         place = Place(location)
         if not place.is_pattern:
             place.check()
-        asked = Request(place, labels, follow, index, split)
+        asked = Request(place, labels, follow, index, split, labels_are_classes)
         row = next(row for row in _ROWS if row.recognise(asked)) if kind == "auto" else _BY_NAME[kind]
     if (row.name == "labelled") != (labels is not None):
         raise SourceError(

@@ -29,6 +29,8 @@ class StreamRow(NamedTuple):
         Number of this corruption and severity among those of the stream, from 0.
     reset : bool
         Whether the model is to be reset before this image; written only where it is.
+    edition : str
+        The one that the stream is drawn for; written in the first row only, if it was named.
     """
 
     key: str
@@ -38,6 +40,7 @@ class StreamRow(NamedTuple):
     visit: int = 1
     domain: int = 0
     reset: bool = False
+    edition: str = ""
 
 
 _OPTIONAL = StreamRow._field_defaults.keys()
@@ -47,8 +50,9 @@ _NEEDED = tuple(name for name in StreamRow._fields if name not in _OPTIONAL)
 def format_row(row: StreamRow) -> str:
     """Return the line of `row`, without its end."""
     content = row._asdict()
-    if not row.reset:
-        del content["reset"]
+    for name in ("reset", "edition"):
+        if not content[name]:
+            del content[name]
     return _ENCODER.encode(content)
 
 
@@ -84,7 +88,7 @@ def _parse(line: str, place: str) -> StreamRow:
 
 
 def _is_right(name: str, value: Any) -> bool:
-    if name in ("key", "corruption"):
+    if name in ("key", "corruption", "edition"):
         return isinstance(value, str) and value != ""
     if name == "reset":
         return isinstance(value, bool)

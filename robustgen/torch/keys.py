@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from robustgen.errors import ArgumentError, ArgumentTypeError
+from robustgen.sources.imagenet import find_folders_of_classes
 from robustgen.torch.pairs import MapStyle
 
 Key = Callable[[int], str] | Sequence[str] | None
@@ -59,6 +60,7 @@ def _find_keys(base: Any) -> Callable[[int], str]:
     if hasattr(base, "dataset") and hasattr(base, "indices"):
         return partial(_key_of_part, resolve_keys(base.dataset), base.indices)
     if hasattr(base, "root") and hasattr(base, "samples"):
+        _check_level(base)
         return partial(_key_below, base)
     if getattr(base, "base_folder", None) in _CIFAR and base.train is False:
         return "{:05d}".format
@@ -69,6 +71,16 @@ def _find_keys(base: Any) -> Callable[[int], str]:
 
 def _key_of_part(whole: Callable[[int], str], indices: Sequence[int], index: int) -> str:
     return whole(int(indices[index]))
+
+
+def _check_level(folder: Any) -> None:
+    """Refuse ImageNet's root in place of one of the folders in it, by the first image and the last."""
+    ends = {0, len(folder.samples) - 1} if folder.samples else set()
+    if around := find_folders_of_classes(_key_below(folder, index) for index in ends):
+        raise ArgumentError(
+            f"{folder.root}: its class folders lie deeper, in {', '.join(around)}; name one as root, or "
+            "give key="
+        )
 
 
 def _key_below(folder: Any, index: int) -> str:

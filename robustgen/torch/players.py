@@ -37,6 +37,10 @@ class DomainPlayer:
         for number, row in enumerate(rows, 1):
             if row.key not in places:
                 raise ArgumentError(f"{name}, line {number}: the data set has no image {row.key!r}")
+            # Without the size of imagenet@384.
+            own = self._corrupter.recipe.edition.partition("@")[0]
+            if row.edition not in ("", own):
+                raise ArgumentError(f"{name}: was drawn for the edition {row.edition!r}, not for {own!r}")
             what = row.corruption, row.severity
             if what not in arms:
                 arms[what] = len(arms), self._find_arm(*what, f"{name}, line {number}")

@@ -5,6 +5,7 @@ from typing import Any
 
 from robustgen.imaging.decode import Location
 from robustgen.sources.base import Source
+from robustgen.sources.imagenet import check_classes
 from robustgen.sources.opening import open_source
 
 
@@ -19,6 +20,9 @@ class SourceDataset:
         A folder, an archive, or anything else that ``--source`` takes.
     labels : path, optional
         The labels file of a flat folder.
+    classes : bool
+        Whether to refuse images of ImageNet that have no classes, or folders around its class folders that
+        would be taken for classes.
 
     Attributes
     ----------
@@ -29,11 +33,15 @@ class SourceDataset:
     Raises
     ------
     SourceError
-        There is no image at `source`.
+        There is no image at `source`, or its classes are not to be found.
     """
 
-    def __init__(self, source: Location | Source, labels: Location | None = None) -> None:
+    def __init__(
+        self, source: Location | Source, labels: Location | None = None, *, classes: bool = True
+    ) -> None:
         self.source = source if isinstance(source, Source) else open_source(source, labels=labels)
+        if classes:
+            check_classes(self.source, "give classes=False")
         self.keys, self.classes = self.source.keys(), self.source.classes
 
     def __len__(self) -> int:

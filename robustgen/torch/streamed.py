@@ -43,7 +43,8 @@ class StreamDataset:
     Raises
     ------
     ArgumentError, ArgumentTypeError
-        As of `CorruptedDataset`; the stream cannot be read, or names what the base lacks.
+        As of `CorruptedDataset`; the stream cannot be read, names what the base lacks, or was drawn for
+        another edition.
     ImageError
         An image cannot be used; the message names its key.
     """

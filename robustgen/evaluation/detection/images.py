@@ -91,7 +91,8 @@ def open_images(config: Config, annotations: Annotations, output: Path) -> Corru
     SourceError
         The source lacks an image, or has two of one name.
     """
-    plan = plan_benchmark(config.model_copy(update={"output": str(output)}), "c", overwrite=True)
+    changed = {"output": str(output), "mirror": None}
+    plan = plan_benchmark(config.model_copy(update=changed), "c", overwrite=True)
     by_name: dict[str, list[str]] = {}
     for key in plan.keys:
         by_name.setdefault(PurePosixPath(key).name, []).append(key)

@@ -1,8 +1,22 @@
 """Compilation of loops: by numba on first use, cached on disk."""
 
 from numba import config, njit
+from numba.core import event
 
-from robustgen.imaging.kernels.loop_cache import use_temporary_cache
+from robustgen.imaging.kernels.loop_cache import tell_of_compiling, use_temporary_cache
+
+
+class _Listener(event.Listener):  # type: ignore[misc,unused-ignore]
+    """Hears of each loop that is compiled, rather than read from the cache."""
+
+    def on_start(self, event):
+        tell_of_compiling()
+
+    def on_end(self, event):
+        """Nobody needs to know."""
+
+
+event.register("numba:compile", _Listener())
 
 
 def _choose_compiler():

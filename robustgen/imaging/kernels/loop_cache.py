@@ -1,11 +1,28 @@
-"""The place of compiled loops if neither the package's folder nor the user's cache can be written."""
+"""Where compiled loops are kept, and who is told that some are compiled."""
 
 import os
 import sys
+from collections.abc import Callable
 
 from robustgen.storage.host import private_folder
 
 VARIABLE = "NUMBA_CACHE_DIR"
+
+_tell: Callable[[], None] | None = None
+
+
+def call_before_compiling(tell: Callable[[], None]) -> None:
+    """Have `tell` called when this process first compiles a loop, which takes seconds and is done once."""
+    global _tell
+    _tell = tell
+
+
+def tell_of_compiling() -> None:
+    """Call what `call_before_compiling` was given, the first time."""
+    global _tell
+    if _tell:
+        tell, _tell = _tell, None
+        tell()
 
 
 def use_temporary_cache() -> str:

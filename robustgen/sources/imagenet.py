@@ -1,0 +1,77 @@
+"""The classes of ImageNet: folders named by WordNet ids, and not what lies around them."""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from robustgen.errors import SourceError
+from robustgen.sources.base import Source, class_of
+from robustgen.sources.folder import ImageFolder
+from robustgen.sources.places import ARCHIVES
+
+_WORDNET_ID: Final = re.compile(r"n\d{8}")
+# Of ImageNet-V2 and others: the number of the class.
+_NUMBER: Final = re.compile(r"\d{1,4}")
+_SPLITS: Final = {"", "train", "val", "test"}
+_PREFIX: Final = "ILSVRC2012_"
+
+
+def check_classes(source: Source, remedy: str, *, is_imagenet: bool = False) -> None:
+    """Refuse images of ImageNet without classes, or with folders for classes that are none.
+
+    Parameters
+    ----------
+    source : Source
+    remedy : str
+        What to do if the images are to be taken as they are.
+    is_imagenet : bool
+        Whether they are said to be ImageNet's; else their names tell.
+
+    Raises
+    ------
+    SourceError
+        The message names the place, and what may have been meant.
+    """
+    found, in_folders = {*source.classes}, isinstance(source, ImageFolder)
+    known = {name for name in found if _WORDNET_ID.fullmatch(name)}
+    if in_folders and not known and (around := find_folders_of_classes(source.keys())):
+        raise SourceError(f"{source.location}: {_advise(source.location, around)} (else {remedy})")
+    splits = {name for name in found if name in _SPLITS or name.startswith(_PREFIX)}
+    if splits == found and (is_imagenet or any(map(_is_of_imagenet, source.keys()))):
+        raise SourceError(
+            f"{source.location}: its images lie in no class folders; name a file of labels or the archive of "
+            f"ImageNet's devkit with --labels, or {remedy}"
+        )
+    others = {name for name in found - known if not _NUMBER.fullmatch(name)}
+    if in_folders and is_imagenet and others:
+        stray = next(key for key in source.keys() if class_of(key) in others)  # noqa: SIM118
+        raise SourceError(
+            f"{source.location}: {stray!r} lies in no class folder of ImageNet, whose names are WordNet ids "
+            f"(else {remedy})"
+        )
+
+
+def find_folders_of_classes(keys: Iterable[str]) -> list[str]:
+    """Return the folders in which the first WordNet ids of `keys` lie; none for an id at the beginning."""
+    return sorted({*_find_folders(keys)})
+
+
+def _find_folders(keys: Iterable[str]) -> Iterator[str]:
+    for key in keys:
+        parts = key.split("/")[:-1]
+        place = next((place for place, part in enumerate(parts) if _WORDNET_ID.fullmatch(part)), 0)
+        if place:
+            yield "/".join(parts[:place])
+
+
+def _advise(location: str, around: list[str]) -> str:
+    """Return which folder may have been meant."""
+    meant = next((folder for folder in around if folder.rpartition("/")[2] == "val"), around[0])
+    what = f"its class folders lie deeper, in {', '.join(around)}"
+    if location.lower().endswith(ARCHIVES):
+        return f"{what}; unpack it and name its {meant} with --source"
+    return f"{what}; did you mean --source {location}/{meant}?"
+
+
+def _is_of_imagenet(key: str) -> bool:
+    return key.rpartition("/")[2].startswith(_PREFIX)
