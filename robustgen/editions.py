@@ -6,7 +6,7 @@ perturbations act on the image between them.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from numbers import Integral
 from types import MappingProxyType
@@ -17,6 +17,7 @@ import numpy as np
 from robustgen.errors import ArgumentError, ArgumentTypeError, ImageError
 from robustgen.imaging.decode import as_grey, as_rgb
 from robustgen.imaging.geometry import centre_crop, resize, resize_shorter
+from robustgen.imaging.jpeg import Subsampling
 from robustgen.imaging.pixels import Decoded, Rgb
 from robustgen.registry import (
     CALIBRATED_SCALES,
@@ -98,6 +99,12 @@ class Edition:
         Whose own constants are used where there are any.
     grey : bool
         Whether its images have one channel.
+    by_corruption : bool
+        Whether each corruption has a preparation of its own; `prepared` is then that of most.
+    quality : int
+        Of its published JPEG files.
+    subsampling : {"4:2:0", "4:4:4"}
+        Of their colours.
     """
 
     name: str
@@ -112,6 +119,9 @@ class Edition:
     side: int | None = None
     data_set: str | None = None
     grey: bool = False
+    by_corruption: bool = False
+    quality: int = 85
+    subsampling: Subsampling = "4:2:0"
 
     @property
     def keeps_size(self) -> bool:
@@ -156,7 +166,7 @@ class Edition:
 
     def check_perturbations(self) -> None:
         """Raise an ArgumentError where there are no perturbations."""
-        if self.dialect or self.data_set:
+        if self.dialect or self.data_set or self.by_corruption:
             raise ArgumentError(f"edition {self.name} has no perturbations, only corruptions")
 
     def at_stage(self, source: Rgb, stage: Stage) -> Rgb:
@@ -259,6 +269,18 @@ def _mnist(name: str, size: int) -> Edition:
     )
 
 
+def _laion_c(name: str, size: int) -> Edition:
+    if size != 224:
+        raise ArgumentError(f"{name} is 224 x 224 pixels, and has no other size")
+    return replace(
+        _imagenet(name, size),
+        preparation="shorter side to 256 pixels, of mosaics to a multiple of the tile, then the middle 224",
+        by_corruption=True,
+        quality=100,
+        subsampling="4:4:4",
+    )
+
+
 def _folder(name: str, size: int) -> Edition:
     return _imagenet(name, size, scale=None)
 
@@ -276,6 +298,7 @@ _AT_SIZE: Mapping[str, Callable[[str, int], Edition]] = {
     "cifar-100": _cifar,
     "folder": _folder,
     "coco-c": _coco_c,
+    "laion-c": _laion_c,
     "mnist": _mnist,
     **dict.fromkeys(MEDMNIST, _medmnist),
 }
@@ -286,6 +309,7 @@ _ROWS = (
     Edition("folder", None),
     # At every size with the constants of 224 pixels.
     Edition("coco-c", 224, dialect="imagecorruptions"),
+    _laion_c("laion-c", 224),
     _mnist("mnist", 28),
     *(_medmnist(name, 224) for name in MEDMNIST),
 )

@@ -13,6 +13,7 @@ from robustgen.cli.options import (
     corruption_options,
     edition_option,
     engine_options,
+    ingredient_options,
     output_option,
     perturbation_options,
     resolve_config,
@@ -47,6 +48,7 @@ _of_both = combine(
 
 @command("make-c", Section.MAKE)
 @corruption_options
+@ingredient_options
 @click.option(
     "--format",
     metavar="FORMAT",
@@ -63,7 +65,7 @@ _of_both = combine(
     metavar="[link|copy]",
     help="Link or copy annotations and other files into every variant's folder; with --format original.",
 )
-@click.option("--quality", type=int, help="JPEG quality; default 85, as published.")
+@click.option("--quality", type=int, help="JPEG quality; default as published: 85.")
 @click.option("--libjpeg", metavar="LIBRARY", help="turbo (default), or ijg: libjpeg 9c, as in 2018.")
 @click.option("--clean/--no-clean", default=None, help="Whether to write the uncorrupted images too.")
 @_of_both

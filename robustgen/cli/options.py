@@ -63,7 +63,7 @@ def combine(*decorators: Decorator[Any]) -> Decorator[Any]:
 # Named here too, because to ask those who know would load them; a test compares.
 _WITH_CONFIG = (
     *("imagenet", "imagenet-inception", "imagenet-64", "tiny-imagenet", "cifar-10", "cifar-100"),
-    *("folder", "coco-c"),
+    *("folder", "coco-c", "laion-c"),
 )
 EDITION_NAMES = (
     *_WITH_CONFIG,
@@ -113,6 +113,13 @@ seed_option = click.option("--seed", type=int, help="Non-negative whole number; 
 corruption_options = combine(
     click.option("--corruptions", metavar="NAMES", shell_complete=complete_operations, help=_common),
     click.option("--severities", metavar="N,N", help="1-5 (default), or for instance 1,3."),
+)
+ingredient_options = combine(
+    click.option(
+        "--tiles",
+        metavar="PATH",
+        help="Pictures for laion-c:stickers and laion-c:mosaic; default the set itself.",
+    ),
 )
 perturbation_options = combine(
     click.option("--perturbations", metavar="NAMES", shell_complete=complete_operations, help=_common),

@@ -17,9 +17,17 @@ from robustgen.corruptions import get_corruption, get_family
 from robustgen.dataset.config import USUAL_SCALE, Choices, Config, Video, make_absolute
 from robustgen.dataset.mirror import Mirror
 from robustgen.dataset.names import ERRORS, FRAMES, MANIFEST, SUMS
-from robustgen.dataset.recipes import RECIPES, BenchmarkRecipe, CorruptionRecipe, Recipe
+from robustgen.dataset.recipes import (
+    RECIPES,
+    BenchmarkRecipe,
+    CorruptionRecipe,
+    Recipe,
+    find_tile_side,
+    lacks_tiles,
+)
 from robustgen.dataset.selection import check_classes, match_keys, open_chosen_source, select_keys
 from robustgen.dataset.state import OutputState
+from robustgen.dataset.tiles import Tiles, read_tiles
 from robustgen.dataset.versions import list_versions
 from robustgen.editions import EDITIONS, get_edition
 from robustgen.errors import ArgumentError, ConfigError, ImageError, OutputError, SourceError
@@ -28,7 +36,9 @@ from robustgen.imaging import video
 from robustgen.imaging.frost import check_frost
 from robustgen.imaging.jpeg import load_ijg
 from robustgen.imaging.motion import check_imagemagick
+from robustgen.imaging.tiles import TileBank
 from robustgen.sources.base import Items, Loaded, Source
+from robustgen.sources.opening import open_source
 from robustgen.storage import Store, is_url, open_store
 
 CITATION = (
@@ -131,7 +141,7 @@ class Plan:
 def resolve_paths(choices: Choices) -> dict[str, Any]:
     """Return `choices` without what decides no byte, with absolute paths, which hold in any folder."""
     plain = choices.model_dump(mode="json", exclude={"output", "jobs"})
-    paths = {"source", "labels", "subset", "frost_dir"}
+    paths = {"source", "labels", "subset", "frost_dir", "tiles"}
     absolute = {k: make_absolute(v) if k in paths and v else v for k, v in plain.items()}
     return absolute | {"follow_links": [make_absolute(place) for place in choices.follow_links]}
 
@@ -170,10 +180,39 @@ def plan_benchmark(
     name = _format_name(config, kind)
     if FORMATS[name].joint and not overwrite:
         arms = _add_existing(arms, store, BENCHMARKS[kind], stacked=FORMATS[name].stacked)
+    if isinstance(recipe, CorruptionRecipe):
+        recipe = dataclasses.replace(recipe, tiles=_open_tiles(config, recipe, arms, source, store))
     writer = _open_writer(name, config, recipe, source, keys, arms)
     citation = _cite(arms, config.edition) if kind == "c" else CITATION
     plan = assemble_plan(recipe, source, keys, arms, writer, store, config, citation=citation)
     return dataclasses.replace(plan, mirror=_open_mirror(name, config, source))
+
+
+def _open_tiles(
+    config: Config, recipe: CorruptionRecipe, arms: tuple[Variant, ...], source: Source, store: Store
+) -> Tiles | None:
+    """Read the pictures that `arms` need as tiles; None if they need none.
+
+    Raises
+    ------
+    ConfigError, SourceError
+        There are too few, or they cannot be read.
+    """
+    bound = [recipe.bind(arm) for arm in arms if arm.name.startswith("laion-c:")]
+    parameters = [each.parameters(USUAL_SCALE) for each in bound]
+    sides = [find_tile_side(each) for each in parameters if lacks_tiles(each)]
+    if not sides:
+        if config.tiles:
+            raise ConfigError("tiles: go with laion-c:stickers and laion-c:mosaic, which are not asked for")
+        return None
+    if config.tiles is None:
+        return read_tiles(source, match_keys(source, config), sides, OutputState(store).store, own=True)
+    try:
+        pictures = open_source(make_absolute(config.tiles))
+        keys = pictures.keys()
+    except SourceError as error:
+        raise ConfigError(f"tiles: {error}") from error
+    return read_tiles(pictures, keys, sides, OutputState(store).store, own=False)
 
 
 def _open_mirror(name: str, config: Config, source: Source) -> Mirror | None:
@@ -361,7 +400,11 @@ def _check_requirements(arm: Variant, config: Config) -> None:
         scale = config.scale or edition.fixed_scale(operation.table) or next(iter(operation.table))
         own = config.parameters.get(arm.name, {}).get(int(arm.level), {})
         parameters = dataclasses.replace(operation.parameters(arm.level, scale), **own)
-        operation.requires(parameters, config.size or edition.side)
+        side = operation.preparation(parameters).crop if edition.by_corruption else edition.side
+        if lacks_tiles(parameters):
+            # `_open_tiles` reads them.
+            parameters = dataclasses.replace(parameters, tiles=TileBank({}))
+        operation.requires(parameters, config.size or side)
 
 
 def _try_out(config: Config) -> None:
@@ -421,6 +464,7 @@ def _open_writer(
         keys=keys,
         quality=config.quality,
         libjpeg=config.libjpeg,
+        subsampling=EDITIONS[config.edition].subsampling,
         shapes=lambda: _shapes(recipe, source, keys, arms),
         encodings=lambda: _encodings(config),
         sample_format=config.sample_format,

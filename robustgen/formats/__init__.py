@@ -33,7 +33,7 @@ from robustgen.formats.shards import SHARD_SIZE
 from robustgen.formats.units import WorkUnit as WorkUnit
 from robustgen.formats.webdataset import WebDatasetWriter
 from robustgen.imaging import video
-from robustgen.imaging.jpeg import Libjpeg
+from robustgen.imaging.jpeg import Libjpeg, Subsampling
 
 
 def _published_encodings() -> tuple[video.Encoding, video.Encoding]:
@@ -53,6 +53,8 @@ class Order:
     quality : int
     libjpeg : {"turbo", "ijg"}
         Of JPEG files: how fine, and which library writes them.
+    subsampling : {"4:2:0", "4:4:4"}
+        Of their colours.
     shapes : callable
         Returns, for each folder of an arm, the shape of what it makes: (H, W, 3), or (T, H, W, 3).
     encodings : callable
@@ -71,6 +73,7 @@ class Order:
     quality: int
     shapes: Callable[[], Mapping[str, tuple[int, ...]]]
     libjpeg: Libjpeg = "turbo"
+    subsampling: Subsampling = "4:2:0"
     encodings: Callable[[], tuple[video.Encoding, video.Encoding]] = _published_encodings
     sample_format: str | None = None
     shard_size: int = SHARD_SIZE
@@ -105,6 +108,10 @@ class Format:
     card: Callable[[Mapping[str, Any]], Mapping[str, bytes]] | None = None
 
 
+def _jpeg(order: Order) -> JpegTree:
+    return JpegTree(order.quality, order.libjpeg, order.subsampling)
+
+
 def _videos(order: Order) -> Mp4Tree:
     return Mp4Tree(*order.encodings(), frozenset(order.benchmark.noises))
 
@@ -135,7 +142,7 @@ def _parquet(order: Order) -> ParquetWriter:
 
 
 FORMATS: Final[Mapping[str, Format]] = {
-    "jpeg": Format("JPEG", {"c": lambda order: JpegTree(order.quality, order.libjpeg)}, samples="c"),
+    "jpeg": Format("JPEG", {"c": _jpeg}, samples="c"),
     "png": Format("PNG", {"c": lambda _: PngTree(), "p": lambda _: PngFrames()}, samples="c"),
     "webp": Format("lossless WebP", {"c": lambda _: WebpTree()}, samples="c"),
     "original": Format("as in the source", {"c": lambda order: OriginalTree(order.quality, order.libjpeg)}),
