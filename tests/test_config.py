@@ -329,11 +329,12 @@ def test_shipped_configs_load_and_name_themselves(name, monkeypatch):
         monkeypatch.setenv(variable, "/data")
     config = load(dataset_file(name))
     assert config.dataset == name
-    assert config.edition == {"demo": "imagenet", "smoke": "imagenet-64"}.get(name, name)
+    editions = {"demo": "imagenet", "smoke": "imagenet-64", "table": "folder"}
+    assert config.edition == editions.get(name, name)
     assert config.output == f"out/{name}-{{kind}}" or "{dataset}" in config.output
     if name != "smoke":
         assert (config.corruptions, config.severities, config.seed) == (
-            tuple(CORRUPTIONS)[:15],
+            tuple(FAMILIES["laion-c"].names() if name == "laion-c" else CORRUPTIONS)[:15],
             (1, 2, 3, 4, 5),
             0,
         )

@@ -328,7 +328,7 @@ def test_parquet_that_promises_gigabytes_or_changes_underway(
     put_parquet(path, [({"bytes": content, "path": "b.png"}, 0)], pa.int64())
     with pytest.raises(ImageError, match=r"'0/a\.png': a\.parquet has changed since it was listed"):
         source.load("0/a.png")
-    monkeypatch.setattr("robustgen.sources.parquet._MOST_GROUP_BYTES", 10)
+    monkeypatch.setattr("robustgen.sources.parquet.MOST_GROUP_BYTES", 10)
     with pytest.raises(SourceError, match=r"'a\.parquet, row group 0': a row group of \d+ bytes"):
         open_source(path).keys()
 

@@ -52,8 +52,9 @@ _of_both = combine(
 @click.option(
     "--format",
     metavar="FORMAT",
-    shell_complete=complete("jpeg", "png", "webp", "original", "npy", "webdataset", "parquet"),
-    help="jpeg (default), png, webp, original (names and formats of the source), npy, webdataset or parquet.",
+    shell_complete=complete("jpeg", "png", "webp", "original", "npy", "webdataset", "parquet", "table"),
+    help="jpeg (default), png, webp, original (names and formats of the source), npy, webdataset, parquet; "
+    "of tables table.",
 )
 @click.option(
     "--sample-format", metavar="FORMAT", help="Of the files in shards: jpeg (default), png or webp."

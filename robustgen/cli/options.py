@@ -70,7 +70,7 @@ EDITION_NAMES = (
     *("mnist", "pathmnist", "bloodmnist", "dermamnist", "retinamnist", "tissuemnist", "octmnist"),
     *("breastmnist", "chestmnist", "pneumoniamnist", "organamnist", "organcmnist", "organsmnist"),
 )
-DATASET_NAMES = (*_WITH_CONFIG, "demo")
+DATASET_NAMES = (*_WITH_CONFIG, "demo", "table")
 _common = "common (default), extra, all, or names: a,b; robustgen list names all."
 
 source_options = combine(
@@ -83,6 +83,8 @@ source_options = combine(
     click.option("--config", "config_file", type=PATH, help="Your own YAML config."),
     click.option("--source", metavar="PATH", help="Folder or archive of the source images."),
     click.option("--labels", metavar="FILE", help="Labels of a flat source: a file, or ImageNet's devkit."),
+    click.option("--image-columns", metavar="NAMES", help="Columns of images of a table; default image."),
+    click.option("--image-root", metavar="DIR", help="Folder of the images that a table names."),
     click.option("--follow-links", metavar="DIRS", help="Places that links in the source may lead to: a,b."),
 )
 selection_options = combine(

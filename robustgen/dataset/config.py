@@ -249,6 +249,12 @@ class Choices(_Strict):
     labels: Location | None = Field(
         None, description="labels file of a flat source, or the archive of ImageNet's devkit"
     )
+    image_columns: Annotated[tuple[str, ...] | None, BeforeValidator(_parts)] = Field(
+        None, description="columns of images of a table; image, if the source is a table and nothing is said"
+    )
+    image_root: Location | None = Field(
+        None, description="folder of the images that a table names; else that of the table"
+    )
     follow_links: Annotated[tuple[Location, ...], BeforeValidator(_parts)] = Field(
         (), description="folders outside the source that links in it may lead to"
     )

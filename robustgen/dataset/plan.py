@@ -39,6 +39,7 @@ from robustgen.imaging.motion import check_imagemagick
 from robustgen.imaging.tiles import TileBank
 from robustgen.sources.base import Items, Loaded, Source
 from robustgen.sources.opening import open_source
+from robustgen.sources.table import Table
 from robustgen.storage import Store, is_url, open_store
 
 CITATION = (
@@ -141,7 +142,7 @@ class Plan:
 def resolve_paths(choices: Choices) -> dict[str, Any]:
     """Return `choices` without what decides no byte, with absolute paths, which hold in any folder."""
     plain = choices.model_dump(mode="json", exclude={"output", "jobs"})
-    paths = {"source", "labels", "subset", "frost_dir", "tiles"}
+    paths = {"source", "labels", "subset", "frost_dir", "tiles", "image_root"}
     absolute = {k: make_absolute(v) if k in paths and v else v for k, v in plain.items()}
     return absolute | {"follow_links": [make_absolute(place) for place in choices.follow_links]}
 
@@ -177,7 +178,7 @@ def plan_benchmark(
     arms = config.arms(kind)
     _check_strengths(arms, config, BENCHMARKS[kind])
     _check_ingredients(arms, config)
-    name = _format_name(config, kind)
+    name = _format_name(config, kind, source)
     if FORMATS[name].joint and not overwrite:
         arms = _add_existing(arms, store, BENCHMARKS[kind], stacked=FORMATS[name].stacked)
     if isinstance(recipe, CorruptionRecipe):
@@ -292,10 +293,11 @@ def _collisions(source: Items[Any], writer: Writer, arms: tuple[Variant, ...]) -
     return refused
 
 
-def _format_name(config: Config, kind: Kind) -> str:
-    """The format that is asked for, or else that of the published set."""
+def _format_name(config: Config, kind: Kind, source: Source) -> str:
+    """The format that is asked for, or else that of the published set; of tables these."""
     arrays = get_edition(config.edition).format == "npy"
-    return config.format or ("npy" if arrays else DEFAULTS[kind])
+    usual = "table" if kind == "c" and isinstance(source, Table) else "npy" if arrays else DEFAULTS[kind]
+    return config.format or usual
 
 
 def _add_existing(
@@ -470,6 +472,7 @@ def _open_writer(
         sample_format=config.sample_format,
         shard_size=config.shard_size,
         classes=lambda: source.classes,
+        source=source,
     )
     return open_writer(name, order)
 

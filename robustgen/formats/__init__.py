@@ -30,10 +30,13 @@ from robustgen.formats.original import OriginalTree
 from robustgen.formats.parquet import SAMPLE_COLUMNS, ParquetWriter
 from robustgen.formats.png_frames import PngFrames
 from robustgen.formats.shards import SHARD_SIZE
+from robustgen.formats.table import FileTableWriter, TableWriter
 from robustgen.formats.units import WorkUnit as WorkUnit
 from robustgen.formats.webdataset import WebDatasetWriter
 from robustgen.imaging import video
 from robustgen.imaging.jpeg import Libjpeg, Subsampling
+from robustgen.sources.base import Items
+from robustgen.sources.table import Table
 
 
 def _published_encodings() -> tuple[video.Encoding, video.Encoding]:
@@ -65,6 +68,8 @@ class Order:
         Of shards: how many images each holds.
     classes : callable
         Returns the names of the classes, in the order of the labels.
+    source : Items or None
+        What the images are from, for formats that repeat more of it.
     """
 
     benchmark: Benchmark
@@ -78,6 +83,7 @@ class Order:
     sample_format: str | None = None
     shard_size: int = SHARD_SIZE
     classes: Callable[[], Sequence[str]] = tuple
+    source: Items[Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -141,6 +147,15 @@ def _parquet(order: Order) -> ParquetWriter:
     return ParquetWriter(_sample_encoder(order), len(order.keys), order.shard_size, order.classes, column)
 
 
+def _table(order: Order) -> Writer:
+    if not isinstance(order.source, Table):
+        raise ConfigError("format: table is for sources of the kind table (--dataset table)")
+    encoder = _sample_encoder(order) if order.sample_format else OriginalTree(order.quality, order.libjpeg)
+    if order.source.names_files:
+        return FileTableWriter(order.source, encoder)
+    return TableWriter(order.source, encoder, order.keys)
+
+
 FORMATS: Final[Mapping[str, Format]] = {
     "jpeg": Format("JPEG", {"c": _jpeg}, samples="c"),
     "png": Format("PNG", {"c": lambda _: PngTree(), "p": lambda _: PngFrames()}, samples="c"),
@@ -150,6 +165,7 @@ FORMATS: Final[Mapping[str, Format]] = {
     "npy": Format("NumPy arrays", dict.fromkeys(BENCHMARKS, _arrays), joint=True, stacked=True),
     "webdataset": Format("WebDataset", dict.fromkeys(BENCHMARKS, _webdataset), joint=True),
     "parquet": Format("Parquet", dict.fromkeys(BENCHMARKS, _parquet), joint=True, card=write_card),
+    "table": Format("tables as in the source", {"c": _table}, joint=True),
 }
 """Name, as `--format` takes it, to format."""
 

@@ -14,17 +14,19 @@ from robustgen.sources.labelled import LabelledFolder
 from robustgen.sources.parquet import Parquet, is_parquet
 from robustgen.sources.photographs import Photographs
 from robustgen.sources.places import Place
+from robustgen.sources.table import Columns, Table, is_text_table
 from robustgen.sources.tiny_imagenet import TinyImageNet, is_tiny_imagenet
 from robustgen.sources.webdataset import WebDataset, is_webdataset
 
 
 class Request(NamedTuple):
-    """All that a source is opened with: its place, labels, places that links may lead to, and index."""
+    """All that a source is opened with: place, labels, places that links may lead to, index, and columns."""
 
     place: Place
     labels: Location | None
     follow: Sequence[Location]
     cache: Cache
+    columns: Columns | None
 
 
 class KnownSource(NamedTuple):
@@ -37,7 +39,12 @@ class KnownSource(NamedTuple):
 
 # In the order of recognition: the first row that says yes.
 _ROWS = (
-    KnownSource("labelled", lambda ask: ask.labels is not None, lambda ask: LabelledFolder(*ask)),
+    KnownSource("labelled", lambda ask: ask.labels is not None, lambda ask: LabelledFolder(*ask[:4])),
+    KnownSource(
+        "table",
+        lambda ask: ask.columns is not None or is_text_table(ask.place),
+        lambda ask: Table(ask.place, ask.columns, ask.cache),
+    ),
     KnownSource("parquet", lambda ask: is_parquet(ask.place), lambda ask: Parquet(ask.place, ask.cache)),
     KnownSource(
         "webdataset", lambda ask: is_webdataset(ask.place), lambda ask: WebDataset(ask.place, ask.cache)
@@ -61,6 +68,7 @@ def open_source(
     labels: Location | None = None,
     follow: Sequence[Location] = (),
     index: Cache = None,
+    columns: Columns | None = None,
 ) -> Source:
     """Open a source of images.
 
@@ -68,7 +76,7 @@ def open_source(
     ----------
     location : path, URL or None
         Where the images are; not looked at for the kind "demo".
-    kind : {"auto", "labelled", "parquet", "webdataset", "cifar", "tiny-imagenet", "folder", "demo"}
+    kind : {"auto", "labelled", "table", "parquet", "webdataset", "cifar", "tiny-imagenet", "folder", "demo"}
         "auto" tells the kind from what lies at `location`, and takes "labelled" if `labels` are given.
     labels : path or URL, optional
         The labels file of the kind "labelled".
@@ -77,6 +85,8 @@ def open_source(
     index : (Store, str), optional
         A file in which the listing of an archive or of shards may be cached. `make_ready` writes it; later
         runs and worker processes read it, as long as size and stamp of the files still hold.
+    columns : Columns, optional
+        The columns of images of the kind "table", which "auto" takes if they are given.
 
     Returns
     -------
@@ -102,10 +112,12 @@ def open_source(
         place = Place(location)
         if not place.is_pattern:
             place.check()
-        asked = Request(place, labels, follow, index)
+        asked = Request(place, labels, follow, index, columns)
         row = next(row for row in _ROWS if row.recognise(asked)) if kind == "auto" else _BY_NAME[kind]
     if (row.name == "labelled") != (labels is not None):
         raise SourceError(
             f"{location}: a labels file goes with the kind 'labelled' and no other; kind is {row.name!r}"
         )
+    if columns is not None and row.name != "table":
+        raise SourceError(f"{location}: --image-columns goes with the kind 'table', not {row.name!r}")
     return row.open(asked)

@@ -6,7 +6,7 @@ from itertools import zip_longest
 from pathlib import PurePosixPath
 from typing import Any, Final, NamedTuple
 
-from robustgen.containers.parquet import import_pyarrow, read_features, read_group
+from robustgen.containers.parquet import MOST_GROUP_BYTES, import_pyarrow, read_features, read_group
 from robustgen.errors import SourceError
 from robustgen.imaging.decode import Location, reason_of
 from robustgen.sources.base import blame_source, sort_classes
@@ -17,8 +17,6 @@ from robustgen.sources.places import PARQUET, Place, SourceFile
 
 _IMAGE_COLUMNS: Final = ("image", "img", "jpg", "jpeg", "png", "webp", "picture", "pixels")
 _LABEL_COLUMNS: Final = ("label", "labels", "cls", "class", "fine_label", "category", "target")
-# A row group is read as a whole; those of image sets have some 10 to 100 MB.
-_MOST_GROUP_BYTES = 1 << 31
 _SIGNATURES: Final = {b"\xff\xd8": ".jpg", b"\x89P": ".png"}
 
 
@@ -176,7 +174,7 @@ def _find_images(schema: Any, features: Mapping[str, Any]) -> tuple[str, bool]:
 def _read_rows(file: Any, schema: _Schema, number: int, group: int) -> list[_Found]:
     """Read the images of a row group of the file `number`."""
     size = file.metadata.row_group(group).total_byte_size
-    if not 0 <= size <= _MOST_GROUP_BYTES:
+    if not 0 <= size <= MOST_GROUP_BYTES:
         raise ValueError(f"a row group of {size} bytes, which is read as a whole")
     columns = [schema.images, *([schema.label] if schema.label else [])]
     table = file.read_row_group(group, columns=columns)
