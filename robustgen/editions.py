@@ -10,15 +10,15 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from numbers import Integral
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 
-from robustgen.errors import ArgumentError, ArgumentTypeError, ImageError
+from robustgen.errors import ArgumentError, ArgumentTypeError
 from robustgen.imaging.decode import as_grey, as_rgb
-from robustgen.imaging.geometry import centre_crop, resize, resize_shorter
 from robustgen.imaging.jpeg import Subsampling
-from robustgen.imaging.pixels import Decoded, Rgb
+from robustgen.imaging.pixels import Rgb
+from robustgen.imaging.steps import Chain, CheckSide, Crop, CropMost, Keep, ResizeShorter, Squeeze, Step
 from robustgen.registry import (
     CALIBRATED_SCALES,
     MEDMNIST,
@@ -31,44 +31,7 @@ from robustgen.registry import (
 
 MOST_SIDE = 4096
 Format = Literal["jpeg", "npy"]
-Step = Callable[[Decoded], Rgb]
-
-
-def _keep(image: Decoded) -> Rgb:
-    return as_rgb(image)
-
-
-def _resize_to(side: int) -> Step:
-    return lambda image: resize_shorter(image, side)
-
-
-def _crop(side: int) -> Step:
-    return lambda image: centre_crop(as_rgb(image), side, side)
-
-
-def _squeeze(side: int) -> Step:
-    return lambda image: resize(image, side, side)
-
-
-def _chain(first: Step, second: Step) -> Step:
-    return lambda image: second(first(image))
-
-
-def _crop_most(image: Decoded) -> Rgb:
-    pixels = as_rgb(image)
-    height, width = pixels.shape[:2]
-    return centre_crop(pixels, int(0.875 * width), int(0.875 * height))
-
-
-def _check_side(title: str, side: int) -> Step:
-    def check(image: Decoded) -> Rgb:
-        pixels = as_rgb(image)
-        if pixels.shape != (side, side, 3):
-            size = f"{pixels.shape[1]} x {pixels.shape[0]}"
-            raise ImageError(f"{title} images are {side} x {side} pixels, not {size}")
-        return pixels
-
-    return check
+_KEEP: Final = Keep()
 
 
 @dataclass(frozen=True)
@@ -80,12 +43,12 @@ class Edition:
     name : str
     scale : int or None
         Side that the constants belong to; None takes the scale nearest to the image's shorter side.
-    prepared : callable
+    prepared : Step
         Source image to the image that corruptions act on, uint8 (H, W, 3) or a Pillow image of mode RGB to
         uint8 (H', W', 3).
-    resized, cropped : callable
+    resized, cropped : Step
         The two steps of the preparation for perturbations: `raw` to `resized` to `cropped`.
-    finished : callable
+    finished : Step
         What is left to do to a frame made from the `raw` image.
     format : {"jpeg", "npy"}
         What is written unless the config says otherwise.
@@ -109,10 +72,10 @@ class Edition:
 
     name: str
     scale: int | None
-    prepared: Step = _keep
-    resized: Step = _keep
-    cropped: Step = _keep
-    finished: Step = _keep
+    prepared: Step = _KEEP
+    resized: Step = _KEEP
+    cropped: Step = _KEEP
+    finished: Step = _KEEP
     format: Format = "jpeg"
     dialect: str | None = None
     preparation: str = "as they are"
@@ -126,7 +89,7 @@ class Edition:
     @property
     def keeps_size(self) -> bool:
         """Whether images stay as large as they are."""
-        return self.prepared is _keep
+        return self.prepared == _KEEP
 
     @property
     def smallest_side(self) -> int:
@@ -178,7 +141,7 @@ class Edition:
 
     def finish(self, frames: Iterable[Rgb], stage: Stage) -> Iterator[Rgb]:
         """`frames` made at `stage`, each brought to the end of the preparation."""
-        step = {"raw": self.finished, "resized": self.cropped, "cropped": _keep}[stage]
+        step = {"raw": self.finished, "resized": self.cropped, "cropped": _KEEP}[stage]
         return map(step, frames)
 
 
@@ -188,8 +151,8 @@ def nearest_scale(side: int, known: Iterable[int] = SCALES) -> int:
 
 
 def _imagenet(name: str, size: int, scale: int | None = 224) -> Edition:
-    resized, cropped = _resize_to(round(size * 256 / 224)), _crop(size)
-    whole = _chain(resized, cropped)
+    resized, cropped = ResizeShorter(round(size * 256 / 224)), Crop(size)
+    whole = Chain(resized, cropped)
     words = f"shorter side to {round(size * 256 / 224)} pixels, then the middle {size} x {size}"
     return Edition(
         name,
@@ -204,20 +167,20 @@ def _imagenet(name: str, size: int, scale: int | None = 224) -> Edition:
 
 
 def _imagenet_inception(name: str, size: int) -> Edition:
-    whole = _chain(_crop_most, _squeeze(size))
+    whole = Chain(CropMost(), Squeeze(size))
     words = f"the middle 87.5 % of both sides, then squeezed to {size} x {size} pixels"
     return Edition(name, 299, prepared=whole, cropped=whole, finished=whole, preparation=words, side=size)
 
 
 def _imagenet_64(name: str, size: int) -> Edition:
     # Frames made from the raw image kept its aspect in the scripts, unlike all others at 64.
-    finished = _chain(_resize_to(size), _crop(size))
+    finished = Chain(ResizeShorter(size), Crop(size))
     words = f"squeezed to {size} x {size} pixels"
     return Edition(
         name,
         64,
-        prepared=_squeeze(size),
-        resized=_squeeze(size),
+        prepared=Squeeze(size),
+        resized=Squeeze(size),
         finished=finished,
         preparation=words,
         side=size,
@@ -226,13 +189,13 @@ def _imagenet_64(name: str, size: int) -> Edition:
 
 def _tiny_imagenet(name: str, size: int) -> Edition:
     # The scripts squeezed for the corruptions and cropped for the perturbations; both are kept.
-    resized, cropped = _resize_to(size), _crop(size)
-    finished = _chain(resized, cropped)
+    resized, cropped = ResizeShorter(size), Crop(size)
+    finished = Chain(resized, cropped)
     words = f"squeezed to {size} x {size} pixels; for perturbations shorter side to {size}, then the middle"
     return Edition(
         name,
         64,
-        prepared=_squeeze(size),
+        prepared=Squeeze(size),
         resized=resized,
         cropped=cropped,
         finished=finished,
@@ -244,7 +207,7 @@ def _tiny_imagenet(name: str, size: int) -> Edition:
 def _cifar(name: str, size: int) -> Edition:
     if size != 32:
         raise ArgumentError(f"{name} is 32 x 32 pixels, and has no other size")
-    whole, words = _check_side("CIFAR", 32), "as they are, 32 x 32 pixels"
+    whole, words = CheckSide("CIFAR", 32), "as they are, 32 x 32 pixels"
     return Edition(
         name, 32, prepared=whole, cropped=whole, finished=whole, format="npy", preparation=words, side=size
     )
@@ -254,7 +217,7 @@ def _medmnist(name: str, size: int) -> Edition:
     if size != 224:
         raise ArgumentError(f"{name} is 224 x 224 pixels, and has no other size")
     grey = name not in ("pathmnist", "bloodmnist", "dermamnist", "retinamnist")
-    whole, words = _check_side("MedMNIST+", 224), "as they are, 224 x 224 pixels"
+    whole, words = CheckSide("MedMNIST+", 224), "as they are, 224 x 224 pixels"
     return Edition(
         name, 224, prepared=whole, format="npy", preparation=words, side=size, data_set=name, grey=grey
     )
@@ -263,7 +226,7 @@ def _medmnist(name: str, size: int) -> Edition:
 def _mnist(name: str, size: int) -> Edition:
     if size != 28:
         raise ArgumentError(f"{name} is 28 x 28 pixels, and has no other size")
-    whole, words = _check_side("MNIST", 28), "as they are, 28 x 28 pixels"
+    whole, words = CheckSide("MNIST", 28), "as they are, 28 x 28 pixels"
     return Edition(
         name, 32, prepared=whole, format="npy", preparation=words, side=size, data_set=name, grey=True
     )

@@ -334,6 +334,8 @@ class Family:
         The whole severities of each corruption.
     linear : bool
         As of `Corruption`.
+    not_made : mapping of str to str
+        Published corruptions that cannot be made here, and the reasons.
     means : mapping of str to float
         Corruption to the error, 0 .. 1, that a reference network has in the mean over the five severities,
         where one was published; `score` divides by it.
@@ -352,6 +354,7 @@ class Family:
     licence: str = ""
     severities: tuple[int, ...] = SEVERITIES
     linear: bool = False
+    not_made: Mapping[str, str] = field(default_factory=dict)
     _registered: dict[str, Corruption] = field(default_factory=dict, repr=False, compare=False)
 
     @property

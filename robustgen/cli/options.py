@@ -122,6 +122,8 @@ ingredient_options = combine(
         metavar="PATH",
         help="Pictures for laion-c:stickers and laion-c:mosaic; default the set itself.",
     ),
+    click.option("--depth", metavar="PATH", help="Depth maps for 3dcc: PNG of 16 bits, .npy or TIFF."),
+    click.option("--depth-scale", metavar="X", help="Factor of the stored depth, or midas; default 1."),
 )
 perturbation_options = combine(
     click.option("--perturbations", metavar="NAMES", shell_complete=complete_operations, help=_common),

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from robustgen.imaging.pixels import Rgb
     from robustgen.preview.subject import Subject
 
-_OF_CORRUPTIONS = ("corruptions", "severities", "grid", "severity", "tiles")
+_OF_CORRUPTIONS = ("corruptions", "severities", "grid", "severity", "tiles", "depth", "depth_scale")
 _OF_SEQUENCES = ("perturbations", "difficulty", "frames", "animate")
 
 
@@ -129,7 +129,7 @@ def _write(
 def _kind(flags: dict[str, Any]) -> "Kind":
     """Return the kind that is asked for: corruptions or perturbations."""
     of_c, of_p = (
-        [f"--{name}" for name in names if flags[name] not in (None, False)]
+        [f"--{name.replace('_', '-')}" for name in names if flags[name] not in (None, False)]
         for names in (_OF_CORRUPTIONS, _OF_SEQUENCES)
     )
     if of_c and of_p:

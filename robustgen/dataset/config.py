@@ -180,6 +180,19 @@ def _parse_cores(value: Any) -> Any:
     return None if value == "all" else value
 
 
+def _parse_depth_scale(value: Any) -> float | Literal["midas"]:
+    """Return a positive number, or ``"midas"``."""
+    if value == "midas":
+        return "midas"
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = 0
+    if not 0 < number < float("inf"):
+        raise ArgumentError(f"must be a positive number or midas, not {value!r}")
+    return number
+
+
 Whole = Annotated[int, Field(strict=True)]
 Severities = Annotated[
     tuple[Annotated[Any, _span("severity", 5, finer=True)], ...],
@@ -325,6 +338,12 @@ class Config(Choices):
         None,
         description="source of the pictures for laion-c:stickers and laion-c:mosaic; else the set itself, "
         "without the image in question",
+    )
+    depth: Location | None = Field(
+        None, description="depth maps for 3dcc, a folder, an archive or shards with the keys of the images"
+    )
+    depth_scale: Annotated[float | Literal["midas"], PlainValidator(_parse_depth_scale)] = Field(
+        1.0, description="factor of the stored depth; midas: 16 bits of inverse depth, as published"
     )
     frost_dir: Location | None = Field(None, description="another copy of the frost photographs")
     parameters: Annotated[dict[str, dict[Any, Any]], AfterValidator(check_overrides)] = Field(

@@ -15,6 +15,7 @@ import numpy as np
 from robustgen.benchmark import BENCHMARKS, CLEAN, CLEAN_ARM, Benchmark, Kind, Variant
 from robustgen.corruptions import get_corruption, get_family
 from robustgen.dataset.config import USUAL_SCALE, Choices, Config, Video, make_absolute
+from robustgen.dataset.depth import DepthMaps, open_depth
 from robustgen.dataset.mirror import Mirror
 from robustgen.dataset.names import ERRORS, FRAMES, MANIFEST, SUMS
 from robustgen.dataset.recipes import (
@@ -142,7 +143,7 @@ class Plan:
 def resolve_paths(choices: Choices) -> dict[str, Any]:
     """Return `choices` without what decides no byte, with absolute paths, which hold in any folder."""
     plain = choices.model_dump(mode="json", exclude={"output", "jobs"})
-    paths = {"source", "labels", "subset", "frost_dir", "tiles", "image_root"}
+    paths = {"source", "labels", "subset", "frost_dir", "tiles", "depth", "image_root"}
     absolute = {k: make_absolute(v) if k in paths and v else v for k, v in plain.items()}
     return absolute | {"follow_links": [make_absolute(place) for place in choices.follow_links]}
 
@@ -182,7 +183,10 @@ def plan_benchmark(
     if FORMATS[name].joint and not overwrite:
         arms = _add_existing(arms, store, BENCHMARKS[kind], stacked=FORMATS[name].stacked)
     if isinstance(recipe, CorruptionRecipe):
-        recipe = dataclasses.replace(recipe, tiles=_open_tiles(config, recipe, arms, source, store))
+        tiles = _open_tiles(config, recipe, arms, source, store)
+        recipe = dataclasses.replace(
+            recipe, tiles=tiles, depth=_open_depth(config, arms, source, keys, store)
+        )
     writer = _open_writer(name, config, recipe, source, keys, arms)
     citation = _cite(arms, config.edition) if kind == "c" else CITATION
     plan = assemble_plan(recipe, source, keys, arms, writer, store, config, citation=citation)
@@ -214,6 +218,29 @@ def _open_tiles(
     except SourceError as error:
         raise ConfigError(f"tiles: {error}") from error
     return read_tiles(pictures, keys, sides, OutputState(store).store, own=False)
+
+
+def _open_depth(
+    config: Config, arms: tuple[Variant, ...], source: Source, keys: tuple[str, ...], store: Store
+) -> DepthMaps | None:
+    """Open the depth maps that `arms` need, and find out whether all images have one; None if they need none.
+
+    Raises
+    ------
+    ConfigError
+        Maps are missing, or are asked for in vain.
+    """
+    dialect = EDITIONS[config.edition].dialect
+    needed = any(arm != CLEAN_ARM and get_corruption(arm.name, dialect).needs_depth for arm in arms)
+    if config.depth is None or not needed:
+        if config.depth or config.depth_scale != 1:
+            raise ConfigError(
+                "depth: goes with 3dcc:fog_3d, 3dcc:near_focus and 3dcc:far_focus, and with --depth"
+            )
+        return None
+    maps = open_depth(make_absolute(config.depth), source, config.depth_scale, OutputState(store).store)
+    maps.check(keys)
+    return maps
 
 
 def _open_mirror(name: str, config: Config, source: Source) -> Mirror | None:
@@ -396,8 +423,8 @@ def _check_requirements(arm: Variant, config: Config) -> None:
     """Find out whether what a corruption of a later family needs is there."""
     edition = EDITIONS[config.edition]
     operation = get_corruption(arm.name, edition.dialect)
-    if operation.needs_depth:
-        raise ConfigError(f"{arm.name} needs depth maps: robustgen.corrupt(..., depth=array) takes them")
+    if operation.needs_depth and not config.depth:
+        raise ConfigError(f"{arm.name} needs depth maps: name them with --depth, or leave it out")
     if operation.requires:
         scale = config.scale or edition.fixed_scale(operation.table) or next(iter(operation.table))
         own = config.parameters.get(arm.name, {}).get(int(arm.level), {})

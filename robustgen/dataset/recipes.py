@@ -13,12 +13,14 @@ import numpy.typing as npt
 
 from robustgen.benchmark import CLEAN, IMAGENET_C, IMAGENET_P, Benchmark, Kind, Variant
 from robustgen.corruptions import get_corruption
+from robustgen.dataset.depth import DepthMaps
 from robustgen.dataset.tiles import Tiles
 from robustgen.editions import Edition, check_size, get_edition
 from robustgen.errors import ArgumentError, ImageError
 from robustgen.imaging.decode import as_rgb
 from robustgen.imaging.geometry import centre_crop
 from robustgen.imaging.pixels import Decoded, Rgb
+from robustgen.imaging.steps import Map
 from robustgen.imaging.tiles import STICKER_SIDE
 from robustgen.parameters import check_parameter
 from robustgen.perturbations import PERTURBATIONS
@@ -278,10 +280,10 @@ class BenchmarkRecipe(Recipe[Rgb]):
         bound = self.bind(arm)
         known = bound.operation.table
         if scale := self.scale or bound.edition.fixed_scale(known):
-            return self._describe(bound.parameters(scale))
-        return {str(each): self._describe(bound.parameters(each)) for each in known}
+            return self._describe(bound.operation, bound.parameters(scale))
+        return {str(each): self._describe(bound.operation, bound.parameters(each)) for each in known}
 
-    def _describe(self, parameters: Any) -> dict[str, Any]:
+    def _describe(self, operation: Operation, parameters: Any) -> dict[str, Any]:
         """Return what decides the pixels of a variant, as JSON takes it."""
         return _plain(parameters)
 
@@ -294,18 +296,23 @@ class CorruptionRecipe(BenchmarkRecipe):
     ----------
     tiles : Tiles or None
         What stickers and mosaics are made of, where the parameters name nothing else.
+    depth : DepthMaps or None
+        Of the images, for corruptions that need it.
     """
 
     tiles: Tiles | None = None
+    depth: DepthMaps | None = None
 
     benchmark = IMAGENET_C
     title = IMAGENET_C.title
     noun = IMAGENET_C.noun
 
     def make_ready(self) -> None:
-        """Put the tiles where worker processes find them."""
+        """Put the tiles, and the listings of depth maps, where worker processes find them."""
         if self.tiles:
             self.tiles.make_ready()
+        if self.depth:
+            self.depth.make_ready()
 
     def prepare(self, loaded: Decoded) -> Rgb:
         """The image as the edition prepares it, which all corruptions act on.
@@ -321,9 +328,10 @@ class CorruptionRecipe(BenchmarkRecipe):
         return edition.prepared(prepared) if edition.by_corruption else prepared
 
     def cut_part(self, prepared: Rgb, side: int) -> Part:
-        """The middle of the image; all of it where each corruption has a preparation of its own."""
-        if get_edition(self.edition).by_corruption:
-            return Part(self, prepared, 1, 1)
+        """The middle of the image; all of it where that is not all that matters."""
+        if self.depth or get_edition(self.edition).by_corruption:
+            height, width = self.complete(prepared).shape[:2]
+            return Part(self, prepared, height * width, height * width)
         return super().cut_part(prepared, side)
 
     def get_operation(self, name: str) -> Operation:
@@ -339,17 +347,32 @@ class CorruptionRecipe(BenchmarkRecipe):
         rng = bound.random_stream(key)
         if self.tiles and lacks_tiles(parameters):
             parameters = dataclasses.replace(parameters, tiles=self.tiles.bank_for(key))
+        assert isinstance(bound.operation, Corruption)
+        if bound.operation.needs_depth:
+            image, depth = self.complete(prepared), self._read_depth(key, edition, shared)
+            return as_rgb(edition.corrupt(bound.operation, image, parameters, rng, depth=depth))
         if not edition.by_corruption:
             return as_rgb(edition.corrupt(bound.operation, prepared, parameters, rng, shared=shared))
-        assert isinstance(bound.operation, Corruption)
         preparation, shared = bound.operation.preparation(parameters), {} if shared is None else shared
         if (place := f"{preparation.resize}/{preparation.crop}") not in shared:
             shared[place] = preparation.prepare(prepared)
         made = edition.corrupt(bound.operation, shared[place], parameters, rng, shared=shared)
         return as_rgb(preparation.complete(made))
 
-    def _describe(self, parameters: Any) -> dict[str, Any]:
-        constants = super()._describe(parameters)
+    def _read_depth(self, key: str, edition: Edition, shared: dict[str, Any] | None) -> Map:
+        """Return the depth map of the image `key` after the preparation that the image had."""
+        if self.depth is None:
+            raise ImageError("has no depth map: name the maps with --depth")
+        shared = {} if shared is None else shared
+        if "depth" not in shared:
+            shared["depth"] = edition.prepared.follow(self.depth.read(key))
+        depth: Map = shared["depth"]
+        return depth
+
+    def _describe(self, operation: Operation, parameters: Any) -> dict[str, Any]:
+        constants = super()._describe(operation, parameters)
+        if self.depth and isinstance(operation, Corruption) and operation.needs_depth:
+            constants["depth"] = self.depth.describe()
         if self.tiles and lacks_tiles(parameters):
             constants["tiles"] = self.tiles.describe(find_tile_side(parameters))
         return constants

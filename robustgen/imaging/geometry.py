@@ -59,10 +59,21 @@ def _boxes(size: int, new_size: int) -> tuple[npt.NDArray[np.int64], ...]:
 def resize_shorter(image: Decoded, side: int) -> Rgb:
     """Resize so that the shorter side is `side` and the longer one int(side * long / short)."""
     width, height = image.size if isinstance(image, Image.Image) else image.shape[1::-1]
+    return resize(image, *find_shorter(width, height, side))
+
+
+def find_shorter(width: int, height: int, side: int) -> tuple[int, int]:
+    """Return width and height of an image whose shorter side becomes `side`.
+
+    Raises
+    ------
+    ImageError
+        It is too elongated.
+    """
     longer = int(side * max(height, width) / min(height, width))
     if longer * side > MOST_PIXELS:
         raise ImageError(f"too elongated to resize: {width} x {height} pixels")
-    return resize(image, side, longer) if height > width else resize(image, longer, side)
+    return (side, longer) if height > width else (longer, side)
 
 
 def centre_crop(image: Rgb, width: int, height: int) -> Rgb:
