@@ -17,6 +17,8 @@ from robustgen.registry import Operation
 
 Kind = Literal["c", "p"]
 CLEAN: Final = "clean"
+# Between distortion and level in the folders of the published LAION-C.
+_LAION_C_LEVEL: Final = "/intensity_level_"
 
 
 @dataclass(frozen=True, order=True)
@@ -144,12 +146,26 @@ class Benchmark:
         ]
         return (*[CLEAN_ARM] * clean, *arms)
 
+    def published_arm(self, arm: Variant) -> Variant:
+        """The same arm in the folder of the published set: of LAION-C ``glitched/intensity_level_3``."""
+        family, _, name = arm.name.partition(":")
+        if family != "laion-c":
+            return arm
+        return Variant(arm.name, arm.level, f"{name}{_LAION_C_LEVEL}{arm.level}")
+
+    def usual_folder(self, arm: Variant) -> str:
+        """The folder that `arm` has in other layouts than that of a published set."""
+        return arm.folder if arm.name == CLEAN else self.arm(arm.name, arm.level).folder
+
     def arm_in(self, folder: str) -> Variant | None:
         """Return the arm whose files lie in `folder`: ``fog/3``, ``tilt``, ``shot_noise_2``; None if of
         none.
         """
         if folder == CLEAN:
             return CLEAN_ARM
+        name, published, level = folder.partition(_LAION_C_LEVEL)
+        if published and self.finer and (number := self.read_level(level)):
+            return Variant(f"laion-c:{name}", number, folder)
         name, mark, level = folder.rpartition(self.level_mark)
         number = self.read_level(level) if mark else None
         if number is not None and number != self.bare_level:

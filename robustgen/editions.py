@@ -6,18 +6,19 @@ perturbations act on the image between them.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from numbers import Integral
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 
-from robustgen.errors import ArgumentError, ArgumentTypeError, ImageError
+from robustgen.errors import ArgumentError, ArgumentTypeError
 from robustgen.imaging.decode import as_grey, as_rgb
-from robustgen.imaging.geometry import centre_crop, resize, resize_shorter
-from robustgen.imaging.pixels import Decoded, Rgb
+from robustgen.imaging.jpeg import Subsampling
+from robustgen.imaging.pixels import Rgb
+from robustgen.imaging.steps import Chain, CheckSide, Crop, CropMost, Keep, ResizeShorter, Squeeze, Step
 from robustgen.registry import (
     CALIBRATED_SCALES,
     MEDMNIST,
@@ -30,44 +31,7 @@ from robustgen.registry import (
 
 MOST_SIDE = 4096
 Format = Literal["jpeg", "npy", "npz"]
-Step = Callable[[Decoded], Rgb]
-
-
-def _keep(image: Decoded) -> Rgb:
-    return as_rgb(image)
-
-
-def _resize_to(side: int) -> Step:
-    return lambda image: resize_shorter(image, side)
-
-
-def _crop(side: int) -> Step:
-    return lambda image: centre_crop(as_rgb(image), side, side)
-
-
-def _squeeze(side: int) -> Step:
-    return lambda image: resize(image, side, side)
-
-
-def _chain(first: Step, second: Step) -> Step:
-    return lambda image: second(first(image))
-
-
-def _crop_most(image: Decoded) -> Rgb:
-    pixels = as_rgb(image)
-    height, width = pixels.shape[:2]
-    return centre_crop(pixels, int(0.875 * width), int(0.875 * height))
-
-
-def _check_side(title: str, side: int) -> Step:
-    def check(image: Decoded) -> Rgb:
-        pixels = as_rgb(image)
-        if pixels.shape != (side, side, 3):
-            size = f"{pixels.shape[1]} x {pixels.shape[0]}"
-            raise ImageError(f"{title} images are {side} x {side} pixels, not {size}")
-        return pixels
-
-    return check
+_KEEP: Final = Keep()
 
 
 @dataclass(frozen=True)
@@ -79,12 +43,12 @@ class Edition:
     name : str
     scale : int or None
         Side that the constants belong to; None takes the scale nearest to the image's shorter side.
-    prepared : callable
+    prepared : Step
         Source image to the image that corruptions act on, uint8 (H, W, 3) or a Pillow image of mode RGB to
         uint8 (H', W', 3).
-    resized, cropped : callable
+    resized, cropped : Step
         The two steps of the preparation for perturbations: `raw` to `resized` to `cropped`.
-    finished : callable
+    finished : Step
         What is left to do to a frame made from the `raw` image.
     format : {"jpeg", "npy", "npz"}
         What is written unless the config says otherwise.
@@ -98,25 +62,34 @@ class Edition:
         Whose own constants are used where there are any.
     grey : bool
         Whether its images have one channel.
+    by_corruption : bool
+        Whether each corruption has a preparation of its own; `prepared` is then that of most.
+    quality : int
+        Of its published JPEG files.
+    subsampling : {"4:2:0", "4:4:4"}
+        Of their colours.
     """
 
     name: str
     scale: int | None
-    prepared: Step = _keep
-    resized: Step = _keep
-    cropped: Step = _keep
-    finished: Step = _keep
+    prepared: Step = _KEEP
+    resized: Step = _KEEP
+    cropped: Step = _KEEP
+    finished: Step = _KEEP
     format: Format = "jpeg"
     dialect: str | None = None
     preparation: str = "as they are"
     side: int | None = None
     data_set: str | None = None
     grey: bool = False
+    by_corruption: bool = False
+    quality: int = 85
+    subsampling: Subsampling = "4:2:0"
 
     @property
     def keeps_size(self) -> bool:
         """Return whether images keep their size."""
-        return self.prepared is _keep
+        return self.prepared == _KEEP
 
     @property
     def smallest_side(self) -> int:
@@ -152,7 +125,7 @@ class Edition:
 
     def check_perturbations(self) -> None:
         """Raise an ArgumentError where there are no perturbations."""
-        if self.dialect or self.data_set:
+        if self.dialect or self.data_set or self.by_corruption:
             raise ArgumentError(f"edition {self.name} has no perturbations, only corruptions")
 
     def at_stage(self, source: Rgb, stage: Stage) -> Rgb:
@@ -163,8 +136,8 @@ class Edition:
         return resized if stage == "resized" else self.cropped(resized)
 
     def finish(self, frames: Iterable[Rgb], stage: Stage) -> Iterator[Rgb]:
-        """Return `frames` made at `stage`, each brought to the end of the preparation."""
-        step = {"raw": self.finished, "resized": self.cropped, "cropped": _keep}[stage]
+        """Yield `frames` made at `stage`, each brought to the end of the preparation."""
+        step = {"raw": self.finished, "resized": self.cropped, "cropped": _KEEP}[stage]
         return map(step, frames)
 
 
@@ -183,8 +156,8 @@ def nearest_scale(side: int, known: Iterable[int] = SCALES) -> int:
 
 
 def _imagenet(name: str, size: int, scale: int | None = 224) -> Edition:
-    resized, cropped = _resize_to(round(size * 256 / 224)), _crop(size)
-    whole = _chain(resized, cropped)
+    resized, cropped = ResizeShorter(round(size * 256 / 224)), Crop(size)
+    whole = Chain(resized, cropped)
     words = f"shorter side to {round(size * 256 / 224)} pixels, then the middle {size} x {size}"
     return Edition(
         name,
@@ -199,20 +172,20 @@ def _imagenet(name: str, size: int, scale: int | None = 224) -> Edition:
 
 
 def _imagenet_inception(name: str, size: int) -> Edition:
-    whole = _chain(_crop_most, _squeeze(size))
+    whole = Chain(CropMost(), Squeeze(size))
     words = f"the middle 87.5 % of both sides, then squeezed to {size} x {size} pixels"
     return Edition(name, 299, prepared=whole, cropped=whole, finished=whole, preparation=words, side=size)
 
 
 def _imagenet_64(name: str, size: int) -> Edition:
     # Frames made from the raw image kept its aspect in the scripts, unlike all others at 64.
-    finished = _chain(_resize_to(size), _crop(size))
+    finished = Chain(ResizeShorter(size), Crop(size))
     words = f"squeezed to {size} x {size} pixels"
     return Edition(
         name,
         64,
-        prepared=_squeeze(size),
-        resized=_squeeze(size),
+        prepared=Squeeze(size),
+        resized=Squeeze(size),
         finished=finished,
         preparation=words,
         side=size,
@@ -221,13 +194,13 @@ def _imagenet_64(name: str, size: int) -> Edition:
 
 def _tiny_imagenet(name: str, size: int) -> Edition:
     # The scripts squeezed for the corruptions and cropped for the perturbations; both are kept.
-    resized, cropped = _resize_to(size), _crop(size)
-    finished = _chain(resized, cropped)
+    resized, cropped = ResizeShorter(size), Crop(size)
+    finished = Chain(resized, cropped)
     words = f"squeezed to {size} x {size} pixels; for perturbations shorter side to {size}, then the middle"
     return Edition(
         name,
         64,
-        prepared=_squeeze(size),
+        prepared=Squeeze(size),
         resized=resized,
         cropped=cropped,
         finished=finished,
@@ -239,7 +212,7 @@ def _tiny_imagenet(name: str, size: int) -> Edition:
 def _cifar(name: str, size: int) -> Edition:
     if size != 32:
         raise ArgumentError(f"{name} is 32 x 32 pixels, and has no other size")
-    whole, words = _check_side("CIFAR", 32), "as they are, 32 x 32 pixels"
+    whole, words = CheckSide("CIFAR", 32), "as they are, 32 x 32 pixels"
     return Edition(
         name, 32, prepared=whole, cropped=whole, finished=whole, format="npy", preparation=words, side=size
     )
@@ -249,7 +222,7 @@ def _medmnist(name: str, size: int) -> Edition:
     if size != 224:
         raise ArgumentError(f"{name} is 224 x 224 pixels, and has no other size")
     grey = name not in ("pathmnist", "bloodmnist", "dermamnist", "retinamnist")
-    whole, words = _check_side("MedMNIST+", 224), "as they are, 224 x 224 pixels"
+    whole, words = CheckSide("MedMNIST+", 224), "as they are, 224 x 224 pixels"
     return Edition(
         name, 224, prepared=whole, format="npz", preparation=words, side=size, data_set=name, grey=grey
     )
@@ -258,9 +231,21 @@ def _medmnist(name: str, size: int) -> Edition:
 def _mnist(name: str, size: int) -> Edition:
     if size != 28:
         raise ArgumentError(f"{name} is 28 x 28 pixels, and has no other size")
-    whole, words = _check_side("MNIST", 28), "as they are, 28 x 28 pixels"
+    whole, words = CheckSide("MNIST", 28), "as they are, 28 x 28 pixels"
     return Edition(
         name, 32, prepared=whole, format="npy", preparation=words, side=size, data_set=name, grey=True
+    )
+
+
+def _laion_c(name: str, size: int) -> Edition:
+    if size != 224:
+        raise ArgumentError(f"{name} is 224 x 224 pixels, and has no other size")
+    return replace(
+        _imagenet(name, size),
+        preparation="shorter side to 256 pixels, of mosaics to a multiple of the tile, then the middle 224",
+        by_corruption=True,
+        quality=100,
+        subsampling="4:4:4",
     )
 
 
@@ -281,6 +266,7 @@ _AT_SIZE: Mapping[str, Callable[[str, int], Edition]] = {
     "cifar-100": _cifar,
     "folder": _folder,
     "coco-c": _coco_c,
+    "laion-c": _laion_c,
     "mnist": _mnist,
     **dict.fromkeys(MEDMNIST, _medmnist),
 }
@@ -291,6 +277,7 @@ _ROWS = (
     Edition("folder", None),
     # At every size with the constants of 224 pixels.
     Edition("coco-c", 224, dialect="imagecorruptions"),
+    _laion_c("laion-c", 224),
     _mnist("mnist", 28),
     *(_medmnist(name, 224) for name in MEDMNIST),
 )

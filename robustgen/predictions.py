@@ -388,7 +388,7 @@ class Predictions:
     store : Store
     kind : {"c", "p"}
     files : dict of str to PredictionFile
-        By the folder of the variant; all of the same images.
+        By the usual folder of the variant, wherever the file lies; all of the same images.
     """
 
     store: Store
@@ -443,8 +443,10 @@ def open_predictions(root: str | Path) -> Predictions:
     if not folders and is_unfinished(store):
         raise SourceError(f"{store.location}: its run has not finished; the same command resumes it")
     kind = _kind(store.location, folders)
+    variants = {folder: parse_variant(folder, kind) for folder in folders}
     files = {
-        folder: PredictionFile(store, path_of(folder), parse_variant(folder, kind)) for folder in folders
+        BENCHMARKS[kind].usual_folder(variant): PredictionFile(store, path_of(folder), variant)
+        for folder, variant in variants.items()
     }
     for file in files.values():
         file.check()

@@ -12,12 +12,15 @@ from dataclasses import dataclass, field, is_dataclass, replace
 from functools import lru_cache
 from numbers import Integral, Real
 from types import MappingProxyType
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 
 from robustgen.errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from robustgen.parameters import interpolate_parameters, read_calibrated_constants
+
+if TYPE_CHECKING:
+    from robustgen.imaging.geometry import Preparation
 
 SCALES = (224, 299, 64, 32)
 # Of these we found the constants ourselves, by `calibrate --for-size`; they are taken only where named.
@@ -166,6 +169,9 @@ class Corruption(Operation):
     requires : callable or None
         ``requires(parameters, side)`` raises an error where files or packages are missing, or where images of
         `side` x `side` pixels (None for images of any size) cannot be used.
+    prepared : callable or None
+        ``prepared(parameters)`` returns the `Preparation` of the published images, where each corruption has
+        its own.
     """
 
     family: str
@@ -177,6 +183,7 @@ class Corruption(Operation):
     grey: bool = False
     needs_depth: bool = False
     requires: Callable[[Any, int | None], object] | None = None
+    prepared: "Callable[[Any], Preparation] | None" = None
 
     kind = "corruption"
     level_name = "severity"
@@ -185,6 +192,13 @@ class Corruption(Operation):
     def levels(self) -> tuple[int, ...]:
         """Return the whole severities."""
         return self.severities
+
+    def preparation(self, parameters: Any) -> "Preparation":
+        """Return how its images were prepared where each corruption has a preparation of its own."""
+        # It loads Pillow, which those do without who need the names alone.
+        from robustgen.imaging.geometry import Preparation
+
+        return self.prepared(parameters) if self.prepared else Preparation()
 
     def apply(
         self,
@@ -323,6 +337,8 @@ class Family:
         The whole severities of each corruption.
     linear : bool
         As of `Corruption`.
+    not_made : mapping of str to str
+        Published corruptions that cannot be made here, and the reasons.
     means : mapping of str to float
         Corruption to the error, 0 .. 1, that a reference network has in the mean over the five severities,
         where one was published; `score` divides by it.
@@ -341,6 +357,7 @@ class Family:
     licence: str = ""
     severities: tuple[int, ...] = SEVERITIES
     linear: bool = False
+    not_made: Mapping[str, str] = field(default_factory=dict)
     _registered: dict[str, Corruption] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -448,6 +465,7 @@ def corruption(
     grey: bool = False,
     needs_depth: bool = False,
     requires: Callable[[Any, int | None], object] | None = None,
+    prepared: "Callable[[Any], Preparation] | None" = None,
 ) -> Callable[[Function], Function]:
     """Register the decorated function as a corruption under its own name.
 
@@ -479,6 +497,8 @@ def corruption(
         Whether the function takes a depth map last, float32 (H, W).
     requires : callable, optional
         ``requires(parameters, side)``, called before a run; raises where something is missing.
+    prepared : callable, optional
+        ``prepared(parameters)`` returns the `Preparation` of the published images.
 
     Raises
     ------
@@ -516,6 +536,7 @@ def corruption(
                 grey,
                 needs_depth,
                 requires,
+                prepared,
             )
         )
         return function

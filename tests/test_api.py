@@ -47,7 +47,8 @@ def test_editions_and_their_scales():
     scales = {name: edition.scale for name, edition in EDITIONS.items()}
     assert list(scales.items()) == [
         *[("imagenet", 224), ("imagenet-inception", 299), ("imagenet-64", 64), ("tiny-imagenet", 64)],
-        *[("cifar-10", 32), ("cifar-100", 32), ("folder", None), ("coco-c", 224), ("mnist", 32)],
+        *[("cifar-10", 32), ("cifar-100", 32), ("folder", None), ("coco-c", 224)],
+        *[("laion-c", 224), ("mnist", 32)],
         *[(name, 224) for name in MEDMNIST],
     ]
 

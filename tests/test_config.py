@@ -331,7 +331,8 @@ def test_shipped_configs_load_and_name_themselves(name, monkeypatch):
         monkeypatch.setenv(variable, "/data")
     config = load(dataset_file(name))
     assert config.dataset == name
-    assert config.edition == {"demo": "imagenet", "smoke": "imagenet-64"}.get(name, name)
+    editions = {"demo": "imagenet", "smoke": "imagenet-64", "table": "folder"}
+    assert config.edition == editions.get(name, name)
     # Of coco-c there is no P set.
     named = f"out/{name}-{{kind}}" if name != "coco-c" else "out/coco-c"
     assert config.output == named or "{dataset}" in config.output
@@ -340,7 +341,7 @@ def test_shipped_configs_load_and_name_themselves(name, monkeypatch):
         assert family == {"mnist-c" if name == "mnist" else "medmnist-c"}
     elif name != "smoke":
         assert (config.corruptions, config.severities, config.seed) == (
-            tuple(CORRUPTIONS)[:15],
+            tuple(FAMILIES["laion-c"].names() if name == "laion-c" else CORRUPTIONS)[:15],
             (1, 2, 3, 4, 5),
             0,
         )

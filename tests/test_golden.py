@@ -52,8 +52,8 @@ def test_every_edition_corruption_and_perturbation_is_covered():
     }
     # cifar-100 and, for corruptions, tiny-imagenet share the tables of cifar-10 and imagenet-64.
     by_kind = {
-        "c": (robustgen.CORRUPTIONS, {"cifar-100", "tiny-imagenet", "folder", "coco-c"}),
-        "p": (robustgen.PERTURBATIONS, {"cifar-100", "folder", "coco-c"}),
+        "c": (robustgen.CORRUPTIONS, {"cifar-100", "tiny-imagenet", "folder", "coco-c", "laion-c"}),
+        "p": (robustgen.PERTURBATIONS, {"cifar-100", "folder", "coco-c", "laion-c"}),
     }
     for kind, (operations, shared) in by_kind.items():
         for edition in {name for name, row in robustgen.EDITIONS.items() if not row.data_set} - shared:

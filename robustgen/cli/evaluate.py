@@ -16,6 +16,7 @@ from robustgen.cli.options import (
     edition_option,
     engine_options,
     inference_options,
+    ingredient_options,
     perturbation_options,
     pop_runtime,
     preprocessing_options,
@@ -55,6 +56,7 @@ _OF_CLASSIFIERS = ("kind", "baseline", "perturbations", "difficulty", "preproces
 @source_options
 @selection_options
 @corruption_options
+@ingredient_options
 @perturbation_options
 @edition_option
 @size_option

@@ -226,6 +226,8 @@ def _show_plan(plan: "Plan") -> None:
         from robustgen.sources.walk import describe_unread
 
         echo(f"         {describe_unread(unread)}")
+    for remark in plan.source.remarks():
+        echo(f"         {remark}")
     echo(
         f"output   {format_path(plan.store.location)}: {cost.outputs} outputs, {len(plan.arms)} of each image"
     )
@@ -265,6 +267,8 @@ def _show_failures(result: "RunResult", plan: "Plan") -> None:
         from robustgen.sources.walk import describe_unread
 
         echo(describe_unread(unread), err=True)
+    for remark in plan.source.remarks():
+        echo(remark, err=True)
     if result.failures:
         failures = format_count(len(result.failures), "failure")
         echo(f"{failures}, listed in {format_path(f'{plan.store.location}/errors.jsonl')}:", err=True)

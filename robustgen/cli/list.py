@@ -47,6 +47,10 @@ def list_(
         echo_text(_summarise(found))
     for problem in [] if name else FAMILIES.problems():
         echo(problem, err=True)
+    families = FAMILIES.values() if not name else [FAMILIES[name]] if name in FAMILIES else []
+    for family in families:
+        for corruption, reason in family.not_made.items():
+            echo(f"{family.full_name(corruption)} cannot be made: it {reason}", err=True)
 
 
 def _find(name: str) -> list[dict[str, Any]]:
@@ -64,6 +68,8 @@ def _find(name: str) -> list[dict[str, Any]]:
     found = [each for each in every if each["name"] == name]
     found = found or [each for each in every if name in _groups(each)]
     if not found:
+        if family and (reason := family.not_made.get(name.partition(":")[2])):
+            raise ArgumentError(f"{name} cannot be made: it {reason}")
         known = {str(word) for each in every for word in (each["name"], *_groups(each))}
         kind = "corruption, perturbation, edition, data set or family"
         if get_close_matches(name.lower(), known, n=1):

@@ -13,6 +13,7 @@ from robustgen.cli.options import (
     corruption_options,
     edition_option,
     engine_options,
+    ingredient_options,
     output_option,
     perturbation_options,
     resolve_config,
@@ -47,12 +48,15 @@ _of_both = combine(
 
 @command("make-c", Section.MAKE)
 @corruption_options
+@ingredient_options
 @click.option(
     "--format",
     metavar="FORMAT",
-    shell_complete=complete("jpeg", "png", "webp", "original", "npy", "npz", "webdataset", "parquet"),
-    help="jpeg (default), png, webp, original (names and formats of the source), npy, npz, webdataset or "
-    "parquet.",
+    shell_complete=complete(
+        "jpeg", "png", "webp", "original", "npy", "npz", "webdataset", "parquet", "table"
+    ),
+    help="jpeg (default), png, webp, original (names and formats of the source), npy, npz, webdataset, "
+    "parquet; of tables table.",
 )
 @click.option(
     "--sample-format", metavar="FORMAT", help="Of the files in shards: jpeg (default), png or webp."
@@ -64,7 +68,7 @@ _of_both = combine(
     metavar="[link|copy|none]",
     help="Link or copy annotations and other files into every variant's folder; with --format original.",
 )
-@click.option("--quality", type=int, help="JPEG quality; default 85, as published.")
+@click.option("--quality", type=int, help="JPEG quality; default as published: 85.")
 @click.option("--libjpeg", metavar="LIBRARY", help="turbo (default), or ijg: libjpeg 9c, as in 2018.")
 @click.option("--clean/--no-clean", default=None, help="Whether to write the uncorrupted images too.")
 @_of_both

@@ -63,11 +63,11 @@ def combine(*decorators: Decorator[Any]) -> Decorator[Any]:
 # Named here too, because to ask those who know would load them; a test compares.
 EDITION_NAMES = (
     *("imagenet", "imagenet-inception", "imagenet-64", "tiny-imagenet", "cifar-10", "cifar-100"),
-    *("folder", "coco-c"),
+    *("folder", "coco-c", "laion-c"),
     *("mnist", "pathmnist", "bloodmnist", "dermamnist", "retinamnist", "tissuemnist", "octmnist"),
     *("breastmnist", "chestmnist", "pneumoniamnist", "organamnist", "organcmnist", "organsmnist"),
 )
-DATASET_NAMES = (*EDITION_NAMES, "demo")
+DATASET_NAMES = (*EDITION_NAMES, "demo", "table")
 _common = "common (default), extra, all, or names: a,b; robustgen list names all."
 
 source_options = combine(
@@ -87,6 +87,8 @@ source_options = combine(
         default=None,
         help="Numbers in --labels name classes; they are not those of ImageNet's devkit.",
     ),
+    click.option("--image-columns", metavar="NAMES", help="Columns of images of a table; default image."),
+    click.option("--image-root", metavar="DIR", help="Folder of the images that a table names."),
     click.option("--follow-links", metavar="DIRS", help="Places that links in the source may lead to: a,b."),
 )
 selection_options = combine(
@@ -117,6 +119,15 @@ seed_option = click.option("--seed", type=int, help="Non-negative whole number; 
 corruption_options = combine(
     click.option("--corruptions", metavar="NAMES", shell_complete=complete_operations, help=_common),
     click.option("--severities", metavar="N,N", help="1-5 (default), or for instance 1,3."),
+)
+ingredient_options = combine(
+    click.option(
+        "--tiles",
+        metavar="PATH",
+        help="Pictures for laion-c:stickers and laion-c:mosaic; default the set itself.",
+    ),
+    click.option("--depth", metavar="PATH", help="Depth maps for 3dcc: PNG of 16 bits, .npy or TIFF."),
+    click.option("--depth-scale", metavar="X", help="Factor of the stored depth, or midas; default 1."),
 )
 perturbation_options = combine(
     click.option("--perturbations", metavar="NAMES", shell_complete=complete_operations, help=_common),

@@ -14,6 +14,7 @@ from robustgen.cli.options import (
     complete,
     corruption_options,
     file_option,
+    ingredient_options,
     perturbation_options,
     resolve_config,
     scale_option,
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from robustgen.imaging.pixels import Rgb
     from robustgen.preview.subject import Subject
 
-_OF_CORRUPTIONS = ("corruptions", "severities", "grid", "severity")
+_OF_CORRUPTIONS = ("corruptions", "severities", "grid", "severity", "tiles", "depth", "depth_scale")
 _OF_SEQUENCES = ("perturbations", "difficulty", "frames", "animate")
 
 
@@ -45,6 +46,7 @@ _OF_SEQUENCES = ("perturbations", "difficulty", "frames", "animate")
 @scale_option
 @seed_option
 @corruption_options
+@ingredient_options
 @click.option("--grid", is_flag=True, help="All at one severity, five in a row, as in the paper.")
 @click.option("--severity", type=click.IntRange(1, 5), help="Of --grid; default 3.")
 @perturbation_options
@@ -127,7 +129,7 @@ def _write(
 def _kind(flags: dict[str, Any]) -> "Kind":
     """Return the kind that is asked for: corruptions or perturbations."""
     of_c, of_p = (
-        [f"--{name}" for name in names if flags[name] not in (None, False)]
+        [f"--{name.replace('_', '-')}" for name in names if flags[name] not in (None, False)]
         for names in (_OF_CORRUPTIONS, _OF_SEQUENCES)
     )
     if of_c and of_p:
@@ -153,7 +155,8 @@ def _subject(image: Path | None, kind: "Kind", flags: dict[str, Any], output: Pa
     if image:
         # Of a config only its settings count, so where its own images lie need not be known.
         flags |= {"source": ".", "source_kind": "folder"}
-        flags["edition"] = flags["edition"] or (None if path else "imagenet")
+        is_chosen = path or config.are_laion_c(flags["corruptions"])
+        flags["edition"] = flags["edition"] or (None if is_chosen else "imagenet")
     elif not (path or flags["source"]):
         path = config.dataset_file("demo")
     chosen = config.load(path, flags)

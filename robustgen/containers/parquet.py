@@ -1,8 +1,11 @@
 """Parquet files, read a row group at a time."""
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from contextlib import contextmanager
+from typing import IO, Any, Final
 
+from robustgen.containers.tables import Layout, RowPlace
 from robustgen.errors import MissingDependencyError
 from robustgen.json_files import parse_json
 
@@ -80,3 +83,86 @@ def read_group(file: Any, size: int, group: int, column: str) -> Any:
     pyarrow, _ = import_pyarrow()
     batches = [batch[name] for batch in iterate_batches(file, size, group, [column])]
     return pyarrow.chunked_array([values.field(part) if part else values for values in batches])
+
+
+class ParquetTable(Layout):
+    """A Parquet file, a row group or less at a time; its schema is kept, with all metadata."""
+
+    suffix = ".parquet"
+
+    def read_columns(self, file: IO[bytes]) -> list[str]:
+        """Return the names of the columns."""
+        return list(_open_parquet(file).schema_arrow.names)
+
+    def read(self, file: IO[bytes], columns: Sequence[str] | None = None) -> Iterator["_ParquetRows"]:
+        """Yield the rows, or only some of their `columns`."""
+        opened, size = _open_parquet(file), file.seek(0, os.SEEK_END)
+        for group in range(opened.num_row_groups):
+            start = 0
+            with _blame_parquet():
+                for batch in iterate_batches(opened, size, group, columns or opened.schema_arrow.names):
+                    rows = import_pyarrow()[0].Table.from_batches([batch])
+                    yield _ParquetRows([(group, start + row) for row in range(rows.num_rows)], rows)
+                    start += rows.num_rows
+
+    def read_cell(self, file: IO[bytes], place: RowPlace, column: str) -> Any:
+        """Return one cell."""
+        return self.read_group(file, place[0], column)[place[1]]
+
+    def read_group(self, file: IO[bytes], group: int, column: str) -> list[Any]:
+        """Return all cells of a column in a row group."""
+        with _blame_parquet():
+            size = file.seek(0, os.SEEK_END)
+            return list(read_group(_open_parquet(file), size, group, column).to_pylist())
+
+    @contextmanager
+    def write(self, file: Any, like: IO[bytes]) -> Iterator["_OpenParquet"]:
+        """Begin a file with the schema of `like`."""
+        schema = _open_parquet(like).schema_arrow
+        # Encoded images neither shrink nor repeat.
+        with import_pyarrow()[1].ParquetWriter(
+            file, schema, compression="snappy", use_dictionary=False, store_schema=True
+        ) as writer:
+            yield _OpenParquet(writer)
+
+
+class _ParquetRows:
+    """Rows of a Parquet file."""
+
+    def __init__(self, places: list[RowPlace], table: Any) -> None:
+        self.places, self.table = places, table
+
+    def cells(self, column: str) -> list[Any]:
+        return list(self.table[column].to_pylist())
+
+    def replace(self, columns: Mapping[str, list[Any]], kept: Sequence[bool]) -> "_ParquetRows":
+        pyarrow, table = import_pyarrow()[0], self.table
+        for name, cells in columns.items():
+            place = table.schema.get_field_index(name)
+            field = table.schema.field(place)
+            table = table.set_column(place, field, pyarrow.array(cells, field.type))
+        places = [place for place, keep in zip(self.places, kept, strict=True) if keep]
+        return _ParquetRows(places, table.filter(pyarrow.array(list(kept), pyarrow.bool_())))
+
+
+class _OpenParquet:
+    def __init__(self, writer: Any) -> None:
+        self._writer = writer
+
+    def add(self, chunk: _ParquetRows) -> None:
+        if chunk.places:
+            self._writer.write_table(chunk.table)
+
+
+def _open_parquet(file: IO[bytes]) -> Any:
+    with _blame_parquet():
+        return import_pyarrow()[1].ParquetFile(file)
+
+
+@contextmanager
+def _blame_parquet() -> Iterator[None]:
+    """Turn what pyarrow raises into a ValueError."""
+    try:
+        yield
+    except import_pyarrow()[0].ArrowException as error:
+        raise ValueError(str(error)) from error

@@ -102,6 +102,8 @@ class _AllCorruptions(Mapping[str, Corruption]):
         for each in (FAMILIES[family],) if colon else _BUILT_IN.values():
             if found := each.find(name):
                 return found
+            if reason := each.not_made.get(name.partition(":")[2]):
+                raise ArgumentError(f"{name} cannot be made: it {reason}")
         raise KeyError(name)
 
     def __iter__(self) -> Iterator[str]:

@@ -20,9 +20,10 @@ from pydantic import (
     PlainValidator,
     StrictBool,
     ValidationError,
+    ValidationInfo,
     model_validator,
 )
-from pydantic_core import ErrorDetails
+from pydantic_core import ErrorDetails, PydanticKnownError
 
 from robustgen.benchmark import IMAGENET_C, IMAGENET_P, Kind, Variant
 from robustgen.corruptions import ALL_CORRUPTIONS, CORRUPTIONS, FAMILIES
@@ -42,6 +43,8 @@ from robustgen.storage import is_url
 
 GROUPS = ("common", "extra", "all")
 USUAL_SCALE = 224
+# Beyond it files grow, and hardly any pixel gets better.
+_MOST_QUALITY = 95
 
 
 def _parts(value: Any) -> Any:
@@ -130,6 +133,13 @@ def _expand_family(part: Any, scales: Collection[Scale | None]) -> Iterable[Any]
     return [family.full_name(member)]
 
 
+def are_laion_c(corruptions: Any) -> bool:
+    """Return whether all `corruptions` that are named are of LAION-C."""
+    names = _parts(corruptions)
+    families = {str(name).partition(":")[0] for name in names} if isinstance(names, (list, tuple)) else set()
+    return families == {"laion-c"}
+
+
 def _once(values: tuple[Any, ...]) -> tuple[Any, ...]:
     if not values:
         raise ArgumentError("at least one is needed")
@@ -174,6 +184,19 @@ def _parse_mirror(value: Any) -> Any:
     return None if value == "none" else value
 
 
+def _parse_depth_scale(value: Any) -> float | Literal["midas"]:
+    """Return a positive number, or ``"midas"``."""
+    if value == "midas":
+        return "midas"
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = 0
+    if not 0 < number < float("inf"):
+        raise ArgumentError(f"must be a positive number or midas, not {value!r}")
+    return number
+
+
 Whole = Annotated[int, Field(strict=True)]
 Severities = Annotated[
     tuple[Annotated[Any, _span("severity", 5, finer=True)], ...],
@@ -204,6 +227,14 @@ SourceKind = Annotated[str, _check_known("kind of source", lambda: KINDS)]
 Location = Annotated[str, BeforeValidator(_expand_variables)]
 FormatName = Annotated[str, _check_known("format", lambda: FORMATS)]
 Count = Annotated[Whole, Field(ge=1)]
+
+
+def _check_quality(value: int, info: ValidationInfo) -> int:
+    """Refuse more than Pillow recommends, unless a set was published so."""
+    edition = EDITIONS.get(info.data.get("edition", ""))
+    if value > (most := max(_MOST_QUALITY, edition.quality if edition else 0)):
+        raise PydanticKnownError("less_than_equal", {"le": most})
+    return value
 
 
 class _Strict(BaseModel):
@@ -241,6 +272,12 @@ class Choices(_Strict):
     labels_are_classes: StrictBool = Field(
         False,
         description="whether labels that are numbers from 1 to 1000 name classes, and are not the devkit's",
+    )
+    image_columns: Annotated[tuple[str, ...] | None, BeforeValidator(_parts)] = Field(
+        None, description="columns of images of a table; image, if the source is a table and nothing is said"
+    )
+    image_root: Location | None = Field(
+        None, description="folder of the images that a table names; else that of the table"
     )
     follow_links: Annotated[tuple[Location, ...], BeforeValidator(_parts)] = Field(
         (), description="folders outside the source that links in it may lead to"
@@ -284,8 +321,8 @@ class Config(Choices):
     )
     perturbations: Perturbations = Field("common", validate_default=True, description="names or a group")
     difficulty: Difficulties = Field((1,), description="1 to 3, or all: strengths of the noise sequences")
-    quality: Annotated[Whole, Field(ge=1, le=95)] = Field(
-        85, description="quality of the JPEG files of make-c"
+    quality: Annotated[Whole, Field(ge=1), AfterValidator(_check_quality)] = Field(
+        85, description="quality of the JPEG files of make-c; at most 95, of edition laion-c 100"
     )
     libjpeg: Libjpeg = Field(
         "turbo", description="of the files of make-c and jpeg_compression: libjpeg-turbo, or IJG libjpeg 9c"
@@ -309,12 +346,24 @@ class Config(Choices):
         description="constants instead of the edition's; of the last four they are [ours](calibrate.md)",
     )
     motion_blur: Literal["exact", "imagemagick"] = Field("exact", description="our loop, or the library")
+    tiles: Location | None = Field(
+        None,
+        description="source of the pictures for laion-c:stickers and laion-c:mosaic; else the set itself, "
+        "without the image in question",
+    )
+    depth: Location | None = Field(
+        None, description="depth maps for 3dcc, a folder, an archive or shards with the keys of the images"
+    )
+    depth_scale: Annotated[float | Literal["midas"], PlainValidator(_parse_depth_scale)] = Field(
+        1.0, description="factor of the stored depth; midas: 16 bits of inverse depth, as published"
+    )
     frost_dir: Location | None = Field(None, description="another copy of the frost photographs")
     parameters: Annotated[dict[str, dict[Any, Any]], AfterValidator(check_overrides)] = Field(
         {},
         description="make-c: {corruption: {severity: {parameter: value}}}, not the published constants",
     )
 
+    # Of several such validators the last one comes first.
     @model_validator(mode="before")
     @classmethod
     def _expand_families(cls, content: Any) -> Any:
@@ -329,10 +378,24 @@ class Config(Choices):
         scales = (scale, edition.data_set if edition else None)
         return {**content, "corruptions": expand_families(content["corruptions"], scales)}
 
+    @model_validator(mode="before")
+    @classmethod
+    def _take_as_published(cls, content: Any) -> Any:
+        """Put in the edition of LAION-C, if all corruptions are of it, and the quality of its files."""
+        if not isinstance(content, Mapping):
+            return content
+        if "edition" not in content and are_laion_c(content.get("corruptions")):
+            content = {**content, "edition": "laion-c"}
+        edition = EDITIONS.get(str(content.get("edition")))
+        return {"quality": edition.quality, **content} if edition else content
+
     def arms(self, kind: Kind) -> tuple[Variant, ...]:
         """The arms of the C or the P set that is asked for."""
         if kind == "c":
-            return IMAGENET_C.arms(self.corruptions, self.severities, clean=self.clean)
+            arms = IMAGENET_C.arms(self.corruptions, self.severities, clean=self.clean)
+            # In an array the severities of a corruption follow each other.
+            as_published = EDITIONS[self.edition].by_corruption and self.format != "npy"
+            return tuple(map(IMAGENET_C.published_arm, arms)) if as_published else arms
         return IMAGENET_P.arms(self.perturbations, self.difficulty)
 
 

@@ -13,6 +13,7 @@ from robustgen.formats.npy import Arrays, open_array
 from robustgen.formats.npz import SUFFIX, Archives, file_of
 from robustgen.formats.parquet import FOLDER, ParquetShards
 from robustgen.formats.shards import Shards, list_shards
+from robustgen.formats.table import FileTableWriter, TableSet
 from robustgen.formats.trees import Tree
 from robustgen.formats.webdataset import WebDatasetShards
 from robustgen.json_files import parse_object
@@ -62,6 +63,11 @@ def open_dataset(root: str | Path | Store, classes: Sequence[str] | None = None)
             _open_archives(store, arms, about) if first.endswith(SUFFIX) else Arrays(store, kind, arms, about)
         )
     places = {arm: folders[arm.folder] for arm in arms}
+    output = about.get("settings", {}).get("output", {}).get("format")
+    if output == TableSet.format:
+        return TableSet(store, kind, arms, about, places)
+    if output == FileTableWriter.format:
+        return Tree(store, kind, arms, about, places, classes)
     return _find_layout(store, places[arms[0]])(store, kind, arms, about, places, classes)
 
 

@@ -15,11 +15,20 @@ import numpy as np
 from robustgen.benchmark import BENCHMARKS, CLEAN, CLEAN_ARM, Benchmark, Kind, Variant
 from robustgen.corruptions import get_corruption, get_family
 from robustgen.dataset.config import USUAL_SCALE, Choices, Config, Video, make_absolute
+from robustgen.dataset.depth import DepthMaps, open_depth
 from robustgen.dataset.mirror import Mirror
 from robustgen.dataset.names import ERRORS, FRAMES, MANIFEST, SUMS
-from robustgen.dataset.recipes import RECIPES, BenchmarkRecipe, CorruptionRecipe, Recipe
+from robustgen.dataset.recipes import (
+    RECIPES,
+    BenchmarkRecipe,
+    CorruptionRecipe,
+    Recipe,
+    find_tile_side,
+    lacks_tiles,
+)
 from robustgen.dataset.selection import check_classes, match_keys, open_chosen_source, select_keys
 from robustgen.dataset.state import OutputState
+from robustgen.dataset.tiles import Tiles, read_tiles
 from robustgen.dataset.versions import list_versions
 from robustgen.editions import EDITIONS, get_edition
 from robustgen.errors import ArgumentError, ConfigError, ImageError, OutputError, SourceError
@@ -28,7 +37,10 @@ from robustgen.imaging import video
 from robustgen.imaging.frost import check_frost
 from robustgen.imaging.jpeg import load_ijg
 from robustgen.imaging.motion import check_imagemagick
+from robustgen.imaging.tiles import TileBank
 from robustgen.sources.base import Items, Loaded, Source
+from robustgen.sources.opening import open_source
+from robustgen.sources.table import Table
 from robustgen.storage import Store, is_url, open_store
 
 CITATION = (
@@ -131,7 +143,7 @@ class Plan:
 def resolve_paths(choices: Choices) -> dict[str, Any]:
     """Return `choices` without what decides no byte, with absolute paths, which hold in any folder."""
     plain = choices.model_dump(mode="json", exclude={"output", "jobs"})
-    paths = {"source", "labels", "subset", "frost_dir"}
+    paths = {"source", "labels", "subset", "frost_dir", "tiles", "depth", "image_root"}
     absolute = {k: make_absolute(v) if k in paths and v else v for k, v in plain.items()}
     return absolute | {"follow_links": [make_absolute(place) for place in choices.follow_links]}
 
@@ -167,13 +179,68 @@ def plan_benchmark(
     arms = config.arms(kind)
     _check_strengths(arms, config, BENCHMARKS[kind])
     _check_ingredients(arms, config)
-    name = _format_name(config, kind)
+    name = _format_name(config, kind, source)
     if FORMATS[name].joint and not overwrite:
         arms = _add_existing(arms, store, BENCHMARKS[kind], stacked=FORMATS[name].stacked)
+    if isinstance(recipe, CorruptionRecipe):
+        tiles = _open_tiles(config, recipe, arms, source, store)
+        recipe = dataclasses.replace(
+            recipe, tiles=tiles, depth=_open_depth(config, arms, source, keys, store)
+        )
     writer = _open_writer(name, config, recipe, source, keys, arms)
     citation = _cite(arms, config.edition) if kind == "c" else CITATION
     plan = assemble_plan(recipe, source, keys, arms, writer, store, config, citation=citation)
     return dataclasses.replace(plan, mirror=_open_mirror(name, config, source))
+
+
+def _open_tiles(
+    config: Config, recipe: CorruptionRecipe, arms: tuple[Variant, ...], source: Source, store: Store
+) -> Tiles | None:
+    """Read the pictures that `arms` need as tiles; None if they need none.
+
+    Raises
+    ------
+    ConfigError, SourceError
+        There are too few, or they cannot be read.
+    """
+    bound = [recipe.bind(arm) for arm in arms if arm.name.startswith("laion-c:")]
+    parameters = [each.parameters(USUAL_SCALE) for each in bound]
+    sides = [find_tile_side(each) for each in parameters if lacks_tiles(each)]
+    if not sides:
+        if config.tiles:
+            raise ConfigError("tiles: go with laion-c:stickers and laion-c:mosaic, which are not asked for")
+        return None
+    if config.tiles is None:
+        return read_tiles(source, match_keys(source, config), sides, OutputState(store).store, own=True)
+    try:
+        pictures = open_source(make_absolute(config.tiles))
+        keys = pictures.keys()
+    except SourceError as error:
+        raise ConfigError(f"tiles: {error}") from error
+    return read_tiles(pictures, keys, sides, OutputState(store).store, own=False)
+
+
+def _open_depth(
+    config: Config, arms: tuple[Variant, ...], source: Source, keys: tuple[str, ...], store: Store
+) -> DepthMaps | None:
+    """Open the depth maps that `arms` need, and find out whether all images have one; None if they need none.
+
+    Raises
+    ------
+    ConfigError
+        Maps are missing, or are asked for in vain.
+    """
+    dialect = EDITIONS[config.edition].dialect
+    needed = any(arm != CLEAN_ARM and get_corruption(arm.name, dialect).needs_depth for arm in arms)
+    if config.depth is None or not needed:
+        if config.depth or config.depth_scale != 1:
+            raise ConfigError(
+                "depth: goes with 3dcc:fog_3d, 3dcc:near_focus and 3dcc:far_focus, and with --depth"
+            )
+        return None
+    maps = open_depth(make_absolute(config.depth), source, config.depth_scale, OutputState(store).store)
+    maps.check(keys)
+    return maps
 
 
 def _open_mirror(name: str, config: Config, source: Source) -> Mirror | None:
@@ -255,10 +322,11 @@ def _collisions(source: Items[Any], writer: Writer, arms: tuple[Variant, ...]) -
     return refused
 
 
-def _format_name(config: Config, kind: Kind) -> str:
-    """The format that is asked for, or else that of the published set."""
+def _format_name(config: Config, kind: Kind, source: Source) -> str:
+    """Return the format that is asked for, or else that of the published set; of tables these."""
     own = get_edition(config.edition).format
-    return config.format or (own if own != "jpeg" else DEFAULTS[kind])
+    usual = "table" if kind == "c" and isinstance(source, Table) else own if own != "jpeg" else DEFAULTS[kind]
+    return config.format or usual
 
 
 def _add_existing(
@@ -357,13 +425,17 @@ def _check_requirements(arm: Variant, config: Config) -> None:
     """Find out whether what a corruption of a later family needs is there."""
     edition = EDITIONS[config.edition]
     operation = get_corruption(arm.name, edition.dialect)
-    if operation.needs_depth:
-        raise ConfigError(f"{arm.name} needs depth maps: robustgen.corrupt(..., depth=array) takes them")
+    if operation.needs_depth and not config.depth:
+        raise ConfigError(f"{arm.name} needs depth maps: name them with --depth, or leave it out")
     if operation.requires:
         scale = config.scale or edition.fixed_scale(operation.table) or next(iter(operation.table))
         own = config.parameters.get(arm.name, {}).get(int(arm.level), {})
         parameters = dataclasses.replace(operation.parameters(arm.level, scale), **own)
-        operation.requires(parameters, config.size or edition.side)
+        side = operation.preparation(parameters).crop if edition.by_corruption else edition.side
+        if lacks_tiles(parameters):
+            # `_open_tiles` reads them.
+            parameters = dataclasses.replace(parameters, tiles=TileBank({}))
+        operation.requires(parameters, config.size or side)
 
 
 def _try_out(config: Config) -> None:
@@ -423,6 +495,7 @@ def _open_writer(
         keys=keys,
         quality=config.quality,
         libjpeg=config.libjpeg,
+        subsampling=EDITIONS[config.edition].subsampling,
         shapes=lambda: _shapes(recipe, source, keys, arms),
         encodings=lambda: _encodings(config),
         sample_format=config.sample_format,
@@ -431,6 +504,7 @@ def _open_writer(
         class_labels=lambda: source.class_labels,
         grey=get_edition(config.edition).grey,
         label=source.label,
+        source=source,
     )
     return open_writer(name, order)
 

@@ -13,14 +13,18 @@ import numpy.typing as npt
 
 from robustgen.benchmark import CLEAN, IMAGENET_C, IMAGENET_P, Benchmark, Kind, Variant
 from robustgen.corruptions import get_corruption
+from robustgen.dataset.depth import DepthMaps
+from robustgen.dataset.tiles import Tiles
 from robustgen.editions import Edition, check_size, get_edition
 from robustgen.errors import ArgumentError, ImageError
 from robustgen.imaging.decode import as_rgb
 from robustgen.imaging.geometry import centre_crop
 from robustgen.imaging.pixels import Decoded, Rgb
+from robustgen.imaging.steps import Map
+from robustgen.imaging.tiles import STICKER_SIDE
 from robustgen.parameters import check_parameter
 from robustgen.perturbations import PERTURBATIONS
-from robustgen.registry import SMALLEST_SIDE, Operation, Scale, get_known
+from robustgen.registry import SMALLEST_SIDE, Corruption, Operation, Scale, get_known
 from robustgen.sources.base import Loaded
 
 Overrides = Mapping[str, Mapping[Any, Mapping[str, Any]]]
@@ -111,6 +115,9 @@ class Recipe(ABC, Generic[Loaded]):
             The image cannot be used.
         """
         return loaded
+
+    def make_ready(self) -> None:
+        """Put what the outputs need where worker processes find it, before any is made."""
 
     @abstractmethod
     def make(self, arm: Variant, key: str, prepared: Loaded, shared: dict[str, Any] | None = None) -> Rgb:
@@ -273,21 +280,59 @@ class BenchmarkRecipe(Recipe[Rgb]):
         bound = self.bind(arm)
         known = bound.operation.table
         if scale := self.scale or bound.edition.fixed_scale(known):
-            return _plain(bound.parameters(scale))
-        return {str(each): _plain(bound.parameters(each)) for each in known}
+            return self._describe(bound.operation, bound.parameters(scale))
+        return {str(each): self._describe(bound.operation, bound.parameters(each)) for each in known}
+
+    def _describe(self, operation: Operation, parameters: Any) -> dict[str, Any]:
+        """Return what decides the pixels of a variant, as JSON takes it."""
+        return _plain(parameters)
 
 
 @dataclass(frozen=True)
 class CorruptionRecipe(BenchmarkRecipe):
-    """Of ImageNet-C: one image for each corruption and severity, from the prepared image."""
+    """Of ImageNet-C: one image for each corruption and severity, from the prepared image.
+
+    Attributes
+    ----------
+    tiles : Tiles or None
+        What stickers and mosaics are made of, where the parameters name nothing else.
+    depth : DepthMaps or None
+        Of the images, for corruptions that need it.
+    """
+
+    tiles: Tiles | None = None
+    depth: DepthMaps | None = None
 
     benchmark = IMAGENET_C
     title = IMAGENET_C.title
     noun = IMAGENET_C.noun
 
+    def make_ready(self) -> None:
+        """Put the tiles, and the listings of depth maps, where worker processes find them."""
+        if self.tiles:
+            self.tiles.make_ready()
+        if self.depth:
+            self.depth.make_ready()
+
     def prepare(self, loaded: Decoded) -> Rgb:
-        """The image as the edition prepares it, which all corruptions act on."""
-        return super().prepare(get_edition(self.edition).prepared(loaded))
+        """The image as the edition prepares it, which all corruptions act on.
+
+        Where each corruption has a preparation of its own, it is the raw image.
+        """
+        edition = get_edition(self.edition)
+        return super().prepare(loaded if edition.by_corruption else edition.prepared(loaded))
+
+    def complete(self, prepared: Rgb) -> Rgb:
+        """What `prepare` gave, at the end of the edition's preparation."""
+        edition = get_edition(self.edition)
+        return edition.prepared(prepared) if edition.by_corruption else prepared
+
+    def cut_part(self, prepared: Rgb, side: int) -> Part:
+        """The middle of the image; all of it where that is not all that matters."""
+        if self.depth or get_edition(self.edition).by_corruption:
+            height, width = self.complete(prepared).shape[:2]
+            return Part(self, prepared, height * width, height * width)
+        return super().cut_part(prepared, side)
 
     def get_operation(self, name: str) -> Operation:
         """The corruption `name`, in the dialect of the edition."""
@@ -296,11 +341,51 @@ class CorruptionRecipe(BenchmarkRecipe):
     def make(self, arm: Variant, key: str, prepared: Rgb, shared: dict[str, Any] | None = None) -> Rgb:
         """Corrupt the prepared image: uint8 (H, W, 3)."""
         if arm.name == CLEAN:
-            return prepared
+            return self.complete(prepared)
         bound = self.bind(arm)
-        parameters = bound.parameters(bound.scale_for(prepared))
+        parameters, edition = bound.parameters(bound.scale_for(prepared)), bound.edition
         rng = bound.random_stream(key)
-        return as_rgb(bound.edition.corrupt(bound.operation, prepared, parameters, rng, shared=shared))
+        if self.tiles and lacks_tiles(parameters):
+            parameters = dataclasses.replace(parameters, tiles=self.tiles.bank_for(key))
+        assert isinstance(bound.operation, Corruption)
+        if bound.operation.needs_depth:
+            image, depth = self.complete(prepared), self._read_depth(key, edition, shared)
+            return as_rgb(edition.corrupt(bound.operation, image, parameters, rng, depth=depth))
+        if not edition.by_corruption:
+            return as_rgb(edition.corrupt(bound.operation, prepared, parameters, rng, shared=shared))
+        preparation, shared = bound.operation.preparation(parameters), {} if shared is None else shared
+        if (place := f"{preparation.resize}/{preparation.crop}") not in shared:
+            shared[place] = preparation.prepare(prepared)
+        made = edition.corrupt(bound.operation, shared[place], parameters, rng, shared=shared)
+        return as_rgb(preparation.complete(made))
+
+    def _read_depth(self, key: str, edition: Edition, shared: dict[str, Any] | None) -> Map:
+        """Return the depth map of the image `key` after the preparation that the image had."""
+        if self.depth is None:
+            raise ImageError("has no depth map: name the maps with --depth")
+        shared = {} if shared is None else shared
+        if "depth" not in shared:
+            shared["depth"] = edition.prepared.follow(self.depth.read(key))
+        depth: Map = shared["depth"]
+        return depth
+
+    def _describe(self, operation: Operation, parameters: Any) -> dict[str, Any]:
+        constants = super()._describe(operation, parameters)
+        if self.depth and isinstance(operation, Corruption) and operation.needs_depth:
+            constants["depth"] = self.depth.describe()
+        if self.tiles and lacks_tiles(parameters):
+            constants["tiles"] = self.tiles.describe(find_tile_side(parameters))
+        return constants
+
+
+def lacks_tiles(parameters: Any) -> bool:
+    """Return whether `parameters` are of tiles, and name none."""
+    return getattr(parameters, "tiles", "") is None
+
+
+def find_tile_side(parameters: Any) -> int:
+    """Return the side of the tiles that a corruption with these `parameters` takes."""
+    return int(getattr(parameters, "tile", STICKER_SIDE))
 
 
 @dataclass(frozen=True)

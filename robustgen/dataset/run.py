@@ -175,6 +175,7 @@ class _Run:
         pending = [lacking for unit in own if (lacking := self._find_lacking(unit, held))]
         if pending:
             plan.source.make_ready()
+            plan.recipe.make_ready()
             pending = self._expect(pending)
         if pending or held.stale:
             # Where there is a manifest, it must be that of all records, even if this run is killed.

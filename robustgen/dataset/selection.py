@@ -12,6 +12,7 @@ from robustgen.name_lists import unescape_name
 from robustgen.sources import imagenet
 from robustgen.sources.base import Items, Source
 from robustgen.sources.opening import open_source
+from robustgen.sources.table import Columns
 from robustgen.storage import Store, locate
 
 _IMAGENET: Final = ("imagenet", "tiny-imagenet")
@@ -29,7 +30,10 @@ def open_chosen_source(config: Choices, index: tuple[Store, str] | None = None) 
         raise SourceError("no source: name the folder of images with --source or `source:`")
     if config.source is not None and config.source_kind == "demo":
         raise SourceError(f"{config.source}: the demo has photographs of its own; name another --dataset")
-    located, labels = (path and make_absolute(path) for path in (config.source, config.labels))
+    located, labels, root = (
+        path and make_absolute(path) for path in (config.source, config.labels, config.image_root)
+    )
+    columns = Columns(config.image_columns or Columns().names, root) if config.image_columns or root else None
     return open_source(
         located,
         config.source_kind,
@@ -38,6 +42,7 @@ def open_chosen_source(config: Choices, index: tuple[Store, str] | None = None) 
         index,
         config.split,
         config.labels_are_classes,
+        columns,
     )
 
 

@@ -422,6 +422,7 @@ class _Run:
         begun = len(self._list_survivors(self._sources[: self._begin]))
         if waiting:
             self._plan.source.make_ready()
+            self._plan.recipe.make_ready()
             self._predict(waiting)
         images, pending = len(self._list_survivors(self._sources)), sum(len(each.pending) for each in waiting)
         made = pending * (images - begun)

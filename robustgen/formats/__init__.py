@@ -33,10 +33,13 @@ from robustgen.formats.original import OriginalTree
 from robustgen.formats.parquet import ParquetWriter
 from robustgen.formats.png_frames import PngFrames
 from robustgen.formats.shards import SHARD_SIZE
+from robustgen.formats.table import FileTableWriter, TableWriter
 from robustgen.formats.units import WorkUnit as WorkUnit
 from robustgen.formats.webdataset import WebDatasetWriter
 from robustgen.imaging import video
-from robustgen.imaging.jpeg import Libjpeg
+from robustgen.imaging.jpeg import Libjpeg, Subsampling
+from robustgen.sources.base import Items
+from robustgen.sources.table import Table
 
 
 def _published_encodings() -> tuple[video.Encoding, video.Encoding]:
@@ -56,6 +59,8 @@ class Order:
     quality : int
     libjpeg : {"turbo", "ijg"}
         Of JPEG files: how fine, and which library writes them.
+    subsampling : {"4:2:0", "4:4:4"}
+        Of their colours.
     shapes : callable
         Returns, for each folder of an arm, the shape of what it makes: (H, W, 3), or (T, H, W, 3).
     encodings : callable
@@ -72,6 +77,8 @@ class Order:
         Whether all three channels are the same, of which files that can keep one.
     label : callable
         Key to the index of its class.
+    source : Items or None
+        What the images are from, for formats that repeat more of it.
     """
 
     benchmark: Benchmark
@@ -80,6 +87,7 @@ class Order:
     quality: int
     shapes: Callable[[], Mapping[str, tuple[int, ...]]]
     libjpeg: Libjpeg = "turbo"
+    subsampling: Subsampling = "4:2:0"
     encodings: Callable[[], tuple[video.Encoding, video.Encoding]] = _published_encodings
     sample_format: str | None = None
     shard_size: int = SHARD_SIZE
@@ -87,6 +95,7 @@ class Order:
     class_labels: Callable[[], NDArray[Any]] | None = None
     grey: bool = False
     label: Callable[[str], int] = lambda key: -1
+    source: Items[Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -115,6 +124,10 @@ class Format:
     joint: bool = False
     stacked: bool = False
     card: Callable[[Mapping[str, Any]], Mapping[str, bytes]] | None = None
+
+
+def _jpeg(order: Order) -> JpegTree:
+    return JpegTree(order.quality, order.libjpeg, order.grey, order.subsampling)
 
 
 def _videos(order: Order) -> Mp4Tree:
@@ -155,10 +168,17 @@ def _parquet(order: Order) -> ParquetWriter:
     return ParquetWriter(encoder, len(order.keys), order.shard_size, order.benchmark, names, labels)
 
 
+def _table(order: Order) -> Writer:
+    if not isinstance(order.source, Table):
+        raise ConfigError("format: table is for sources of the kind table (--dataset table)")
+    encoder = _sample_encoder(order) if order.sample_format else OriginalTree(order.quality, order.libjpeg)
+    if order.source.names_files:
+        return FileTableWriter(order.source, encoder)
+    return TableWriter(order.source, encoder, order.keys)
+
+
 FORMATS: Final[Mapping[str, Format]] = {
-    "jpeg": Format(
-        "JPEG", {"c": lambda order: JpegTree(order.quality, order.libjpeg, order.grey)}, samples="c"
-    ),
+    "jpeg": Format("JPEG", {"c": _jpeg}, samples="c"),
     "png": Format("PNG", {"c": lambda order: PngTree(order.grey), "p": lambda _: PngFrames()}, samples="c"),
     "webp": Format("lossless WebP", {"c": lambda _: WebpTree()}, samples="c"),
     "original": Format("as in the source", {"c": lambda order: OriginalTree(order.quality, order.libjpeg)}),
@@ -167,6 +187,7 @@ FORMATS: Final[Mapping[str, Format]] = {
     "npz": Format("NumPy archives of MedMNIST-C", {"c": _archives}, joint=True, stacked=True),
     "webdataset": Format("WebDataset", dict.fromkeys(BENCHMARKS, _webdataset), joint=True),
     "parquet": Format("Parquet", dict.fromkeys(BENCHMARKS, _parquet), joint=True, card=write_card),
+    "table": Format("tables as in the source", {"c": _table}, joint=True),
 }
 """Name, as `--format` takes it, to format."""
 

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from robustgen.benchmark import Variant
 from robustgen.formats.base import Encoded, TreeWriter, keep_grey
-from robustgen.imaging.jpeg import Libjpeg, decode_jpeg, encode_jpeg
+from robustgen.imaging.jpeg import Libjpeg, Subsampling, decode_jpeg, encode_jpeg
 from robustgen.imaging.pixels import Rgb
 
 # With these spellings a name stays as it is in the source.
@@ -14,20 +14,22 @@ _SUFFIXES: Final = (".JPEG", ".jpeg", ".jpg", ".JPG")
 
 @dataclass(frozen=True)
 class JpegTree(TreeWriter):
-    """`<corruption>/<severity>/<class>/<name>`, JPEG, optimised Huffman tables, Pillow's 4:2:0.
+    """`<corruption>/<severity>/<class>/<name>`, JPEG, Pillow's 4:2:0 with optimised Huffman tables.
 
     `quality` is the published 85 and `libjpeg` libjpeg-turbo, unless the config says otherwise. Files are
-    `grey` if the channels of all images are the same.
+    `grey` if the channels of all images are the same. LAION-C has 4:4:4 and Pillow's usual tables.
     """
 
     quality: int = 85
     libjpeg: Libjpeg = "turbo"
     grey: bool = False
+    subsampling: Subsampling = "4:2:0"
 
     def settings(self) -> dict[str, Any]:
-        """Format, quality and library, and whether the files are grey."""
+        """Return format, quality and library; that files are grey, or the subsampling, if not as usual."""
         own = {"format": "jpeg", "quality": self.quality, "libjpeg": self.libjpeg}
-        return own | ({"grey": True} if self.grey else {})
+        colours = {} if self.subsampling == "4:2:0" else {"subsampling": self.subsampling}
+        return own | ({"grey": True} if self.grey else {}) | colours
 
     def output_name(self, key: str) -> str:
         """`key` itself, ending in a name for JPEG."""
@@ -35,8 +37,13 @@ class JpegTree(TreeWriter):
 
     def encode(self, variant: Variant, key: str, pixels: Rgb) -> list[Encoded]:
         """One JPEG file of uint8 `pixels` (H, W, 3)."""
-        image = keep_grey(pixels) if self.grey else pixels
-        data = encode_jpeg(image, self.quality, optimise=True, library=self.libjpeg)
+        data = encode_jpeg(
+            keep_grey(pixels) if self.grey else pixels,
+            self.quality,
+            optimise=self.subsampling == "4:2:0",
+            library=self.libjpeg,
+            subsampling=self.subsampling,
+        )
         return [Encoded(self.output_name(key), data)]
 
     def as_read(self, variant: Variant, key: str, pixels: Rgb) -> Rgb:

@@ -1,15 +1,18 @@
 """Fog, and the blur of a lens out of focus, by a depth map. All in float32."""
 
+import io
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
-from PIL import Image
 
 from robustgen.errors import ArgumentError
 from robustgen.imaging.arrays import UNITS, unit
-from robustgen.imaging.geometry import centre_crop
+from robustgen.imaging.decode import open_image
 from robustgen.imaging.kernels import depth as kernels
 from robustgen.imaging.kernels import elementary, elementwise
 from robustgen.imaging.pixels import Rgb
+from robustgen.imaging.steps import Chain, Crop, ResizeShorter
 
 Depth = npt.NDArray[np.float32]
 
@@ -25,16 +28,28 @@ def depth_from_midas(values: npt.NDArray[np.integer]) -> Depth:
     return np.asarray(np.clip(1 / (inverse + np.float32(1e-6)), 0, np.float32(0.5)), np.float32)
 
 
+def read_depth_picture(data: bytes) -> npt.NDArray[Any]:
+    """Return the values of a PNG or TIFF file of one channel, (H, W); 16 bits stay 16 bits.
+
+    Raises
+    ------
+    ValueError
+        It has several channels.
+    OSError
+        It is damaged, or no such file.
+    """
+    with open_image(io.BytesIO(data)) as picture:
+        if picture.mode not in ("L", "F") and not picture.mode.startswith("I"):
+            raise ValueError(f"has several channels (mode {picture.mode}), where depth has one")
+        return np.array(picture)
+
+
 def prepare_depth(depth: Depth, shorter: int, crop: int) -> Depth:
     """Give `depth` the geometry of its image: shorter side to `shorter` pixels, then the middle `crop`.
 
     Nothing is interpolated: each result is the nearest value.
     """
-    height, width = depth.shape
-    longer = int(shorter * max(height, width) / min(height, width))
-    size = (shorter, longer) if height > width else (longer, shorter)
-    resized = Image.fromarray(depth.astype(np.float32)).resize(size, Image.Resampling.NEAREST)
-    return np.asarray(centre_crop(np.array(resized), crop, crop), np.float32)
+    return Chain(ResizeShorter(shorter), Crop(crop)).follow(np.asarray(depth, np.float32))
 
 
 def add_depth_fog(image: Rgb, depth: Depth, density: float) -> Rgb:

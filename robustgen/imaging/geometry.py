@@ -4,6 +4,7 @@ import math
 import operator
 from collections.abc import Sequence
 from functools import lru_cache, reduce
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -58,10 +59,21 @@ def _boxes(size: int, new_size: int) -> tuple[npt.NDArray[np.int64], ...]:
 def resize_shorter(image: Decoded, side: int) -> Rgb:
     """Resize so that the shorter side is `side` and the longer one int(side * long / short)."""
     width, height = image.size if isinstance(image, Image.Image) else image.shape[1::-1]
+    return resize(image, *find_shorter(width, height, side))
+
+
+def find_shorter(width: int, height: int, side: int) -> tuple[int, int]:
+    """Return width and height of an image whose shorter side becomes `side`.
+
+    Raises
+    ------
+    ImageError
+        It is too elongated.
+    """
     longer = int(side * max(height, width) / min(height, width))
     if longer * side > MOST_PIXELS:
         raise ImageError(f"too elongated to resize: {width} x {height} pixels")
-    return resize(image, side, longer) if height > width else resize(image, longer, side)
+    return (side, longer) if height > width else (longer, side)
 
 
 def centre_crop(image: Rgb, width: int, height: int) -> Rgb:
@@ -77,6 +89,25 @@ def centre_crop(image: Rgb, width: int, height: int) -> Rgb:
         raise ImageError(f"too small to crop: {columns} x {rows} pixels, {width} x {height} needed")
     top, left = round((rows - height) / 2.0), round((columns - width) / 2.0)
     return np.ascontiguousarray(image[top : top + height, left : left + width])
+
+
+class Preparation(NamedTuple):
+    """The geometry of one corruption: shorter side to `resize`, the middle `crop`, and at the end `finish`.
+
+    All are pixels.
+    """
+
+    resize: int = 256
+    crop: int = 224
+    finish: int = 224
+
+    def prepare(self, image: Decoded) -> Rgb:
+        """Resize and crop a source image for the corruption."""
+        return centre_crop(resize_shorter(image, self.resize), self.crop, self.crop)
+
+    def complete(self, corrupted: Rgb) -> Rgb:
+        """Crop what the corruption gave to what is saved."""
+        return centre_crop(corrupted, self.finish, self.finish)
 
 
 def affine(

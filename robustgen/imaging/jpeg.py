@@ -17,6 +17,7 @@ from robustgen.imaging.opencv import cv2
 from robustgen.imaging.pixels import Rgb
 
 Libjpeg = Literal["turbo", "ijg"]
+Subsampling = Literal["4:2:0", "4:4:4"]
 
 # The release inside the wheels of Pillow 5, of July 2018.
 _IJG = "9c"
@@ -24,10 +25,17 @@ _IJG = "9c"
 _SCRATCH = next((folder for folder in ("/dev/shm",) if Path(folder).is_dir()), None)
 
 
-def encode_jpeg(image: Rgb, quality: int, *, optimise: bool, library: Libjpeg = "turbo") -> bytes:
-    """JPEG file of `image` at Pillow's `quality`, with or without optimised Huffman tables.
+def encode_jpeg(
+    image: Rgb,
+    quality: int,
+    *,
+    optimise: bool,
+    library: Libjpeg = "turbo",
+    subsampling: Subsampling = "4:2:0",
+) -> bytes:
+    """Return the JPEG file of `image` at Pillow's `quality`, with or without optimised Huffman tables.
 
-    It is 4:2:0, or grey if `image` has one channel, (H, W).
+    It is grey if `image` has one channel, (H, W).
 
     OpenCV's encoder gives the very bytes of Pillow's, as both wrap libjpeg-turbo (a test holds them to it),
     and spares a copy of the image.
@@ -38,14 +46,16 @@ def encode_jpeg(image: Rgb, quality: int, *, optimise: bool, library: Libjpeg = 
         `library` is ``"ijg"``, and jpeglib is not installed.
     """
     if library == "ijg":
-        return _encode_by_ijg(image, quality, optimise)
+        return _encode_by_ijg(image, quality, optimise, subsampling)
     options = [
         cv2.IMWRITE_JPEG_QUALITY,
         quality,
         cv2.IMWRITE_JPEG_OPTIMIZE,
         int(optimise),
         cv2.IMWRITE_JPEG_SAMPLING_FACTOR,
-        cv2.IMWRITE_JPEG_SAMPLING_FACTOR_420,
+        cv2.IMWRITE_JPEG_SAMPLING_FACTOR_420
+        if subsampling == "4:2:0"
+        else cv2.IMWRITE_JPEG_SAMPLING_FACTOR_444,
     ]
     pixels = cv2.cvtColor(image, cv2.COLOR_RGB2BGR) if image.ndim == 3 else image
     encoded: bytes = cv2.imencode(".jpg", pixels, options)[1].tobytes()
@@ -84,11 +94,11 @@ def load_ijg() -> Any:
     return jpeglib
 
 
-def _encode_by_ijg(image: Rgb, quality: int, optimise: bool) -> bytes:
+def _encode_by_ijg(image: Rgb, quality: int, optimise: bool, subsampling: Subsampling) -> bytes:
     in_colour = image.ndim == 3
     picture = load_ijg().from_spatial(np.ascontiguousarray(image if in_colour else image[:, :, None]))
     if in_colour:
-        picture.samp_factor = "4:2:0"
+        picture.samp_factor = subsampling
     # As in Pillow: no table holds more than 8 bits, or old decoders fail at low qualities.
     flags = ["+FORCE_BASELINE"] + ["+OPTIMIZE_CODING"] * optimise
     with tempfile.NamedTemporaryFile(suffix=".jpeg", dir=_SCRATCH) as file:

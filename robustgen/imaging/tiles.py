@@ -17,6 +17,13 @@ from robustgen.imaging.rng import Rng, integers
 
 Indices = npt.NDArray[np.intp]
 
+MOST_PICTURES = 100_096
+"""Pictures of a bank: whole batches of 256, until there are 100 000."""
+
+
+STICKER_SIDE = 16
+"""Pixels of each side of a sticker."""
+
 
 def shrink_to_tile(image: Decoded, side: int) -> Rgb:
     """Return the tile of `image`: shorter side to 256, the middle 224 x 224, then `side` x `side` pixels."""
@@ -38,6 +45,10 @@ class TileBank:
     def __init__(self, tiles: Mapping[int, Rgb], left_out: int | None = None) -> None:
         self._tiles, self.left_out = dict(tiles), left_out
         self._trees: dict[int, Any] = {}
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{len(tiles)} of {side} x {side}" for side, tiles in self._tiles.items())
+        return f"TileBank({sizes})"
 
     @classmethod
     def make(cls, images: Iterable[Decoded], sides: Iterable[int]) -> "TileBank":

@@ -31,7 +31,7 @@ def draw_subject(
 
 def draw_corruptions(subject: Subject, cell: int = CELL) -> Rgb:
     """Return a row for each corruption, a column for the clean image and each severity; uint8 (H, W, 3)."""
-    clean = fit_picture(subject.image, cell)
+    clean = fit_picture(subject.clean, cell)
     rows = [
         # Reduced one by one: at their own size, all of a large photograph's would fill the memory.
         SheetRow(

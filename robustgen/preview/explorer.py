@@ -27,7 +27,7 @@ _QUALITY: Final = 82
 # Smaller pictures are stored without loss: JPEG would show more than the corruption does.
 _LOSSLESS_PIXELS: Final = 96 * 96
 # No constants: chosen by keys of their own.
-_NOT_SHOWN: Final = ("engine", "directory", "library")
+_NOT_SHOWN: Final = ("engine", "directory", "library", "tiles")
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def write_explorer(subject: Subject, path: Path) -> int:
         A corruption cannot be made of the image.
     """
     variants = [*_make_variants(subject)]
-    clean = _shrink(subject.image, _SIDES[0])
+    clean = _shrink(subject.clean, _SIDES[0])
     for side in _SIDES:
         pictures = {each.variant.folder: _encode(each.picture, side) for each in variants}
         data = {
@@ -72,8 +72,8 @@ def write_explorer(subject: Subject, path: Path) -> int:
             "explorer.html",
             data=data,
             note=subject.note,
-            size=f"{subject.image.shape[1]} x {subject.image.shape[0]}",
-            small=subject.image.shape[0] * subject.image.shape[1] <= _LOSSLESS_PIXELS,
+            size=f"{subject.clean.shape[1]} x {subject.clean.shape[0]}",
+            small=subject.clean.shape[0] * subject.clean.shape[1] <= _LOSSLESS_PIXELS,
         )
         if len(page) <= MOST_BYTES:
             save(path, page, f"--page {path}")
@@ -84,7 +84,7 @@ def write_explorer(subject: Subject, path: Path) -> int:
 
 
 def _make_variants(subject: Subject) -> Iterator[ShownVariant]:
-    reference = Reference(subject.image)
+    reference = Reference(subject.clean)
     recipe = cast("BenchmarkRecipe", subject.recipe)
     for variant in subject.arms:
         made = subject.make(variant)

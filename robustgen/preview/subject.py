@@ -8,7 +8,7 @@ from typing import Any
 from robustgen.benchmark import BENCHMARKS, CLEAN, Kind, Variant
 from robustgen.dataset.config import Config
 from robustgen.dataset.plan import Plan, plan_benchmark
-from robustgen.dataset.recipes import Recipe
+from robustgen.dataset.recipes import BenchmarkRecipe, Recipe
 from robustgen.errors import (
     ConfigError,
     ImageError,
@@ -36,7 +36,9 @@ class Subject:
     key : str
         The image's key, which decides its random streams.
     image : uint8 ndarray of shape (H, W, 3)
-        Prepared for corruptions, raw for perturbations.
+        As the recipe prepares it for corruptions, raw for perturbations.
+    clean : uint8 ndarray of shape (H, W, 3)
+        Of corruptions, what is compared with the corrupted images.
     edition : str
     seed : int
     """
@@ -46,6 +48,7 @@ class Subject:
     arms: tuple[Variant, ...]
     key: str
     image: Rgb
+    clean: Rgb
     edition: str
     seed: int
     _shared: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
@@ -110,6 +113,8 @@ def open_from_file(path: Path, config: Config, kind: Kind, output: Path) -> Subj
     if not path.is_file():
         hint = "is a folder; --source shows an image of it" if path.is_dir() else "not a regular file"
         raise SourceError(f"{path}: {'no such file' if not path.exists() else hint}")
+    if config.depth:
+        raise ConfigError("--depth goes with --source, whose images it is the depth of")
     own = Path(path.absolute().parent.name) / path.name
     nowhere = {"source": None, "source_kind": "demo", "labels": None, "subset": None, "limit": None}
     plan = _plan(config.model_copy(update=nowhere), kind, output)
@@ -136,4 +141,6 @@ def _subject(config: Config, kind: Kind, plan: Plan, key: str, source: Rgb) -> S
     known = BENCHMARKS[kind].operations
     arms = [arm for arm in plan.arms if arm.name != CLEAN]
     arms.sort(key=lambda arm: CATEGORIES.index(known[arm.name].category))
-    return Subject(kind, plan.recipe, tuple(arms), key, image, config.edition, config.seed)
+    assert isinstance(plan.recipe, BenchmarkRecipe)
+    clean = plan.recipe.complete(image) if kind == "c" else image
+    return Subject(kind, plan.recipe, tuple(arms), key, image, clean, config.edition, config.seed)

@@ -127,6 +127,10 @@ class Items(ABC, Generic[Loaded]):
         """Return the names of images in formats that are not read."""
         return ()
 
+    def remarks(self) -> tuple[str, ...]:
+        """Return what to say of what is left as it is, a line each."""
+        return ()
+
     def make_ready(self) -> None:
         """List the source and cache its index, once, before any image is read by worker processes.
 

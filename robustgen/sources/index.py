@@ -40,6 +40,8 @@ class Listing(NamedTuple):
         Key to the index in `classes`.
     is_lasting : bool
         Whether a later run would find the same: nothing failed to be read that may be readable then.
+    remarks : sequence of str
+        What to say of what is left as it is, a sentence each.
     """
 
     places: dict[str, Sequence[Any]]
@@ -47,6 +49,7 @@ class Listing(NamedTuple):
     classes: Sequence[str]
     labels: dict[str, int]
     is_lasting: bool = True
+    remarks: Sequence[str] = ()
 
 
 class _Known:

@@ -16,6 +16,7 @@ from robustgen.sources.mnist import Idx, is_idx
 from robustgen.sources.parquet import Parquet, is_parquet
 from robustgen.sources.photographs import Photographs
 from robustgen.sources.places import Place
+from robustgen.sources.table import Columns, Table, is_text_table
 from robustgen.sources.tiny_imagenet import TinyImageNet, is_tiny_imagenet
 from robustgen.sources.webdataset import WebDataset, is_webdataset
 
@@ -29,6 +30,7 @@ class Request(NamedTuple):
     cache: Cache
     split: str | None
     labels_are_classes: bool
+    columns: Columns | None
 
 
 class KnownSource(NamedTuple):
@@ -47,17 +49,17 @@ def _enter_split(ask: Request) -> Request:
 
 
 def _open_parquet(ask: Request) -> Source:
-    place, _, _, cache, split, _ = _enter_split(ask)
+    place, _, _, cache, split, *_ = _enter_split(ask)
     return Parquet(place, cache, split)
 
 
 def _open_webdataset(ask: Request) -> Source:
-    place, _, _, cache, split, _ = _enter_split(ask)
+    place, _, _, cache, split, *_ = _enter_split(ask)
     return WebDataset(place, cache, split)
 
 
 def _open_folder(ask: Request) -> Source:
-    place, _, follow, cache, split, _ = _enter_split(ask)
+    place, _, follow, cache, split, *_ = _enter_split(ask)
     if split:
         raise SourceError(f"{place.location}: holds no folder of the split {split!r}")
     return ImageFolder(place, follow, cache)
@@ -72,6 +74,11 @@ def _open_labelled(ask: Request) -> Source:
 # In the order of recognition: the first row that says yes.
 _ROWS = (
     KnownSource("labelled", lambda ask: ask.labels is not None, _open_labelled),
+    KnownSource(
+        "table",
+        lambda ask: ask.columns is not None or is_text_table(ask.place),
+        lambda ask: Table(ask.place, ask.columns, ask.cache),
+    ),
     KnownSource("parquet", lambda ask: is_parquet(_enter_split(ask).place), _open_parquet),
     KnownSource("webdataset", lambda ask: is_webdataset(_enter_split(ask).place), _open_webdataset),
     KnownSource("mnist", lambda ask: is_idx(ask.place), lambda ask: Idx(ask.place, ask.split)),
@@ -101,6 +108,7 @@ def open_source(
     index: Cache = None,
     split: str | None = None,
     labels_are_classes: bool = False,
+    columns: Columns | None = None,
 ) -> Source:
     """Open a source of images.
 
@@ -123,6 +131,8 @@ def open_source(
         images.
     labels_are_classes : bool
         Whether labels that are numbers from 1 to 1000 are names of classes; else they are the devkit's.
+    columns : Columns, optional
+        The columns of images of the kind "table", which "auto" takes if they are given.
 
     Returns
     -------
@@ -151,10 +161,12 @@ def open_source(
         place = Place(location)
         if not place.is_pattern:
             place.check()
-        asked = Request(place, labels, follow, index, split, labels_are_classes)
+        asked = Request(place, labels, follow, index, split, labels_are_classes, columns)
         row = next(row for row in _ROWS if row.recognise(asked)) if kind == "auto" else _BY_NAME[kind]
     if (row.name == "labelled") != (labels is not None):
         raise SourceError(
             f"{location}: a labels file goes with the kind 'labelled' and no other; kind is {row.name!r}"
         )
+    if columns is not None and row.name != "table":
+        raise SourceError(f"{location}: --image-columns goes with the kind 'table', not {row.name!r}")
     return row.open(asked)

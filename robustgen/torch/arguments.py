@@ -13,7 +13,6 @@ from robustgen.errors import ArgumentError, ArgumentTypeError
 Quality = int | Literal["published"] | None
 """Of JPEG files: 1 to 95, that of `make-c` for an edition, or None for no JPEG."""
 
-_PUBLISHED = 85
 # Families name what they have for ImageNet, where the images have no common size.
 _USUAL_SCALE = 224
 
@@ -86,7 +85,8 @@ def resolve_quality(jpeg: Quality, edition: str) -> int | None:
         `jpeg` is no quality.
     """
     if jpeg == "published":
-        return _PUBLISHED if get_edition(edition).format == "jpeg" else None
+        row = get_edition(edition)
+        return row.quality if row.format == "jpeg" else None
     if jpeg is None or (isinstance(jpeg, Integral) and not isinstance(jpeg, bool) and 1 <= jpeg <= 95):
         return jpeg
     raise ArgumentError(f"jpeg must be a quality from 1 to 95, 'published' or None, not {jpeg!r}")

@@ -64,7 +64,8 @@ class Corrupter:
         """
         pixels = make_output(self.recipe, arm, key, image)
         if self.jpeg is not None:
-            pixels = JpegTree(self.jpeg).as_read(arm, key, pixels)
+            subsampling = get_edition(self.recipe.edition).subsampling
+            pixels = JpegTree(self.jpeg, subsampling=subsampling).as_read(arm, key, pixels)
         result = Image.fromarray(pixels) if isinstance(image, Image.Image) else pixels
         return self.transform(result) if self.transform else result
 

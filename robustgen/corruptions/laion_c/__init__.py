@@ -6,6 +6,6 @@ The categories are ours.
 
 from robustgen.corruptions.laion_c import distortions
 from robustgen.corruptions.laion_c.family import LAION_C as FAMILY
-from robustgen.corruptions.laion_c.family import Preparation, published_preparation
+from robustgen.corruptions.laion_c.family import published_preparation
 
-__all__ = ["FAMILY", "Preparation", "distortions", "published_preparation"]
+__all__ = ["FAMILY", "distortions", "published_preparation"]

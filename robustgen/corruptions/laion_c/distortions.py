@@ -11,17 +11,16 @@ from robustgen.corruptions.laion_c.family import LAION_C
 from robustgen.errors import ArgumentError
 from robustgen.imaging.arrays import to_uint8, unit
 from robustgen.imaging.decode import as_grey
-from robustgen.imaging.geometry import resize
+from robustgen.imaging.geometry import Preparation, resize
 from robustgen.imaging.glitches import apply_glitch, plan_glitch
 from robustgen.imaging.kernels import relief
 from robustgen.imaging.pixels import Rgb
 from robustgen.imaging.rng import Rng, integers
 from robustgen.imaging.shapes import draw_shapes, paint_shapes
-from robustgen.imaging.tiles import TileBank, lay_mosaic, open_bank, paste
+from robustgen.imaging.tiles import STICKER_SIDE, TileBank, lay_mosaic, open_bank, paste
 from robustgen.registry import corruption
 
 _TILE = 14
-_STICKER = 16
 _BEND = 40.0
 
 
@@ -116,7 +115,7 @@ class Stickers:
 
 
 def _require_stickers(parameters: Stickers, side: int | None) -> None:
-    open_bank(parameters.tiles, _STICKER, "laion-c:stickers")
+    open_bank(parameters.tiles, STICKER_SIDE, "laion-c:stickers")
 
 
 @corruption(
@@ -124,14 +123,14 @@ def _require_stickers(parameters: Stickers, side: int | None) -> None:
 )
 def stickers(image: Rgb, parameters: Stickers, rng: Rng) -> Rgb:
     """Paste small pictures of 16 x 16 pixels all over the image."""
-    count, bank = parameters.stickers, open_bank(parameters.tiles, _STICKER, "laion-c:stickers")
-    rows, columns = (side - _STICKER for side in image.shape[:2])
-    numbers = bank.draw(_STICKER, count, rng)
+    count, bank = parameters.stickers, open_bank(parameters.tiles, STICKER_SIDE, "laion-c:stickers")
+    rows, columns = (side - STICKER_SIDE for side in image.shape[:2])
+    numbers = bank.draw(STICKER_SIDE, count, rng)
     if isinstance(rng, np.random.RandomState):
         # The published code draws places that it never uses.
         rng.randint(0, rows, 2 * count)
     tops, lefts = np.divmod(integers(rng, 0, rows * columns, (count,)), columns)
-    return paste(image, bank.tiles(_STICKER), numbers, tops, lefts)
+    return paste(image, bank.tiles(STICKER_SIDE), numbers, tops, lefts)
 
 
 @dataclass(frozen=True)
@@ -140,6 +139,12 @@ class Mosaic:
 
     tile: int
     tiles: str | Path | TileBank | None = None
+
+
+def _prepare_for_mosaic(parameters: Mosaic) -> Preparation:
+    """Resize to a multiple of the tile, and crop later if 224 pixels are none."""
+    side = 256 - 256 % parameters.tile
+    return Preparation(side, side if 224 % parameters.tile else 224)
 
 
 def _require_mosaic(parameters: Mosaic, side: int | None) -> None:
@@ -151,7 +156,7 @@ def _check_sides(height: int, width: int, tile: int) -> None:
     if height % tile or width % tile:
         raise ArgumentError(
             f"laion-c:mosaic with tiles of {tile} needs sides that are multiples of {tile}, not {width} x "
-            f"{height}; published_preparation('laion-c:mosaic', severity) gives such images"
+            f"{height}; published_preparation('laion-c:mosaic', severity) and --edition laion-c give such"
         )
 
 
@@ -164,6 +169,7 @@ def _check_sides(height: int, width: int, tile: int) -> None:
     # The sides of the image must be multiples of the tile's.
     breaks={224: (1, 2, 3, 4)},
     requires=_require_mosaic,
+    prepared=_prepare_for_mosaic,
 )
 def mosaic(image: Rgb, parameters: Mosaic, rng: Rng) -> Rgb:
     """Lay the image anew of other pictures, each of the nearest mean colour."""

@@ -1,0 +1,233 @@
+"""Tables that are read and written some rows at a time: tab-separated values and JSON lines."""
+
+import csv
+import io
+import json
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import IO, Any, ClassVar, Final, Protocol
+
+# Images as text make rows of a megabyte.
+_ROWS: Final = 32
+
+RowPlace = tuple[int, int]
+"""Where a row lies in a file: offset and bytes, or row group and row. Later rows have larger ones."""
+
+
+class Chunk(Protocol):
+    """Consecutive rows of a table.
+
+    Attributes
+    ----------
+    places : sequence of RowPlace
+    """
+
+    places: Sequence[RowPlace]
+
+    def cells(self, column: str) -> list[Any]:
+        """Return what the rows hold in `column`."""
+
+    def replace(self, columns: Mapping[str, list[Any]], kept: Sequence[bool]) -> "Chunk":
+        """Return the rows that are `kept`, in which `columns` (of all rows) stand instead of their own."""
+
+
+class OpenTable(Protocol):
+    """A table in the making."""
+
+    def add(self, chunk: Any) -> None:
+        """Append rows, which come from the table that it is written after."""
+
+
+class Layout(ABC):
+    """A kind of table on file objects.
+
+    Attributes
+    ----------
+    suffix : str
+        Of the names of such files.
+    """
+
+    suffix: ClassVar[str]
+
+    @abstractmethod
+    def read_columns(self, file: IO[bytes]) -> list[str]:
+        """Return the names of the columns; a ValueError if the file is damaged."""
+
+    @abstractmethod
+    def read(self, file: IO[bytes], columns: Sequence[str] | None = None) -> Iterator[Any]:
+        """Yield all rows as `Chunk`, or only some of their `columns`; a ValueError if a row is damaged."""
+
+    @abstractmethod
+    def read_cell(self, file: IO[bytes], place: RowPlace, column: str) -> Any:
+        """Return one cell."""
+
+    @abstractmethod
+    def write(self, file: Any, like: IO[bytes]) -> AbstractContextManager[OpenTable]:
+        """Begin a table in `file` with the columns of the table `like`."""
+
+
+class _Rows:
+    """Rows of a text table: a mapping of columns each, and its own bytes."""
+
+    def __init__(self, places: list[RowPlace], rows: list[dict[str, Any]], raw: list[bytes]) -> None:
+        self.places, self.rows, self.raw = places, rows, raw
+
+    def cells(self, column: str) -> list[Any]:
+        return [row.get(column) for row in self.rows]
+
+    def replace(self, columns: Mapping[str, list[Any]], kept: Sequence[bool]) -> "_Rows":
+        numbers = [number for number, keep in enumerate(kept) if keep]
+        rows = [
+            self.rows[n] | {name: cells[n] for name, cells in columns.items() if name in self.rows[n]}
+            for n in numbers
+        ]
+        return _Rows([self.places[n] for n in numbers], rows, [self.raw[n] for n in numbers])
+
+
+class _Text(Layout):
+    """A table whose rows are lines of text, or a few."""
+
+    @abstractmethod
+    def _iterate(self, file: IO[bytes]) -> Iterator[tuple[int, bytes, dict[str, Any]]]:
+        """Yield offset, bytes and columns of each row."""
+
+    def read(self, file: IO[bytes], columns: Sequence[str] | None = None) -> Iterator[_Rows]:
+        found = _Rows([], [], [])
+        for offset, raw, row in self._iterate(file):
+            found.places.append((offset, len(raw)))
+            found.rows.append(row)
+            found.raw.append(raw)
+            if len(found.rows) == _ROWS:
+                yield found
+                found = _Rows([], [], [])
+        if found.rows:
+            yield found
+
+
+class JsonLines(_Text):
+    """A JSON object in each line; numbers may be written another way, other values are kept."""
+
+    suffix = ".jsonl"
+
+    def read_columns(self, file: IO[bytes]) -> list[str]:
+        """Return the keys of all objects among the first rows."""
+        first = next(iter(self.read(file)), None)
+        return [*dict.fromkeys(name for row in first.rows for name in row)] if first else []
+
+    def read_cell(self, file: IO[bytes], place: RowPlace, column: str) -> Any:
+        """Return one value."""
+        file.seek(place[0])
+        return _parse_object(file.read(place[1])).get(column)
+
+    def _iterate(self, file: IO[bytes]) -> Iterator[tuple[int, bytes, dict[str, Any]]]:
+        offset = 0
+        for number, line in enumerate(file, 1):
+            if line.strip():
+                try:
+                    yield offset, line, _parse_object(line)
+                except ValueError as error:
+                    raise ValueError(f"line {number}: {error}") from error
+            offset += len(line)
+
+    @contextmanager
+    def write(self, file: Any, like: IO[bytes]) -> Iterator["_OpenJsonLines"]:
+        """Begin a file."""
+        yield _OpenJsonLines(file)
+
+
+class _OpenJsonLines:
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def add(self, chunk: _Rows) -> None:
+        for row, raw in zip(chunk.rows, chunk.raw, strict=True):
+            self._file.write(json.dumps(row, ensure_ascii=raw.isascii()).encode() + b"\n")
+
+
+def _parse_object(line: bytes) -> dict[str, Any]:
+    row = json.loads(line)
+    if not isinstance(row, dict):
+        raise ValueError(f"holds {type(row).__name__}, not an object")
+    return row
+
+
+class TabSeparated(_Text):
+    """Tab-separated values with a header, quoted as pandas does it."""
+
+    suffix = ".tsv"
+
+    def read_columns(self, file: IO[bytes]) -> list[str]:
+        """Return the header."""
+        return self._read_header(file)[0]
+
+    def read_cell(self, file: IO[bytes], place: RowPlace, column: str) -> Any:
+        """Return one text."""
+        header = self.read_columns(file)
+        file.seek(place[0])
+        ((_, cells),) = _read_csv(io.BytesIO(file.read(place[1])))
+        return dict(zip(header, cells, strict=True)).get(column)
+
+    def _read_header(self, file: IO[bytes]) -> tuple[list[str], bytes]:
+        file.seek(0)
+        raw, header = next(_read_csv(file), (b"", []))
+        if not header:
+            raise ValueError("has no header")
+        header[0] = header[0].removeprefix("\ufeff")
+        if twice := next((name for name in header if header.count(name) > 1), None):
+            raise ValueError(f"its header names {twice!r} twice")
+        return header, raw
+
+    def _iterate(self, file: IO[bytes]) -> Iterator[tuple[int, bytes, dict[str, Any]]]:
+        header, raw = self._read_header(file)
+        offset = len(raw)
+        file.seek(offset)
+        for number, (raw, cells) in enumerate(_read_csv(file)):
+            if cells:
+                if len(cells) != len(header):
+                    raise ValueError(f"row {number} has {len(cells)} cells, the header {len(header)}")
+                yield offset, raw, dict(zip(header, cells, strict=True))
+            offset += len(raw)
+
+    @contextmanager
+    def write(self, file: Any, like: IO[bytes]) -> Iterator["_OpenTabSeparated"]:
+        """Begin a file with the header of `like`."""
+        table = _OpenTabSeparated(file)
+        table.write(self.read_columns(like))
+        yield table
+
+
+class _OpenTabSeparated:
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def write(self, cells: Sequence[Any]) -> None:
+        """Append a row."""
+        text = io.StringIO()
+        csv.writer(text, delimiter="\t", lineterminator="\n").writerow(cells)
+        self._file.write(text.getvalue().encode())
+
+    def add(self, chunk: _Rows) -> None:
+        for row in chunk.rows:
+            self.write([*row.values()])
+
+
+def _read_csv(file: IO[bytes]) -> Iterator[tuple[bytes, list[str]]]:
+    """Yield the bytes and the cells of each row from where `file` stands; a ValueError if one is damaged."""
+    # A cell may hold an image.
+    csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
+    taken: list[bytes] = []
+
+    def lines() -> Iterator[str]:
+        for line in file:
+            taken.append(line)
+            yield line.decode()
+
+    rows = csv.reader(lines(), delimiter="\t", strict=True)
+    try:
+        for cells in rows:
+            yield b"".join(taken), cells
+            taken.clear()
+    except csv.Error as error:
+        raise ValueError(f"line {rows.line_num}: {error}") from error

@@ -1,0 +1,176 @@
+"""Depth maps of the images of a set, which lie beside them under the same keys."""
+
+import hashlib
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import Any, Final, Literal
+
+import numpy as np
+
+from robustgen.errors import ConfigError, ImageError, SourceError
+from robustgen.imaging.decode import reason_of
+from robustgen.imaging.depth import depth_from_midas, read_depth_picture
+from robustgen.imaging.steps import Map
+from robustgen.sources.base import Source, blame_source
+from robustgen.sources.places import ARCHIVES, Place
+from robustgen.sources.sample_names import sample_key
+from robustgen.sources.trees import ArchiveTree, FileTree, FolderTree
+from robustgen.storage import Store
+
+SUFFIXES: Final = (".png", ".npy", ".tif", ".tiff")
+_UNREAD: Final = ".exr"
+# Maps whose content is compared from run to run; of all others names and sizes are.
+_LOOKED_AT: Final = 4
+
+Scale = float | Literal["midas"]
+
+
+@dataclass(frozen=True, eq=False)
+class DepthMaps:
+    """Reads the depth map of each image. Picklable.
+
+    Attributes
+    ----------
+    location : str
+    images : Source
+        Whose depth they are.
+    scale : float or "midas"
+        Factor of the stored values; or these are the 16 bits that hold MiDaS' inverse depth.
+    digest : str
+        Of names and sizes of all maps, and of the content of a few.
+    """
+
+    location: str
+    images: Source
+    scale: Scale
+    trees: tuple[FileTree, ...]
+    digest: str = field(default="", init=False)
+
+    def find(self, key: str) -> tuple[FileTree, str] | None:
+        """Return where the map of the image `key` lies; None if there is none."""
+        return next(
+            ((tree, name) for tree in self.trees for name in _list_names(key, SUFFIXES) if tree.has(name)),
+            None,
+        )
+
+    def check(self, keys: Sequence[str]) -> None:
+        """Raise a ConfigError if one of the images `keys` has no map."""
+        missing = [key for key in keys if self.find(key) is None]
+        if not missing:
+            return
+        stem = PurePosixPath(missing[0]).with_suffix("").as_posix()
+        if any(tree.has(name) for tree in self.trees for name in _list_names(missing[0], (_UNREAD,))):
+            raise ConfigError(f"depth: {self.location}: {stem}{_UNREAD}: EXR is not read; convert it to .npy")
+        raise ConfigError(
+            f"depth: {self.location}: {len(missing)} of {len(keys)} images have no map, for instance "
+            f"{missing[0]!r} (looked for {stem}{', '.join(SUFFIXES)})"
+        )
+
+    def read(self, key: str) -> Map:
+        """Return the depth of the image `key`, float32 (H, W).
+
+        Raises
+        ------
+        ImageError
+            It cannot be read, has another shape than the image, or holds NaN or negative values.
+        """
+        found = self.find(key)
+        if found is None:
+            raise ImageError(f"{key!r}: has no depth map in {self.location}")
+        tree, name = found
+        try:
+            stored = _decode(name, tree.read(name))
+        except Exception as error:
+            raise ImageError(f"{key!r}: depth map {name}: {reason_of(error)}") from error
+        width, height = self.images.dimensions(key)
+        if stored.shape != (height, width):
+            size = " x ".join(map(str, reversed(stored.shape)))
+            raise ImageError(f"{key!r}: depth map {name} has {size} pixels, the image {width} x {height}")
+        values = depth_from_midas(stored) if self.scale == "midas" else self._multiply(stored)
+        if not np.isfinite(values).all():
+            raise ImageError(f"{key!r}: depth map {name} holds NaN or infinity")
+        if values.min() < 0:
+            raise ImageError(f"{key!r}: depth map {name} holds negative depth")
+        return values
+
+    def _multiply(self, stored: Any) -> Map:
+        return np.asarray(stored, np.float32) * np.float32(self.scale)
+
+    def describe(self) -> str:
+        """Return what decides the pixels that the maps give."""
+        return f"{self.digest[:16]}, scale {self.scale}"
+
+    def make_ready(self) -> None:
+        """Cache the listings of archives for worker processes."""
+        for tree in self.trees:
+            tree.make_ready()
+
+
+def open_depth(location: str, images: Source, scale: Scale, cache: Store) -> DepthMaps:
+    """Open the depth maps at `location`: a folder, an archive, or shards, as a path, a URL or a pattern.
+
+    Parameters
+    ----------
+    location : str
+    images : Source
+    scale : float or "midas"
+    cache : Store
+        Where listings of archives may be kept.
+
+    Raises
+    ------
+    ConfigError
+        There is nothing, or it cannot be read.
+    """
+    try:
+        with blame_source(location):
+            maps = DepthMaps(location, images, scale, _open_trees(Place(location), cache))
+            object.__setattr__(maps, "digest", _digest(maps))
+    except SourceError as error:
+        raise ConfigError(f"depth: {error}") from error
+    return maps
+
+
+def _open_trees(place: Place, cache: Store) -> tuple[FileTree, ...]:
+    if not place.is_pattern:
+        place.check()
+    if place.is_folder and not any(name.lower().endswith(ARCHIVES) for name in place.children):
+        return (FolderTree(place),)
+    files = place.expand(lambda name: name.lower().endswith(ARCHIVES))
+    trees: list[FileTree] = []
+    for number, file in enumerate(files):
+        tree = ArchiveTree(Place(f"{file.store.location}/{file.name}"), (cache, f"depth-index-{number}"))
+        folders = {name.partition("/")[0] for name in tree.names()}
+        # An archive of a folder has that folder in all names.
+        trees += [tree, *(tree.below(folder) for folder in folders if len(folders) == 1)]
+    return tuple(trees)
+
+
+def _list_names(key: str, suffixes: Sequence[str]) -> list[str]:
+    """Return what the map of the image `key` may be called, in a folder and in shards."""
+    stems = dict.fromkeys([PurePosixPath(key).with_suffix("").as_posix(), sample_key(key), key])
+    return [f"{stem}{suffix}" for stem in stems for suffix in suffixes]
+
+
+def _digest(maps: DepthMaps) -> str:
+    """Return a SHA-256 of names and sizes of the maps of all images, and of the content of a few."""
+    total = hashlib.sha256()
+    found = [place for key in maps.images.keys() if (place := maps.find(key))]  # noqa: SIM118
+    for tree, name in found:
+        total.update(f"{tree.size(name)} {name}\n".encode("utf-8", "surrogateescape"))
+    for number in sorted({len(found) * part // _LOOKED_AT for part in range(_LOOKED_AT)}):
+        for tree, name in found[number : number + 1]:
+            total.update(tree.read(name))
+    return total.hexdigest()
+
+
+def _decode(name: str, data: bytes) -> Any:
+    """Return the numbers in the file of a map, (H, W)."""
+    if not name.endswith(".npy"):
+        return read_depth_picture(data)
+    values = np.load(io.BytesIO(data), allow_pickle=False)
+    if values.dtype.kind not in "fiu":
+        raise ValueError(f"holds {values.dtype}, not numbers")
+    return values.squeeze() if values.ndim == 3 and 1 in (values.shape[0], values.shape[2]) else values

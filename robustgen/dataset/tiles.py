@@ -1,0 +1,162 @@
+"""The pictures of which stickers and mosaics are made: those of another source, or of the set itself."""
+
+import hashlib
+import io
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, Final
+
+import numpy as np
+
+from robustgen.display.progress import track
+from robustgen.errors import ConfigError, ImageError, OutputError
+from robustgen.execution import count_cores
+from robustgen.imaging.pixels import Rgb
+from robustgen.imaging.tiles import MOST_PICTURES, TileBank, shrink_to_tile
+from robustgen.sources.base import Source
+from robustgen.storage import Store
+
+# Pictures that one thread has in hand.
+_AHEAD: Final = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Tiles:
+    """A bank of tiles, and the number of each picture in it. Picklable and small when pickled.
+
+    Workers read the tiles from the output state, where `make_ready` puts them.
+
+    Attributes
+    ----------
+    store : Store
+        The output state.
+    digests : mapping of int to str
+        Side of the tiles to a SHA-256 of all tiles of that side.
+    count : int
+        Number of pictures.
+    own : bool
+        Whether the pictures are those of the set itself, so that none becomes a tile of its own image.
+    """
+
+    store: Store
+    digests: Mapping[int, str]
+    count: int
+    own: bool
+    _read: list[tuple[TileBank, dict[str, int]]] = field(default_factory=list, repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_read": []}
+
+    def bank_for(self, key: str) -> TileBank:
+        """Return the bank for the image `key`: without that image, if the bank is of the set itself."""
+        bank, numbers = self._open()
+        return bank.without(numbers[key]) if self.own and key in numbers else bank
+
+    def describe(self, side: int) -> str:
+        """Return what decides the pixels that tiles of `side` give."""
+        whose = "of the set itself" if self.own else "of another source"
+        return f"{self.count} {whose}, {self.digests[side][:16]}"
+
+    def make_ready(self) -> None:
+        """Put the tiles where workers read them."""
+        if self.store.exists(self._name):
+            return
+        bank, numbers = self._open()
+        buffer = io.BytesIO()
+        keys = np.frombuffer("\0".join(numbers).encode("utf-8", "surrogateescape"), np.uint8)
+        tiles: dict[str, Any] = {str(side): bank.tiles(side) for side in self.digests}
+        np.savez(buffer, keys=keys, **tiles)
+        self.store.put(self._name, buffer.getvalue())
+
+    @property
+    def _name(self) -> str:
+        whole = hashlib.sha256("".join(map(self.digests.__getitem__, sorted(self.digests))).encode())
+        return f"tiles-{whole.hexdigest()[:16]}.npz"
+
+    def _open(self) -> tuple[TileBank, dict[str, int]]:
+        if not self._read:
+            place = self.store, self._name
+            if place not in _KNOWN:
+                _KNOWN.clear()
+                _KNOWN[place] = self._load()
+            self._read.append(_KNOWN[place])
+        return self._read[0]
+
+    def _load(self) -> tuple[TileBank, dict[str, int]]:
+        with np.load(io.BytesIO(self.store.read(self._name)), allow_pickle=False) as content:
+            keys = content["keys"].tobytes().decode("utf-8", "surrogateescape").split("\0")
+            tiles = {side: content[str(side)] for side in self.digests}
+        if {side: _digest(each) for side, each in tiles.items()} != dict(self.digests):
+            raise OutputError(f"{self.store.location}/{self._name}: is damaged; delete it, and run again")
+        return TileBank(tiles), {key: number for number, key in enumerate(keys)}
+
+
+# Of a worker: the bank of the run that it works for, which comes with each of its tasks.
+_KNOWN: dict[tuple[Store, str], tuple[TileBank, dict[str, int]]] = {}
+
+
+def read_tiles(
+    source: Source, keys: Iterable[str], sides: Iterable[int], store: Store, *, own: bool
+) -> Tiles:
+    """Read the pictures `keys` of `source`, the first 100 096 at most, and shrink them to tiles of `sides`.
+
+    Parameters
+    ----------
+    source : Source
+    keys : iterable of str
+    sides : iterable of int
+    store : Store
+        Where `Tiles.make_ready` will put the tiles.
+    own : bool
+        Whether `source` is the set itself: a picture that cannot be read is then left out, as the run names
+        it.
+
+    Raises
+    ------
+    ConfigError
+        There are too few pictures, or one of another source cannot be read.
+    """
+    wanted = [*dict.fromkeys(sides)]
+    chosen = [*islice(keys, MOST_PICTURES)]
+    tiles: dict[int, list[Rgb]] = {side: [] for side in wanted}
+    numbers: dict[str, int] = {}
+    for key, made in track(_shrink_all(source, chosen, wanted), len(chosen), "tiles"):
+        if isinstance(made, ImageError):
+            if not own:
+                raise ConfigError(f"tiles: {source.location}: {made}") from made
+            continue
+        numbers[key] = len(numbers)
+        for side, tile in zip(wanted, made, strict=True):
+            tiles[side].append(tile)
+    if len(numbers) < 1 + own:
+        reason = "the set itself has no picture besides the image in question" if own else "it has no picture"
+        raise ConfigError(f"tiles: {source.location}: {reason}; name other pictures with --tiles")
+    stacked = {side: np.stack(each) for side, each in tiles.items()}
+    read = [(TileBank(stacked), numbers)]
+    digests = {side: _digest(each) for side, each in stacked.items()}
+    return Tiles(store, digests, len(numbers), own, read)
+
+
+def _shrink_all(
+    source: Source, keys: list[str], sides: list[int]
+) -> Iterator[tuple[str, list[Rgb] | ImageError]]:
+    """Yield each key with the tiles of its picture, or with the error; Pillow works on threads at once."""
+
+    def shrink(key: str) -> list[Rgb] | ImageError:
+        try:
+            picture = source.open(key)
+            return [shrink_to_tile(picture, side) for side in sides]
+        except ImageError as error:
+            return error
+
+    step = _AHEAD * count_cores()
+    with ThreadPoolExecutor(count_cores()) as pool:
+        for start in range(0, len(keys), step):
+            some = keys[start : start + step]
+            yield from zip(some, pool.map(shrink, some), strict=True)
+
+
+def _digest(tiles: Rgb) -> str:
+    return hashlib.sha256(np.ascontiguousarray(tiles).data).hexdigest()

@@ -1,0 +1,424 @@
+"""The tables of the source, with results in place of the images; other columns and all rows are kept."""
+
+import hashlib
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import groupby
+from pathlib import PurePosixPath
+from typing import Any, ClassVar
+
+from robustgen.benchmark import Kind, Variant
+from robustgen.containers.parquet import ParquetTable, import_pyarrow
+from robustgen.containers.tables import Chunk, OpenTable
+from robustgen.errors import ImageError, SourceError
+from robustgen.formats.base import (
+    Dataset,
+    Encoded,
+    Labels,
+    Listing,
+    Pixels,
+    TreeWriter,
+    Writer,
+    WrittenFile,
+    describe_difference,
+)
+from robustgen.formats.units import WorkUnit
+from robustgen.imaging.pixels import Rgb
+from robustgen.sources.cells import CellImage, Result, list_images, replace_images
+from robustgen.sources.table import Columns, Table, find_layout, name_image
+from robustgen.storage import Store
+from robustgen.storage import Writer as OpenFile
+
+
+class _Rows:
+    """The rows of one table, with the keys of their images.
+
+    Parameters
+    ----------
+    source : Table
+    number : int
+        Of the table.
+    chosen : frozenset of str or None
+        Keys of the images that are made, if those are not all; rows that have others alone are left out.
+    """
+
+    def __init__(self, source: Table, number: int, chosen: frozenset[str] | None) -> None:
+        self.file = source.tables[number]
+        self._source, self._chosen = source, chosen
+
+    def read(self) -> Iterator[tuple[int, Chunk]]:
+        """Yield the rows, some at a time, and the number of the first."""
+        first = 0
+        with self.file.store.open(self.file.name) as content:
+            for chunk in find_layout(self.file.name).read(content):
+                yield first, chunk
+                first += len(chunk.places)
+
+    def list_keys(self, first: int, chunk: Chunk) -> list[dict[tuple[str, int], str]]:
+        """Return for each row the keys of the images in it, by column and place in the cell."""
+        found: list[dict[tuple[str, int], str]] = [{} for _ in chunk.places]
+        for column in self._source.columns.names:
+            for row, cell in enumerate(chunk.cells(column)):
+                for slot, image in enumerate(_list_safely(cell)):
+                    key = name_image(self.file.name, first + row, column, slot, cell, image)
+                    found[row][column, slot] = key
+        return found
+
+    def choose(self, chunk: Chunk, keys: Sequence[Mapping[Any, str]]) -> list[bool]:
+        """Return which rows are kept: those with a chosen image, and those without any.
+
+        Where not all images are chosen, rows that refer to the images of others are left out.
+        """
+        if self._chosen is None:
+            return [True] * len(keys)
+        cells = zip(*(chunk.cells(column) for column in self._source.columns.names), strict=True)
+        return [self._is_kept(own, texts) for own, texts in zip(keys, cells, strict=True)]
+
+    def _is_kept(self, own: Mapping[Any, str], cells: Sequence[Any]) -> bool:
+        assert self._chosen is not None
+        known = [key for key in own.values() if self._source.has(key)]
+        if known:
+            return any(key in self._chosen for key in known)
+        return bool(own) or not any(isinstance(cell, str) and cell for cell in cells)
+
+    def rewrite(self, first: int, chunk: Chunk, results: Mapping[str, Result]) -> Any:
+        """Return the kept rows of `chunk`, with the results in place of the images."""
+        keys = self.list_keys(first, chunk)
+        columns = {
+            column: [
+                _replace_safely(
+                    cell, iter([key for (name, _), key in own.items() if name == column]), results
+                )
+                for cell, own in zip(chunk.cells(column), keys, strict=True)
+            ]
+            for column in self._source.columns.names
+        }
+        return chunk.replace(columns, self.choose(chunk, keys))
+
+
+def _list_safely(cell: Any) -> list[CellImage]:
+    try:
+        return list_images(cell)
+    except ValueError:
+        # The source has refused it.
+        return []
+
+
+def _replace_safely(cell: Any, keys: Iterator[str], results: Mapping[str, Result]) -> Any:
+    try:
+        return replace_images(cell, lambda _: results.get(next(keys)))
+    except ValueError:
+        return None
+
+
+# --- writing -------------------------------------------------------------------------------------
+
+
+class TableWriter(Writer):
+    """`<variant>/<name of the table>`: images in the cells.
+
+    Parameters
+    ----------
+    source : Table
+    encoder : TreeWriter
+        Makes one file of each image.
+    chosen : sequence of str
+        Keys of all images that are made.
+
+    Attributes
+    ----------
+    chosen : frozenset of str or None
+        The same; None where these are all images of the source.
+    """
+
+    joint = True
+
+    def __init__(self, source: Table, encoder: TreeWriter, chosen: Sequence[str]) -> None:
+        self.source, self.encoder = source, encoder
+        # Workers get it with each of their tasks.
+        self.chosen = frozenset(chosen) if len(chosen) < len(source.keys()) else None
+
+    def settings(self) -> dict[str, Any]:
+        """Return format, columns, and what decides the bytes of an image."""
+        columns = list(self.source.columns.names)
+        return {"format": "table", "columns": columns, "sample": self.encoder.settings()}
+
+    def versions(self) -> dict[str, str]:
+        """Return those of the images, and of Parquet files that of pyarrow."""
+        is_parquet = any(isinstance(find_layout(file.name), ParquetTable) for file in self.source.tables)
+        own = {"pyarrow": str(import_pyarrow()[0].__version__)} if is_parquet else {}
+        return self.encoder.versions() | own
+
+    def output_name(self, key: str) -> str | None:
+        """Return None: images have no files of their own."""
+        return None
+
+    def as_read(self, variant: Variant, key: str, pixels: Rgb) -> Rgb:
+        """Return what is read of the file in the cell."""
+        return self.encoder.as_read(variant, key, pixels)
+
+    def measure(self, variant: Variant, key: str, pixels: Rgb) -> int:
+        """Return the bytes of the file."""
+        return self.encoder.measure(variant, key, pixels)
+
+    def cut(self, keys: Sequence[str], variants: tuple[Variant, ...]) -> Iterator[WorkUnit]:
+        """Yield a unit for each table and corruption, so that a single table keeps several workers busy."""
+        number, start = 0, 0
+        for _, group in groupby(keys, lambda key: self.source.row_of(key)[0]):
+            own = tuple(group)
+            for _, some in groupby(variants, lambda variant: variant.name):
+                yield WorkUnit(number, start, own, tuple(some))
+                number += 1
+            start += len(own)
+
+    @contextmanager
+    def open(self, root: Store, unit: WorkUnit, labels: Sequence[int]) -> Iterator["_OpenTables"]:
+        """Open the table of each variant."""
+        with ExitStack() as stack:
+            yield _OpenTables(self, root, unit, stack)
+
+    def list_companions(self, listing: Listing, folders: Sequence[str]) -> Mapping[str, bytes]:
+        """Return the tables that hold no image."""
+        with_images = {self.source.row_of(key)[0] for key in self.source.keys()}  # noqa: SIM118
+        others = [file for number, file in enumerate(self.source.tables) if number not in with_images]
+        content = {file.name: file.store.read(file.name) for file in others}
+        return {f"{folder}/{name}": data for folder in folders for name, data in content.items()}
+
+    def result(self, encoded: Encoded) -> Result:
+        """Return what a cell gets."""
+        return Result(encoded.data, PurePosixPath(encoded.name).suffix)
+
+    def find_differences(
+        self, root: Store, variant: Variant, index: int, key: str, pixels: Rgb
+    ) -> Iterator[tuple[str, str]]:
+        """Yield the table if it does not hold what `pixels` are encoded to."""
+        (encoded,) = self.encoder.encode(variant, key, pixels)
+        number = self.source.row_of(key)[0]
+        file = self.source.tables[number]
+        path = variant.path(file.name)
+        try:
+            held = _digest_cells(root, path, self.source.columns.names)
+        except (OSError, ValueError):
+            return  # the checksums have shown that
+        wanted = _count_kept(self.source, number, self.chosen)
+        if held.get(wanted.get(key, (-1, "", 0))) != hashlib.sha256(encoded.data).hexdigest():
+            yield path, f": {key} from what the source gives now"
+
+
+@lru_cache(maxsize=4)
+def _digest_cells(root: Store, path: str, columns: tuple[str, ...]) -> dict[tuple[int, str, int], str]:
+    """Return of each image in a table the SHA-256, by number of the row, column and place in the cell."""
+    found, row = dict[tuple[int, str, int], str](), 0
+    with root.open(path) as content:
+        for chunk in find_layout(path).read(content, columns):
+            for column in columns:
+                for at, cell in enumerate(chunk.cells(column)):
+                    for slot, image in enumerate(list_images(cell)):
+                        data = image.read(lambda name: root.read(f"{path.rpartition('/')[0]}/{name}"))
+                        found[row + at, column, slot] = hashlib.sha256(data).hexdigest()
+            row += len(chunk.places)
+    return found
+
+
+@lru_cache(maxsize=2)
+def _count_kept(source: Table, number: int, chosen: frozenset[str] | None) -> dict[str, tuple[int, str, int]]:
+    """Return where each image lies in the table that is written: row, column, and place in the cell."""
+    rows = _Rows(source, number, chosen)
+    found, row = dict[str, tuple[int, str, int]](), 0
+    for first, chunk in rows.read():
+        for own, kept in zip(keys := rows.list_keys(first, chunk), rows.choose(chunk, keys), strict=True):
+            found |= {key: (row, *place) for place, key in own.items()} if kept else {}
+            row += kept
+    return found
+
+
+class _OpenTables:
+    """The tables of one work unit: some variants of one table of the source.
+
+    Images come in the order of their rows, for each variant. As soon as all of a few rows have come, they are
+    written: memory holds the results of few rows.
+    """
+
+    def __init__(self, writer: TableWriter, root: Store, unit: WorkUnit, stack: ExitStack) -> None:
+        self._writer, source = writer, writer.source
+        number, _ = source.row_of(unit.keys[0])
+        self._rows = _Rows(source, number, writer.chosen)
+        self._places = {key: source.row_of(key)[1] for key in unit.keys}
+        self._reader = self._rows.read()
+        self._chunks: dict[int, tuple[int, Chunk]] = {}
+        file, self._stack, self._inner = self._rows.file, stack, ExitStack()
+        self._tables: dict[str, _Target] = {}
+        for variant in unit.variants:
+            target = stack.enter_context(root.create(variant.path(file.name)))
+            like = stack.enter_context(file.store.open(file.name))
+            opened = self._inner.enter_context(find_layout(file.name).write(target, like))
+            self._tables[variant.folder] = _Target(variant.path(file.name), target, opened)
+
+    def write(self, variant: Variant, index: int, key: str, pixels: Rgb) -> list[WrittenFile]:
+        (encoded,) = self._writer.encoder.encode(variant, key, pixels)
+        target = self._tables[variant.folder]
+        while (chunk := self._chunk(target.next)) and chunk[1].places[-1] < self._places[key]:
+            self._flush(target, chunk)
+        target.results[key] = self._writer.result(encoded)
+        return []
+
+    def write_frames(
+        self, variant: Variant, index: int, key: str, frames: Iterator[Rgb]
+    ) -> list[WrittenFile]:
+        raise ImageError("tables hold no sequences")
+
+    def _chunk(self, number: int) -> tuple[int, Chunk] | None:
+        """Return some rows, read once for all variants; None behind the last."""
+        if number not in self._chunks:
+            if (read := next(self._reader, None)) is None:
+                return None
+            self._chunks[number] = read
+            behind = min(target.next for target in self._tables.values())
+            self._chunks = {each: rows for each, rows in self._chunks.items() if each >= behind}
+        return self._chunks[number]
+
+    def _flush(self, target: "_Target", chunk: tuple[int, Chunk]) -> None:
+        target.table.add(self._rows.rewrite(*chunk, target.results))
+        target.results.clear()
+        target.next += 1
+
+    def finish(self, failed: Sequence[str]) -> list[WrittenFile]:
+        for target in self._tables.values():
+            while chunk := self._chunk(target.next):
+                self._flush(target, chunk)
+        self._inner.close()
+        return [WrittenFile(each.path, each.file.size, each.file.sha256) for each in self._tables.values()]
+
+
+@dataclass
+class _Target:
+    """A table in the making: the results for rows that are not written yet, and the number of these rows."""
+
+    path: str
+    file: OpenFile
+    table: OpenTable
+    results: dict[str, Result] = field(default_factory=dict)
+    next: int = 0
+
+
+@dataclass(frozen=True)
+class FileTableWriter(TreeWriter):
+    """`<variant>/<path in the cell>`, and beside them the tables: cells that name files.
+
+    Parameters
+    ----------
+    source : Table
+    encoder : TreeWriter
+        Makes one file of each image.
+    """
+
+    source: Table
+    encoder: TreeWriter
+
+    format: ClassVar[str] = "table of files"
+
+    def settings(self) -> dict[str, Any]:
+        """Return format, columns, and what decides the bytes of an image."""
+        columns = list(self.source.columns.names)
+        return {"format": self.format, "columns": columns, "sample": self.encoder.settings()}
+
+    def versions(self) -> dict[str, str]:
+        """Return those of the images."""
+        return self.encoder.versions()
+
+    def output_name(self, key: str) -> str | None:
+        """Return the path that cells name then."""
+        return self.encoder.output_name(key)
+
+    def encode(self, variant: Variant, key: str, pixels: Rgb) -> list[Encoded]:
+        """Return the file of uint8 `pixels` (H, W, 3)."""
+        return self.encoder.encode(variant, key, pixels)
+
+    def as_read(self, variant: Variant, key: str, pixels: Rgb) -> Rgb:
+        """Return what is read of the file."""
+        return self.encoder.as_read(variant, key, pixels)
+
+    def list_companions(self, listing: Listing, folders: Sequence[str]) -> Mapping[str, bytes]:
+        """Return the tables, of which those rows are kept whose images are made, or that have none."""
+        made_all = {*self.source.keys()} <= {*listing.keys}
+        chosen, content = None if made_all else frozenset(listing.keys), dict[str, bytes]()
+        for number, file in enumerate(self.source.tables):
+            content[file.name] = self._rewrite(_Rows(self.source, number, chosen))
+        return {f"{folder}/{name}": data for folder in folders for name, data in content.items()}
+
+    def _rewrite(self, rows: _Rows) -> bytes:
+        buffer, layout = io.BytesIO(), find_layout(rows.file.name)
+        with rows.file.store.open(rows.file.name) as like, layout.write(buffer, like) as table:
+            for first, chunk in rows.read():
+                keys = [key for own in rows.list_keys(first, chunk) for key in own.values()]
+                named = {key: self.encoder.output_name(key) or key for key in keys}
+                results = {key: Result(b"", PurePosixPath(name).suffix) for key, name in named.items()}
+                table.add(rows.rewrite(first, chunk, results))
+        return buffer.getvalue()
+
+
+# --- reading -------------------------------------------------------------------------------------
+
+
+@dataclass(eq=False)
+class TableSet(Dataset):
+    """A folder of tables per variant, which hold the images in their cells.
+
+    Parameters
+    ----------
+    store, kind, arms, about
+        As for `Dataset`.
+    folders : mapping of Variant to str
+        POSIX paths below the set.
+    names : sequence of str, optional
+        Not used: tables have no classes.
+    """
+
+    store: Store
+    kind: Kind
+    arms: tuple[Variant, ...]
+    about: Mapping[str, Any]
+    folders: Mapping[Variant, str]
+    names: Sequence[str] | None = None
+
+    format: ClassVar[str] = "table"
+
+    _opened: dict[Variant, Table] = field(default_factory=dict)
+
+    def _table(self, arm: Variant) -> Table:
+        if arm not in self._opened:
+            columns = Columns(tuple(self.about["settings"]["output"]["columns"]))
+            self._opened[arm] = Table(f"{self.root}/{self.folders[arm]}", columns)
+        return self._opened[arm]
+
+    def keys(self, arm: Variant) -> tuple[str, ...]:
+        """Return the places of the images; a SourceError if variants differ."""
+        first, own = self._table(self.arms[0]).keys(), self._table(arm).keys()
+        if own != first:
+            folder = f"{self.root}/{self.folders[arm]}"
+            raise SourceError(f"{folder}: {describe_difference(own, first, 'images')}")
+        return first
+
+    def labels(self, arm: Variant) -> Labels | None:
+        """Return None: tables have no classes."""
+        return None
+
+    @property
+    def classes(self) -> int | None:
+        """None: tables have no classes."""
+        return None
+
+    def load(self, arm: Variant, index: int) -> Pixels:
+        """Return the image at `index`."""
+        return self._table(arm).load(self.keys(arm)[index])
+
+    def read(self, arm: Variant, key: str) -> Pixels:
+        """Return the image called `key`."""
+        return self._table(arm).load(key)
+
+    def has(self, arm: Variant, key: str) -> bool:
+        """Return whether `arm` has the image called `key`."""
+        return self._table(arm).has(key)

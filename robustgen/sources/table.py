@@ -1,0 +1,285 @@
+"""Tables with columns of images: Parquet, JSON lines and tab-separated values.
+
+Only these columns are looked at; `robustgen.formats.table` writes all others again as they are.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import PurePosixPath
+from typing import IO, Any, Final, NamedTuple
+
+from robustgen.containers.parquet import ParquetTable
+from robustgen.containers.tables import JsonLines, Layout, RowPlace, TabSeparated
+from robustgen.errors import SourceError
+from robustgen.imaging.decode import Location, reason_of
+from robustgen.sources.base import blame_source
+from robustgen.sources.cells import CellImage, is_list, list_images, normalise
+from robustgen.sources.files import IndexedSource
+from robustgen.sources.index import Cache, Index, Listing
+from robustgen.sources.places import Place, SourceFile
+from robustgen.sources.trees import FolderTree
+
+LAYOUTS: Final[Mapping[str, Layout]] = {
+    layout.suffix: layout for layout in (ParquetTable(), JsonLines(), TabSeparated())
+}
+"""Suffix to kind of table."""
+# In place of the number of the table, for images that have files.
+_IN_FILE: Final = -1
+_MOST_NAMED: Final = 3
+
+
+class Columns(NamedTuple):
+    """The columns of images.
+
+    Attributes
+    ----------
+    names : tuple of str
+    root : path, URL or None
+        Folder of the files that cells name; None for that of the table.
+    """
+
+    names: tuple[str, ...] = ("image",)
+    root: str | None = None
+
+
+class Table(IndexedSource):
+    """The images in columns of tables.
+
+    Keys are ``<table>/<row>/<column>.<suffix>``, in lists ``<table>/<row>/<column>/<number>.<suffix>``. Where
+    cells name files, keys are these names, as of a folder of images; rows may share an image.
+
+    Parameters
+    ----------
+    files : path or URL
+        A table, a folder of tables of one kind, or a pattern: ``data/test-*.parquet``.
+    columns : Columns
+    index : (Store, str), optional
+        A file in which the listing may be cached.
+
+    Raises
+    ------
+    SourceError
+        There is no such table. From everything else: one has no such column, or is damaged.
+    """
+
+    _index: "TableIndex"
+
+    def __init__(self, files: Location | Place, columns: Columns | None = None, index: Cache = None) -> None:
+        with blame_source(files):
+            place = files if isinstance(files, Place) else Place(files)
+        self.columns = columns or Columns()
+        super().__init__(TableIndex(place.location, self.columns, index))
+
+    def read_bytes(self, key: str) -> bytes:
+        """Read one image from its cell, or its file."""
+        number, first, second, _, column, slot = self._place(key)
+        if number == _IN_FILE:
+            return self._index.images.read(key)
+        cell = _read_cell(self._index.check(number), (first, second), column)
+        return list_images(cell)[int(slot)].read(self._index.images.read)
+
+    def size(self, key: str) -> int:
+        """Return the bytes that one image takes where it lies; an ImageError if there is no such image."""
+        return int(self._place(key)[3])
+
+    def remarks(self) -> tuple[str, ...]:
+        """Return what is said of rows without an image."""
+        return tuple(self._index.listing.remarks)
+
+    # --- for those who write the tables again
+
+    @property
+    def tables(self) -> list[SourceFile]:
+        """The files, in order."""
+        return self._index.files
+
+    @property
+    def names_files(self) -> bool:
+        """Whether cells name files, rather than holding the images."""
+        return any(place[0] == _IN_FILE for place in self._index.listing.places.values())
+
+    def has(self, key: str) -> bool:
+        """Return whether there is an image called `key`."""
+        return key in self._index.listing.places
+
+    def row_of(self, key: str) -> tuple[int, RowPlace]:
+        """Return the number of the table that holds an image, and the place of its row."""
+        number, first, second = self._place(key)[:3]
+        return number, (first, second)
+
+
+def name_image(table: str, row: int, column: str, slot: int, cell: Any, image: CellImage) -> str:
+    """Return the key of the image that is number `slot` in a cell of the file `table`."""
+    if image.is_file:
+        return normalise(image.path or "")
+    number = f"/{slot}" if is_list(cell) else ""
+    return f"{PurePosixPath(table).stem}/{row:08d}/{column}{number}{image.suffix}"
+
+
+def find_layout(name: str) -> Layout:
+    """Return the kind of table that a file of this name is; a SourceError if it is none."""
+    suffix = PurePosixPath(name).suffix.lower()
+    if suffix not in LAYOUTS:
+        raise SourceError(f"{name}: is no table ({', '.join(LAYOUTS)})")
+    return LAYOUTS[suffix]
+
+
+def _is_table(name: str) -> bool:
+    return PurePosixPath(name).suffix.lower() in LAYOUTS
+
+
+def is_text_table(place: Place) -> bool:
+    """Return True for JSON lines or tab-separated values, a file or a pattern of some."""
+    return not place.is_folder and place.has_suffix(JsonLines.suffix, TabSeparated.suffix)
+
+
+# A row group holds many images, which are read one after the other.
+@lru_cache(maxsize=2)
+def _read_group(file: SourceFile, group: int, column: str) -> list[Any]:
+    with file.store.open(file.name) as content:
+        return ParquetTable().read_group(content, group, column)
+
+
+def _read_cell(file: SourceFile, place: RowPlace, column: str) -> Any:
+    layout = find_layout(file.name)
+    if isinstance(layout, ParquetTable):
+        return _read_group(file, place[0], column)[place[1]]
+    with file.store.open(file.name) as content:
+        return layout.read_cell(content, place, column)
+
+
+# --- listing -------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Found:
+    """What was found in tables: places of images, names of files with their first rows, and the rest.
+
+    `columns` tells of those that are not empty whether there is an image in them.
+    """
+
+    places: dict[str, Sequence[Any]] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)
+    without: list[str] = field(default_factory=list)
+    references: list[str] = field(default_factory=list)
+    columns: dict[str, bool] = field(default_factory=dict)
+
+
+class TableIndex(Index):
+    """The images of all rows: number of the table, place of the row, bytes, column, place in the cell."""
+
+    def __init__(self, location: str, columns: Columns, cache: Cache = None) -> None:
+        super().__init__(location, cache)
+        self._columns = columns
+
+    @property
+    def files(self) -> list[SourceFile]:
+        """The tables."""
+        return self._files
+
+    @property
+    def images(self) -> FolderTree:
+        """The files that cells name."""
+        place = Place(self.location)
+        return FolderTree(self._columns.root or (place.folder if place.is_folder else place.store).location)
+
+    def find_files(self) -> list[SourceFile]:
+        """Look up the tables, which are of one kind."""
+        place = Place(self.location)
+        if place.is_folder and not any(map(_is_table, place.children)):
+            raise SourceError(f"{self.location}: holds no table ({', '.join(LAYOUTS)})")
+        found = place.expand(_is_table)
+        kinds = {find_layout(file.name).suffix: file.name for file in found}
+        if len(kinds) > 1:
+            raise SourceError(
+                f"{self.location}: tables of several kinds: {', '.join(sorted(kinds.values()))}"
+            )
+        return found
+
+    def build(self, files: list[SourceFile]) -> Listing:
+        """List the images of all tables."""
+        found = _Found()
+        for number, file in enumerate(files):
+            where = f"{file.store.location}/{file.name}"
+            with blame_source(where), file.store.open(file.name) as content:
+                self._list_rows(found, number, file.name, content)
+        if found.files and found.places:
+            key, row = next(iter(found.files.items()))
+            raise SourceError(
+                f"{self.location}: some cells hold images, others name files ({key!r}, {row}); make these "
+                "--image-columns apart"
+            )
+        if texts := [column for column, has_images in found.columns.items() if not has_images]:
+            raise SourceError(f"{self.location}: column {texts[0]!r} holds no images; see --image-columns")
+        images = self.images
+        for key, row in found.files.items():
+            try:
+                found.places[key] = _IN_FILE, 0, 0, images.size(key), "", 0
+            except (OSError, ValueError, LookupError) as error:
+                found.refused[key] = (
+                    f"{row}: {reason_of(error)} (--image-root names the folder of the images)"
+                )
+        labels = dict.fromkeys(found.places, 0)
+        return Listing(found.places, found.refused, [""], labels, remarks=_describe(found))
+
+    def _list_rows(self, found: _Found, number: int, name: str, content: IO[bytes]) -> None:
+        layout, columns = find_layout(name), self._columns.names
+        there = layout.read_columns(content)
+        if missing := [column for column in columns if column not in there]:
+            raise SourceError(
+                f"{name}: has no column {missing[0]!r} (it has {', '.join(there)}); see --image-columns"
+            )
+        content.seek(0)
+        row = 0
+        for chunk in layout.read(content, columns):
+            cells = {column: chunk.cells(column) for column in columns}
+            for at, place in enumerate(chunk.places):
+                images = [
+                    _list_cell(found, (number, name, row, place), column, cells[column][at])
+                    for column in columns
+                ]
+                if not any(images):
+                    found.without.append(f"row {row} of {name}")
+                row += 1
+
+    def _fingerprint(self, files: list[SourceFile]) -> list[Any]:
+        return [*super()._fingerprint(files), list(self._columns.names), self._columns.root]
+
+
+def _list_cell(found: _Found, where: tuple[int, str, int, RowPlace], column: str, cell: Any) -> bool:
+    """Take in the images of a cell; return whether there is anything in it."""
+    number, name, row, place = where
+    try:
+        images = list_images(cell)
+    except ValueError as error:
+        found.refused[f"row {row} of {name}, {column}"] = str(error)
+        return True
+    if cell:
+        found.columns[column] = found.columns.get(column, False) or bool(images)
+    for slot, image in enumerate(images):
+        key = name_image(name, row, column, slot, cell, image)
+        if image.is_file:
+            found.files.setdefault(key, f"row {row} of {name}")
+        else:
+            size = len(image.data) if image.data is not None else 0
+            found.places[key] = number, *place, size, column, slot
+    if cell and not images and isinstance(cell, str):
+        found.references.append(f"row {row} of {name}")
+    return bool(images) or bool(cell and isinstance(cell, str))
+
+
+def _describe(found: _Found) -> list[str]:
+    """Return what is said of rows whose images are not made, because they have none of their own."""
+    said = {
+        "without an image kept": found.without,
+        "with the image of another row kept": found.references,
+    }
+    unique = {what: [*dict.fromkeys(rows)] for what, rows in said.items()}
+    return [
+        f"{len(rows)} row{'s' * (len(rows) > 1)} {what}: {', '.join(rows[:_MOST_NAMED])}"
+        + ", ..." * (len(rows) > _MOST_NAMED)
+        for what, rows in unique.items()
+        if rows
+    ]
