@@ -14,6 +14,7 @@ from robustgen.errors import ConfigError
 if TYPE_CHECKING:
     from robustgen.dataset.plan import Plan
     from robustgen.dataset.run import RunResult
+    from robustgen.execution import Executor
 
 # What a job of a SLURM array finds in its environment.
 _SLURM = ("SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_COUNT")
@@ -33,8 +34,8 @@ class Execution:
         Whether neither progress nor the result is printed; failures are.
     shard : tuple of int or None
         (3, 16): the third of sixteen parts.
-    scheduler : str or None
-        Address of a Dask scheduler; None for workers of our own.
+    cluster : Executor or None
+        Where the work is done; None for worker processes of this machine.
     allow_failures : bool
         Whether failed images leave the exit status 0.
     plan_file : str or None
@@ -45,7 +46,7 @@ class Execution:
     dry_run: bool
     quiet: bool = False
     shard: tuple[int, int] | None = None
-    scheduler: str | None = None
+    cluster: "Executor | None" = None
     allow_failures: bool = False
     plan_file: str | None = None
 
@@ -66,7 +67,7 @@ class Execution:
 
         stop_in_order()
         with progress.quiet(self.quiet):
-            result = run(plan, overwrite=self.overwrite, shard=self.shard, scheduler=self.scheduler)
+            result = run(plan, overwrite=self.overwrite, shard=self.shard, cluster=self.cluster)
         if not self.quiet:
             _show_result(result, plan)
         _show_failures(result, plan)
@@ -81,12 +82,14 @@ def take_execution(flags: dict[str, Any]) -> Execution:
     ConfigError
         The shard or the scheduler is not as it should be.
     """
+    from robustgen.execution import open_cluster
+
     return Execution(
         flags.pop("overwrite"),
         flags.pop("dry_run"),
         flags.pop("quiet"),
         _read_shard(flags.pop("shard", None)),
-        _check_scheduler(flags.pop("backend", "loky"), flags.pop("scheduler", None)),
+        open_cluster(flags.pop("backend", "loky"), flags.pop("address", None)),
         flags.pop("allow_failures", False),
         flags.pop("plan_file", None),
     )
@@ -114,12 +117,6 @@ def _read_shard(text: str | None) -> tuple[int, int] | None:
             f"--shard: must be I/N with I from 1 to N, for instance 3/16, or auto, not {text!r}"
         )
     return int(part), int(parts)
-
-
-def _check_scheduler(backend: str, address: str | None) -> str | None:
-    if (backend == "dask") != (address is not None):
-        raise ConfigError("--backend dask and --scheduler ADDRESS go together")
-    return address
 
 
 def stop_in_order() -> None:

@@ -15,7 +15,7 @@ from robustgen.dataset.records import Failure, FilesRecord, ImagesRecord
 from robustgen.dataset.state import START_OVER, OutputState
 from robustgen.display.progress import Meter
 from robustgen.errors import ImageError, OutputError, RobustgenError, WriteError
-from robustgen.execution import carry_out, count_cores
+from robustgen.execution import Executor, carry_out, count_cores
 from robustgen.execution.progress import Progress
 from robustgen.formats import WorkUnit, WrittenFile
 from robustgen.sources.base import Items
@@ -57,7 +57,11 @@ class RunResult:
 
 
 def run(
-    plan: Plan, *, overwrite: bool = False, shard: tuple[int, int] | None = None, scheduler: str | None = None
+    plan: Plan,
+    *,
+    overwrite: bool = False,
+    shard: tuple[int, int] | None = None,
+    cluster: Executor | None = None,
 ) -> RunResult:
     """Carry out `plan`, or one shard of it. Any number of runs can work on one output at once.
 
@@ -68,8 +72,8 @@ def run(
         Start over if the output was created with other settings or from another source.
     shard : (int, int), optional
         (3, 16): every sixteenth work unit, from the third.
-    scheduler : str, optional
-        Address of a Dask scheduler whose workers do the work.
+    cluster : Executor, optional
+        Does the work elsewhere than in processes of this machine.
 
     Raises
     ------
@@ -89,12 +93,12 @@ def run(
         is_new = not state.exists
         try:
             try:
-                return _Run(plan, state, shard or (1, 1), scheduler).carry_out(overwrite)
+                return _Run(plan, state, shard or (1, 1), cluster).carry_out(overwrite)
             except AnotherImageError:
                 if not overwrite:
                     raise
                 clear(state)
-                return _Run(plan, state, (1, 1), scheduler).carry_out(overwrite)
+                return _Run(plan, state, (1, 1), cluster).carry_out(overwrite)
         except BaseException:
             # Nothing is left of a run that failed before its work began.
             if state.is_ours and not state.list_records() and not state.has_claims:
@@ -133,8 +137,10 @@ class _Held:
 class _Run:
     """One run over a plan."""
 
-    def __init__(self, plan: Plan, state: OutputState, shard: tuple[int, int], scheduler: str | None) -> None:
-        self._plan, self._state, self._shard, self._scheduler = plan, state, shard, scheduler
+    def __init__(
+        self, plan: Plan, state: OutputState, shard: tuple[int, int], cluster: Executor | None
+    ) -> None:
+        self._plan, self._state, self._shard, self._cluster = plan, state, shard, cluster
         self._sizes = {key: _size(plan.source, key) for key in plan.keys}
         self._workers = plan.jobs or count_cores()
         self._listing: dict[str, int] | None = None
@@ -383,7 +389,7 @@ class _Run:
         total = sum(unit.count_outputs() for unit in pending)
         with (
             Meter(total, f"{plan.recipe.noun}s") as meter,
-            Progress(meter, everywhere=self._scheduler is not None) as progress,
+            Progress(meter, everywhere=self._cluster is not None) as progress,
         ):
             claimed = self._carry_out(left, progress, insist=False)
             seen = time.monotonic()
@@ -407,6 +413,7 @@ class _Run:
     ) -> dict[str, WorkUnit]:
         """Make `units`; return those that somebody else has claimed."""
         plan, claimed = self._plan, {}
+        versions = plan.settings()["versions"] if self._cluster else {}
         jobs = {
             name: Production(
                 plan.recipe,
@@ -417,11 +424,12 @@ class _Run:
                 tuple(self._sizes[key] for key in unit.keys),
                 plan.labels(unit),
                 insist,
+                versions,
             )
             for name, unit in units.items()
         }
         outcomes: Iterator[Outcome] = carry_out(
-            jobs, lambda outcome: outcome.name, self._workers, progress, self._scheduler
+            jobs, lambda outcome: outcome.name, self._workers, progress, self._cluster
         )
         for outcome in outcomes:
             if outcome.claimed:
