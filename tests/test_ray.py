@@ -139,7 +139,7 @@ def test_a_worker_without_the_package_or_with_another_release_refuses(tmp_path, 
         (tmp_path / "robustgen" / "execution").mkdir(parents=True)
         (tmp_path / "robustgen" / "__init__.py").write_text(package)
         (tmp_path / "robustgen" / "execution" / "__init__.py").write_text("")
-        (tmp_path / "robustgen" / "execution" / "remote.py").write_text("")
+        (tmp_path / "robustgen" / "execution" / "base.py").write_text("")
     sent = cloudpickle.dumps((remote.make_task(), b"not to be read", robustgen.__version__))
     hide = "" if package else "sys.modules['robustgen'] = None;"
     code = (

@@ -156,6 +156,13 @@ shard_options = combine(
         metavar="ADDRESS",
         help="Address of the Dask scheduler (tcp://host:8786), or of the Ray cluster (default auto).",
     ),
+    click.option(
+        "--slurm",
+        metavar="OPTIONS",
+        help="Submit to SLURM, with options of sbatch: partition=cpu,cpus-per-task=16,time=2:00:00.",
+    ),
+    click.option("--shards", type=click.IntRange(1), metavar="N", help="Tasks of the SLURM array."),
+    click.option("--wait", is_flag=True, help="Wait until the SLURM array has ended."),
 )
 threads_option = click.option(
     "--jobs",

@@ -114,6 +114,13 @@ def run(
         raise WriteError(f"{plan.store.location}: {error.strerror or error}") from error
 
 
+def list_waiting(plan: Plan, shards: int) -> list[int]:
+    """Return the numbers of the `shards` of `plan` that have not ended; 1 if only the manifest is missing."""
+    state = OutputState(plan.store, beside=plan.is_beside)
+    waiting = _Run(plan, state, (1, shards), None).list_waiting({unit.name: unit for unit in plan.cut()})
+    return waiting or [1] * (not plan.store.exists(MANIFEST))
+
+
 @dataclass
 class _Held:
     """What an output holds of a plan.
@@ -164,7 +171,7 @@ class _Run:
         if pending:
             self._make(pending)
         asked = sum(unit.count_outputs() for unit in own)
-        waiting = self._list_waiting(units) if self._shard[1] > 1 else []
+        waiting = self.list_waiting(units) if self._shard[1] > 1 else []
         failures = sorted(self._failures, key=lambda failure: failure["key"])
         if not waiting:
             failures = self._finish(held, failures)
@@ -446,7 +453,7 @@ class _Run:
 
     # --- the end
 
-    def _list_waiting(self, units: Mapping[str, WorkUnit]) -> list[int]:
+    def list_waiting(self, units: Mapping[str, WorkUnit]) -> list[int]:
         """Return the numbers of the shards that have not ended."""
         names, tally = set(), Tally()
         for name, record in self._state.read_records():

@@ -24,7 +24,7 @@ def make_task() -> Callable[[bytes, str], tuple[str, Any]]:
 
         worker = f"worker on {socket.gethostname()}"
         try:
-            import robustgen.execution.remote
+            import robustgen.execution.base
         except ImportError as error:
             return f"{worker} cannot import robustgen {release} ({error}); install it there", None
         if robustgen.__version__ != release:
