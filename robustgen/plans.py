@@ -76,10 +76,13 @@ def read_plan(
         store, name = locate(path)
         content = parse_object(store.read(name))
         kind, config, digest = content["kind"], dict(content["config"]), content["digest"]
+        release = content["robustgen"]
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from error
     except (ValueError, KeyError, TypeError) as error:
         raise ConfigError(f"{path}: holds no plan of robustgen ({error})") from error
+    if release != __version__:
+        raise ConfigError(f"{path}: written with robustgen {release}, and this machine has {__version__}")
     given = {
         "source": source and make_absolute(source),
         "output": output and make_absolute(output),

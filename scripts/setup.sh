@@ -5,7 +5,7 @@ set -eu
 cd "$(dirname "$0")/.."
 python=${PYTHON:-python3}
 venv=${VENV:-.venv}
-extras=${1:+[$1]}
+extras=[opencv,video,demo${1:+,$1}]
 
 fail() {
     echo "setup: $1" >&2
@@ -28,10 +28,8 @@ pip() {
 echo "setup: installing robustgen$extras into $venv"
 pip install --editable ".$extras"
 
-# Only its photographs of frost are needed, and it depends on the OpenCV that needs libGL.
-pip install --no-deps imagecorruptions==1.1.2
-
-# The masks of ink of medmnist-c:stain_deposit. What the package itself depends on is not needed.
+# The photographs of frost, and what the tests need besides: the masks of ink of medmnist-c:stain_deposit.
 case "$extras" in
-*test* | *dev*) pip install --no-deps medmnistc==0.1.0 ;;
+*test* | *dev*) "$venv/bin/robustgen" fetch frost ink ;;
+*) "$venv/bin/robustgen" fetch frost ;;
 esac

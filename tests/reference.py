@@ -15,8 +15,8 @@ import scipy.ndimage as ndi
 from PIL import Image
 from skimage.color import hsv2rgb, rgb2hsv
 
+from robustgen.imaging.carried import FROST
 from robustgen.imaging.defocus import disk
-from robustgen.imaging.frost import frost_directory
 from robustgen.imaging.motion import blur_along_line
 
 
@@ -119,7 +119,7 @@ def snow(image, p, rng):
 
 def frost(image, p, rng):
     name = ("frost1.png", "frost2.png", "frost3.png", "frost4.jpg", "frost5.jpg")[rng.randint(5)]
-    photograph = cv2.imread(str(frost_directory() / name))
+    photograph = cv2.imread(str(FROST.find() / name))
     if p.shrink != 1:
         photograph = cv2.resize(photograph, (0, 0), fx=p.shrink, fy=p.shrink)
     height, width = image.shape[:2]

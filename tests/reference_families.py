@@ -13,7 +13,7 @@ import scipy.ndimage as ndi
 from PIL import Image
 
 from robustgen import CORRUPTIONS
-from robustgen.imaging.frost import frost_directory
+from robustgen.imaging.carried import FROST
 
 
 def truncated(values):
@@ -403,7 +403,7 @@ def snow(a, severity, r):
 def frost(a, severity, r):
     p, (height, width) = constants("frost", severity), a.shape[:2]
     names = ("frost1.png", "frost2.png", "frost3.png", "frost4.jpg", "frost5.jpg", "frost6.jpg")
-    photograph = cv2.imread(str(frost_directory() / names[r.randint(5)]))
+    photograph = cv2.imread(str(FROST.find() / names[r.randint(5)]))
     rows, columns = photograph.shape[:2]
     k = max(1, height / rows, width / columns) * 1.1
     size = ceil(columns * k), ceil(rows * k)

@@ -16,10 +16,11 @@ from robustgen.corruptions.blur import ZoomBlur
 from robustgen.errors import MissingDependencyError
 from robustgen.imaging import motion
 from robustgen.imaging.arrays import to_uint8, unit
+from robustgen.imaging.carried import FROST
 from robustgen.imaging.colour import Hsv, raise_value
 from robustgen.imaging.defocus import disk
 from robustgen.imaging.elastic import displace, smooth_fields
-from robustgen.imaging.frost import FROST_PHOTOGRAPHS, frost_directory, frost_photograph
+from robustgen.imaging.frost import frost_photograph
 from robustgen.imaging.gaussian import gaussian, gaussian_bytes
 from robustgen.imaging.geometry import resize_by_box
 from robustgen.imaging.haze import draw_plasma
@@ -265,8 +266,8 @@ def test_frost_photographs_are_rgb():
 @pytest.fixture
 def frost_copy(tmp_path):
     """A folder with copies of the frost photographs."""
-    for name in FROST_PHOTOGRAPHS:
-        shutil.copy(frost_directory() / name, tmp_path / name)
+    for name in FROST.digests:
+        shutil.copy(FROST.find() / name, tmp_path / name)
     return tmp_path
 
 
@@ -290,12 +291,6 @@ def test_a_missing_folder_or_photograph_is_named(frost_copy):
         frost_photograph(3, 1.0, str(frost_copy))
     with pytest.raises(MissingDependencyError, match=r"nowhere.*cannot be read"):
         frost_photograph(0, 1.0, str(frost_copy / "nowhere"))
-
-
-def test_without_the_package_the_remedy_is_told(monkeypatch):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(MissingDependencyError, match=r"pip install --no-deps imagecorruptions==1\.1\.2"):
-        frost_directory()
 
 
 # --- colour --------------------------------------------------------------------------------------

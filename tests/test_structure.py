@@ -83,6 +83,7 @@ OWNERS = {
     "joblib": {"execution.processes", "execution.running"},
     "tqdm": {"display.progress"},
     "distributed": {"execution.dask"},
+    "ray": {"execution.ray"},
     "click": {name for name in MODULES if name.startswith("cli.") and name != "cli.execution"},
     "jinja2": {"display.html"},
     "yaml": {"dataset.config"},

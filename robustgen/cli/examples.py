@@ -28,6 +28,10 @@ EXAMPLES: Final[Mapping[str, tuple[str, str]]] = {
         "robustgen croissant out/imagenet-c --rai fields.yaml",
         "robustgen croissant s3://bucket/imagenet-c",
     ),
+    "fetch": (
+        "robustgen fetch",
+        "robustgen fetch frost --wheel imagecorruptions-1.1.2-py3-none-any.whl",
+    ),
     "preview": (
         "robustgen preview photo.jpg --output photo.png",
         "robustgen preview photo.jpg --page photo.html",

@@ -8,24 +8,82 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from robustgen import interruption
-from robustgen.cli.app import echo
+from robustgen.cli.app import echo, echo_text
 from robustgen.display.text import format_count, format_path, format_size, format_time
 from robustgen.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from robustgen.dataset.plan import Plan
     from robustgen.dataset.produce import Outcome
     from robustgen.dataset.run import RunResult, UnitLog
+    from robustgen.execution import Executor
     from robustgen.formats import WorkUnit
 
 _MOST_EXAMPLES, _MOST_NAMED = 3, 10
 # What a job of a SLURM array finds in its environment.
 _SLURM = ("SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_COUNT")
+
+
+@dataclass(frozen=True)
+class Array:
+    """A SLURM array.
+
+    Attributes
+    ----------
+    options : dict of str to str
+        Of sbatch.
+    shards : int
+        How many tasks there are.
+    wait : bool
+        Whether the command ends with the array.
+    flags : list of str
+        Passed on to each task.
+    """
+
+    options: dict[str, str]
+    shards: int
+    wait: bool
+    flags: list[str]
+
+    def launch(self, plan: "Plan", *, dry_run: bool) -> None:
+        """Submit tasks for the shards that have not ended; exit with 1 if some have not in the end."""
+        from robustgen import plans
+        from robustgen.dataset.run import list_waiting
+        from robustgen.execution import slurm
+        from robustgen.storage import save
+
+        name = Path(plan.store.location).name
+        folder = f"{plan.store.location if plan.store.is_local else Path.cwd() / name}.slurm"
+        waiting = list_waiting(plan, self.shards)
+        if not waiting:
+            echo(f"nothing to do: all {self.shards} shards are in {format_path(plan.store.location)}")
+            return
+        command = [sys.executable, "-m", "robustgen", "run", f"{folder}/plan.json", *self.flags]
+        options = {"job-name": name} | self.options
+        script = slurm.compose_script(command, waiting, self.shards, folder, options)
+        if dry_run:
+            echo_text(script.rstrip())
+            return
+        save(f"{folder}/plan.json", plans.to_bytes(plan))
+        save(f"{folder}/array.sh", script.encode())
+        job = slurm.submit(f"{folder}/array.sh", wait=self.wait)
+        count = f"{format_count(len(waiting), 'shard')} of {self.shards}"
+        echo(f"SLURM job {job}: {count}; logs in {format_path(folder)}")
+        if not self.wait:
+            return
+        if waiting := list_waiting(plan, self.shards):
+            shards = ", ".join(map(str, waiting))
+            echo(
+                f"shards that have not ended: {shards}; see {folder}/{job}-*.log, "
+                "and run the same command to resume",
+                err=True,
+            )
+            sys.exit(1)
+        echo(f"all shards are in {format_path(plan.store.location)}")
 
 
 @dataclass(frozen=True)
@@ -42,27 +100,33 @@ class Execution:
         Whether neither progress nor the result is printed; failures are.
     shard : tuple of int or None
         (3, 16): the third of sixteen parts.
-    scheduler : str or None
-        Address of a Dask scheduler; None for workers of our own.
+    cluster : Executor or None
+        Where the work is done; None for worker processes of this machine.
     allow_failures : bool
         Whether failed images leave the exit status 0.
     plan_file : str or None
         File to write the plan to, instead of carrying it out.
     log_file : str or None
         File to append a line of JSON to for each unit.
+    array : Array or None
+        The SLURM array that is to carry the plan out.
     """
 
     overwrite: bool
     dry_run: bool
     quiet: bool = False
     shard: tuple[int, int] | None = None
-    scheduler: str | None = None
+    cluster: "Executor | None" = None
     allow_failures: bool = False
     plan_file: str | None = None
     log_file: str | None = None
+    array: "Array | None" = None
 
     def carry_out(self, plan: "Plan") -> None:
         """Run `plan` and print the result, or show it; exit with 1 if images failed."""
+        if self.array:
+            self.array.launch(plan, dry_run=self.dry_run)
+            return
         if self.dry_run:
             if not self.quiet:
                 _tell_of_compiling()
@@ -89,7 +153,7 @@ class Execution:
                 plan,
                 overwrite=self.overwrite,
                 shard=self.shard,
-                scheduler=self.scheduler,
+                cluster=self.cluster,
                 log=log,
                 on_begin=None if self.quiet else announce,
             )
@@ -107,15 +171,19 @@ def take_execution(flags: dict[str, Any]) -> Execution:
     ConfigError
         The shard or the scheduler is not as it should be.
     """
+    from robustgen.execution import open_cluster
+
+    array = _read_array(flags)
     return Execution(
         flags.pop("overwrite"),
         flags.pop("dry_run"),
         flags.pop("quiet"),
         _read_shard(flags.pop("shard", None)),
-        _check_scheduler(flags.pop("backend", "loky"), flags.pop("scheduler", None)),
+        open_cluster(flags.pop("backend", "loky"), flags.pop("address", None)),
         flags.pop("allow_failures", False),
         flags.pop("plan_file", None),
         flags.pop("log_file", None),
+        array,
     )
 
 
@@ -144,6 +212,23 @@ def _open_log(path: str | None) -> "Iterator[UnitLog]":
         yield add
 
 
+def _read_array(flags: dict[str, Any]) -> Array | None:
+    """Take the flags of SLURM from `flags`."""
+    options, shards, wait = flags.pop("slurm", None), flags.pop("shards", None), flags.pop("wait", False)
+    if (options is None) != (shards is None) or (wait and options is None):
+        raise ConfigError("--slurm OPTIONS and --shards N go together; --wait belongs to them")
+    if options is None or shards is None:
+        return None
+    excluded = {"overwrite": "--overwrite", "shard": "--shard", "address": "--address", "plan_file": "--plan"}
+    for name, flag in excluded.items():
+        if flags.get(name):
+            raise ConfigError(f"--slurm and {flag} exclude each other")
+    from robustgen.execution import slurm
+
+    passed_on = [f"--{name.replace('_', '-')}" for name in ("allow_failures", "quiet") if flags.get(name)]
+    return Array(slurm.parse_options(options), shards, wait, passed_on)
+
+
 def _read_shard(text: str | None) -> tuple[int, int] | None:
     """Return ``"3/16"`` as (3, 16), and ``"auto"`` as the environment of SLURM says."""
     if text is None:
@@ -166,12 +251,6 @@ def _read_shard(text: str | None) -> tuple[int, int] | None:
             f"--shard: must be I/N with I from 1 to N, for instance 3/16, or auto, not {text!r}"
         )
     return int(part), int(parts)
-
-
-def _check_scheduler(backend: str, address: str | None) -> str | None:
-    if (backend == "dask") != (address is not None):
-        raise ConfigError("--backend dask and --scheduler ADDRESS go together")
-    return address
 
 
 def stop_in_order() -> None:

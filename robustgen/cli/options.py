@@ -164,10 +164,26 @@ run_options = combine(
 )
 shard_options = combine(
     click.option("--shard", metavar="I/N", help="Only part I of N; auto takes both from a SLURM array."),
-    click.option("--backend", type=click.Choice(["loky", "dask"]), default="loky", help="Where workers run."),
     click.option(
-        "--scheduler", metavar="ADDRESS", help="Address of the Dask scheduler, for instance tcp://host:8786."
+        "--backend",
+        type=click.Choice(["loky", "dask", "ray"]),
+        default="loky",
+        help="Where workers run: loky (this machine, default), dask or ray.",
     ),
+    click.option(
+        "--scheduler",
+        "--address",
+        "address",
+        metavar="ADDRESS",
+        help="Address of the Dask scheduler (tcp://host:8786), or of the Ray cluster (default auto).",
+    ),
+    click.option(
+        "--slurm",
+        metavar="OPTIONS",
+        help="Submit to SLURM, with options of sbatch: partition=cpu,cpus-per-task=16,time=2:00:00.",
+    ),
+    click.option("--shards", type=click.IntRange(1), metavar="N", help="Tasks of the SLURM array."),
+    click.option("--wait", is_flag=True, help="Wait until the SLURM array has ended."),
 )
 threads_option = click.option(
     "--jobs",

@@ -2,9 +2,9 @@
 
 import errno
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from robustgen import interruption
@@ -12,11 +12,13 @@ from robustgen.benchmark import Variant
 from robustgen.dataset.recipes import Recipe
 from robustgen.dataset.records import Failure, FilesRecord, ImagesRecord, Origin, Record
 from robustgen.dataset.state import START_OVER, OutputState
+from robustgen.dataset.versions import list_versions
 from robustgen.errors import (
     ImageError,
     MissingDependencyError,
     OutputError,
     RobustgenError,
+    SourceError,
     WriteError,
     explain_failure,
 )
@@ -25,6 +27,7 @@ from robustgen.formats import UnitWriter, WorkUnit, Writer, WrittenFile
 from robustgen.imaging.kernels.loop_cache import call_before_compiling
 from robustgen.imaging.pixels import Rgb
 from robustgen.sources.base import Items
+from robustgen.storage.host import HOST
 from robustgen.storage.memory import keep_freed_memory, return_freed_memory
 
 _ERRORS_OF_A_NAME = (
@@ -84,6 +87,8 @@ class Production:
         Class of each image of the unit, for formats that store it.
     insist : bool
         Whether to work on it though somebody else has claimed it.
+    versions : mapping of str to str
+        Releases that a worker elsewhere needs, by library; empty for workers of this machine.
     """
 
     recipe: Recipe[Any]
@@ -94,10 +99,13 @@ class Production:
     sizes: tuple[int, ...]
     labels: tuple[int, ...] = ()
     insist: bool = False
+    versions: Mapping[str, str] = field(default_factory=dict)
 
     def run(self, reporter: Reporter) -> Outcome:
         """Run `produce`, unless somebody else has claimed the unit."""
         name, started = self.unit.name, time.monotonic()
+        if self.versions:
+            self._check_worker()
         try:
             if not self.state.claim(name) and not self.insist:
                 return Outcome(name, claimed=True)
@@ -117,6 +125,35 @@ class Production:
         made = self.unit.count_outputs() - _count_failed(self.unit, failures)
         size = sum(file.size for _, file in record.files())
         return Outcome(name, made, size, failures, time.monotonic() - started)
+
+    def _check_worker(self) -> None:
+        """Refuse to work with other releases of libraries than the run, or where its files are not seen."""
+        wanted, location = self.versions, self.state.root.location
+        here = list_versions("ijg" if wanted["libjpeg"].startswith("IJG") else "turbo")
+        here |= self.writer.versions()
+        others = [
+            f"{name} {here.get(name)}, not {wanted[name]}"
+            for name in wanted
+            if here.get(name) != wanted[name]
+        ]
+        if others:
+            raise OutputError(
+                f"the worker on {HOST} has {'; '.join(others)}; install there what this machine has"
+            )
+        if not self.state.exists:
+            raise OutputError(
+                f"the worker on {HOST} does not see {location}; all workers need the same paths"
+            )
+        if any(self.sizes) and not any(self._is_seen(key) for key in self.unit.keys):
+            raise SourceError(
+                f"the worker on {HOST} does not see {self.source.location}; all workers need the same paths"
+            )
+
+    def _is_seen(self, key: str) -> bool:
+        try:
+            return self.source.size(key) > 0
+        except ImageError:
+            return False
 
 
 def produce(job: Production, reporter: Reporter) -> Record:

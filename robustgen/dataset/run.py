@@ -15,7 +15,7 @@ from robustgen.dataset.records import Failure, FilesRecord, ImagesRecord
 from robustgen.dataset.state import START_OVER, OutputState
 from robustgen.display.progress import Meter
 from robustgen.errors import ImageError, OutputError, RobustgenError, WriteError
-from robustgen.execution import carry_out, count_cores
+from robustgen.execution import Executor, carry_out, count_cores
 from robustgen.execution.progress import Progress
 from robustgen.formats import WorkUnit, WrittenFile
 from robustgen.sources.base import Items
@@ -65,7 +65,7 @@ def run(
     *,
     overwrite: bool = False,
     shard: tuple[int, int] | None = None,
-    scheduler: str | None = None,
+    cluster: Executor | None = None,
     log: UnitLog = lambda unit, outcome: None,
     on_begin: Callable[[], None] | None = None,
 ) -> RunResult:
@@ -78,8 +78,8 @@ def run(
         Start over if the output was created with other settings or from another source.
     shard : (int, int), optional
         (3, 16): every sixteenth work unit, from the third.
-    scheduler : str, optional
-        Address of a Dask scheduler whose workers do the work.
+    cluster : Executor, optional
+        Does the work elsewhere than in processes of this machine.
     log : callable, optional
         Is called with each unit that this run has made, and its outcome.
     on_begin : callable, optional
@@ -103,12 +103,12 @@ def run(
         is_new = not state.exists
         try:
             try:
-                return _Run(plan, state, shard or (1, 1), scheduler, log, on_begin).carry_out(overwrite)
+                return _Run(plan, state, shard or (1, 1), cluster, log, on_begin).carry_out(overwrite)
             except AnotherImageError:
                 if not overwrite:
                     raise
                 clear(state)
-                return _Run(plan, state, (1, 1), scheduler, log, on_begin).carry_out(overwrite)
+                return _Run(plan, state, (1, 1), cluster, log, on_begin).carry_out(overwrite)
         except BaseException:
             # Nothing is left of a run that failed before its work began.
             if state.is_ours and not state.list_records() and not state.has_claims:
@@ -122,6 +122,13 @@ def run(
         if isinstance(error, RobustgenError):
             raise
         raise WriteError(f"{plan.store.location}: {error.strerror or error}") from error
+
+
+def list_waiting(plan: Plan, shards: int) -> list[int]:
+    """Return the numbers of the `shards` of `plan` that have not ended; 1 if only the manifest is missing."""
+    state = OutputState(plan.store, beside=plan.is_beside)
+    waiting = _Run(plan, state, (1, shards)).list_waiting({unit.name: unit for unit in plan.cut()})
+    return waiting or [1] * (not plan.store.exists(MANIFEST))
 
 
 @dataclass
@@ -152,12 +159,12 @@ class _Run:
         plan: Plan,
         state: OutputState,
         shard: tuple[int, int],
-        scheduler: str | None,
-        log: UnitLog,
-        on_begin: Callable[[], None] | None,
+        cluster: Executor | None = None,
+        log: UnitLog = lambda unit, outcome: None,
+        on_begin: Callable[[], None] | None = None,
     ) -> None:
         self._on_begin = on_begin
-        self._plan, self._state, self._shard, self._scheduler = plan, state, shard, scheduler
+        self._plan, self._state, self._shard, self._cluster = plan, state, shard, cluster
         self._log = log
         self._sizes = {key: _size(plan.source, key) for key in plan.keys}
         self._workers = plan.jobs or count_cores()
@@ -185,7 +192,7 @@ class _Run:
                 self._on_begin()
             self._make(pending)
         asked = sum(unit.count_outputs() for unit in own)
-        waiting = self._list_waiting(units) if self._shard[1] > 1 else []
+        waiting = self.list_waiting(units) if self._shard[1] > 1 else []
         failures = sorted(self._failures, key=lambda failure: failure["key"])
         if not waiting:
             failures = self._finish(held, failures)
@@ -409,7 +416,7 @@ class _Run:
         total = sum(unit.count_outputs() for unit in pending)
         with (
             Meter(total, f"{plan.recipe.noun}s") as meter,
-            Progress(meter, everywhere=self._scheduler is not None) as progress,
+            Progress(meter, everywhere=self._cluster is not None) as progress,
         ):
             claimed = self._carry_out(left, progress, insist=False)
             seen = time.monotonic()
@@ -433,6 +440,7 @@ class _Run:
     ) -> dict[str, WorkUnit]:
         """Make `units`; return those that somebody else has claimed."""
         plan, claimed = self._plan, {}
+        versions = plan.settings()["versions"] if self._cluster else {}
         jobs = {
             name: Production(
                 plan.recipe,
@@ -443,11 +451,12 @@ class _Run:
                 tuple(self._sizes[key] for key in unit.keys),
                 plan.labels(unit),
                 insist,
+                versions,
             )
             for name, unit in units.items()
         }
         outcomes: Iterator[Outcome] = carry_out(
-            jobs, lambda outcome: outcome.name, self._workers, progress, self._scheduler
+            jobs, lambda outcome: outcome.name, self._workers, progress, self._cluster
         )
         for outcome in outcomes:
             if outcome.claimed:
@@ -465,7 +474,7 @@ class _Run:
 
     # --- the end
 
-    def _list_waiting(self, units: Mapping[str, WorkUnit]) -> list[int]:
+    def list_waiting(self, units: Mapping[str, WorkUnit]) -> list[int]:
         """Return the numbers of the shards that have not ended."""
         names, tally = set(), Tally()
         for name, record in self._state.read_records():

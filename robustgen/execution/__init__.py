@@ -5,4 +5,5 @@ from robustgen.execution.base import Job as Job
 from robustgen.execution.base import WorkersLostError as WorkersLostError
 from robustgen.execution.running import carry_out as carry_out
 from robustgen.execution.running import count_cores as count_cores
+from robustgen.execution.running import open_cluster as open_cluster
 from robustgen.execution.running import open_executor as open_executor

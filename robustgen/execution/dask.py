@@ -8,9 +8,11 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import Any
 
+from robustgen import __version__
 from robustgen.errors import ArgumentError, MissingDependencyError, RobustgenError, WriteError, name_error
-from robustgen.execution.base import Job, Result, WorkersLostError, run_job
+from robustgen.execution.base import Job, Result, WorkersLostError
 from robustgen.execution.progress import Reporter, at_clock
+from robustgen.execution.remote import make_task, pack, take_result
 
 # Enough jobs to keep all threads busy, those of workers that join later among them.
 _JOBS_PER_THREAD, _FEWEST_JOBS, _SECONDS_BETWEEN_COUNTS = 3, 16, 1.0
@@ -37,14 +39,15 @@ class DaskCluster:
     def map(self, jobs: Iterable[Job[Result]], reporter: Reporter) -> Iterator[Result]:
         """Yield the result of each job as it is finished; a WorkersLostError if workers keep dying on one."""
         with _silence_log(), self._connect() as client:
-            ahead = iter(jobs)
+            ahead, task = iter(jobs), make_task()
 
             def submit(count: int) -> list[Any]:
                 if client.status != "running":
                     raise self._lost()
                 # Dask would run pure jobs of equal content only once.
                 return [
-                    client.submit(run_job, job, reporter, pure=False) for job in islice(ahead, max(0, count))
+                    client.submit(task, pack(job, reporter), __version__, pure=False)
+                    for job in islice(ahead, max(0, count))
                 ]
 
             under_way = self._distributed.as_completed(submit(self._count_jobs()))
@@ -69,7 +72,7 @@ class DaskCluster:
         if future.cancelled():
             raise self._lost()
         try:
-            return future.result()
+            return take_result(future.result(), f"the Dask cluster at {self.address}")
         except self._distributed.KilledWorker as error:
             raise WorkersLostError("workers of the cluster died (killed, or out of memory)") from error
         except RobustgenError:
@@ -77,7 +80,6 @@ class DaskCluster:
         except OSError as error:
             raise WriteError(f"a worker of {self.address}: {error.strerror or error}") from error
         except Exception as error:
-            # A worker without robustgen, or with another release of it.
             raise WriteError(f"a worker of {self.address} failed: {name_error(error)}") from error
 
     def _lost(self) -> WriteError:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import TypeVar
 
 from robustgen.display.progress import print_line
-from robustgen.errors import WriteError
+from robustgen.errors import ConfigError, WriteError
 from robustgen.execution.base import Executor, Job, Result, WorkersLostError
 from robustgen.execution.progress import Progress
 from robustgen.execution.this_process import ThisProcess
@@ -20,12 +20,31 @@ def count_cores() -> int:
     return int(cpu_count())
 
 
-def open_executor(workers: int, scheduler: str | None = None) -> Executor:
-    """Return the executor for `workers` processes, or for the Dask cluster with that `scheduler`."""
-    if scheduler:
-        from robustgen.execution.dask import DaskCluster
+def open_cluster(backend: str, address: str | None) -> Executor | None:
+    """Return the executor of the cluster at `address`; None for the backend loky, which is this machine.
 
-        return DaskCluster(scheduler)
+    Raises
+    ------
+    ConfigError
+        The address is missing, or there is nothing that it could belong to.
+    """
+    if backend == "ray":
+        from robustgen.execution.ray import RayCluster
+
+        return RayCluster(address or "auto")
+    if (backend == "dask") != (address is not None):
+        raise ConfigError(
+            "--backend dask and --scheduler ADDRESS go together; --address belongs to --backend ray"
+        )
+    if address is None:
+        return None
+    from robustgen.execution.dask import DaskCluster
+
+    return DaskCluster(address)
+
+
+def open_executor(workers: int) -> Executor:
+    """Return the executor for `workers` processes of this machine."""
     if workers == 1:
         return ThisProcess()
     from robustgen.execution.processes import Processes
@@ -38,7 +57,7 @@ def carry_out(
     name_of: Callable[[Result], Name],
     workers: int,
     progress: Progress,
-    scheduler: str | None = None,
+    cluster: Executor | None = None,
     remedy: str = "",
 ) -> Iterator[Result]:
     """Run all `jobs`, in order of their start, and yield their results; lost ones run again.
@@ -52,8 +71,8 @@ def carry_out(
     workers : int
         Processes at most.
     progress : Progress
-    scheduler : str, optional
-        Address of a Dask scheduler.
+    cluster : Executor, optional
+        Runs the jobs elsewhere instead.
     remedy : str
         Ends the message if workers keep dying.
 
@@ -64,7 +83,7 @@ def carry_out(
     """
     left, deaths = dict(jobs), 0
     while left:
-        executor = open_executor(min(workers, len(left)), scheduler)
+        executor = cluster or open_executor(min(workers, len(left)))
         progress.forget_workers()
         progress.describe, before = executor.describe_silence, len(left)
         try:

@@ -1,7 +1,6 @@
 """The frost photographs, and windows of them blended into an image."""
 
 import hashlib
-import importlib.util
 import math
 from functools import lru_cache
 from pathlib import Path
@@ -9,38 +8,15 @@ from pathlib import Path
 import numpy as np
 
 from robustgen.errors import MissingDependencyError
+from robustgen.imaging.carried import FROST
 from robustgen.imaging.kernels import elementwise as kernels
 from robustgen.imaging.kernels import resizing
 from robustgen.imaging.opencv import cv2
 from robustgen.imaging.pixels import Rgb
 from robustgen.imaging.rng import Rng, integers
 
-# The sixth photograph is in the package, but the scripts drew from [0, 5) and so never used it.
-FROST_PHOTOGRAPHS = {
-    "frost1.png": "ff9f907860bd7a835d459e32f9d588062b7f61ee267343cc7222b56753a14755",
-    "frost2.png": "fe211a89b336999c207a852ce05818d4545d0b57c5beadd824b4cc9d9a9b6137",
-    "frost3.png": "2d0d50b4a9bb213f38b024ef7768731bb83cc08d2f26b5766bbc167cdfa0e504",
-    "frost4.jpg": "3f8b91ca1a9fa7167b09e773da53f5ae60d0a1fd88f02a783f6e328a72887f6e",
-    "frost5.jpg": "5fc6a19df4a429ba68abdcc8f8a4278d4c9f81c9ccafd2c92ab0c8cf8992ebd2",
-}
-
-
-def frost_directory() -> Path:
-    """Folder of the frost photographs inside the installed package ``imagecorruptions``.
-
-    Raises
-    ------
-    MissingDependencyError
-        The package is not installed.
-    """
-    # Only located: importing the package fails on current NumPy.
-    spec = importlib.util.find_spec("imagecorruptions")
-    if spec is None or not spec.submodule_search_locations:
-        raise MissingDependencyError(
-            "the frost photographs are missing: pip install --no-deps imagecorruptions==1.1.2, "
-            "or name a folder that holds frost1.png ... frost5.jpg with --frost-dir"
-        )
-    return Path(spec.submodule_search_locations[0]) / "frost"
+# Indices 0 to 4 are drawn, the sixth never.
+_DRAWN = 5
 
 
 @lru_cache(maxsize=32)
@@ -52,13 +28,13 @@ def frost_photograph(index: int, shrink: float = 1.0, directory: str | None = No
     MissingDependencyError
         The file is absent, or not the one the published data was made with.
     """
-    name, digest = list(FROST_PHOTOGRAPHS.items())[index]
-    path = (Path(directory) if directory else frost_directory()) / name
+    name, digest = list(FROST.digests.items())[index]
+    path = (Path(directory) if directory else FROST.find()) / name
     try:
         data = path.read_bytes()
     except OSError as error:
         raise MissingDependencyError(
-            f"frost photograph {path} cannot be read ({error.strerror}): reinstall imagecorruptions==1.1.2 "
+            f"frost photograph {path} cannot be read ({error.strerror}): robustgen fetch frost, "
             "or name another folder with --frost-dir"
         ) from error
     if hashlib.sha256(data).hexdigest() != digest:
@@ -73,13 +49,13 @@ def frost_photograph(index: int, shrink: float = 1.0, directory: str | None = No
 
 def check_frost(directory: str | None = None) -> None:
     """Raise a MissingDependencyError unless all frost photographs can be read."""
-    for index in range(len(FROST_PHOTOGRAPHS)):
+    for index in range(_DRAWN):
         frost_photograph(index, 1.0, directory)
 
 
 def frost_crop(shape: tuple[int, int], shrink: float, directory: str | None, rng: Rng) -> Rgb:
     """Return a random window of `shape` (H, W) of a random frost photograph, uint8 (H, W, 3)."""
-    photograph = frost_photograph(int(integers(rng, 0, 5)), shrink, directory)
+    photograph = frost_photograph(int(integers(rng, 0, _DRAWN)), shrink, directory)
     photograph = _cover(photograph, shape)
     rows, columns = photograph.shape[:2]
     top = integers(rng, 0, max(rows - shape[0], 1))

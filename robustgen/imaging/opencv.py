@@ -25,6 +25,11 @@ else:
 def _import_opencv() -> Any:
     try:
         import cv2 as module
+    except ModuleNotFoundError as error:
+        raise MissingDependencyError(
+            "OpenCV is not installed: pip install 'robustgen[opencv]', or opencv-python, or "
+            "opencv-contrib-python; any of them, but only one"
+        ) from error
     except ImportError as error:
         raise MissingDependencyError(
             f"OpenCV cannot be imported ({error}). Install the build that needs no system libraries over it: "

@@ -1,7 +1,6 @@
 """Marks on photographs of specimens and of skin: blots, bubbles, black corners, letters."""
 
 import hashlib
-import importlib.util
 import string
 from functools import lru_cache
 from pathlib import Path
@@ -11,10 +10,10 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 from robustgen.errors import ArgumentError, MissingDependencyError
+from robustgen.imaging.carried import INK
 from robustgen.imaging.opencv import cv2
 from robustgen.imaging.pixels import Rgb
 
-_MASKS_DIGEST = "76a895e8f4ba6f98cc13fffd6060e1b2ef037e7baee6c5393732346a40eecf0f"
 # Letters of the scales .14 to .16, and to .18, look alike; of others there is no table.
 _SMALL_LETTERS, _LARGEST_LETTERS = 0.165, 0.185
 # Rows of letters above the line that they stand on.
@@ -27,7 +26,7 @@ _MARGIN = 10
 def read_masks(size: int, path: str | None = None) -> Rgb:
     """Read ten masks of ink, 0 or 1, uint8 (10, side, side): 12 to 42 pixels a side, by `size` 1 to 5.
 
-    They are read from the installed package medmnistc, which is not imported, or from its file at `path`.
+    They are those of the package medmnistc, fetched or installed, or its file at `path`.
 
     Raises
     ------
@@ -36,12 +35,12 @@ def read_masks(size: int, path: str | None = None) -> Rgb:
     ArgumentError
         There is no such size.
     """
-    file = Path(path) if path else _find_masks()
+    file = Path(path) if path else INK.find() / "inks.npz"
     try:
         content = file.read_bytes()
     except OSError as error:
         raise MissingDependencyError(f"masks of ink: {file} cannot be read ({error.strerror})") from error
-    if hashlib.sha256(content).hexdigest() != _MASKS_DIGEST:
+    if hashlib.sha256(content).hexdigest() != INK.digests["inks.npz"]:
         raise MissingDependencyError(f"masks of ink: {file} is not the published file (its SHA-256 differs)")
     with np.load(file, allow_pickle=False) as masks:
         if str(size) not in masks.files:
@@ -49,16 +48,6 @@ def read_masks(size: int, path: str | None = None) -> Rgb:
         found: Rgb = masks[str(size)].astype(np.uint8)
     found.flags.writeable = False
     return found
-
-
-def _find_masks() -> Path:
-    # Only located: importing the package needs all of its dependencies.
-    spec = importlib.util.find_spec("medmnistc")
-    if spec is None or not spec.submodule_search_locations:
-        raise MissingDependencyError(
-            "the masks of ink of medmnist-c:stain_deposit are missing: pip install medmnistc==0.1.0 --no-deps"
-        )
-    return Path(spec.submodule_search_locations[0]) / "assets" / "inks.npz"
 
 
 def blot(image: Rgb, masks: Rgb, most: int, draws: Random) -> Rgb:

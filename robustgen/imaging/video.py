@@ -153,7 +153,7 @@ def encode(frames: Frames, encoding: Encoding) -> bytes:
 
 def encode_frames(frames: Iterable[Frames], encoding: Encoding) -> bytes:
     """Encode uint8 frames (H, W, 3), which may be made one by one."""
-    import av
+    av = _import_av()
     from av.codec.codec import UnknownCodecError
 
     (height, width, _), frames = _peek(frames)
@@ -256,9 +256,20 @@ def check_kept(kept: int, count: int) -> None:
 
 
 @cache
+def _import_av() -> Any:
+    try:
+        import av
+    except ImportError as error:
+        raise MissingDependencyError(
+            "videos need PyAV: pip install 'robustgen[video]', or choose --format png"
+        ) from error
+    return av
+
+
+@cache
 def build() -> str:
     """Return the versions that the bytes of a video depend on, as x264 itself writes them into each."""
-    import av
+    av = _import_av()
 
     video = encode(np.zeros((1, 16, 16, 3), np.uint8), Encoding(preset="ultrafast"))
     x264 = re.search(rb"x264 - ([\w ]+) - ", video)
@@ -268,7 +279,7 @@ def build() -> str:
 @cache
 def _conversion() -> dict[str, Any]:
     """Return the settings of a conversion of pixels for PyAV: its kind, and one thread."""
-    import av
+    av = _import_av()
 
     threads = {"threads": 1} if int(av.__version__.split(".")[0]) >= _CONVERTS_ON_THREADS else {}
     # FFmpeg's command line converts so; PyAV's own default rounds the colours of yuv420p otherwise.
@@ -312,7 +323,7 @@ def _check_sides(height: int, width: int, pixel_format: str) -> None:
 
 
 def _write(file: IO[bytes], height: int, width: int, frames: Iterator[Frames], encoding: Encoding) -> None:
-    import av
+    av = _import_av()
     from av.video.reformatter import VideoReformatter
 
     # Bit-exact: the container, too, names no version of the library that wrote it.
@@ -373,7 +384,7 @@ def _read_bytes(path: Path) -> bytes:
 
 def _decode(data: bytes, name: str) -> Iterator[Any]:
     """Yield the frames (av.VideoFrame) of an MP4 file; an ImageError ends them where it is damaged."""
-    import av
+    av = _import_av()
 
     try:
         with av.open(io.BytesIO(data), format="mp4", metadata_errors="replace") as container:

@@ -36,9 +36,9 @@ class Photographs(FileSource):
         folders = [Path(folder) / "data" for folder in (spec and spec.submodule_search_locations) or ()]
         complete = [folder for folder in folders if all((folder / name).is_file() for name in self.NAMES)]
         if not complete:
-            remedy = "pip install --force-reinstall --no-deps scikit-image"
             raise SourceError(
-                f"scikit-image with its photographs ({', '.join(self.NAMES)}) is missing: {remedy}"
+                f"scikit-image with its photographs ({', '.join(self.NAMES)}) is missing: "
+                "pip install 'robustgen[demo]'"
             )
         super().__init__(FolderTree(complete[0]))
 

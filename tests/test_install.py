@@ -1,0 +1,123 @@
+"""An install with only what one needs: files that other packages carry, libraries that are extras."""
+
+import hashlib
+import subprocess
+import sys
+import zipfile
+
+import pytest
+from helpers import FEW, cli, cli_error, put_photo
+
+from robustgen.errors import MissingDependencyError
+from robustgen.imaging import carried
+from robustgen.imaging.carried import EVERYTHING, FROST
+
+
+@pytest.fixture
+def elsewhere(tmp_path, monkeypatch):
+    """An environment and a user that hold no fetched files, and where no package carries them."""
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "environment"))
+    monkeypatch.setattr("site.getuserbase", lambda: str(tmp_path / "user"))
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """A wheel with the photographs, and nothing else."""
+    path = tmp_path_factory.mktemp("wheels") / "imagecorruptions-1.1.2-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name in FROST.digests:
+            archive.write(FROST.find() / name, f"imagecorruptions/frost/{name}")
+    return path
+
+
+def test_photographs_are_fetched_from_a_wheel_and_found(elsewhere, wheel):
+    with pytest.raises(
+        MissingDependencyError, match=r"imagecorruptions 1\.1\.2 carries.*robustgen fetch frost"
+    ):
+        FROST.find()
+    result = cli("fetch", "--wheel", wheel)
+    folder = elsewhere / "environment" / "share" / "robustgen" / "frost"
+    assert result.stdout == f"frost: {folder}\n"
+    assert FROST.find() == folder
+    assert sorted(path.name for path in folder.iterdir()) == sorted(FROST.digests)
+
+
+def test_where_the_environment_cannot_be_written_the_user_has_the_files(elsewhere, wheel):
+    (elsewhere / "environment").write_text("in the way")
+    assert FROST.fetch(str(wheel)) == elsewhere / "user" / "share" / "robustgen" / "frost" == FROST.find()
+    (elsewhere / "user" / "share").rename(elsewhere / "share")
+    (elsewhere / "user" / "share").write_text("in the way")
+    with pytest.raises(MissingDependencyError, match=r"frost cannot be kept anywhere: .*/user/share"):
+        FROST.fetch(str(wheel))
+
+
+def test_another_wheel_is_refused(elsewhere, tmp_path):
+    other = tmp_path / "other.whl"
+    with zipfile.ZipFile(other, "w") as archive:
+        archive.writestr("imagecorruptions/frost/frost1.png", b"")
+    assert f"{other}: is no wheel of imagecorruptions 1.1.2" in cli_error("fetch", "--wheel", other)
+    with zipfile.ZipFile(other, "a") as archive:
+        for name in [*FROST.digests][1:]:
+            archive.writestr(f"imagecorruptions/frost/{name}", b"")
+    assert "frost1.png is not the published file" in cli_error("fetch", "--wheel", other)
+    assert not (elsewhere / "environment").exists()
+
+
+def test_pip_is_asked_for_the_wheel_and_what_it_says_is_told(elsewhere, wheel, monkeypatch):
+    asked, told = [], ""
+
+    def run(command, **_):
+        asked.append(command)
+        if not told:
+            folder = command[command.index("--dest") + 1]
+            subprocess.check_call(["cp", str(wheel), folder])
+        return subprocess.CompletedProcess(command, 1, "", told)
+
+    monkeypatch.setattr(carried.subprocess, "run", run)
+    assert FROST.fetch() == FROST.find()
+    assert asked[0][:3] == [sys.executable, "-m", "pip"] and asked[0][-1] == "imagecorruptions==1.1.2"
+    told = "WARNING: retrying\nERROR: No matching distribution"
+    message = cli_error("fetch", "frost")
+    assert message.startswith(
+        "pip cannot download imagecorruptions 1.1.2 (ERROR: No matching distribution); "
+    )
+    assert "--wheel" in message
+
+
+def test_only_known_files_are_fetched():
+    assert "'frost'" in cli_error("fetch", "forst")
+    assert "name one of frost and ink" in cli_error("fetch", "frost", "ink", "--wheel", "a.whl")
+
+
+@pytest.mark.parametrize("files", EVERYTHING.values(), ids=lambda files: files.name)
+def test_the_digests_are_those_of_the_files_that_the_tests_use(files):
+    for name, digest in files.digests.items():
+        assert hashlib.sha256((files.find() / name).read_bytes()).hexdigest() == digest
+
+
+def without(library, *args):
+    """Run the command line where `library` cannot be imported."""
+    code = f"import sys; sys.modules[{library!r}] = None; from robustgen.cli import main; main()"
+    return subprocess.run([sys.executable, "-c", code, *map(str, args)], capture_output=True, text=True)
+
+
+@pytest.mark.parametrize(
+    ("library", "command", "remedy"),
+    [
+        ("av", "make-p", "pip install 'robustgen[video]'"),
+        ("cv2", "make-c", "pip install 'robustgen[opencv]'"),
+    ],
+)
+def test_a_command_without_its_extra_names_it(tmp_path, library, command, remedy):
+    put_photo(tmp_path / "photos" / "cat" / "a.JPEG")
+    done = without(library, command, "--source", tmp_path / "photos", "--output", tmp_path / "out")
+    assert done.returncode == 2 and remedy in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+def test_images_need_no_video_library(tmp_path):
+    put_photo(tmp_path / "photos" / "cat" / "a.JPEG")
+    flags = ("--source", tmp_path / "photos", "--output", tmp_path / "out", *FEW)
+    done = without("av", "make-c", *flags)
+    assert done.returncode == 0, done.stderr
