@@ -413,8 +413,12 @@ def test_verify_takes_no_more_memory_for_more_folders(tmp_path):
 
 NAMELESS = '{"about": {"arms": [[]], "arrays": [], "images": 5, "source": {}}, "parameters": {}}'
 
+NO_LICENCE = '{"about": {"arms": [], "arrays": [], "images": 5, "source": {"images": 5}}, "parameters": {}}'
 
-@pytest.mark.parametrize("content", ["{}", '{"about": {"arms": ["fog/3"]}}', '{"about": 1}', NAMELESS, "{"])
+
+@pytest.mark.parametrize(
+    "content", ["{}", '{"about": {"arms": ["fog/3"]}}', '{"about": 1}', NAMELESS, NO_LICENCE, "{"]
+)
 def test_a_plan_without_its_keys_is_damaged(photos, copied, made, content):
     (path,) = (copied / ".robustgen" / "plans").iterdir()
     path.write_text(content)

@@ -191,7 +191,7 @@ def _is_sound(record: Record) -> bool:
         return False
     if isinstance(record, FilesRecord):
         written = isinstance(record.written, list) and all(map(_is_file, record.written))
-        return written and isinstance(record.shared, str)
+        return written and isinstance(record.shared, str) and record.shared.isascii()
     rows = record.outputs.values()
     return (
         record.outputs.keys() == {*record.variants}

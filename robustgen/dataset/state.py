@@ -310,7 +310,8 @@ def _is_plan(content: Mapping[str, Any]) -> bool:
         (about.get("images"), about["source"].get("images")),
     )
     names = all(isinstance(each, list) and all(isinstance(name, str) for name in each) for each in lists)
-    return names and all(isinstance(count, int) for count in counts)
+    texts = all(isinstance(about.get(name), str) for name in ("dataset", "kind", "licence", "citation"))
+    return names and texts and all(isinstance(count, int) for count in counts)
 
 
 def _open_beside(root: Store) -> Store:

@@ -66,7 +66,7 @@ def _tabulate_raised(offset: float) -> npt.NDArray[np.uint16]:
     raised = np.clip(values / 255.0 + offset, 0.0, 1.0) * 255.0
     products = np.minimum(np.outer(raised / np.maximum(values, 1.0), values), 255.0)
     in_doubt = (np.abs(products - np.rint(products)) < 1e-6) & (products > 0.0)
-    table = products.astype(np.uint16) + np.uint16(8 << 8) * in_doubt
+    table: npt.NDArray[np.uint16] = products.astype(np.uint16) + np.uint16(8 << 8) * in_doubt
     np.fill_diagonal(table, raised.astype(np.uint16) + np.uint16(1 << 8) * in_doubt.diagonal())
     return table
 

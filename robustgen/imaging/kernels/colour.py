@@ -85,8 +85,8 @@ def join_hsv(hues, saturations, values, gain, saturation_offset, value_offset, o
 def raise_value(image, table, offset, out):
     """Write `image` (uint8, (N, 3)), `offset` added to its value, as `split_hsv` and `join_hsv` give it.
 
-    `table` (uint16, (256, 256)) has the result for the greatest channel and another one. Where 256 is added, a
-    second channel that is the greatest is in doubt, and where 2048 is added any: these pixels go through HSV.
+    `table` (uint16, (256, 256)) has the result for the greatest channel and another one. Where 256 is added,
+    a second channel that is the greatest is in doubt, where 2048 is added any: these pixels go through HSV.
     """
     rows, channels = np.empty(4096, np.int64), np.empty((4096, 3), np.uint8)
     for start in range(0, image.shape[0], 4096):
