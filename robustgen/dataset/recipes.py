@@ -190,12 +190,15 @@ class BenchmarkRecipe(Recipe[Rgb]):
         Constants to use instead of the edition's.
     overrides : mapping
         Operation to level to parameter to value, instead of the published constants.
+    smallest_side : int
+        Pixels that each side of an image needs for any of the operations.
     """
 
     edition: str
     seed: int = 0
     scale: int | None = None
     overrides: Overrides = field(default_factory=dict)
+    smallest_side: int = SMALLEST_SIDE
     _bound: dict[tuple[str, float], BoundVariant] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -233,11 +236,8 @@ class BenchmarkRecipe(Recipe[Rgb]):
         return prepared
 
     def prepare(self, loaded: Decoded) -> Rgb:
-        """The pixels of the image, if its sides are long enough for every operation."""
-        try:
-            return check_size(as_rgb(loaded), get_edition(self.edition).smallest_side)
-        except ArgumentError as error:
-            raise ImageError(str(error)) from error
+        """The pixels of the image, if its sides are long enough for any operation."""
+        return _check_side(as_rgb(loaded), min(self.smallest_side, get_edition(self.edition).smallest_side))
 
     def get_operation(self, name: str) -> Operation:
         """The corruption or perturbation `name`, as the edition has it."""
@@ -277,6 +277,14 @@ class BenchmarkRecipe(Recipe[Rgb]):
         return {str(each): _plain(bound.parameters(each)) for each in known}
 
 
+def _check_side(image: Rgb, smallest: int) -> Rgb:
+    """Return `image`, if its sides have at least `smallest` pixels."""
+    try:
+        return check_size(image, smallest)
+    except ArgumentError as error:
+        raise ImageError(str(error)) from error
+
+
 @dataclass(frozen=True)
 class CorruptionRecipe(BenchmarkRecipe):
     """Of ImageNet-C: one image for each corruption and severity, from the prepared image."""
@@ -298,6 +306,7 @@ class CorruptionRecipe(BenchmarkRecipe):
         if arm.name == CLEAN:
             return prepared
         bound = self.bind(arm)
+        _check_side(prepared, bound.operation.smallest_side)
         parameters = bound.parameters(bound.scale_for(prepared))
         rng = bound.random_stream(key)
         return as_rgb(bound.edition.corrupt(bound.operation, prepared, parameters, rng, shared=shared))
