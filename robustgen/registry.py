@@ -74,6 +74,7 @@ class Operation:
 
     kind = "operation"
     level_name = "level"
+    smallest_side = SMALLEST_SIDE
 
     @property
     def summary(self) -> str:

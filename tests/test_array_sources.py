@@ -7,7 +7,7 @@ import zipfile
 
 import numpy as np
 import pytest
-from helpers import cifar_folder, cli, cli_error, make_c, photo, put_photo, tree
+from helpers import cifar_folder, cli, cli_error, errors_of, make_c, photo, put_photo, tree
 from PIL import Image
 
 import robustgen
@@ -170,6 +170,18 @@ def test_grey_trees(tmp_path, mnist, mnist_c, name, suffix):
         name == "jpeg"
     )
     assert "0 findings" in cli("verify", tmp_path / "out", "--deep", "2").stdout
+
+
+def test_small_images_are_refused_by_corruptions_that_need_larger_ones(tmp_path):
+    put_photo(tmp_path / "photos" / "a.png", 28, 28)
+    flags = ("--severities", "1", "--format", "png", "--jobs", "1", "--quiet")
+    make_c(tmp_path / "photos", tmp_path / "out", *flags, "--corruptions", "mnist-c:stripe")
+    assert Image.open(tmp_path / "out" / "mnist-c.stripe" / "1" / "a.png").size == (28, 28)
+    make_c(tmp_path / "photos", tmp_path / "both", *flags, "--corruptions", "mnist-c:stripe,fog", status=1)
+    reason = "image is 28 x 28 pixels; each side needs at least 32"
+    assert errors_of(tmp_path / "both") == [{"key": "a.png", "arm": "fog/1", "reason": reason}]
+    make_c(tmp_path / "photos", tmp_path / "none", *flags, "--corruptions", "fog", status=1)
+    assert errors_of(tmp_path / "none") == [{"key": "a.png", "reason": reason}]
 
 
 # --- MedMNIST ------------------------------------------------------------------------------------

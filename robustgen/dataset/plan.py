@@ -38,6 +38,7 @@ from robustgen.imaging.frost import check_frost
 from robustgen.imaging.jpeg import load_ijg
 from robustgen.imaging.motion import check_imagemagick
 from robustgen.imaging.tiles import TileBank
+from robustgen.registry import SMALLEST_SIDE
 from robustgen.sources.base import Items, Loaded, Source
 from robustgen.sources.opening import open_source
 from robustgen.sources.table import Table
@@ -175,8 +176,9 @@ def plan_benchmark(
     check_classes(source, config)
     keys = select_keys(source, config)
     edition = config.edition if config.size is None else f"{config.edition}@{config.size}"
-    recipe = RECIPES[kind](edition, config.seed, config.scale, _overrides(config, kind))
     arms = config.arms(kind)
+    smallest = _find_smallest_side(arms, BENCHMARKS[kind])
+    recipe = RECIPES[kind](edition, config.seed, config.scale, _overrides(config, kind), smallest)
     _check_strengths(arms, config, BENCHMARKS[kind])
     _check_ingredients(arms, config)
     name = _format_name(config, kind, source)
@@ -381,13 +383,20 @@ def _check_perturbations(config: Config) -> None:
         raise ConfigError(f"edition: {error}") from error
 
 
+def _find_smallest_side(arms: tuple[Variant, ...], benchmark: Benchmark) -> int:
+    """Return the pixels that each side of an image needs for any of the `arms`."""
+    names = dict.fromkeys(arm.name for arm in arms if arm != CLEAN_ARM)
+    return min((benchmark.operations[name].smallest_side for name in names), default=SMALLEST_SIDE)
+
+
 def _check_strengths(arms: tuple[Variant, ...], config: Config, benchmark: Benchmark) -> None:
     """Refuse what has no published strength where the size of an image has no say in it."""
     for name in dict.fromkeys(arm.name for arm in arms if arm != CLEAN_ARM):
         operation = benchmark.operations[name]
-        smallest, side = getattr(operation, "smallest_side", 0), EDITIONS[config.edition].side
-        if side and side < smallest:
-            raise ConfigError(f"edition {config.edition}: {name} needs sides of at least {smallest} pixels")
+        side = EDITIONS[config.edition].side
+        if side and side < operation.smallest_side:
+            needed = f"{name} needs sides of at least {operation.smallest_side} pixels"
+            raise ConfigError(f"edition {config.edition}: {needed}")
         scale = config.scale or EDITIONS[config.edition].fixed_scale(operation.table)
         of_sides = any(isinstance(each, int) for each in operation.table)
         if scale is None and (of_sides or len(operation.table) == 1):

@@ -197,12 +197,15 @@ class BenchmarkRecipe(Recipe[Rgb]):
         Constants to use instead of the edition's.
     overrides : mapping
         Operation to level to parameter to value, instead of the published constants.
+    smallest_side : int
+        Pixels that each side of an image needs for any of the operations.
     """
 
     edition: str
     seed: int = 0
     scale: int | None = None
     overrides: Overrides = field(default_factory=dict)
+    smallest_side: int = SMALLEST_SIDE
     _bound: dict[tuple[str, float], BoundVariant] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -240,11 +243,8 @@ class BenchmarkRecipe(Recipe[Rgb]):
         return prepared
 
     def prepare(self, loaded: Decoded) -> Rgb:
-        """The pixels of the image, if its sides are long enough for every operation."""
-        try:
-            return check_size(as_rgb(loaded), get_edition(self.edition).smallest_side)
-        except ArgumentError as error:
-            raise ImageError(str(error)) from error
+        """The pixels of the image, if its sides are long enough for any operation."""
+        return _check_side(as_rgb(loaded), min(self.smallest_side, get_edition(self.edition).smallest_side))
 
     def get_operation(self, name: str) -> Operation:
         """The corruption or perturbation `name`, as the edition has it."""
@@ -286,6 +286,14 @@ class BenchmarkRecipe(Recipe[Rgb]):
     def _describe(self, operation: Operation, parameters: Any) -> dict[str, Any]:
         """Return what decides the pixels of a variant, as JSON takes it."""
         return _plain(parameters)
+
+
+def _check_side(image: Rgb, smallest: int) -> Rgb:
+    """Return `image`, if its sides have at least `smallest` pixels."""
+    try:
+        return check_size(image, smallest)
+    except ArgumentError as error:
+        raise ImageError(str(error)) from error
 
 
 @dataclass(frozen=True)
@@ -343,6 +351,7 @@ class CorruptionRecipe(BenchmarkRecipe):
         if arm.name == CLEAN:
             return self.complete(prepared)
         bound = self.bind(arm)
+        _check_side(prepared, bound.operation.smallest_side)
         parameters, edition = bound.parameters(bound.scale_for(prepared)), bound.edition
         rng = bound.random_stream(key)
         if self.tiles and lacks_tiles(parameters):
