@@ -255,9 +255,10 @@ def test_images_that_fail_are_left_out_and_named(table, tmp_path):
 # --- tables --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("protocol", [2, 4])
+@pytest.mark.parametrize("protocol", [2, 4, 5])
 def test_tables_are_read_from_pickles_archives_and_json(protocol, tmp_path):
     arrays = {name: each.astype(float) for name, each in accuracies(40).items()}
+    arrays["n1_snow_n2_fog"] = np.asfortranarray(arrays["n1_snow_n2_fog"].T)
     (tmp_path / "t.pickle").write_bytes(pickle.dumps(arrays, protocol))
     np.savez(tmp_path / "t.npz", **arrays)
     (tmp_path / "t.json").write_text(json.dumps({name: each.tolist() for name, each in arrays.items()}))

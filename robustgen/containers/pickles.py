@@ -20,6 +20,8 @@ _NUMPY: Final = {
     ("numpy", "dtype"),
     ("numpy.core.multiarray", "_reconstruct"),
     ("numpy._core.multiarray", "_reconstruct"),
+    ("numpy.core.numeric", "_frombuffer"),
+    ("numpy._core.numeric", "_frombuffer"),
 }
 # By its loops in Python, where the memo is a dict and each step can be counted.
 _Unpickler: Any = pickle._Unpickler
@@ -28,7 +30,7 @@ _NAMES: Final = """
 PROTO FRAME STOP MARK NONE NEWTRUE NEWFALSE INT BININT BININT1 BININT2 LONG LONG1 LONG4 FLOAT BINFLOAT
 STRING BINSTRING SHORT_BINSTRING BINBYTES SHORT_BINBYTES BINBYTES8 UNICODE BINUNICODE SHORT_BINUNICODE
 BINUNICODE8 TUPLE EMPTY_TUPLE TUPLE1 TUPLE2 TUPLE3 LIST EMPTY_LIST APPEND APPENDS DICT EMPTY_DICT SETITEM
-SETITEMS PUT BINPUT LONG_BINPUT MEMOIZE GLOBAL STACK_GLOBAL REDUCE BUILD
+SETITEMS PUT BINPUT LONG_BINPUT MEMOIZE GLOBAL STACK_GLOBAL REDUCE BUILD BYTEARRAY8
 """
 _ALLOWED: Final = _RECALLING | {getattr(pickle, name)[0] for name in _NAMES.split()}
 
@@ -65,6 +67,7 @@ class _Reader(_Unpickler):  # type: ignore[misc]
         self.dispatch = _Operations(_Unpickler.dispatch)
         for code in _RECALLING:
             self.dispatch[code] = partial(_Reader.recall, load=_Unpickler.dispatch[code])
+        self.dispatch[pickle.BYTEARRAY8[0]] = _Reader.load_bytes
         self._encoded = 0
 
     def find_class(self, module: Any, name: Any) -> Callable[..., Any]:
@@ -80,6 +83,10 @@ class _Reader(_Unpickler):  # type: ignore[misc]
         if self._encoded > _MOST_ENCODED:
             raise ValueError(f"more than {_MOST_ENCODED} bytes of text")
         return text.encode("latin-1")
+
+    def load_bytes(self) -> None:
+        """Push the bytes of an array; Python's own reader would take as much memory as a file says."""
+        self.append(self.read(int.from_bytes(self.read(8), "little")))
 
     def recall(self, load: Callable[[Any], None]) -> None:
         """Push a value of the memo; containers within each other, each twice, would grow without measure."""

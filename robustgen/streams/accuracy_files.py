@@ -145,7 +145,12 @@ def _build_array(value: Any) -> Any:
     """Return the array of a pickle; other values as they are."""
     if not isinstance(value, Pickled):
         return value
-    _, shape, dtype, by_columns, content = value.state
+    if value.state is None:
+        # As of protocol 5.
+        content, dtype, shape, axes = value.made_from
+        by_columns = axes == "F"
+    else:
+        _, shape, dtype, by_columns, content = value.state
     kind, order = dtype.made_from[0], dtype.state[1]
     kind, order = (each.decode() if isinstance(each, bytes) else each for each in (kind, order))
     if kind not in _FLOATS:
