@@ -8,7 +8,6 @@ import click
 from robustgen.cli import ccc
 from robustgen.cli.app import Section, command, echo
 from robustgen.cli.options import (
-    classes_option,
     combine,
     resolve_config,
     selection_options,
@@ -92,7 +91,6 @@ _CHAIN = (
 )
 @source_options
 @selection_options
-@classes_option
 @click.option("--corruptions", metavar="NAMES", help="In this order; default the fifteen, as in the paper.")
 @click.option(
     "--severities",

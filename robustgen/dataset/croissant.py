@@ -13,6 +13,7 @@ from typing import Any, Final
 from robustgen.dataset.names import SUMS
 from robustgen.errors import ConfigError
 from robustgen.formats.card import config_name
+from robustgen.formats.parquet import FOLDER
 from robustgen.json_files import parse_object
 from robustgen.name_lists import read_sums
 from robustgen.storage import Store
@@ -290,7 +291,7 @@ def _describe_shards(manifest: Mapping[str, Any], store: Store, sums: list[str])
 def _describe_parquet(manifest: Mapping[str, Any], _store: Store, _sums: list[str]) -> Iterator[_Node]:
     """Yield the tables, whose columns are those of the records."""
     encoding, _ = _FILES[manifest["settings"]["output"]["sample"]["format"]]
-    yield _file_set("shards", _PARQUET, [f"{arm}/*.parquet" for arm in manifest["arms"]])
+    yield _file_set("shards", _PARQUET, [f"{FOLDER}/*.parquet"])
 
     def column(name: str, **transform: str) -> _Node:
         steps = {"transform": transform} if transform else {}
@@ -298,21 +299,27 @@ def _describe_parquet(manifest: Mapping[str, Any], _store: Store, _sums: list[st
 
     kind, name = (_VIDEO, "video") if encoding == "video/mp4" else (_IMAGE, "image")
     fields = {name: (kind, column(name, jsonPath="bytes")), "label": (_INTEGER, column("label"))}
+    fields |= {each: (_TEXT, column(each)) for each in ("corruption", "severity", "key")}
     yield _record_set("rows", None, fields)
 
 
-def _describe_arrays(_manifest: Mapping[str, Any], store: Store, _sums: list[str]) -> Iterator[_Node]:
-    """Yield the arrays; Croissant has no records of them."""
-    for path, digest in sorted(read_sums(store.read(SUMS)).items()):
-        yield _file_object(path, "application/octet-stream", digest)
+def _describe_files(_manifest: Mapping[str, Any], store: Store, sums: list[str]) -> Iterator[_Node]:
+    """Yield the files of sets whose records Croissant cannot describe: arrays, and tables of all layouts."""
+    for prefix in sums:
+        for path, digest in sorted(read_sums(store.read(f"{prefix}{SUMS}")).items()):
+            yield _file_object(f"{prefix}{path}", "application/octet-stream", digest)
 
 
-_DESCRIPTIONS: Final = {"npy": _describe_arrays, "parquet": _describe_parquet, "webdataset": _describe_shards}
+_DESCRIPTIONS: Final = {
+    **dict.fromkeys(("npy", "npz", "table"), _describe_files),
+    "parquet": _describe_parquet,
+    "webdataset": _describe_shards,
+}
 _FILES: Final = {
     "jpeg": ("image/jpeg", "*"),
     "png": ("image/png", "png"),
     "webp": ("image/webp", "webp"),
-    "original": ("image/jpeg", "*"),
+    "as in the source": ("image/jpeg", "*"),
     "mp4": ("video/mp4", "mp4"),
 }
 """Format to the media type of its files and their suffix."""
