@@ -115,6 +115,7 @@ class _Command(click.Command):
 # What make-c and make-p call by different names.
 _MEANT = {
     ("make-p", "--severities"): "--difficulty",
+    ("make-p", "--severity"): "--difficulty",
     ("make-p", "--corruptions"): "--perturbations",
     ("make-c", "--difficulty"): "--severities",
     ("make-c", "--perturbations"): "--corruptions",
