@@ -1,7 +1,9 @@
 """What can be checked of an output: checksums, the manifest, `verify`."""
 
+import errno
 import hashlib
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -528,3 +530,19 @@ def test_anyone_can_verify_what_he_cannot_write(copied):
             folder.chmod(0o755)
     assert (done.returncode, done.stderr) == (0, "")
     assert "25 files checked, 0 findings" in done.stdout
+
+
+def test_folders_that_cannot_be_listed_are_findings_and_the_rest_is_checked(copied, monkeypatch):
+    closed, scandir = {f"{copied}/contrast/1", f"{copied}/contrast/4/cat"}, os.scandir
+
+    def look(path):
+        if str(path) in closed:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", look)
+    (copied / "gaussian_noise/1/dog/a.JPEG").unlink()
+    found = findings(copied)
+    for name in ("contrast/1", "contrast/4/cat"):
+        assert f"changed {name}: cannot be listed: Permission denied" in found
+    assert "missing gaussian_noise/1/dog/a.JPEG" in found

@@ -123,6 +123,7 @@ class Command(click.Command):
 # What make-c and make-p call by different names.
 _MEANT = {
     ("make-p", "--severities"): "--difficulty",
+    ("make-p", "--severity"): "--difficulty",
     ("make-p", "--corruptions"): "--perturbations",
     ("make-c", "--difficulty"): "--severities",
     ("make-c", "--perturbations"): "--corruptions",

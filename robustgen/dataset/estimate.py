@@ -107,8 +107,8 @@ def _count_inodes(plan: Plan, own: float) -> int:
     around = 2 * len(plan.arms) + len(units) + len(companions) + _ABOUT_THE_SET
     if writer.joint:
         return around + (len(writer.arrays) or sum(len(unit.variants) for unit in units))
-    names = (PurePosixPath(writer.output_name(key) or "") for key in plan.keys)
-    folders = {folder for name in names for folder in name.parents if folder.name}
+    parents = {(writer.output_name(key) or "").rpartition("/")[0] for key in plan.keys}
+    folders = {folder for name in parents for folder in PurePosixPath(name, "file").parents if folder.name}
     return round(around + len(folders) * len(plan.arms) + len(plan.keys) * own)
 
 

@@ -24,7 +24,6 @@ from robustgen.errors import (
 )
 from robustgen.execution.progress import Reporter
 from robustgen.formats import UnitWriter, WorkUnit, Writer, WrittenFile
-from robustgen.imaging.kernels.loop_cache import call_before_compiling
 from robustgen.imaging.pixels import Rgb
 from robustgen.sources.base import Items
 from robustgen.storage.host import HOST
@@ -167,7 +166,6 @@ def produce(job: Production, reporter: Reporter) -> Record:
         A source image is not the one that existing outputs were made from.
     """
     keep_freed_memory()
-    call_before_compiling(reporter.tell_compiling)
     reporter.tell(0)
     unit, made, works = job.unit, 0, list[ImageWork]()
     step = job.writer.images_at_once or job.recipe.images_at_once

@@ -50,7 +50,7 @@ def check_classes(source: Source, config: Config) -> None:
     """Raise a SourceError for ImageNet without its classes: nobody could score the result."""
     if config.classes and config.edition.startswith(_IMAGENET):
         named = (config.dataset or "").startswith(_IMAGENET)
-        imagenet.check_classes(source, "say --no-classes", is_imagenet=named)
+        imagenet.check_classes(source, "say --no-classes, or `classes: false` in a config", is_imagenet=named)
 
 
 def select_keys(source: Items[Any], config: Choices) -> tuple[str, ...]:

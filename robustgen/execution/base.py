@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Protocol, TypeVar
 
 from robustgen.execution.progress import Reporter
+from robustgen.imaging.kernels.loop_cache import call_before_compiling
 
 Result = TypeVar("Result")
 Covariant = TypeVar("Covariant", covariant=True)
@@ -40,4 +41,5 @@ class Executor(Protocol):
 
 def run_job(job: Job[Result], reporter: Reporter) -> Result:
     """Run `job`; a function of a module, as worker processes need it."""
+    call_before_compiling(reporter.tell_compiling)
     return job.run(reporter)

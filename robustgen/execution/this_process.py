@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from robustgen.execution.base import Job, Result
+from robustgen.execution.base import Job, Result, run_job
 from robustgen.execution.progress import Reporter
 
 
@@ -11,7 +11,7 @@ class ThisProcess:
 
     def map(self, jobs: Iterable[Job[Result]], reporter: Reporter) -> Iterator[Result]:
         """Yield the result of each job, in order."""
-        return (job.run(reporter) for job in jobs)
+        return (run_job(job, reporter) for job in jobs)
 
     def describe_silence(self, last: dict[str, float]) -> str:
         """Return why nothing happens: the current output takes long."""

@@ -4,6 +4,7 @@ The only room that knows operating systems and object stores. Nothing outside a 
 written or deleted, files appear whole or not at all, and every failure is an OSError of one line.
 """
 
+from robustgen.storage.base import CLOSED as CLOSED
 from robustgen.storage.base import Entry as Entry
 from robustgen.storage.base import Seekable as Seekable
 from robustgen.storage.base import Store as Store

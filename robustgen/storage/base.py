@@ -6,7 +6,10 @@ import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
-from typing import Any, BinaryIO, ClassVar, NamedTuple
+from typing import Any, BinaryIO, ClassVar, Final, NamedTuple
+
+CLOSED: Final = "cannot be listed"
+"""What `Store.list_irregular` says of a folder that is closed to us."""
 
 
 class Entry(NamedTuple):
@@ -179,6 +182,10 @@ class Store(ABC):
     @abstractmethod
     def sizes(self, paths: Iterable[str]) -> Iterator[int]:
         """Iterate over the sizes of many files; -1 stands for one that does not exist."""
+
+    def passing_over_closed(self) -> "Store":
+        """Return this store, but its listings pass over folders that cannot be listed, where others raise."""
+        return self
 
     def list_irregular(self) -> Iterator[tuple[str, str]]:
         """Iterate over links, empty folders and what else is no file, each with what it is."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from robustgen.errors import OutputError
-from robustgen.storage.base import Entry, Store, Writer
+from robustgen.storage.base import CLOSED, Entry, Store, Writer
 from robustgen.storage.host import HOST, is_left_over
 from robustgen.storage.regular import open_descriptor, open_regular
 
@@ -42,6 +42,7 @@ class LocalStore(Store):
     """
 
     is_local = True
+    _passes_over_closed = False
     _missing: Sequence[Path] = ()
 
     def __init__(self, location: str | Path, temporary: str | Path | None = None) -> None:
@@ -55,6 +56,12 @@ class LocalStore(Store):
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"_temporaries": None, "_target": None, "_missing": ()}
+
+    def passing_over_closed(self) -> "LocalStore":
+        """Return this store, but its listings pass over folders that cannot be listed."""
+        store = LocalStore.__new__(LocalStore)
+        vars(store).update(self.__getstate__(), _passes_over_closed=True)
+        return store
 
     def folder(self, path: str) -> "LocalStore":
         """Return the store of a folder below; the same links are refused."""
@@ -102,6 +109,10 @@ class LocalStore(Store):
                 )
         except (FileNotFoundError, NotADirectoryError):
             return
+        except PermissionError:
+            if self._passes_over_closed:
+                return
+            raise
         before = f"{prefix}/" if prefix else ""
         for name, entry in entries:
             if name[-1] != "/":
@@ -118,7 +129,7 @@ class LocalStore(Store):
             with os.scandir(self._full(prefix)) as listed:
                 entries = sorted(listed, key=lambda entry: entry.name)
         except OSError as error:
-            yield prefix or ".", f"cannot be listed: {error.strerror}"
+            yield prefix or ".", f"{CLOSED}: {error.strerror}"
             return
         if prefix and not entries:
             yield f"{prefix}/", "is an empty folder"

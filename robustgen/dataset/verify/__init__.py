@@ -50,7 +50,8 @@ def verify(
     WriteError
         The manifest of merged shards cannot be written.
     """
-    store = open_store(root)
+    # What cannot be listed is a finding, and the rest is checked.
+    store = open_store(root).passing_over_closed()
     try:
         check_folder(store)
     except SourceError as error:
