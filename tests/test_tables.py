@@ -291,6 +291,16 @@ def test_broken_images_are_named_and_their_cells_are_empty(tmp_path):
     assert "image" not in after[5]
 
 
+def test_a_struct_without_bytes_gets_those_of_its_file(tmp_path):
+    put_photo(tmp_path / "a" / "there.jpg", 40, 48)
+    source = put_lines(tmp_path / "table.jsonl", {"image": {"bytes": None, "path": "a/there.jpg"}, "n": 1.0})
+    make_c(source, tmp_path / "out", *FEW)
+    (row,) = map(json.loads, (tmp_path / "out/fog/4/table.jsonl").read_text().splitlines())
+    assert row["image"]["path"] == "a/there.jpg" and row["n"] == 1
+    want = made_of((tmp_path / "a" / "there.jpg").read_bytes(), "table/00000000/image.jpg")
+    assert row["image"]["bytes"] == as_text(want)
+
+
 def test_files_that_are_missing_or_elsewhere_are_named(tmp_path):
     put_photo(tmp_path / "a" / "there.jpg", 40, 48)
     put_photo(tmp_path / "secret.jpg", 40, 48)
@@ -367,3 +377,18 @@ def test_cells_of_all_kinds():
     for cell in (5, {"a": 1}, "[1", "[1]", "../a.png"):
         with pytest.raises(ValueError):
             list_images(cell)
+
+
+def test_tables_on_a_web_server(web, llava, mathvista, tmp_path):
+    url, served, _ = web
+    shutil.copytree(llava, served / "llava")
+    shutil.copytree(mathvista, served / "mathvista")
+    own = ("--image-columns", "decoded_image", "--no-clean")
+    for place, flags in (
+        ("llava/questions.jsonl", ("--image-root", "{}/llava/images")),
+        ("mathvista/testmini-0000{{0,1}}-of-00002.parquet", own),
+    ):
+        for root, name in ((url, "remote"), (served, "local")):
+            given = [each.format(root) for each in flags]
+            make_c(f"{root}/{place.format()}", tmp_path / name, *FEW, *given, "--overwrite")
+        assert tree(tmp_path / "remote") == tree(tmp_path / "local")

@@ -1,5 +1,6 @@
 """Tables that are read and written some rows at a time: tab-separated values and JSON lines."""
 
+import base64
 import csv
 import io
 import json
@@ -143,7 +144,13 @@ class _OpenJsonLines:
 
     def add(self, chunk: _Rows) -> None:
         for row, raw in zip(chunk.rows, chunk.raw, strict=True):
-            self._file.write(json.dumps(row, ensure_ascii=raw.isascii()).encode() + b"\n")
+            line = json.dumps(row, ensure_ascii=raw.isascii(), default=_as_text)
+            self._file.write(line.encode() + b"\n")
+
+
+def _as_text(value: bytes) -> str:
+    """Return bytes, which JSON has no words for, as base64 text."""
+    return base64.b64encode(value).decode()
 
 
 def _parse_object(line: bytes) -> dict[str, Any]:
