@@ -1,6 +1,7 @@
 """make-c of tables with columns of images: laid out as MMBench, MathVista and LLaVA have them."""
 
 import base64
+import csv
 import io
 import json
 import shutil
@@ -10,6 +11,7 @@ import pytest
 from helpers import cli, cli_error, errors_of, make_c, photo, put_photo, tree
 from PIL import Image
 
+from robustgen.containers.tables import TabSeparated
 from robustgen.dataset.opening import open_dataset
 from robustgen.dataset.recipes import CorruptionRecipe
 from robustgen.formats import parse_variant
@@ -349,6 +351,29 @@ def test_flags_of_tables_are_for_tables(photos, tmp_path):
     assert "tables of several kinds: a.jsonl, b.tsv" in cli_error("make-c", "--source", tmp_path, *out, *FEW)
     message = cli_error("make-c", "--source", photos, "--format", "table", *out, *FEW[2:])
     assert message == "format: table is for sources of the kind table (--dataset table)"
+
+
+def test_tab_separated_values_are_those_of_the_csv_module():
+    rng, layout = np.random.default_rng(0), TabSeparated()
+    for number in range(200):
+        columns = rng.integers(1, 5)
+        cells = rng.choice(
+            ["", "a", "é b", '"', "x\ty", "p\nq", "'", '""'], (rng.integers(0, 5), columns)
+        ).tolist()
+        rows, text, plain = [[f"c{n}" for n in range(columns)], *cells], io.StringIO(), io.StringIO()
+        csv.writer(text, delimiter="\t", lineterminator=("\n", "\r\n")[number % 2]).writerows(rows)
+        csv.writer(plain, delimiter="\t", lineterminator="\n").writerows(rows)
+        file, copied = io.BytesIO(text.getvalue().encode()), io.BytesIO()
+        chunks = [*layout.read(file)]
+        assert [[*row.values()] for chunk in chunks for row in chunk.rows] == rows[1:]
+        for place, row in zip((place for chunk in chunks for place in chunk.places), rows[1:], strict=True):
+            assert [layout.read_cell(file, place, name) for name in rows[0]] == row
+        with layout.write(copied, file) as table:
+            for chunk in chunks:
+                table.add(chunk)
+        assert copied.getvalue() == plain.getvalue().encode()
+    with pytest.raises(ValueError, match="a row is damaged"):
+        [*layout.read(io.BytesIO(b'a\n"never closed\n'))]
 
 
 def test_cells_of_all_kinds():
