@@ -1,6 +1,7 @@
 """make-c of tables with columns of images: laid out as MMBench, MathVista and LLaVA have them."""
 
 import base64
+import csv
 import io
 import json
 import shutil
@@ -10,6 +11,7 @@ import pytest
 from helpers import cli, cli_error, errors_of, make_c, photo, put_photo, tree
 from PIL import Image
 
+from robustgen.containers.tables import TabSeparated
 from robustgen.dataset.opening import open_dataset
 from robustgen.dataset.recipes import CorruptionRecipe
 from robustgen.formats import parse_variant
@@ -291,6 +293,16 @@ def test_broken_images_are_named_and_their_cells_are_empty(tmp_path):
     assert "image" not in after[5]
 
 
+def test_a_struct_without_bytes_gets_those_of_its_file(tmp_path):
+    put_photo(tmp_path / "a" / "there.jpg", 40, 48)
+    source = put_lines(tmp_path / "table.jsonl", {"image": {"bytes": None, "path": "a/there.jpg"}, "n": 1.0})
+    make_c(source, tmp_path / "out", *FEW)
+    (row,) = map(json.loads, (tmp_path / "out/fog/4/table.jsonl").read_text().splitlines())
+    assert row["image"]["path"] == "a/there.jpg" and row["n"] == 1
+    want = made_of((tmp_path / "a" / "there.jpg").read_bytes(), "table/00000000/image.jpg")
+    assert row["image"]["bytes"] == as_text(want)
+
+
 def test_files_that_are_missing_or_elsewhere_are_named(tmp_path):
     put_photo(tmp_path / "a" / "there.jpg", 40, 48)
     put_photo(tmp_path / "secret.jpg", 40, 48)
@@ -341,6 +353,29 @@ def test_flags_of_tables_are_for_tables(photos, tmp_path):
     assert message == "format: table is for sources of the kind table (--dataset table)"
 
 
+def test_tab_separated_values_are_those_of_the_csv_module():
+    rng, layout = np.random.default_rng(0), TabSeparated()
+    for number in range(200):
+        columns = rng.integers(1, 5)
+        cells = rng.choice(
+            ["", "a", "é b", '"', "x\ty", "p\nq", "'", '""'], (rng.integers(0, 5), columns)
+        ).tolist()
+        rows, text, plain = [[f"c{n}" for n in range(columns)], *cells], io.StringIO(), io.StringIO()
+        csv.writer(text, delimiter="\t", lineterminator=("\n", "\r\n")[number % 2]).writerows(rows)
+        csv.writer(plain, delimiter="\t", lineterminator="\n").writerows(rows)
+        file, copied = io.BytesIO(text.getvalue().encode()), io.BytesIO()
+        chunks = [*layout.read(file)]
+        assert [[*row.values()] for chunk in chunks for row in chunk.rows] == rows[1:]
+        for place, row in zip((place for chunk in chunks for place in chunk.places), rows[1:], strict=True):
+            assert [layout.read_cell(file, place, name) for name in rows[0]] == row
+        with layout.write(copied, file) as table:
+            for chunk in chunks:
+                table.add(chunk)
+        assert copied.getvalue() == plain.getvalue().encode()
+    with pytest.raises(ValueError, match="a row is damaged"):
+        [*layout.read(io.BytesIO(b'a\n"never closed\n'))]
+
+
 def test_cells_of_all_kinds():
     data, other = encoded(1), Result(b"new", ".png")
     cases = {
@@ -367,3 +402,18 @@ def test_cells_of_all_kinds():
     for cell in (5, {"a": 1}, "[1", "[1]", "../a.png"):
         with pytest.raises(ValueError):
             list_images(cell)
+
+
+def test_tables_on_a_web_server(web, llava, mathvista, tmp_path):
+    url, served, _ = web
+    shutil.copytree(llava, served / "llava")
+    shutil.copytree(mathvista, served / "mathvista")
+    own = ("--image-columns", "decoded_image", "--no-clean")
+    for place, flags in (
+        ("llava/questions.jsonl", ("--image-root", "{}/llava/images")),
+        ("mathvista/testmini-0000{{0,1}}-of-00002.parquet", own),
+    ):
+        for root, name in ((url, "remote"), (served, "local")):
+            given = [each.format(root) for each in flags]
+            make_c(f"{root}/{place.format()}", tmp_path / name, *FEW, *given, "--overwrite")
+        assert tree(tmp_path / "remote") == tree(tmp_path / "local")

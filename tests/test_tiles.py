@@ -158,6 +158,13 @@ def test_a_broken_picture_of_the_set_itself_is_no_tile(source, output, tmp_path)
     assert len(made) == 16 and all(held[name] == data for name, data in made.items())
 
 
+def test_stickers_and_mosaics_of_two_runs_are_checked_together(source, tmp_path):
+    for names in ("laion-c:stickers", "laion-c:mosaic"):
+        flags = ("--corruptions", names, "--severities", "3", "--no-clean", "--jobs", "1")
+        make_c(source, tmp_path / "out", *flags)
+    assert "0 findings" in cli("verify", tmp_path / "out", "--deep", "all").stdout
+
+
 def test_tiles_travel_to_workers_by_the_output_state(source, tmp_path):
     choices = {"source": str(source), "corruptions": ["laion-c:stickers"], "severities": [1]}
     plan = plan_benchmark(check(choices, "config"), "c", store=open_store(tmp_path / "out"))

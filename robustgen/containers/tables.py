@@ -1,5 +1,6 @@
 """Tables that are read and written some rows at a time: tab-separated values and JSON lines."""
 
+import base64
 import csv
 import io
 import json
@@ -11,6 +12,9 @@ from typing import IO, Any, ClassVar, Final, Protocol
 
 # Images as text make rows of a megabyte.
 _ROWS: Final = 32
+_QUOTE: Final = '"'
+_QUOTED: Final = (_QUOTE, "\t", "\n", "\r")
+_EMPTY: Final = '""'
 
 RowPlace = tuple[int, int]
 """Where a row lies in a file: offset and bytes, or row group and row. Later rows have larger ones."""
@@ -143,7 +147,13 @@ class _OpenJsonLines:
 
     def add(self, chunk: _Rows) -> None:
         for row, raw in zip(chunk.rows, chunk.raw, strict=True):
-            self._file.write(json.dumps(row, ensure_ascii=raw.isascii()).encode() + b"\n")
+            line = json.dumps(row, ensure_ascii=raw.isascii(), default=_as_text)
+            self._file.write(line.encode() + b"\n")
+
+
+def _as_text(value: bytes) -> str:
+    """Return bytes, which JSON has no words for, as base64 text."""
+    return base64.b64encode(value).decode()
 
 
 def _parse_object(line: bytes) -> dict[str, Any]:
@@ -204,30 +214,41 @@ class _OpenTabSeparated:
 
     def write(self, cells: Sequence[Any]) -> None:
         """Append a row."""
-        text = io.StringIO()
-        csv.writer(text, delimiter="\t", lineterminator="\n").writerow(cells)
-        self._file.write(text.getvalue().encode())
+        line = "\t".join(map(_quote, cells))
+        self._file.write(f"{line or _EMPTY}\n".encode())
 
     def add(self, chunk: _Rows) -> None:
         for row in chunk.rows:
             self.write([*row.values()])
 
 
+def _quote(cell: Any) -> str:
+    """Return a cell as `csv.writer` would write it, which looks at each letter."""
+    text = "" if cell is None else str(cell)
+    return f'"{text.replace(_QUOTE, 2 * _QUOTE)}"' if any(each in text for each in _QUOTED) else text
+
+
 def _read_csv(file: IO[bytes]) -> Iterator[tuple[bytes, list[str]]]:
     """Yield the bytes and the cells of each row from where `file` stands; a ValueError if one is damaged."""
     # A cell may hold an image.
     csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
-    taken: list[bytes] = []
+    for line in file:
+        if b'"' not in line:
+            # The reader looks at each letter, of which an image has many.
+            text = line.decode().removesuffix("\n").removesuffix("\r")
+            yield line, text.split("\t") if text else []
+            continue
+        taken = [line]
+        try:
+            cells = next(csv.reader(_decode_lines(taken, file), delimiter="\t", strict=True))
+        except csv.Error as error:
+            raise ValueError(f"a row is damaged: {error}") from error
+        yield b"".join(taken), cells
 
-    def lines() -> Iterator[str]:
-        for line in file:
-            taken.append(line)
-            yield line.decode()
 
-    rows = csv.reader(lines(), delimiter="\t", strict=True)
-    try:
-        for cells in rows:
-            yield b"".join(taken), cells
-            taken.clear()
-    except csv.Error as error:
-        raise ValueError(f"line {rows.line_num}: {error}") from error
+def _decode_lines(taken: list[bytes], file: IO[bytes]) -> Iterator[str]:
+    """Yield the one line in `taken` as text, and further ones of `file`, which are appended to `taken`."""
+    yield taken[0].decode()
+    for line in file:
+        taken.append(line)
+        yield line.decode()

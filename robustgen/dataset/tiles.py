@@ -36,6 +36,8 @@ class Tiles:
         Side of the tiles to a SHA-256 of all tiles of that side.
     count : int
         Number of pictures.
+    names : str
+        A SHA-256 of their keys.
     own : bool
         Whether the pictures are those of the set itself, so that none becomes a tile of its own image.
     """
@@ -43,6 +45,7 @@ class Tiles:
     store: Store
     digests: Mapping[int, str]
     count: int
+    names: str
     own: bool
     _read: list[tuple[TileBank, dict[str, int]]] = field(default_factory=list, repr=False)
 
@@ -65,15 +68,15 @@ class Tiles:
             return
         bank, numbers = self._open()
         buffer = io.BytesIO()
-        keys = np.frombuffer("\0".join(numbers).encode("utf-8", "surrogateescape"), np.uint8)
+        keys = np.frombuffer(_join(numbers), np.uint8)
         tiles: dict[str, Any] = {str(side): bank.tiles(side) for side in self.digests}
         np.savez(buffer, keys=keys, **tiles)
         self.store.put(self._name, buffer.getvalue())
 
     @property
     def _name(self) -> str:
-        whole = hashlib.sha256("".join(map(self.digests.__getitem__, sorted(self.digests))).encode())
-        return f"tiles-{whole.hexdigest()[:16]}.npz"
+        parts = [self.names, *(self.digests[side] for side in sorted(self.digests))]
+        return f"tiles-{hashlib.sha256(''.join(parts).encode()).hexdigest()[:16]}.npz"
 
     def _open(self) -> tuple[TileBank, dict[str, int]]:
         if not self._read:
@@ -136,7 +139,8 @@ def read_tiles(
     stacked = {side: np.stack(each) for side, each in tiles.items()}
     read = [(TileBank(stacked), numbers)]
     digests = {side: _digest(each) for side, each in stacked.items()}
-    return Tiles(store, digests, len(numbers), own, read)
+    names = hashlib.sha256(_join(numbers)).hexdigest()
+    return Tiles(store, digests, len(numbers), names, own, read)
 
 
 def _shrink_all(
@@ -156,6 +160,10 @@ def _shrink_all(
         for start in range(0, len(keys), step):
             some = keys[start : start + step]
             yield from zip(some, pool.map(shrink, some), strict=True)
+
+
+def _join(keys: Iterable[str]) -> bytes:
+    return "\0".join(keys).encode("utf-8", "surrogateescape")
 
 
 def _digest(tiles: Rgb) -> str:

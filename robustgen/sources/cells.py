@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 from robustgen.imaging.decode import EXTENSIONS
 
 _MOST_OF_REFERENCE: Final = 64
+_LONGEST: Final = max(map(len, EXTENSIONS))
 _DATA_URI: Final = re.compile(r"data:image/[\w.+-]+;base64,")
 _SIGNATURES: Final = {
     b"\xff\xd8": ".jpg",
@@ -121,7 +122,7 @@ def _replace_in_text(cell: str, visit: Visit) -> Any:
     if is_list(cell):
         # As VLMEvalKit writes several images of a row.
         return repr([replace_images(each, visit) or "" for each in _read_list(cell)])
-    if cell.lower().endswith(EXTENSIONS):
+    if cell[-_LONGEST:].lower().endswith(EXTENSIONS):
         normalise(cell)
         made = visit(CellImage(None, cell, is_file=True))
         return made and rename(cell, made.suffix)

@@ -17,6 +17,7 @@ _MOST_FILES: Final = 100_000
 COMPRESSED: Final = (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 ARCHIVES: Final = (".tar", ".zip", *COMPRESSED)
 PARQUET: Final = ".parquet"
+TEXT_TABLES: Final = (".jsonl", ".tsv")
 
 
 class SourceFile(NamedTuple):
@@ -78,7 +79,7 @@ class Place:
         """Tell whether it is a folder; of a URL, its name says so."""
         if self.store.is_local:
             return os.path.isdir(self.location)  # noqa: PTH112
-        return not self.is_pattern and not self.has_suffix(*ARCHIVES, PARQUET)
+        return not self.is_pattern and not self.has_suffix(*ARCHIVES, PARQUET, *TEXT_TABLES)
 
     @cached_property
     def folder(self) -> Store:

@@ -17,7 +17,7 @@ from robustgen.sources.base import blame_source
 from robustgen.sources.cells import CellImage, is_list, list_images, normalise
 from robustgen.sources.files import IndexedSource
 from robustgen.sources.index import Cache, Index, Listing
-from robustgen.sources.places import Place, SourceFile
+from robustgen.sources.places import TEXT_TABLES, Place, SourceFile
 from robustgen.sources.trees import FolderTree
 
 LAYOUTS: Final[Mapping[str, Layout]] = {
@@ -131,7 +131,7 @@ def _is_table(name: str) -> bool:
 
 def is_text_table(place: Place) -> bool:
     """Return True for JSON lines or tab-separated values, a file or a pattern of some."""
-    return not place.is_folder and place.has_suffix(JsonLines.suffix, TabSeparated.suffix)
+    return not place.is_folder and place.has_suffix(*TEXT_TABLES)
 
 
 # A row group holds many images, which are read one after the other.

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from robustgen.benchmark import CLEAN_ARM, IMAGENET_C
 from robustgen.dataset.config import make_absolute
 from robustgen.dataset.names import MANIFEST
 from robustgen.dataset.verify.findings import Finding
@@ -52,8 +53,16 @@ def _plan_again(store: Store, manifest: Mapping[str, Any], source: str | None) -
     )
     found = make_absolute(source) if source else held
     content = manifest["config"] | {"output": store.location, "source": found}
-    plan = plan_again(manifest["kind"], content, f"{store.location}/{MANIFEST}")
+    name = f"{store.location}/{MANIFEST}"
+    plan = plan_again(manifest["kind"], content, name)
     arms = plan.recipe.list_arms(manifest.get("arms", ()))
+    if manifest["kind"] == IMAGENET_C.title and {*arms} - {*plan.arms}:
+        # Another run may have added corruptions that need more, such as tiles of other sizes.
+        added = {
+            "corruptions": [*dict.fromkeys(arm.name for arm in arms if arm != CLEAN_ARM)],
+            "severities": sorted({arm.level for arm in arms if arm != CLEAN_ARM}),
+        }
+        plan = plan_again(manifest["kind"], content | added, name)
     return replace(plan, arms=arms or plan.arms)
 
 
