@@ -223,6 +223,7 @@ def _open_writer(dataset: Dataset | None, keys: tuple[str, ...], quality: int) -
         keys=keys,
         quality=quality,
         shapes=lambda: {arm.folder: dataset.load(arm, 0).shape for arm in arms},
+        class_labels=lambda: dataset.class_labels,
         grey=dataset.grey,
     )
     return open_writer(dataset.format, order)

@@ -287,6 +287,13 @@ def test_archives_are_as_published(tmp_path, blood, chest):
         assert (data.load(variant, 2)[..., 0] == np.reshape(wanted[11], (224, 224, -1))[..., 0]).all()
 
 
+def test_estimates_of_sets_with_constants_of_their_own(mnist, blood, tmp_path):
+    for name, source in (("mnist", mnist), ("bloodmnist", blood[0])):
+        flags = ("--source", source, "--output", tmp_path / "out", "--dry-run")
+        assert "images" in cli("make-c", "--dataset", name, *flags).stdout
+    assert not (tmp_path / "out").exists()
+
+
 def test_archives_resume_and_do_not_depend_on_workers(tmp_path, blood):
     flags = ("--corruptions", "medmnist-c:contrast_down,medmnist-c:bubble", "--severities", "2,4")
     make_medmnist(blood[0], tmp_path / "one", *flags)
@@ -314,6 +321,15 @@ def test_published_archives_are_read(tmp_path, chest):
     # Images are of one class if all of their labels are the same.
     same = np.unique(chest[1]["test_labels"], axis=0, return_inverse=True)[1].ravel()
     assert (data.labels(data.arms[0]) == same).all()
+
+
+def test_equalised_archives_keep_all_labels(tmp_path, chest):
+    make_medmnist(chest[0], tmp_path / "out", "--corruptions", "medmnist-c:pixelate", "--severities", "1")
+    cli("preprocess", "clahe", tmp_path / "out", tmp_path / "equal", "--jobs", "1")
+    for name in ("clean.npz", "pixelate.npz"):
+        before, after = (np.load(tmp_path / folder / name) for folder in ("out", "equal"))
+        assert (before["test_labels"] == after["test_labels"]).all() and after["test_labels"].shape == (3, 14)
+        assert before["test_images"].shape == after["test_images"].shape == (3, 224, 224)
 
 
 def test_two_corruptions_for_one_archive_are_refused(tmp_path, blood):

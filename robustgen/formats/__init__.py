@@ -71,8 +71,8 @@ class Order:
         Of shards: how many images each holds.
     classes : callable
         Returns the names of the classes, in the order of the labels.
-    class_labels : callable, optional
-        Returns what the images of each class are labelled with, (classes, labels).
+    class_labels : callable
+        Returns what the images of each class are labelled with, (classes, labels), or None for its number.
     grey : bool
         Whether all three channels are the same, of which files that can keep one.
     label : callable
@@ -92,7 +92,7 @@ class Order:
     sample_format: str | None = None
     shard_size: int = SHARD_SIZE
     classes: Callable[[], Sequence[str]] = tuple
-    class_labels: Callable[[], NDArray[Any]] | None = None
+    class_labels: Callable[[], NDArray[Any] | None] = lambda: None
     grey: bool = False
     label: Callable[[str], int] = lambda key: -1
     source: Items[Any] | None = None
@@ -141,9 +141,7 @@ def _arrays(order: Order) -> ArrayWriter:
 
 
 def _archives(order: Order) -> ArchiveWriter:
-    return ArchiveWriter(
-        order.arms, order.keys, order.shapes(), order.class_labels and order.class_labels(), grey=order.grey
-    )
+    return ArchiveWriter(order.arms, order.keys, order.shapes(), order.class_labels(), grey=order.grey)
 
 
 def _sample_encoder(order: Order) -> TreeWriter:

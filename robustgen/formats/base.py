@@ -371,6 +371,8 @@ class Dataset(ABC):
         Whether the variants lie where make-c and make-p put them.
     grey : bool
         Whether its files hold one channel.
+    class_labels : ndarray, optional
+        What the images of each class are labelled with, (classes, labels), if that is not its number.
     """
 
     store: Store
@@ -382,6 +384,7 @@ class Dataset(ABC):
     has_image_files: bool = False
     in_place: bool = True
     grey: bool = False
+    class_labels: NDArray[Any] | None = None
 
     @property
     def root(self) -> str:

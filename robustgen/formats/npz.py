@@ -173,8 +173,11 @@ class Archives(Arrays):
         if values.dtype.kind not in "biu" or values.ndim not in (1, 2) or len(values) != self.images:
             raise SourceError(f"{self.root}/{file}: {_LABELS} {values.dtype} {values.shape} are no labels")
         rows = values.reshape(self.images, -1).astype(np.int64)
+        if rows.shape[1] == 1:
+            return rows[:, 0]
         # Images of a multi-label set are of one class if all of their labels are the same.
-        return rows[:, 0] if rows.shape[1] == 1 else np.unique(rows, axis=0, return_inverse=True)[1].ravel()
+        self.class_labels, numbers = np.unique(rows, axis=0, return_inverse=True)
+        return numbers.ravel()
 
 
 def open_images(store: Store, path: str) -> StoredArray:
