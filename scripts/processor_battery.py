@@ -17,10 +17,15 @@ from PIL import Image
 import robustgen
 from robustgen.augmentation.augmix import OPERATIONS, AugMix, augmix
 from robustgen.compat import imagecorruptions
-from robustgen.corruptions import FAMILIES
+from robustgen.corruptions import FAMILIES, get_corruption
 from robustgen.imaging.clahe import Clahe, clahe
 from robustgen.imaging.jpeg import encode_jpeg
 from robustgen.imaging.similarity import Alignment, Reference
+from robustgen.imaging.tiles import TileBank
+from robustgen.registry import MEDMNIST
+from robustgen.streams import ccc
+
+LATER = ("laion-c", "3dcc", "robodepth", "ccc", "medmnist-c")
 
 
 def make_images(height, width):
@@ -96,6 +101,36 @@ def others(shape):
         yield f"displacement {label}", np.array(Alignment(image).displacement(np.roll(image, 1, axis=1)))
 
 
+def families():
+    """Later families, with tiles and depth made of whole numbers, and the crops of CCC."""
+    pictures = make_images(224, 224)
+    bank = TileBank.make([*pictures.values()], sides=(4, 6, 8, 16, 28))
+    depth = (np.arange(224 * 224, dtype=np.float32) % 1000 + 20).reshape(224, 224) / 2048
+    editions = {name: MEDMNIST if name == "medmnist-c" else ("imagenet",) for name in LATER}
+    for family, edition in ((name, each) for name, those in editions.items() for each in those):
+        for name in FAMILIES[family].names(edition if family == "medmnist-c" else None):
+            operation = get_corruption(name)
+            more = {"depth": depth} if operation.needs_depth else {}
+            if name in ("laion-c:stickers", "laion-c:mosaic"):
+                more["parameters"] = {"tiles": bank}
+            for severity in (0.25, 2.75, 4.5) if family == "ccc" else (1, 5):
+                for label in ("half white", "noise"):
+                    for kind, rng in rngs().items():
+                        image = pictures[label]
+                        made = robustgen.corrupt(image, name, severity, edition=edition, rng=rng, **more)
+                        yield f"{edition} {label} {name}/{severity} {kind}", made
+    for label, image in make_images(28, 28).items():
+        for name in FAMILIES["mnist-c"].names():
+            for kind, rng in rngs().items():
+                yield (
+                    f"mnist {label} {name} {kind}",
+                    robustgen.corrupt(image, name, 1, edition="mnist", rng=rng),
+                )
+    for seed in range(200):
+        step = ccc.CccStep(0, ccc.Cell("fog", 1, "snow", 1), (seed,))
+        yield f"crop {seed}", np.array(ccc.draw_geometry(step, 500, 375)[0].box)
+
+
 def battery(quick):
     flat = ("grey waves", "white", "half white")
     every = (*flat, "ramps", "noise")
@@ -104,6 +139,7 @@ def battery(quick):
     yield from dialect((40, 51), (2, 5))
     yield from others((83, 61))
     if not quick:
+        yield from families()
         yield from corruptions("imagenet-64", (64, 64), (1, 2, 3, 4, 5), flat)
     yield from corruptions(
         "imagenet", (224, 224), (2, 4), ("white",) if quick else ("grey waves", "half white")
