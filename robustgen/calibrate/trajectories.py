@@ -108,7 +108,12 @@ def _vary_by_severity(operation: Operation, level: int, size: int) -> Trajectory
         return None
     places = tuple(level + away for away in _SEVERITIES_AWAY)
     kin = rows[first - 1 : last]
-    return Trajectory("severities", lambda place: _interpolate_constants(kin, place - first), places)
+
+    def at(place: float) -> Constants:
+        left = min(max(math.floor(place - first), 0), len(kin) - 2)
+        return interpolate(kin[left], kin[left + 1], place - first - left)
+
+    return Trajectory("severities", at, places)
 
 
 def _neighbours(size: int, known: Iterable[int] = SCALES) -> tuple[int, int]:
@@ -133,12 +138,6 @@ def _find_alike(rows: Sequence[Any], level: int) -> tuple[int, int]:
     while last < len(rows) and zeros(last + 1) == zeros(level):
         last += 1
     return first, last
-
-
-def _interpolate_constants(rows: Sequence[Any], place: float) -> Constants:
-    """The constants at `place`, counted from 0, of a row of parameter objects, or beyond its ends."""
-    first = min(max(math.floor(place), 0), len(rows) - 2)
-    return interpolate(rows[first], rows[first + 1], place - first)
 
 
 def interpolate(low: Any, high: Any, place: float) -> Constants:

@@ -185,7 +185,8 @@ def measure_effect(
     p_paired = float(ttest_rel(after, before).pvalue) if error else float(mean == 0)
     # Where a shift is allowed, only what else differs counts.
     ks, p_ks = _kolmogorov_smirnov(before, after - mean if tolerated else after)
-    p_margin = _test_margin(mean, error, len(a), margin)
+    # The larger p of two one-sided tests that the mean difference is beyond either end of the margin.
+    p_margin = max(_student(each - margin, error, len(a)) for each in (mean, -mean))
     means = float(a.mean()), float(b.mean())
     return Effect(metric, len(a), *means, shown, error, ks, p_paired, p_ks, margin, p_margin, tolerated)
 
@@ -209,11 +210,6 @@ def _mean_and_error(differences: _Values) -> tuple[float, float]:
     """Their mean and its standard error; differences that are all the same have none, rounding apart."""
     mean, error = float(differences.mean()), float(differences.std(ddof=1) / np.sqrt(len(differences)))
     return mean, error if error > 1e-12 * abs(mean) else 0.0
-
-
-def _test_margin(mean: float, error: float, images: int, margin: float) -> float:
-    """The larger p of two one-sided t-tests that the mean difference is beyond either end of the margin."""
-    return max(_student(mean - margin, error, images), _student(-mean - margin, error, images))
 
 
 def _student(excess: float, error: float, images: int) -> float:

@@ -155,8 +155,11 @@ def plan_benchmark(
     ConfigError, SourceError, OutputError
         What was asked for cannot be done; the message names the key.
     """
-    if kind == "p":
-        _check_perturbations(config)
+    try:
+        if kind == "p":
+            EDITIONS[config.edition].check_perturbations()
+    except ArgumentError as error:
+        raise ConfigError(f"edition: {error}") from error
     store = store or open_store(config.resolve_output(kind))
     _check_folder(store)
     source = open_chosen_source(config, OutputState(store).index_place)
@@ -167,7 +170,8 @@ def plan_benchmark(
     arms = config.arms(kind)
     _check_strengths(arms, config, BENCHMARKS[kind])
     _check_ingredients(arms, config)
-    name = _format_name(config, kind)
+    published = "npy" if get_edition(config.edition).format == "npy" else DEFAULTS[kind]
+    name = config.format or published
     if FORMATS[name].joint and not overwrite:
         arms = _add_existing(arms, store, BENCHMARKS[kind], stacked=FORMATS[name].stacked)
     writer = _open_writer(name, config, recipe, source, keys, arms)
@@ -253,12 +257,6 @@ def _collisions(source: Items[Any], writer: Writer, arms: tuple[Variant, ...]) -
     return refused
 
 
-def _format_name(config: Config, kind: Kind) -> str:
-    """The format that is asked for, or else that of the published set."""
-    arrays = get_edition(config.edition).format == "npy"
-    return config.format or ("npy" if arrays else DEFAULTS[kind])
-
-
 def _add_existing(
     arms: tuple[Variant, ...], store: Store, benchmark: Benchmark, *, stacked: bool
 ) -> tuple[Variant, ...]:
@@ -302,13 +300,6 @@ def _check_folder(store: Store) -> None:
             raise OutputError(f"output {store.location} is a file")
     except OSError as error:
         raise OutputError(f"output {store.location} cannot be used: {error.strerror}") from error
-
-
-def _check_perturbations(config: Config) -> None:
-    try:
-        EDITIONS[config.edition].check_perturbations()
-    except ArgumentError as error:
-        raise ConfigError(f"edition: {error}") from error
 
 
 def _check_strengths(arms: tuple[Variant, ...], config: Config, benchmark: Benchmark) -> None:

@@ -273,19 +273,18 @@ class _Layout:
         for group, members in groupby(self.rows, key=lambda row: row.group):
             start = top
             for _ in members:
-                boxes.append(self._box(next(numbers), top))
+                number = next(numbers)
+                heights = [p.shape[0] for p in self.rows[number].pictures if p is not None]
+                # More room below a caption than above it shows to which row it belongs.
+                captions = self.line + 3 * self.gap if any(self.captions[number]) else 0
+                height = max([*heights, self.line if self.labels[number] else 0])
+                boxes.append(_Box(top, height, captions))
                 top = boxes[-1].bottom + self.gap
             # The name of a group of few and low rows needs room as well.
             top = max(top, start + _width(replace_undrawable(group), self.text)) + (
                 2 * self.gap if group else 0
             )
         return boxes
-
-    def _box(self, number: int, top: int) -> _Box:
-        heights = [p.shape[0] for p in self.rows[number].pictures if p is not None]
-        # More room below a caption than above it shows to which row it belongs.
-        captions = self.line + 3 * self.gap if any(self.captions[number]) else 0
-        return _Box(top, max([*heights, self.line if self.labels[number] else 0]), captions)
 
     @cached_property
     def groups(self) -> list[tuple[str, int, int]]:

@@ -12,7 +12,6 @@ from robustgen.display.text import format_count
 from robustgen.evaluation.baselines import Baseline
 from robustgen.evaluation.measures import Measure
 from robustgen.metrics.baselines import read_published
-from robustgen.metrics.formulas import Formula
 
 TABLES: Final = ("paper", "robustbench")
 """Tables of classifiers, by the names of their files; AlexNet's is the baseline itself."""
@@ -73,7 +72,8 @@ class PublishedModel:
         names = [name for name in whole if not formula.normalised or name in base]
         clean = baseline.clean_error if baseline else None
         return {
-            name: _score(formula, measured[name], self.clean_error) / formula.divisor(name, base, clean)
+            name: float(formula.combine(np.atleast_1d(measured[name]), self.clean_error))
+            / formula.divisor(name, base, clean)
             for name in names
         }
 
@@ -88,10 +88,6 @@ class PublishedModel:
 
 def _is_alexnet(baseline: Baseline | None) -> bool:
     return baseline is not None and baseline.name == "AlexNet"
-
-
-def _score(formula: Formula, values: Any, clean: float | None) -> float:
-    return float(formula.combine(np.atleast_1d(values), clean))
 
 
 def read_models(kind: Kind) -> list[PublishedModel]:

@@ -77,7 +77,8 @@ class ParquetWriter(ShardWriter):
     def open_shard(self, root: Store, path: str) -> Mapping[str, Callable[[], bytes]]:
         """Return the name of each sample in a table, and what reads its data."""
         table = _open_table(root, path)
-        cells = _read_column(root, path, table, self.column)
+        paths = partial(table.read, columns=[f"{self.column}.path"])
+        cells = _blame(root, path, lambda: paths()[self.column].to_pylist())
         return {
             cell["path"]: partial(_read_cell, root, path, self.column, *divmod(row, _ROWS_PER_GROUP))
             for row, cell in enumerate(cells)
@@ -146,10 +147,6 @@ class ParquetShards(Shards):
 
 def _open_table(store: Store, path: str) -> Any:
     return _blame(store, path, lambda: import_pyarrow()[1].ParquetFile(store.open(path)))
-
-
-def _read_column(store: Store, path: str, table: Any, column: str) -> Any:
-    return _blame(store, path, lambda: table.read(columns=[f"{column}.path"])[column].to_pylist())
 
 
 def _blame(store: Store, path: str, read: Callable[[], Any]) -> Any:

@@ -164,11 +164,10 @@ def read_style(name: str, root: Path, licence: str | None = None) -> Style:
 
 def _place(file: str) -> tuple[tuple[int, ...], str]:
     """Where a picture's file name stands among the others: as its code points do, fe0f counted."""
-    return tuple(int(point, 16) for point in re.findall("[0-9a-f]{2,6}", _stem(file))), file
-
-
-def _stem(file: str) -> str:
-    return Path(file).stem.lower().removeprefix("emoji_u")
+    return tuple(
+        int(point, 16)
+        for point in re.findall("[0-9a-f]{2,6}", Path(file).stem.lower().removeprefix("emoji_u"))
+    ), file
 
 
 def _entries(folder: Path) -> list[str]:

@@ -184,15 +184,11 @@ def _read_archive(place: Place) -> dict[str, bytes]:
         for member, extract in iterate_compressed(file, "r:gz"):
             if member.offset_data + member.size > _MOST_UNPACKED:
                 raise ValueError(f"unpacks to more than {_MOST_UNPACKED} bytes, which CIFAR does not")
-            if _is_wanted(member):
-                files.setdefault(PurePosixPath(member.name).name, extract(member).read())
+            path = PurePosixPath(member.name)
+            inside = len(path.parts) > 1 and not path.is_absolute() and ".." not in path.parts
+            if inside and path.name in _MEMBERS and member.isreg() and member.size <= _MOST_BYTES:
+                files.setdefault(path.name, extract(member).read())
     return files
-
-
-def _is_wanted(member: tarfile.TarInfo) -> bool:
-    path = PurePosixPath(member.name)
-    inside = len(path.parts) > 1 and not path.is_absolute() and ".." not in path.parts
-    return inside and path.name in _MEMBERS and member.isreg() and member.size <= _MOST_BYTES
 
 
 def _parse(location: str, files: dict[str, bytes], edition: _Edition) -> Batch:

@@ -37,14 +37,12 @@ class Writer(io.RawIOBase):
     @property
     def sha256(self) -> str:
         """Return the SHA-256 of all bytes written so far, in hexadecimal."""
-        return self._hash.hexdigest() if self._in_sequence else self._read_digest()
-
-    def _read_digest(self) -> str:
-        self._file.seek(0)
-        digest = hashlib.sha256()
-        while block := self._file.read(1 << 20):
-            digest.update(block)
-        return digest.hexdigest()
+        if not self._in_sequence:
+            self._file.seek(0)
+            self._hash, self._in_sequence = hashlib.sha256(), True
+            while block := self._file.read(1 << 20):
+                self._hash.update(block)
+        return self._hash.hexdigest()
 
     def write_at(self, offset: int, data: bytes) -> None:
         """Write `data` at any place, which need not follow on what is written."""

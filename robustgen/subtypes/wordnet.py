@@ -93,7 +93,8 @@ def _read(path: Path) -> WordNet:
     narrower: dict[str, tuple[str, ...]] = {}
     for number, line in _lines(path, content):
         if line.startswith(" "):  # the licence
-            release = release or _release(line)
+            found = re.search(r"WordNet (\d+\.\d+) Copyright", line)
+            release = release or (found[1] if found else "")
             continue
         try:
             wnid, words[wnid], narrower[wnid] = _parse_line(line)
@@ -117,11 +118,6 @@ def _lines(path: Path, content: bytes) -> Iterator[tuple[int, str]]:
     except UnicodeDecodeError as error:
         raise SourceError(f"{path}: is not text") from error
     yield from ((number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip())
-
-
-def _release(line: str) -> str:
-    found = re.search(r"WordNet (\d+\.\d+) Copyright", line)
-    return found[1] if found else ""
 
 
 def _parse_line(line: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
