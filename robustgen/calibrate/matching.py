@@ -123,7 +123,9 @@ def _try_places(gap: Callable[[float], Gap], places: Sequence[float]) -> dict[fl
         known[place] = gap(place)
         if known[place].closed:
             break
-        if span := _bracket(known):
+        # Two neighbouring places with the target between them.
+        pairs = pairwise(sorted(known))
+        if span := next(((a, b) for a, b in pairs if known[a].miss * known[b].miss < 0), None):
             _bisect(gap, known, *span)
             break
     return known
@@ -137,12 +139,6 @@ def _choose_best(found: Sequence[tuple[Any, Gap]]) -> tuple[Any, Gap]:
         if each[1].closed or near or each[1].size < best[1].size - TOLERANCE:
             best = each
     return best
-
-
-def _bracket(known: dict[float, Gap]) -> tuple[float, float] | None:
-    """Two neighbouring places with the target between them."""
-    pairs = pairwise(sorted(known))
-    return next(((a, b) for a, b in pairs if known[a].miss * known[b].miss < 0), None)
 
 
 def _bisect(gap: Callable[[float], Gap], known: dict[float, Gap], low: float, high: float) -> None:

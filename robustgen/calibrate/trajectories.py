@@ -148,15 +148,9 @@ def interpolate(low: Any, high: Any, place: float) -> Constants:
     """
     whole = {field.name for field in dataclasses.fields(low) if field.type is int}
     ends, ranges = (select_numbers(low), select_numbers(high)), find_ranges(low)
-    moved = {
-        name: _move_constant(ends[0][name], ends[1][name], place, whole=name in whole) for name in ends[0]
-    }
+    moved = {name: move_number(ends[0][name], ends[1][name], place) for name in ends[0]}
+    for name, value in moved.items():
+        least = int(min(ends[0][name], ends[1][name]) >= 1)
+        moved[name] = max(round(value), least) if name in whole else float(f"{value:.4g}")
     limits = {name: ranges.get(name, _ANY) for name in moved}
     return {name: min(max(value, limits[name][0]), limits[name][1]) for name, value in moved.items()}
-
-
-def _move_constant(low: float, high: float, place: float, *, whole: bool) -> float:
-    value = move_number(low, high, place)
-    if whole:
-        return max(round(value), int(min(low, high) >= 1))
-    return float(f"{value:.4g}")

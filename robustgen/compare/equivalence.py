@@ -242,20 +242,15 @@ def correct_effects(effects: Sequence[Effect]) -> list[Effect]:
     """All `effects` of a comparison with their p corrected, and what could have been detected."""
     if not effects:
         return []
-    p = correct_holm([value for each in effects for value in (each.p_paired, each.p_ks)])
-    pairs = zip(effects, p[::2], p[1::2], strict=True)
-    return [
-        replace(each, p_paired=paired, p_ks=ks, detectable=_find_detectable(each, len(p)))
-        for each, paired, ks in pairs
-    ]
-
-
-def _find_detectable(found: Effect, tests: int) -> float:
-    """The mean difference that the paired test finds with a chance of 0.8 among so many tests."""
     from scipy.special import stdtrit
 
-    freedom = found.images - 1
-    return float(found.error * (stdtrit(freedom, 1 - ALPHA / tests / 2) + stdtrit(freedom, _POWER)))
+    p, found = correct_holm([value for each in effects for value in (each.p_paired, each.p_ks)]), []
+    for each, paired, ks in zip(effects, p[::2], p[1::2], strict=True):
+        # The mean difference that the paired test finds with a chance of 0.8 among so many tests.
+        freedom = each.images - 1
+        quantiles = stdtrit(freedom, 1 - ALPHA / len(p) / 2) + stdtrit(freedom, _POWER)
+        found.append(replace(each, p_paired=paired, p_ks=ks, detectable=float(each.error * quantiles)))
+    return found
 
 
 def find_quantiles(values: _Values) -> tuple[float, ...] | None:

@@ -122,18 +122,12 @@ def list_troubles(comparison: Comparison) -> list[str]:
     """Which images are missing or cannot be used, a line for each arm: the first few."""
     lines = [f"{each.side}: {each.folder}/{each.key!r}: {each.reason}" for each in comparison.problems]
     for arm in comparison.arms:
-        lines += [
-            f"{side} lacks {_name_some(keys)} of {arm.arm.folder}"
-            for side, keys in arm.missing.items()
-            if keys
-        ]
+        for side, keys in arm.missing.items():
+            more = f" and {len(keys) - _NAMED} more" if len(keys) > _NAMED else ""
+            named = ", ".join(map(repr, keys[:_NAMED])) + more
+            lines += [f"{side} lacks {named} of {arm.arm.folder}"] if keys else []
     rest = len(lines) - _LINES
     return lines[:_LINES] + ([f"and {rest} more such lines (--format json names all)"] if rest > 0 else [])
-
-
-def _name_some(keys: Sequence[str]) -> str:
-    named = ", ".join(map(repr, keys[:_NAMED]))
-    return f"{named} and {len(keys) - _NAMED} more" if len(keys) > _NAMED else named
 
 
 def _as_json(comparison: Comparison) -> str:

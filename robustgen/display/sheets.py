@@ -312,24 +312,20 @@ class _Layout:
     def drawn(self) -> Image.Image:
         canvas = Image.new("RGB", self.size, PAPER)
         draw = ImageDraw.Draw(canvas)
-        for x, y, picture in self._place_pictures():
-            canvas.paste(Image.fromarray(picture), (x, y))
-            height, width = picture.shape[:2]
-            # A hair line keeps snow apart from the paper.
-            draw.rectangle((x - 1, y - 1, x + width, y + height), outline=HAIR)
+        for box, row in zip(self.boxes, self.rows, strict=True):
+            for i, picture in enumerate(row.pictures):
+                if picture is not None:
+                    height, width = picture.shape[:2]
+                    x, y = self.middle(i) - width // 2, box.top + (box.pictures - height) // 2
+                    canvas.paste(Image.fromarray(picture), (x, y))
+                    # A hair line keeps snow apart from the paper.
+                    draw.rectangle((x - 1, y - 1, x + width, y + height), outline=HAIR)
         for x, y, text, place, colour in self._place_texts():
             self._write(canvas, x, y, text, place, colour)
         for name, top, bottom in self.groups:
             if name:
                 self._draw_group(canvas, name, top, bottom)
         return canvas
-
-    def _place_pictures(self) -> Iterator[tuple[int, int, Rgb]]:
-        for box, row in zip(self.boxes, self.rows, strict=True):
-            for i, picture in enumerate(row.pictures):
-                if picture is not None:
-                    height, width = picture.shape[:2]
-                    yield self.middle(i) - width // 2, box.top + (box.pictures - height) // 2, picture
 
     def _place_texts(self) -> Iterator[tuple[int, int, str, float, _Colour]]:
         """Each text with the place of its middle; across, of its beginning (0), middle (0.5) or end (1)."""

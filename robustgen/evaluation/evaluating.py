@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -483,10 +484,12 @@ class _Run:
 
     def _is_done(self, name: str) -> bool:
         for each in self._candidates:
-            if each.lacks(name, self._list_images(name)):
-                self._read(each, name)
+            for look in (partial(self._read, each, name), self._look):
                 if each.lacks(name, self._list_images(name)):
-                    return False
+                    look()
+            # Parts that are gone may be in a file, which is recorded before they are deleted.
+            if each.lacks(name, self._list_images(name)):
+                return False
         return True
 
     def _list_lacking(self) -> list[str]:

@@ -244,7 +244,9 @@ def predict(
     """
     started = time.monotonic()
     data = open_dataset(dataset)
-    default = _default_preset(data)
+    # Without an edition, that of published sets of its layout.
+    edition = str(data.about.get("edition") or data.usual_edition)
+    default = edition if edition in presets.PRESETS else "imagenet"
     opened = open_model(model, runtime or Runtime())
     chosen = presets.load_preprocessing(preprocessing, flags or {}, default, opened.preprocessing)
     if chosen.classes:
@@ -261,12 +263,6 @@ def predict(
         run.carry_out()
     kept = len(data.arms) * len(data.keys(data.arms[0])) - run.made
     return PredictResult(run.made, kept, name_contents(data.kind), time.monotonic() - started, named)
-
-
-def _default_preset(dataset: Dataset) -> str:
-    """Return the preset of the data set's edition; without one, that of published sets of its layout."""
-    edition = dataset.about.get("edition") or dataset.usual_edition
-    return str(edition) if edition in presets.PRESETS else "imagenet"
 
 
 def choose_saved(wanted: Saved | None, kind: Kind, classes: int) -> Saved:

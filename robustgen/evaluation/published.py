@@ -93,19 +93,15 @@ def _is_alexnet(baseline: Baseline | None) -> bool:
 def read_models(kind: Kind) -> list[PublishedModel]:
     """Return the published models that have values on C or on P sets, AlexNet's first."""
     found = []
+    keys = {"c": ("errors", "corruption_error"), "p": ("flip_probabilities", "flip_rate")}[kind]
     for name in ("alexnet", *TABLES):
         content = read_published(name)
         table = PublishedTable(*(content[key] for key in ("title", "source", "terms", "images")))
         for each in content["models"]:
-            if _has_kind(each, kind):
+            if any(key in each or key in each.get("scores", {}) for key in keys):
                 label = each["model"] if name != "robustbench" else f"{each['model']} (RobustBench)"
                 found.append(PublishedModel(label, table, each))
     return found
-
-
-def _has_kind(content: Mapping[str, Any], kind: Kind) -> bool:
-    keys = {"c": ("errors", "corruption_error"), "p": ("flip_probabilities", "flip_rate")}[kind]
-    return any(key in content or key in content.get("scores", {}) for key in keys)
 
 
 def describe_differences(models: Sequence[PublishedModel], kind: Kind, images: int, origin: str) -> list[str]:

@@ -135,14 +135,11 @@ def tabulate_constants(parameters: Mapping[str, Any], dataset: Dataset) -> Itera
     scales = [*first] if isinstance(first, dict) and all(map(str.isdecimal, first)) else [""]
     for scale in scales if arms else []:
         values = {arm: get_part(parameters, arm.folder, *filter(None, [scale])) for arm in arms}
-        yield ConstantsTable(scale, [_constants_of(same, values) for same in group_arms(arms, "c")])
-
-
-def _constants_of(
-    arms: list[Variant], values: Mapping[Variant, Mapping[str, Any]]
-) -> tuple[str, str, list[str]]:
-    names = ", ".join(values[arms[0]])
-    return arms[0].name, names, [", ".join(map(_short, values[arm].values())) for arm in arms]
+        rows = []
+        for same in group_arms(arms, "c"):
+            shown = [", ".join(map(_short, values[arm].values())) for arm in same]
+            rows.append((same[0].name, ", ".join(values[same[0]]), shown))
+        yield ConstantsTable(scale, rows)
 
 
 def _short(value: object) -> str:

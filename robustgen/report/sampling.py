@@ -113,7 +113,13 @@ class _Look:
         wanted = max(images, affordable)
         self.indices = [*dict.fromkeys(map(self._find_whole, spread_evenly(len(self.keys), wanted)))]
         self.shown = spread_evenly(len(self.indices), images)
-        self._originals = self._read_originals()
+        # The clean images, which all severities are compared with.
+        clean = [arm for arm in dataset.arms if arm.name == CLEAN]
+        originals = [self._read(clean[0], index) if clean else None for index in self.indices]
+        self._originals = [
+            None if image is None or min(image.shape[:2]) < WINDOW else Reference(_cut_middle(image))
+            for image in originals
+        ]
 
     # --- which
 
@@ -132,17 +138,6 @@ class _Look:
             return self.dataset.read(arm, self.keys[index])
         except ImageError:
             return None
-
-    def _read_originals(self) -> list[Reference | None]:
-        """The clean images, which all severities are compared with."""
-        clean = [arm for arm in self.dataset.arms if arm.name == CLEAN]
-        if not clean:
-            return [None] * len(self.indices)
-        images = [self._read(clean[0], index) for index in self.indices]
-        return [
-            None if image is None or min(image.shape[:2]) < WINDOW else Reference(_cut_middle(image))
-            for image in images
-        ]
 
     # --- looking
 

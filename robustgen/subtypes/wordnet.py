@@ -88,7 +88,10 @@ def open_wordnet(folder: Path) -> WordNet:
 
 
 def _read(path: Path) -> WordNet:
-    release, content = "", _content(path)
+    try:
+        release, content = "", read_regular(path)
+    except OSError as error:
+        raise SourceError(f"{path}: cannot be read: {error.strerror}") from error
     words: dict[str, tuple[str, ...]] = {}
     narrower: dict[str, tuple[str, ...]] = {}
     for number, line in _lines(path, content):
@@ -102,13 +105,6 @@ def _read(path: Path) -> WordNet:
             raise SourceError(f"{path}, line {number}: no noun of WordNet") from error
     _check_targets(path, narrower)
     return WordNet(path, release, hashlib.sha256(content).hexdigest(), words, narrower)
-
-
-def _content(path: Path) -> bytes:
-    try:
-        return read_regular(path)
-    except OSError as error:
-        raise SourceError(f"{path}: cannot be read: {error.strerror}") from error
 
 
 def _lines(path: Path, content: bytes) -> Iterator[tuple[int, str]]:
