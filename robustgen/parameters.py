@@ -152,9 +152,13 @@ def _check_value(place: str, value: Any, hint: Any) -> Any:
     if hint is int or hint is float:
         return _check_number(place, value, whole=hint is int)
     if get_origin(hint) is Literal:
-        return _check_choice(place, value, get_args(hint))
+        if value not in get_args(hint):
+            raise ArgumentError(f"{place}: must be {' or '.join(map(repr, get_args(hint)))}, not {value!r}")
+        return value
     if get_origin(hint) is tuple:
-        return _check_numbers(place, value)
+        if not isinstance(value, Sequence) or isinstance(value, str) or not value:
+            raise ArgumentError(f"{place}: must be a sequence of numbers, not {value!r}")
+        return tuple(_check_number(place, each, whole=False) for each in value)
     if isinstance(value, get_args(hint) or (str, type(None))):
         return value
     raise ArgumentError(f"{place}: must be a string, not {value!r}")
@@ -166,15 +170,3 @@ def _check_number(place: str, value: Any, *, whole: bool) -> float:
         kind = "a whole number" if whole else "a number"
         raise ArgumentError(f"{place}: must be {kind} of at least 0, not {value!r}")
     return int(value) if whole else float(value)
-
-
-def _check_choice(place: str, value: Any, choices: tuple[Any, ...]) -> Any:
-    if value not in choices:
-        raise ArgumentError(f"{place}: must be {' or '.join(map(repr, choices))}, not {value!r}")
-    return value
-
-
-def _check_numbers(place: str, value: Any) -> tuple[float, ...]:
-    if not isinstance(value, Sequence) or isinstance(value, str) or not value:
-        raise ArgumentError(f"{place}: must be a sequence of numbers, not {value!r}")
-    return tuple(_check_number(place, each, whole=False) for each in value)

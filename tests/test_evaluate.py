@@ -18,7 +18,7 @@ from PIL import Image
 from test_archives import files_of, put_tar
 from test_shard_sources import put_parquet, put_shards
 
-from robustgen.evaluation import rendering
+from robustgen.evaluation import evaluating
 from robustgen.evaluation.models.onnx import OnnxModel
 from robustgen.execution import processes, progress
 
@@ -304,7 +304,7 @@ def test_records_name_the_images_that_were_read(digits, model, tmp_path):
     source = shutil.copytree(digits, tmp_path / "source")
     evaluate(source, model, tmp_path / "p", *flags, "fog")
     records = records_of(tmp_path / "p" / "digits")
-    assert sorted(records) == ["fog/1", *(f"units/{start:08d}" for start in range(0, IMAGES, 8))]
+    assert sorted(records) == ["fog/1", *(f"units/{start:08d}-8" for start in range(0, IMAGES, 8))]
     images = {
         key: origin for name in records if name != "fog/1" for key, origin in records[name]["images"].items()
     }
@@ -394,7 +394,7 @@ def test_a_model_that_is_added_is_not_shown_what_failed(digits, model, tmp_path)
 
 
 def test_what_does_not_fit_is_told_before_the_work(digits, model, tmp_path, monkeypatch):
-    monkeypatch.setattr(rendering.Renderer, "render", lambda *_: pytest.fail("the work has begun"))
+    monkeypatch.setattr(evaluating._Run, "_make", lambda *_: pytest.fail("the work has begun"))
     flags = (*FOLDER, *FEW_C, "--jobs", "1", *PLAIN)
     common = ("evaluate", "--source", digits, "--output", tmp_path / "p", *flags, "--model")
     nan = put_model(tmp_path / "nan.onnx", extra=[logarithm()])

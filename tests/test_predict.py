@@ -23,8 +23,9 @@ from digits import (
 from helpers import claim_elsewhere, cli, cli_error, pixels_of, records_of, spawn, tree
 from PIL import Image
 
+from robustgen.dataset import sharing
 from robustgen.dataset.opening import open_dataset
-from robustgen.evaluation import predicting, preprocessing
+from robustgen.evaluation import preprocessing
 from robustgen.evaluation.models.onnx import OnnxModel, list_weights
 from robustgen.imaging.video import read_sequence
 from robustgen.predictions import write
@@ -432,8 +433,8 @@ def test_a_unit_that_another_run_has_claimed_is_waited_for(folder_c, model, tmp_
     (tmp_path / "p" / ".robustgen" / "records" / f"{name}.json").unlink()
     claim_elsewhere(tmp_path / "p", name)
     looked = []
-    monkeypatch.setattr(predicting.time, "sleep", looked.append)
-    monkeypatch.setattr(predicting, "_PATIENCE", 1.0)
+    monkeypatch.setattr(sharing.time, "sleep", looked.append)
+    monkeypatch.setattr(sharing, "_PATIENCE", 1.0)
     assert "150 images predicted" in predict(folder_c, model, tmp_path / "p", "--batch", "8").stdout
     assert looked and sorted(records_of(tmp_path / "p")) == ARMS
 

@@ -33,7 +33,7 @@ def write(root, keys, *, true_confidence=0.031, words=None):
     sizes = {key: (300 + 10 * place, 700) for place, key in enumerate(keys)}
     load = lambda key: photo(*sizes[key])  # noqa: E731
     pages = reviewing.write_pages(open_store(root), "ImageNet-A", "abc123", items, load, words or {})
-    return tuple(map(Path, pages))
+    return tuple(Path(root, page.path) for page in pages)
 
 
 class Reader(HTMLParser):

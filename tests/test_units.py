@@ -28,8 +28,7 @@ from helpers import (
 )
 from PIL import Image
 
-from robustgen.dataset import config
-from robustgen.dataset import run as running
+from robustgen.dataset import config, sharing
 from robustgen.dataset.plan import plan_benchmark
 from robustgen.dataset.state import OutputState
 from robustgen.storage import open_store
@@ -56,8 +55,8 @@ def claims(output):
 @pytest.fixture
 def impatient(monkeypatch):
     """Claims of others are respected for a moment only."""
-    monkeypatch.setattr(running, "_PATIENCE", 0.5)
-    monkeypatch.setattr(running, "_PATIENT_UNITS", 0.0)
+    monkeypatch.setattr(sharing, "_PATIENCE", 0.5)
+    monkeypatch.setattr(sharing, "_PATIENT_UNITS", 0.0)
 
 
 # --- cooperation ---------------------------------------------------------------------------------
@@ -216,7 +215,7 @@ def test_units_that_another_makes_meanwhile_are_not_made(photos, tmp_path, monke
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(path, target)
 
-    monkeypatch.setattr(running.time, "sleep", finish)
+    monkeypatch.setattr(sharing.time, "sleep", finish)
     said = make_c(photos, tmp_path / "out", *flags).stdout
     assert said.startswith("nothing to do: all 30 images are in ")
     assert whole(tmp_path / "out") == whole(tmp_path / "other")

@@ -54,13 +54,11 @@ def _as_csv(calibration: Calibration) -> str:
 
 
 def format_proposal(proposal: Proposal, layout: str) -> str:
-    """Return `proposal` as the ``table``, ``json`` or ``csv`` that `layout` names."""
-    layouts = {"table": _proposal_as_text, "json": _proposal_as_json, "csv": _proposal_as_csv}
-    return layouts[layout](proposal)
-
-
-def _proposal_as_text(proposal: Proposal) -> str:
-    """Return a line for each corruption and severity."""
+    """`proposal` as the ``table``, ``json`` or ``csv`` that `layout` names."""
+    if layout == "json":
+        return _proposal_as_json(proposal)
+    if layout == "csv":
+        return format_csv([_match(each) for each in proposal.matches])
     return "\n".join([*_about(proposal), "", *_matches(proposal.matches)])
 
 
@@ -107,11 +105,6 @@ def _proposal_as_json(proposal: Proposal) -> str:
     }
     matches = [_match(each) | {"parameters": each.constants} for each in proposal.matches]
     return format_json(content | {"matches": matches})
-
-
-def _proposal_as_csv(proposal: Proposal) -> str:
-    """Return a line for each corruption and severity."""
-    return format_csv([_match(each) for each in proposal.matches])
 
 
 def write_config(proposal: Proposal) -> bytes:

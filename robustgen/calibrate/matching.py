@@ -31,7 +31,6 @@ from robustgen.dataset.recipes import CorruptionRecipe
 from robustgen.editions import prepare
 from robustgen.errors import ConfigError, ImageError
 from robustgen.imaging.geometry import centre_crop, resize_shorter
-from robustgen.imaging.pixels import Rgb
 from robustgen.imaging.similarity import Reference, scales_for
 from robustgen.registry import SCALES, SMALLEST_SIDE
 
@@ -124,7 +123,9 @@ def _try_places(gap: Callable[[float], Gap], places: Sequence[float]) -> dict[fl
         known[place] = gap(place)
         if known[place].closed:
             break
-        if span := _bracket(known):
+        # Two neighbouring places with the target between them.
+        pairs = pairwise(sorted(known))
+        if span := next(((a, b) for a, b in pairs if known[a].miss * known[b].miss < 0), None):
             _bisect(gap, known, *span)
             break
     return known
@@ -138,12 +139,6 @@ def _choose_best(found: Sequence[tuple[Any, Gap]]) -> tuple[Any, Gap]:
         if each[1].closed or near or each[1].size < best[1].size - TOLERANCE:
             best = each
     return best
-
-
-def _bracket(known: dict[float, Gap]) -> tuple[float, float] | None:
-    """Two neighbouring places with the target between them."""
-    pairs = pairwise(sorted(known))
-    return next(((a, b) for a, b in pairs if known[a].miss * known[b].miss < 0), None)
 
 
 def _bisect(gap: Callable[[float], Gap], known: dict[float, Gap], low: float, high: float) -> None:
@@ -246,11 +241,8 @@ def _nearest_on_each_side(found: Sequence[tuple[Match, Gap]]) -> list[Match]:
 
 
 def _match(arm: Variant, constants: Constants, target: float, gap: Gap, way: str) -> Match:
-    return Match(arm, constants, target, gap, "as published" if _is_published(arm, constants) else way)
-
-
-def _is_published(arm: Variant, constants: Constants) -> bool:
-    return constants == select_numbers(ALL_CORRUPTIONS[arm.name].parameters(arm.level, PUBLISHED_SIZE))
+    published = select_numbers(ALL_CORRUPTIONS[arm.name].parameters(arm.level, PUBLISHED_SIZE))
+    return Match(arm, constants, target, gap, "as published" if constants == published else way)
 
 
 def propose_constants(config: Config, size: int, sample: int = 20) -> Proposal:
@@ -309,24 +301,19 @@ def _bench(plan: Plan, seed: int, size: int, sample: int) -> tuple[Bench, dict[s
     for key in draw_sample(plan.keys, seed, sample):
         try:
             source = plan.source.load(key)
+            shorter = _find_shorter_side(size)
             found[key] = (
                 Reference(prepare(source, "imagenet"), scales),
-                Reference(_crop_square(source, size), scales),
+                # Cut as the edition imagenet cuts its 224 out of 256.
+                Reference(centre_crop(resize_shorter(source, shorter), size, size), scales),
             )
-            enlarged += min(source.shape[:2]) < _find_shorter_side(size)
+            enlarged += min(source.shape[:2]) < shorter
         except ImageError as error:
             failures[key] = str(error)
     small, large = (tuple(each[i] for each in found.values()) for i in (0, 1))
     recipe = plan.recipe
     assert isinstance(recipe, CorruptionRecipe)
     return Bench(tuple(found), small, large, size, enlarged, seed, recipe.overrides), failures
-
-
-def _crop_square(source: Rgb, size: int) -> Rgb:
-    """Return the middle of `source`, `size` x `size` pixels, cut as the edition imagenet cuts its 224 out of
-    256.
-    """
-    return centre_crop(resize_shorter(source, _find_shorter_side(size)), size, size)
 
 
 def _find_shorter_side(size: int) -> int:

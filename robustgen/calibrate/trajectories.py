@@ -109,7 +109,12 @@ def _vary_by_severity(operation: Operation, level: int, size: int) -> Trajectory
         return None
     places = tuple(level + away for away in _SEVERITIES_AWAY)
     kin = rows[first - 1 : last]
-    return Trajectory("severities", lambda place: _interpolate_constants(kin, place - first), places)
+
+    def at(place: float) -> Constants:
+        left = min(max(math.floor(place - first), 0), len(kin) - 2)
+        return interpolate(kin[left], kin[left + 1], place - first - left)
+
+    return Trajectory("severities", at, places)
 
 
 def _neighbours(size: int, known: Iterable[int] = SCALES) -> tuple[int, int]:
@@ -138,12 +143,6 @@ def _find_alike(rows: Sequence[Any], level: int) -> tuple[int, int]:
     return first, last
 
 
-def _interpolate_constants(rows: Sequence[Any], place: float) -> Constants:
-    """Return the constants at `place`, counted from 0, of a row of parameter objects, or beyond its ends."""
-    first = min(max(math.floor(place), 0), len(rows) - 2)
-    return interpolate(rows[first], rows[first + 1], place - first)
-
-
 def interpolate(low: Any, high: Any, place: float) -> Constants:
     """Constants on the way from the parameter object `low` (place 0) to `high` (place 1), and beyond.
 
@@ -152,15 +151,9 @@ def interpolate(low: Any, high: Any, place: float) -> Constants:
     """
     whole = {field.name for field in dataclasses.fields(low) if field.type is int}
     ends, ranges = (select_numbers(low), select_numbers(high)), find_ranges(low)
-    moved = {
-        name: _move_constant(ends[0][name], ends[1][name], place, whole=name in whole) for name in ends[0]
-    }
+    moved = {name: move_number(ends[0][name], ends[1][name], place) for name in ends[0]}
+    for name, value in moved.items():
+        least = int(min(ends[0][name], ends[1][name]) >= 1)
+        moved[name] = max(round(value), least) if name in whole else float(f"{value:.4g}")
     limits = {name: ranges.get(name, _ANY) for name in moved}
     return {name: min(max(value, limits[name][0]), limits[name][1]) for name, value in moved.items()}
-
-
-def _move_constant(low: float, high: float, place: float, *, whole: bool) -> float:
-    value = move_number(low, high, place)
-    if whole:
-        return max(round(value), int(min(low, high) >= 1))
-    return float(f"{value:.4g}")

@@ -47,7 +47,7 @@ class _App(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for section, commands in self.sections.items():
             with formatter.section(section.value):
-                rows = [(command.name or "", _first_line(command)) for command in commands]
+                rows = [(command.name or "", (command.help or "").splitlines()[0]) for command in commands]
                 formatter.write_dl(rows, col_spacing=4)
 
     def main(self, *args: Any, **settings: Any) -> Any:
@@ -167,10 +167,6 @@ def echo_keys(keys: Iterable[str]) -> None:
     terminal = sys.stdout.isatty()
     for key in keys:
         echo(key) if terminal else _print("".join(escape_name(key)))
-
-
-def _first_line(command: click.Command) -> str:
-    return (command.help or "").splitlines()[0]
 
 
 @click.group(cls=_App, context_settings=_HELP)

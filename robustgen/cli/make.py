@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from robustgen.cli.app import Section, command, echo
-from robustgen.cli.execution import take_execution
+from robustgen.cli.execution import Execution, take_execution
 from robustgen.cli.options import (
     classes_option,
     combine,
@@ -29,6 +29,7 @@ from robustgen.errors import ConfigError
 
 if TYPE_CHECKING:
     from robustgen.benchmark import Kind
+    from robustgen.dataset.plan import Plan
 
 _of_both = combine(
     source_options,
@@ -74,7 +75,8 @@ _of_both = combine(
 @_of_both
 def make_c(**flags: Any) -> None:
     """Write ImageNet-C: corrupted copies of every image."""
-    _make("c", flags)
+    execution, plan = _plan("c", flags)
+    execution.carry_out(plan)
 
 
 @command("make-p", Section.MAKE)
@@ -89,10 +91,11 @@ def make_c(**flags: Any) -> None:
 @_of_both
 def make_p(**flags: Any) -> None:
     """Write ImageNet-P: perturbation sequences of every image."""
-    _make("p", flags | {"video.preset": flags.pop("preset")})
+    execution, plan = _plan("p", flags | {"video.preset": flags.pop("preset")})
+    execution.carry_out(plan)
 
 
-def _make(kind: "Kind", flags: dict[str, Any]) -> None:
+def _plan(kind: "Kind", flags: dict[str, Any]) -> "tuple[Execution, Plan]":
     execution = take_execution(flags)
     path = resolve_config(flags.pop("dataset"), flags.pop("config_file"))
     if not (path or flags["source"]):
@@ -110,4 +113,4 @@ def _make(kind: "Kind", flags: dict[str, Any]) -> None:
     for name in names:
         if name in ALL_CORRUPTIONS and ALL_CORRUPTIONS[name].displaces:
             echo(f"{name} moves pixels, which boxes and masks do not follow", err=True)
-    execution.carry_out(plan)
+    return execution, plan

@@ -219,14 +219,11 @@ class _Judge:
             measure_effect(metric, values[:, 0, i], values[:, 1, i], self.margins, factor=factor)
             for i, metric in enumerate(METRICS)
         ]
-        if not self._is_random(arm):
+        known = BENCHMARKS[self.kind].operations
+        # Of operations that we do not know, the same image may come out otherwise.
+        if arm.name == CLEAN or (arm.name in known and not known[arm.name].random):
             found.append(measure_distance(distances, self.margins, factor=factor))
         return tuple(each for each in found if each)
-
-    def _is_random(self, arm: Variant) -> bool:
-        """Return whether the same image may come out otherwise; so it may of what we do not know."""
-        known = BENCHMARKS[self.kind].operations
-        return arm.name != CLEAN and (arm.name not in known or known[arm.name].random)
 
     def pool(self, arms: tuple[ArmResult, ...]) -> tuple[Effect, ...]:
         """Return the effects on the means over several levels, of the images that were measured in all of

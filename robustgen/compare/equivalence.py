@@ -185,7 +185,8 @@ def measure_effect(
     p_paired = float(ttest_rel(after, before).pvalue) if error else float(mean == 0)
     # Where a shift is allowed, only what else differs counts.
     ks, p_ks = _kolmogorov_smirnov(before, after - mean if tolerated else after)
-    p_margin = _test_margin(mean, error, len(a), margin)
+    # The larger p of two one-sided tests that the mean difference is beyond either end of the margin.
+    p_margin = max(_student(each - margin, error, len(a)) for each in (mean, -mean))
     means = float(a.mean()), float(b.mean())
     return Effect(metric, len(a), *means, shown, error, ks, p_paired, p_ks, margin, p_margin, tolerated)
 
@@ -209,13 +210,6 @@ def _mean_and_error(differences: _Values) -> tuple[float, float]:
     """Their mean and its standard error; differences that are all the same have none, rounding apart."""
     mean, error = float(differences.mean()), float(differences.std(ddof=1) / np.sqrt(len(differences)))
     return mean, error if error > 1e-12 * abs(mean) else 0.0
-
-
-def _test_margin(mean: float, error: float, images: int, margin: float) -> float:
-    """Return the larger p of two one-sided t-tests that the mean difference is beyond either end of the
-    margin.
-    """
-    return max(_student(mean - margin, error, images), _student(-mean - margin, error, images))
 
 
 def _student(excess: float, error: float, images: int) -> float:
@@ -248,20 +242,15 @@ def correct_effects(effects: Sequence[Effect]) -> list[Effect]:
     """Return all `effects` of a comparison with their p corrected, and what could have been detected."""
     if not effects:
         return []
-    p = correct_holm([value for each in effects for value in (each.p_paired, each.p_ks)])
-    pairs = zip(effects, p[::2], p[1::2], strict=True)
-    return [
-        replace(each, p_paired=paired, p_ks=ks, detectable=_find_detectable(each, len(p)))
-        for each, paired, ks in pairs
-    ]
-
-
-def _find_detectable(found: Effect, tests: int) -> float:
-    """Return the mean difference that the paired test finds with a chance of 0.8 among so many tests."""
     from scipy.special import stdtrit
 
-    freedom = found.images - 1
-    return float(found.error * (stdtrit(freedom, 1 - ALPHA / tests / 2) + stdtrit(freedom, _POWER)))
+    p, found = correct_holm([value for each in effects for value in (each.p_paired, each.p_ks)]), []
+    for each, paired, ks in zip(effects, p[::2], p[1::2], strict=True):
+        # The mean difference that the paired test finds with a chance of 0.8 among so many tests.
+        freedom = each.images - 1
+        quantiles = stdtrit(freedom, 1 - ALPHA / len(p) / 2) + stdtrit(freedom, _POWER)
+        found.append(replace(each, p_paired=paired, p_ks=ks, detectable=float(each.error * quantiles)))
+    return found
 
 
 def find_quantiles(values: _Values) -> tuple[float, ...] | None:

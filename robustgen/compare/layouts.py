@@ -1,7 +1,7 @@
 """A `Comparison` as text, JSON and CSV."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -32,21 +32,16 @@ def describe_origin(side: Side) -> str:
     about = side.dataset.about
     if not about:
         return "without dataset.json"
-    seed = about.get("config", {}).get("seed")
+    seed, settings = about.get("config", {}).get("seed"), about.get("settings", {})
+    output = settings.get("output", {})
+    is_jpeg = "libjpeg" in output.get("sample", output)
     known = (
         about.get("kind"),
         about.get("edition"),
         None if seed is None else f"seed {seed}",
-        _find_libjpeg(about.get("settings", {})),
+        settings.get("versions", {}).get("libjpeg") if is_jpeg else None,
     )
     return ", ".join(str(each) for each in known if each is not None)
-
-
-def _find_libjpeg(settings: Mapping[str, Any]) -> str | None:
-    """Return the library that wrote the files of a set, if they are JPEG; None otherwise."""
-    output = settings.get("output", {})
-    files = output.get("sample", output)
-    return settings.get("versions", {}).get("libjpeg") if "libjpeg" in files else None
 
 
 def describe_images(comparison: Comparison) -> str:
@@ -127,18 +122,12 @@ def list_troubles(comparison: Comparison) -> list[str]:
     """Which images are missing or cannot be used, a line for each arm: the first few."""
     lines = [f"{each.side}: {each.folder}/{each.key!r}: {each.reason}" for each in comparison.problems]
     for arm in comparison.arms:
-        lines += [
-            f"{side} lacks {_name_some(keys)} of {arm.arm.folder}"
-            for side, keys in arm.missing.items()
-            if keys
-        ]
+        for side, keys in arm.missing.items():
+            more = f" and {len(keys) - _NAMED} more" if len(keys) > _NAMED else ""
+            named = ", ".join(map(repr, keys[:_NAMED])) + more
+            lines += [f"{side} lacks {named} of {arm.arm.folder}"] if keys else []
     rest = len(lines) - _LINES
     return lines[:_LINES] + ([f"and {rest} more such lines (--format json names all)"] if rest > 0 else [])
-
-
-def _name_some(keys: Sequence[str]) -> str:
-    named = ", ".join(map(repr, keys[:_NAMED]))
-    return f"{named} and {len(keys) - _NAMED} more" if len(keys) > _NAMED else named
 
 
 def _as_json(comparison: Comparison) -> str:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from robustgen.compare.equivalence import ALPHA, METRICS, Metric
+from robustgen.compare.equivalence import ALPHA, METRICS
 from robustgen.compare.layouts import (
     count_tests,
     describe_images,
@@ -18,7 +18,6 @@ from robustgen.compare.layouts import (
 from robustgen.compare.results import Comparison, OperationResult
 from robustgen.display import html
 from robustgen.errors import RobustgenError
-from robustgen.imaging.pixels import Rgb
 
 _PAIRS_SHOWN: Final = 2
 _LOUDER: Final = 4
@@ -78,15 +77,14 @@ def _chart(operation: OperationResult, place: int) -> MetricChart | None:
     xs = xs if len(operation.arms) > 1 else [(_LEFT + _RIGHT) / 2]
     metric = METRICS[place]
     unit = f" ({'kB' if metric.relative else metric.unit})" if metric.unit else ""
-    ticks = [(height(v), _tick(v, metric)) for v in np.linspace(low + margin, high - margin, 3)]
+    values = np.linspace(low + margin, high - margin, 3)
+    shown = values / 1000 if metric.relative else values
+    ticks = [
+        (height(v), f"{s:.3g}" if abs(s) < 1000 else f"{s:.0f}") for v, s in zip(values, shown, strict=True)
+    ]
     marks = [(x, str(arm.arm.level or "")) for x, arm in zip(xs, operation.arms, strict=True)]
     series = [_series(side, xs, height, 3 * i - 1.5) for i, side in enumerate(rows)]
     return MetricChart(f"{metric.title}{unit}", ticks, marks, series)
-
-
-def _tick(value: float, metric: Metric) -> str:
-    value = value / 1000 if metric.relative else value
-    return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
 
 
 def _series(
@@ -152,13 +150,9 @@ def _pictures(comparison: Comparison, operation: OperationResult) -> list[dict[s
 
 def _picture(comparison: Comparison, folder: str, key: str) -> dict[str, Any] | None:
     try:
-        a, b = (_still(side.load(folder, key)) for _, side in list_sides(comparison))
+        pixels = [side.load(folder, key) for _, side in list_sides(comparison)]
     except RobustgenError:  # It was readable a moment ago; the page does without.
         return None
+    a, b = (np.ascontiguousarray(each[len(each) // 2] if each.ndim == 4 else each) for each in pixels)
     between = np.clip(128 + _LOUDER * (b.astype(np.int16) - a), 0, 255).astype(np.uint8)
     return {"name": f"{folder}/{key}", "a": a, "b": b, "between": between, "louder": _LOUDER}
-
-
-def _still(pixels: Any) -> Rgb:
-    still: Rgb = pixels[len(pixels) // 2] if pixels.ndim == 4 else pixels
-    return np.ascontiguousarray(still)

@@ -152,7 +152,8 @@ class Sides:
 
     def _pair(self, key: str, folder: str, references: "_References") -> Pair | Problem:
         pixels = []
-        for name, side in self._name_sides():
+        sides: tuple[tuple[Name, Side], ...] = (("A", self.a), ("B", self.b))
+        for name, side in sides:
             try:
                 pixels.append(side.load(folder, key))
             except (RobustgenError, OSError) as error:
@@ -181,9 +182,6 @@ class Sides:
         is_unlike = np.isnan(sizes).any() or self.unlike_files(folder, key)
         return (np.nan, np.nan) if is_unlike else sizes
 
-    def _name_sides(self) -> tuple[tuple[Name, Side], tuple[Name, Side]]:
-        return ("A", self.a), ("B", self.b)
-
 
 class _References:
     """The clean image of one key for both sides; one and the same where the pixels are."""
@@ -193,14 +191,14 @@ class _References:
 
     @cached_property
     def _both(self) -> tuple["_Original | None", "_Original | None"]:
-        a, b = (self._load_clean(side) for side in self._sides)
+        a, b = (
+            side.load(CLEAN, self._key) if side and self._key in side.keys(CLEAN) else None
+            for side in self._sides
+        )
         first = None if a is None else _Original(Reference(a), Alignment(a))
         if a is not None and b is not None and np.array_equal(a, b):
             return first, first
         return first, None if b is None else _Original(Reference(b), Alignment(b))
-
-    def _load_clean(self, side: Side | None) -> Pixels | None:
-        return side.load(CLEAN, self._key) if side and self._key in side.keys(CLEAN) else None
 
     def compare(self, a: Pixels, b: Pixels, equal: bool) -> tuple[_Likeness, _Likeness]:
         """Return `a` and `b` against the clean image; frames against their first, and not for

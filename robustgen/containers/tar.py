@@ -95,7 +95,10 @@ def _header(name: str, size: int) -> bytes:
     raw = name.encode("utf-8", "surrogateescape")
     if len(raw) <= 100 and name.isascii():
         return _block(raw, size, b"0")
-    record = _pax_record(b"path", raw)
+    # "<bytes of the record> path=<name>\n"
+    rest = b" path=" + raw + b"\n"
+    digits = len(str(len(rest) + len(str(len(rest)))))
+    record = b"%d" % (len(rest) + digits) + rest
     padded = record + bytes(-len(record) % _BLOCK)
     return _block(b"././@PaxHeader", len(record), b"x") + padded + _block(raw[:100], size, b"0")
 
@@ -107,11 +110,3 @@ def _block(name: bytes, size: int, kind: bytes) -> bytes:
     # The checksum counts its own eight bytes as spaces.
     checksum = sum(before) + sum(after) + 8 * ord(" ")
     return before + b"%06o\0 " % checksum + after
-
-
-def _pax_record(key: bytes, value: bytes) -> bytes:
-    """Return ``"<bytes of the record> <key>=<value>\\n"``."""
-    rest = b" " + key + b"=" + value + b"\n"
-    size = len(rest) + len(str(len(rest)))
-    size = len(rest) + len(str(size))
-    return b"%d" % size + rest

@@ -5,7 +5,7 @@ All of it is a pure function of the output state, whoever computes it and howeve
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO, Any
@@ -148,53 +148,83 @@ def _write_checksums(store: Store, folder: str, files: Mapping[str, tuple[int, s
 # --- the manifest --------------------------------------------------------------------------------
 
 
-def finish(state: OutputState) -> tuple[dict[str, Any], list[Failure]]:
-    """Write the checksums, `errors.jsonl` and `dataset.json` of an output.
+class Summary:
+    """What an output holds, by one reading of its records; a context manager, as sums wait on the disk.
 
-    Returns
-    -------
-    manifest : dict
-        Its ``"complete"`` tells whether every image has all its files.
-    failures : list of dict
-        The entries of `errors.jsonl`.
+    Parameters
+    ----------
+    state : OutputState
+    stale : mapping of str to sequence of str
+        Records of files that others replace, to the files, which `finish` deletes.
 
-    Raises
-    ------
-    OutputError
-        The output state is damaged.
+    Attributes
+    ----------
+    names : set of str
+        Those of the records.
+    tally : Tally
     """
-    store, fingerprint, about, tally = state.root, state.fingerprint(), describe(state), Tally()
-    counts = {"files": 0, "bytes": 0}
-    with TemporaryDirectory(prefix="robustgen-") as place:
-        sums = _SumsByFolder(Path(place))
-        for _, record in state.read_records():
-            if record:
-                tally.add(record)
-                sums.add(record)
-        for folder, files in sums.read():
+
+    def __init__(self, state: OutputState, stale: Mapping[str, Sequence[str]] | None = None) -> None:
+        self._state, self._stale = state, stale or {}
+        self._fingerprint, self._folder = (
+            state.fingerprint(self._stale),
+            TemporaryDirectory(prefix="robustgen-"),
+        )
+        self._sums, self.names, self.tally = _SumsByFolder(Path(self._folder.name)), set[str](), Tally()
+
+    def __enter__(self) -> "Summary":
+        for name, record in self._state.read_records():
+            if record and name not in self._stale:
+                self.names.add(name)
+                self.tally.add(record)
+                self._sums.add(record)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._folder.cleanup()
+
+    def finish(self) -> list[Failure]:
+        """Write the checksums, `errors.jsonl` and `dataset.json`; return the entries of `errors.jsonl`.
+
+        Raises
+        ------
+        OutputError
+            The output state is damaged.
+        """
+        state, store, about = self._state, self._state.root, describe(self._state)
+        counts, replaced = (
+            {"files": 0, "bytes": 0},
+            {path for files in self._stale.values() for path in files},
+        )
+        for folder, files in self._sums.read():
             _write_checksums(store, folder, files)
             counts["files"] += len(files)
             counts["bytes"] += sum(size for size, *_ in files.values())
-    failures = tally.list_failures()
-    if failures:
-        store.put(ERRORS, "".join(json.dumps(failure) + "\n" for failure in failures).encode())
-    else:
-        store.delete(ERRORS)
-    manifest = about | {
-        "counts": counts,
-        "failures": len(failures),
-        "complete": all(size >= 0 for size in store.sizes(about["arrays"]))
-        and tally.count_complete(frozenset(about["arms"])) >= about["images"],
-        "digest": dataset_digest(store),
-    }
-    if frames := frames_digest(store):
-        manifest["frames_digest"] = frames
-    for name, data in make_cards(manifest).items():
-        store.put(name, data)
-    store.put(CROISSANT, encode_croissant(make_croissant(manifest, store)))
-    store.put(MANIFEST, (json.dumps(manifest, indent=1, sort_keys=True) + "\n").encode())
-    state.mark_finished(fingerprint)
-    return manifest, failures
+            replaced -= files.keys()
+        for path in replaced:
+            store.delete(path)
+        for name in self._stale:
+            state.delete_record(name)
+        failures = self.tally.list_failures()
+        if failures:
+            store.put(ERRORS, "".join(json.dumps(failure) + "\n" for failure in failures).encode())
+        else:
+            store.delete(ERRORS)
+        manifest = about | {
+            "counts": counts,
+            "failures": len(failures),
+            "complete": all(size >= 0 for size in store.sizes(about["arrays"]))
+            and self.tally.count_complete(frozenset(about["arms"])) >= about["images"],
+            "digest": dataset_digest(store),
+        }
+        if frames := frames_digest(store):
+            manifest["frames_digest"] = frames
+        for name, data in make_cards(manifest).items():
+            store.put(name, data)
+        store.put(CROISSANT, encode_croissant(make_croissant(manifest, store)))
+        store.put(MANIFEST, (json.dumps(manifest, indent=1, sort_keys=True) + "\n").encode())
+        state.mark_finished(self._fingerprint)
+        return failures
 
 
 def describe(state: OutputState) -> dict[str, Any]:

@@ -48,7 +48,7 @@ def open_dataset(root: str | Path | Store, classes: Sequence[str] | None = None)
     store = root if isinstance(root, Store) else open_store(root)
     check_folder(store)
     about = read_about(store)
-    files = [entry.path for entry in _list_set(store)]
+    files = [entry.path for entry in store.list() if not entry.path.startswith(f"{STATE}/")]
     kind, folders = (
         _from_manifest(store, about, files) if about.get("kind") in TITLES else _from_layout(store, files)
     )
@@ -84,10 +84,6 @@ def check_folder(store: Store) -> None:
         raise SourceError(f"{path}: {'not a folder' if path.exists() else 'no such folder'}")
     if not store.is_local and next(iter(store.list()), None) is None:
         raise SourceError(f"{store.location}: holds no files")
-
-
-def _list_set(store: Store) -> list[Any]:
-    return [entry for entry in store.list() if not entry.path.startswith(f"{STATE}/")]
 
 
 def _find_layout(store: Store, folder: str) -> type[Tree | Shards]:

@@ -168,8 +168,11 @@ def plan_benchmark(
     ConfigError, SourceError, OutputError
         What was asked for cannot be done; the message names the key.
     """
-    if kind == "p":
-        _check_perturbations(config)
+    try:
+        if kind == "p":
+            EDITIONS[config.edition].check_perturbations()
+    except ArgumentError as error:
+        raise ConfigError(f"edition: {error}") from error
     store = store or open_store(config.resolve_output(kind))
     _check_folder(store)
     source = open_chosen_source(config, OutputState(store).index_place)
@@ -374,13 +377,6 @@ def _check_folder(store: Store) -> None:
             raise OutputError(f"output {store.location} is a file")
     except OSError as error:
         raise OutputError(f"output {store.location} cannot be used: {error.strerror}") from error
-
-
-def _check_perturbations(config: Config) -> None:
-    try:
-        EDITIONS[config.edition].check_perturbations()
-    except ArgumentError as error:
-        raise ConfigError(f"edition: {error}") from error
 
 
 def _find_smallest_side(arms: tuple[Variant, ...], benchmark: Benchmark) -> int:

@@ -106,7 +106,7 @@ class Production:
         if self.versions:
             self._check_worker()
         try:
-            if not self.state.claim(name) and not self.insist:
+            if not self.state.claim(name, insist=self.insist):
                 return Outcome(name, claimed=True)
             record = produce(self, reporter)
             self.state.put_record(name, record)
@@ -120,8 +120,10 @@ class Production:
             with suppress(OSError):
                 self.state.release(name)
             raise
-        failures = tuple(record.failures)
-        made = self.unit.count_outputs() - _count_failed(self.unit, failures)
+        unit, failures = self.unit, tuple(record.failures)
+        whole = {failure["key"] for failure in failures if "arm" not in failure}
+        made = unit.count_outputs() - sum(failure["key"] not in whole for failure in failures)
+        made -= sum(len(unit.lacking.get(key, unit.variants)) for key in whole)
         size = sum(file.size for _, file in record.files())
         return Outcome(name, made, size, failures, time.monotonic() - started)
 
@@ -204,13 +206,6 @@ def rotate_variants(variants: Iterable[Variant], turn: int) -> list[Variant]:
     return variants[first:] + variants[:first]
 
 
-def _count_failed(unit: WorkUnit, failures: Iterable[Failure]) -> int:
-    """Return how many outputs of `unit` the `failures` stand for."""
-    whole = {failure["key"] for failure in failures if "arm" not in failure}
-    single = sum(failure["key"] not in whole for failure in failures)
-    return single + sum(len(unit.lacking.get(key, unit.variants)) for key in whole)
-
-
 class AnotherImageError(OutputError):
     """A source image is not the one that existing outputs were made from."""
 
@@ -221,10 +216,6 @@ def check_identity(source: str, output: str, key: str, expected: str, identity: 
         raise AnotherImageError(
             f"{source}: {key!r} is another image than the one that {output} was made from. {START_OVER}"
         )
-
-
-class _UnusableNameError(ImageError):
-    """The name of an image cannot name its output."""
 
 
 class _FrameError(Exception):
@@ -277,44 +268,39 @@ class ImageWork:
 
         Returns whether there was anything to do.
         """
-        if self._image is None or not self._job.unit.wants(self.key, variant):
+        job, image = self._job, self._image
+        if image is None or not job.unit.wants(self.key, variant):
             return False
         try:
-            self.files[variant.folder] = self._write(variant)
+            frames = job.recipe.stream(variant, self.key, image)
+            if frames is None:
+                made = job.recipe.make(variant, self.key, image, self._shared)
+            elif image.size > _LARGE:
+                return_freed_memory()
+            try:
+                self.files[variant.folder] = (
+                    self._writer.write(variant, self._index, self.key, made)
+                    if frames is None
+                    else self._writer.write_frames(variant, self._index, self.key, _guard_frames(frames))
+                )
+            except OSError as error:
+                if isinstance(error, RobustgenError):
+                    raise
+                if error.errno not in _ERRORS_OF_A_NAME:
+                    raise WriteError(f"{job.state.root.location}: {error.strerror or error}") from error
+                # Every other variant would fail alike.
+                self._image = None
+                name = job.writer.output_name(self.key)
+                self._fail(ImageError(f"{name} cannot name its output: {error.strerror}"))
             interruption.check()
         except (WriteError, OutputError, MissingDependencyError):
             raise
-        except _UnusableNameError as error:
-            # Every other variant would fail alike.
-            self._image = None
-            self._fail(error)
         except _FrameError as error:
             assert isinstance(error.__cause__, OSError)
             self._fail(error.__cause__, variant)
         except Exception as error:
             self._fail(error, variant)
         return True
-
-    def _write(self, variant: Variant) -> list[WrittenFile]:
-        recipe, writer = self._job.recipe, self._writer
-        frames = recipe.stream(variant, self.key, self._image)
-        if frames is None:
-            made: Any = recipe.make(variant, self.key, self._image, self._shared)
-        else:
-            if self._image.size > _LARGE:
-                return_freed_memory()
-            made = _guard_frames(frames)
-        try:
-            if frames is None:
-                return writer.write(variant, self._index, self.key, made)
-            return writer.write_frames(variant, self._index, self.key, made)
-        except OSError as error:
-            if isinstance(error, RobustgenError):
-                raise
-            if error.errno in _ERRORS_OF_A_NAME:
-                name = self._job.writer.output_name(self.key)
-                raise _UnusableNameError(f"{name} cannot name its output: {error.strerror}") from error
-            raise WriteError(f"{self._job.state.root.location}: {error.strerror or error}") from error
 
     def _fail(self, error: Exception, variant: Variant | None = None) -> None:
         interruption.check()

@@ -468,7 +468,11 @@ def check_overrides(overrides: Overrides) -> Overrides:
         if not levels:
             raise ArgumentError(f"{name}: names no severity, as {name}: {{3: {{...}}}} does")
         for given, values in levels.items():
-            level = _read_severity(name, given, values)
+            # YAML may have it as a text.
+            level = int(given) if isinstance(given, str) and given.isdecimal() else given
+            if isinstance(level, bool) or not isinstance(level, int) or not isinstance(values, Mapping):
+                wanted = f"name a severity from 1 to 5, as in {name}: {{3: {{...}}}}"
+                raise ArgumentError(f"{name}.{given}: {wanted}")
             published = operation.parameters(level, next(iter(operation.table)))
             for parameter, value in values.items():
                 place = f"{name}.{level}.{parameter}"

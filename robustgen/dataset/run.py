@@ -1,17 +1,18 @@
 """Carries a plan out: finds the work units that lack a record, has them made, and finishes the set."""
 
 import hashlib
-import random
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from robustgen.dataset.manifest import Tally, finish, source_digest
+from robustgen.dataset.manifest import Summary, source_digest
 from robustgen.dataset.names import ERRORS, FRAMES, MANIFEST, STATE, SUMS
 from robustgen.dataset.plan import Plan
 from robustgen.dataset.produce import AnotherImageError, Outcome, Production, check_identity
 from robustgen.dataset.records import Failure, FilesRecord, ImagesRecord
+from robustgen.dataset.sharing import Sharing
 from robustgen.dataset.state import START_OVER, OutputState
 from robustgen.display.progress import Meter
 from robustgen.errors import ImageError, OutputError, RobustgenError, WriteError
@@ -21,9 +22,6 @@ from robustgen.formats import WorkUnit, WrittenFile
 from robustgen.sources.base import Items
 
 _COMPANIONS, _REFUSED = "companions", "refused"
-_SECONDS_BETWEEN_LOOKS = 0.5
-# Claims of another machine are respected for so many seconds, and for so many times this run's slowest unit.
-_PATIENCE, _PATIENT_UNITS = 30.0, 4.0
 # Images of which something exists, and which are compared with it before anything is made.
 _LOOKED_AT = 4
 
@@ -99,36 +97,47 @@ def run(
         # The set was removed, and what lies beside it was not.
         state.clear()
         state = OutputState(plan.store, beside=plan.is_beside)
-    try:
-        is_new = not state.exists
-        try:
+    with _clean_up(plan, state):
+        for is_last in (not overwrite, True):
+            this = _Run(plan, state, shard or (1, 1), cluster, log)
             try:
-                return _Run(plan, state, shard or (1, 1), cluster, log, on_begin).carry_out(overwrite)
+                this.begin(overwrite)
+                if this.pending:
+                    if on_begin:
+                        on_begin()
+                    with this.watch() as progress:
+                        for name in this.sharing.carry_out(this.pending, this.make, state.has_record):
+                            progress.finish(this.pending[name].count_outputs())
+                return this.finish()
             except AnotherImageError:
-                if not overwrite:
+                if is_last:
                     raise
                 clear(state)
-                return _Run(plan, state, (1, 1), cluster, log, on_begin).carry_out(overwrite)
-        except BaseException:
-            # Nothing is left of a run that failed before its work began.
-            if state.is_ours and not state.list_records() and not state.has_claims:
-                state.clear()
-            if is_new:
-                plan.store.withdraw()
-            raise
-        finally:
-            plan.store.clean()
-    except OSError as error:
-        if isinstance(error, RobustgenError):
-            raise
-        raise WriteError(f"{plan.store.location}: {error.strerror or error}") from error
+        raise AssertionError
 
 
 def list_waiting(plan: Plan, shards: int) -> list[int]:
     """Return the numbers of the `shards` of `plan` that have not ended; 1 if only the manifest is missing."""
     state = OutputState(plan.store, beside=plan.is_beside)
-    waiting = _Run(plan, state, (1, shards)).list_waiting({unit.name: unit for unit in plan.cut()})
-    return waiting or [1] * (not plan.store.exists(MANIFEST))
+    return _Run(plan, state, (1, shards)).list_waiting() or [1] * (not plan.store.exists(MANIFEST))
+
+
+@contextmanager
+def _clean_up(plan: Plan, state: OutputState) -> Iterator[None]:
+    """Leave no temporary files, and nothing of a run that failed before its work began."""
+    is_new = not state.exists
+    try:
+        yield
+    except BaseException as error:
+        if state.is_ours and not state.list_records() and not state.has_claims:
+            state.clear()
+        if is_new:
+            plan.store.withdraw()
+        if isinstance(error, OSError) and not isinstance(error, RobustgenError):
+            raise WriteError(f"{plan.store.location}: {error.strerror or error}") from error
+        raise
+    finally:
+        plan.store.clean()
 
 
 @dataclass
@@ -142,13 +151,16 @@ class _Held:
     made : dict
         Of images with files of their own: key to the folders of the variants that other records hold. Of
         files that hold many images: digest of their keys to the folders of the variants with such a file.
-    stale : list of str
-        Records of files that the plan replaces.
+    stale : dict of str to list of str
+        Records of files that the plan replaces, to these files.
+    identities : dict of str to str
+        Key to what the source image was when outputs were made of it.
     """
 
     units: set[str] = field(default_factory=set)
     made: dict[str, frozenset[str]] = field(default_factory=dict)
-    stale: list[str] = field(default_factory=list)
+    stale: dict[str, list[str]] = field(default_factory=dict)
+    identities: dict[str, str] = field(default_factory=dict)
 
 
 class _Run:
@@ -161,53 +173,35 @@ class _Run:
         shard: tuple[int, int],
         cluster: Executor | None = None,
         log: UnitLog = lambda unit, outcome: None,
-        on_begin: Callable[[], None] | None = None,
     ) -> None:
-        self._on_begin = on_begin
         self._plan, self._state, self._shard, self._cluster = plan, state, shard, cluster
         self._log = log
+        self._units = {unit.name: unit for unit in plan.cut()}
+        self._started = time.monotonic()
         self._sizes = {key: _size(plan.source, key) for key in plan.keys}
         self._workers = plan.jobs or count_cores()
         self._listing: dict[str, int] | None = None
-        self._made, self._size, self._slowest, self._failures = 0, 0, 0.0, list[Failure]()
+        self._made, self._own, self._size, self._failures = 0, 0, 0, list[Failure]()
+        self._new_plan = ""
+        self.sharing = Sharing(state, at_once=self._workers)
+        self.pending: dict[str, WorkUnit] = {}
 
-    def carry_out(self, overwrite: bool) -> RunResult:
-        """Make what is lacking, and finish the set if nothing is."""
-        plan, started = self._plan, time.monotonic()
-        units = {unit.name: unit for unit in plan.cut()}
-        held = self._settle(units, overwrite)
-        own = [
-            unit for place, unit in enumerate(units.values()) if place % self._shard[1] == self._shard[0] - 1
-        ]
+    # --- beginning
+
+    def begin(self, overwrite: bool) -> None:
+        """Find out which units are lacking."""
+        plan, (part, parts) = self._plan, self._shard
+        held = self._settle(self._units, overwrite)
+        own = [unit for place, unit in enumerate(self._units.values()) if place % parts == part - 1]
+        self._asked, self._stale = sum(unit.count_outputs() for unit in own), held.stale
         pending = [lacking for unit in own if (lacking := self._find_lacking(unit, held))]
         if pending:
             plan.source.make_ready()
             plan.recipe.make_ready()
-            pending = self._expect(pending)
+            self.pending = {unit.name: unit for unit in self._expect(pending, held.identities)}
         if pending or held.stale:
             # Where there is a manifest, it must be that of all records, even if this run is killed.
             plan.store.delete(MANIFEST)
-        if pending:
-            if self._on_begin:
-                self._on_begin()
-            self._make(pending)
-        asked = sum(unit.count_outputs() for unit in own)
-        waiting = self.list_waiting(units) if self._shard[1] > 1 else []
-        failures = sorted(self._failures, key=lambda failure: failure["key"])
-        if not waiting:
-            failures = self._finish(held, failures)
-        incomplete = [] if waiting else plan.list_incomplete()
-        return RunResult(
-            self._made,
-            asked - sum(unit.count_outputs() for unit in pending) + self._kept,
-            self._size,
-            time.monotonic() - started,
-            failures,
-            waiting,
-            incomplete,
-        )
-
-    # --- beginning
 
     def _settle(self, units: Mapping[str, WorkUnit], overwrite: bool) -> _Held:
         """Settle with earlier and simultaneous runs what the output is; return what it holds."""
@@ -232,7 +226,7 @@ class _Run:
         plan, store = self._plan, self._plan.store
         for name in sorted({variant.folder.partition("/")[0] for variant in plan.arms}):
             entries = (entry.path for entry in store.list(name) if not entry.path.startswith(f"{STATE}/"))
-            if found := next(entries, None) or next(filter(store.exists, self._plan.writer.arrays), None):
+            if found := next(entries, None) or next(filter(store.exists, plan.writer.arrays), None):
                 remark = " (a set that was moved needs its hidden state folder beside it)" * plan.is_beside
                 raise OutputError(
                     f"{store.location}: already holds {found}, which no run of robustgen recorded{remark}; "
@@ -254,11 +248,16 @@ class _Run:
         for name, record in self._state.read_records():
             if record is None:
                 self._state.delete_record(name)
-            elif isinstance(record, FilesRecord):
+                continue
+            for key, (size, identity) in record.images.items():
+                # What was made of an image of another size is made again.
+                if identity and size == self._sizes.get(key):
+                    held.identities[key] = identity
+            if isinstance(record, FilesRecord):
                 self._check_images(record, record.images.keys() - known, known)
                 own = _digest(record.images, record.shared)
                 if name not in units and record.images and own not in files:
-                    held.stale.append(name)
+                    held.stale[name] = [file.path for _, file in record.files()]
                 elif record.images and not self._has_changed(record):
                     lost = self._find_lost(record)
                     held.units |= set() if lost else {name}
@@ -287,8 +286,10 @@ class _Run:
         """Return whether images of a record have changed, or failed ones can be loaded now."""
         if any(self._sizes.get(key, size) != size for key, (size, _) in record.images.items()):
             return True
-        if any(self._can_be_loaded(key) for key in {failure["key"] for failure in record.failures}):
-            return True
+        for key in {failure["key"] for failure in record.failures}:
+            with suppress(Exception):
+                self._plan.recipe.prepare(self._plan.source.load(key))
+                return True
         self._failures += record.failures
         return False
 
@@ -308,13 +309,6 @@ class _Run:
         if self._listing is None:
             self._listing = {entry.path: entry.size for entry in store.list()}
         return [self._listing.get(path, -1) for path in paths]
-
-    def _can_be_loaded(self, key: str) -> bool:
-        try:
-            self._plan.recipe.prepare(self._plan.source.load(key))
-        except Exception:
-            return False
-        return True
 
     def _forget_changed(self, name: str, record: ImagesRecord, known: set[str]) -> ImagesRecord:
         """Delete what was made of images that have changed since, as it may not be made again."""
@@ -368,20 +362,14 @@ class _Run:
             lacking={key: own for key, own in lacking.items() if own != wanted},
         )
 
-    def _expect(self, pending: list[WorkUnit]) -> list[WorkUnit]:
-        """Return `pending` with the identities of source images that other outputs were made from.
+    def _expect(self, pending: list[WorkUnit], known: Mapping[str, str]) -> list[WorkUnit]:
+        """Return `pending` with the `known` identities of source images that other outputs were made from.
 
         Raises
         ------
         AnotherImageError
             One of a few images is another one now; nothing has been changed then.
         """
-        known: dict[str, str] = {}
-        for _, record in self._state.read_records():
-            for key, (size, identity) in record.images.items() if record else ():
-                # What was made of an image of another size is made again.
-                if identity and size == self._sizes.get(key):
-                    known[key] = identity
         keys = [*known]
         for key in {keys[len(keys) * place // _LOOKED_AT] for place in range(_LOOKED_AT)} if keys else ():
             self._look_at(key, known[key])
@@ -405,41 +393,19 @@ class _Run:
 
     # --- making
 
-    def _make(self, pending: list[WorkUnit]) -> None:
-        """Have all `pending` units made, here or by others who work on the same output."""
-        plan, left = self._plan, {unit.name: unit for unit in pending}
-        if self._state.has_live_claims():
-            # Whoever joins begins elsewhere.
-            order = [*left.values()]
-            start = random.randrange(len(order))
-            left = {unit.name: unit for unit in order[start:] + order[:start]}
-        total = sum(unit.count_outputs() for unit in pending)
+    @contextmanager
+    def watch(self) -> Iterator[Progress]:
+        """Show the progress of the pending units meanwhile."""
+        total = sum(unit.count_outputs() for unit in self.pending.values())
         with (
-            Meter(total, f"{plan.recipe.noun}s") as meter,
-            Progress(meter, everywhere=self._cluster is not None) as progress,
+            Meter(total, f"{self._plan.recipe.noun}s") as meter,
+            Progress(meter, everywhere=self._cluster is not None) as self._progress,
         ):
-            claimed = self._carry_out(left, progress, insist=False)
-            seen = time.monotonic()
-            while claimed:
-                for name in [name for name in claimed if self._state.has_record(name)]:
-                    progress.finish(claimed[name].count_outputs())
-                    self._kept += claimed.pop(name).count_outputs()
-                patient = time.monotonic() - seen < max(_PATIENCE, _PATIENT_UNITS * self._slowest)
-                free = {
-                    name: unit
-                    for name, unit in claimed.items()
-                    if not (patient and self._state.is_claimed(name))
-                }
-                self._carry_out(free, progress, insist=True)
-                claimed = {name: unit for name, unit in claimed.items() if name not in free}
-                if claimed and not free:
-                    time.sleep(_SECONDS_BETWEEN_LOOKS)
+            yield self._progress
 
-    def _carry_out(
-        self, units: dict[str, WorkUnit], progress: Progress, *, insist: bool
-    ) -> dict[str, WorkUnit]:
-        """Make `units`; return those that somebody else has claimed."""
-        plan, claimed = self._plan, {}
+    def make(self, names: Sequence[str], insist: bool) -> Iterator[tuple[str, bool]]:
+        """Make units; yield the name of each, and whether nobody else has claimed it."""
+        plan = self._plan
         versions = plan.settings()["versions"] if self._cluster else {}
         jobs = {
             name: Production(
@@ -453,69 +419,76 @@ class _Run:
                 insist,
                 versions,
             )
-            for name, unit in units.items()
+            for name, unit in ((name, self.pending[name]) for name in names)
         }
         outcomes: Iterator[Outcome] = carry_out(
-            jobs, lambda outcome: outcome.name, self._workers, progress, self._cluster
+            jobs, lambda outcome: outcome.name, self._workers, self._progress, self._cluster
         )
         for outcome in outcomes:
-            if outcome.claimed:
-                claimed[outcome.name] = units[outcome.name]
-                continue
-            progress.finish(units[outcome.name].count_outputs())
             self._made, self._size = self._made + outcome.made, self._size + outcome.size
             self._failures += outcome.failures
-            self._slowest = max(self._slowest, outcome.seconds)
-            self._log(units[outcome.name], outcome)
-        return claimed
-
-    _kept = 0
-    _new_plan = ""
+            self.sharing.slowest = max(self.sharing.slowest, outcome.seconds)
+            if not outcome.claimed:
+                self._own += self.pending[outcome.name].count_outputs()
+                self._log(self.pending[outcome.name], outcome)
+            yield outcome.name, not outcome.claimed
 
     # --- the end
 
-    def list_waiting(self, units: Mapping[str, WorkUnit]) -> list[int]:
+    def finish(self) -> RunResult:
+        """Write what belongs to the set as a whole, unless shards have not ended."""
+        plan, state, is_sharded = self._plan, self._state, self._shard[1] > 1
+        failures = sorted(self._failures, key=lambda failure: failure["key"])
+        refused = [{"key": key, "reason": reason} for key, reason in plan.refused.items()]
+        folders, waiting = [variant.folder for variant in plan.arms], list[int]()
+        if plan.mirror:
+            beside, not_repeated = plan.mirror.list_files()
+            refused += not_repeated
+            for folder in folders:
+                plan.mirror.fill(state, folder, beside)
+        self._put_files(_REFUSED, {}, refused)
+        listing = plan.listing(self._list_failed)
+        self._put_files(_COMPANIONS, plan.writer.list_companions(listing, folders))
+        if self._stale or state.fingerprint() != state.finished or not plan.store.exists(MANIFEST):
+            with Summary(state, self._stale) as summary:
+                if is_sharded:
+                    waiting = self._list_waiting(summary)
+                if not waiting:
+                    plan.store.delete(MANIFEST)
+                    standing = summary.finish()
+                    refused, failures = ([], standing) if is_sharded else (refused, failures)
+        return RunResult(
+            self._made,
+            self._asked - self._own,
+            self._size,
+            time.monotonic() - self._started,
+            failures if waiting else [*refused, *failures],
+            waiting,
+            [] if waiting else plan.list_incomplete(),
+        )
+
+    def _list_failed(self) -> set[tuple[str, str]]:
+        """Return the keys that failed, each with the folder of the variant, or an empty one for all."""
+        made = (record for name, record in self._state.read_records() if record and name not in self._stale)
+        return {(each["key"], each.get("arm", "")) for record in made for each in record.failures}
+
+    def list_waiting(self) -> list[int]:
         """Return the numbers of the shards that have not ended."""
-        names, tally = set(), Tally()
-        for name, record in self._state.read_records():
-            if record:
-                names.add(name)
-                tally.add(record)
-        count, waiting = self._shard[1], set()
-        for place, (name, unit) in enumerate(units.items()):
+        with Summary(self._state, {}) as summary:
+            return self._list_waiting(summary)
+
+    def _list_waiting(self, summary: Summary) -> list[int]:
+        """Return the numbers of the shards that have not ended."""
+        attempted, waiting = summary.tally.attempted, set()
+        for place, (name, unit) in enumerate(self._units.items()):
             folders = {variant.folder for variant in unit.variants}
-            ended = name in names or (
+            ended = name in summary.names or (
                 not self._plan.writer.joint
-                and all(tally.attempted.get(key, frozenset()) >= folders for key in unit.keys)
+                and all(attempted.get(key, frozenset()) >= folders for key in unit.keys)
             )
             if not ended:
-                waiting.add(place % count + 1)
+                waiting.add(place % self._shard[1] + 1)
         return sorted(waiting)
-
-    def _finish(self, held: _Held, failures: list[Failure]) -> list[Failure]:
-        """Write what belongs to the set as a whole; return the failures to report."""
-        plan, state = self._plan, self._state
-        refused = [{"key": key, "reason": reason} for key, reason in plan.refused.items()]
-        beside, not_repeated = plan.mirror.list_files() if plan.mirror else ([], [])
-        self._put_files(_REFUSED, {}, [*refused, *not_repeated])
-
-        def list_failed() -> set[tuple[str, str]]:
-            made = (record for name, record in state.read_records() if record and name not in held.stale)
-            return {(each["key"], each.get("arm", "")) for record in made for each in record.failures}
-
-        listing = plan.listing(list_failed)
-        folders = [variant.folder for variant in plan.arms]
-        self._put_files(_COMPANIONS, plan.writer.list_companions(listing, folders))
-        if plan.mirror:
-            for variant in plan.arms:
-                plan.mirror.fill(state, variant.folder, beside)
-        self._delete_stale(held.stale)
-        everything = [*refused, *not_repeated, *failures]
-        if state.fingerprint() == state.finished and plan.store.exists(MANIFEST):
-            return everything
-        plan.store.delete(MANIFEST)
-        standing = finish(state)[1]
-        return standing if self._shard[1] > 1 else everything
 
     def _put_files(
         self, name: str, files: Mapping[str, bytes], failures: list[Failure] | None = None
@@ -537,23 +510,6 @@ class _Run:
             for path, data in files.items():
                 store.put(path, data)
             state.put_record(name, record)
-
-    def _delete_stale(self, names: list[str]) -> None:
-        """Delete the records of files that the plan has replaced, and files that no other record names."""
-        stale = {name: self._state.read_record(name) for name in names}
-        if not stale:
-            return
-        current = {
-            file.path
-            for name, record in self._state.read_records()
-            if record and name not in stale
-            for _, file in record.files()
-        }
-        for name, record in stale.items():
-            for _, file in record.files() if record else ():
-                if file.path not in current:
-                    self._plan.store.delete(file.path)
-            self._state.delete_record(name)
 
 
 def _digest(keys: Iterable[str], shared: str) -> str:

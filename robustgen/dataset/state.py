@@ -14,7 +14,7 @@ Where class folders lie at the root of an output, every folder there counts as a
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
@@ -215,26 +215,37 @@ class OutputState:
 
     # --- claims
 
-    def claim(self, name: str) -> bool:
-        """Claim the unit `name`; return whether nobody else had."""
-        try:
-            self.store.put(f"claims/{name}", f"{os.getpid()} {HOST}".encode(), exclusive=True)
-        except FileExistsError:
-            return False
-        return True
+    def claim(self, name: str, *, insist: bool = False) -> bool:
+        """Claim the unit `name`; return False if somebody else has, who may be alive, and not `insist`."""
+        path, own = f"claims/{name}", f"{os.getpid()} {HOST}".encode()
+        for _ in range(2):
+            try:
+                self.store.put(path, own, exclusive=not insist)
+                return True
+            except FileExistsError:
+                if self.is_alive(self.read_claim(name)):
+                    return False
+                self.store.delete(path)
+        return False
 
-    def is_claimed(self, name: str) -> bool:
-        """Return whether somebody else, who may be alive, has claimed the unit `name`."""
+    def read_claim(self, name: str) -> str:
+        """Return who has claimed the unit `name`; empty where nobody has."""
         try:
-            process, _, host = self.store.read(f"claims/{name}").decode().partition(" ")
-            number = int(process)
-        except (FileNotFoundError, ValueError):
+            return self.store.read(f"claims/{name}").decode()
+        except (FileNotFoundError, UnicodeDecodeError):
+            return ""
+
+    def is_alive(self, claim: str) -> bool:
+        """Return whether a claim is of somebody else, who may be alive."""
+        process, _, host = claim.partition(" ")
+        if not process.isdecimal():
             return False
-        return host != HOST or (number != os.getpid() and is_alive(number))
+        return host != HOST or (int(process) != os.getpid() and is_alive(int(process)))
 
     def has_live_claims(self) -> bool:
         """Return whether somebody may be at work here."""
-        return any(self.is_claimed(entry.path.removeprefix("claims/")) for entry in self.store.list("claims"))
+        claims = (entry.path.removeprefix("claims/") for entry in self.store.list("claims"))
+        return any(self.is_alive(self.read_claim(name)) for name in claims)
 
     def release(self, name: str) -> None:
         """Say that nobody works on the unit `name` any more; that somebody did can still be seen."""
@@ -247,9 +258,11 @@ class OutputState:
 
     # --- the end
 
-    def fingerprint(self) -> str:
-        """Return a digest of which plans and records there are."""
+    def fingerprint(self, stale: Collection[str] = ()) -> str:
+        """Return a digest of which plans and records there are, but for those that are `stale`."""
+        without = {f"records/{name}.json" for name in stale}
         entries = [entry for folder in ("plans", "records") for entry in self.store.list(folder)]
+        entries = [entry for entry in entries if entry.path not in without]
         names = [f"{entry.path} {entry.size} {entry.stamp}" for entry in entries]
         return hashlib.sha256("\0".join(names).encode()).hexdigest()
 
@@ -264,6 +277,10 @@ class OutputState:
     def mark_finished(self, fingerprint: str) -> None:
         """Say which plans and records the manifest was made from."""
         self.store.put("finished", fingerprint.encode())
+        self.delete_claims()
+
+    def delete_claims(self) -> None:
+        """Delete all claims, as nothing is left to do."""
         for entry in [*self.store.list("claims")]:
             self.store.delete(entry.path)
 

@@ -275,19 +275,18 @@ class _Layout:
         for group, members in groupby(self.rows, key=lambda row: row.group):
             start = top
             for _ in members:
-                boxes.append(self._box(next(numbers), top))
+                number = next(numbers)
+                heights = [p.shape[0] for p in self.rows[number].pictures if p is not None]
+                # More room below a caption than above it shows to which row it belongs.
+                captions = self.line + 3 * self.gap if any(self.captions[number]) else 0
+                height = max([*heights, self.line if self.labels[number] else 0])
+                boxes.append(_Box(top, height, captions))
                 top = boxes[-1].bottom + self.gap
             # The name of a group of few and low rows needs room as well.
             top = max(top, start + _width(replace_undrawable(group), self.text)) + (
                 2 * self.gap if group else 0
             )
         return boxes
-
-    def _box(self, number: int, top: int) -> _Box:
-        heights = [p.shape[0] for p in self.rows[number].pictures if p is not None]
-        # More room below a caption than above it shows to which row it belongs.
-        captions = self.line + 3 * self.gap if any(self.captions[number]) else 0
-        return _Box(top, max([*heights, self.line if self.labels[number] else 0]), captions)
 
     @cached_property
     def groups(self) -> list[tuple[str, int, int]]:
@@ -315,24 +314,20 @@ class _Layout:
     def drawn(self) -> Image.Image:
         canvas = Image.new("RGB", self.size, PAPER)
         draw = ImageDraw.Draw(canvas)
-        for x, y, picture in self._place_pictures():
-            canvas.paste(Image.fromarray(picture), (x, y))
-            height, width = picture.shape[:2]
-            # A hair line keeps snow apart from the paper.
-            draw.rectangle((x - 1, y - 1, x + width, y + height), outline=HAIR)
+        for box, row in zip(self.boxes, self.rows, strict=True):
+            for i, picture in enumerate(row.pictures):
+                if picture is not None:
+                    height, width = picture.shape[:2]
+                    x, y = self.middle(i) - width // 2, box.top + (box.pictures - height) // 2
+                    canvas.paste(Image.fromarray(picture), (x, y))
+                    # A hair line keeps snow apart from the paper.
+                    draw.rectangle((x - 1, y - 1, x + width, y + height), outline=HAIR)
         for x, y, text, place, colour in self._place_texts():
             self._write(canvas, x, y, text, place, colour)
         for name, top, bottom in self.groups:
             if name:
                 self._draw_group(canvas, name, top, bottom)
         return canvas
-
-    def _place_pictures(self) -> Iterator[tuple[int, int, Rgb]]:
-        for box, row in zip(self.boxes, self.rows, strict=True):
-            for i, picture in enumerate(row.pictures):
-                if picture is not None:
-                    height, width = picture.shape[:2]
-                    yield self.middle(i) - width // 2, box.top + (box.pictures - height) // 2, picture
 
     def _place_texts(self) -> Iterator[tuple[int, int, str, float, _Colour]]:
         """Yield each text with the place of its middle; across, of its beginning (0), middle (0.5) or end

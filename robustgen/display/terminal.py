@@ -101,8 +101,6 @@ def _band(rows: Rgb) -> Iterator[bytes]:
     bits = (1 << np.arange(len(rows)))[:, None]
     for colour in np.unique(rows):
         columns = ((rows == colour) * bits).sum(axis=0) + ord("?")
-        yield b"#%d%s" % (colour, _shorten_runs(columns.astype(np.uint8).tobytes().rstrip(b"?")))
-
-
-def _shorten_runs(text: bytes) -> bytes:
-    return re.sub(rb"(.)\1{3,}", lambda run: b"!%d%s" % (len(run[0]), run[1]), text, flags=re.DOTALL)
+        text = columns.astype(np.uint8).tobytes().rstrip(b"?")
+        runs = re.sub(rb"(.)\1{3,}", lambda run: b"!%d%s" % (len(run[0]), run[1]), text, flags=re.DOTALL)
+        yield b"#%d%s" % (colour, runs)

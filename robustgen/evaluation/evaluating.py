@@ -3,16 +3,18 @@
 The images are those that make-c or make-p would write and a reader would read, in the batches in which
 `robustgen predict` would give them to the model. So the files of predictions are those of `predict`.
 
-A unit is some consecutive source images and all variants. As images that fail must not shift the batches,
-units are predicted in order; the record of each names its source images, and those that failed. A run resumes
-behind the last unit of an unbroken row.
+A unit is a fixed number of consecutive source images, not counting those that failed, and all variants; its
+record names the images. Any number of runs share the units. As an image that fails shifts the batches behind
+it, units are begun in order, and those whose images are others now are predicted again. Failures have records
+of their own; such images are not tried again.
 """
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,6 +26,7 @@ from robustgen.dataset.config import Config
 from robustgen.dataset.manifest import source_digest
 from robustgen.dataset.plan import Plan, plan_benchmark
 from robustgen.dataset.records import FilesRecord, Origin
+from robustgen.dataset.sharing import Sharing
 from robustgen.dataset.state import START_OVER
 from robustgen.display.progress import Meter
 from robustgen.errors import ConfigError, ImageError, OutputError, SourceError
@@ -37,6 +40,7 @@ from robustgen.evaluation.rendering import Rendered, Renderer
 from robustgen.evaluation.store import PredictionStore, choose_unit_size, name_parts, open_prediction_store
 from robustgen.formats import FORMATS
 from robustgen.formats.base import stack_images
+from robustgen.formats.prefetch import prefetch
 from robustgen.predictions import Saved, digest_of
 from robustgen.sources.base import class_of
 from robustgen.storage import open_store
@@ -176,9 +180,11 @@ class Candidate:
     pending : list of Variant
         Those that are to be predicted.
     units : dict of str to FilesRecord
-        Records of the units that earlier runs began.
+        Records of units, as far as this run has read them.
     rows : dict of Variant to list
         Predictions for the images of the unit under way.
+    failed : set of str
+        Images on record as failed.
     """
 
     predictor: Predictor
@@ -188,6 +194,7 @@ class Candidate:
     pending: list[Variant] = field(default_factory=list)
     units: dict[str, FilesRecord] = field(default_factory=dict)
     rows: dict[Variant, list[NDArray[Any]]] = field(default_factory=dict)
+    failed: set[str] = field(default_factory=set)
     _seen: int = 0
     _wrong: int = 0
 
@@ -218,36 +225,58 @@ class Candidate:
         """Share of wrong predictions in this run so far."""
         return self._wrong / self._seen if self._seen else None
 
-    def put_unit(self, start: int, images: Mapping[str, Origin], failed: Mapping[str, str]) -> None:
-        """Put the first rows of the pending variants, and the record of `images`, from the `start`-th on."""
-        name, count = f"{start:08d}", len(images) - len(failed)
-        failures = [{"key": key, "reason": reason} for key, reason in failed.items()]
+    def lacks(self, name: str, keys: Sequence[str]) -> bool:
+        """Return whether pending variants of `keys`, the images of the unit `name`, are to be predicted."""
+        record = self.units.get(name)
+        if not keys or not self.pending:
+            return False
+        return (
+            record is None
+            or [*record.images] != [*keys]
+            or not {variant.folder for variant in self.pending} <= self.store.list_parts(record).keys()
+        )
+
+    def put_unit(self, name: str, images: Mapping[str, Origin]) -> None:
+        """Put the rows of the pending variants, and the record of `images`."""
         parts = {
-            variant.folder: self.store.put_part(variant, name, np.concatenate(self.rows[variant])[:count])
-            for variant in (self.pending if count else ())
+            variant.folder: self.store.put_part(
+                variant, name.rpartition("/")[2], np.concatenate(self.rows[variant])
+            )
+            for variant in self.pending
         }
-        held = self.units.get(f"units/{name}")
-        if held and [*held.images] == [*images] and [*held.failures] == failures:
+        held = self.store.state.read_record(name)
+        if isinstance(held, FilesRecord) and [*held.images] == [*images]:
             # Of variants that another run was asked for.
             parts = self.store.list_parts(held) | parts
-        record = FilesRecord(images, [*parts], [*parts.values()], failures)
-        self.units[f"units/{name}"] = record
-        self.store.state.put_record(f"units/{name}", record)
-        self.rows.clear()
+        self.units[name] = FilesRecord(images, [*parts], [*parts.values()])
+        self.store.state.put_record(name, self.units[name])
+
+    def put_failures(self, failures: Mapping[str, str]) -> None:
+        """Put a record of those of the `failures` that have none."""
+        new = [{"key": key, "reason": failures[key]} for key in failures if key not in self.failed]
+        if new:
+            digest = digest_of([each["key"] for each in new])[:16]
+            self.store.state.put_record(f"failures/{digest}", FilesRecord({}, [], [], new))
+            self.failed |= failures.keys()
 
     def finish(self, units: Sequence[str], sources: Sequence[str]) -> None:
-        """Write the files of the pending variants from the parts of all `units`."""
+        """Write the files of the pending variants from the parts of all `units`, unless others do."""
+        state, pending = self.store.state, {variant.folder: variant for variant in self.pending}
         keys, labels = [self.subjects.keys[key] for key in sources], self.subjects.labels(sources)
-        parts = [name_parts(self.units[name]) for name in units]
-        for variant in self.pending:
-            own = [each[variant.folder] for each in parts if each]
-            self.store.finish(variant, keys, labels, own, self.predictor.entries)
-        folders = {variant.folder for variant in self.pending}
-        for name, each in zip(units, parts, strict=True):
-            left = {folder: file for folder, file in each.items() if folder not in folders}
+
+        def write(folder: str) -> None:
+            parts = [name_parts(self.units[name])[folder] for name in units]
+            self.store.finish(pending[folder], keys, labels, parts, self.predictor.entries)
+
+        for _ in Sharing(state).share(pending, write, state.has_record):
+            pass
+        finished = {*state.list_records()}
+        for name in units:
+            left = {f: part for f, part in name_parts(self.units[name]).items() if f not in finished}
             # The images stay on record: variants that are added must be made of the same.
             record = replace(self.units[name], variants=[*left], written=[*left.values()])
-            self.store.state.put_record(name, record)
+            state.put_record(name, record)
+        state.delete_claims()
 
 
 # --- a run ---------------------------------------------------------------------------------------
@@ -289,7 +318,15 @@ def evaluate(
     # Other files of the source are for readers of a set.
     config = config.model_copy(update={"mirror": None})
     plan = plan_benchmark(config, kind, overwrite=True, store=open_store(folders[0]))
-    classifiers = [Classifier(model, _choose_preprocessing(model, options, plan)) for model in opened]
+    edition = str(plan.choices.get("edition"))
+    default = edition if edition in PRESETS else "imagenet"
+    classifiers = [
+        Classifier(
+            model,
+            presets.load_preprocessing(options.preprocessing, options.flags, default, model.preprocessing),
+        )
+        for model in opened
+    ]
     views, places = _list_views(classifiers)
     subjects = [list_subjects(plan, BENCHMARKS[kind], each.preprocessing.classes) for each in classifiers]
     predictors = _try_out(plan, classifiers, views, places, subjects, options)
@@ -308,12 +345,6 @@ def evaluate(
         made, kept = run.carry_out()
     failures = {**run.failures, **plan.refused}
     return EvaluateResult(folders, made, kept, plan.recipe.noun, failures, time.monotonic() - started)
-
-
-def _choose_preprocessing(model: Model, options: ModelOptions, plan: Plan) -> Preprocessing:
-    edition = str(plan.choices.get("edition"))
-    default = edition if edition in PRESETS else "imagenet"
-    return presets.load_preprocessing(options.preprocessing, options.flags, default, model.preprocessing)
 
 
 def _list_views(classifiers: Sequence[Classifier]) -> tuple[tuple[Preprocessing, ...], list[int]]:
@@ -392,110 +423,148 @@ def _size(plan: Plan, key: str) -> int:
 
 
 class _Run:
-    """One run over all images that some model lacks."""
+    """One run over all images that some model lacks, as far as nobody else is at them."""
 
     def __init__(
         self, plan: Plan, candidates: Sequence[Candidate], views: tuple[Preprocessing, ...], batch: int
     ) -> None:
         self._plan, self._candidates, self._views, self._batch = plan, candidates, views, batch
-        self._sources = [*candidates[0].subjects.keys]
-        self._places = {key: place for place, key in enumerate(self._sources)}
+        self._sources = self._survivors = [*candidates[0].subjects.keys]
+        kind = candidates[0].subjects.benchmark.kind
+        # Of sequences each is a batch of its own.
+        self._step = batch if kind == "c" else 1
+        self._unit_size = choose_unit_size(len(self._sources), self._step, _MOST_IMAGES[kind])
         # What one model could not be shown, the others are not shown either.
         self.failures: dict[str, str] = {}
         self._origins: dict[str, Origin] = {}
-        for each in candidates:
-            for name, record in each.store.state.read_records():
-                if isinstance(record, FilesRecord) and name.startswith("units/"):
-                    each.units[name] = record
-                    self.failures |= {failure["key"]: failure["reason"] for failure in record.failures}
-                    self._origins |= {key: origin for key, origin in record.images.items() if origin[1]}
-        # The unit under way begins and ends here; of `_count` of its images all is predicted.
-        self._begin = self._end = self._count = 0
+        # Of the unit under way: images that are still to be predicted, and keys of the others.
+        self._rendered: list[Rendered] = []
+        self._predicted: list[str] = []
+        self._made = 0
+        self._look()
 
     def carry_out(self) -> tuple[int, int]:
-        """Predict what is lacking; return the number of outputs predicted, and of those there already."""
+        """Have predicted what is lacking; return the number of outputs predicted here, and of all others."""
         for each in self._candidates:
-            keys = [each.subjects.keys[key] for key in self._list_survivors(self._sources)]
+            keys = [each.subjects.keys[key] for key in self._survivors]
             each.pending = [v for v in self._plan.arms if not each.store.has(v, keys, each.subjects.root)]
-        waiting = [each for each in self._candidates if each.pending]
-        self._begin = self._end = max(set.intersection(*map(self._list_ends, waiting))) if waiting else 0
-        begun = len(self._list_survivors(self._sources[: self._begin]))
-        if waiting:
+        if waiting := [each for each in self._candidates if each.pending]:
             self._plan.source.make_ready()
             self._plan.recipe.make_ready()
             self._predict(waiting)
-        images, pending = len(self._list_survivors(self._sources)), sum(len(each.pending) for each in waiting)
-        made = pending * (images - begun)
-        return made, len(self._plan.arms) * images * len(self._candidates) - made
+        total = len(self._plan.arms) * len(self._survivors) * len(self._candidates)
+        return self._made, total - self._made
 
-    def _list_survivors(self, sources: Sequence[str]) -> list[str]:
-        """Return the images that are to be predicted; those that failed are not tried again."""
-        return [key for key in sources if key not in self.failures]
+    # --- units
 
-    def _list_units(self, candidate: Candidate, end: int) -> list[str]:
-        """Return the names of the units that follow on each other until the image number `end`."""
-        names, place = list[str](), 0
-        while place < end and (record := candidate.units.get(f"units/{place:08d}")):
-            names.append(f"units/{place:08d}")
-            place += len(record.images)
-        return names
+    def _list_units(self) -> list[str]:
+        starts = range(0, len(self._survivors), self._unit_size)
+        return [f"units/{start:08d}-{self._unit_size}" for start in starts]
 
-    def _list_ends(self, candidate: Candidate) -> set[int]:
-        """Return the numbers of images behind which the units end that are done, one after another."""
-        ends, place, wanted = {0}, 0, {variant.folder for variant in candidate.pending}
-        for name in self._list_units(candidate, len(self._sources)):
-            record = candidate.units[name]
-            keys, failed = [*record.images], {failure["key"] for failure in record.failures}
-            is_same = keys == self._sources[place : place + len(keys)] and failed == self.failures.keys() & {
-                *keys
-            }
-            if not is_same or (
-                len(failed) < len(keys) and not wanted <= candidate.store.list_parts(record).keys()
-            ):
-                break
-            place += len(keys)
-            ends.add(place)
-        return ends
+    def _list_images(self, name: str) -> list[str]:
+        """Return the images of a unit; those that failed are not tried again."""
+        start = int(name.removeprefix("units/").partition("-")[0])
+        return self._survivors[start : start + self._unit_size]
+
+    def _look(self) -> None:
+        """Take in what other runs have recorded since."""
+        for each in self._candidates:
+            names = {*each.store.state.list_records()}
+            each.pending = [variant for variant in each.pending if variant.folder not in names]
+            for name in names - each.units.keys():
+                if name.startswith(("units/", "failures/")):
+                    self._read(each, name)
+        self._survivors = [key for key in self._sources if key not in self.failures]
+
+    def _read(self, candidate: Candidate, name: str) -> None:
+        record = candidate.store.state.read_record(name)
+        if isinstance(record, FilesRecord):
+            candidate.units[name] = record
+            self._origins |= record.images
+            own = {failure["key"]: failure["reason"] for failure in record.failures}
+            candidate.failed |= own.keys()
+            self.failures |= own
+
+    def _is_done(self, name: str) -> bool:
+        for each in self._candidates:
+            for look in (partial(self._read, each, name), self._look):
+                if each.lacks(name, self._list_images(name)):
+                    look()
+            # Parts that are gone may be in a file, which is recorded before they are deleted.
+            if each.lacks(name, self._list_images(name)):
+                return False
+        return True
+
+    def _list_lacking(self) -> list[str]:
+        self._look()
+        names = self._list_units()
+        return [n for n in names if any(each.lacks(n, self._list_images(n)) for each in self._candidates)]
+
+    # --- predicting
 
     def _predict(self, waiting: Sequence[Candidate]) -> None:
-        plan, total = self._plan, len(self._sources)
-        arms = tuple(variant for variant in plan.arms if any(variant in each.pending for each in waiting))
-        left = self._list_survivors(self._sources[self._begin :])
-        pending = sum(len(each.pending) for each in waiting)
-        renderer = Renderer(plan, arms, self._views)
-        kind = self._candidates[0].subjects.benchmark.kind
-        unit = choose_unit_size(total, self._batch if kind == "c" else 1, _MOST_IMAGES[kind])
-        with Meter(len(left) * pending, f"{plan.recipe.noun}s") as meter:
-            held: list[Rendered] = []
-            try:
-                for group in renderer.render(left, self._group_size(renderer)):
-                    self._note(group)
-                    held += [each for each in group if each.reason is None]
-                    # Whole batches alone, so that images that fail do not shift those of `predict`.
-                    whole = len(held) - len(held) % self._batch
-                    self._predict_group(arms, held[:whole], meter)
-                    held = held[whole:]
-                    self._end = self._places[held[0].key if held else group[-1].key] + (not held)
-                    if self._count >= unit:
-                        self._put_unit(waiting)
-                self._predict_group(arms, held, meter)
-                self._end = total
-            finally:
-                self._put_unit(waiting)
-        survivors = self._list_survivors(self._sources)
-        if not survivors:
-            raise SourceError(f"{plan.source.location}: none of the images can be made")
         for each in waiting:
-            each.finish(self._list_units(each, total), survivors)
+            each.put_failures(self.failures)
+        pending = {variant for each in waiting for variant in each.pending}
+        self._arms = tuple(variant for variant in self._plan.arms if variant in pending)
+        self._sharing = Sharing(waiting[0].store.state, in_order=True)
+        lacking = self._list_lacking()
+        images = sum(len(self._list_images(name)) for name in lacking)
+        with Meter(
+            images * sum(len(each.pending) for each in waiting), f"{self._plan.recipe.noun}s"
+        ) as self._meter:
+            while lacking:
+                for name in self._sharing.carry_out(lacking, self._make, self._is_done):
+                    self._meter.name(name)
+                # Images that another run could not make may have shifted those of later units.
+                lacking = self._list_lacking()
+        if not self._survivors:
+            raise SourceError(f"{self._plan.source.location}: none of the images can be made")
+        for each in waiting:
+            each.finish(self._list_units(), self._survivors)
 
-    def _group_size(self, renderer: Renderer) -> int:
-        """Return enough images to keep all workers busy, and whole batches of them."""
-        if self._candidates[0].subjects.benchmark.kind == "p":
-            return 4 * renderer.jobs
-        return self._batch * max(1, -(-8 * renderer.jobs // self._batch))
+    def _make(self, names: Sequence[str], insist: bool) -> Iterator[tuple[str, bool]]:
+        """Predict units one after another; the images of the next group are made meanwhile."""
+        renderer = Renderer(self._plan, self._arms, self._views)
+        # Enough images to keep all workers busy.
+        size = (
+            self._step * max(1, -(-8 * renderer.jobs // self._step)) if self._step > 1 else 4 * renderer.jobs
+        )
+        settled, own = list[tuple[str, bool]](), dict[str, float]()
 
-    def _note(self, group: Sequence[Rendered]) -> None:
-        """Note which images failed, and what the others were when they were read."""
+        def claim() -> Iterator[tuple[str, list[str], bool]]:
+            for name in names:
+                if not self._is_done(name) and not self._sharing.state.claim(name, insist=insist):
+                    settled.append((name, False))
+                    continue
+                # Whoever held the claim may be done since.
+                self._look()
+                if self._is_done(name):
+                    settled.append((name, True))
+                    continue
+                own[name], keys = time.monotonic(), self._list_images(name)
+                for start in range(0, len(keys), size):
+                    yield name, keys[start : start + size], start + size >= len(keys)
+
+        def render(group: tuple[str, list[str], bool]) -> tuple[str, list[Rendered], bool]:
+            return group[0], renderer.make(group[1]), group[2]
+
+        try:
+            for name, group, is_last in prefetch(render, claim(), 1):
+                self._take(name, group)
+                if is_last:
+                    self._complete(name, renderer)
+                    settled.append((name, True))
+                    self._sharing.slowest = max(self._sharing.slowest, time.monotonic() - own.pop(name))
+                yield from settled
+                settled.clear()
+            yield from settled
+        finally:
+            for name in own:
+                self._sharing.state.release(name)
+
+    def _take(self, name: str, group: Sequence[Rendered]) -> None:
+        """Note which images of a group failed, and predict the others in whole batches."""
         for each in group:
             held = self._origins.get(each.key, (0, ""))[1]
             if each.reason is not None:
@@ -506,23 +575,36 @@ class _Run:
                     f"predictions in {self._plan.store.location} were made from. {START_OVER}"
                 )
             self._origins[each.key] = _size(self._plan, each.key), each.identity
+        for candidate in self._candidates:
+            if candidate.pending:
+                candidate.put_failures(self.failures)
+        self._survivors = [key for key in self._survivors if key not in self.failures]
+        wanted = {*self._list_images(name)}
+        self._rendered += [each for each in group if each.key in wanted]
+        self._predict_some(len(self._rendered) // self._batch * self._batch)
 
-    def _predict_group(self, arms: Sequence[Variant], group: Sequence[Rendered], meter: Meter) -> None:
-        for variant in arms if group else ():
+    def _predict_some(self, count: int) -> None:
+        group, self._rendered = self._rendered[:count], self._rendered[count:]
+        for variant in self._arms if group else ():
             for each in self._candidates:
                 if variant in each.pending:
                     each.predict(variant, group)
-                    meter.update(len(group))
+                    self._meter.update(len(group))
             errors = [each.running_error for each in self._candidates]
             shown = ", ".join(f"{100 * error:.1f} %" for error in errors if error is not None)
-            meter.name(f"{variant.folder}, error so far {shown}")
-        self._count += len(group)
+            self._meter.name(f"{variant.folder}, error so far {shown}")
+        self._predicted += [each.key for each in group]
 
-    def _put_unit(self, waiting: Sequence[Candidate]) -> None:
-        """Put the unit under way as far as it is predicted, and begin the next one."""
-        keys = self._sources[self._begin : self._end]
-        images = {key: self._origins.get(key, (0, "")) for key in keys}
-        failed = {key: self.failures[key] for key in keys if key in self.failures}
-        for each in waiting if keys else ():
-            each.put_unit(self._begin, images, failed)
-        self._begin, self._count = self._end, 0
+    def _complete(self, name: str, renderer: Renderer) -> None:
+        """Predict the rest of a unit and put it, unless its images are others now."""
+        while missing := self._list_images(name)[len(self._predicted) + len(self._rendered) :]:
+            self._take(name, renderer.make(missing))
+        self._predict_some(len(self._rendered))
+        if self._predicted and self._predicted == self._list_images(name):
+            for each in self._candidates:
+                if each.pending:
+                    each.put_unit(name, {key: self._origins[key] for key in self._predicted})
+                    self._made += len(each.pending) * len(self._predicted)
+        for each in self._candidates:
+            each.rows.clear()
+        self._predicted = []

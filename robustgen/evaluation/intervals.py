@@ -115,18 +115,15 @@ class Resampling:
 
     def differences(self) -> list[Difference]:
         """Return the means of all models but the first, less those of the first."""
-        return [
-            self._difference(place, measure, averaged)
-            for measure, averaged in self._measures.items()
-            for place in range(1, len(self._models))
-            if averaged
-        ]
-
-    def _difference(self, place: int, measure: Measure, averaged: Sequence[str]) -> Difference:
-        column, first, own = Column(measure.key, MEAN), self._models[0], self._models[place]
-        low, high = percentile_interval(self._replicates[place][column] - self._replicates[0][column])
-        value = measure.average(own, averaged) - measure.average(first, averaged)
-        return Difference(own.model, first.model, measure.key, value, Interval(float(low), float(high)))
+        first, found = self._models[0], []
+        for measure, averaged in self._measures.items():
+            for place, own in enumerate(self._models[1:] if averaged else [], 1):
+                column = Column(measure.key, MEAN)
+                low, high = percentile_interval(self._replicates[place][column] - self._replicates[0][column])
+                value = measure.average(own, averaged) - measure.average(first, averaged)
+                interval = Interval(float(low), float(high))
+                found.append(Difference(own.model, first.model, measure.key, value, interval))
+        return found
 
 
 def plan_images(model: Scores, measure: Measure, averaged: Sequence[str], half_width: float) -> int:

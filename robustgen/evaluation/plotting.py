@@ -1,6 +1,5 @@
 """The chart of `robustgen score --plot`: errors against severity, or flip probabilities."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -22,18 +21,14 @@ def plot(report: Report, path: Path) -> None:
     draw_chart(path, lambda figure: draw(figure, report))
 
 
-def _categories(report: Report) -> Iterator[tuple[str, list[str]]]:
-    """Yield each category with its common operations."""
-    for category, names in report.benchmark.categories.items():
-        yield category.title(), [*names]
-
-
 def _draw_errors(figure: Any, report: Report) -> None:
     panels = figure.subplots(1, len(report.benchmark.categories), sharey=True)
-    for axes, (category, names) in zip(panels, _categories(report), strict=True):
+    for axes, (category, names) in zip(panels, report.benchmark.categories.items(), strict=True):
         for i, model in enumerate(report.models):
-            _draw_model(axes, model, names, COLOURS[i % len(COLOURS)], alone=len(report.models) == 1)
-        axes.set(title=category, xlabel="Severity", ylim=(0, 100), xticks=(0, *report.models[0].levels))
+            _draw_model(axes, model, [*names], COLOURS[i % len(COLOURS)], alone=len(report.models) == 1)
+        axes.set(
+            title=category.title(), xlabel="Severity", ylim=(0, 100), xticks=(0, *report.models[0].levels)
+        )
         axes.grid(alpha=0.3)
     panels[0].set_ylabel("Top-1 error in % (unnormalised)")
     if len(report.models) > 1:

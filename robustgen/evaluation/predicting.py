@@ -4,9 +4,8 @@ A unit is some consecutive images of one variant; its rows become a part and the
 the output. Several runs can share the units. Whoever finds all of a variant done writes its file.
 """
 
-import random
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 from robustgen.benchmark import Kind, Variant
 from robustgen.dataset.opening import EQUALISED, open_dataset
 from robustgen.dataset.records import FilesRecord, Record
+from robustgen.dataset.sharing import Sharing
 from robustgen.display.progress import Meter
 from robustgen.errors import ConfigError, SourceError
 from robustgen.evaluation import preprocessing as presets
@@ -32,9 +32,6 @@ from robustgen.metrics import top_classes
 from robustgen.predictions import Pieces, Saved, digest_of, top5_entries
 
 _MOST_IMAGES: Final[Mapping[Kind, int]] = {"c": 1000, "p": 32}
-_SECONDS_BETWEEN_LOOKS = 0.5
-# Claims of another machine are respected for so many seconds, and for so many times this run's slowest unit.
-_PATIENCE, _PATIENT_UNITS = 30.0, 4.0
 
 
 @dataclass(frozen=True)
@@ -135,15 +132,16 @@ class _Run:
 
     def __init__(self, dataset: Dataset, predictor: Predictor, store: PredictionStore) -> None:
         self._dataset, self._predictor, self._store, self._state = dataset, predictor, store, store.state
-        waiting = [v for v in dataset.arms if not store.has(v, dataset.keys(v), dataset.root)]
+        self._waiting = [v for v in dataset.arms if not store.has(v, dataset.keys(v), dataset.root)]
         self._units = {
-            f"units/{unit.variants[0].folder}/{unit.name}": unit for v in waiting for unit in self._cut(v)
+            f"units/{unit.variants[0].folder}/{unit.name}": unit
+            for v in self._waiting
+            for unit in self._cut(v)
         }
-        self._unsettled = Counter(unit.variants[0] for unit in self._units.values())
         self._parts: dict[str, WrittenFile] = {}
         for name, record in self._state.read_records():
             self._note_part(name, record)
-        self._slowest, self.made = 0.0, 0
+        self.made = 0
 
     def _cut(self, variant: Variant) -> Iterator[WorkUnit]:
         self._predictor.check_labels(self._dataset.labels(variant), self._dataset.root)
@@ -153,59 +151,36 @@ class _Run:
 
     def carry_out(self) -> None:
         """Predict all units, and write the files of their variants."""
-        left = [*self._units]
-        if left and self._state.has_live_claims():
-            # Whoever joins begins elsewhere.
-            start = random.randrange(len(left))
-            left = left[start:] + left[:start]
-        total = sum(len(unit.keys) for unit in self._units.values())
-        with Meter(total, name_contents(self._dataset.kind)) as meter:
-            claimed = [name for name in left if not self._settle(name, meter)]
-            seen = time.monotonic()
-            while claimed:
-                patient = time.monotonic() - seen < max(_PATIENCE, _PATIENT_UNITS * self._slowest)
-                free = {name for name in claimed if not (patient and self._state.is_claimed(name))}
-                claimed = [name for name in claimed if not self._settle(name, meter, insist=name in free)]
-                if claimed:
-                    time.sleep(_SECONDS_BETWEEN_LOOKS)
+        sharing, left = Sharing(self._state), Counter(unit.variants[0] for unit in self._units.values())
+        finish = sharing.make_each(self._finish, self._state.has_record)
+        with Meter(
+            sum(len(unit.keys) for unit in self._units.values()), name_contents(self._dataset.kind)
+        ) as meter:
+            for name in sharing.share(self._units, self._predict, self._is_done):
+                (variant,) = self._units[name].variants
+                meter.name(variant.folder)
+                meter.update(len(self._units[name].keys))
+                left[variant] -= 1
+                if not left[variant]:
+                    # Where another run is at it, this one waits at its own end.
+                    deque(finish([variant.folder], False), maxlen=0)
+            for _ in sharing.share([v.folder for v in self._waiting], self._finish, self._state.has_record):
+                pass
+        self._state.delete_claims()
 
-    def _settle(self, name: str, meter: Meter, *, insist: bool = False) -> bool:
-        """Predict a unit unless it is done; return False if somebody else is at it."""
-        unit = self._units[name]
-        (variant,) = unit.variants
-        if not self._is_done(name, variant):
-            if not self._state.claim(name) and not insist:
-                return False
-            try:
-                # Whoever held the claim may be done since.
-                if not self._is_done(name, variant):
-                    meter.name(variant.folder)
-                    self._predict(name, unit)
-            except BaseException:
-                self._state.release(name)
-                raise
-        meter.update(len(unit.keys))
-        self._unsettled[variant] -= 1
-        if not self._unsettled[variant]:
-            keys, labels = self._dataset.keys(variant), self._dataset.labels(variant)
-            names = [name for name, each in self._units.items() if each.variants == unit.variants]
-            # Another run may have finished it, and deleted what this one has not seen.
-            parts = [self._parts[name] for name in names if name in self._parts]
-            self._store.finish(variant, keys, labels, parts, self._predictor.entries)
-        return True
-
-    def _is_done(self, name: str, variant: Variant) -> bool:
+    def _is_done(self, name: str) -> bool:
         if name not in self._parts:
             self._note_part(name, self._state.read_record(name))
-        return name in self._parts or self._state.has_record(variant.folder)
+        return name in self._parts or self._state.has_record(self._units[name].variants[0].folder)
 
     def _note_part(self, name: str, record: Record | None) -> None:
         if name in self._units and isinstance(record, FilesRecord):
             for part in self._store.list_parts(record).values():
                 self._parts[name] = part
 
-    def _predict(self, name: str, unit: WorkUnit) -> None:
-        (variant,), started, rows = unit.variants, time.monotonic(), list[NDArray[Any]]()
+    def _predict(self, name: str) -> None:
+        unit, rows = self._units[name], list[NDArray[Any]]()
+        (variant,) = unit.variants
         size = self._predictor.batch if self._dataset.kind == "c" else 1
         prepare, stop = self._predictor.classifier.preprocessing.prepare, unit.start + len(unit.keys)
         for pixels in self._dataset.batches(variant, size, unit.start, prepare, stop):
@@ -216,7 +191,18 @@ class _Run:
         self._parts[name] = self._store.put_part(variant, unit.name, np.concatenate(rows))
         self._state.put_record(name, FilesRecord({}, [variant.folder], [self._parts[name]]))
         self.made += len(unit.keys)
-        self._slowest = max(self._slowest, time.monotonic() - started)
+
+    def _finish(self, folder: str) -> None:
+        """Write the file of a variant."""
+        (variant,) = (each for each in self._waiting if each.folder == folder)
+        # Another run may have finished it, and deleted what this one has not seen.
+        parts = [
+            self._parts[name]
+            for name, unit in self._units.items()
+            if unit.variants[0] == variant and name in self._parts
+        ]
+        keys, labels = self._dataset.keys(variant), self._dataset.labels(variant)
+        self._store.finish(variant, keys, labels, parts, self._predictor.entries)
 
 
 def predict(
@@ -258,7 +244,9 @@ def predict(
     """
     started = time.monotonic()
     data = open_dataset(dataset)
-    default = _default_preset(data)
+    # Without an edition, that of published sets of its layout.
+    edition = str(data.about.get("edition") or data.usual_edition)
+    default = edition if edition in presets.PRESETS else "imagenet"
     opened = open_model(model, runtime or Runtime())
     chosen = presets.load_preprocessing(preprocessing, flags or {}, default, opened.preprocessing)
     if chosen.classes:
@@ -275,12 +263,6 @@ def predict(
         run.carry_out()
     kept = len(data.arms) * len(data.keys(data.arms[0])) - run.made
     return PredictResult(run.made, kept, name_contents(data.kind), time.monotonic() - started, named)
-
-
-def _default_preset(dataset: Dataset) -> str:
-    """Return the preset of the data set's edition; without one, that of published sets of its layout."""
-    edition = dataset.about.get("edition") or dataset.usual_edition
-    return str(edition) if edition in presets.PRESETS else "imagenet"
 
 
 def choose_saved(wanted: Saved | None, kind: Kind, classes: int) -> Saved:

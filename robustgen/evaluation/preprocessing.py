@@ -322,7 +322,11 @@ def class_list(path: Path) -> list[str]:
     """
     try:
         text = path.read_text(encoding="utf-8-sig")
-        return _parse_json(text) if text.lstrip().startswith(("[", "{")) else _parse_lines(text)
+        if text.lstrip().startswith(("[", "{")):
+            return _parse_json(text)
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        # Only WordNet's identifiers are parted from what follows: other folders may have spaces.
+        return [found[0] if (found := re.match(r"n\d{8}(?=\s)", line)) else line for line in lines]
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
     except (ValueError, KeyError, TypeError, IndexError) as error:
@@ -337,9 +341,3 @@ def _parse_json(text: str) -> list[str]:
     if not all(isinstance(name, str) for name in names):
         raise ValueError
     return names
-
-
-def _parse_lines(text: str) -> list[str]:
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    # Only WordNet's identifiers are parted from what follows: other folders may have spaces in their names.
-    return [found[0] if (found := re.match(r"n\d{8}(?=\s)", line)) else line for line in lines]

@@ -12,7 +12,6 @@ from robustgen.display.text import format_count
 from robustgen.evaluation.baselines import Baseline
 from robustgen.evaluation.measures import Measure
 from robustgen.metrics.baselines import read_published
-from robustgen.metrics.formulas import Formula
 
 TABLES: Final = ("paper", "robustbench")
 """Tables of classifiers, by the names of their files; AlexNet's is the baseline itself."""
@@ -73,7 +72,8 @@ class PublishedModel:
         names = [name for name in whole if not formula.normalised or name in base]
         clean = baseline.clean_error if baseline else None
         return {
-            name: _score(formula, measured[name], self.clean_error) / formula.divisor(name, base, clean)
+            name: float(formula.combine(np.atleast_1d(measured[name]), self.clean_error))
+            / formula.divisor(name, base, clean)
             for name in names
         }
 
@@ -90,26 +90,18 @@ def _is_alexnet(baseline: Baseline | None) -> bool:
     return baseline is not None and baseline.name == "AlexNet"
 
 
-def _score(formula: Formula, values: Any, clean: float | None) -> float:
-    return float(formula.combine(np.atleast_1d(values), clean))
-
-
 def read_models(kind: Kind) -> list[PublishedModel]:
     """Return the published models that have values on C or on P sets, AlexNet's first."""
     found = []
+    keys = {"c": ("errors", "corruption_error"), "p": ("flip_probabilities", "flip_rate")}[kind]
     for name in ("alexnet", *TABLES):
         content = read_published(name)
         table = PublishedTable(*(content[key] for key in ("title", "source", "terms", "images")))
         for each in content["models"]:
-            if _has_kind(each, kind):
+            if any(key in each or key in each.get("scores", {}) for key in keys):
                 label = each["model"] if name != "robustbench" else f"{each['model']} (RobustBench)"
                 found.append(PublishedModel(label, table, each))
     return found
-
-
-def _has_kind(content: Mapping[str, Any], kind: Kind) -> bool:
-    keys = {"c": ("errors", "corruption_error"), "p": ("flip_probabilities", "flip_rate")}[kind]
-    return any(key in content or key in content.get("scores", {}) for key in keys)
 
 
 def describe_differences(models: Sequence[PublishedModel], kind: Kind, images: int, origin: str) -> list[str]:

@@ -1,11 +1,6 @@
-"""The images of a set that is never written: made by the workers, as a reader of the set would get them.
-
-Groups of images are made one ahead of the one in use, so that workers and model are busy at the same time
-and memory holds two groups at most.
-"""
+"""The images of a set that is never written: made by the workers, as a reader of the set would get them."""
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -118,16 +113,6 @@ class Renderer:
     def jobs(self) -> int:
         """The number of workers."""
         return self.plan.jobs or count_cores()
-
-    def render(self, keys: Sequence[str], size: int) -> Iterator[list[Rendered]]:
-        """Yield all `keys` in order, in groups of `size`."""
-        groups = [keys[start : start + size] for start in range(0, len(keys), size)]
-        with ThreadPoolExecutor(1) as pool:
-            waiting: list[Future[list[Rendered]]] = [pool.submit(self.make, each) for each in groups[:1]]
-            for number in range(len(groups)):
-                made = waiting.pop().result()
-                waiting = [pool.submit(self.make, each) for each in groups[number + 1 : number + 2]]
-                yield made
 
     def make(self, keys: Sequence[str]) -> list[Rendered]:
         """Return the images of one group, in order."""

@@ -11,7 +11,7 @@ from robustgen.dataset.opening import open_dataset
 from robustgen.display.html import check_page_path, render_page
 from robustgen.display.text import format_count
 from robustgen.evaluation.calibration import describe_calibration, read_calibration
-from robustgen.evaluation.gallery import Gallery, choose_images
+from robustgen.evaluation.gallery import choose_images
 from robustgen.evaluation.intervals import MEAN
 from robustgen.evaluation.measures import Measure
 from robustgen.evaluation.published import PublishedModel, read_models
@@ -61,23 +61,17 @@ def write_page(
                 name: _shorten(each) for name, each in flip_curves(opened, report.difficulty).items()
             }
         assert model.model == entry["name"]
-    gallery = _choose_gallery(report, dataset) if dataset and report.kind == "c" else None
-    page = render_page("scores.html", data=data, gallery=gallery, lead=_lead(report), notes=report.notes)
-    save(path, page, f"--report {path}")
-    return len(page)
-
-
-def _lead(report: Report) -> str:
+    gallery = None
+    if dataset and report.kind == "c":
+        averaged = [measure for measure in report.measures if report.averaged(measure)]
+        ranked = sorted(report.models, key=lambda model: report.mean(averaged[0], model) or 0)
+        gallery = choose_images(ranked, open_dataset(dataset))
     count = format_count(report.models[0].count, report.benchmark.noun)
     base = f", normalised by {report.baseline.name}" if report.baseline else ""
-    models = format_count(len(report.models), "model")
-    return f"{models} on {report.benchmark.title}, {count}{base}"
-
-
-def _choose_gallery(report: Report, dataset: str | Path) -> Gallery:
-    averaged = [measure for measure in report.measures if report.averaged(measure)]
-    ranked = sorted(report.models, key=lambda model: report.mean(averaged[0], model) or 0)
-    return choose_images(ranked, open_dataset(dataset))
+    lead = f"{format_count(len(report.models), 'model')} on {report.benchmark.title}, {count}{base}"
+    page = render_page("scores.html", data=data, gallery=gallery, lead=lead, notes=report.notes)
+    save(path, page, f"--report {path}")
+    return len(page)
 
 
 # --- data ----------------------------------------------------------------------------------------

@@ -144,7 +144,7 @@ class PredictionStore:
         except FileNotFoundError:
             if not self.state.has_record(folder):
                 raise
-        for place in ("records/units", "parts", "claims/units"):
+        for place in ("records/units", "parts"):
             for entry in [*self.state.store.list(f"{place}/{folder}")]:
                 self.state.store.delete(entry.path)
 

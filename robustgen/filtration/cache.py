@@ -1,59 +1,63 @@
-"""Predictions for candidates: each batch is a record in the state of the output, so that a run resumes."""
+"""What models say of candidates: the records of units of whole batches, in the state of the output."""
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import fields
 
 import numpy as np
 
-from robustgen.dataset.records import Origin, ValuesRecord
+from robustgen.dataset.records import Failure, Origin, Record, ValuesRecord
 from robustgen.dataset.state import OutputState
 from robustgen.filtration.funnel import Opinions
 
 _FIELDS = tuple(field.name for field in fields(Opinions))
 
 
-def put_opinions(state: OutputState, images: Mapping[str, Origin], said: Opinions) -> None:
-    """Put what the models said of a batch of `images`."""
-    parts = [f"{key}\0{size} {identity}\0" for key, (size, identity) in images.items()]
-    digest = hashlib.sha256("".join(parts).encode("utf-8", "surrogateescape")).hexdigest()
-    values = {name: getattr(said, name).tolist() for name in _FIELDS}
-    state.put_record(f"opinions/{digest[:32]}", ValuesRecord(images, values=values))
-
-
-def read_opinions(
-    state: OutputState, sizes: Mapping[str, int], models: int
-) -> tuple[Opinions, dict[str, str]]:
-    """Read what `models` models said of the images in `sizes`, in that order.
+class Answers:
+    """What models said of the images in `sizes`, in that order; zeros for those they were not asked about.
 
     Parameters
     ----------
-    state : OutputState
+    models : int
     sizes : mapping of str to int
         Key to bytes of the file; what was said of an image of another size does not count.
-    models : int
 
-    Returns
-    -------
+    Attributes
+    ----------
     said : Opinions
-        Zeros for images that the models were not asked about.
     identities : dict of str to str
-        Key to identity of all others, as they were read.
+        Key to identity, as it was read, of the images that the models were asked about.
+    failures : dict of str to str
+        Key to reason, of images that could not be read.
     """
-    places = {key: place for place, key in enumerate(sizes)}
-    said, identities = Opinions.blank(models, len(sizes)), dict[str, str]()
-    for _, record in state.read_records():
-        if isinstance(record, ValuesRecord):
-            batch = Opinions(*(np.array(record.values[name]) for name in _FIELDS))
-            for index, (key, (size, identity)) in enumerate(record.images.items()):
-                if sizes.get(key) == size:
-                    said.put(places[key], batch, index)
-                    identities[key] = identity
-    return said, identities
+
+    def __init__(self, models: int, sizes: Mapping[str, int]) -> None:
+        self._sizes, self._places = sizes, {key: place for place, key in enumerate(sizes)}
+        self.said = Opinions.blank(models, len(sizes))
+        self.identities: dict[str, str] = {}
+        self.failures: dict[str, str] = {}
+
+    def add(self, record: Record | None) -> None:
+        """Take in the record of a unit."""
+        if not isinstance(record, ValuesRecord):
+            return
+        batch = Opinions(*(np.array(record.values[name]) for name in _FIELDS))
+        for index, (key, (size, identity)) in enumerate(record.images.items()):
+            if self._sizes.get(key) == size:
+                self.said.put(self._places[key], batch, index)
+                self.identities[key] = identity
+        self.failures |= {failure["key"]: failure["reason"] for failure in record.failures}
+
+
+def make_record(images: Mapping[str, Origin], said: list[Opinions], failures: list[Failure]) -> ValuesRecord:
+    """Return the record of what was `said` of `images`, batch by batch."""
+    values = {
+        name: np.concatenate([getattr(each, name) for each in said], axis=-1).tolist() for name in _FIELDS
+    }
+    return ValuesRecord(images, failures=failures, values=values)
 
 
 def forget_opinions(state: OutputState, key: str | None = None) -> None:
-    """Delete all records of opinions, or those of batches with the image `key`."""
+    """Delete all records, or those of units with the image `key`."""
     for name, record in [*state.read_records()]:
         if key is None or record is None or key in record.images:
             state.delete_record(name)

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from robustgen.errors import ConfigError, UnknownNameError
 from robustgen.evaluation import preprocessing as presets
@@ -243,10 +242,12 @@ def _members(choices: EnsembleOptions, folders: tuple[str, ...]) -> tuple[Member
     named = _repeat_values("--preprocessing", choices.preprocessing, count)
     listed = _repeat_values("--classes", choices.classes, count)
     models = [open_model(name, choices.runtime) for name in choices.models]
-    return tuple(
-        _member(choices, model, label, _load_preprocessing(choices, model, *own), folders)
-        for model, label, own in zip(models, _labels(models), zip(named, listed, strict=True), strict=True)
-    )
+    members = []
+    for model, label, name, classes in zip(models, _labels(models), named, listed, strict=True):
+        flags = {**(choices.flags or {}), "classes": classes}
+        own = presets.load_preprocessing(name, flags, "imagenet", model.preprocessing)
+        members.append(_member(choices, model, label, own, folders))
+    return tuple(members)
 
 
 def _repeat_values(flag: str, values: Sequence[str], count: int) -> Sequence[str | None]:
@@ -264,19 +265,13 @@ def _labels(models: Sequence[Model]) -> list[str]:
     ]
 
 
-def _load_preprocessing(
-    choices: EnsembleOptions, model: Model, name: str | None, classes: str | None
-) -> Preprocessing:
-    flags = {**(choices.flags or {}), "classes": classes}
-    return presets.load_preprocessing(name, flags, "imagenet", model.preprocessing)
-
-
 def _member(
     choices: EnsembleOptions, model: Model, label: str, own: Preprocessing, folders: tuple[str, ...]
 ) -> Member:
     classifier = Classifier(model, own)
     shape = _geometry(classifier, choices.shorter)
-    probe = _probe(classifier, shape)
+    black = np.zeros((1, shape.height, shape.width, 3), np.uint8)
+    probe = np.concatenate([classifier(black), classifier(~black)]).astype(np.float64)
     names = own.classes or folders
     if len(names) != probe.shape[1]:
         held = f"the class list has {len(names)} names" if own.classes else f"there are {len(names)} folders"
@@ -286,7 +281,10 @@ def _member(
         )
     if choices.outputs == "probabilities" and probe.min() < 0:
         raise ConfigError(f"--outputs: {model.name} gives {probe.min():.3g}, which is no probability")
-    return Member(label, classifier, shape, names, choices.outputs or _kind_of(probe))
+    # Logits that are positive and sum to 1, twice, are not to be expected; wide enough for float16.
+    is_sum = np.abs(probe.sum(axis=1) - 1).max() < 0.01 and probe.min() >= 0
+    outputs = choices.outputs or ("probabilities" if is_sum else "logits")
+    return Member(label, classifier, shape, names, outputs)
 
 
 def _geometry(classifier: Classifier, shorter: int | None) -> Geometry:
@@ -300,16 +298,3 @@ def _geometry(classifier: Classifier, shorter: int | None) -> Geometry:
     if shape.shorter < longer:
         raise ConfigError(f"--resize: {shape.shorter} pixels are less than the {longer} of a crop")
     return shape
-
-
-def _probe(classifier: Classifier, shape: Geometry) -> NDArray[Any]:
-    """What the model gives for a black and a white image."""
-    black = np.zeros((1, shape.height, shape.width, 3), np.uint8)
-    return np.concatenate([classifier(black), classifier(~black)]).astype(np.float64)
-
-
-def _kind_of(values: NDArray[Any]) -> Outputs:
-    """Logits that are positive and sum to 1, twice, are not to be expected."""
-    # Wide enough for float16.
-    sums = np.abs(values.sum(axis=1) - 1).max() < 0.01
-    return "probabilities" if sums and values.min() >= 0 else "logits"

@@ -22,14 +22,18 @@ import numpy as np
 
 from robustgen.dataset.names import ERRORS
 from robustgen.dataset.outputs import open_output, read_object
+from robustgen.dataset.records import Failure, FilesRecord, Origin
+from robustgen.dataset.sharing import Sharing
 from robustgen.dataset.state import OutputState
 from robustgen.display import progress
 from robustgen.errors import ImageError, OutputError, SourceError
+from robustgen.evaluation.store import choose_unit_size
 from robustgen.filtration import reviewing
-from robustgen.filtration.cache import forget_opinions, put_opinions, read_opinions
+from robustgen.filtration.cache import Answers, forget_opinions, make_record
 from robustgen.filtration.ensemble import Crops, Ensemble, EnsembleOptions, open_ensemble
-from robustgen.filtration.funnel import count_left
+from robustgen.filtration.funnel import Opinions, count_left
 from robustgen.filtration.rules import Case, Rule
+from robustgen.formats import WrittenFile
 from robustgen.formats.prefetch import prefetch
 from robustgen.imaging.decode import as_rgb, blame_image
 from robustgen.predictions import ABOUT as PREDICTIONS
@@ -39,7 +43,8 @@ from robustgen.sources.trees import FolderTree
 from robustgen.storage import Store
 
 SHORTLIST, DROPPED, FUNNEL, ACCEPTED = "shortlist.jsonl", "dropped.jsonl", "funnel.json", "accepted"
-_SETTINGS = "filter.json"
+_SETTINGS, _SHORTLIST = "filter.json", "shortlist"
+_MOST_IMAGES = 64
 _REMEDY = "choose another --output, or --overwrite"
 # What differs, by the key of the settings.
 _KINDS = {
@@ -124,7 +129,7 @@ def filter_images(
     with open_output(output, source.location) as root, _open_shortlist(root, settings, overwrite) as state:
         run = _Run(rule, source, ensemble, state, batch, _split_usable(source, keys[:limit]))
         run.ask()
-        pages = run.write(words, passed_over)
+        pages = run.write_once(words, passed_over)
     steps = tuple(zip(rule.labels(), run.left(), strict=True))
     seconds = time.monotonic() - started
     return FilterResult(steps, passed_over, run.made, run.kept, run.failures, pages, seconds)
@@ -228,24 +233,54 @@ class _Run:
         self._state, self._root = state, state.root
         self._sizes, self.failures = usable
         self._places = {key: place for place, key in enumerate(self._sizes)}
-        self._said, self._identities = read_opinions(state, self._sizes, len(ensemble.members))
-        self.kept, self.made = len(self._identities), 0
+        self._answers, self._earlier = Answers(len(ensemble.members), self._sizes), set[str]()
+        for name, record in state.read_records():
+            self._earlier.add(name)
+            self._answers.add(record)
+        self._identities = self._answers.identities
+        # An image that could not be read is tried again.
+        self._answers.failures.clear()
+        if _SHORTLIST in self._earlier and not state.has_live_claims():
+            state.delete_record(_SHORTLIST)
+        self._sharing, self.made = Sharing(state), 0
         self._judged: Case | None = None
 
-    def ask(self) -> None:
-        """Ask the models about all images that they were not asked about yet."""
-        keys = [key for key in self._sizes if self._rule.asks(self._ensemble, key)]
-        # Batches begin at the same images whatever is known already: others may differ in the last digit.
-        batches = [keys[start : start + self._batch] for start in range(0, len(keys), self._batch)]
-        lacking = [[key for key in batch if key not in self._identities] for batch in batches]
-        pending = [batch for batch in lacking if batch]
-        with progress.open_bar(sum(map(len, pending)), "images") as bar:
-            for read in prefetch(self._read, pending):
-                self._ask(read)
-                bar.update(len(read))
+    @property
+    def kept(self) -> int:
+        """Images that the models were asked about before, or by other runs."""
+        return len(self._identities) - self.made
 
-    def _read(self, keys: list[str]) -> list[_Read]:
-        return [self._read_crops(key) for key in keys]
+    def ask(self) -> None:
+        """Have the models asked about all images that they were not asked about yet."""
+        keys = [key for key in self._sizes if self._rule.asks(self._ensemble, key)]
+        size = choose_unit_size(len(keys), self._batch, _MOST_IMAGES)
+        units = dict[str, list[list[str]]]()
+        for start in range(0, len(keys), size):
+            # Batches begin at the same images whatever is known already: others may differ in the last digit.
+            part = keys[start : start + size]
+            batches = [part[at : at + self._batch] for at in range(0, len(part), self._batch)]
+            lacking = [[key for key in batch if key not in self._identities] for batch in batches]
+            if own := [batch for batch in lacking if batch]:
+                images = "".join(f"{key}\0{self._sizes[key]}\0" for batch in own for key in batch)
+                digest = hashlib.sha256(images.encode("utf-8", "surrogateescape")).hexdigest()
+                units[f"units/{digest[:32]}"] = own
+
+        def make(name: str) -> None:
+            self._ask(name, units[name])
+
+        total = sum(len(batch) for batches in units.values() for batch in batches)
+        with progress.open_bar(total, "images") as bar:
+            for name in self._sharing.share(units, make, self._is_done):
+                bar.update(sum(map(len, units[name])))
+        self.failures |= self._answers.failures
+
+    def _is_done(self, name: str) -> bool:
+        """Return whether a run that is at work has asked about the images of a unit, and note the answers."""
+        if name in self._earlier:
+            return False
+        record = self._state.read_record(name)
+        self._answers.add(record)
+        return record is not None
 
     def _read_crops(self, key: str) -> _Read:
         try:
@@ -256,26 +291,27 @@ class _Run:
         except ImageError as error:
             return key, _reason(error, key), ""
 
-    def _ask(self, read: list[_Read]) -> None:
-        self.failures |= {key: seen for key, seen, _ in read if isinstance(seen, str)}
-        crops = {key: seen for key, seen, _ in read if not isinstance(seen, str)}
-        if not crops:
-            return
-        keys = [*crops]
-        said = self._ensemble.opinions(keys, [*crops.values()], self._rule.true_classes(self._ensemble, keys))
-        identities = {key: identity for key, _, identity in read if key in crops}
-        put_opinions(self._state, {key: (self._sizes[key], identities[key]) for key in keys}, said)
-        self._identities |= identities
-        for index, key in enumerate(keys):
-            self._said.put(self._places[key], said, index)
-        self.made += len(keys)
+    def _ask(self, name: str, batches: list[list[str]]) -> None:
+        said, images = [Opinions.blank(len(self._ensemble.members), 0)], dict[str, Origin]()
+        failures = list[Failure]()
+        for read in prefetch(lambda batch: [self._read_crops(key) for key in batch], batches):
+            failures += [{"key": key, "reason": seen} for key, seen, _ in read if isinstance(seen, str)]
+            crops = {key: seen for key, seen, _ in read if not isinstance(seen, str)}
+            if crops:
+                images |= {key: (self._sizes[key], identity) for key, _, identity in read if key in crops}
+                true = self._rule.true_classes(self._ensemble, [*crops])
+                said.append(self._ensemble.opinions([*crops], [*crops.values()], true))
+        record = make_record(images, said, failures)
+        self._state.put_record(name, record)
+        self._answers.add(record)
+        self.made += len(images)
 
     # --- what came of it ---
 
     def _case(self) -> Case:
         if self._judged is None:
             keys = [key for key in self._sizes if key not in self.failures]
-            said = self._said.select(np.array([self._places[key] for key in keys], np.intp))
+            said = self._answers.said.select(np.array([self._places[key] for key in keys], np.intp))
             self._judged = self._rule.judge(self._ensemble, keys, said)
         return self._judged
 
@@ -283,14 +319,28 @@ class _Run:
         """Return how many images there were, and are after each step."""
         return count_left(self._case().steps, self._rule.order)
 
-    def write(self, words: dict[str, str], passed_over: int) -> tuple[str, ...]:
+    def write_once(self, words: dict[str, str], passed_over: int) -> tuple[str, ...]:
+        """Write all files, unless another run that is at work does; return the review pages."""
+        state = self._state
+
+        def write(name: str) -> None:
+            state.put_record(name, FilesRecord({}, [], self._write(words, passed_over)))
+
+        for _ in self._sharing.share([_SHORTLIST], write, state.has_record):
+            state.delete_claims()
+        record = state.read_record(_SHORTLIST)
+        return tuple(f"{self._root.location}/{file.path}" for _, file in (record.files() if record else ()))
+
+    def _write(self, words: dict[str, str], passed_over: int) -> list[WrittenFile]:
         """Write all files; return the review pages."""
         case, root = self._case(), self._root
         ranked = self._rule.rank(case)
         digest = _write_lines(root, SHORTLIST, (self._describe_shortlisted(case, index) for index in ranked))
         kept = set(ranked)
         dropped = (index for index in range(len(case.keys)) if index not in kept)
-        _write_lines(root, DROPPED, (self._describe_dropped(case, index) for index in dropped))
+        _write_lines(
+            root, DROPPED, ({"step": case.step(index)} | self._entry(case, index) for index in dropped)
+        )
         if self.failures:
             entries = ({"key": key, "reason": reason} for key, reason in sorted(self.failures.items()))
             _write_lines(root, ERRORS, entries)
@@ -312,9 +362,6 @@ class _Run:
                 "asked about; the same command asks them again"
             )
         return self._entry(case, index) | {"sha256": sha256}
-
-    def _describe_dropped(self, case: Case, index: int) -> dict[str, Any]:
-        return {"step": case.step(index)} | self._entry(case, index)
 
     def _entry(self, case: Case, index: int) -> dict[str, Any]:
         key, said, names = case.keys[index], case.said, self._ensemble.classes

@@ -1,5 +1,6 @@
 """The page on which a human keeps or drops each image of a shortlist; whole in itself, and offline."""
 
+import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,6 +9,7 @@ from typing import Final
 
 from robustgen.display import html
 from robustgen.errors import ConfigError
+from robustgen.formats import WrittenFile
 from robustgen.imaging.geometry import resize
 from robustgen.imaging.pixels import Rgb
 from robustgen.json_files import parse_json
@@ -51,7 +53,7 @@ def write_pages(
     items: Sequence[Item],
     load: Callable[[str], Rgb],
     words: Mapping[str, str],
-) -> tuple[str, ...]:
+) -> list[WrittenFile]:
     """Write the review pages, one for every thousand images; remove those that an earlier run wrote.
 
     Parameters
@@ -69,15 +71,14 @@ def write_pages(
 
     Returns
     -------
-    tuple of str
-        Paths or URLs of the pages.
+    list of WrittenFile
 
     Raises
     ------
     ImageError
         An image can no longer be read.
     """
-    count = max(1, -(-len(items) // PER_PAGE))
+    count, written = max(1, -(-len(items) // PER_PAGE)), list[WrittenFile]()
     for number in range(1, count + 1):
         first = (number - 1) * PER_PAGE
         page = html.render_page(
@@ -93,11 +94,12 @@ def write_pages(
             words=words,
         )
         output.put(page_name(number), page)
-    wanted = [page_name(number) for number in range(1, count + 1)]
+        written.append(WrittenFile(page_name(number), len(page), hashlib.sha256(page).hexdigest()))
+    wanted = {page.path for page in written}
     for path in [entry.path for entry in output.list()]:
         if path not in wanted and re.fullmatch(r"review-\d+\.html", path):
             output.delete(path)
-    return tuple(f"{output.location}/{name}" for name in wanted)
+    return written
 
 
 def thumbnail(image: Rgb) -> Rgb:

@@ -239,19 +239,13 @@ class _TreeUnit:
     def __init__(self, writer: TreeWriter, root: Store) -> None:
         self._writer, self._root = writer, root
 
-    def write(self, variant: Variant, index: int, key: str, pixels: Rgb) -> list[WrittenFile]:
-        return self._put(variant, self._writer.encode(variant, key, pixels))
-
-    def write_frames(
-        self, variant: Variant, index: int, key: str, frames: Iterator[Rgb]
+    def write(
+        self, variant: Variant, index: int, key: str, pixels: Any, encode: Any = None
     ) -> list[WrittenFile]:
-        return self._put(variant, self._writer.encode_frames(variant, key, frames))
-
-    def _put(self, variant: Variant, files: Iterable[Encoded]) -> list[WrittenFile]:
-        """Write all `files`, or none of them if they cannot all be made."""
+        """Write all files, or none of them if they cannot all be made."""
         written: list[WrittenFile] = []
         try:
-            for name, data, frames in files:
+            for name, data, frames in (encode or self._writer.encode)(variant, key, pixels):
                 self._root.put(variant.path(name), data)
                 written.append(WrittenFile(name, len(data), hashlib.sha256(data).hexdigest(), frames))
         except BaseException:
@@ -259,6 +253,11 @@ class _TreeUnit:
                 self._root.delete(variant.path(each.path))
             raise
         return written
+
+    def write_frames(
+        self, variant: Variant, index: int, key: str, frames: Iterator[Rgb]
+    ) -> list[WrittenFile]:
+        return self.write(variant, index, key, frames, self._writer.encode_frames)
 
     def finish(self, failed: Sequence[str]) -> list[WrittenFile]:
         return []

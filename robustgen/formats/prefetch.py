@@ -1,7 +1,9 @@
 """Reading ahead: the next pieces are read by threads while one is worked on."""
 
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from typing import Final, TypeVar
 
 AHEAD: Final = 2
@@ -11,12 +13,14 @@ _Place = TypeVar("_Place")
 _Piece = TypeVar("_Piece")
 
 
-def prefetch(read: Callable[[_Place], _Piece], places: Sequence[_Place]) -> Iterator[_Piece]:
+def prefetch(
+    read: Callable[[_Place], _Piece], places: Iterable[_Place], ahead: int = AHEAD
+) -> Iterator[_Piece]:
     """`read` of all `places` in order, a few of them begun before they are asked for."""
-    with ThreadPoolExecutor(AHEAD) as pool:
-        waiting: list[Future[_Piece]] = [pool.submit(read, place) for place in places[:AHEAD]]
-        for number in range(len(places)):
-            piece = waiting.pop(0).result()
-            if number + AHEAD < len(places):
-                waiting.append(pool.submit(read, places[number + AHEAD]))
+    rest = iter(places)
+    with ThreadPoolExecutor(ahead) as pool:
+        waiting = deque(pool.submit(read, place) for place in islice(rest, ahead))
+        while waiting:
+            piece = waiting.popleft().result()
+            waiting.extend(pool.submit(read, place) for place in islice(rest, 1))
             yield piece

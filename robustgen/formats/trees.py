@@ -147,15 +147,11 @@ class Tree(Dataset):
             return self.keys(arm)
         except OSError as error:
             raise SourceError(f"{self.root}/{path}: {error.strerror}") from error
-        keys = sorted({self._key(name) for name in names if self._is_recorded(name)})
+        inside = [n for n in names if n and n[0] != "/" and ".." not in PurePosixPath(n).parts]
+        keys = sorted({self._key(name) for name in inside if self.kind == "p" or self._is_image(name)})
         if not keys:
             raise SourceError(f"{self.root}/{path}: lists no files")
         return tuple(keys)
-
-    def _is_recorded(self, name: str) -> bool:
-        path = PurePosixPath(name)
-        inside = bool(name) and not path.is_absolute() and ".." not in path.parts
-        return inside and (self.kind == "p" or self._is_image(name))
 
     def _key(self, name: str) -> str:
         """Return the key of a file: for a frame the folder of its sequence, for a video its stem."""

@@ -336,19 +336,19 @@ def plan_icons(choices: IconChoices) -> IconPlan:
     store = open_store(choices.output)
     _check_styles(styles, choice, store)
     source = EmojiPackages(styles, choice, parse_colour(choices.background), choices.size)
-    _check_left(styles, source)
+    left = {source.style(key) for key in (*source.sifted.keys, *source.sifted.unreadable)}
+    for style in styles:
+        if style.name not in left:
+            raise SourceError(f"--style {style.name}: all of its icons are those of another style")
     recipe = IconRecipe(choices.size, _settings(choices, classes, source, styles))
-    writer, keys, terms = IconTree(), source.keys(), _terms(styles)
+    writer, keys = IconTree(), source.keys()
+    each = "; ".join(f"{style.name}: {style.licence}" for style in styles)
+    terms = f"The icons remain under the licences of their pictures: {each}"
     general = assemble_plan(
         recipe, source, keys, (ARM,), writer, store, choices, citation=CITATION, licence=terms
     )
     own = {each.name: getattr(general, each.name) for each in dataclasses.fields(general)}
     return IconPlan(**own, styles=styles, choice=choice)
-
-
-def _terms(styles: Sequence[Style]) -> str:
-    each = "; ".join(f"{style.name}: {style.licence}" for style in styles)
-    return f"The icons remain under the licences of their pictures: {each}"
 
 
 def _style(name: str, folder: Path, choices: IconChoices) -> Style:
@@ -369,13 +369,6 @@ def _check_styles(styles: Sequence[Style], choice: Choice, store: Store) -> None
             raise SourceError(f"--style {style.name}: {style.root} has none of the chosen emoji")
         if f"{store.location}/".startswith(f"{root}/"):
             raise OutputError(f"output {store.location} lies inside the source {style.root}")
-
-
-def _check_left(styles: Sequence[Style], source: EmojiPackages) -> None:
-    left = {source.style(key) for key in (*source.sifted.keys, *source.sifted.unreadable)}
-    for style in styles:
-        if style.name not in left:
-            raise SourceError(f"--style {style.name}: all of its icons are those of another style")
 
 
 def _settings(

@@ -163,12 +163,11 @@ def read_style(name: str, root: Path, licence: str | None = None) -> Style:
 
 
 def _place(file: str) -> tuple[tuple[int, ...], str]:
-    """Return the sort key of a picture's file name: its code points, fe0f counted."""
-    return tuple(int(point, 16) for point in re.findall("[0-9a-f]{2,6}", _stem(file))), file
-
-
-def _stem(file: str) -> str:
-    return Path(file).stem.lower().removeprefix("emoji_u")
+    """Where a picture's file name stands among the others: as its code points do, fe0f counted."""
+    return tuple(
+        int(point, 16)
+        for point in re.findall("[0-9a-f]{2,6}", Path(file).stem.lower().removeprefix("emoji_u"))
+    ), file
 
 
 def _entries(folder: Path) -> list[str]:

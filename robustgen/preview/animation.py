@@ -30,27 +30,19 @@ def draw_animation(subject: Subject, cell: int | None = None) -> Rgb:
     """
     if len(subject.arms) == 1:
         alone = subject.make(subject.arms[0])
-        return np.stack(_shrink_frames(alone, cell or _choose_size(alone)))
+        side = round(math.sqrt(alone.shape[1] * alone.shape[2]))
+        return np.stack(_shrink_frames(alone, cell or min(max(side, _SMALLEST_ALONE), _LARGEST_ALONE)))
     size = cell or CELL
     sequences = [_shrink_frames(subject.make(arm), size) for arm in subject.arms]
     names = [format_name(arm.folder) for arm in subject.arms]
-    moments = zip(*_pad_sequences(sequences), strict=True)
+    longest = max(map(len, sequences))
+    moments = zip(*(each + each[-1:] * (longest - len(each)) for each in sequences), strict=True)
     grids = [zip(names, pictures, strict=True) for pictures in moments]
     return np.stack([sheets.draw_grid(pictures, cell=size, note=subject.note) for pictures in grids])
 
 
 def _shrink_frames(sequence: Rgb, cell: int) -> list[Rgb]:
     return [fit_picture(frame, cell) for frame in sequence]
-
-
-def _choose_size(sequence: Rgb) -> int:
-    _, height, width, _ = sequence.shape
-    return min(max(round(math.sqrt(height * width)), _SMALLEST_ALONE), _LARGEST_ALONE)
-
-
-def _pad_sequences(sequences: list[list[Rgb]]) -> list[list[Rgb]]:
-    longest = max(map(len, sequences))
-    return [sequence + sequence[-1:] * (longest - len(sequence)) for sequence in sequences]
 
 
 def encode_animation(frames: Rgb, suffix: str, quality: int = 85) -> bytes:
@@ -63,7 +55,10 @@ def encode_animation(frames: Rgb, suffix: str, quality: int = 85) -> bytes:
     """
     if suffix == ".mp4":
         encoding = video.Encoding(preset="medium", fps=FRAMES_PER_SECOND).playable()
-        return video.encode(_pad_to_even(frames), encoding)
+        # yuv420p asks for even sides.
+        _, height, width, _ = frames.shape
+        frames = np.pad(frames, ((0, 0), (0, height % 2), (0, width % 2), (0, 0)), mode="edge")
+        return video.encode(frames, encoding)
     first, *others = map(Image.fromarray, frames)
     buffer, format = BytesIO(), suffix[1:].upper()
     options = {"quality": quality} if format == "WEBP" else {}
@@ -75,9 +70,3 @@ def encode_animation(frames: Rgb, suffix: str, quality: int = 85) -> bytes:
             f"{first.width} x {first.height} pixels do not go into {suffix}: {error}"
         ) from error
     return buffer.getvalue()
-
-
-def _pad_to_even(frames: Rgb) -> Rgb:
-    """Return `frames` with their last row and column again where their number is odd, as yuv420p asks for."""
-    _, height, width, _ = frames.shape
-    return np.pad(frames, ((0, 0), (0, height % 2), (0, width % 2), (0, 0)), mode="edge")

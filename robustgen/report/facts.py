@@ -96,7 +96,8 @@ def describe_coverage(dataset: Dataset) -> Iterator[str]:
     """Return how much of the benchmark is there."""
     there = {arm.folder for arm in dataset.arms}
     for group, names in _GROUPS[dataset.kind].items():
-        wanted = {name: _list_wanted(name, dataset.kind) for name in names}
+        levels = [f"/{level}" for level in range(1, metrics.SEVERITIES + 1)] if dataset.kind == "c" else [""]
+        wanted = {name: {f"{name}{level}" for level in levels} for name in names}
         whole = [name for name, folders in wanted.items() if folders <= there]
         parts = [name for name, folders in wanted.items() if folders & there and name not in whole]
         yield f"{len(whole)} of {len(names)} {group}" + "; in part " * bool(parts) + ", ".join(parts)
@@ -114,23 +115,17 @@ _GROUPS: Final[Mapping[Kind, Mapping[str, tuple[str, ...]]]] = {
 }
 
 
-def _list_wanted(name: str, kind: Kind) -> set[str]:
-    levels = range(1, metrics.SEVERITIES + 1)
-    return {f"{name}/{level}" for level in levels} if kind == "c" else {name}
-
-
 def read_failures(store: Store) -> tuple[list[dict[str, str]], int]:
     """Return the first entries of `errors.jsonl`, and how many there are in all."""
     entries, damage = read_errors(store)
     if damage:
         raise SourceError(f"{store.location}/{ERRORS}: {damage[0]}")
-    return [_failure(entry) for entry in entries[:_FAILURES_SHOWN]], len(entries)
-
-
-def _failure(entry: Mapping[str, str]) -> dict[str, str]:
-    failure = {key: entry.get(key, "") for key in ("key", "arm", "reason")}
+    shown = [
+        {key: each.get(key, "") for key in ("key", "arm", "reason")} for each in entries[:_FAILURES_SHOWN]
+    ]
     # Many reasons begin with the name, which stands beside them.
-    return failure | {"reason": failure["reason"].removeprefix(f"{failure['key']!r}: ")}
+    shown = [each | {"reason": each["reason"].removeprefix(f"{each['key']!r}: ")} for each in shown]
+    return shown, len(entries)
 
 
 def tabulate_constants(parameters: Mapping[str, Any], dataset: Dataset) -> Iterator[ConstantsTable]:
@@ -140,14 +135,11 @@ def tabulate_constants(parameters: Mapping[str, Any], dataset: Dataset) -> Itera
     scales = [*first] if isinstance(first, dict) and all(map(str.isdecimal, first)) else [""]
     for scale in scales if arms else []:
         values = {arm: get_part(parameters, arm.folder, *filter(None, [scale])) for arm in arms}
-        yield ConstantsTable(scale, [_constants_of(same, values) for same in group_arms(arms, "c")])
-
-
-def _constants_of(
-    arms: list[Variant], values: Mapping[Variant, Mapping[str, Any]]
-) -> tuple[str, str, list[str]]:
-    names = ", ".join(values[arms[0]])
-    return arms[0].name, names, [", ".join(map(_short, values[arm].values())) for arm in arms]
+        rows = []
+        for same in group_arms(arms, "c"):
+            shown = [", ".join(map(_short, values[arm].values())) for arm in same]
+            rows.append((same[0].name, ", ".join(values[same[0]]), shown))
+        yield ConstantsTable(scale, rows)
 
 
 def _short(value: object) -> str:

@@ -65,16 +65,12 @@ def draw_categories(dataset: Dataset, sample: SetSample) -> Iterator[Category]:
     """Noise, blur, weather and digital, and what is none of these, as far as they are there."""
     kind = dataset.kind
     rows = group_arms([arm for arm in dataset.arms if arm.name != CLEAN], kind)
+    known = {name: operation.category for name, operation in BENCHMARKS[kind].operations.items()}
     for category in (*CATEGORIES, "other"):
-        own = [arms for arms in rows if _category(arms[0], kind) == category]
+        own = [arms for arms in rows if known.get(arms[0].name, "other") == category]
         curves = [curve for arms in own if (curve := _curve(arms, sample, kind))]
         if own:
             yield Category(category, [_row(arms, sample, kind) for arms in own], curves)
-
-
-def _category(arm: Variant, kind: Kind) -> str:
-    known = BENCHMARKS[kind].operations
-    return known[arm.name].category if arm.name in known else "other"
 
 
 def _row(arms: list[Variant], sample: SetSample, kind: Kind) -> PictureRow:

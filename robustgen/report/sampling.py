@@ -108,16 +108,20 @@ class _Look:
 
     def __init__(self, dataset: Dataset, images: int) -> None:
         self.dataset, self.keys = dataset, dataset.recorded_keys(dataset.arms[0])
-        wanted = max(images, self._count_affordable())
+        kind, first = dataset.kind, self._read(dataset.arms[0], 0)
+        affordable = 1 if first is None else min(_MOST_SAMPLED[kind], 3 * _SAMPLED_PIXELS[kind] // first.size)
+        wanted = max(images, affordable)
         self.indices = [*dict.fromkeys(map(self._find_whole, spread_evenly(len(self.keys), wanted)))]
         self.shown = spread_evenly(len(self.indices), images)
-        self._originals = self._read_originals()
+        # The clean images, which all severities are compared with.
+        clean = [arm for arm in dataset.arms if arm.name == CLEAN]
+        originals = [self._read(clean[0], index) if clean else None for index in self.indices]
+        self._originals = [
+            None if image is None or min(image.shape[:2]) < WINDOW else Reference(_cut_middle(image))
+            for image in originals
+        ]
 
     # --- which
-
-    def _count_affordable(self) -> int:
-        kind, first = self.dataset.kind, self._read(self.dataset.arms[0], 0)
-        return min(_MOST_SAMPLED[kind], 3 * _SAMPLED_PIXELS[kind] // first.size) if first is not None else 1
 
     def _find_whole(self, index: int) -> int:
         """Return the place of the next image from `index` on that all arms have; `index` if there is none
@@ -136,13 +140,6 @@ class _Look:
             return self.dataset.read(arm, self.keys[index])
         except ImageError:
             return None
-
-    def _read_originals(self) -> list[Reference | None]:
-        """Return the clean images, which all severities are compared with."""
-        clean = [arm for arm in self.dataset.arms if arm.name == CLEAN]
-        if not clean:
-            return [None] * len(self.indices)
-        return [_reference(self._read(clean[0], index)) for index in self.indices]
 
     # --- looking
 
@@ -185,10 +182,6 @@ class _Look:
                 ]
         elif arm.name != CLEAN and original is not None and _cut_middle(pixels).shape == original.image.shape:
             yield [original.similarity(_cut_middle(pixels)).ms_ssim]
-
-
-def _reference(pixels: Rgb | None) -> Reference | None:
-    return None if pixels is None or min(pixels.shape[:2]) < WINDOW else Reference(_cut_middle(pixels))
 
 
 def _steps(frames: Sequence[Rgb], noise: bool) -> Iterator[float]:

@@ -180,15 +180,12 @@ def _read_archive(place: Place, split: str) -> dict[str, bytes]:
         for member, extract in iterate_compressed(file, "r:gz"):
             if member.offset_data + member.size > _MOST_UNPACKED:
                 raise ValueError(f"unpacks to more than {_MOST_UNPACKED} bytes, which CIFAR does not")
-            if _is_wanted(member, split):
-                files.setdefault(PurePosixPath(member.name).name, extract(member).read())
+            path = PurePosixPath(member.name)
+            inside = len(path.parts) > 1 and not path.is_absolute() and ".." not in path.parts
+            known = path.name in _members(split) and member.isreg()
+            if inside and known and member.size <= _MOST_BYTES:
+                files.setdefault(path.name, extract(member).read())
     return files
-
-
-def _is_wanted(member: tarfile.TarInfo, split: str) -> bool:
-    path = PurePosixPath(member.name)
-    inside = len(path.parts) > 1 and not path.is_absolute() and ".." not in path.parts
-    return inside and path.name in _members(split) and member.isreg() and member.size <= _MOST_BYTES
 
 
 def _parse(location: str, files: dict[str, bytes], edition: _Edition, split: str) -> Batch:

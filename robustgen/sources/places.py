@@ -68,11 +68,9 @@ class Place:
     @cached_property
     def is_pattern(self) -> bool:
         """Tell whether it stands for several files, rather than being the name of one."""
-        return bool(re.search(r"[*?\[{]", self.name)) and not (self.store.is_local and self._exists)
-
-    @property
-    def _exists(self) -> bool:
-        return os.path.lexists(self.location)
+        return bool(re.search(r"[*?\[{]", self.name)) and not (
+            self.store.is_local and os.path.lexists(self.location)
+        )
 
     @cached_property
     def is_folder(self) -> bool:

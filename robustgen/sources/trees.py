@@ -241,21 +241,19 @@ def list_archive(index: Index, files: list[SourceFile], number: int) -> Listing:
         try:
             for entry in tar.iterate_members(content):
                 last = repr(entry.name)
-                if not entry.isdir():
-                    _add(listing, entry.name, _place_in_tar(entry, number, size))
+                if entry.isdir():
+                    continue
+                found: tuple[int, ...] | str = number, entry.offset_data, entry.size
+                if not entry.isreg() or entry.issparse():
+                    found = "a link" if entry.issym() or entry.islnk() else "not a regular file"
+                elif entry.offset_data + entry.size > size:
+                    found = "the archive ends within it"
+                _add(listing, entry.name, found)
         except tarfile.TarError as error:
             damage = damage or f"damaged after {last}: {error}"
     if damage:
         listing.refused[file.name] = damage
     return listing
-
-
-def _place_in_tar(entry: tarfile.TarInfo, number: int, size: int) -> tuple[int, ...] | str:
-    if not entry.isreg() or entry.issparse():
-        return "a link" if entry.issym() or entry.islnk() else "not a regular file"
-    if entry.offset_data + entry.size > size:
-        return "the archive ends within it"
-    return number, entry.offset_data, entry.size
 
 
 def _add(listing: Listing, raw_name: str, found: tuple[int, ...] | str) -> None:

@@ -40,13 +40,11 @@ class Writer(io.RawIOBase):
     @property
     def sha256(self) -> str:
         """Return the SHA-256 of all bytes written so far, in hexadecimal."""
-        return self._hash.hexdigest() if self._in_sequence else self._read_digest()
-
-    def _read_digest(self) -> str:
-        digest = hashlib.sha256()
-        for block in self.read_back():
-            digest.update(block)
-        return digest.hexdigest()
+        if not self._in_sequence:
+            self._hash, self._in_sequence = hashlib.sha256(), True
+            for block in self.read_back():
+                self._hash.update(block)
+        return self._hash.hexdigest()
 
     def read_back(self) -> Iterator[bytes]:
         """Yield what is written so far, in pieces."""

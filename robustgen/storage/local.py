@@ -5,7 +5,7 @@ import itertools
 import os
 import secrets
 import stat
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -197,6 +197,28 @@ class LocalStore(Store):
                 # Renaming one link to another of the same file does nothing.
                 folder.remove(temporary)
         return super().copy(source, name, path)
+
+    def replace_links(self, path: str, folders: Mapping[str, Mapping[str, str]]) -> None:
+        """Fill `path` with folders of links to folders: name of each to name and target of its links.
+
+        Raises
+        ------
+        OSError
+            `path` holds anything else than folders of links, which is not deleted.
+        """
+        place = self._full(path)
+        self._check_real(place)
+        for above, inner, files in os.walk(place, topdown=False):
+            for name in (*inner, *files):
+                each = f"{above}/{name}"
+                (os.unlink if os.path.islink(each) else os.rmdir)(each)
+        for name, links in folders.items():
+            os.makedirs(f"{place}/{name}")
+            for link, target in links.items():
+                os.symlink(target, f"{place}/{name}/{link}", target_is_directory=True)
+        with suppress(FileNotFoundError):
+            if not folders:
+                os.rmdir(place)
 
     def delete(self, path: str) -> None:
         """Delete a file, if there is one, and the folders that are empty without it."""

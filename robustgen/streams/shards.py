@@ -68,7 +68,7 @@ class ShardJob:
     def run(self, reporter: Reporter) -> Outcome:
         """Write the shard and its record, unless somebody else has claimed it."""
         started = time.monotonic()
-        if not (self.state.claim(self.name) or self.insist) and self.state.is_claimed(self.name):
+        if not self.state.claim(self.name, insist=self.insist):
             return Outcome(self.name, claimed=True)
         keep_freed_memory()
         try:

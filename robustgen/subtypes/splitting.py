@@ -7,7 +7,6 @@ and *unseen* if ImageNet-22K alone has it (ICLR 2019 paper, appendix G). The bro
 import json
 import os
 import re
-import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -24,6 +23,7 @@ from robustgen.errors import OutputError, SourceError
 from robustgen.formats import WrittenFile
 from robustgen.imaging.decode import EXTENSIONS
 from robustgen.storage import Store
+from robustgen.storage.local import LocalStore
 from robustgen.subtypes.wordnet import WordNet, open_wordnet
 
 SEEN, UNSEEN = "seen", "unseen"
@@ -261,8 +261,14 @@ class _Run:
         """Write the lists, the trees and last the manifest, whose presence says that all is whole."""
         files = [self._list(split) for split in SPLITS]
         files.append(self._put(NAMES, _lines(each.name for each in self.summary.types)))
-        for split in SPLITS:
-            self._replace_tree(split, links)
+        source = self.source.resolve()
+        output = self.output
+        for split in SPLITS if isinstance(output, LocalStore) else ():
+            assert isinstance(output, LocalStore)
+            shares = zip(self.summary.types, self.summary.shares[split], strict=True)
+            # A type without images has a folder: a loader that numbers them is to count 25, or to complain.
+            trees = {each.name: {wnid: str(source / wnid) for wnid in share.images} for each, share in shares}
+            output.replace_links(split, trees if links else {})
         about = {
             "kind": "subtypes",
             "source": str(self.source),
@@ -300,17 +306,6 @@ class _Run:
         else:
             share.empty.append(wnid)
         return names
-
-    def _replace_tree(self, split: str, links: bool) -> None:
-        """Make a tree of links, or none, in place of what an earlier run left."""
-        source, tree = self.source.resolve(), Path(self.output.location, split)
-        if self.output.is_local and tree.exists():
-            shutil.rmtree(tree)
-        for each, share in zip(self.summary.types, self.summary.shares[split], strict=True) if links else ():
-            # Made even if empty: a loader that numbers the folders is to count 25, or to complain.
-            (tree / each.name).mkdir(parents=True)
-            for wnid in share.images:
-                (tree / each.name / wnid).symlink_to(source / wnid, target_is_directory=True)
 
 
 def _lines(lines: Iterable[str]) -> bytes:

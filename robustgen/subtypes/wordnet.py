@@ -88,12 +88,16 @@ def open_wordnet(folder: Path) -> WordNet:
 
 
 def _read(path: Path) -> WordNet:
-    release, content = "", _content(path)
+    try:
+        release, content = "", read_regular(path)
+    except OSError as error:
+        raise SourceError(f"{path}: cannot be read: {error.strerror}") from error
     words: dict[str, tuple[str, ...]] = {}
     narrower: dict[str, tuple[str, ...]] = {}
     for number, line in _lines(path, content):
         if line.startswith(" "):  # the licence
-            release = release or _release(line)
+            found = re.search(r"WordNet (\d+\.\d+) Copyright", line)
+            release = release or (found[1] if found else "")
             continue
         try:
             wnid, words[wnid], narrower[wnid] = _parse_line(line)
@@ -103,13 +107,6 @@ def _read(path: Path) -> WordNet:
     return WordNet(path, release, hashlib.sha256(content).hexdigest(), words, narrower)
 
 
-def _content(path: Path) -> bytes:
-    try:
-        return read_regular(path)
-    except OSError as error:
-        raise SourceError(f"{path}: cannot be read: {error.strerror}") from error
-
-
 def _lines(path: Path, content: bytes) -> Iterator[tuple[int, str]]:
     """Yield the lines that are not empty, numbered from 1."""
     try:
@@ -117,11 +114,6 @@ def _lines(path: Path, content: bytes) -> Iterator[tuple[int, str]]:
     except UnicodeDecodeError as error:
         raise SourceError(f"{path}: is not text") from error
     yield from ((number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip())
-
-
-def _release(line: str) -> str:
-    found = re.search(r"WordNet (\d+\.\d+) Copyright", line)
-    return found[1] if found else ""
 
 
 def _parse_line(line: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:

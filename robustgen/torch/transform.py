@@ -12,7 +12,6 @@ from PIL import Image
 from robustgen.api import corrupt
 from robustgen.corruptions import ALL_CORRUPTIONS
 from robustgen.errors import ArgumentError, ArgumentTypeError, MissingDependencyError, UnknownNameError
-from robustgen.imaging.pixels import Rgb
 from robustgen.registry import get_known
 from robustgen.torch.arguments import expand_groups
 
@@ -136,7 +135,11 @@ class Corrupt(v2.Transform):  # type: ignore[misc]
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         """Corrupt an image, or each of a batch, as was drawn."""
         if _is_batch(inpt):
-            return self._transform_batch(inpt, params["batch"])
+            drawn, single = params["batch"], [*inpt.as_subclass(torch.Tensor)]
+            results = [self.transform(image, own) for image, own in zip(single, drawn, strict=True)]
+            # Those that are left alone have three channels too, where others have.
+            stacked = torch.stack([each.expand(3, -1, -1) for each in results]) if any(drawn) else inpt
+            return tv_tensors.wrap(stacked, like=inpt) if isinstance(inpt, tv_tensors.Image) else stacked
         if not params:
             return inpt
         result = corrupt(
@@ -147,14 +150,10 @@ class Corrupt(v2.Transform):  # type: ignore[misc]
             scale=self.scale,
             rng=params["seed"],
         )
-        return _convert_like(inpt, result)
-
-    def _transform_batch(self, batch: Any, drawn: list[dict[str, Any]]) -> Any:
-        single = [*batch.as_subclass(torch.Tensor)]
-        results = [self.transform(image, params) for image, params in zip(single, drawn, strict=True)]
-        # Those that are left alone have three channels too, where others have.
-        stacked = torch.stack([each.expand(3, -1, -1) for each in results]) if any(drawn) else batch
-        return tv_tensors.wrap(stacked, like=batch) if isinstance(batch, tv_tensors.Image) else stacked
+        if isinstance(inpt, Image.Image):
+            return Image.fromarray(result)
+        tensor = torch.from_numpy(result).permute(2, 0, 1).contiguous().to(inpt.device)
+        return tv_tensors.wrap(tensor, like=inpt) if isinstance(inpt, tv_tensors.Image) else tensor
 
 
 def _is_batch(image: Any) -> bool:
@@ -181,11 +180,3 @@ def _pixels(image: Any) -> Any:
         )
     array = image.cpu().permute(1, 2, 0).numpy()
     return np.repeat(array, 3, axis=2) if image.shape[0] == 1 else np.ascontiguousarray(array)
-
-
-def _convert_like(image: Any, pixels: Rgb) -> Any:
-    """Return `pixels` as what `image` is: a Pillow image, a tensor, or a tensor of torchvision."""
-    if isinstance(image, Image.Image):
-        return Image.fromarray(pixels)
-    tensor = torch.from_numpy(pixels).permute(2, 0, 1).contiguous().to(image.device)
-    return tv_tensors.wrap(tensor, like=image) if isinstance(image, tv_tensors.Image) else tensor

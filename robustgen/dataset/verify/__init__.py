@@ -5,7 +5,7 @@ from pathlib import Path
 
 from robustgen.canonical import recognise
 from robustgen.dataset.croissant import CROISSANT, find_difference
-from robustgen.dataset.manifest import dataset_digest, finish, make_cards, read_errors
+from robustgen.dataset.manifest import Summary, dataset_digest, make_cards, read_errors
 from robustgen.dataset.names import MANIFEST
 from robustgen.dataset.opening import check_folder
 from robustgen.dataset.state import OutputState
@@ -60,7 +60,8 @@ def verify(
     if state.exists and not store.exists(MANIFEST):
         # The shards of a set were merged.
         try:
-            finish(state)
+            with Summary(state) as summary:
+                summary.finish()
         except PermissionError:
             pass
         except OSError as error:

@@ -37,7 +37,10 @@ def _compare_folders(store: Store, other: Store) -> list[Finding]:
     common = False
     for prefix in folders:
         ours = read_listed(store, prefix)
-        theirs = read_listed(other, prefix) if others else _digest_files(other, prefix)
+        theirs = read_listed(other, prefix)
+        if not others:
+            paths = _list_files(other, prefix)
+            theirs = {path: hashlib.sha256(other.read(path)).hexdigest() for path in paths}
         common = common or not ours.keys().isdisjoint(theirs)
         findings += _compare(store, other, prefix, ours, theirs)
     if not common:
@@ -62,10 +65,6 @@ def _compare(
             # Of videos, whether their frames differ too.
             same = path in our_frames and our_frames[path] == their_frames.get(path)
             yield Finding("differs", path, f": from {place}" + ", with the same frames" * same)
-
-
-def _digest_files(store: Store, prefix: str) -> dict[str, str]:
-    return {path: hashlib.sha256(store.read(path)).hexdigest() for path in _list_files(store, prefix)}
 
 
 def _list_files(store: Store, prefix: str) -> Iterator[str]:

@@ -108,7 +108,11 @@ def _run(
     own = truth.path
     if len(images.keys) < len(truth.sizes):
         own = folder / RESTRICTED
-        save(own, json.dumps(_restrict(truth.content, {*images.keys})).encode(), str(own))
+        kept = truth.content | {
+            name: [each for each in truth.content[name] if each[field] in {*images.keys}]
+            for name, field in (("images", "id"), ("annotations", "image_id"))
+        }
+        save(own, json.dumps(kept).encode(), str(own))
     missing = [arm for arm in images.arms if not _path(folder, arm).is_file()]
     results: list[Detection] = []
     dropped = 0
@@ -137,14 +141,6 @@ def _encode(results: list[Detection], detector: Detector) -> bytes:
         return json.dumps(results).encode()
     except TypeError as error:
         raise SourceError(f"--model {detector.name}: its detections are no JSON ({error})") from error
-
-
-def _restrict(content: dict[str, Any], images: set[int]) -> dict[str, Any]:
-    """Return the annotations of some images."""
-    return content | {
-        "images": [each for each in content["images"] if each["id"] in images],
-        "annotations": [each for each in content["annotations"] if each["image_id"] in images],
-    }
 
 
 def _claim(folder: Path, about: dict[str, Any], overwrite: bool) -> None:

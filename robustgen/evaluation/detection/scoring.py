@@ -68,7 +68,9 @@ class DetectionScores:
         """Return P, mPC and rPC of a metric."""
         values = [value for cell in self.averaged if (value := self.cells[cell][metric]) is not None]
         mean = fmean(values) if values else None
-        return dict(zip(_SUMMARY, _relate(self.clean[metric], mean), strict=True))
+        clean = self.clean[metric]
+        relative = mean / clean if clean and mean is not None else None
+        return dict(zip(_SUMMARY, (clean, mean, relative), strict=True))
 
     def intervals(self, metric: str) -> dict[str, Interval | None]:
         """Return the 95 % intervals of P, mPC and rPC; None where there is none."""
@@ -85,10 +87,6 @@ class DetectionScores:
             return dict.fromkeys(_SUMMARY)
         pairs = zip(*(end.tolist() for end in percentile_interval(rows)), strict=True)
         return dict(zip(_SUMMARY, (Interval(*pair) for pair in pairs), strict=True))
-
-
-def _relate(clean: float | None, mean: float | None) -> tuple[float | None, float | None, float | None]:
-    return clean, mean, mean / clean if clean and mean is not None else None
 
 
 @dataclass(frozen=True)

@@ -94,11 +94,9 @@ class Model(ABC):
         first, last = self.shape[1] == 3, self.shape[3] == 3
         own: Layout | None = None if first == last else "NCHW" if first else "NHWC"
         if own and wanted and own != wanted:
-            raise ConfigError(f"{self.name}: takes {own} ({self._format_shape()}), not {wanted}")
+            shape = " x ".join("any" if axis is None else str(axis) for axis in self.shape)
+            raise ConfigError(f"{self.name}: takes {own} ({shape}), not {wanted}")
         return own or wanted or "NCHW"
-
-    def _format_shape(self) -> str:
-        return " x ".join("any" if axis is None else str(axis) for axis in self.shape)
 
     def sides(self, layout: Layout) -> tuple[int | None, int | None]:
         """Height and width of the images that the model takes; None where it takes any."""
@@ -126,7 +124,10 @@ class Model(ABC):
                 start += len(outputs[-1])
             return np.concatenate(outputs)
         parts = [images[start : start + fixed] for start in range(0, len(images), fixed)]
-        return np.concatenate([self._run_checked(_fill(part, fixed))[: len(part)] for part in parts])
+        # The last image stands for those that a part lacks.
+        filled = [np.concatenate([p, np.repeat(p[-1:], fixed - len(p), axis=0)]) for p in parts]
+        found = [self._run_checked(each)[: len(part)] for each, part in zip(filled, parts, strict=True)]
+        return np.concatenate(found)
 
     def _run_halving(self, images: NDArray[Any]) -> NDArray[Any]:
         """Run fewer images at once from now on, where these are too many for the device."""
@@ -156,8 +157,3 @@ class Model(ABC):
 def first_line(error: Exception) -> str:
     """What `error` says, as far as it fits into a message."""
     return str(error).strip().partition("\n")[0] or type(error).__name__
-
-
-def _fill(images: NDArray[Any], count: int) -> NDArray[Any]:
-    """`images` and as many copies of the last as make `count`."""
-    return np.concatenate([images, np.repeat(images[-1:], count - len(images), axis=0)])
