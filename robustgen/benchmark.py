@@ -147,14 +147,16 @@ class Benchmark:
         return (*[CLEAN_ARM] * clean, *arms)
 
     def published_arm(self, arm: Variant) -> Variant:
-        """The same arm in the folder of the published set: of LAION-C ``glitched/intensity_level_3``."""
+        """Return the same arm in the folder of the published set: of LAION-C
+        ``glitched/intensity_level_3``.
+        """
         family, _, name = arm.name.partition(":")
         if family != "laion-c":
             return arm
         return Variant(arm.name, arm.level, f"{name}{_LAION_C_LEVEL}{arm.level}")
 
     def usual_folder(self, arm: Variant) -> str:
-        """The folder that `arm` has in other layouts than that of a published set."""
+        """Return the folder that `arm` has in other layouts than that of a published set."""
         return arm.folder if arm.name == CLEAN else self.arm(arm.name, arm.level).folder
 
     def arm_in(self, folder: str) -> Variant | None:

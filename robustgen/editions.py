@@ -110,7 +110,8 @@ class Edition:
         return self.data_set if self.data_set in known else self.scale
 
     def scale_for(self, image: Rgb, scale: int | None = None, known: Collection[Scale] = SCALES) -> Scale:
-        """`scale` if given, else the edition's own, else the nearest of those `known` to the shorter side.
+        """Return `scale` if given, else the edition's own, else the nearest of those `known` to the shorter
+        side.
 
         Of those `known` that are data sets it is the only one, if there is no other.
         """
@@ -151,7 +152,7 @@ def _scale_by_side(side: int, known: tuple[Scale, ...]) -> Scale:
 
 
 def nearest_scale(side: int, known: Iterable[int] = SCALES) -> int:
-    """The scale of those `known` nearest to `side` pixels (the larger of two equally near)."""
+    """Return the scale of those `known` nearest to `side` pixels (the larger of two equally near)."""
     return min(known, key=lambda scale: (abs(scale - side), -scale))
 
 

@@ -62,7 +62,7 @@ class SourceError(ArgumentError):
 
 
 def explain_no_folder(path: Path) -> str:
-    """Why `path` is no folder: ``"no such folder"``, or ``"not a folder"`` where there is something else."""
+    """Return why `path` is no folder: ``"no such folder"``, or ``"not a folder"`` where there is something else."""
     return "not a folder" if path.exists() else "no such folder"
 
 
@@ -91,7 +91,7 @@ class MissingDependencyError(RobustgenError, ImportError):
 
 
 def explain_failure(error: Exception) -> str:
-    """Why an image could not be made; what is no `ImageError` is named with its type, as it may be a bug."""
+    """Return why an image could not be made; an error other than `ImageError` with its type, as it may be a bug."""
     return str(error) if isinstance(error, ImageError) else name_error(error)
 
 

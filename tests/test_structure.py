@@ -280,3 +280,14 @@ def test_published_constants_cannot_be_changed(operation):
 @pytest.mark.parametrize("name", sorted(set(MODULES) - {"__init__", "__main__"}))
 def test_every_module_begins_with_what_it_is_for(name):
     assert ast.get_docstring(MODULES[name])
+
+
+def test_docstrings_do_not_open_with_a_question():
+    opened = {
+        f"{name}: {ast.get_docstring(node).splitlines()[0]}"
+        for name, tree in MODULES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node)
+        if ast.get_docstring(node).split()[0] in ("What", "Where", "How", "Whether", "As", "Which", "Why")
+    }
+    assert not opened

@@ -54,7 +54,7 @@ def _as_csv(calibration: Calibration) -> str:
 
 
 def format_proposal(proposal: Proposal, layout: str) -> str:
-    """`proposal` as the ``table``, ``json`` or ``csv`` that `layout` names."""
+    """Return `proposal` as the ``table``, ``json`` or ``csv`` that `layout` names."""
     if layout == "json":
         return _proposal_as_json(proposal)
     if layout == "csv":

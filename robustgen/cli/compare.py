@@ -14,7 +14,7 @@ from robustgen.errors import ConfigError
 
 
 def _read_sample(ctx: click.Context, param: click.Parameter, value: str) -> int | None:
-    """A number of images; None for ``all``."""
+    """Return a number of images; None for ``all``."""
     if value == "all":
         return None
     if not value.isdecimal() or int(value) < 1:
@@ -23,7 +23,7 @@ def _read_sample(ctx: click.Context, param: click.Parameter, value: str) -> int 
 
 
 def _read_margins(texts: tuple[str, ...]) -> dict[str, float]:
-    """``psnr=0.2`` as {"psnr": 0.2}."""
+    """Return ``psnr=0.2`` as {"psnr": 0.2}."""
     from robustgen.compare.equivalence import METRICS, PIXELS
 
     known, margins = {metric.key for metric in (*METRICS, PIXELS)}, dict[str, float]()

@@ -134,7 +134,7 @@ def _read_edition(edition: "Edition") -> dict[str, Any]:
 
 
 def _summarise(found: list[dict[str, Any]]) -> str:
-    """A line for each, below heads; the names of the data sets together."""
+    """Return a line for each, below heads; the names of the data sets together."""
     lines: list[str] = []
     head = ""
     for each in found:
@@ -161,7 +161,7 @@ def _row(each: dict[str, Any]) -> str:
 
 
 def _describe(each: dict[str, Any]) -> str:
-    """All about one of them, in some lines."""
+    """Return all about one of them, in some lines."""
     if each["kind"] == "data set":
         return f"data set {each['name']}, the config\n\n{each['config'].rstrip()}"
     if each["kind"] == "edition":

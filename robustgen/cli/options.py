@@ -24,7 +24,7 @@ class Jobs(click.ParamType):  # type: ignore[type-arg,unused-ignore]
     name = "n|all"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
-        """`value` as a number, unless it is ``all``."""
+        """Return `value` as a number, unless it is ``all``."""
         if value == "all" or isinstance(value, int):
             return value  # type: ignore[no-any-return]
         if not value.lstrip("-").isdecimal():
@@ -54,7 +54,7 @@ def complete_operations(ctx: click.Context, param: click.Parameter, begun: str) 
 
 
 def combine(*decorators: Decorator[Any]) -> Decorator[Any]:
-    """One decorator in place of several; the help lists their options in this order."""
+    """Return one decorator in place of several; the help lists their options in this order."""
     return lambda command: reduce(lambda made, decorate: decorate(made), reversed(decorators), command)
 
 
@@ -230,7 +230,7 @@ _RUNTIME = ("device", "threads", "mixed_precision", "provider", "trust_model")
 
 
 def pop_runtime(flags: dict[str, Any]) -> Any:
-    """The `Runtime` that the `inference_options` among `flags` say; they are removed there."""
+    """Return the `Runtime` that the `inference_options` among `flags` say; they are removed there."""
     from robustgen.evaluation.models.base import Runtime
 
     given = {name: flags.pop(name, None) for name in _RUNTIME}
@@ -245,7 +245,7 @@ def format_option(*layouts: str) -> Decorator[Any]:
 
 
 def file_option(name: str, help_text: str) -> Decorator[Any]:
-    """A file to write."""
+    """Return a file to write."""
     return click.option(name, metavar="FILE", type=PATH, help=help_text)
 
 
@@ -255,7 +255,7 @@ def table_width() -> int:
 
 
 def resolve_config(dataset: str | None, file: Path | None) -> Path | None:
-    """The YAML file that --dataset or --config names, if one of them is given.
+    """Return the YAML file that --dataset or --config names, if one of them is given.
 
     Raises
     ------

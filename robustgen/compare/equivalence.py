@@ -141,7 +141,7 @@ class Effect:
         return f"distribution of {metric.title} (distance {self.ks:.2f})"
 
     def describe_doubt(self) -> str:
-        """Why the difference is not proven to be within the margin, in a few words."""
+        """Return why the difference is not proven to be within the margin, in a few words."""
         metric = self.metric
         unit = f" {metric.unit}" if metric.unit else ""
         if self.images < FEWEST_EQUIVALENT:

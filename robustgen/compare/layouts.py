@@ -119,7 +119,7 @@ def _cell(effect: Effect | None, metric: Metric) -> str:
 
 
 def list_troubles(comparison: Comparison) -> list[str]:
-    """Which images are missing or cannot be used, a line for each arm: the first few."""
+    """Return lines about missing or unusable images, one for each variant: the first few."""
     lines = [f"{each.side}: {each.folder}/{each.key!r}: {each.reason}" for each in comparison.problems]
     for arm in comparison.arms:
         for side, keys in arm.missing.items():

@@ -74,7 +74,7 @@ class Families(Mapping[str, Family]):
         return _BUILT_IN
 
     def problems(self) -> list[str]:
-        """Why some plug-ins cannot be used, a line each."""
+        """Return why some plug-ins cannot be used, a line each."""
         names = sorted(plugins.find_plugins(_TAKEN))
         impostors = [
             f"family {entry!r} cannot be used: {why}" for entry, why in plugins.find_impostors(_TAKEN).items()

@@ -27,7 +27,7 @@ def find_plugins(taken: tuple[str, ...]) -> dict[str, EntryPoint]:
 
 
 def find_impostors(taken: tuple[str, ...]) -> dict[str, str]:
-    """Why some plug-ins cannot be used by the name of their family: it is `taken`. By package and name."""
+    """Return why plug-ins cannot be used by the name of their family, which is `taken`: by package and name."""
     owners = dict.fromkeys(taken, "robustgen")
     refused = {}
     for entry in _list_entries():

@@ -1,4 +1,4 @@
-"""What a user should know before a run: constants that do not suit the sizes of the images, and memory."""
+"""Advice before a run: constants that do not suit the sizes of the images, and memory."""
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
@@ -21,7 +21,7 @@ _MUCH_MEMORY = 1e9
 
 
 def advise(plan: Plan, config: Config) -> Iterator[str]:
-    """One line for each thing that may not be as wanted, with a remedy.
+    """Yield one line for each thing that may not be as wanted, with a remedy.
 
     Sizes are those of up to 200 images, by their headers.
     """

@@ -48,7 +48,7 @@ _MOST_QUALITY = 95
 
 
 def _parts(value: Any) -> Any:
-    """A comma-separated string as a list; anything else as it is."""
+    """Return a comma-separated string as a list; anything else as it is."""
     return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
 
 
@@ -57,7 +57,9 @@ def _level_parts(value: Any) -> Any:
 
 
 def _span(what: str, highest: int, *, finer: bool = False) -> PlainValidator:
-    """``3``, ``"3"``, ``"1-5"`` or ``"all"`` as a range of levels; if `finer`, ``2.5`` as that level."""
+    """Return ``3``, ``"3"``, ``"1-5"`` or ``"all"`` as a range of levels; if `finer`, ``2.5`` as that
+    level.
+    """
 
     def check(part: Any) -> Sequence[float]:
         text = "" if isinstance(part, bool) else f"1-{highest}" if part == "all" else str(part)
@@ -96,7 +98,7 @@ def _expand_groups(known: Mapping[str, Operation]) -> AfterValidator:
 
 
 class _CorruptionNames(Collection[str]):
-    """What may be named as a corruption: those of all families, and the groups of the benchmark."""
+    """Return the names that `corruptions` takes: those of all families, and the groups of the benchmark."""
 
     def __contains__(self, name: object) -> bool:
         return name in GROUPS or name in FAMILIES or name in ALL_CORRUPTIONS
@@ -109,7 +111,8 @@ class _CorruptionNames(Collection[str]):
 
 
 def expand_families(names: Any, scales: Collection[Scale | None]) -> Any:
-    """`names` with ``family``, ``family:all`` and ``family:name`` replaced by what they are at `scales`.
+    """Return `names` with ``family``, ``family:all`` and ``family:name`` replaced by what they are at
+    `scales`.
 
     What is none of these stays as it is.
     """
@@ -156,7 +159,7 @@ def _check_known(kind: str, names: Any) -> AfterValidator:
 
 
 def _expand_variables(value: Any) -> Any:
-    """`value` with ``${NAME}`` and a leading ``~`` replaced."""
+    """Return `value` with ``${NAME}`` and a leading ``~`` replaced."""
     if not isinstance(value, str):
         return value
     for name in re.findall(r"\$\{(\w+)\}", value):
@@ -242,7 +245,7 @@ class _Strict(BaseModel):
 
 
 class Video(_Strict):
-    """How `make-p` compresses; what is not given is as published."""
+    """Compression by `make-p`; by default as published."""
 
     preset: Annotated[str, _check_known("preset", lambda: video.PRESETS)] = Field(
         "veryslow", description="x264's trade of time for size"
@@ -256,7 +259,7 @@ class Video(_Strict):
 
 
 class Choices(_Strict):
-    """What every kind of run has to choose; the field descriptions are the reference."""
+    """Choices of every kind of run; the field descriptions are the reference."""
 
     dataset: str | None = Field(
         None, description="name of the data set, used in the default output; else that of the source"
@@ -295,7 +298,7 @@ class Choices(_Strict):
     images: str | None = Field(None, description="only images whose keys match, for instance `leftImg8bit/*`")
 
     def name_dataset(self) -> str:
-        """The name of the data set: as given, else that of the source's folder or archive."""
+        """Return the name of the data set: as given, else that of the source's folder or archive."""
         if self.dataset or self.source is None:
             return self.dataset or "custom"
         # Of a pattern such as val-{000000..000063}.tar, what stands before it.
@@ -390,7 +393,7 @@ class Config(Choices):
         return {"quality": edition.quality, **content} if edition else content
 
     def arms(self, kind: Kind) -> tuple[Variant, ...]:
-        """The arms of the C or the P set that is asked for."""
+        """Return the arms of the C or the P set that is asked for."""
         if kind == "c":
             arms = IMAGENET_C.arms(self.corruptions, self.severities, clean=self.clean)
             # In an array the severities of a corruption follow each other.
@@ -424,19 +427,19 @@ class _Loader(yaml.SafeLoader):
 
 
 def config_folder() -> Path:
-    """Where the configs of the editions are: inside the installed package, or beside it in a checkout."""
+    """Return the folder of the configs: inside the installed package, or beside it in a checkout."""
     package = Path(__file__).parents[1]
     installed = package / "configs"
     return installed if installed.is_dir() else package.parent / "configs"
 
 
 def dataset_names() -> list[str]:
-    """The data sets that `--dataset` knows."""
+    """Return the data sets that `--dataset` knows."""
     return sorted(path.stem for path in config_folder().glob("*.yaml"))
 
 
 def dataset_file(name: str) -> Path:
-    """The config of the data set `name`.
+    """Return the config of the data set `name`.
 
     Raises
     ------
@@ -448,7 +451,7 @@ def dataset_file(name: str) -> Path:
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
-    """The mapping in a YAML file.
+    """Return the mapping in a YAML file.
 
     Raises
     ------
@@ -497,7 +500,9 @@ def load(path: Path | None, flags: Mapping[str, Any] | None = None, model: type[
 
 
 def _merge(content: Mapping[str, Any], flags: Mapping[str, Any]) -> dict[str, Any]:
-    """`content` with `flags` over it; a flag called ``"video.preset"`` goes into the section `video`."""
+    """Return `content` with `flags` over it; a flag called ``"video.preset"`` goes into the section
+    `video`.
+    """
     merged = dict(content)
     for flag, value in flags.items():
         section, dot, key = flag.rpartition(".")
@@ -520,7 +525,8 @@ def check(
     flags: Mapping[str, Any] | None = None,
     model: type[Choices] = Config,
 ) -> Choices:
-    """The config that `content`, read from the file `name`, holds; keys in `flags` are from the command line.
+    """Return the config that `content`, read from the file `name`, holds; keys in `flags` are from the
+    command line.
 
     Raises
     ------
@@ -566,7 +572,7 @@ _WANTED = {
 
 
 def _describe_wanted(error: ErrorDetails) -> str:
-    """What should have stood in the place of a wrong value, in a few words."""
+    """Return what was expected in the place of a wrong value, in a few words."""
     limits = error.get("ctx", {})
     if error["type"] == "greater_than_equal":
         return f"at least {limits['ge']:g}"

@@ -25,7 +25,7 @@ _SECONDS_PER_FILE = 60e-6
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a run takes.
+    """Estimate of a run.
 
     Attributes
     ----------

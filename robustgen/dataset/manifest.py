@@ -22,7 +22,7 @@ from robustgen.storage import Store
 
 
 class Tally:
-    """What the records of an output add up to.
+    """Sum of the records of an output.
 
     Attributes
     ----------
@@ -149,7 +149,7 @@ def _write_checksums(store: Store, folder: str, files: Mapping[str, tuple[int, s
 
 
 class Summary:
-    """What an output holds, by one reading of its records; a context manager, as sums wait on the disk.
+    """Content of an output, by one reading of its records; a context manager, as sums wait on the disk.
 
     Parameters
     ----------

@@ -98,7 +98,7 @@ class Plan:
 
     @property
     def is_beside(self) -> bool:
-        """Whether every folder of the output is a class, so that its state lies beside it."""
+        """Return whether every folder of the output is a class, so that its state lies beside it."""
         return any(not variant.folder for variant in self.arms)
 
     def about(self) -> dict[str, Any]:
@@ -311,7 +311,9 @@ def assemble_plan(
 
 
 def _collisions(source: Items[Any], writer: Writer, arms: tuple[Variant, ...]) -> dict[str, str]:
-    """The images whose output would be that of an earlier one or a file about the set, with the reason."""
+    """Return the images whose output would be that of an earlier one or a file about the set, with the
+    reason.
+    """
     reserved = {SUMS, FRAMES}
     if any(not arm.folder for arm in arms):
         reserved |= {MANIFEST, ERRORS}
@@ -404,7 +406,7 @@ def _check_strengths(arms: tuple[Variant, ...], config: Config, benchmark: Bench
 
 
 def _cite(arms: tuple[Variant, ...], edition: str) -> str:
-    """The publications that the corruptions among `arms` are from."""
+    """Return the publications that the corruptions among `arms` are from."""
     dialect = EDITIONS[edition].dialect
     made = [get_corruption(arm.name, dialect) for arm in arms if arm != CLEAN_ARM]
     return " ".join(dict.fromkeys(get_family(each).citation for each in made)) or CITATION
@@ -461,7 +463,9 @@ def _try_out(config: Config) -> None:
 
 
 def _overrides(config: Config, kind: Kind) -> dict[str, dict[int, dict[str, Any]]]:
-    """The config's own parameters, and its choice of libraries and photographs, per operation and level."""
+    """Return the config's own parameters, and its choice of libraries and photographs, per operation and
+    level.
+    """
     overrides: dict[str, dict[int, dict[str, Any]]] = {}
     if kind == "c":
         _try_out(config)
@@ -515,7 +519,7 @@ def _open_writer(
 
 
 def _encodings(config: Config) -> tuple[video.Encoding, video.Encoding]:
-    """How smooth sequences are encoded, and how noise is."""
+    """Return the encodings of smooth sequences and of noise."""
     choice = config.video
     side = config.size or EDITIONS[config.edition].side or 0
     if side % 2 and (choice.playable or choice.pixel_format == "yuv420p"):
@@ -535,7 +539,7 @@ def _apply_choice(encoding: video.Encoding, choice: Video) -> video.Encoding:
 def _shapes(
     recipe: BenchmarkRecipe, source: Source, keys: tuple[str, ...], arms: tuple[Variant, ...]
 ) -> Mapping[str, tuple[int, ...]]:
-    """The shape of what each arm makes, taken from the first image that can be read."""
+    """Return the shape of what each arm makes, taken from the first image that can be read."""
     if get_edition(recipe.edition).keeps_size:
         _check_one_size(source, keys)
     reason = ""

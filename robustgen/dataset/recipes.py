@@ -1,4 +1,4 @@
-"""How an output is made from a source image, and the random stream of each output."""
+"""Recipes: the way from a source image to an output, and the random stream of each output."""
 
 import dataclasses
 import hashlib
@@ -47,12 +47,12 @@ class _Words(np.random.SeedSequence):
 
 
 def _identify_stream(seed: int, kind: str, edition: str, name: str, level: float) -> str:
-    """What the random streams of one arm have in common; the key of the image follows."""
+    """Return the common part of the random streams of one variant; the key of the image follows."""
     return "\0".join([str(seed), kind, edition, name, str(level), ""])
 
 
 def item_rng(seed: int, kind: str, edition: str, name: str, level: float, key: str) -> np.random.Generator:
-    """The random stream of one output: a hash of what it is, and of nothing else."""
+    """Return the random stream of one output: a hash of what it is, and of nothing else."""
     return _make_rng(_identify_stream(seed, kind, edition, name, level) + key)
 
 
@@ -99,15 +99,15 @@ class Recipe(ABC, Generic[Loaded]):
 
     @property
     def keeps_size(self) -> bool:
-        """Whether the cost of an output goes by the size of the source image."""
+        """Return whether the cost of an output depends on the size of the source image."""
         return False
 
     def cut_part(self, prepared: Any, side: int) -> Part:
-        """A part of about `side` by `side` pixels of what `prepare` gave; or all of it."""
+        """Return a part of about `side` by `side` pixels of what `prepare` gave; or all of it."""
         return Part(self, prepared, 1, 1)
 
     def prepare(self, loaded: Loaded) -> Loaded:
-        """What all arms start from, of what the source has loaded.
+        """Return the image from which all variants start, prepared from what the source has loaded.
 
         Raises
         ------
@@ -127,15 +127,17 @@ class Recipe(ABC, Generic[Loaded]):
         """
 
     def stream(self, arm: Variant, key: str, prepared: Loaded) -> Iterator[Rgb] | None:
-        """The frames that `make` would give, each made when it is asked for; None where there are none."""
+        """Return the frames that `make` would give, each made when it is asked for; None where there are
+        none.
+        """
         return None
 
     @abstractmethod
     def settings(self, arms: tuple[Variant, ...]) -> dict[str, Any]:
-        """What decides the pixels of `arms`, as JSON takes it; ``"parameters"`` per folder of an arm."""
+        """Return all that decides the pixels of `arms`, as JSON takes it, ``"parameters"`` by folder."""
 
     def list_arms(self, folders: Iterable[str]) -> tuple[Variant, ...]:
-        """The arms of a set whose arms have `folders`, where there can be more than were asked for."""
+        """Return the arms of a set whose arms have `folders`, where there can be more than were asked for."""
         return ()
 
 
@@ -170,24 +172,26 @@ class BoundVariant:
     _known: dict[Scale, Any] = field(default_factory=dict, init=False, repr=False)
 
     def scale_for(self, image: Rgb) -> Scale:
-        """The scale whose constants `image` takes."""
+        """Return the scale whose constants `image` takes."""
         return self.edition.scale_for(image, self.scale, self.operation.table)
 
     def parameters(self, scale: Scale) -> Any:
-        """The parameter object at `scale`, overrides applied."""
+        """Return the parameter object at `scale`, overrides applied."""
         if scale not in self._known:
             published = self.operation.parameters(self.level, scale)
             self._known[scale] = dataclasses.replace(published, **self.overrides)
         return self._known[scale]
 
     def random_stream(self, key: str) -> np.random.Generator | None:
-        """The random stream of the output of the image `key`; None for an operation that draws nothing."""
+        """Return the random stream of the output of the image `key`; None for an operation that draws
+        nothing.
+        """
         return _make_rng(self.stream + key) if self.operation.random else None
 
 
 @dataclass(frozen=True)
 class BenchmarkRecipe(Recipe[Rgb]):
-    """What the recipes of both benchmarks have in common.
+    """Base of the recipes of both benchmarks.
 
     Attributes
     ----------
@@ -217,18 +221,18 @@ class BenchmarkRecipe(Recipe[Rgb]):
 
     @property
     def keeps_size(self) -> bool:
-        """Whether the edition leaves images as they are."""
+        """Return whether the edition leaves images as they are."""
         return get_edition(self.edition).keeps_size
 
     def list_arms(self, folders: Iterable[str]) -> tuple[Variant, ...]:
-        """The arms that have `folders`, in their order."""
+        """Return the arms that have `folders`, in their order."""
         found = (self.benchmark.arm_in(folder) for folder in folders)
         return tuple(
             arm for arm in found if arm and (arm.name == CLEAN or arm.name in self.benchmark.operations)
         )
 
     def cut_part(self, prepared: Rgb, side: int) -> Part:
-        """The middle of the image as it is after all preparation, with the constants of the whole."""
+        """Return the middle of the image as it is after all preparation, with the constants of the whole."""
         final = self.complete(prepared)
         height, width = final.shape[:2]
         rows, columns = (min(length, max(side, SMALLEST_SIDE)) for length in (height, width))
@@ -242,20 +246,20 @@ class BenchmarkRecipe(Recipe[Rgb]):
         return Part(recipe, image, rows * columns, height * width)
 
     def complete(self, prepared: Rgb) -> Rgb:
-        """What `prepare` gave, at the end of the edition's preparation."""
+        """Return the result of `prepare` at the end of the edition's preparation."""
         return prepared
 
     def prepare(self, loaded: Decoded) -> Rgb:
-        """The pixels of the image, if its sides are long enough for any operation."""
+        """Return the pixels of the image, if its sides are long enough for any operation."""
         return _check_side(as_rgb(loaded), min(self.smallest_side, get_edition(self.edition).smallest_side))
 
     def get_operation(self, name: str) -> Operation:
-        """The corruption or perturbation `name`, as the edition has it."""
+        """Return the corruption or perturbation `name`, as the edition has it."""
         operation: Operation = get_known("operation", name, self.benchmark.operations)
         return operation
 
     def bind(self, arm: Variant) -> BoundVariant:
-        """`arm` with its operation, and with the constants that this recipe gives it."""
+        """Return `arm` with its operation, and with the constants that this recipe gives it."""
         # Hashed in a fifth of the time that the arm itself takes.
         place = arm.name, arm.level
         bound = self._bound.get(place)
@@ -326,7 +330,7 @@ class CorruptionRecipe(BenchmarkRecipe):
             self.depth.make_ready()
 
     def prepare(self, loaded: Decoded) -> Rgb:
-        """The image as the edition prepares it, which all corruptions act on.
+        """Return the image as the edition prepares it, which all corruptions act on.
 
         Where each corruption has a preparation of its own, it is the raw image.
         """
@@ -334,19 +338,19 @@ class CorruptionRecipe(BenchmarkRecipe):
         return super().prepare(loaded if edition.by_corruption else edition.prepared(loaded))
 
     def complete(self, prepared: Rgb) -> Rgb:
-        """What `prepare` gave, at the end of the edition's preparation."""
+        """Return the result of `prepare` at the end of the edition's preparation."""
         edition = get_edition(self.edition)
         return edition.prepared(prepared) if edition.by_corruption else prepared
 
     def cut_part(self, prepared: Rgb, side: int) -> Part:
-        """The middle of the image; all of it where that is not all that matters."""
+        """Return the middle of the image; all of it where that is not all that matters."""
         if self.depth or get_edition(self.edition).by_corruption:
             height, width = self.complete(prepared).shape[:2]
             return Part(self, prepared, height * width, height * width)
         return super().cut_part(prepared, side)
 
     def get_operation(self, name: str) -> Operation:
-        """The corruption `name`, in the dialect of the edition."""
+        """Return the corruption `name`, in the dialect of the edition."""
         return get_corruption(name, get_edition(self.edition).dialect)
 
     def make(self, arm: Variant, key: str, prepared: Rgb, shared: dict[str, Any] | None = None) -> Rgb:
@@ -411,7 +415,7 @@ class PerturbationRecipe(BenchmarkRecipe):
     images_at_once = 1
 
     def complete(self, prepared: Rgb) -> Rgb:
-        """The raw image, resized and cropped."""
+        """Return the raw image, resized and cropped."""
         return get_edition(self.edition).at_stage(prepared, "cropped")
 
     def make(self, arm: Variant, key: str, prepared: Rgb, shared: dict[str, Any] | None = None) -> Rgb:
@@ -419,7 +423,9 @@ class PerturbationRecipe(BenchmarkRecipe):
         return np.stack([*self.stream(arm, key, prepared)])
 
     def stream(self, arm: Variant, key: str, prepared: Rgb) -> Iterator[Rgb]:
-        """The frames of `make`, one after the other: those of a large photograph would fill the memory."""
+        """Return the frames of `make`, one after the other: those of a large photograph would fill the
+        memory.
+        """
         bound = self.bind(arm)
         edition, operation, scale = bound.edition, PERTURBATIONS[arm.name], bound.scale_for(prepared)
         stage, parameters = operation.stage[scale], bound.parameters(scale)

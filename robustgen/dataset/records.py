@@ -34,7 +34,7 @@ Origin = tuple[int, str]
 
 @dataclass(frozen=True)
 class ImagesRecord:
-    """What was written of some images that have files of their own.
+    """Record of images that have files of their own.
 
     Attributes
     ----------
@@ -144,7 +144,7 @@ class FilesRecord:
 
 @dataclass(frozen=True)
 class ValuesRecord(FilesRecord):
-    """What was found out about some images, and is kept in the record itself.
+    """Record of results about some images, kept in the record itself.
 
     Attributes
     ----------

@@ -142,7 +142,7 @@ def _clean_up(plan: Plan, state: OutputState) -> Iterator[None]:
 
 @dataclass
 class _Held:
-    """What an output holds of a plan.
+    """Part of a plan that an output holds.
 
     Attributes
     ----------

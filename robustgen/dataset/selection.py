@@ -1,4 +1,4 @@
-"""Which images of a source a run takes: a subset that a file lists, a sample, the first few, or all."""
+"""Selection of a source's images: a subset that a file lists, a sample, the first few, or all."""
 
 from collections import defaultdict
 from collections.abc import Callable, Container, Sequence
@@ -54,7 +54,8 @@ def check_classes(source: Source, config: Config) -> None:
 
 
 def select_keys(source: Items[Any], config: Choices) -> tuple[str, ...]:
-    """The keys of the images that `config` asks for: of its subset or of all, a sample or the first few.
+    """Return the keys of the images that `config` asks for: of its subset or of all, a sample or the first
+    few.
 
     Raises
     ------
@@ -76,7 +77,7 @@ def select_keys(source: Items[Any], config: Choices) -> tuple[str, ...]:
 
 
 def match_keys(source: Items[Any], config: Choices) -> tuple[str, ...]:
-    """The keys of all that `config` takes for images.
+    """Return the keys of all that `config` takes for images.
 
     Raises
     ------
@@ -116,7 +117,7 @@ def sample_keys(keys: Sequence[str], label: Callable[[str], int], count: int, se
 
 
 def _select_listed(path: str, keys: tuple[str, ...]) -> tuple[str, ...]:
-    """The keys that the file at `path` lists, one a line, in the source's own order."""
+    """Return the keys that the file at `path` lists, one a line, in the source's own order."""
     try:
         # Not splitlines(): keys may hold form feeds and the like.
         store, name = locate(path)
@@ -137,7 +138,9 @@ def _select_listed(path: str, keys: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _read_key(line: str, there: Container[str]) -> str:
-    """The key in a line: all of it, if it is one; else without the space around it, nothing in a comment."""
+    """Return the key in a line: all of it, if it is one; else without the space around it, nothing in a
+    comment.
+    """
     readings = (line, line.removesuffix("\r"), unescape_name(line.removeprefix("\\")))
     comment = line.startswith("#")
     return next((key for key in readings if key in there), "" if comment else line.strip())

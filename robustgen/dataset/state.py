@@ -54,24 +54,24 @@ class OutputState:
 
     @property
     def location(self) -> str:
-        """Where it lies, for messages."""
+        """Return its location, for messages."""
         return self.store.location
 
     @property
     def lies_beside(self) -> bool:
-        """Whether it lies beside the output, not in it."""
+        """Return whether it lies beside the output, not in it."""
         return not self.location.startswith(f"{self.root.location}/")
 
     @property
     def index_place(self) -> tuple[Store, str]:
-        """Where the source may keep its listing for workers and later runs."""
+        """Return where the source may keep its listing for workers and later runs."""
         return self.store, "source-index"
 
     # --- settings and plans
 
     @property
     def exists(self) -> bool:
-        """Whether a run began here."""
+        """Return whether a run began here."""
         return self.store.exists("settings.json")
 
     def settings(self) -> dict[str, Any]:
@@ -253,7 +253,7 @@ class OutputState:
 
     @property
     def has_claims(self) -> bool:
-        """Whether work on some unit has begun."""
+        """Return whether work on some unit has begun."""
         return next(iter(self.store.list("claims")), None) is not None
 
     # --- the end
@@ -268,7 +268,7 @@ class OutputState:
 
     @property
     def finished(self) -> str:
-        """The fingerprint of what the manifest was made from; empty where there is none."""
+        """Return the fingerprint of what the manifest was made from; empty where there is none."""
         try:
             return self.store.read("finished").decode()
         except (FileNotFoundError, UnicodeDecodeError):

@@ -1,4 +1,4 @@
-"""What scores are divided by: AlexNet's values, or those of a file."""
+"""Baselines by which scores are divided: AlexNet's values, or those of a file."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -17,7 +17,7 @@ BINS: Final = 15
 
 @dataclass(frozen=True)
 class Calibration:
-    """What a model's confidence is worth on some images.
+    """Calibration of a model's confidence on some images.
 
     Attributes
     ----------

@@ -79,7 +79,7 @@ class EvaluateResult:
 
 @dataclass(frozen=True)
 class ModelOptions:
-    """How the models are to be used.
+    """Choices of how the models are used.
 
     Attributes
     ----------
@@ -124,7 +124,7 @@ class Subjects:
     classes: tuple[str, ...] | None
 
     def labels(self, sources: Sequence[str]) -> NDArray[np.int64]:
-        """The true classes of the images; a SourceError where the class list lacks one."""
+        """Return the true classes of the images; a SourceError where the class list lacks one."""
         if self.classes is None:
             return np.array([self.plan.source.label(key) for key in sources], np.int64)
         index = {name: place for place, name in enumerate(self.classes)}
@@ -141,7 +141,8 @@ class Subjects:
 
 
 def list_subjects(plan: Plan, benchmark: Benchmark, listed: tuple[str, ...] | None) -> Subjects:
-    """The images of `plan`; `listed` are the class folders in the order of a model's outputs, if given.
+    """Return the images of `plan`; `listed` are the class folders in the order of a model's outputs, if
+    given.
 
     Raises
     ------
@@ -348,7 +349,9 @@ def evaluate(
 
 
 def _list_views(classifiers: Sequence[Classifier]) -> tuple[tuple[Preprocessing, ...], list[int]]:
-    """The different ways in which the models see the images, and the place of each model's among them."""
+    """Return the different ways in which the models see the images, and the place of each model's among
+    them.
+    """
     wanted = [
         replace(
             PRESETS["imagenet"], input_size=own.input_size, clahe=own.clahe, interpolation=own.interpolation
@@ -390,7 +393,9 @@ def _try_out(
 
 
 def _name_folders(models: Sequence[Model]) -> list[str]:
-    """A name for the folder of each model: its label, without what folders should not have in their names."""
+    """Return a name for the folder of each model: its label, without what folders should not have in their
+    names.
+    """
     plain = [Path(model.label.partition("@")[0].replace(":", "-")).name for model in models]
     plain = [name.removesuffix(".onnx").removesuffix(".pt2") for name in plain]
     return [name if plain.count(name) == 1 else f"{name}-{i}" for i, name in enumerate(plain, 1)]

@@ -1,4 +1,4 @@
-"""How sure the numbers of a report are: bootstrap intervals, paired differences of models, sizes of samples.
+"""Uncertainty of a report's numbers: bootstrap intervals, paired differences of models, sizes of samples.
 
 Every value of a table is linear in the errors of the arms, or in the flips of the perturbations. So these
 are resampled, and each sample stands for an image in what the measures make of them. The draws are seeded:
@@ -37,7 +37,7 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True)
 class Difference:
-    """How much larger a model's mean of a measure is than that of another model, on the same images."""
+    """Paired difference of the means of a measure between two models, on the same images."""
 
     model: str
     other: str
@@ -89,7 +89,7 @@ class Resampling:
         return columns
 
     def interval(self, place: int, measure: str, name: str) -> Interval | None:
-        """The interval of a value of the model at `place`; None where it has none."""
+        """Return the interval of a value of the model at `place`; None where it has none."""
         return self._intervals[place].get(Column(measure, name))
 
     def pairs(self, measure: Measure) -> NDArray[np.float64] | None:

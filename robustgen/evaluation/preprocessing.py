@@ -38,7 +38,7 @@ Colour = tuple[float, float, float]
 
 @dataclass(frozen=True)
 class Preprocessing:
-    """What happens to pixels before the model sees them: ``(pixel_scale * pixel - mean) / std``.
+    """Normalisation of pixels before the model sees them: ``(pixel_scale * pixel - mean) / std``.
 
     Attributes
     ----------
@@ -78,13 +78,13 @@ class Preprocessing:
         return out
 
     def _tables(self, dtype: np.dtype[Any]) -> NDArray[Any]:
-        """The value of each of the 256 levels in each channel, (3, 256)."""
+        """Return the value of each of the 256 levels in each channel, (3, 256)."""
         mean, std = np.array(self.mean)[:, None], np.array(self.std)[:, None]
         tables: NDArray[Any] = ((self.pixel_scale * np.arange(256.0) - mean) / std).astype(dtype)
         return tables
 
     def resize(self, pixels: Pixels) -> Pixels:
-        """An image (H, W, 3) or frames (T, H, W, 3) at `input_size`."""
+        """Return an image (H, W, 3) or frames (T, H, W, 3) at `input_size`."""
         if self.input_size is None or pixels.shape[-3:-1] == self.input_size:
             return pixels
         if pixels.ndim == 4:
@@ -93,11 +93,13 @@ class Preprocessing:
         return np.asarray(image)
 
     def prepare(self, pixels: Pixels) -> Pixels:
-        """An image (H, W, 3) or frames (T, H, W, 3), equalised and at `input_size`, as far as asked for."""
+        """Return an image (H, W, 3) or frames (T, H, W, 3), equalised and at `input_size`, as far as asked
+        for.
+        """
         return self.resize(self.equalise(pixels))
 
     def equalise(self, pixels: Pixels) -> Pixels:
-        """An image (H, W, 3) or frames (T, H, W, 3) after CLAHE, if asked for."""
+        """Return an image (H, W, 3) or frames (T, H, W, 3) after CLAHE, if asked for."""
         if self.clahe is None:
             return pixels
         if pixels.ndim == 4:
@@ -156,7 +158,7 @@ def load_preprocessing(
 
 
 def check_fields(given: Any, where: str) -> Preprocessing:
-    """A `Preprocessing` from a mapping with the keys of the YAML file; messages begin with `where`.
+    """Return a `Preprocessing` from a mapping with the keys of the YAML file; messages begin with `where`.
 
     Raises
     ------

@@ -19,7 +19,7 @@ TABLES: Final = ("paper", "robustbench")
 
 @dataclass(frozen=True)
 class PublishedTable:
-    """Where published values are from.
+    """Origin of published values.
 
     Attributes
     ----------

@@ -18,7 +18,7 @@ from robustgen.storage.memory import keep_freed_memory
 
 
 class Rendered(NamedTuple):
-    """What was made of one source image.
+    """Outputs of one source image.
 
     Attributes
     ----------
@@ -111,7 +111,7 @@ class Renderer:
 
     @property
     def jobs(self) -> int:
-        """The number of workers."""
+        """Return the number of workers."""
         return self.plan.jobs or count_cores()
 
     def make(self, keys: Sequence[str]) -> list[Rendered]:

@@ -1,4 +1,4 @@
-"""What a model got wrong: its errors, or its flips and top-5 distances, from its predictions alone."""
+"""Mistakes of a model: its errors, or its flips and top-5 distances, from its predictions alone."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -20,7 +20,7 @@ from robustgen.predictions import PredictionFile, Predictions, prefix_errors
 
 @dataclass(frozen=True)
 class Scores:
-    """What one model got wrong, image by image, from its predictions alone.
+    """Mistakes of one model, image by image, from its predictions alone.
 
     Attributes
     ----------

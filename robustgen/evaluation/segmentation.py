@@ -49,7 +49,7 @@ def to_train_ids(labels: NDArray[Any], ignored: int = IGNORED) -> NDArray[Any]:
 
 @dataclass(frozen=True)
 class LabelFormat:
-    """What the values of label maps mean.
+    """Meaning of the values of label maps.
 
     Attributes
     ----------

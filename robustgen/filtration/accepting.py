@@ -23,7 +23,7 @@ MANIFEST = "manifest.json"
 
 
 class _Funnel(BaseModel):
-    """What is needed of `funnel.json`."""
+    """Part of `funnel.json` that is needed."""
 
     settings: dict[str, Any]
     steps: list[str]
@@ -40,7 +40,7 @@ class _Funnel(BaseModel):
 
 @dataclass(frozen=True)
 class Accepted:
-    """What was accepted.
+    """Result of accepting images.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What models say of candidates: the records of units of whole batches, in the state of the output."""
+"""Predictions of models for candidates: records of units of whole batches, in the output state."""
 
 from collections.abc import Mapping
 from dataclasses import fields
@@ -13,7 +13,7 @@ _FIELDS = tuple(field.name for field in fields(Opinions))
 
 
 class Answers:
-    """What models said of the images in `sizes`, in that order; zeros for those they were not asked about.
+    """Predictions of the models for the images in `sizes`, in that order; zeros for images they did not see.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What a model sees of a photograph of any shape: its centre, or ten crops; as torchvision cuts them."""
+"""Crops of a photograph of any shape for a model: its centre, or ten crops, as torchvision cuts them."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -14,7 +14,7 @@ SHARE: Final = 0.875
 
 @dataclass(frozen=True)
 class Geometry:
-    """How an image is resized and cropped.
+    """Resizing and cropping of an image.
 
     Attributes
     ----------
@@ -29,7 +29,7 @@ class Geometry:
     shorter: int
 
     def resize(self, image: Rgb) -> Rgb:
-        """`image`, uint8 (H, W, 3), with the shorter side that is cropped; bilinear.
+        """Return `image`, uint8 (H, W, 3), with the shorter side that is cropped; bilinear.
 
         Raises
         ------
@@ -39,7 +39,7 @@ class Geometry:
         return resize_shorter(image, self.shorter)
 
     def crop_centre(self, image: Rgb) -> Rgb:
-        """The centre of the resized `image`: uint8 (1, height, width, 3)."""
+        """Return the centre of the resized `image`: uint8 (1, height, width, 3)."""
         return centre_crop(self.resize(image), self.width, self.height)[None]
 
     def crop_ten(self, image: Rgb) -> Rgb:
@@ -59,5 +59,7 @@ class Geometry:
 
 
 def geometry(height: int, width: int, shorter: int | None = None) -> Geometry:
-    """The geometry of crops of that size; unless `shorter` is given, of an image larger by 1 / 0.875."""
+    """Return the geometry of crops of that size; unless `shorter` is given, of an image larger by 1 /
+    0.875.
+    """
     return Geometry(height, width, shorter or round(max(height, width) / SHARE))

@@ -33,7 +33,7 @@ USUAL_SIDE: Final = 224
 
 @dataclass(frozen=True)
 class EnsembleOptions:
-    """How the models are to be used, as the command line gives it.
+    """Choices of how the models are used, as the command line gives them.
 
     Attributes
     ----------
@@ -85,11 +85,11 @@ class Member:
 
     @property
     def view(self) -> View:
-        """What decides what the model sees."""
+        """Return all that decides what the model sees."""
         return self.geometry, self.classifier.preprocessing.clahe
 
     def crops(self, image: Rgb, ten: bool) -> Rgb:
-        """What the model sees of `image`: uint8 (10 or 1, height, width, 3)."""
+        """Return the crops of `image` that the model sees: uint8 (10 or 1, height, width, 3)."""
         equalised = self.classifier.preprocessing.equalise(image)
         return self.geometry.crop_ten(equalised) if ten else self.geometry.crop_centre(equalised)
 
@@ -110,7 +110,7 @@ class Member:
         return result
 
     def settings(self) -> dict[str, Any]:
-        """What decides its opinions."""
+        """Return all that decides its predictions."""
         own = self.classifier.preprocessing.settings()
         del own["classes"]
         return {
@@ -140,11 +140,11 @@ class Ensemble:
 
     @cached_property
     def known(self) -> frozenset[str]:
-        """All classes that any model knows, whether they are asked for or not."""
+        """Return all classes that any model knows, whether they are asked for or not."""
         return frozenset(name for member in self.members for name in member.names)
 
     def crops(self, image: Rgb) -> Crops:
-        """What the models see of `image`, uint8 (H, W, 3).
+        """Return the crops that the models see of `image`, uint8 (H, W, 3).
 
         Raises
         ------
@@ -214,14 +214,14 @@ def open_ensemble(choices: EnsembleOptions, folders: Sequence[str], *, ten: bool
 
 
 def unknown_class(name: str, known: Iterable[str]) -> UnknownNameError:
-    """The complaint that `name` is no class: it names the nearest, or a few of the thousand."""
+    """Return the complaint that `name` is no class: it names the nearest, or a few of the thousand."""
     names = tuple(known)
     few = names if len(names) <= 10 else (*names[:10], "...")
     return UnknownNameError("class", name, get_close_matches(name, names, n=1) or few)
 
 
 def read_class_set(path: Path) -> tuple[str, ...]:
-    """The class folders that a file names, each once.
+    """Return the class folders that a file names, each once.
 
     Raises
     ------

@@ -58,7 +58,7 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class FilterResult:
-    """What a run did.
+    """Result of a run.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Which images stay: decisions on arrays alone, without any file or model.
+"""Decisions on which images stay: on arrays alone, without any file or model.
 
 Hendrycks et al., "Natural Adversarial Examples", section 3.1. The numbers of its dragonflies, from
 candidates to ImageNet-A: 81 413, 8 925, 1 452, 80.
@@ -26,7 +26,7 @@ MIN_CONFIDENCE: Final = 0.9
 
 
 class Step(IntEnum):
-    """Where an image leaves the funnel."""
+    """Step at which an image leaves the funnel."""
 
     KEPT = 0
     CORRECT = 1
@@ -38,7 +38,7 @@ class Step(IntEnum):
 
 @dataclass(frozen=True)
 class Opinions:
-    """What models say of images.
+    """Predictions of the models for images.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class Opinions:
             getattr(self, field.name)[..., at] = getattr(other, field.name)[..., index]
 
     def select(self, index: NDArray[np.intp]) -> "Opinions":
-        """The opinions on the images at `index`."""
+        """Return the opinions on the images at `index`."""
         return Opinions(*(getattr(self, field.name)[..., index] for field in fields(self)))
 
 
@@ -125,7 +125,7 @@ def judge_adversarial(
     max_confidence: float = MAX_CONFIDENCE,
     per_confusion: int = PER_CONFUSION,
 ) -> Whole:
-    """Where each candidate for ImageNet-A leaves the funnel.
+    """Return the step at which each candidate for ImageNet-A leaves the funnel.
 
     An image goes if any crop of any model is right (`Step.CORRECT`); if any model gives the true class more
     than `max_confidence` (`Step.CONFIDENT`); or if its confusion, true and predicted class, has
@@ -168,7 +168,7 @@ def rank_in_confusions(said: Opinions, true: Whole, keys: Sequence[str]) -> Whol
 def judge_outlying(
     said: Opinions, known: NDArray[np.bool_], *, min_confidence: float = MIN_CONFIDENCE
 ) -> Whole:
-    """Where each candidate for ImageNet-O leaves the funnel.
+    """Return the step at which each candidate for ImageNet-O leaves the funnel.
 
     An image goes if it is of a class that the models know (`Step.KNOWN`), or if any model is less sure than
     `min_confidence` of what it takes it for (`Step.UNSURE`).
@@ -188,7 +188,7 @@ def judge_outlying(
 
 
 def count_left(steps: Whole, order: Sequence[Step]) -> list[int]:
-    """How many images there are at first, and how many are left after each step of `order`."""
+    """Return how many images there are at first, and how many are left after each step of `order`."""
     counts = [len(steps)]
     for step in order:
         counts.append(counts[-1] - int((steps == step).sum()))

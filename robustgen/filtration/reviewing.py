@@ -103,7 +103,7 @@ def write_pages(
 
 
 def thumbnail(image: Rgb) -> Rgb:
-    """`image`, uint8 (H, W, 3), with its longer side at most `SIDE`."""
+    """Return `image`, uint8 (H, W, 3), with its longer side at most `SIDE`."""
     height, width = image.shape[:2]
     share = min(1, SIDE / max(height, width))
     return resize(image, max(1, round(width * share)), max(1, round(height * share)))

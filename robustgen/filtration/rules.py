@@ -1,4 +1,4 @@
-"""What makes a candidate one for ImageNet-A or for ImageNet-O, and how that is told to people."""
+"""Rules of ImageNet-A and ImageNet-O: which candidates they keep, and the words for it."""
 
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -48,11 +48,11 @@ class Case:
     crowds: Whole
 
     def kept(self) -> NDArray[np.intp]:
-        """The images of the shortlist."""
+        """Return the images of the shortlist."""
         return np.flatnonzero(self.steps == Step.KEPT)
 
     def step(self, index: int) -> str:
-        """What the step is called at which the image left."""
+        """Return the name of the step at which the image left."""
         return Step(self.steps[index]).name.lower()
 
 
@@ -73,7 +73,7 @@ class Rule(ABC):
     order: ClassVar[tuple[Step, ...]]
 
     def settings(self) -> dict[str, Any]:
-        """The thresholds."""
+        """Return the thresholds."""
         return asdict(self)  # type: ignore[call-overload, no-any-return]
 
     @abstractmethod
@@ -90,7 +90,7 @@ class Rule(ABC):
 
     @abstractmethod
     def asks(self, ensemble: Ensemble, key: str) -> bool:
-        """Whether the models have to be asked about the image."""
+        """Return whether the models have to see the image."""
 
     @abstractmethod
     def true_classes(self, ensemble: Ensemble, keys: Sequence[str]) -> Whole | None:
@@ -102,15 +102,15 @@ class Rule(ABC):
 
     @abstractmethod
     def labels(self) -> list[str]:
-        """What is left at first and after each step of `order`."""
+        """Return how many are left at first and after each step of `order`."""
 
     @abstractmethod
     def reason(self, case: Case, index: int) -> str:
-        """Why the image was kept or dropped."""
+        """Return why the image was kept or dropped."""
 
     @abstractmethod
     def rank(self, case: Case) -> list[int]:
-        """The images of the shortlist in the order in which they are listed."""
+        """Return the images of the shortlist in the order in which they are listed."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ class Adversarial(Rule):
     def select_keys(
         self, root: object, keys: Sequence[str], ensemble: Ensemble, restricted: bool
     ) -> list[str]:
-        """As `Rule.select_keys`; under --only other folders are passed over."""
+        """Return the keys to filter; under --only, other folders are ignored."""
         known = set(ensemble.classes)
         unexpected = sorted({class_of(key) for key in keys} - known)
         if unexpected and not restricted:
@@ -145,16 +145,16 @@ class Adversarial(Rule):
         return [key for key in keys if class_of(key) in known]
 
     def asks(self, ensemble: Ensemble, key: str) -> bool:
-        """As `Rule.asks`."""
+        """Return whether the models have to see the image."""
         return True
 
     def true_classes(self, ensemble: Ensemble, keys: Sequence[str]) -> Whole:
-        """As `Rule.true_classes`."""
+        """Return the true classes of the images."""
         places = {name: place for place, name in enumerate(ensemble.classes)}
         return np.array([places[class_of(key)] for key in keys], np.int64)
 
     def judge(self, ensemble: Ensemble, keys: Sequence[str], said: Opinions) -> Case:
-        """As `Rule.judge`."""
+        """Return the step at which each image leaves."""
         true = self.true_classes(ensemble, keys)
         steps = judge_adversarial(said, true, keys, **self.settings())
         left = np.flatnonzero((steps == Step.KEPT) | (steps == Step.CROWDED))
@@ -168,12 +168,12 @@ class Adversarial(Rule):
         return Case(ensemble, keys, said, steps, places, crowds)
 
     def labels(self) -> list[str]:
-        """As `Rule.labels`."""
+        """Return the words for each image."""
         confident = f"true class at most {self.max_confidence:.6g}"
         return ["candidates", "wrong in every crop", confident, f"at most {self.per_confusion} a confusion"]
 
     def reason(self, case: Case, index: int) -> str:
-        """As `Rule.reason`."""
+        """Return the reason that people are told."""
         said, place = case.said, f"place {case.places[index]} of {case.crowds[index]} in its confusion"
         surest = f"true class at most {said.truth[:, index].max():.6g}"
         return {
@@ -189,7 +189,7 @@ class Adversarial(Rule):
         }[Step(case.steps[index])]
 
     def rank(self, case: Case) -> list[int]:
-        """As `Rule.rank`: by class, then by prediction, then by place."""
+        """Return the order of the images: by class, then by prediction, then by place."""
         rows = case.kept().tolist()
         return sorted(
             rows,
@@ -202,7 +202,7 @@ class Adversarial(Rule):
 
 
 def _describe_each(case: Case, values: NDArray[Any], text: str, limit: float) -> str:
-    """`text` for each model whose value is over `limit`."""
+    """Return `text` for each model whose value is over `limit`."""
     pairs = zip(case.ensemble.members, values.tolist(), strict=True)
     return "; ".join(f"{member.label}: {text.format(value)}" for member, value in pairs if value > limit)
 
@@ -226,28 +226,28 @@ class Outlying(Rule):
     def select_keys(
         self, root: object, keys: Sequence[str], ensemble: Ensemble, restricted: bool
     ) -> list[str]:
-        """As `Rule.select_keys`: all."""
+        """Return all keys."""
         return [*keys]
 
     def asks(self, ensemble: Ensemble, key: str) -> bool:
-        """As `Rule.asks`: not about classes that any model knows."""
+        """Return whether the models have to see the image: not where any model knows its class."""
         return class_of(key) not in ensemble.known
 
     def true_classes(self, ensemble: Ensemble, keys: Sequence[str]) -> None:
-        """As `Rule.true_classes`."""
+        """Return the true classes of the images."""
 
     def judge(self, ensemble: Ensemble, keys: Sequence[str], said: Opinions) -> Case:
-        """As `Rule.judge`."""
+        """Return the step at which each image leaves."""
         flags = np.array([not self.asks(ensemble, key) for key in keys], bool)
         steps = judge_outlying(said, flags, **self.settings())
         return Case(ensemble, keys, said, steps, np.zeros_like(steps), np.zeros_like(steps))
 
     def labels(self) -> list[str]:
-        """As `Rule.labels`."""
+        """Return the words for each image."""
         return ["candidates", "of unknown classes", f"predicted with at least {self.min_confidence:.6g}"]
 
     def reason(self, case: Case, index: int) -> str:
-        """As `Rule.reason`."""
+        """Return the reason that people are told."""
         sure = case.said.sure[:, index]
         least = case.ensemble.members[int(sure.argmin())].label
         return {
@@ -257,6 +257,6 @@ class Outlying(Rule):
         }[Step(case.steps[index])]
 
     def rank(self, case: Case) -> list[int]:
-        """As `Rule.rank`: the surest first."""
+        """Return the order of the images: the surest first."""
         rows = case.kept().tolist()
         return sorted(rows, key=lambda i: (-case.said.sure[:, i].min(), case.keys[i]))

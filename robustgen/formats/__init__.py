@@ -194,12 +194,12 @@ DEFAULTS: Final[Mapping[Kind, str]] = {"c": "jpeg", "p": "mp4"}
 
 
 def formats_of(kind: Kind) -> list[str]:
-    """The names of the formats that a set of this kind can be written in."""
+    """Return the names of the formats that a set of this kind can be written in."""
     return [name for name, row in FORMATS.items() if kind in row.writers]
 
 
 def open_writer(name: str, order: Order) -> Writer:
-    """The writer of the format called `name`.
+    """Return the writer of the format called `name`.
 
     Raises
     ------

@@ -387,12 +387,12 @@ class Dataset(ABC):
 
     @property
     def root(self) -> str:
-        """The path or URL of the set."""
+        """Return the path or URL of the set."""
         return self.store.location
 
     @property
     def benchmark(self) -> Benchmark:
-        """The benchmark that it is a set of."""
+        """Return the benchmark that it is a set of."""
         return BENCHMARKS[self.kind]
 
     @abstractmethod
@@ -418,7 +418,7 @@ class Dataset(ABC):
     @property
     @abstractmethod
     def classes(self) -> int | None:
-        """The number of classes, if the set says."""
+        """Return the number of classes, if the set says."""
 
     @abstractmethod
     def load(self, arm: Variant, index: int) -> Pixels:

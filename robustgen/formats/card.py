@@ -7,7 +7,7 @@ CARD = "README.md"
 
 
 def write_card(manifest: Mapping[str, Any]) -> dict[str, bytes]:
-    """`README.md`, from what `dataset.json` says; one config for each arm.
+    """Return `README.md`, from what `dataset.json` says; one config for each arm.
 
     Parameters
     ----------

@@ -32,11 +32,11 @@ class JpegTree(TreeWriter):
         return own | ({"grey": True} if self.grey else {}) | colours
 
     def output_name(self, key: str) -> str:
-        """`key` itself, ending in a name for JPEG."""
+        """Return `key` itself, ending in a name for JPEG."""
         return key if key.endswith(_SUFFIXES) else f"{key.rpartition('.')[0] or key}.JPEG"
 
     def encode(self, variant: Variant, key: str, pixels: Rgb) -> list[Encoded]:
-        """One JPEG file of uint8 `pixels` (H, W, 3)."""
+        """Return one JPEG file of uint8 `pixels` (H, W, 3)."""
         data = encode_jpeg(
             keep_grey(pixels) if self.grey else pixels,
             self.quality,
@@ -47,5 +47,5 @@ class JpegTree(TreeWriter):
         return [Encoded(self.output_name(key), data)]
 
     def as_read(self, variant: Variant, key: str, pixels: Rgb) -> Rgb:
-        """The pixels of the JPEG file, uint8 (H, W, 3)."""
+        """Return the pixels of the JPEG file, uint8 (H, W, 3)."""
         return decode_jpeg(self.encode(variant, key, pixels)[0].data)

@@ -26,7 +26,7 @@ FORMATS: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = MappingProxyType(
 
 
 def encode_lossless(pixels: Rgb, suffix: str) -> bytes:
-    """The file of uint8 `pixels` (H, W, 3) or (H, W) in the format of `suffix`, one of `FORMATS`."""
+    """Return the file of uint8 `pixels` (H, W, 3) or (H, W) in the format of `suffix`, one of `FORMATS`."""
     name, options = FORMATS[suffix]
     buffer = BytesIO()
     Image.fromarray(pixels).save(buffer, name, **options)
@@ -43,11 +43,11 @@ class LosslessTree(TreeWriter):
         return {"format": self.suffix[1:]}
 
     def output_name(self, key: str) -> str:
-        """`key` with the suffix of the format instead of its own."""
+        """Return `key` with the suffix of the format instead of its own."""
         return f"{without_suffix(key)}{self.suffix}"
 
     def encode(self, variant: Variant, key: str, pixels: Rgb) -> list[Encoded]:
-        """One file of uint8 `pixels` (H, W, 3)."""
+        """Return one file of uint8 `pixels` (H, W, 3)."""
         return [Encoded(self.output_name(key), encode_lossless(pixels, self.suffix))]
 
 
@@ -63,7 +63,7 @@ class PngTree(LosslessTree):
         return super().settings() | ({"grey": True} if self.grey else {})
 
     def encode(self, variant: Variant, key: str, pixels: Rgb) -> list[Encoded]:
-        """One file of uint8 `pixels` (H, W, 3)."""
+        """Return one file of uint8 `pixels` (H, W, 3)."""
         return super().encode(variant, key, keep_grey(pixels) if self.grey else pixels)
 
 

@@ -41,7 +41,7 @@ class Mp4Tree(FrameWriter):
         return {"video": video.build()}
 
     def output_name(self, key: str) -> str:
-        """`key` with the suffix ``.mp4`` instead of its own."""
+        """Return `key` with the suffix ``.mp4`` instead of its own."""
         return f"{without_suffix(key)}.mp4"
 
     def encode_frames(self, variant: Variant, key: str, frames: Iterable[Rgb]) -> Iterator[Encoded]:
@@ -50,14 +50,14 @@ class Mp4Tree(FrameWriter):
         yield Encoded(self.output_name(key), data, video.digest_video(data, count))
 
     def as_read(self, variant: Variant, key: str, pixels: Rgb) -> Rgb:
-        """The frames of the video, uint8 (T, H, W, 3)."""
+        """Return the frames of the video, uint8 (T, H, W, 3)."""
         data, count = self._encode(variant, pixels)
         frames = video.read_frames(data)
         video.check_kept(len(frames), count)
         return frames
 
     def _encode(self, variant: Variant, frames: Iterable[Rgb]) -> tuple[bytes, int]:
-        """The video, and how many frames it was given."""
+        """Return the video, and how many frames it was given."""
         counted = _Counted(frames)
         encoding = self.noise_encoding if variant.name in self.noises else self.encoding
         try:

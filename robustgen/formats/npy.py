@@ -220,7 +220,7 @@ class Arrays(Dataset):
 
     @property
     def grey(self) -> bool:  # type: ignore[override]
-        """Whether its arrays have one channel."""
+        """Return whether its arrays have one channel."""
         return self._open(self._file(self.arms[0])).shape[-1] == 1
 
     def _file(self, arm: Variant) -> str:
@@ -315,12 +315,12 @@ class StoredArray:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The type of its values."""
+        """Return the type of its values."""
         return self.header.dtype
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Its shape."""
+        """Return its shape."""
         return self.header.shape
 
     @property

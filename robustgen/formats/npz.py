@@ -157,7 +157,7 @@ class Archives(Arrays):
 
     @property
     def grey(self) -> bool:  # type: ignore[override]
-        """Whether its images have one channel."""
+        """Return whether its images have one channel."""
         return self._open(self._file(self.arms[0])).ndim == 3
 
     def _as_image(self, row: NDArray[Any]) -> NDArray[Any]:

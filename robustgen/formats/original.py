@@ -32,11 +32,11 @@ class OriginalTree(TreeWriter):
         return {"libwebp": str(features.version("webp"))}
 
     def output_name(self, key: str) -> str:
-        """`key` itself."""
+        """Return `key` itself."""
         return key
 
     def encode(self, variant: Variant, key: str, pixels: Rgb) -> list[Encoded]:
-        """One file of uint8 `pixels` (H, W, 3)."""
+        """Return one file of uint8 `pixels` (H, W, 3)."""
         suffix = PurePosixPath(key).suffix.lower()
         if suffix in FORMATS:
             return [Encoded(key, encode_lossless(pixels, suffix))]
@@ -46,6 +46,6 @@ class OriginalTree(TreeWriter):
         raise ImageError(f"{kind} cannot hold the result; convert them to PNG first")
 
     def as_read(self, variant: Variant, key: str, pixels: Rgb) -> Rgb:
-        """The pixels of the file: `pixels` themselves, but for JPEG files."""
+        """Return the pixels of the file: `pixels` themselves, but for JPEG files."""
         file = self.encode(variant, key, pixels)[0]
         return decode_jpeg(file.data) if PurePosixPath(key).suffix.lower() in _JPEG else pixels

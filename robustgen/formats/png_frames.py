@@ -19,7 +19,7 @@ class PngFrames(FrameWriter):
         return {"format": "png"}
 
     def output_name(self, key: str) -> str:
-        """`key` without its suffix: the folder of the frames."""
+        """Return `key` without its suffix: the folder of the frames."""
         return without_suffix(key)
 
     def count_inodes(self, pixels: Rgb) -> int:
@@ -27,7 +27,7 @@ class PngFrames(FrameWriter):
         return len(pixels) + 1
 
     def encode_frames(self, variant: Variant, key: str, frames: Iterable[Rgb]) -> Iterator[Encoded]:
-        """One file for each of the uint8 frames (H, W, 3)."""
+        """Yield one file for each of the uint8 frames (H, W, 3)."""
         folder = self.output_name(key)
         for number, frame in enumerate(frames):
             yield Encoded(f"{folder}/{number:02d}.png", encode_lossless(frame, ".png"))

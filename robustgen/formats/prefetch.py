@@ -16,7 +16,7 @@ _Piece = TypeVar("_Piece")
 def prefetch(
     read: Callable[[_Place], _Piece], places: Iterable[_Place], ahead: int = AHEAD
 ) -> Iterator[_Piece]:
-    """`read` of all `places` in order, a few of them begun before they are asked for."""
+    """Yield `read` of all `places` in order, a few of them begun before they are asked for."""
     rest = iter(places)
     with ThreadPoolExecutor(ahead) as pool:
         waiting = deque(pool.submit(read, place) for place in islice(rest, ahead))

@@ -301,7 +301,7 @@ class Shards(Dataset):
 
     @property
     def classes(self) -> int | None:
-        """The number of classes, if the set says."""
+        """Return the number of classes, if the set says."""
         names = self.names or self._class_names
         return None if names is None else len(names)
 

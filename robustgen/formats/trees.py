@@ -79,7 +79,7 @@ class Tree(Dataset):
 
     @cached_property
     def _images(self) -> str | None:
-        """The pattern of the images' names, if a source was mirrored of which they were a part."""
+        """Return the pattern of the images' names, if a source was mirrored of which they were a part."""
         config = self.about.get("config")
         pattern = config.get("images") if isinstance(config, dict) and config.get("mirror") else None
         return pattern if isinstance(pattern, str) else None
@@ -91,7 +91,7 @@ class Tree(Dataset):
 
     @property
     def classes(self) -> int:
-        """The number of class folders."""
+        """Return the number of class folders."""
         return len(self._index)
 
     def labels(self, arm: Variant) -> Labels:

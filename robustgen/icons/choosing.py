@@ -1,4 +1,4 @@
-"""Which emoji make a set: classes, skin tones, the limit per class, duplicates, and the splits by style."""
+"""Choice of emoji for a set: classes, skin tones, limit per class, duplicates, and the splits by style."""
 
 import hashlib
 import re

@@ -163,7 +163,7 @@ def read_style(name: str, root: Path, licence: str | None = None) -> Style:
 
 
 def _place(file: str) -> tuple[tuple[int, ...], str]:
-    """Where a picture's file name stands among the others: as its code points do, fe0f counted."""
+    """Return the sort key of a picture's file name: its code points, fe0f counted."""
     return tuple(
         int(point, 16)
         for point in re.findall("[0-9a-f]{2,6}", Path(file).stem.lower().removeprefix("emoji_u"))

@@ -29,7 +29,9 @@ class Hsv:
     def change(
         self, saturation_gain: float = 1.0, saturation_offset: float = 0.0, value_offset: float = 0.0
     ) -> Rgb:
-        """The image, its saturation (times gain plus offset) and value (plus offset) clipped to [0, 1]."""
+        """Return the image, its saturation (times gain plus offset) and value (plus offset) clipped to [0,
+        1].
+        """
         out = np.empty_like(self._image)
         changes = float(saturation_gain), float(saturation_offset), float(value_offset)
         if self._planes is not None:
@@ -86,7 +88,7 @@ def scale_about(image: Rgb, centres: npt.NDArray[np.float64], factor: float) -> 
 
 
 def look_up_channels(image: Rgb, tables: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
-    """The values that `tables`, (3, 256), have for the channels of `image`: three arrays (H, W)."""
+    """Return the values that `tables`, (3, 256), have for the channels of `image`: three arrays (H, W)."""
     planes = zip(cv2.split(image), tables, strict=True)
     # OpenCV takes a third of the time, and knows only some types.
     known = tables.dtype in (np.float32, np.float64)

@@ -53,7 +53,7 @@ def _turns(angle: float) -> tuple[npt.NDArray[np.float64], np.float32]:
 
 @dataclass(frozen=True)
 class _SplineAxis:
-    """Which four samples each place of one axis weighs, and by how much: both of shape (4, size)."""
+    """Return the four samples that each place of one axis weighs, and their weights: both (4, size)."""
 
     places: npt.NDArray[np.int64]
     weights: npt.NDArray[np.float64]

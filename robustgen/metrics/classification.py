@@ -94,7 +94,7 @@ def confidences(logits: ArrayLike) -> Floats:
 
 
 def top1_mistakes(logits: ArrayLike, labels: ArrayLike) -> NDArray[np.bool_]:
-    """Which images are classified wrongly.
+    """Return which images are classified wrongly.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Which image `robustgen preview` shows, and the very pixels that make-c or make-p would make of it."""
+"""Subject of `robustgen preview`: an image, and the pixels that make-c or make-p would make of it."""
 
 from contextlib import suppress
 from dataclasses import dataclass, field

@@ -104,7 +104,7 @@ def _frames(count: int) -> list[int]:
 
 
 class _Look:
-    """Which images are looked at, and how."""
+    """Sample of images and how they are shown."""
 
     def __init__(self, dataset: Dataset, images: int) -> None:
         self.dataset, self.keys = dataset, dataset.recorded_keys(dataset.arms[0])

@@ -54,7 +54,7 @@ class CellImage(NamedTuple):
 
     @property
     def suffix(self) -> str:
-        """The suffix of its file, or the usual one of its format."""
+        """Return the suffix of its file, or the usual one of its format."""
         if self.path and PurePosixPath(self.path).suffix.lower() in EXTENSIONS:
             return PurePosixPath(self.path).suffix
         head = _decode_head(self.data) if isinstance(self.data, str) else (self.data or b"")[:3]
@@ -62,7 +62,7 @@ class CellImage(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What is made of an image: its file, which is not needed where the cell names it, and its suffix."""
+    """Result for an image: its file, which is not needed where the cell names it, and its suffix."""
 
     data: bytes
     suffix: str

@@ -107,12 +107,12 @@ class Cifar(NumberedSource):
 
     @property
     def images(self) -> Rgb:
-        """All images: uint8 ndarray of shape (N, 32, 32, 3), read-only."""
+        """Return all images: uint8 ndarray of shape (N, 32, 32, 3), read-only."""
         return self._batch.images
 
     @property
     def labels(self) -> npt.NDArray[np.int64]:
-        """All labels: int64 ndarray of shape (N,), read-only."""
+        """Return all labels: int64 ndarray of shape (N,), read-only."""
         return self._batch.labels
 
     @property

@@ -117,7 +117,9 @@ class Index(ABC):
 
     @property
     def listing(self) -> Listing:
-        """The listing, from wherever it is had soonest; a SourceError if the files cannot be listed."""
+        """Return the listing, from wherever it is had soonest; a SourceError if the files cannot be
+        listed.
+        """
         return self._get().listing
 
     def make_ready(self) -> None:

@@ -81,17 +81,17 @@ class Idx(NumberedSource):
 
     @property
     def images(self) -> Rgb:
-        """All images: uint8 ndarray of shape (N, H, W), read-only."""
+        """Return all images: uint8 ndarray of shape (N, H, W), read-only."""
         return self._content.images
 
     @property
     def labels(self) -> NDArray[np.int64]:
-        """All labels: int64 ndarray of shape (N,), read-only."""
+        """Return all labels: int64 ndarray of shape (N,), read-only."""
         return self._content.labels
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The labels from 0 up, at least ten."""
+        """Return the labels from 0 up, at least ten."""
         return tuple(map(str, range(max(10, int(self.labels.max()) + 1))))
 
 

@@ -27,12 +27,12 @@ class NumberedSource(Source):
     @property
     @abstractmethod
     def images(self) -> Rgb:
-        """All images: uint8 ndarray of shape (N, H, W, 3) or (N, H, W), read-only."""
+        """Return all images: uint8 ndarray of shape (N, H, W, 3) or (N, H, W), read-only."""
 
     @property
     @abstractmethod
     def labels(self) -> NDArray[np.int64]:
-        """All labels: int64 ndarray of shape (N,), read-only."""
+        """Return all labels: int64 ndarray of shape (N,), read-only."""
 
     @cached_property
     def _keys(self) -> tuple[str, ...]:

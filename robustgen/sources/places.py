@@ -81,12 +81,12 @@ class Place:
 
     @cached_property
     def folder(self) -> Store:
-        """The store of this folder."""
+        """Return the store of this folder."""
         return open_store(self.location)
 
     @cached_property
     def children(self) -> dict[str, bool]:
-        """The names directly in this folder, hidden ones apart, and whether each is a folder."""
+        """Return the names directly in this folder, hidden ones apart, and whether each is a folder."""
         if self.store.is_local:
             with os.scandir(self.location) as entries:
                 found = {entry.name: entry.is_dir() for entry in entries}

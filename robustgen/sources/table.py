@@ -91,12 +91,12 @@ class Table(IndexedSource):
 
     @property
     def tables(self) -> list[SourceFile]:
-        """The files, in order."""
+        """Return the files, in order."""
         return self._index.files
 
     @property
     def names_files(self) -> bool:
-        """Whether cells name files, rather than holding the images."""
+        """Return whether cells name files, rather than holding the images."""
         return any(place[0] == _IN_FILE for place in self._index.listing.places.values())
 
     def has(self, key: str) -> bool:
@@ -154,7 +154,7 @@ def _read_cell(file: SourceFile, place: RowPlace, column: str) -> Any:
 
 @dataclass
 class _Found:
-    """What was found in tables: places of images, names of files with their first rows, and the rest.
+    """Content of tables: places of images, names of files with their first rows, and the rest.
 
     `columns` tells of those that are not empty whether there is an image in them.
     """
@@ -176,12 +176,12 @@ class TableIndex(Index):
 
     @property
     def files(self) -> list[SourceFile]:
-        """The tables."""
+        """Return the tables."""
         return self._files
 
     @property
     def images(self) -> FolderTree:
-        """The files that cells name."""
+        """Return the files that cells name."""
         place = Place(self.location)
         return FolderTree(self._columns.root or (place.folder if place.is_folder else place.store).location)
 

@@ -88,7 +88,7 @@ class FolderTree(FileTree):
 
     @cached_property
     def _sizes(self) -> dict[str, int]:
-        """The sizes of all files of a remote folder, from one listing."""
+        """Return the sizes of all files of a remote folder, from one listing."""
         with blame_source(self.location):
             return {entry.path: entry.size for entry in self._store.list()}
 

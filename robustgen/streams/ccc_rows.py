@@ -48,13 +48,13 @@ class CccRow(NamedTuple):
 
     @property
     def geometry(self) -> Geometry:
-        """The part of the source image that is shown."""
+        """Return the part of the source image that is shown."""
         left, upper, right, lower = self.box
         return Geometry(self.flip, (left, upper, right, lower))
 
     @property
     def cell(self) -> Cell:
-        """Both corruptions, with their severities."""
+        """Return both corruptions, with their severities."""
         return Cell(self.n1, self.s1, self.n2, self.s2)
 
     def step(self, image: int) -> CccStep:

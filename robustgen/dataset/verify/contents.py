@@ -21,7 +21,7 @@ _VIDEO = ".mp4"
 
 @dataclass
 class Contents:
-    """What the files of an output are found to be.
+    """Result of a check of the files of an output.
 
     Attributes
     ----------

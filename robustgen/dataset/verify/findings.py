@@ -1,4 +1,4 @@
-"""What `verify` reports."""
+"""Findings that `verify` reports."""
 
 from dataclasses import dataclass
 

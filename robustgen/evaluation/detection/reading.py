@@ -23,7 +23,7 @@ _MOST_ID = 1 << 53
 
 @dataclass(frozen=True)
 class Annotations:
-    """What a COCO annotation file says.
+    """Content of a COCO annotation file.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What all kinds of models have in common: batches, layouts and sizes of images."""
+"""Base of all kinds of models: batches, layouts and sizes of images."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ Device = Literal["auto", "cpu", "cuda", "mps"]
 
 @dataclass(frozen=True)
 class Runtime:
-    """Where and how models compute.
+    """Device and precision with which models compute.
 
     Attributes
     ----------
@@ -66,11 +66,11 @@ class Model(ABC):
 
     @abstractmethod
     def settings(self) -> dict[str, Any]:
-        """What tells the model from others, as JSON takes it: ``"file"`` and ``"sha256"``."""
+        """Return the identity of the model, as JSON takes it: ``"file"`` and ``"sha256"``."""
 
     @abstractmethod
     def versions(self) -> dict[str, str]:
-        """The libraries on which the last digits depend."""
+        """Return the libraries on which the last digits depend."""
 
     @property
     @abstractmethod
@@ -79,7 +79,7 @@ class Model(ABC):
 
     @abstractmethod
     def run(self, images: NDArray[Any]) -> NDArray[Any]:
-        """The outputs for images that fit `shape`.
+        """Return the outputs for images that fit `shape`.
 
         Raises
         ------
@@ -90,7 +90,9 @@ class Model(ABC):
         """
 
     def layout(self, wanted: Layout | None) -> Layout:
-        """The layout that the model says, or else the one `wanted`; a ConfigError where they disagree."""
+        """Return the layout that the model says, or else the one `wanted`; a ConfigError where they
+        disagree.
+        """
         first, last = self.shape[1] == 3, self.shape[3] == 3
         own: Layout | None = None if first == last else "NCHW" if first else "NHWC"
         if own and wanted and own != wanted:
@@ -155,5 +157,5 @@ class Model(ABC):
 
 
 def first_line(error: Exception) -> str:
-    """What `error` says, as far as it fits into a message."""
+    """Return the part of `error` that fits into a message."""
     return str(error).strip().partition("\n")[0] or type(error).__name__

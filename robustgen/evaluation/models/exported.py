@@ -134,7 +134,7 @@ def _is_harmless(text: str, key: str) -> bool:
 
 
 def _is_arithmetic(text: str) -> bool:
-    """Whether an expression computes with sizes and calls known functions alone."""
+    """Return whether an expression computes with sizes and calls only known functions."""
     if re.search(r"[#\\\n\r]", text):
         return False
     try:

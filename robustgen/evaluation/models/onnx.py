@@ -74,18 +74,18 @@ class OnnxModel(Model):
         return {"file": self._path.name, "sha256": sha256}
 
     def versions(self) -> dict[str, str]:
-        """As `Model.versions`."""
+        """Return the versions of the libraries, as `Model.versions`."""
         import onnxruntime
 
         return {"onnxruntime": str(onnxruntime.__version__)}
 
     @property
     def shape(self) -> tuple[int | None, ...]:
-        """As `Model.shape`."""
+        """Return the shape of its input, as `Model.shape`."""
         return tuple(axis if isinstance(axis, int) else None for axis in self._input.shape)
 
     def run(self, images: NDArray[Any]) -> NDArray[Any]:
-        """As `Model.run`."""
+        """Return the logits of a batch, as `Model.run`."""
         try:
             (logits,) = self._session.run([self._output.name], {self._input.name: images})
         except Exception as error:

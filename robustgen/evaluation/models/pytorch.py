@@ -73,21 +73,21 @@ class TorchModel(Model):
             raise ConfigError(f"{name}: cannot be put on {self._device}: {first_line(error)}") from error
 
     def settings(self) -> dict[str, Any]:
-        """As `Model.settings`."""
+        """Return its identity, as `Model.settings`."""
         precision = {"precision": "mixed"} if self._mixed else {}
         return {"file": self.name, "sha256": self._identity, **precision}
 
     def versions(self) -> dict[str, str]:
-        """As `Model.versions`."""
+        """Return the versions of the libraries, as `Model.versions`."""
         return {"torch": str(import_torch().__version__)}
 
     @property
     def shape(self) -> tuple[int | None, ...]:
-        """As `Model.shape`."""
+        """Return the shape of its input, as `Model.shape`."""
         return self._shape
 
     def run(self, images: NDArray[Any]) -> NDArray[Any]:
-        """As `Model.run`."""
+        """Return the logits of a batch, as `Model.run`."""
         torch = import_torch()
         try:
             with torch.inference_mode(), self._precision(torch):
@@ -133,7 +133,7 @@ def _import(library: str, extra: str) -> Any:
 
 
 def choose_device(wanted: Device) -> str:
-    """The device to compute on.
+    """Return the device to compute on.
 
     Raises
     ------
@@ -163,7 +163,7 @@ def _digest_weights(module: Any) -> str:
 
 
 def read_weights(path: Path) -> dict[str, Any]:
-    """The tensors of a checkpoint (.pth, .pt, .safetensors), by name.
+    """Return the tensors of a checkpoint (.pth, .pt, .safetensors), by name.
 
     Raises
     ------
@@ -251,7 +251,7 @@ def open_exported(path: Path, runtime: Runtime) -> TorchModel:
 
 
 def open_timm(name: str, runtime: Runtime) -> TorchModel:
-    """``timm:NAME`` with timm's own weights, or ``timm:NAME@checkpoint.pth``."""
+    """Return ``timm:NAME`` with timm's own weights, or ``timm:NAME@checkpoint.pth``."""
     timm = _import("timm", "timm")
     known, _, checkpoint = name.partition("@")
     if known.partition(".")[0] not in timm.list_models():
@@ -278,7 +278,7 @@ def open_timm(name: str, runtime: Runtime) -> TorchModel:
 
 
 def open_torchvision(name: str, runtime: Runtime) -> TorchModel:
-    """``torchvision:NAME@weights.pth``."""
+    """Return ``torchvision:NAME@weights.pth``."""
     torchvision = _import("torchvision", "torch")
     known, _, checkpoint = name.partition("@")
     listed = torchvision.models.list_models(torchvision.models)
@@ -305,7 +305,7 @@ def open_torchvision(name: str, runtime: Runtime) -> TorchModel:
 
 
 def open_factory(name: str, runtime: Runtime) -> TorchModel:
-    """``package.module:factory``, a function that returns a module, or (module, its preprocessing)."""
+    """Return ``package.module:factory``, a function that returns a module, or (module, its preprocessing)."""
     torch = import_torch()
     place, _, function = name.partition(":")
     # As `python -m` finds modules; installed commands do not by themselves.

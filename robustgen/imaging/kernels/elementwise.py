@@ -29,7 +29,7 @@ def copy(values, target):
 
 @compiled
 def beyond(index, size, mirrored):
-    """Which of `size` samples stands at `index`: beyond the border the edge, or its mirror image."""
+    """Return the sample of `size` that stands at `index`: beyond the border the edge, or its mirror image."""
     if 0 <= index < size:
         return index
     if not mirrored:

@@ -1,4 +1,4 @@
-"""Where compiled loops are kept, and who is told that some are compiled."""
+"""Cache of compiled loops, and the notice that some are compiled."""
 
 import os
 import sys
