@@ -62,7 +62,7 @@ class SourceError(ArgumentError):
 
 
 def explain_no_folder(path: Path) -> str:
-    """Return why `path` is no folder: ``"no such folder"``, or ``"not a folder"`` where there is something else."""
+    """Return why `path` is no folder: ``"no such folder"``, or ``"not a folder"`` of something else."""
     return "not a folder" if path.exists() else "no such folder"
 
 
@@ -91,7 +91,7 @@ class MissingDependencyError(RobustgenError, ImportError):
 
 
 def explain_failure(error: Exception) -> str:
-    """Return why an image could not be made; an error other than `ImageError` with its type, as it may be a bug."""
+    """Return why an image could not be made; an error that is no `ImageError` with its type."""
     return str(error) if isinstance(error, ImageError) else name_error(error)
 
 

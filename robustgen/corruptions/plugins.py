@@ -27,7 +27,7 @@ def find_plugins(taken: tuple[str, ...]) -> dict[str, EntryPoint]:
 
 
 def find_impostors(taken: tuple[str, ...]) -> dict[str, str]:
-    """Return why plug-ins cannot be used by the name of their family, which is `taken`: by package and name."""
+    """Return why plug-ins cannot be used by the name of their family, which is `taken`; by package."""
     owners = dict.fromkeys(taken, "robustgen")
     refused = {}
     for entry in _list_entries():
