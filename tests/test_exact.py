@@ -70,6 +70,7 @@ def test_transforms_are_those_of_numpy(size):
     values = RNG.normal(size=(2, size, batch))
     room = np.zeros((2, plan_transform(size)[1].size * batch))
     room[:, : size * batch] = values.reshape(2, -1)
+    assert all(each.flags.c_contiguous for each in plan_transform(size))
     transformed, _ = fourier.transform(room, np.empty_like(room), size, plan_transform(size))
     got = transformed[:, : size * batch].reshape(2, size, batch)
     assert np.allclose(got[0] + 1j * got[1], np.fft.fft(values[0] + 1j * values[1], axis=0), atol=1e-11)

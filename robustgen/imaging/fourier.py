@@ -31,7 +31,8 @@ def plan_transform(size: int) -> Plan:
     length = 1 << (2 * size - 2).bit_length()
     plan = plan_transform(length)
     places = np.arange(size) ** 2 % (2 * size)
-    chirp = unit_circle(2 * size)[:, places] * [[1], [-1]]
+    # In C order, as all plans: of arguments of two types, numba 0.60 now and then took the loop of the other.
+    chirp = np.ascontiguousarray(unit_circle(2 * size)[:, places] * [[1], [-1]])
     response = np.zeros((2, length))
     response[:, :size] = chirp * [[1], [-1]]
     response[:, length - size + 1 :] = response[:, 1:size][:, ::-1]

@@ -4,7 +4,7 @@ import numpy as np
 
 from robustgen.imaging.kernels.compiler import compiled, inner
 from robustgen.imaging.kernels.elementary import fill_sines
-from robustgen.imaging.kernels.lanes import LANES, empty_lanes
+from robustgen.imaging.kernels.lanes import LANES, empty_lanes, load, store
 
 
 @inner
@@ -65,3 +65,32 @@ def _spectrum_line(columns, mirrored, power, c, s, opposite, opposite_c, opposit
         i, j = columns[x], mirrored[x]
         real[x] = 0.5 * (power[i] * c[i] + opposite[j] * opposite_c[j])
         imaginary[x] = 0.5 * (power[i] * s[i] - opposite[j] * opposite_s[j])
+
+
+@inner
+def _total(values):
+    """Return the sum of `values` (flat), in an order that does not depend on NumPy's release."""
+    sums, whole = np.zeros(LANES), values.size // LANES * LANES
+    lanes = load(sums, 0)
+    for i in range(0, whole, LANES):
+        lanes = lanes + load(values, i)
+    store(lanes, sums, 0)
+    total = 0.0
+    for each in sums:
+        total += each
+    for i in range(whole, values.size):
+        total += values[i]
+    return total
+
+
+@compiled
+def standardise(values):
+    """Divide `values` (float64, (H, W)), in place, by their standard deviation."""
+    flat = values.reshape(-1)
+    mean, squares = _total(flat) / flat.size, np.empty(flat.size)
+    for i in range(flat.size):
+        centred = flat[i] - mean
+        squares[i] = centred * centred
+    deviation = np.sqrt(_total(squares) / flat.size)
+    for i in range(flat.size):
+        flat[i] /= deviation
