@@ -185,6 +185,17 @@ def test_superclasses_of_laion_c(laion):
     assert sum(line.startswith("> net") for line in ranking) == 2
 
 
+def test_families_have_a_place_on_the_page(laion, tmp_path):
+    result = cli("score", laion / "net0", "--no-intervals", "--report", tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert "1 model on LAION-C, 6 images" in page and '<td class="name">best human</td>' in page
+    assert "published accuracies are of its own images" in result.stderr and "mCE" not in result.stdout
+    # There is no mean over the fifteen to plan for, and nothing published to compare with.
+    assert "share none of the common corruptions" in cli_error("score", laion / "net0", "--plan", "1")
+    compared = cli("score", laion / "net0", "--no-intervals", "--compare-with", "published")
+    assert compared.stdout == result.stdout
+
+
 def test_superclasses_take_logits(laion):
     found, notes = scored(laion / "lists", "--no-intervals")
     assert "superclass_accuracy" not in found["models"][0]["families"]["laion-c"]

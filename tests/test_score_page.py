@@ -266,7 +266,7 @@ def test_fifty_models_of_fifty_thousand_images(browser, tmp_path):
 def test_a_page_with_intervals_of_fifty_models_stays_small():
     report = Report(fake_scores(50, 200), ALEXNET, 1, [])
     data = collect_data(report)
-    page = render_page("scores.html", data=data, gallery=None, lead="", notes=[])
+    page = render_page("scores.html", data=data, gallery=None, lead="", notes=[], families=[])
     assert len(page) < 5_000_000
     pairs = np.array(data["pairs"]["error"])
     assert pairs.shape == (50, 50, 2)

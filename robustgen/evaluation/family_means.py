@@ -184,7 +184,8 @@ def _score_laion(names: Sequence[str], models: Sequence[Scores], edition: str) -
             f"{', '.join(lacking)}: no accuracy over superclasses, which takes logits (--save logits) of "
             "ImageNet's 1000 classes, and images of the sixteen superclasses"
         ]
-    return [FamilyScore("superclass_accuracy", "16 classes", tuple(values), published)], []
+    note = "LAION-C: published accuracies are of its own images, which were chosen for the superclasses"
+    return [FamilyScore("superclass_accuracy", "16 classes", tuple(values), published)], [note]
 
 
 _MULTI_LABEL: Final = "chestmnist"

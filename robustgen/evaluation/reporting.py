@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from robustgen.benchmark import BENCHMARKS, CLEAN, Benchmark, Kind
 from robustgen.display.text import format_count, format_csv
+from robustgen.errors import ArgumentError
 from robustgen.evaluation.baselines import Baseline
 from robustgen.evaluation.family_means import FamilyMean, compute_family_means
 from robustgen.evaluation.intervals import MEAN, Difference, Interval, Resampling, plan_images
@@ -104,8 +105,12 @@ class Report:
         tables = [
             self._table(measure) for measure in self.measures if self.averaged(measure) or not self.families
         ]
-        tables += [*map(self._family_table, self.families), *self._difference_tables()]
+        tables += [*self.family_tables(), *self._difference_tables()]
         return LAYOUTS[layout]([*tables, *self.published_tables(), *self.family_rankings()])
+
+    def family_tables(self) -> list[ScoreTable]:
+        """Return the errors and scores of all models on other families."""
+        return [*map(self._family_table, self.families)]
 
     def family_rankings(self) -> list[ScoreTable]:
         """Return the scores of families among published ones, from the best down."""
@@ -379,6 +384,8 @@ class Report:
         """
         measure = self.measures[0]
         names, unit = self.averaged(measure), " %" if measure.formula.factor == 100 else ""
+        if not names:
+            raise ArgumentError(f"--plan: the models share none of the common {self.benchmark.operation}s")
         for model in self.models:
             mean = measure.average(model, names) * measure.formula.factor
             needed = plan_images(model, measure, names, half_width / measure.formula.factor)

@@ -61,17 +61,27 @@ def write_page(
                 name: _shorten(each) for name, each in flip_curves(opened, report.difficulty).items()
             }
         assert model.model == entry["name"]
-    gallery = None
-    if dataset and report.kind == "c":
-        averaged = [measure for measure in report.measures if report.averaged(measure)]
-        ranked = sorted(report.models, key=lambda model: report.mean(averaged[0], model) or 0)
-        gallery = choose_images(ranked, open_dataset(dataset))
-    count = format_count(report.models[0].count, report.benchmark.noun)
-    base = f", normalised by {report.baseline.name}" if report.baseline else ""
-    lead = f"{format_count(len(report.models), 'model')} on {report.benchmark.title}, {count}{base}"
-    page = render_page("scores.html", data=data, gallery=gallery, lead=lead, notes=report.notes)
+    gallery = _choose_gallery(report, dataset) if dataset and report.kind == "c" else None
+    families = [*report.family_tables(), *report.family_rankings()]
+    about = {"lead": _lead(report), "notes": report.notes, "families": families}
+    page = render_page("scores.html", data=data, gallery=gallery, **about)
     save(path, page, f"--report {path}")
     return len(page)
+
+
+def _lead(report: Report) -> str:
+    count = format_count(report.models[0].count, report.benchmark.noun)
+    base = f", normalised by {report.baseline.name}" if report.baseline else ""
+    models = format_count(len(report.models), "model")
+    measured = any(report.averaged(measure) for measure in report.measures)
+    titles = [report.benchmark.title] * measured + [family.title for family in report.families]
+    return f"{models} on {', '.join(titles)}, {count}{base if measured else ''}"
+
+
+def _choose_gallery(report: Report, dataset: str | Path) -> Gallery:
+    averaged = [measure for measure in report.measures if report.averaged(measure)]
+    ranked = sorted(report.models, key=lambda model: (averaged and report.mean(averaged[0], model)) or 0)
+    return choose_images(ranked, open_dataset(dataset))
 
 
 # --- data ----------------------------------------------------------------------------------------

@@ -74,7 +74,7 @@ def score(
     _say_averaged(opened, notes)
     if partial and chosen:
         _say_undivided(models, chosen, notes)
-    published = _choose_published(models, difficulty, notes) if compare_with else []
+    published = _choose_published(models, difficulty, notes) if compare_with and is_common else []
     report = Report(
         models,
         chosen,

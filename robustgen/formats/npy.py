@@ -221,7 +221,7 @@ class Arrays(Dataset):
     @property
     def grey(self) -> bool:  # type: ignore[override]
         """Return whether its arrays have one channel."""
-        return self._open(self._file(self.arms[0])).shape[-1] == 1
+        return self._shape(self._file(self.arms[0]))[-1] == 1
 
     def _file(self, arm: Variant) -> str:
         return f"{self.benchmark.array_name(arm)}{self.suffix}"
@@ -237,12 +237,15 @@ class Arrays(Dataset):
             raise SourceError(f"{self.root}/{file}: {array.dtype} {array.shape} is not uint8 {shape}")
         return array
 
+    def _shape(self, file: str) -> tuple[int, ...]:
+        return self._open(file).shape
+
     def _stretches(self, arm: Variant) -> list[Variant]:
         """Return the variants that share the array of `arm`, in order."""
         return [other for other in self.arms if self._file(other) == self._file(arm)]
 
     def _rows(self, arm: Variant) -> int:
-        shared, rows = len(self._stretches(arm)), len(self._open(self._file(arm)))
+        shared, rows = len(self._stretches(arm)), self._shape(self._file(arm))[0]
         if rows % shared:
             raise SourceError(
                 f"{self._path(arm)}: its {rows} rows are not {shared} severities of as many images"

@@ -1,9 +1,11 @@
 """NumPy archives, as MedMNIST-C has them: images and labels of one corruption at all severities."""
 
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -95,7 +97,10 @@ class ArchiveWriter(ArrayWriter):
         return {KEYS: join_names(listing.keys)}
 
     def _open_array(self, root: Store, path: str) -> StoredArray:
-        return open_images(root, path)
+        try:
+            return _open_known(root, path, root.stat(path).stamp)
+        except OSError as error:
+            raise SourceError(f"{root.location}/{path}: {reason_of(error)}") from error
 
 
 class _OpenArchive(OpenArray):
@@ -145,31 +150,37 @@ class Archives(Arrays):
     suffix: ClassVar[str] = SUFFIX
     usual_edition = "pathmnist"
 
+    _shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
+
     def _file(self, arm: Variant) -> str:
         return file_of(arm.folder)
 
+    def _shape(self, file: str) -> tuple[int, ...]:
+        if file not in self._shapes:
+            with _open_archive(self.store, file) as (archive, member):
+                header = npz.read_array_header(archive, member)
+            shape = header.shape
+            if header.dtype != np.uint8 or shape[3:] not in ((), (3,)) or len(shape) < 3 or 0 in shape:
+                found = f"{header.dtype} {shape}"
+                raise SourceError(f"{self.root}/{file}: {found} is not uint8 (N, H, W) or (N, H, W, 3)")
+            self._shapes[file] = shape
+        return self._shapes[file]
+
     def _open_checked(self, file: str) -> StoredArray:
-        array = open_images(self.store, file)
-        if array.dtype != np.uint8 or array.shape[3:] not in ((), (3,)) or array.ndim < 3 or 0 in array.shape:
-            found = f"{array.dtype} {array.shape}"
-            raise SourceError(f"{self.root}/{file}: {found} is not uint8 (N, H, W) or (N, H, W, 3)")
-        return array
+        return open_images(self.store, file)
 
     @property
     def grey(self) -> bool:  # type: ignore[override]
         """Return whether its images have one channel."""
-        return self._open(self._file(self.arms[0])).ndim == 3
+        return len(self._shape(self._file(self.arms[0]))) == 3
 
     def _as_image(self, row: NDArray[Any]) -> NDArray[Any]:
         return super()._as_image(row[..., None] if row.ndim == 2 else row)
 
     def _read_labels(self) -> Labels | None:
         file = self._file(self.arms[0])
-        try:
-            with self.store.open(file) as content, zipfile.ZipFile(content) as archive:
-                values = npz.read_small(archive, npz.find_array(archive, _LABELS))[: self.images]
-        except (OSError, ValueError, zipfile.BadZipFile) as error:
-            raise SourceError(f"{self.root}/{file}: {reason_of(error)}") from error
+        with _open_archive(self.store, file) as (archive, _):
+            values = npz.read_small(archive, npz.find_array(archive, _LABELS))[: self.images]
         if values.dtype.kind not in "biu" or values.ndim not in (1, 2) or len(values) != self.images:
             raise SourceError(f"{self.root}/{file}: {_LABELS} {values.dtype} {values.shape} are no labels")
         rows = values.reshape(self.images, -1).astype(np.int64)
@@ -178,6 +189,16 @@ class Archives(Arrays):
         # Images of a multi-label set are of one class if all of their labels are the same.
         self.class_labels, numbers = np.unique(rows, axis=0, return_inverse=True)
         return numbers.ravel()
+
+
+@contextmanager
+def _open_archive(store: Store, path: str) -> Iterator[tuple[zipfile.ZipFile, zipfile.ZipInfo]]:
+    """Open an archive and find its images; a SourceError that names it if anything is wrong."""
+    try:
+        with store.open(path) as content, zipfile.ZipFile(content) as archive:
+            yield archive, npz.find_array(archive, _IMAGES)
+    except (OSError, ValueError, zipfile.BadZipFile, zlib.error) as error:
+        raise SourceError(f"{store.location}/{path}: {reason_of(error)}") from error
 
 
 def open_images(store: Store, path: str) -> StoredArray:
@@ -190,13 +211,14 @@ def open_images(store: Store, path: str) -> StoredArray:
     """
     folder = TemporaryFolder()
     unpacked = open_store(folder.path, folder.path)
-    try:
-        with store.open(path) as content, zipfile.ZipFile(content) as archive:
-            member = npz.find_array(archive, _IMAGES)
-            npz.read_array_header(archive, member)
-            with unpacked.create("images.npy") as target:
-                npz.copy_array(archive, member, target.write)
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
-        raise SourceError(f"{store.location}/{path}: {reason_of(error)}") from error
+    with _open_archive(store, path) as (archive, member), unpacked.create("images.npy") as target:
+        npz.read_array_header(archive, member)
+        npz.copy_array(archive, member, target.write)
     array = open_array(unpacked, "images.npy")
     return StoredArray(array.file, array.header, folder=folder)
+
+
+# Several images of an archive are compared in a row.
+@lru_cache(maxsize=2)
+def _open_known(store: Store, path: str, stamp: str) -> StoredArray:
+    return open_images(store, path)
