@@ -1,4 +1,4 @@
-"""What `stream` does for CCC: draw or write a run, and measure an accuracy table."""
+"""CCC for `stream`: drawing or writing a run, and measuring an accuracy table."""
 
 import sys
 from itertools import pairwise
