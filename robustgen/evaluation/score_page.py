@@ -11,7 +11,7 @@ from robustgen.dataset.opening import open_dataset
 from robustgen.display.html import check_page_path, render_page
 from robustgen.display.text import format_count
 from robustgen.evaluation.calibration import describe_calibration, read_calibration
-from robustgen.evaluation.gallery import choose_images
+from robustgen.evaluation.gallery import Gallery, choose_images
 from robustgen.evaluation.intervals import MEAN
 from robustgen.evaluation.measures import Measure
 from robustgen.evaluation.published import PublishedModel, read_models
