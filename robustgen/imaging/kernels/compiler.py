@@ -1,8 +1,22 @@
 """How loops are compiled: by numba on first use, and cached on disk."""
 
 from numba import config, njit
+from numba.np import linalg
 
 from robustgen.imaging.kernels.loop_cache import use_temporary_cache
+
+
+def _skip_blas_check():
+    """Let numba take for granted that SciPy is there: to look, it would import all of `scipy.linalg`."""
+    check, linalg.ensure_blas = linalg.ensure_blas, lambda: None
+    try:
+        import numba.np.arraymath  # noqa: F401
+    finally:
+        # Loops of others that multiply matrices import it when they are compiled.
+        linalg.ensure_blas = check
+
+
+_skip_blas_check()
 
 
 def _choose_compiler():
