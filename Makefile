@@ -12,7 +12,7 @@ LOWEST := build/lowest
 # One process for each core; the tests of a file share what they make.
 PARALLEL := -n auto --dist loadfile
 # What the releases of libraries do not decide: processes, stores, processors, the text of pages.
-ELSEWHERE := durability processors remote_outputs runs structure units workers docs docs_python
+ELSEWHERE := durability install processors ray remote_outputs runs slurm structure units warm without_posix workers docs docs_python
 # A trained network, which nothing else needs.
 SCORE := build/score
 

@@ -11,7 +11,7 @@ from importlib import import_module
 
 # The help lists the commands of each section in this order.
 _MODULES = (
-    *("make", "run", "verify", "list", "croissant", "fetch"),
+    *("make", "run", "verify", "list", "croissant", "fetch", "warm"),
     *("preview", "report", "compare", "calibrate"),
     *("evaluate", "predict", "score", "score_detection", "score_segmentation", "stream"),
     *("augmix", "filter", "icons", "subtypes", "preprocess"),

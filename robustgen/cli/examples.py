@@ -32,6 +32,10 @@ EXAMPLES: Final[Mapping[str, tuple[str, str]]] = {
         "robustgen fetch",
         "robustgen fetch frost --wheel imagecorruptions-1.1.2-py3-none-any.whl",
     ),
+    "warm": (
+        "robustgen warm",
+        "robustgen warm --jobs 4",
+    ),
     "preview": (
         "robustgen preview photo.jpg --output photo.png",
         "robustgen preview photo.jpg --page photo.html",

@@ -5,6 +5,7 @@ import itertools
 import os
 import secrets
 import stat
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -18,6 +19,8 @@ from robustgen.storage.regular import open_descriptor, open_regular
 _NEW: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 _HAS_HANDLES: Final = {os.open, os.unlink, os.rename, os.link} <= os.supports_dir_fd
 _PIECE: Final = 1 << 18
+# Windows refuses to replace a file that somebody reads at that moment.
+_PAUSES: Final = (0.01, 0.1, 0.5, 2.0) if os.name == "nt" else ()
 _numbers = itertools.count()
 # Two containers may have the same name of host.
 _OWN: Final = secrets.token_hex(4)
@@ -120,7 +123,7 @@ class LocalStore(Store):
                     status = entry.stat()
                     if stat.S_ISREG(status.st_mode):
                         yield _entry(before + name, status)
-            elif entry.path != self._temporary:
+            elif self._full(before + entry.name) != self._temporary:
                 yield from self.list(before + entry.name)
 
     def list_irregular(self, prefix: str = "") -> Iterator[tuple[str, str]]:
@@ -137,7 +140,7 @@ class LocalStore(Store):
             path = f"{prefix}/{entry.name}" if prefix else entry.name
             if entry.is_symlink():
                 yield path, "is a link"
-            elif entry.is_dir() and entry.path != self._temporary:
+            elif entry.is_dir() and self._full(path) != self._temporary:
                 yield from self.list_irregular(path)
             elif not entry.is_file():
                 yield path, "is no regular file"
@@ -271,8 +274,7 @@ class LocalStore(Store):
                     self._target = target = self._open(place, create=last)
                 if exclusive and _claim(f"{folder.path}/{temporary}", f"{place}/{name}"):
                     return os.unlink(folder.name(temporary), dir_fd=folder.number)
-                source, final = folder.name(temporary), target.name(name)
-                return os.replace(source, final, src_dir_fd=folder.number, dst_dir_fd=target.number)
+                return _replace(folder, temporary, target, name)
             except FileNotFoundError:
                 target = None
                 if last:
@@ -327,6 +329,16 @@ class _Folder:
     def __del__(self, close: Callable[[int], None] = os.close) -> None:
         if self.number is not None:
             close(self.number)
+
+
+def _replace(folder: _Folder, temporary: str, target: _Folder, name: str) -> None:
+    """Rename a file over whatever has its name."""
+    source, final = folder.name(temporary), target.name(name)
+    for seconds in _PAUSES:
+        with suppress(PermissionError):
+            return os.replace(source, final)
+        time.sleep(seconds)
+    os.replace(source, final, src_dir_fd=folder.number, dst_dir_fd=target.number)
 
 
 def _claim(source: str, target: str) -> bool:

@@ -4,7 +4,8 @@ import atexit
 import ctypes
 import gc
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any
 
@@ -22,6 +23,25 @@ def collect_garbage_rarely() -> None:
     Going through all that numba and SciPy have imported takes longer than an image does, several times over.
     """
     gc.set_threshold(_ALLOCATIONS_BETWEEN_COLLECTIONS)
+    leave_garbage_at_exit()
+
+
+@contextmanager
+def pause_collection() -> Iterator[None]:
+    """Look for no circular garbage while modules are imported, and leave theirs when the process ends."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+    leave_garbage_at_exit()
+
+
+@cache
+def leave_garbage_at_exit() -> None:
+    """Do not look for circular garbage when the process ends: that takes longer than to corrupt an image."""
     atexit.register(_leave_garbage)
 
 

@@ -13,6 +13,8 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
+from robustgen.storage.memory import pause_collection
+
 
 class _Loops:
     """Stands for a module of loops until one of them is called."""
@@ -21,7 +23,8 @@ class _Loops:
         self._name = name
 
     def __getattr__(self, attribute: str) -> Any:
-        value = getattr(import_module(self._name), attribute)
+        with pause_collection():
+            value = getattr(import_module(self._name), attribute)
         # Found here from now on.
         setattr(self, attribute, value)
         return value

@@ -2,6 +2,7 @@
 
 from numba import config, njit
 from numba.core import event
+from numba.np import linalg
 
 from robustgen.imaging.kernels.loop_cache import tell_of_compiling, use_temporary_cache
 
@@ -17,6 +18,19 @@ class _Listener(event.Listener):  # type: ignore[misc,unused-ignore]
 
 
 event.register("numba:compile", _Listener())
+
+
+def _skip_blas_check():
+    """Let numba take for granted that SciPy is there: to look, it would import all of `scipy.linalg`."""
+    check, linalg.ensure_blas = linalg.ensure_blas, lambda: None
+    try:
+        import numba.np.arraymath  # noqa: F401
+    finally:
+        # Loops of others that multiply matrices import it when they are compiled.
+        linalg.ensure_blas = check
+
+
+_skip_blas_check()
 
 
 def _choose_compiler():

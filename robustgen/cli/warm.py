@@ -1,0 +1,70 @@
+"""warm: compile the loops before they are needed."""
+
+import time
+from dataclasses import dataclass
+
+import click
+
+from robustgen.cli.app import Section, command, echo
+from robustgen.cli.options import Jobs
+from robustgen.display.text import format_count
+from robustgen.errors import MissingDependencyError
+from robustgen.execution.progress import Progress, Reporter
+
+# One edition on each side of the thresholds that choose between loops.
+_EDITIONS = {"imagenet": 224, "cifar-10": 32}
+
+
+@dataclass(frozen=True)
+class Warming:
+    """One corruption or perturbation, as a job for an executor."""
+
+    kind: str
+    name: str
+
+    def run(self, reporter: Reporter) -> tuple["Warming", str]:
+        """Apply it to small images; return why that is not possible, or nothing."""
+        import numpy as np
+
+        from robustgen import api
+
+        try:
+            for edition, side in _EDITIONS.items():
+                image = np.random.default_rng(0).integers(0, 256, (side, side, 3), np.uint8)
+                for level in (1, 5) if self.kind == "corruption" else (1,):
+                    if self.kind == "corruption":
+                        api.corrupt(image, self.name, level, edition=edition, rng=0)
+                    else:
+                        api.perturb(image, self.name, edition=edition, rng=0)
+        except MissingDependencyError as error:
+            return self, str(error)
+        return self, ""
+
+
+@command("warm", Section.MAKE)
+@click.option("--jobs", type=Jobs(), help="Worker processes; default all: one a core.")
+def warm(jobs: int | str | None) -> None:
+    """Compile the loops of ImageNet-C and -P into the cache, so that the first run does not wait.
+
+    A container image that runs this command needs NUMBA_CACHE_DIR set to a folder inside it.
+
+    \b
+    Examples:
+      robustgen warm
+      NUMBA_CACHE_DIR=/opt/loops robustgen warm --jobs 8
+    """
+    from robustgen.corruptions import CORRUPTIONS
+    from robustgen.execution import carry_out, count_cores
+    from robustgen.perturbations import PERTURBATIONS
+
+    works = [Warming("corruption", name) for name in CORRUPTIONS]
+    works += [Warming("perturbation", name) for name in PERTURBATIONS]
+    workers, started = jobs if isinstance(jobs, int) else count_cores(), time.monotonic()
+    lacking = dict[str, None]()
+    with Progress() as progress:
+        for _, reason in carry_out({work: work for work in works}, lambda done: done[0], workers, progress):
+            progress.finish(1)
+            lacking |= {reason: None} if reason else {}
+    for reason in lacking:
+        echo(reason, err=True)
+    echo(f"{format_count(len(works), 'operation')} in {time.monotonic() - started:.1f} s")

@@ -1,0 +1,119 @@
+"""The whole of make, resume, verify, evaluate and score without what only POSIX has, as on Windows."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from digits import put_folder, put_model
+from helpers import cli, put_photo, tree
+
+import robustgen
+from robustgen.storage import local
+from robustgen.storage.local import LocalStore
+
+# Python runs it in every process before anything else, in those that workers are started as too.
+WITHOUT = """
+import os, signal, sys
+
+class Refuse:
+    def find_spec(self, name, path=None, target=None):
+        if name in ("fcntl", "termios", "resource", "pwd", "grp", "pty", "tty", "posixshmem"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Refuse())
+for name in ("fcntl", "termios", "resource", "pwd", "grp"):
+    sys.modules.pop(name, None)
+
+def refuse_link(*args, **settings):
+    raise OSError(1, "a required privilege is not held by the client")
+
+os.link = os.symlink = refuse_link
+# What libraries themselves use on Linux stays: uname, sysconf, sched_getaffinity.
+for name in (
+    "fork forkpty getuid geteuid getgid getegid pread pwrite preadv pwritev chown lchown fchmod fchown "
+    "mkfifo mknod killpg setsid statvfs fstatvfs sync nice getpriority setpriority posix_fallocate "
+    "posix_fadvise openpty ttyname O_DIRECTORY O_NOFOLLOW O_NONBLOCK O_CLOEXEC O_DSYNC O_SYNC"
+).split():
+    if hasattr(os, name):
+        delattr(os, name)
+for name in ("supports_dir_fd", "supports_fd", "supports_follow_symlinks"):
+    setattr(os, name, set())
+for name in "SIGHUP SIGALRM SIGUSR1 SIGUSR2 SIGSTOP SIGCONT SIGPIPE pthread_sigmask setitimer alarm".split():
+    if hasattr(signal, name):
+        delattr(signal, name)
+"""
+FEW = ("--edition", "folder", "--scale", "32", "--corruptions", "gaussian_noise,fog", "--severities", "3,1")
+
+
+@pytest.fixture(scope="module")
+def windows(tmp_path_factory):
+    """Run the command line in processes without POSIX."""
+    site = tmp_path_factory.mktemp("site")
+    (site / "sitecustomize.py").write_text(WITHOUT)
+    path = os.pathsep.join([str(site), str(Path(robustgen.__file__).parents[1])])
+
+    def run(*args, status=0):
+        command = [sys.executable, "-m", "robustgen", *map(str, args)]
+        environment = {**os.environ, "PYTHONPATH": path}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=site)
+        assert done.returncode == status, done.stdout + done.stderr
+        return done.stdout
+
+    return run
+
+
+def test_a_set_is_made_resumed_verified_evaluated_and_scored(windows, tmp_path):
+    digits = put_folder(tmp_path / "digits", 30)
+    flags = ("--source", digits, *FEW)
+    cli("make-c", *flags, "--output", tmp_path / "here", "--jobs", "1")
+    output = tmp_path / "out"
+    windows("make-c", *flags, "--output", output, "--jobs", "2")
+    assert tree(output) == tree(tmp_path / "here")
+
+    victim = next(output.glob("fog/1/*/*"))
+    victim.unlink()
+    shutil.rmtree(output / "gaussian_noise")
+    assert "missing" in windows("verify", output, status=1)
+    assert "61 images in" in windows("make-c", *flags, "--output", output, "--jobs", "2")
+    assert tree(output) == tree(tmp_path / "here")
+    assert "0 findings" in windows("verify", output)
+
+    model = put_model(tmp_path / "digits.onnx")
+    plain = ("--model", model, "--mean", "0", "--std", "1", "--batch-size", "8")
+    windows("evaluate", *flags, *plain, "--output", tmp_path / "p", "--jobs", "2")
+    cli("evaluate", *flags, *plain, "--output", tmp_path / "q", "--jobs", "1")
+    predictions = [{n: d for n, d in tree(tmp_path / each).items() if n.endswith(".npz")} for each in "pq"]
+    assert predictions[0] == predictions[1] and predictions[0]
+    assert "Top-1 error in %" in windows("score", tmp_path / "p" / "digits", "--partial")
+
+
+def test_shards_and_videos_are_made_too(windows, tmp_path):
+    put_photo(tmp_path / "photos" / "cat" / "a.JPEG")
+    for command, name in (("make-c", "webdataset"), ("make-c", "npy"), ("make-p", "mp4")):
+        few = (
+            ("--corruptions", "fog", "--severities", "1")
+            if command == "make-c"
+            else ("--perturbations", "tilt")
+        )
+        flags = ("--source", tmp_path / "photos", "--format", name, *few)
+        windows(command, *flags, "--output", tmp_path / name)
+        cli(command, *flags, "--output", tmp_path / f"{name}-here", "--jobs", "1")
+        assert tree(tmp_path / name) == tree(tmp_path / f"{name}-here")
+
+
+def test_a_file_that_somebody_reads_is_replaced_a_moment_later(tmp_path, monkeypatch):
+    store, refusals, replace = LocalStore(tmp_path), [PermissionError(13, "is used"), None], os.replace
+
+    def refuse_once(*args, **places):
+        if error := refusals.pop(0):
+            raise error
+        replace(*args, **places)
+
+    monkeypatch.setattr(local, "_PAUSES", (0.0, 0.0))
+    monkeypatch.setattr(local, "_HAS_HANDLES", False)
+    monkeypatch.setattr(os, "replace", refuse_once)
+    store.put("a.txt", b"content")
+    assert (tmp_path / "a.txt").read_bytes() == b"content" and not refusals
