@@ -183,7 +183,10 @@ class Bench:
             found += self._try(arm, target, trajectory)
             if found[-1][1].closed:
                 return found[-1][0]
-        for start in _nearest_on_each_side(found):
+        nearest, gap = _choose_best(found)
+        # And the best of those that miss the target on its other side.
+        others = sorted((e for e in found if e[1].miss * gap.miss < 0), key=lambda each: each[1].size)
+        for start in (nearest, *(match for match, _ in others[:1])):
             for trajectory in vary_one_constant(arm.name, start.constants):
                 found += self._try(arm, target, trajectory)
                 if found[-1][1].closed:
@@ -231,13 +234,6 @@ class Bench:
         recipe = CorruptionRecipe("imagenet", self.seed, None, {arm.name: {arm.level: kept | constants}})
         pairs = zip(self.keys, references, strict=True)
         return np.array([each.similarity(recipe.make(arm, key, each.image)).ms_ssim for key, each in pairs])
-
-
-def _nearest_on_each_side(found: Sequence[tuple[Match, Gap]]) -> list[Match]:
-    """Return the best, and the best of those that miss the target on its other side, if there are any."""
-    best, gap = _choose_best(found)
-    others = [each for each in found if each[1].miss * gap.miss < 0]
-    return [best, *(match for match, _ in sorted(others, key=lambda each: each[1].size)[:1])]
 
 
 def _match(arm: Variant, constants: Constants, target: float, gap: Gap, way: str) -> Match:

@@ -47,11 +47,6 @@ def warm(jobs: int | str | None) -> None:
     """Compile the loops of ImageNet-C and -P into the cache, so that the first run does not wait.
 
     A container image that runs this command needs NUMBA_CACHE_DIR set to a folder inside it.
-
-    \b
-    Examples:
-      robustgen warm
-      NUMBA_CACHE_DIR=/opt/loops robustgen warm --jobs 8
     """
     from robustgen.corruptions import CORRUPTIONS
     from robustgen.execution import carry_out, count_cores

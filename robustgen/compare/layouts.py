@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from robustgen.compare.equivalence import ALPHA, METRICS, Effect, Metric, describe_effect
+from robustgen.compare.equivalence import ALPHA, METRICS, Metric, describe_effect
 from robustgen.compare.pairing import Name, Side
 from robustgen.compare.results import ArmResult, Comparison, OperationResult
 from robustgen.display.text import escape, format_count, format_csv, format_json
@@ -98,7 +98,8 @@ def list_cells(operation: OperationResult, metrics: Sequence[Metric]) -> list[st
     pairs = sum(len(arm.pairs) for arm in operation.arms)
     equal = f"{sum(arm.equal for arm in operation.arms)}/{pairs}"
     offset, spread = _pixels(operation)
-    cells = [_cell(operation.overall(each.key), each) for each in metrics]
+    overall = [(operation.overall(each.key), f".{each.digits}f") for each in metrics]
+    cells = [f"{e.difference:+{digits}} ({e.detectable:{digits}})" if e else "-" for e, digits in overall]
     return [operation.name, operation.verdict, equal, f"{offset} ± {spread}", *cells]
 
 
@@ -110,12 +111,6 @@ def _pixels(operation: OperationResult) -> tuple[str, str]:
 
 def _mean(values: Sequence[float]) -> float:
     return float(np.mean(values)) if values else math.nan
-
-
-def _cell(effect: Effect | None, metric: Metric) -> str:
-    if effect is None:
-        return "-"
-    return f"{effect.difference:+.{metric.digits}f} ({effect.detectable:.{metric.digits}f})"
 
 
 def list_troubles(comparison: Comparison) -> list[str]:

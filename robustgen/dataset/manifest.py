@@ -59,16 +59,13 @@ class Tally:
 
     def list_failures(self) -> list[Failure]:
         """Return the failures that stand, by key: no later attempt has made those outputs."""
-        return [
-            failure
-            for (key, folder), (_, failure) in sorted(self._failures.items(), key=lambda pair: pair[0][0])
-            if not self._is_made(key, folder)
-        ]
-
-    def _is_made(self, key: str, folder: str) -> bool:
-        """Return whether one variant of an image was made, or with an empty `folder` all attempted ones."""
-        made = self.made.get(key, frozenset())
-        return bool(made) and (made >= self.attempted[key] or folder in made)
+        standing = []
+        for (key, folder), (_, failure) in sorted(self._failures.items(), key=lambda pair: pair[0][0]):
+            made = self.made.get(key, frozenset())
+            # With an empty folder, all variants that were attempted have to be made.
+            if not (made and (made >= self.attempted[key] or folder in made)):
+                standing.append(failure)
+        return standing
 
     def count_complete(self, folders: frozenset[str]) -> int:
         """Return how many images have the variants in all `folders`."""
