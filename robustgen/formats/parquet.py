@@ -70,7 +70,7 @@ class ParquetWriter(ShardWriter):
     ) -> None:
         super().__init__(encoder, images, shard_size)
         self.columns = SAMPLE_COLUMNS[benchmark.kind], "label", benchmark.operation, benchmark.level, "key"
-        used = {classes[label]: label for label in {*labels}}
+        used = {classes[label]: label for label in {*labels} if label >= 0}
         present = sort_classes(used)
         self._ranks = {used[name]: rank for rank, name in enumerate(present)}
         self.classes = [_as_text(name) for name in present]
@@ -184,7 +184,8 @@ class ParquetShards(Shards):
     suffix = ".parquet"
 
     @cached_property
-    def _class_names(self) -> Sequence[str] | None:
+    def class_names(self) -> Sequence[str] | None:
+        """Names of the classes that the labels count, if the set tells."""
         folder = self.folders[self.arms[0]]
         path = next(iter(list_shards(self.store, folder, self.suffix)), None)
         names = path and read_features(_open_table(self.store, path).file.schema_arrow).get("label", {}).get(
