@@ -114,7 +114,7 @@ class _SetImages(Items[ArmReader]):
 
     @property
     def classes(self) -> tuple[str, ...]:
-        return ()
+        return tuple(_open_set(self.location).class_names or ())
 
     def label(self, key: str) -> int:
         dataset = _open_set(self.location)
@@ -157,7 +157,7 @@ def plan_clahe(choices: ClaheChoices) -> Plan:
     source: Items[Any] = _SetImages(root.location) if dataset else ImageFolder(FolderTree(root.location))
     keys = select_keys(source, choices)
     arms = dataset.arms if dataset else (Variant("clahe", 0, ""),)
-    writer = _open_writer(dataset, keys, choices.quality)
+    writer = _open_writer(dataset, source, keys, choices.quality)
     # Of files the sizes tell when they change; of rows nothing does.
     digest = None if dataset is None or dataset.has_image_files else about.get("digest")
     parameters = Clahe(choices.clip_limit, choices.tiles)
@@ -212,7 +212,7 @@ def _check_single_images(dataset: Dataset) -> None:
         )
 
 
-def _open_writer(dataset: Dataset | None, keys: tuple[str, ...], quality: int) -> Writer:
+def _open_writer(dataset: Dataset | None, source: Items[Any], keys: tuple[str, ...], quality: int) -> Writer:
     """Return what writes the layout of the set, or of other images files like those that there are."""
     if dataset is None:
         return OriginalTree(quality)
@@ -225,5 +225,7 @@ def _open_writer(dataset: Dataset | None, keys: tuple[str, ...], quality: int) -
         shapes=lambda: {arm.folder: dataset.load(arm, 0).shape for arm in arms},
         class_labels=lambda: dataset.class_labels,
         grey=dataset.grey,
+        classes=lambda: source.classes,
+        label=source.label,
     )
     return open_writer(dataset.format, order)

@@ -354,7 +354,8 @@ def test_report_and_preprocess_take_shards(sets, tmp_path, form):
     cli("report", sets / form, "--output", tmp_path / "report.html")
     assert (tmp_path / "report.html").stat().st_size > 10_000
     cli("preprocess", "clahe", sets / form, tmp_path / "clahe")
-    assert open_dataset(tmp_path / "clahe").format == form
+    equalised = open_dataset(tmp_path / "clahe", ["dog", "cat"])
+    assert equalised.format == form and equalised.labels(equalised.arms[0]).tolist() == [1, 1, 1, 0, 0]
     cli("preprocess", "clahe", sets / "jpeg", tmp_path / "files")
     assert "identical" in cli("compare", tmp_path / "files", tmp_path / "clahe").output
 

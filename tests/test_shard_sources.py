@@ -422,3 +422,52 @@ def test_a_label_nested_without_end_is_that_of_one_sample(tmp_path: Path) -> Non
     source = open_source(put_shards(tmp_path / "shards", [files | labels]))
     assert source.keys() == ("1/b.png",)
     assert source.refused() == {"a.png": "its label cannot be read: JSON is nested more than 100 deep"}
+
+
+def varint(number: int, length: int = 0) -> bytes:
+    """A whole number as Thrift writes it, in `length` bytes or more."""
+    number, data = number << 1, bytearray()
+    while number > 127 or len(data) + 1 < length:
+        data.append(number & 127 | 128)
+        number >>= 7
+    return bytes([*data, number])
+
+
+def test_a_file_that_lies_about_its_size_is_not_unpacked(tmp_path: Path) -> None:
+    """Its end says 1000 bytes, where a page of some kilobytes unpacks to a hundred million."""
+    path = put_bomb(tmp_path / "a.parquet", bytes(100_000_000), 1)
+    pq.write_table(pq.read_table(path), path, compression="zstd", use_dictionary=False)
+    about = pq.ParquetFile(path).metadata.row_group(0)
+    data = path.read_bytes()
+    end = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    foot = data[end:]
+    for size in {about.total_byte_size, about.column(0).total_uncompressed_size}:
+        stated = varint(size)
+        assert foot.count(stated) == 1
+        foot = foot.replace(stated, varint(1000, len(stated)))
+    path.write_bytes(data[:end] + foot)
+    assert pq.ParquetFile(path).metadata.row_group(0).total_byte_size == 1000 and len(data) < 100_000
+    with pytest.raises(SourceError, match=r"pages of 1000\d+ bytes, where at most \d+ are expected"):
+        open_source(path).keys()
+
+
+@pytest.mark.parametrize("codec", ["zstd", "gzip", "brotli", "lz4", "snappy", "none"])
+def test_packed_pages_of_every_kind_are_read(tmp_path: Path, codec: str) -> None:
+    content = files_of(put_photos(tmp_path / "photos", "a.png"))["a.png"]
+    images = [{"bytes": content + bytes([i % 7]) * 50, "path": f"cat/{i}.png"} for i in range(60)]
+    for version in ("1.0", "2.0"):
+        for dictionary in (True, False):
+            path = tmp_path / f"{version}-{dictionary}.parquet"
+            pq.write_table(
+                pa.table({"image": images, "label": ["cat"] * 60}),
+                path,
+                compression=codec,
+                use_dictionary=dictionary,
+                data_page_version=version,
+                data_page_size=2000,
+                row_group_size=40,
+            )
+            source = open_source(path)
+            assert len(source.keys()) == 60 and source.refused() == {}
+            assert source.size("cat/59.png") == len(content) + 50
+            assert source.load("cat/41.png") is not None

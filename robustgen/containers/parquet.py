@@ -3,19 +3,24 @@
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import IO, Any, Final
+from typing import IO, Any, BinaryIO, Final, NamedTuple, cast
 
 from robustgen.containers.tables import Layout, RowPlace
 from robustgen.errors import MissingDependencyError
 from robustgen.json_files import parse_json
 
 # Encoded images hardly compress: what a row group is decoded to has about the size that it has in the file.
-# Masks compress to a twentieth; a dictionary may repeat one value a million times.
-_EXPANSION: Final = 20
+# Masks may compress to a twentieth; a dictionary may repeat one value a million times.
+_EXPANSION: Final = 24
 _ALWAYS_ALLOWED: Final = 1 << 26
 _MOST_DECODED: Final = 1 << 31
 _BATCH_BYTES: Final = 1 << 26
 _MOST_ROWS: Final = 256
+
+# Snappy makes at most some twenty bytes of one.
+_HARDLY_EXPANDING: Final = ("UNCOMPRESSED", "SNAPPY")
+_MOST_HEADER: Final = 1 << 16
+_MOST_DEPTH: Final = 8
 
 
 def import_pyarrow() -> tuple[Any, Any]:
@@ -43,14 +48,33 @@ def read_features(schema: Any) -> Mapping[str, Any]:
     return {k: v for k, v in features.items() if isinstance(v, dict)} if isinstance(features, dict) else {}
 
 
-def iterate_batches(file: Any, size: int, group: int, columns: Sequence[str]) -> Iterator[Any]:
+class Table(NamedTuple):
+    """An open Parquet file.
+
+    Attributes
+    ----------
+    content : file object
+    size : int
+        Its bytes, to which decoded values are held.
+    file : pyarrow.parquet.ParquetFile
+    """
+
+    content: BinaryIO
+    size: int
+    file: Any
+
+
+def open_table(content: BinaryIO, size: int) -> Table:
+    """Open a file of `size` bytes; pyarrow's errors say what is wrong with it."""
+    return Table(content, size, import_pyarrow()[1].ParquetFile(content))
+
+
+def iterate_batches(table: Table, group: int, columns: Sequence[str]) -> Iterator[Any]:
     """Iterate over the rows of a row group, a few at a time.
 
     Parameters
     ----------
-    file : pyarrow.parquet.ParquetFile
-    size : int
-        Bytes of the file, to which the decoded values are held.
+    table : Table
     group : int
     columns : sequence of str
         ``"image.bytes"`` is the part `bytes` of the struct `image`.
@@ -64,24 +88,28 @@ def iterate_batches(file: Any, size: int, group: int, columns: Sequence[str]) ->
     ValueError
         The values take far more memory than the file has bytes, or more than 2 GB.
     """
-    most = min(_MOST_DECODED, _ALWAYS_ALLOWED + _EXPANSION * size)
-    stated, decoded = file.metadata.row_group(group).total_byte_size, 0
+    most = min(_MOST_DECODED, _ALWAYS_ALLOWED + _EXPANSION * table.size)
+    about, decoded = table.file.metadata.row_group(group), 0
+    stated = about.total_byte_size
     if not 0 <= stated <= most:
         raise ValueError(f"a row group of {stated} bytes, where at most {most} are expected")
+    for column in map(about.column, range(about.num_columns)):
+        if any(f"{column.path_in_schema}.".startswith(f"{name}.") for name in columns):
+            _check_pages(table.content, column, most)
     # Each value of a batch may be the same one, of all bytes that there are.
     rows = min(_MOST_ROWS, 1 + _BATCH_BYTES // (1 + stated))
-    for batch in file.iter_batches(rows, row_groups=[group], columns=columns, use_threads=False):
+    for batch in table.file.iter_batches(rows, row_groups=[group], columns=columns, use_threads=False):
         decoded += batch.nbytes
         if decoded > most:
             raise ValueError(f"a row group is decoded to more than {most} bytes")
         yield batch
 
 
-def read_group(file: Any, size: int, group: int, column: str) -> Any:
+def read_group(table: Table, group: int, column: str) -> Any:
     """Read the values of a column in a row group, within the limits of `iterate_batches`."""
     name, _, part = column.partition(".")
     pyarrow, _ = import_pyarrow()
-    batches = [batch[name] for batch in iterate_batches(file, size, group, [column])]
+    batches = [batch[name] for batch in iterate_batches(table, group, [column])]
     return pyarrow.chunked_array([values.field(part) if part else values for values in batches])
 
 
@@ -92,15 +120,15 @@ class ParquetTable(Layout):
 
     def read_columns(self, file: IO[bytes]) -> list[str]:
         """Return the names of the columns."""
-        return list(_open_parquet(file).schema_arrow.names)
+        return list(_open_table(file).file.schema_arrow.names)
 
     def read(self, file: IO[bytes], columns: Sequence[str] | None = None) -> Iterator["_ParquetRows"]:
         """Yield the rows, or only some of their `columns`."""
-        opened, size = _open_parquet(file), file.seek(0, os.SEEK_END)
-        for group in range(opened.num_row_groups):
+        table = _open_table(file)
+        for group in range(table.file.num_row_groups):
             start = 0
             with _blame_parquet():
-                for batch in iterate_batches(opened, size, group, columns or opened.schema_arrow.names):
+                for batch in iterate_batches(table, group, columns or table.file.schema_arrow.names):
                     rows = import_pyarrow()[0].Table.from_batches([batch])
                     yield _ParquetRows([(group, start + row) for row in range(rows.num_rows)], rows)
                     start += rows.num_rows
@@ -112,13 +140,12 @@ class ParquetTable(Layout):
     def read_group(self, file: IO[bytes], group: int, column: str) -> list[Any]:
         """Return all cells of a column in a row group."""
         with _blame_parquet():
-            size = file.seek(0, os.SEEK_END)
-            return list(read_group(_open_parquet(file), size, group, column).to_pylist())
+            return list(read_group(_open_table(file), group, column).to_pylist())
 
     @contextmanager
     def write(self, file: Any, like: IO[bytes]) -> Iterator["_OpenParquet"]:
         """Begin a file with the schema of `like`."""
-        schema = _open_parquet(like).schema_arrow
+        schema = _open_table(like).file.schema_arrow
         # Encoded images neither shrink nor repeat.
         with import_pyarrow()[1].ParquetWriter(
             file, schema, compression="snappy", use_dictionary=False, store_schema=True
@@ -154,9 +181,9 @@ class _OpenParquet:
             self._writer.write_table(chunk.table)
 
 
-def _open_parquet(file: IO[bytes]) -> Any:
+def _open_table(file: IO[bytes]) -> Table:
     with _blame_parquet():
-        return import_pyarrow()[1].ParquetFile(file)
+        return open_table(cast("BinaryIO", file), file.seek(0, os.SEEK_END))
 
 
 @contextmanager
@@ -166,3 +193,81 @@ def _blame_parquet() -> Iterator[None]:
         yield
     except import_pyarrow()[0].ArrowException as error:
         raise ValueError(str(error)) from error
+
+
+# --- pages ---------------------------------------------------------------------------------------
+
+
+def _check_pages(content: BinaryIO, column: Any, most: int) -> None:
+    """Raise a ValueError if the pages of a column have more than `most` bytes when they are unpacked.
+
+    The sizes of row groups are what a file says; those in the headers of pages bind whoever unpacks them.
+    """
+    if column.compression in _HARDLY_EXPANDING:
+        return
+    offset, total = column.dictionary_page_offset or column.data_page_offset, 0
+    end = offset + column.total_compressed_size
+    while offset < end:
+        content.seek(offset)
+        header = _Header(content.read(_MOST_HEADER))
+        values = header.read_struct()
+        unpacked, packed = values.get(2, -1), values.get(3, -1)
+        if unpacked < 0 or packed < 0:
+            raise ValueError("a page has no size")
+        total, offset = total + unpacked, offset + header.place + packed
+        if total > most:
+            raise ValueError(f"pages of {total} bytes, where at most {most} are expected")
+
+
+class _Header:
+    """The header of a page, in Thrift's compact protocol, of which `place` bytes have been read."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data, self.place = data, 0
+
+    def read_struct(self, depth: int = 0) -> dict[int, int]:
+        """Read a struct; return its whole numbers by their field.
+
+        Raises
+        ------
+        ValueError
+            It is damaged.
+        """
+        if depth > _MOST_DEPTH:
+            raise ValueError("the header of a page is nested too deeply")
+        values, field = {}, 0
+        while head := self._read_byte():
+            field = field + (head >> 4) if head >> 4 else self._read_number()
+            if value := self._read_value(head & 15, depth):
+                values[field] = value
+        return values
+
+    def _read_value(self, kind: int, depth: int) -> int:
+        if kind in (4, 5, 6):
+            return self._read_number()
+        if kind == 8:
+            length = self._read_varint()
+            self.place += length
+        elif kind == 12:
+            self.read_struct(depth + 1)
+        elif kind in (3, 7):
+            self.place += 1 if kind == 3 else 8
+        elif kind not in (1, 2):
+            raise ValueError("the header of a page is damaged")
+        return 0
+
+    def _read_byte(self) -> int:
+        if self.place >= len(self._data):
+            raise ValueError("the header of a page is damaged")
+        self.place += 1
+        return self._data[self.place - 1]
+
+    def _read_varint(self) -> int:
+        value = shift = 0
+        while (byte := self._read_byte()) & 128:
+            value, shift = value | (byte & 127) << shift, shift + 7
+        return value | byte << shift
+
+    def _read_number(self) -> int:
+        value = self._read_varint()
+        return value >> 1 ^ -(value & 1)

@@ -416,6 +416,11 @@ class Dataset(ABC):
         """
 
     @property
+    def class_names(self) -> Sequence[str] | None:
+        """Names of the classes that the labels count, if the set tells."""
+        return None
+
+    @property
     @abstractmethod
     def classes(self) -> int | None:
         """Return the number of classes, if the set says."""

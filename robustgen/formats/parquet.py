@@ -9,7 +9,14 @@ from functools import cached_property, lru_cache, partial
 from typing import Any, Final
 
 from robustgen.benchmark import Benchmark, Kind, Variant
-from robustgen.containers.parquet import import_pyarrow, iterate_batches, read_features, read_group
+from robustgen.containers.parquet import (
+    Table,
+    import_pyarrow,
+    iterate_batches,
+    open_table,
+    read_features,
+    read_group,
+)
 from robustgen.errors import SourceError
 from robustgen.formats.base import TreeWriter
 from robustgen.formats.shards import Sample, Shards, ShardWriter, StoredSample, list_shards
@@ -63,7 +70,7 @@ class ParquetWriter(ShardWriter):
     ) -> None:
         super().__init__(encoder, images, shard_size)
         self.columns = SAMPLE_COLUMNS[benchmark.kind], "label", benchmark.operation, benchmark.level, "key"
-        used = {classes[label]: label for label in {*labels}}
+        used = {classes[label]: label for label in {*labels} if label >= 0}
         present = sort_classes(used)
         self._ranks = {used[name]: rank for rank, name in enumerate(present)}
         self.classes = [_as_text(name) for name in present]
@@ -177,37 +184,39 @@ class ParquetShards(Shards):
     suffix = ".parquet"
 
     @cached_property
-    def _class_names(self) -> Sequence[str] | None:
+    def class_names(self) -> Sequence[str] | None:
+        """Names of the classes that the labels count, if the set tells."""
         folder = self.folders[self.arms[0]]
         path = next(iter(list_shards(self.store, folder, self.suffix)), None)
-        names = path and read_features(_open_table(self.store, path).schema_arrow).get("label", {}).get(
+        names = path and read_features(_open_table(self.store, path).file.schema_arrow).get("label", {}).get(
             "names"
         )
         return names if isinstance(names, list) and all(isinstance(name, str) for name in names) else None
 
     def _read_shard(self, path: str) -> Iterator[tuple[str, StoredSample]]:
-        column, table = SAMPLE_COLUMNS[self.kind], _open_table(self.store, path)
-        if column not in table.schema_arrow.names:
+        column = SAMPLE_COLUMNS[self.kind]
+        columns = _open_table(self.store, path).file.schema_arrow.names
+        if column not in columns:
             raise SourceError(f"{self.root}/{path}: has no column {column!r}")
         stem = path.rpartition("/")[2].removesuffix(self.suffix)
-        labelled = "label" in table.schema_arrow.names
+        labelled = "label" in columns
         for group, row, cells in _iterate_rows(self.store, path, [f"{column}.path", *["label"] * labelled]):
             read = partial(_read_cell, self.store, path, column, group, row)
             name = (cells[column] or {}).get("path") or f"{stem}/{group}-{row}"
             yield self._key(name), StoredSample(cells.get("label"), read)
 
 
-def _open_table(store: Store, path: str) -> Any:
+def _open_table(store: Store, path: str) -> Table:
     with _blame(store, path):
-        return import_pyarrow()[1].ParquetFile(store.open(path))
+        return open_table(store.open(path), store.stat(path).size)
 
 
 def _iterate_rows(store: Store, path: str, columns: list[str]) -> Iterator[tuple[int, int, dict[str, Any]]]:
     """Iterate over the rows of a table: number of the row group, place in it, and the cells by column."""
-    table, size = _open_table(store, path), store.stat(path).size
-    for group in range(table.num_row_groups):
+    table = _open_table(store, path)
+    for group in range(table.file.num_row_groups):
         with _blame(store, path):
-            batches = [*iterate_batches(table, size, group, columns)]
+            batches = [*iterate_batches(table, group, columns)]
         rows = (row for batch in batches for row in batch.to_pylist())
         yield from ((group, row, cells) for row, cells in enumerate(rows))
 
@@ -225,7 +234,7 @@ def _blame(store: Store, path: str) -> Iterator[None]:
 def _read_cells(store: Store, path: str, column: str, group: int) -> Any:
     table = _open_table(store, path)
     with _blame(store, path):
-        return read_group(table, store.stat(path).size, group, f"{column}.bytes")
+        return read_group(table, group, f"{column}.bytes")
 
 
 def _read_cell(store: Store, path: str, column: str, group: int, row: int) -> bytes:

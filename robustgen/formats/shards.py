@@ -270,11 +270,6 @@ class Shards(Dataset):
             It is damaged, or holds something else.
         """
 
-    @property
-    @abstractmethod
-    def _class_names(self) -> Sequence[str] | None:
-        """Names of the classes that the labels count, if the set tells."""
-
     # --- as `Dataset` has it
 
     def keys(self, arm: Variant) -> tuple[str, ...]:
@@ -290,19 +285,19 @@ class Shards(Dataset):
         """Return the true classes; None if the shards do not tell."""
         samples = self._samples(arm)
         labels = [sample.label for sample in samples.values()]
-        if self.names is None or self._class_names is None:
+        if self.names is None or self.class_names is None:
             known = [label for label in labels if label is not None]
             return np.array(known, np.int64) if len(known) == len(labels) else None
         index = {name: i for i, name in enumerate(self.names)}
-        if missing := [name for name in self._class_names if name not in index]:
+        if missing := [name for name in self.class_names if name not in index]:
             raise SourceError(f"{self.root}: class {missing[0]!r} is not in the class list")
-        places = [index[name] for name in self._class_names]
+        places = [index[name] for name in self.class_names]
         return np.array([places[label] for label in labels if label is not None], np.int64)
 
     @property
     def classes(self) -> int | None:
         """Return the number of classes, if the set says."""
-        names = self.names or self._class_names
+        names = self.names or self.class_names
         return None if names is None else len(names)
 
     def load(self, arm: Variant, index: int) -> Pixels:

@@ -125,7 +125,8 @@ class WebDatasetShards(Shards):
         return {sample_key(name): name for name in read_names(self.store, KEYS) or ()}
 
     @cached_property
-    def _class_names(self) -> Sequence[str] | None:
+    def class_names(self) -> Sequence[str] | None:
+        """Names of the classes that the labels count, if the set tells."""
         lines = read_names(self.store, CLASS_NAMES)
         return None if lines is None else [line.removesuffix("\r") for line in lines]
 

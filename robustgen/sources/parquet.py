@@ -6,7 +6,14 @@ from itertools import zip_longest
 from pathlib import PurePosixPath
 from typing import Any, Final, NamedTuple
 
-from robustgen.containers.parquet import import_pyarrow, iterate_batches, read_features, read_group
+from robustgen.containers.parquet import (
+    Table,
+    import_pyarrow,
+    iterate_batches,
+    open_table,
+    read_features,
+    read_group,
+)
 from robustgen.errors import SourceError
 from robustgen.imaging.decode import Location, reason_of
 from robustgen.sources.base import blame_source, sort_classes
@@ -86,9 +93,8 @@ def _is_parquet_name(name: str) -> bool:
 # Rows are read one after the other.
 @lru_cache(maxsize=4)
 def _read_cells(file: SourceFile, column: str, group: int) -> Any:
-    parquet = import_pyarrow()[1]
     with file.store.open(file.name) as content:
-        return read_group(parquet.ParquetFile(content), file.size, group, column)
+        return read_group(open_table(content, file.size), group, column)
 
 
 # --- listing -------------------------------------------------------------------------------------
@@ -108,19 +114,19 @@ class RowIndex(Index):
 
 def list_rows(files: list[SourceFile]) -> Listing:
     """Read through all files once: keys, sizes and labels of their images."""
-    pyarrow, parquet = import_pyarrow()
+    pyarrow, _ = import_pyarrow()
     refused: dict[str, str] = {}
     found, is_lasting = list[_Found](), True
     names: Sequence[str] | None = None
     for number, each in enumerate(files):
         try:
             with each.store.open(each.name) as content:
-                file = parquet.ParquetFile(content)
-                own = _read_schema(file)
+                table = open_table(content, each.size)
+                own = _read_schema(table.file)
                 names = _agree(names, own.names)
-                for group in range(file.num_row_groups):
+                for group in range(table.file.num_row_groups):
                     try:
-                        found += _read_rows(file, each.size, own, number, group)
+                        found += _read_rows(table, own, number, group)
                     except (pyarrow.ArrowException, OSError, ValueError) as error:
                         refused[f"{each.name}, row group {group}"] = reason_of(error)
                         is_lasting = is_lasting and not isinstance(error, ConnectionError)
@@ -173,12 +179,12 @@ def _find_images(schema: Any, features: Mapping[str, Any]) -> tuple[str, bool]:
     raise SourceError(f"no column of images (it has {', '.join(columns) or 'none at all'})")
 
 
-def _read_rows(file: Any, size: int, schema: _Schema, number: int, group: int) -> list[_Found]:
-    """Read the images of a row group of the file `number`, which has `size` bytes."""
+def _read_rows(table: Table, schema: _Schema, number: int, group: int) -> list[_Found]:
+    """Read the images of a row group of the file `number`."""
     columns = [schema.images, *([schema.label] if schema.label else [])]
     column = f"{schema.images}.bytes" if schema.is_struct else schema.images
     found: list[_Found] = []
-    for batch in iterate_batches(file, size, group, columns):
+    for batch in iterate_batches(table, group, columns):
         images = batch[schema.images]
         data, paths = (images.field("bytes"), images.field("path")) if schema.is_struct else (images, None)
         labels = batch[schema.label].to_pylist() if schema.label else [None] * batch.num_rows
