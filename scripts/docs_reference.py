@@ -35,6 +35,7 @@ VALUES: Mapping[str, Iterable[str]] = {
     "pixel_format": video.CODECS,
     "format": FORMATS,
     "jobs": ["whole number", "all"],
+    "depth_scale": ["positive number", "midas"],
     "parameters": ["see below"],
     "video": ["see below"],
 }
@@ -46,6 +47,8 @@ DEFAULTS = {
     "format": "as published",
     "scale": "the edition's",
     "frost_dir": "the installed one",
+    "tiles": "the set itself",
+    "image_root": "that of the table",
     "crf": "as published",
 }
 TYPES = {"string": "text", "integer": "whole number", "number": "number", "boolean": "true, false"}

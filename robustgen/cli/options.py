@@ -126,7 +126,13 @@ ingredient_options = combine(
         metavar="PATH",
         help="Pictures for laion-c:stickers and laion-c:mosaic; default the set itself.",
     ),
-    click.option("--depth", metavar="PATH", help="Depth maps for 3dcc: PNG of 16 bits, .npy or TIFF."),
+    click.option(
+        "--depth",
+        "--depth-maps",
+        "depth_maps",
+        metavar="PATH",
+        help="Depth maps for 3dcc: PNG of 16 bits, .npy or TIFF.",
+    ),
     click.option("--depth-scale", metavar="X", help="Factor of the stored depth, or midas; default 1."),
 )
 perturbation_options = combine(

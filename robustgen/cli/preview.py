@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from robustgen.imaging.pixels import Rgb
     from robustgen.preview.subject import Subject
 
-_OF_CORRUPTIONS = ("corruptions", "severities", "grid", "severity", "tiles", "depth", "depth_scale")
+_OF_CORRUPTIONS = ("corruptions", "severities", "grid", "severity", "tiles", "depth_maps", "depth_scale")
 _OF_SEQUENCES = ("perturbations", "difficulty", "frames", "animate")
 
 

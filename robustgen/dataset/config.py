@@ -354,7 +354,7 @@ class Config(Choices):
         description="source of the pictures for laion-c:stickers and laion-c:mosaic; else the set itself, "
         "without the image in question",
     )
-    depth: Location | None = Field(
+    depth_maps: Location | None = Field(
         None, description="depth maps for 3dcc, a folder, an archive or shards with the keys of the images"
     )
     depth_scale: Annotated[float | Literal["midas"], PlainValidator(_parse_depth_scale)] = Field(

@@ -144,7 +144,7 @@ class Plan:
 def resolve_paths(choices: Choices) -> dict[str, Any]:
     """Return `choices` without what decides no byte, with absolute paths, which hold in any folder."""
     plain = choices.model_dump(mode="json", exclude={"output", "jobs"})
-    paths = {"source", "labels", "subset", "frost_dir", "tiles", "depth", "image_root"}
+    paths = {"source", "labels", "subset", "frost_dir", "tiles", "depth_maps", "image_root"}
     absolute = {k: make_absolute(v) if k in paths and v else v for k, v in plain.items()}
     return absolute | {"follow_links": [make_absolute(place) for place in choices.follow_links]}
 
@@ -237,13 +237,13 @@ def _open_depth(
     """
     dialect = EDITIONS[config.edition].dialect
     needed = any(arm != CLEAN_ARM and get_corruption(arm.name, dialect).needs_depth for arm in arms)
-    if config.depth is None or not needed:
-        if config.depth or config.depth_scale != 1:
+    if config.depth_maps is None or not needed:
+        if config.depth_maps or config.depth_scale != 1:
             raise ConfigError(
                 "depth: goes with 3dcc:fog_3d, 3dcc:near_focus and 3dcc:far_focus, and with --depth"
             )
         return None
-    maps = open_depth(make_absolute(config.depth), source, config.depth_scale, OutputState(store).store)
+    maps = open_depth(make_absolute(config.depth_maps), source, config.depth_scale, OutputState(store).store)
     maps.check(keys)
     return maps
 
@@ -432,7 +432,7 @@ def _check_requirements(arm: Variant, config: Config) -> None:
     """Find out whether what a corruption of a later family needs is there."""
     edition = EDITIONS[config.edition]
     operation = get_corruption(arm.name, edition.dialect)
-    if operation.needs_depth and not config.depth:
+    if operation.needs_depth and not config.depth_maps:
         raise ConfigError(f"{arm.name} needs depth maps: name them with --depth, or leave it out")
     if operation.requires:
         scale = config.scale or edition.fixed_scale(operation.table) or next(iter(operation.table))

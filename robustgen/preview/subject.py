@@ -113,7 +113,7 @@ def open_from_file(path: Path, config: Config, kind: Kind, output: Path) -> Subj
     if not path.is_file():
         hint = "is a folder; --source shows an image of it" if path.is_dir() else "not a regular file"
         raise SourceError(f"{path}: {'no such file' if not path.exists() else hint}")
-    if config.depth:
+    if config.depth_maps:
         raise ConfigError("--depth goes with --source, whose images it is the depth of")
     own = Path(path.absolute().parent.name) / path.name
     nowhere = {"source": None, "source_kind": "demo", "labels": None, "subset": None, "limit": None}
