@@ -47,10 +47,9 @@ def list_(
         echo_text(_summarise(found))
     for problem in [] if name else FAMILIES.problems():
         echo(problem, err=True)
-    families = FAMILIES.values() if not name else [FAMILIES[name]] if name in FAMILIES else []
-    for family in families:
-        for corruption, reason in family.not_made.items():
-            echo(f"{family.full_name(corruption)} cannot be made: it {reason}", err=True)
+    if name and name in FAMILIES:
+        for corruption, reason in FAMILIES[name].not_made.items():
+            echo(f"{name}:{corruption} cannot be made: it {reason}", err=True)
 
 
 def _find(name: str) -> list[dict[str, Any]]:
