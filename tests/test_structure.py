@@ -234,9 +234,10 @@ def test_importing_the_package_loads_nothing_else():
     assert not loaded_by("import robustgen") & {"numpy", "PIL", "yaml", "click"}
 
 
-def test_a_lacking_opencv_is_named_with_the_remedy():
+def test_an_opencv_that_cannot_load_is_named_with_the_remedy(tmp_path):
+    (tmp_path / "cv2.py").write_text("raise ImportError('libGL.so.1: cannot open shared object file')")
     code = (
-        "import sys; sys.modules['cv2'] = None; import numpy, robustgen\n"
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import numpy, robustgen\n"
         "try: robustgen.corrupt(numpy.zeros((64, 64, 3), 'uint8'), 'frost', 1)\n"
         "except ImportError as error: print(type(error).__name__, error)"
     )

@@ -44,9 +44,10 @@ class Warming:
 @command("warm", Section.MAKE)
 @click.option("--jobs", type=Jobs(), help="Worker processes; default all: one a core.")
 def warm(jobs: int | str | None) -> None:
-    """Compile the loops of ImageNet-C and -P into the cache, so that the first run does not wait.
+    """Compile the loops, which the first run does otherwise.
 
-    A container image that runs this command needs NUMBA_CACHE_DIR set to a folder inside it.
+    These are the loops of ImageNet-C and -P; numba keeps them in its cache. A container image that runs
+    this command needs NUMBA_CACHE_DIR set to a folder inside it.
     """
     from robustgen.corruptions import CORRUPTIONS
     from robustgen.execution import carry_out, count_cores
