@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 
 from robustgen.benchmark import IMAGENET_C
 from robustgen.dataset import run as running
-from robustgen.dataset.manifest import finish
+from robustgen.dataset.manifest import Summary
 from robustgen.dataset.plan import Plan
 from robustgen.dataset.recipes import CorruptionRecipe
 from robustgen.dataset.records import FilesRecord
@@ -167,7 +167,12 @@ def main() -> None:
     state.agree(settings, about, parameters)
     units = put_everything(plan, state, files)
     counts.clear()
-    finishing = timed(lambda: finish(OutputState(slow)))
+
+    def finish() -> None:
+        with Summary(OutputState(slow)) as summary:
+            summary.finish()
+
+    finishing = timed(finish)
     of_finish = dict(counts)
     counts.clear()
     plan = make_plan(slow, options.images)

@@ -331,7 +331,7 @@ def test_several_runs_at_once_end_well(digits, model, written, tmp_path):
     flags = (*FOLDER, *FEW_C, "--batch-size", "8", "--jobs", "1", "--quiet")
     common = ("evaluate", "--source", digits, "--model", model, "--output", tmp_path / "p", *PLAIN)
     runs = [spawn(*common, *flags) for _ in range(3)]
-    ends = [run.communicate(timeout=120) for run in runs]
+    ends = [run.communicate(timeout=280) for run in runs]
     assert [run.returncode for run in runs] == [0, 0, 0], ends
     assert predictions(tmp_path / "p" / "digits") == written
     assert not [*(tmp_path / "p" / "digits").rglob("*.npy")]
