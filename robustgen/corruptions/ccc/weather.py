@@ -27,6 +27,4 @@ varying(
 
 varying("weather", Fog, (0, 2), (1.5, 2), (2, 2), (2.5, 1.7), (2.5, 1.5), (3, 1.4))(common.fog)
 
-varying("weather", Brightness, 0, 0.1, 0.2, 0.3, 0.4, 0.5, random=False, common=False)(
-    common.brightness
-)
+varying("weather", Brightness, 0, 0.1, 0.2, 0.3, 0.4, 0.5, random=False, common=False)(common.brightness)
