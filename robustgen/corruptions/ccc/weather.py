@@ -3,7 +3,6 @@
 from robustgen.corruptions import weather as common
 from robustgen.corruptions.ccc.family import varying
 from robustgen.corruptions.weather import Brightness, Fog, Frost, Snow
-from robustgen.imaging.colour import Hsv
 from robustgen.imaging.frost import check_frost
 from robustgen.imaging.snow import luma_of
 
@@ -28,6 +27,4 @@ varying(
 
 varying("weather", Fog, (0, 2), (1.5, 2), (2, 2), (2.5, 1.7), (2.5, 1.5), (3, 1.4))(common.fog)
 
-varying("weather", Brightness, 0, 0.1, 0.2, 0.3, 0.4, 0.5, random=False, shares=Hsv, common=False)(
-    common.brightness
-)
+varying("weather", Brightness, 0, 0.1, 0.2, 0.3, 0.4, 0.5, random=False, common=False)(common.brightness)
