@@ -12,7 +12,8 @@ from robustgen.sources.opening import open_source
 class SourceDataset:
     """A map-style dataset of the source images that `make-c --source` finds: ``(image, label)``.
 
-    Images are decoded afresh each time, to RGB Pillow images; those of CIFAR are arrays, uint8 (H, W, 3).
+    Images are decoded afresh each time, to RGB Pillow images; those of CIFAR, MNIST and MedMNIST are
+    arrays, uint8 (H, W, 3).
 
     Parameters
     ----------
