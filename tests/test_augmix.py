@@ -353,7 +353,7 @@ def make(photos, output, *more, status=0):
 
 def test_make_augmix_writes_copies_by_class(photos, tmp_path):
     result = make(photos, tmp_path / "out", "--jobs", 1)
-    assert result.output.startswith("10 images in ")
+    assert result.stdout.startswith("10 images in ")
     names = ["a/one.jpg", "a/two.JPEG", "b/drei ü.JPEG", "b/four.jpg", "b/tiny.JPEG"]
     assert pictures(tmp_path / "out") == {f"augmix/{copy}/{name}" for copy in (1, 2) for name in names}
     assert make(photos, tmp_path / "out", "--jobs", 1).output.startswith("nothing to do: all 10 images")
@@ -406,7 +406,7 @@ def test_other_parameters_on_the_same_output_are_refused(photos, tmp_path):
     message = cli_error("make-augmix", "--source", photos, "--output", tmp_path / "out", "--severity", 4)
     assert "parameters.augmix/1.severity is 3.0 there and 4.0 here" in message
     result = make(photos, tmp_path / "out", "--jobs", 1, "--severity", 4, "--overwrite")
-    assert result.output.startswith("10 images")
+    assert result.stdout.startswith("10 images")
 
 
 def test_a_changed_file_is_found(photos, tmp_path):
