@@ -18,6 +18,7 @@ import robustgen
 from robustgen.augmentation.augmix import OPERATIONS, AugMix, augmix
 from robustgen.compat import imagecorruptions
 from robustgen.corruptions import FAMILIES
+from robustgen.imaging import gamma
 from robustgen.imaging.clahe import Clahe, clahe
 from robustgen.imaging.jpeg import encode_jpeg
 from robustgen.imaging.similarity import Alignment, Reference
@@ -96,6 +97,29 @@ def others(shape):
         yield f"displacement {label}", np.array(Alignment(image).displacement(np.roll(image, 1, axis=1)))
 
 
+def weights():
+    for shape in (0.01, 0.1, 0.7, 1.0, 3.0):
+        yield f"dirichlet {shape}", gamma.dirichlet(np.random.default_rng(5), shape, 200)
+        rng = np.random.default_rng(5)
+        yield f"beta {shape}", np.array([gamma.beta(rng, shape, 0.5 * shape) for _ in range(200)])
+
+
+def later_families(shape):
+    for family in ("laion-c", "medmnist-c", "mnist-c", "3dcc", "robodepth", "ccc"):
+        height, width = (28, 28) if family == "mnist-c" else shape
+        image, (_, across) = make_images(height, width)["half white"], np.mgrid[:height, :width]
+        for operation in FAMILIES[family].corruptions.values():
+            # Stickers and mosaics need images of the user's.
+            if operation.name not in ("laion-c:stickers", "laion-c:mosaic"):
+                depth = (1 + across).astype(np.float32) if operation.needs_depth else None
+                severity = operation.levels[len(operation.levels) // 2]
+                edition = next((each for each in operation.table if isinstance(each, str)), None)
+                yield (
+                    operation.name,
+                    robustgen.corrupt(image, operation.name, severity, edition=edition, depth=depth, rng=5),
+                )
+
+
 def battery(quick):
     flat = ("grey waves", "white", "half white")
     every = (*flat, "ramps", "noise")
@@ -103,7 +127,9 @@ def battery(quick):
     yield from perturbations("cifar-10", (32, 32), ("half white", "grey waves"))
     yield from dialect((40, 51), (2, 5))
     yield from others((83, 61))
+    yield from weights()
     if not quick:
+        yield from later_families((96, 112))
         yield from corruptions("imagenet-64", (64, 64), (1, 2, 3, 4, 5), flat)
     yield from corruptions(
         "imagenet", (224, 224), (2, 4), ("white",) if quick else ("grey waves", "half white")
