@@ -18,6 +18,7 @@ import robustgen
 from robustgen.augmentation.augmix import OPERATIONS, AugMix, augmix
 from robustgen.compat import imagecorruptions
 from robustgen.corruptions import FAMILIES, get_corruption
+from robustgen.imaging import gamma
 from robustgen.imaging.clahe import Clahe, clahe
 from robustgen.imaging.jpeg import encode_jpeg
 from robustgen.imaging.similarity import Alignment, Reference
@@ -101,6 +102,13 @@ def others(shape):
         yield f"displacement {label}", np.array(Alignment(image).displacement(np.roll(image, 1, axis=1)))
 
 
+def weights():
+    for shape in (0.01, 0.1, 0.7, 1.0, 3.0):
+        yield f"dirichlet {shape}", gamma.dirichlet(np.random.default_rng(5), shape, 200)
+        rng = np.random.default_rng(5)
+        yield f"beta {shape}", np.array([gamma.beta(rng, shape, 0.5 * shape) for _ in range(200)])
+
+
 def families():
     """Later families, with tiles and depth made of whole numbers, and the crops of CCC."""
     pictures = make_images(224, 224)
@@ -138,6 +146,7 @@ def battery(quick):
     yield from perturbations("cifar-10", (32, 32), ("half white", "grey waves"))
     yield from dialect((40, 51), (2, 5))
     yield from others((83, 61))
+    yield from weights()
     if not quick:
         yield from families()
         yield from corruptions("imagenet-64", (64, 64), (1, 2, 3, 4, 5), flat)

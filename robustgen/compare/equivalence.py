@@ -260,7 +260,7 @@ def find_quantiles(values: _Values) -> tuple[float, ...] | None:
 
 
 def describe_effect(found: Effect) -> dict[str, Any]:
-    """Return `found` as JSON takes it: numbers to six digits, which do not depend on the processor."""
+    """Return `found` as JSON takes it: numbers to ten digits, which do not depend on the processor."""
     plain: dict[str, Any] = {name: value for name, value in vars(found).items() if name != "metric"}
-    plain |= {name: float(f"{value:.6g}") for name, value in plain.items() if isinstance(value, float)}
+    plain |= {name: float(f"{value:.10g}") for name, value in plain.items() if isinstance(value, float)}
     return {"metric": found.metric.key, **plain, "significant": found.significant, "within": found.within}

@@ -43,16 +43,20 @@ def darken(image: Rgb, factor: float) -> Levels:
 @lru_cache(maxsize=64)
 def _alias_table(levels: Levels, photons: float, sigma: float) -> AliasTable:
     """Alias table of what `expose` draws for each value."""
-    counts = np.arange(int(np.ceil(photons)))
+    counts, shares = _circuit(photons, sigma)
     below = np.empty((256, counts.size))
     distributions.poisson_below(np.array(levels) * photons, counts, below)
     # The last column: as many photons as full brightness, or more.
     chances = np.diff(below, axis=1, prepend=0.0, append=1.0)
+    cumulative = np.zeros((256, 255))
+    distributions.add_mixtures(chances, shares, cumulative)
+    return alias_table(from_cumulative(cumulative))
+
+
+@lru_cache(maxsize=8)
+def _circuit(photons: float, sigma: float) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    """Return the numbers of photons, and how often each of them, or more, gives less than 1 .. 255."""
+    counts = np.arange(int(np.ceil(photons)))
     light = np.append(counts / photons, 1.0)
     deviates = (np.arange(1, 256) / 255.0 - light[:, None]) / sigma
-    shares = distributions.normal_below(deviates.reshape(-1)).reshape(deviates.shape)
-    cumulative = np.zeros((256, 255))
-    # Count by count: the order of the sums in a product of matrices depends on the processor.
-    for chance, share in zip(chances.T, shares, strict=True):
-        cumulative += chance[:, None] * share
-    return alias_table(from_cumulative(cumulative))
+    return counts, distributions.normal_below(deviates.reshape(-1)).reshape(deviates.shape)

@@ -382,12 +382,17 @@ def _read_bytes(path: Path) -> bytes:
         raise ImageError(f"{path}: {error.strerror}") from error
 
 
+def _metadata_options(release: str) -> dict[str, Any]:
+    """Return how a `release` of PyAV is told to read damaged metadata; from 19 on it takes no argument."""
+    return {"metadata_errors": "replace"} if int(release.partition(".")[0]) < 19 else {}
+
+
 def _decode(data: bytes, name: str) -> Iterator[Any]:
     """Yield the frames (av.VideoFrame) of an MP4 file; an ImageError ends them where it is damaged."""
     av = _import_av()
 
     try:
-        with av.open(io.BytesIO(data), format="mp4", metadata_errors="replace") as container:
+        with av.open(io.BytesIO(data), format="mp4", **_metadata_options(av.__version__)) as container:
             if not container.streams.video:
                 raise ImageError(f"{name}: holds no video")
             stream = container.streams.video[0]

@@ -63,3 +63,14 @@ def poisson_below(means, counts, out):
                 term *= mean / at
                 share += term
             out[i, j] = min(share / total, 1.0) if counts[j] >= at else 0.0
+
+
+@compiled
+def add_mixtures(chances, shares, out):
+    """Add the product of two matrices to `out`; that of a library adds in an order of the processor's."""
+    for i in range(chances.shape[0]):
+        line = out[i]
+        for j in range(chances.shape[1]):
+            chance, share = chances[i, j], shares[j]
+            for k in range(line.size):
+                line[k] += chance * share[k]
