@@ -125,19 +125,22 @@ def list_waiting(plan: Plan, shards: int) -> list[int]:
 @contextmanager
 def _clean_up(plan: Plan, state: OutputState) -> Iterator[None]:
     """Leave no temporary files, and nothing of a run that failed before its work began."""
-    is_new = not state.exists
     try:
-        yield
-    except BaseException as error:
-        if state.is_ours and not state.list_records() and not state.has_claims:
-            state.clear()
-        if is_new:
-            plan.store.withdraw()
-        if isinstance(error, OSError) and not isinstance(error, RobustgenError):
-            raise WriteError(f"{plan.store.location}: {error.strerror or error}") from error
-        raise
-    finally:
-        plan.store.clean()
+        is_new = not state.exists
+        try:
+            yield
+        except BaseException:
+            if state.is_ours and not state.list_records() and not state.has_claims:
+                state.clear()
+            if is_new:
+                plan.store.withdraw()
+            raise
+        finally:
+            plan.store.clean()
+    except OSError as error:
+        if isinstance(error, RobustgenError):
+            raise
+        raise WriteError(f"{plan.store.location}: {error.strerror or error}") from error
 
 
 @dataclass
