@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers import cli
+from helpers import cli, put_photo
 from PIL import Image
 
 from robustgen.editions import EDITIONS, get_edition
@@ -441,6 +441,8 @@ def test_numbers_of_the_devkit_are_no_classes_unless_that_is_said(tmp_path: Path
         LabelledFolder(flat, labels).keys()
     keys = LabelledFolder(flat, labels, labels_are_classes=True).keys()
     assert keys[0] == "171/ILSVRC2012_val_00002138.JPEG"
+    for image in flat.iterdir():
+        put_photo(image)
     flags = ("--source", flat, "--labels", labels, "--labels-are-classes", "--output", tmp_path / "out")
     assert cli("make-c", *flags, "--dry-run", "--corruptions", "contrast", "--no-clean").exit_code == 0
     listed = cli("list", "--keys", flat, "--labels", labels, "--labels-are-classes").stdout.splitlines()

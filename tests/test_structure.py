@@ -242,8 +242,8 @@ def test_an_opencv_that_cannot_load_is_named_with_the_remedy(tmp_path):
         "except ImportError as error: print(type(error).__name__, error)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.startswith("MissingDependencyError OpenCV is not installed: ")
-    assert "pip install 'robustgen[opencv]'" in done.stdout
+    assert done.stdout.startswith("MissingDependencyError OpenCV cannot be imported (")
+    assert "pip install --force-reinstall --no-deps opencv-python-headless" in done.stdout
 
 
 def test_what_leads_a_run_loads_neither_video_nor_workers_before_they_are_needed():

@@ -448,18 +448,6 @@ def _plain(parameters: Any) -> dict[str, Any]:
     return {name: value for name, value in plain.items() if name not in _NOT_CONSTANTS}
 
 
-def _read_severity(name: str, severity: Any, values: Any) -> int:
-    """Return the key of the parameters of a severity as an int, which YAML may have as a text."""
-    number = int(severity) if isinstance(severity, str) and severity.isdecimal() else severity
-    if (
-        isinstance(number, bool)
-        or not isinstance(number, int)
-        or not (isinstance(values, Mapping) and values)
-    ):
-        raise ArgumentError(f"{name}.{severity}: name a severity from 1 to 5, as in {name}: {{3: {{...}}}}")
-    return number
-
-
 def check_overrides(overrides: Overrides) -> Overrides:
     """Parameters of corruptions, with whole numbers as int.
 
@@ -476,7 +464,8 @@ def check_overrides(overrides: Overrides) -> Overrides:
         for given, values in levels.items():
             # YAML may have it as a text.
             level = int(given) if isinstance(given, str) and given.isdecimal() else given
-            if isinstance(level, bool) or not isinstance(level, int) or not isinstance(values, Mapping):
+            is_whole = isinstance(level, int) and not isinstance(level, bool)
+            if not is_whole or not (isinstance(values, Mapping) and values):
                 wanted = f"name a severity from 1 to 5, as in {name}: {{3: {{...}}}}"
                 raise ArgumentError(f"{name}.{given}: {wanted}")
             published = operation.parameters(level, next(iter(operation.table)))

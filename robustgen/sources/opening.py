@@ -68,7 +68,7 @@ def _open_folder(ask: Request) -> Source:
 def _open_labelled(ask: Request) -> Source:
     if ask.split:
         raise SourceError(f"{ask.place.location}: a source with a labels file has no split {ask.split!r}")
-    return LabelledFolder(ask.place, ask.labels, ask.follow, ask.cache)
+    return LabelledFolder(ask.place, ask.labels, ask.follow, ask.cache, ask.labels_are_classes)
 
 
 # In the order of recognition: the first row that says yes.
