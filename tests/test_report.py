@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from helpers import cli, cli_error, pixels_of, put_photo
 
+from robustgen.errors import SourceError
 from robustgen.formats import trees
 from robustgen.imaging.similarity import similarity
 from robustgen.report.page import summarise_set
@@ -322,17 +323,21 @@ def test_folders_without_a_set_are_refused(tmp_path):
     assert "holds no folder" in cli_error("report", tmp_path)
 
 
+OBJECTS = ("settings", "config", "source")
+
+
 @pytest.mark.parametrize("value", [None, "text", [1], {"a": []}])
 def test_a_damaged_manifest_still_gives_a_page(copied, value):
     about = json.loads((copied / "dataset.json").read_text())
     for key in ("settings", "counts", "config", "source", "images", "licence", "dataset", "edition"):
         (copied / "dataset.json").write_text(json.dumps(about | {key: value}))
-        assert summarise_set(copied, 1).facts
-    (copied / "dataset.json").write_text(
-        json.dumps(
-            dict.fromkeys(about, value) | {k: about[k] for k in ("kind", "arms", "arrays", "complete")}
-        )
-    )
+        if key in OBJECTS and not isinstance(value, dict):
+            with pytest.raises(SourceError, match=key):
+                summarise_set(copied, 1)
+        else:
+            assert summarise_set(copied, 1).facts
+    kept = {key: about[key] for key in ("kind", "arms", "arrays", "complete", *OBJECTS)}
+    (copied / "dataset.json").write_text(json.dumps(dict.fromkeys(about, value) | kept))
     report(copied)
 
 

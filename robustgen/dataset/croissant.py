@@ -310,7 +310,14 @@ def _describe_files(_manifest: Mapping[str, Any], store: Store, sums: list[str])
             yield _file_object(f"{prefix}{path}", "application/octet-stream", digest)
 
 
+def _describe_folders(manifest: Mapping[str, Any], _store: Store, _sums: list[str]) -> Iterator[_Node]:
+    """Yield the files of each variant where they are too many to list, and of any kind."""
+    for arm in manifest["arms"]:
+        yield _file_set(config_name(arm), "application/octet-stream", [f"{arm}/*"])
+
+
 _DESCRIPTIONS: Final = {
+    "table of files": _describe_folders,
     **dict.fromkeys(("npy", "npz", "table"), _describe_files),
     "parquet": _describe_parquet,
     "webdataset": _describe_shards,

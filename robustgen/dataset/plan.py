@@ -145,7 +145,7 @@ def resolve_paths(choices: Choices) -> dict[str, Any]:
     """Return `choices` without what decides no byte, with absolute paths, which hold in any folder."""
     plain = choices.model_dump(mode="json", exclude={"output", "jobs"})
     paths = {"source", "labels", "subset", "frost_dir", "tiles", "depth_maps", "image_root"}
-    absolute = {k: make_absolute(v) if k in paths and v else v for k, v in plain.items()}
+    absolute = {k: make_absolute(v) if k in paths and isinstance(v, str) else v for k, v in plain.items()}
     return absolute | {"follow_links": [make_absolute(place) for place in choices.follow_links]}
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from robustgen import interruption
 from robustgen.containers.tar import END, member_bytes
+from robustgen.corruptions.ccc import FAMILY
 from robustgen.dataset.manifest import source_digest
 from robustgen.dataset.outputs import open_output
 from robustgen.dataset.produce import Outcome
@@ -177,6 +178,12 @@ def write_shards(
     with open_output(f"{output.rstrip('/')}/{stream.name}", source.location) as store:
         state = OutputState(store, beside=True)
         about: dict[str, Any] = {"images": len(stream), "arms": [], "arrays": []}
+        about |= {
+            "dataset": stream.name,
+            "kind": "CCC",
+            "licence": FAMILY.licence,
+            "citation": FAMILY.citation,
+        }
         about["source"] = {"images": len(keys), "digest": source_digest(sizes)}
         walk = hashlib.sha256(repr(stream.cells).encode()).hexdigest()
         run = {"kind": "CCC", "name": stream.name, "images": len(stream), "walk": walk, "quality": QUALITY}

@@ -71,10 +71,10 @@ def verify(
     manifest, digest = read_manifest(store), dataset_digest(store)
     contents = check_contents(store, jobs or os.cpu_count() or 1, make_cards(manifest))
     problems = [*contents.findings, *check_manifest(store, manifest, digest, contents)]
-    if not problems and (difference := find_difference(manifest, store)):
-        problems.append(Finding("changed", CROISSANT, difference))
     if state.exists:
         problems += check_state(state, manifest)
+    if not problems and (difference := find_difference(manifest, store)):
+        problems.append(Finding("changed", CROISSANT, difference))
     remade, differing = remake_images(store, manifest, deep, source) if deep else (0, [])
     problems += differing
     if against:
