@@ -11,8 +11,10 @@ BIN := $(VENV)/bin
 LOWEST := build/lowest
 # One process for each core; the tests of a file share what they make.
 PARALLEL := -n auto --dist loadfile
-# What the releases of libraries do not decide: processes, stores, processors, the text of pages.
-ELSEWHERE := durability install processors ray remote_outputs runs slurm structure units warm without_posix workers docs docs_python
+# What the releases of libraries do not decide: processes, stores, processors, hostile files, text and pages.
+ELSEWHERE := durability install processors ray remote_outputs runs sharing shards slurm structure units warm without_posix \
+	workers planted hostile help guide docs docs_python croissant score score_page review_page explorer_page pages \
+	finer_severities
 # A trained network, which nothing else needs.
 SCORE := build/score
 

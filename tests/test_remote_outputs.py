@@ -51,7 +51,8 @@ def place(request, tmp_path):
 
 
 def without_source(files):
-    """All files, dataset.json without where the source lay."""
+    """All files, dataset.json without where the source lay, and no description, which names it."""
+    files.pop("croissant.json", None)
     held = json.loads(files.pop("dataset.json"))
     held["source"].pop("location")
     for name in ("source", "dataset", "follow_links"):
