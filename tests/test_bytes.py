@@ -150,9 +150,12 @@ def draws_equal(draw, numpys_draw, rtol=1e-15):
     assert ours.bit_generator.state == numpys.bit_generator.state
 
 
-@pytest.mark.parametrize("concentration", [0.001, 0.05, 0.1, 0.5, 1, 1.5, 40])
+@pytest.mark.parametrize("concentration", [0.02, 0.05, 0.1, 0.5, 1, 1.5, 40])
 def test_our_dirichlet_weights_are_those_of_numpy(concentration):
-    """Concentration 1 takes 4000 exponential deviates, of which some lie in the tail and many at edges."""
+    """Concentration 1 takes 4000 exponential deviates, of which some lie in the tail and many at edges.
+
+    Below 0.02 some deviates are so small that NumPy 2.0 has 0 for them, where later releases have not.
+    """
     rounds = 400 if concentration == 1 else 30
     draws_equal(
         lambda rng: [gamma.dirichlet(rng, concentration, 10) for _ in range(rounds)],
@@ -161,7 +164,7 @@ def test_our_dirichlet_weights_are_those_of_numpy(concentration):
     )
 
 
-@pytest.mark.parametrize("shapes", [(0.001, 0.002), (0.3, 0.9), (1, 1), (0.5, 3), (7, 2)], ids=str)
+@pytest.mark.parametrize("shapes", [(0.02, 0.03), (0.3, 0.9), (1, 1), (0.5, 3), (7, 2)], ids=str)
 def test_our_beta_deviates_are_those_of_numpy(shapes):
     draws_equal(
         lambda rng: [gamma.beta(rng, *shapes) for _ in range(300)], lambda rng: rng.beta(*shapes, 300), 1e-13
