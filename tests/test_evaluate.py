@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from digits import logarithm, put_cifar, put_folder, put_model
-from helpers import cli, cli_error, records_of, spawn, tree
+from helpers import cli, cli_error, records_of, tree
 from joblib.externals.loky import get_reusable_executor
 from PIL import Image
 from test_archives import files_of, put_tar
@@ -325,16 +325,6 @@ def test_a_finished_variant_keeps_what_another_run_began(digits, model, written,
     result = evaluate(digits, model, tmp_path / "p", *flags, "gaussian_noise,fog")
     assert f"{3 * (IMAGES - 8)} images predicted" in result.stdout
     assert predictions(tmp_path / "p" / "digits") == written
-
-
-def test_several_runs_at_once_end_well(digits, model, written, tmp_path):
-    flags = (*FOLDER, *FEW_C, "--batch-size", "8", "--jobs", "1", "--quiet")
-    common = ("evaluate", "--source", digits, "--model", model, "--output", tmp_path / "p", *PLAIN)
-    runs = [spawn(*common, *flags) for _ in range(3)]
-    ends = [run.communicate(timeout=280) for run in runs]
-    assert [run.returncode for run in runs] == [0, 0, 0], ends
-    assert predictions(tmp_path / "p" / "digits") == written
-    assert not [*(tmp_path / "p" / "digits").rglob("*.npy")]
 
 
 def test_outputs_behind_urls(digits, model, written, tmp_path):

@@ -20,7 +20,7 @@ from digits import (
     put_model,
     put_other_input,
 )
-from helpers import claim_elsewhere, cli, cli_error, pixels_of, records_of, spawn, tree
+from helpers import claim_elsewhere, cli, cli_error, pixels_of, records_of, tree
 from PIL import Image
 
 from robustgen.dataset import sharing
@@ -411,18 +411,6 @@ def test_a_damaged_record_counts_for_nothing(folder_c, model, tmp_path, monkeypa
     damage(tmp_path / "p" / ".robustgen" / "records" / f"{name}.json")
     assert "150 images predicted" in predict(folder_c, model, tmp_path / "p", "--batch", "8").stdout
     assert tree(tmp_path / "p") == tree(tmp_path / "whole")
-
-
-def test_runs_share_the_work(folder_c, model, tmp_path):
-    predict(folder_c, model, tmp_path / "whole", "--batch", "1")
-    common = ("predict", folder_c, "--model", model, "--output", tmp_path / "p", *PLAIN, "--batch", "1")
-    runs = [spawn(*common) for _ in range(3)]
-    ends = [run.communicate(timeout=120) for run in runs]
-    assert [run.returncode for run in runs] == [0, 0, 0], ends
-    made = [int(out.split()[0]) for out, _ in ends]
-    assert 150 <= sum(made) <= 1.15 * 150
-    assert tree(tmp_path / "p") == tree(tmp_path / "whole")
-    assert sorted(records_of(tmp_path / "p")) == ARMS
 
 
 def test_a_unit_that_another_run_has_claimed_is_waited_for(folder_c, model, tmp_path, monkeypatch):
