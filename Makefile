@@ -11,10 +11,11 @@ BIN := $(VENV)/bin
 LOWEST := build/lowest
 # One process for each core; the tests of a file share what they make.
 PARALLEL := -n auto --dist loadfile
-# What the releases of libraries do not decide: processes, stores, processors, hostile files, text and pages.
+# What the releases of libraries do not decide: processes, stores, processors, hostile files, text and pages;
+# and corruptions once more beside their slow transcriptions, as test_golden holds their pixels.
 ELSEWHERE := durability install processors ray remote_outputs runs sharing shards slurm structure units warm without_posix \
 	workers planted hostile help guide docs docs_python croissant score score_page review_page explorer_page pages \
-	finer_severities
+	finer_severities evaluate predict plugins storage archives filtration icons effects
 # A trained network, which nothing else needs.
 SCORE := build/score
 
