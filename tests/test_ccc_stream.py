@@ -13,6 +13,7 @@ from helpers import cli, cli_error, put_photo, tree
 from PIL import Image
 
 import robustgen
+from robustgen.dataset import sharing
 from robustgen.errors import ArgumentError, ImageError
 from robustgen.streams import accuracy_files, ccc, measuring, shards
 from robustgen.torch import CccDataset, SourceDataset, StreamDataset
@@ -230,7 +231,8 @@ def test_two_workers_write_the_same_bytes(table, photos, tmp_path):
     assert tree(tmp_path / "one" / name) == tree(tmp_path / "two" / name)
 
 
-def test_a_shard_that_a_dead_run_claimed_is_written(table, photos, tmp_path):
+def test_a_shard_that_a_dead_run_claimed_is_written(table, photos, tmp_path, monkeypatch):
+    monkeypatch.setattr(sharing, "_PATIENCE", 1.0)
     name = "baseline_0_transition+speed_2_seed_43"
     claims = tmp_path / f".{name}.robustgen" / "claims"
     write(table, photos, tmp_path)

@@ -30,9 +30,6 @@ Accuracies = npt.NDArray[np.float64]
 AccuracyTable = Mapping[tuple[str, str], Accuracies]
 """Accuracies of each ordered pair of corruptions."""
 
-BASELINES: Final = (40, 20, 0)
-SPEEDS: Final = (1000, 2000, 5000)
-SEEDS: Final = (43, 44, 45)
 IMAGES: Final = 7_500_000
 """Images of a published run."""
 IMAGES_PER_FILE: Final = 25_000

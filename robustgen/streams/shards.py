@@ -6,7 +6,7 @@ and then its record is put. Any number of runs can work on one output at once.
 
 import hashlib
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,6 +19,7 @@ from robustgen.dataset.outputs import open_output
 from robustgen.dataset.produce import Outcome
 from robustgen.dataset.records import FilesRecord
 from robustgen.dataset.run import clear
+from robustgen.dataset.sharing import Sharing
 from robustgen.dataset.state import OutputState
 from robustgen.dataset.versions import list_versions
 from robustgen.display.progress import Meter
@@ -199,8 +200,8 @@ def write_shards(
             ShardJob(stream, source, tuple(keys), state, number)
             for number in range(-(-len(stream) // IMAGES_PER_FILE))
         ]
-        pending = [shard for shard in shards if not _is_done(shard)]
-        done = [*_carry_out(pending, jobs or count_cores())]
+        pending = {shard.name: shard for shard in shards if not _is_done(shard)}
+        done = _carry_out(pending, state, jobs or count_cores())
         state.mark_finished(state.fingerprint())
         state.store.clean()
     made = sum(outcome.made for outcome in done)
@@ -218,13 +219,20 @@ def _is_done(shard: ShardJob) -> bool:
     return [*sizes] == [record.written[0][1]]
 
 
-def _carry_out(pending: list[ShardJob], workers: int) -> Iterator[Outcome]:
-    """Write the `pending` shards; last of all those that somebody else had claimed and has not finished."""
-    with Meter(sum(len(shard.images) for shard in pending), "images") as meter, Progress(meter) as progress:
-        for insist in (False, True):
-            left = {shard.name: shard for shard in pending if not _is_done(shard)}
-            jobs = {name: replace(shard, insist=insist) for name, shard in left.items()}
+def _carry_out(pending: Mapping[str, ShardJob], state: OutputState, workers: int) -> list[Outcome]:
+    """Have the `pending` shards written, here or by others; return the outcomes of those written here."""
+    sharing, done = Sharing(state, at_once=workers), list[Outcome]()
+    total = sum(len(shard.images) for shard in pending.values())
+    with Meter(total, "images") as meter, Progress(meter) as progress:
+
+        def make(names: Sequence[str], insist: bool) -> Iterator[tuple[str, bool]]:
+            jobs = {name: replace(pending[name], insist=insist) for name in names}
             for outcome in carry_out(jobs, lambda outcome: outcome.name, workers, progress):
+                sharing.slowest = max(sharing.slowest, outcome.seconds)
                 if not outcome.claimed:
-                    progress.finish(len(left[outcome.name].images))
-                    yield outcome
+                    done.append(outcome)
+                yield outcome.name, not outcome.claimed
+
+        for name in sharing.carry_out(pending, make, lambda name: _is_done(pending[name])):
+            progress.finish(len(pending[name].images))
+    return done
