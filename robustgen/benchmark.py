@@ -11,9 +11,10 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
-from robustgen.registry import Operation
+if TYPE_CHECKING:
+    from robustgen.registry import Operation
 
 Kind = Literal["c", "p"]
 CLEAN: Final = "clean"
@@ -109,7 +110,7 @@ class Benchmark:
         return (*self.common, *self.extra)
 
     @property
-    def operations(self) -> Mapping[str, Operation]:
+    def operations(self) -> "Mapping[str, Operation]":
         """Return all registered operations by name, the published ones among them."""
         from robustgen.corruptions import ALL_CORRUPTIONS
         from robustgen.perturbations import PERTURBATIONS

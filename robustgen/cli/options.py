@@ -244,10 +244,23 @@ def pop_runtime(flags: dict[str, Any]) -> Any:
 
 
 def format_option(*layouts: str) -> Decorator[Any]:
-    """In which layout to print; the command takes it as `layout`."""
+    """Return the layout to print in; the command takes it as `layout`."""
     return click.option(
         "--format", "layout", type=click.Choice(layouts), default=layouts[0], help=f"Default {layouts[0]}."
     )
+
+
+# Of scores over files for each corruption and severity.
+cell_score_options = combine(
+    format_option("table", "markdown", "csv", "json", "latex"),
+    click.option("--partial", is_flag=True, help="Score incomplete sets too, and say what is missing."),
+    click.option(
+        "--replicates",
+        type=click.IntRange(0),
+        default=100,
+        help="Bootstrap samples of images for 95 % intervals; 0 for none. Default 100.",
+    ),
+)
 
 
 def file_option(name: str, help_text: str) -> Decorator[Any]:

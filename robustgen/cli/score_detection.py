@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from robustgen.cli.app import Section, command, echo, echo_text
-from robustgen.cli.options import PATH, Jobs, format_option
+from robustgen.cli.options import PATH, Jobs, cell_score_options
 
 
 @command("score-detection", Section.SCORE)
@@ -31,14 +31,7 @@ from robustgen.cli.options import PATH, Jobs, format_option
 @click.option(
     "--name", "model", default="model", metavar="NAME", help="Name of the detector in CSV and JSON."
 )
-@format_option("table", "markdown", "csv", "json", "latex")
-@click.option("--partial", is_flag=True, help="Score incomplete sets too, and say what is missing.")
-@click.option(
-    "--replicates",
-    type=click.IntRange(0),
-    default=100,
-    help="Bootstrap samples of images for 95 % intervals; 0 for none. Default 100.",
-)
+@cell_score_options
 @click.option(
     "--compare-with", type=click.Choice(["published"]), help="Set the detector among MMDetection's."
 )

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from robustgen.cli.app import Section, command, echo, echo_text
-from robustgen.cli.options import PATH, Jobs, file_option, format_option
+from robustgen.cli.options import PATH, Jobs, cell_score_options, file_option
 
 
 @command("score-segmentation", Section.SCORE)
@@ -29,14 +29,7 @@ from robustgen.cli.options import PATH, Jobs, file_option, format_option
 )
 @file_option("--reference", "JSON of another model, by which mCD and rCD are divided.")
 @click.option("--name", "model", default="model", metavar="NAME", help="Name of the model in CSV and JSON.")
-@format_option("table", "markdown", "csv", "json", "latex")
-@click.option("--partial", is_flag=True, help="Score incomplete sets too, and say what is missing.")
-@click.option(
-    "--replicates",
-    type=click.IntRange(0),
-    default=100,
-    help="Bootstrap samples of images for 95 % intervals; 0 for none. Default 100.",
-)
+@cell_score_options
 @click.option("--jobs", type=Jobs(), default="all", help="Processes; default all: one a core.")
 def score_segmentation(
     truth: Path,

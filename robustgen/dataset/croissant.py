@@ -8,6 +8,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from robustgen.dataset.names import SUMS
@@ -89,6 +90,8 @@ _TEXT, _INTEGER, _IMAGE, _VIDEO = "sc:Text", "sc:Integer", "sc:ImageObject", "sc
 _Node = dict[str, Any]
 # Name to type and source.
 _Fields = dict[str, tuple[str, _Node]]
+# Prefix of paths to the content of the checksums there.
+_Sums = dict[str, bytes]
 _RECORDS: Final = "cr:RecordSet"
 _PARQUET: Final = "application/x-parquet"
 # mlcroissant decodes no other images, and no videos: those have files and no records.
@@ -107,9 +110,10 @@ def make_croissant(manifest: Mapping[str, Any], store: Store) -> dict[str, Any]:
     """
     settings = manifest["settings"]
     versions = settings.get("versions", {})
-    sums = _list_sums(store, manifest)
-    describe = _DESCRIPTIONS.get(settings.get("output", {}).get("format"), _describe_tree)
-    nodes = [*(_describe_checksums(store, folder) for folder in sums), *describe(manifest, store, sums)]
+    sums = _read_checksums(store, manifest)
+    name = settings.get("output", {}).get("format")
+    describe = _DESCRIPTIONS.get(name, _describe_tree if name in _FILES else _describe_folders)
+    nodes = [*(_describe_checksums(*each) for each in sums.items()), *describe(manifest, sums)]
     return {
         "@context": _CONTEXT,
         "@type": "sc:Dataset",
@@ -189,15 +193,17 @@ def find_difference(manifest: Mapping[str, Any], store: Store) -> str | None:
 # --- files and records ---------------------------------------------------------------------------
 
 
-def _list_sums(store: Store, manifest: Mapping[str, Any]) -> list[str]:
-    """Return the folders that have checksums, as prefixes of paths."""
-    folders = ["", *(f"{arm}/" for arm in manifest["arms"] if arm)]
-    return [folder for folder in folders if store.exists(f"{folder}{SUMS}")]
+def _read_checksums(store: Store, manifest: Mapping[str, Any]) -> _Sums:
+    """Return the checksums of the folders that have any."""
+    found = {}
+    for prefix in ("", *(f"{arm}/" for arm in manifest["arms"] if arm)):
+        with suppress(FileNotFoundError):
+            found[prefix] = store.read(f"{prefix}{SUMS}")
+    return found
 
 
-def _describe_checksums(store: Store, prefix: str) -> _Node:
-    path = f"{prefix}{SUMS}"
-    return _file_object(path, "text/plain", hashlib.sha256(store.read(path)).hexdigest())
+def _describe_checksums(prefix: str, content: bytes) -> _Node:
+    return _file_object(f"{prefix}{SUMS}", "text/plain", hashlib.sha256(content).hexdigest())
 
 
 def _file_object(path: str, encoding: str, sha256: str) -> _Node:
@@ -246,9 +252,9 @@ def _read_fields(files: str) -> _Fields:
     return {"image": (_IMAGE, _from_file(files, "content")), "path": (_TEXT, _from_file(files, "fullpath"))}
 
 
-def _describe_tree(manifest: Mapping[str, Any], _store: Store, _sums: list[str]) -> Iterator[_Node]:
+def _describe_tree(manifest: Mapping[str, Any], _sums: _Sums) -> Iterator[_Node]:
     """Yield the files and records of a tree: `fog/3/<class>/<name>.JPEG`, `tilt/<class>/<name>.mp4`."""
-    encoding, suffix = _FILES[manifest["settings"].get("output", {}).get("format", "jpeg")]
+    encoding, suffix = _FILES[manifest["settings"]["output"]["format"]]
     leveled = sorted({arm.partition("/")[0] for arm in manifest["arms"] if "/" in arm})
     others = sorted(arm for arm in manifest["arms"] if "/" not in arm)
     for name, arms, depth in (("levels", leveled, 2), ("variants", others, 1)):
@@ -269,12 +275,12 @@ def _describe_tree(manifest: Mapping[str, Any], _store: Store, _sums: list[str])
         yield _record_set(name, "path", fields)
 
 
-def _describe_shards(manifest: Mapping[str, Any], store: Store, sums: list[str]) -> Iterator[_Node]:
+def _describe_shards(manifest: Mapping[str, Any], sums: _Sums) -> Iterator[_Node]:
     """Yield the shards, and a record set for each variant: names in a shard do not say which it is."""
     encoding, suffix = _FILES[manifest["settings"]["output"]["sample"]["format"]]
     ending = "jpg" if suffix == "*" else suffix
-    for prefix in sums:
-        listed = read_sums(store.read(f"{prefix}{SUMS}"))
+    for prefix, content in sums.items():
+        listed = read_sums(content)
         shards = {f"{prefix}{path}": listed[path] for path in sorted(listed) if path.endswith(".tar")}
         for path, digest in shards.items():
             yield _file_object(path, "application/x-tar", digest)
@@ -288,7 +294,7 @@ def _describe_shards(manifest: Mapping[str, Any], store: Store, sums: list[str])
                 yield _record_set(name, "path", fields)
 
 
-def _describe_parquet(manifest: Mapping[str, Any], _store: Store, _sums: list[str]) -> Iterator[_Node]:
+def _describe_parquet(manifest: Mapping[str, Any], _sums: _Sums) -> Iterator[_Node]:
     """Yield the tables, whose columns are those of the records."""
     encoding, _ = _FILES[manifest["settings"]["output"]["sample"]["format"]]
     yield _file_set("shards", _PARQUET, [f"{FOLDER}/*.parquet"])
@@ -303,21 +309,20 @@ def _describe_parquet(manifest: Mapping[str, Any], _store: Store, _sums: list[st
     yield _record_set("rows", None, fields)
 
 
-def _describe_files(_manifest: Mapping[str, Any], store: Store, sums: list[str]) -> Iterator[_Node]:
+def _describe_files(_manifest: Mapping[str, Any], sums: _Sums) -> Iterator[_Node]:
     """Yield the files of sets whose records Croissant cannot describe: arrays, and tables of all layouts."""
-    for prefix in sums:
-        for path, digest in sorted(read_sums(store.read(f"{prefix}{SUMS}")).items()):
+    for prefix, content in sums.items():
+        for path, digest in sorted(read_sums(content).items()):
             yield _file_object(f"{prefix}{path}", "application/octet-stream", digest)
 
 
-def _describe_folders(manifest: Mapping[str, Any], _store: Store, _sums: list[str]) -> Iterator[_Node]:
+def _describe_folders(manifest: Mapping[str, Any], _sums: _Sums) -> Iterator[_Node]:
     """Yield the files of each variant where they are too many to list, and of any kind."""
     for arm in manifest["arms"]:
         yield _file_set(config_name(arm), "application/octet-stream", [f"{arm}/*"])
 
 
 _DESCRIPTIONS: Final = {
-    "table of files": _describe_folders,
     **dict.fromkeys(("npy", "npz", "table"), _describe_files),
     "parquet": _describe_parquet,
     "webdataset": _describe_shards,

@@ -510,3 +510,25 @@ class Dataset(ABC):
 
         count = min(len(self.keys(arm)), stop or len(self.keys(arm)))
         yield from prefetch(read, range(start, count, size))
+
+
+@dataclass(eq=False)
+class FolderDataset(Dataset):
+    """A set with a folder for each variant.
+
+    Parameters
+    ----------
+    store, kind, arms, about
+        As for `Dataset`.
+    folders : mapping of Variant to str
+        POSIX paths below the set.
+    names : sequence of str, optional
+        Names of the classes in the order of the model's outputs.
+    """
+
+    store: Store
+    kind: Kind
+    arms: tuple[Variant, ...]
+    about: Mapping[str, Any]
+    folders: Mapping[Variant, str]
+    names: Sequence[str] | None = None

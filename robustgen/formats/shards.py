@@ -10,11 +10,11 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
-from robustgen.benchmark import Kind, Variant
+from robustgen.benchmark import Variant
 from robustgen.errors import ImageError, SourceError
 from robustgen.formats.base import (
-    Dataset,
     Encoded,
+    FolderDataset,
     Labels,
     Listing,
     Pixels,
@@ -234,25 +234,16 @@ class StoredSample(NamedTuple):
 
 
 @dataclass(eq=False)
-class Shards(Dataset):
+class Shards(FolderDataset):
     """A folder of shards per variant.
 
     Parameters
     ----------
-    store, kind, arms, about
-        As for `Dataset`.
-    folders : mapping of Variant to str
-        POSIX paths below the set.
+    store, kind, arms, about, folders
+        As for `FolderDataset`.
     names : sequence of str, optional
         Names of the classes in the order of the model's outputs; otherwise the labels stay as they are.
     """
-
-    store: Store
-    kind: Kind
-    arms: tuple[Variant, ...]
-    about: Mapping[str, Any]
-    folders: Mapping[Variant, str]
-    names: Sequence[str] | None = None
 
     suffix: ClassVar[str]
 

@@ -10,13 +10,13 @@ from itertools import groupby
 from pathlib import PurePosixPath
 from typing import Any, ClassVar
 
-from robustgen.benchmark import Kind, Variant
+from robustgen.benchmark import Variant
 from robustgen.containers.parquet import ParquetTable, import_pyarrow
 from robustgen.containers.tables import Chunk, OpenTable
 from robustgen.errors import ImageError, SourceError
 from robustgen.formats.base import (
-    Dataset,
     Encoded,
+    FolderDataset,
     Labels,
     Listing,
     Pixels,
@@ -364,25 +364,16 @@ class FileTableWriter(TreeWriter):
 
 
 @dataclass(eq=False)
-class TableSet(Dataset):
+class TableSet(FolderDataset):
     """A folder of tables per variant, which hold the images in their cells.
 
     Parameters
     ----------
-    store, kind, arms, about
-        As for `Dataset`.
-    folders : mapping of Variant to str
-        POSIX paths below the set.
+    store, kind, arms, about, folders
+        As for `FolderDataset`.
     names : sequence of str, optional
         Not used: tables have no classes.
     """
-
-    store: Store
-    kind: Kind
-    arms: tuple[Variant, ...]
-    about: Mapping[str, Any]
-    folders: Mapping[Variant, str]
-    names: Sequence[str] | None = None
 
     format: ClassVar[str] = "table"
 

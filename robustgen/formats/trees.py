@@ -1,47 +1,36 @@
 """Reads sets that are folders of files: an image or a video, or a folder of frames, for each key."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
 from itertools import pairwise
 from pathlib import PurePosixPath
-from typing import Any
 
 import numpy as np
 
-from robustgen.benchmark import Kind, Variant
+from robustgen.benchmark import Variant
 from robustgen.errors import ImageError, SourceError
-from robustgen.formats.base import Dataset, Labels, Pixels, describe_difference, name_contents
+from robustgen.formats.base import FolderDataset, Labels, Pixels, describe_difference, name_contents
 from robustgen.imaging import decode, video
 from robustgen.name_lists import read_sums
 from robustgen.sources.base import class_of, sort_classes
-from robustgen.storage import Store
 
 SUMS = "SHA256SUMS"
 VIDEO = ".mp4"
 
 
 @dataclass(eq=False)
-class Tree(Dataset):
+class Tree(FolderDataset):
     """A folder per variant: image files, MP4 files or folders of frames, within class folders.
 
     Parameters
     ----------
-    store, kind, arms, about
-        As for `Dataset`.
-    folders : mapping of Variant to str
-        POSIX paths below the set.
+    store, kind, arms, about, folders
+        As for `FolderDataset`.
     names : sequence of str, optional
         Class folders in the order of the model's outputs; otherwise those of the set, sorted.
     """
-
-    store: Store
-    kind: Kind
-    arms: tuple[Variant, ...]
-    about: Mapping[str, Any]
-    folders: Mapping[Variant, str]
-    names: Sequence[str] | None = None
 
     format = "original"
 
