@@ -77,7 +77,7 @@ def _multiply_add(
 
 @dataclass(frozen=True)
 class _Groups:
-    """A kernel as `defocus.weigh_groups` takes it: single taps and rows of neighbours, grouped by weight.
+    """A kernel as `defocus.weigh_groups` takes it: single taps and columns of neighbours, grouped by weight.
 
     `reach` is how far from its centre the outermost of them lie.
     """
@@ -93,23 +93,26 @@ class _Groups:
 _MOST_TAPS = 257
 # Two sums are read for a run, one value for a tap.
 _SHORTEST_RUN = 3
+# Beside the others, weights below this one change no sum of float64.
+_FAINTEST = 1e-22
 
 
 @lru_cache(maxsize=64)
 def _disk_groups(radius: float, alias_blur: float, channels: int, fused: bool) -> _Groups:
     kernel = disk(radius, alias_blur, fused=fused)
+    kernel = np.where(kernel < _FAINTEST, 0, kernel)
     # Most of the disk's square is empty where the radius is small.
     margin = int(np.argmax(kernel.any(axis=0)))
     kernel = kernel[margin : len(kernel) - margin, margin : len(kernel) - margin]
     weights, ends, taps, run_ends, runs = [], [], [], [], []
     for weight in np.unique(kernel[kernel > 0]):
-        places = np.argwhere(kernel == weight)
+        places = np.argwhere(kernel.T == weight)
         for i in range(0, len(places), _MOST_TAPS):
-            for row, first, last in _join_neighbours(places[i : i + _MOST_TAPS].tolist()):
+            for column, first, last in _join_neighbours(places[i : i + _MOST_TAPS].tolist()):
                 if last - first < _SHORTEST_RUN:
-                    taps += [(row, column * channels) for column in range(first, last)]
+                    taps += [(row, column * channels) for row in range(first, last)]
                 else:
-                    runs.append((row, first * channels, last * channels))
+                    runs.append((column * channels, first, last))
             weights.append(float(weight))
             ends.append(len(taps))
             run_ends.append(len(runs))
@@ -120,13 +123,13 @@ def _disk_groups(radius: float, alias_blur: float, channels: int, fused: bool) -
 
 
 def _join_neighbours(places: list[list[int]]) -> list[list[int]]:
-    """Places (row, column) in reading order as runs (row, first column, column after the last)."""
+    """Return places (column, row), in order, as runs (column, first row, row after the last)."""
     runs: list[list[int]] = []
-    for row, column in places:
-        if runs and runs[-1][0] == row and runs[-1][2] == column:
+    for column, row in places:
+        if runs and runs[-1][0] == column and runs[-1][2] == row:
             runs[-1][2] += 1
         else:
-            runs.append([row, column, column + 1])
+            runs.append([column, row, row + 1])
     return runs
 
 
@@ -141,9 +144,9 @@ def filter_with_disk(image: Rgb, radius: float, alias_blur: float, *, fused: boo
     reach = groups.reach
     padded = np.empty((height + 2 * reach, (width + 2 * reach) * channels), np.uint16)
     elementwise.extend(image.reshape(height, -1), channels, reach, reach, True, np.uint16(1), padded)
-    sums = np.empty((padded.shape[0], padded.shape[1] + channels), np.uint16)
+    sums = np.empty((padded.shape[0] + 1, padded.shape[1]), np.uint16)
     if len(groups.runs):
-        defocus.add_up_rows(padded, channels, sums)
+        defocus.add_up_columns(padded, sums)
     out = np.empty_like(image)
     defocus.weigh_groups(
         padded,

@@ -6,17 +6,17 @@ from robustgen.imaging.kernels.compiler import compiled
 
 
 @compiled
-def add_up_rows(padded, channels, sums):
-    """Write for every value of `padded` (uint16, (H, W * C)) the sum of those before it in row and channel.
+def add_up_columns(padded, sums):
+    """Write for every value of `padded` (uint16, (H, W * C)) the sum of those above it in its column.
 
-    Sums overflow; the difference of two is right all the same where it is below 65536. `sums` is one pixel
-    wider.
+    Sums overflow; the difference of two is right all the same where it is below 65536. `sums` is one row
+    longer.
     """
+    sums[0, :] = 0
     for row in range(padded.shape[0]):
-        source, target = padded[row], sums[row]
-        target[:channels] = 0
+        source, above, target = padded[row], sums[row], sums[row + 1]
         for m in range(source.size):
-            target[m + channels] = target[m] + source[m]
+            target[m] = above[m] + source[m]
 
 
 @compiled
@@ -25,7 +25,7 @@ def weigh_groups(padded, sums, weights, ends, taps, run_ends, runs, out):
 
     Group g has the weight weights[g], the taps up to ends[g] and the runs of taps up to run_ends[g], together
     no more than 257 places, or 16 bits overflow. A tap is (row, flat column) in `padded` (uint16,
-    (H', W' * C)), a run (row, flat column, the column after it) in `sums`, its `add_up_rows`. Writes uint8
+    (H', W' * C)), a run (flat column, row, the row after it) in `sums`, its `add_up_columns`. Writes uint8
     (H, W * C).
     """
     line, total = np.empty(out.shape[1]), np.empty(out.shape[1], np.uint16)
@@ -50,10 +50,8 @@ def weigh_groups(padded, sums, weights, ends, taps, run_ends, runs, out):
                     total[m] += window[m]
                 tap += 1
             while run < run_ends[group]:
-                before, after = (
-                    sums[row + runs[run, 0], runs[run, 1] :],
-                    sums[row + runs[run, 0], runs[run, 2] :],
-                )
+                before = sums[row + runs[run, 1], runs[run, 0] :]
+                after = sums[row + runs[run, 2], runs[run, 0] :]
                 for m in range(total.size):
                     total[m] += np.uint16(after[m] - before[m])
                 run += 1
