@@ -106,7 +106,7 @@ def _disk_groups(radius: float, alias_blur: float, channels: int, fused: bool) -
     kernel = kernel[margin : len(kernel) - margin, margin : len(kernel) - margin]
     weights, ends, taps, run_ends, runs = [], [], [], [], []
     for weight in np.unique(kernel[kernel > 0]):
-        places = np.argwhere(kernel.T == weight)
+        places = np.argwhere(weight == kernel.T)
         for i in range(0, len(places), _MOST_TAPS):
             for column, first, last in _join_neighbours(places[i : i + _MOST_TAPS].tolist()):
                 if last - first < _SHORTEST_RUN:

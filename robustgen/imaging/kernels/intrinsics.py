@@ -5,6 +5,22 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+_FOUR_FLOATS, _FOUR_DOUBLES = ir.VectorType(ir.FloatType(), 4), ir.VectorType(ir.DoubleType(), 4)
+
+
+def _point(context, builder, array_type, array, index, vector):
+    """Return a pointer to the `vector` of an array that starts at `index`."""
+    first = context.make_array(array_type)(context, builder, array).data
+    return builder.bitcast(builder.gep(first, [index]), vector.as_pointer())
+
+
+def _spread(builder, value, vector):
+    """Return a `vector` of which each element is `value`."""
+    nought = ir.Constant(ir.IntType(32), 0)
+    one = builder.insert_element(ir.Constant(vector, ir.Undefined), value, nought)
+    everywhere = ir.Constant(ir.VectorType(ir.IntType(32), vector.count), [0] * vector.count)
+    return builder.shuffle_vector(one, one, everywhere)
+
 
 @intrinsic
 def upper_product(context, a, b):
@@ -27,13 +43,8 @@ def copy_block(context, source, at, target, to):
 
     def generate(context, builder, signature, args):
         block = ir.VectorType(context.get_data_type(source.dtype), BLOCK)
-
-        def point(array_type, array, index):
-            first = context.make_array(array_type)(context, builder, array).data
-            return builder.bitcast(builder.gep(first, [index]), block.as_pointer())
-
-        values = builder.load(point(source, args[0], args[1]))
-        stored = builder.store(values, point(target, args[2], args[3]))
+        values = builder.load(_point(context, builder, source, args[0], args[1], block))
+        stored = builder.store(values, _point(context, builder, target, args[2], args[3], block))
         values.align = stored.align = source.dtype.bitwidth // 8
         return context.get_dummy_value()
 
@@ -41,6 +52,31 @@ def copy_block(context, source, at, target, to):
 
 
 BLOCK = 16
+
+
+@intrinsic
+def mix_pixels(context, pixels, places, weights, line, to):
+    """Write the sum of four pixels times their `weights`, formed in double precision, into `line`.
+
+    `pixels` and `line` are float32, flat, with four values for each pixel, which are taken at once. `places`
+    (4) says where the pixels begin, `to` where the sum does. Sums are formed one after the other.
+    """
+
+    def generate(context, builder, signature, args):
+        pixels_type, _, _, line_type, _ = signature.args
+        pixels, places, weights, line, to = args
+        total = None
+        for place, weight in zip(
+            *(cgutils.unpack_tuple(builder, each) for each in (places, weights)), strict=True
+        ):
+            four = builder.load(_point(context, builder, pixels_type, pixels, place, _FOUR_FLOATS), align=4)
+            share = builder.fmul(builder.fpext(four, _FOUR_DOUBLES), _spread(builder, weight, _FOUR_DOUBLES))
+            total = builder.fadd(total, share) if total else share
+        rounded = builder.fptrunc(total, _FOUR_FLOATS)
+        builder.store(rounded, _point(context, builder, line_type, line, to, _FOUR_FLOATS), align=4)
+        return context.get_dummy_value()
+
+    return types.void(pixels, places, weights, line, types.intp), generate
 
 
 @intrinsic
@@ -52,36 +88,27 @@ def add_weighed(context, spline, at, pitch, across, down, weight, total, to):
     """
 
     def generate(context, builder, signature, args):
-        _, at, pitch, across, down, weight, _, to = args
-        wide, narrow = ir.VectorType(ir.DoubleType(), 4), ir.VectorType(ir.FloatType(), 4)
-
-        def point(number, index, vector):
-            first = context.make_array(signature.args[number])(context, builder, args[number]).data
-            return builder.bitcast(builder.gep(first, [index]), vector.as_pointer())
-
-        def spread(value, vector):
-            one = builder.insert_element(ir.Constant(vector, ir.Undefined), value, nought)
-            everywhere = ir.Constant(ir.VectorType(ir.IntType(32), 4), [0] * 4)
-            return builder.shuffle_vector(one, one, everywhere)
+        spline, at, pitch, across, down, weight, total, to = args
 
         def weigh(four, weights):
             a, b, c, d = map(builder.fmul, four, weights)
             return builder.fadd(builder.fadd(a, b), builder.fadd(c, d))
 
-        nought = ir.Constant(ir.IntType(32), 0)
         a_row, a_column = (
-            [spread(each, wide) for each in cgutils.unpack_tuple(builder, weights)]
+            [_spread(builder, each, _FOUR_DOUBLES) for each in cgutils.unpack_tuple(builder, weights)]
             for weights in (across, down)
         )
         lines = []
         for _ in range(4):
             places = [builder.add(at, ir.Constant(at.type, 4 * i)) for i in range(4)]
-            four = [builder.load(point(0, place, wide), align=8) for place in places]
-            lines.append(weigh(four, a_row))
+            points = [
+                _point(context, builder, signature.args[0], spline, place, _FOUR_DOUBLES) for place in places
+            ]
+            lines.append(weigh([builder.load(point, align=8) for point in points], a_row))
             at = builder.add(at, pitch)
-        sample = builder.fptrunc(weigh(lines, a_column), narrow)
-        target = point(6, to, narrow)
-        added = builder.fmul(spread(weight, narrow), sample)
+        sample = builder.fptrunc(weigh(lines, a_column), _FOUR_FLOATS)
+        target = _point(context, builder, signature.args[6], total, to, _FOUR_FLOATS)
+        added = builder.fmul(_spread(builder, weight, _FOUR_FLOATS), sample)
         builder.store(builder.fadd(builder.load(target, align=4), added), target, align=4)
         return context.get_dummy_value()
 

@@ -6,6 +6,7 @@ from robustgen.imaging.kernels.colour import join_channels
 from robustgen.imaging.kernels.compiler import compiled, inner
 from robustgen.imaging.kernels.elementwise import beyond
 from robustgen.imaging.kernels.glass import pack
+from robustgen.imaging.kernels.intrinsics import mix_pixels
 
 
 @compiled
@@ -235,10 +236,7 @@ def displace(image, dx, dy, out):
     """
     zero, one, most = np.float32(0), np.float32(1), np.float32(255)
     height, width, _ = image.shape
-    # A pixel is moved as one word of 16 bytes.
-    pixels = image.reshape(-1).view(np.complex128)
-    near, line = np.empty((4, width), np.complex128), np.empty((3, width), np.uint8)
-    values = near.view(np.float32)
+    pixels, line, levels = image.reshape(-1), np.empty(4 * width, np.float32), np.empty(4 * width, np.uint8)
     rows, columns, corners = np.empty(width), np.empty(width), np.empty((4, width), np.int64)
     top, left, outside = np.empty(width), np.empty(width), np.empty(width, np.uint8)
     for y in range(height):
@@ -255,17 +253,14 @@ def displace(image, dx, dy, out):
                     rows[x], columns[x] = folded(rows[x], height), folded(columns[x], width)
                     top[x], left[x] = np.floor(rows[x]), np.floor(columns[x])
                     mirror_corners(np.int64(top[x]), np.int64(left[x]), height, width, x, corners)
-        gather(pixels, corners, near)
-        upper, next_upper, lower, next_lower = values[0], values[1], values[2], values[3]
-        for k in range(3):
-            target = line[k]
-            for x in range(width):
-                part_y, part_x = rows[x] - top[x], columns[x] - left[x]
-                value = np.float32(
-                    upper[4 * x + k] * ((1.0 - part_y) * (1.0 - part_x))
-                    + next_upper[4 * x + k] * ((1.0 - part_y) * part_x)
-                    + lower[4 * x + k] * (part_y * (1.0 - part_x))
-                    + next_lower[4 * x + k] * (part_y * part_x)
-                )
-                target[x] = np.uint8(np.int32(min(max(value, zero), one) * most))
-        join_channels(line, out[y])
+        for x in range(width):
+            part_y, part_x = rows[x] - top[x], columns[x] - left[x]
+            rest_y, rest_x = 1.0 - part_y, 1.0 - part_x
+            places = 4 * corners[0, x], 4 * corners[1, x], 4 * corners[2, x], 4 * corners[3, x]
+            weights = rest_y * rest_x, rest_y * part_x, part_y * rest_x, part_y * part_x
+            mix_pixels(pixels, places, weights, line, 4 * x)
+        for m in range(line.size):
+            levels[m] = np.uint8(np.int32(min(max(line[m], zero), one) * most))
+        target = out[y]
+        for x in range(width):
+            target[x, 0], target[x, 1], target[x, 2] = levels[4 * x], levels[4 * x + 1], levels[4 * x + 2]

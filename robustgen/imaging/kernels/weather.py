@@ -16,18 +16,29 @@ def add_haze(image, units, haze, lowest, span, strength, out):
     """
     brightest = units[largest_byte(image)]
     whole = brightest + strength
+    lift, shrink = strength / span, 255.0 * (brightest / whole)
     # A stretch of pixels at a time, channels side by side, so that the compiler takes many values at once.
     values, scaled, added = np.empty(1536), np.empty(512), np.empty(1536)
     for start in range(0, haze.size, 512):
         part = haze[start : start + 512]
         for i in range(part.size):
-            scaled[i] = (part[i] - lowest) / span
+            scaled[i] = (part[i] - lowest) * lift
         repeat_thrice(scaled[: part.size], added)
         stretch, target = image[3 * start : 3 * (start + part.size)], out[3 * start :]
-        widen(stretch, units, values)
+        unsure = 0
         for m in range(stretch.size):
-            x = (values[m] + strength * added[m]) * brightest / whole
-            target[m] = np.uint8(np.int32(min(max(x, 0.0), 1.0) * 255.0))
+            x = (np.float64(stretch[m]) * (1.0 / 255.0) + added[m]) * shrink
+            target[m] = np.uint8(np.int32(min(x, 255.0)))
+            unsure += not abs(x - np.rint(x)) >= 1e-9
+        if unsure:
+            # In the published order, whose roundings decide on which side of a step the value lies.
+            for i in range(part.size):
+                scaled[i] = (part[i] - lowest) / span
+            repeat_thrice(scaled[: part.size], added)
+            widen(stretch, units, values)
+            for m in range(stretch.size):
+                x = (values[m] + strength * added[m]) * brightest / whole
+                target[m] = np.uint8(np.int32(min(max(x, 0.0), 1.0) * 255.0))
 
 
 @compiled
