@@ -7,11 +7,13 @@
 Prints a table per corruption beside the published functions' figures, and the
 ratios that matter: make-c to its JPEG codec, files to plain ones, CIFAR per
 image, make-p to x264, two workers to one, photographs to images of 224 pixels,
-and peak memory. Ratios are taken in one run, because the machines are shared;
-the published figures were measured on another day. All is written below DIR,
+and peak memory. What other programs can slow down is measured twice: as the
+machine is, and beside a neighbour, a process that copies an array of 1 GB over
+and over. Ratios are taken in one run, because machines are shared; the
+published figures were measured on another day. All files are written below DIR,
 as file systems differ by ten. `--tables` prints the figures that an earlier run
-wrote with `--json` as docs/performance.md has them. What a run costs beside its
-workers is measured by `bench_scale.py`.
+wrote with `--json` as docs/performance.md has them. `bench_scale.py` measures
+what a run costs beside its workers.
 """
 
 import argparse
@@ -25,6 +27,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
@@ -86,7 +90,7 @@ def cifar(folder: Path, count: int) -> Path:
         cut = np.ascontiguousarray(image[top : top + 128, left : left + 128])
         rows.append(resize(cut, 32, 32).transpose(2, 0, 1).reshape(-1))
     target = folder / "cifar-10-batches-py"
-    target.mkdir()
+    target.mkdir(parents=True)
     batch = {b"data": np.stack(rows), b"labels": [i % 10 for i in range(count)]}
     (target / "test_batch").write_bytes(pickle.dumps(batch, protocol=2))
     return target
@@ -101,7 +105,7 @@ def timed(plan: Plan) -> float:
 
 
 def per_corruption(only: str | None) -> dict[str, list[float]]:
-    """Milliseconds of each severity: the least of several runs, which noise cannot lower."""
+    """Milliseconds of processor time of each severity: the least of several, which noise cannot lower."""
     image = robustgen.prepare(Photographs().load("chelsea/chelsea.png"))
     keep_freed_memory()
     times = {}
@@ -141,27 +145,38 @@ def codec_share(plan: Plan) -> tuple[float, float]:
 
 
 def make_c(folder: Path, count: int) -> dict[str, float]:
-    source = photographs(folder, count)
-    choices = {"edition": "imagenet", "source": str(source), "jobs": 1, "clean": False}
-    timed(planned("c", **choices, output=str(folder / "warm"), limit=2))
-    shares, wholes = np.zeros((3, 2)), np.zeros((3, 2))
-    for i in range(3):
-        plan = planned("c", **choices, output=str(folder / f"c{i}"))
-        wholes[i] = _clocks(lambda plan=plan: run(plan))
-        shares[i] = codec_share(plan)
-    ratio, processor = np.median(wholes / shares, axis=0)
-    timed(planned("c", **choices | {"jobs": 2, "limit": 2}, output=str(folder / "warm2")))
+    """Processor time of make-c with one worker and of its codec, in turns, the least of five of each."""
+    plan, shares, wholes = _make_c_plan(folder, count, "warm", limit=2), [], []
+    timed(plan)
+    for i in range(5):
+        plan = _make_c_plan(folder, count, f"c{i}")
+        wholes.append(_clocks(lambda plan=plan: run(plan))[1])
+        shares.append(codec_share(plan)[1])
+    return {
+        "codec_ms_per_image": 1000 * min(shares) / count,
+        "make_c_ms_per_image": 1000 * min(wholes) / count,
+        "ratio_to_codec_processor": min(wholes) / min(shares),
+    }
+
+
+def _make_c_plan(folder: Path, count: int, name: str, **choices: object) -> Plan:
+    return planned(
+        "c",
+        **{"edition": "imagenet", "jobs": 1, "clean": False} | choices,
+        source=str(photographs(folder, count)),
+        output=str(folder / name),
+    )
+
+
+def two_workers(folder: Path, count: int) -> dict[str, float]:
+    """The time by the clock of make-c with one worker, to that with two; and of runs that find all done."""
+    timed(_make_c_plan(folder, count, "warm2", jobs=2, limit=2))
     one, two = [], []
     for i in range(3):
-        one.append(timed(planned("c", **choices, output=str(folder / f"one{i}"))))
-        two.append(timed(planned("c", **choices | {"jobs": 2}, output=str(folder / f"two{i}"))))
-    return nothing_to_do(plan) | {
-        "codec_ms_per_image": 1000 * float(np.median(shares[:, 1])) / count,
-        "make_c_ms_per_image": 1000 * float(np.median(wholes[:, 1])) / count,
-        "ratio_to_codec": float(ratio),
-        "ratio_to_codec_processor": float(processor),
-        "two_workers_to_one": float(np.median(np.array(one) / np.array(two))),
-    }
+        plan = _make_c_plan(folder, count, f"one{i}")
+        one.append(timed(plan))
+        two.append(timed(_make_c_plan(folder, count, f"two{i}", jobs=2)))
+    return {"two_workers_to_one": min(one) / min(two)} | nothing_to_do(plan)
 
 
 def nothing_to_do(plan: Plan) -> dict[str, float]:
@@ -266,37 +281,39 @@ def evaluate(folder: Path, count: int) -> dict[str, float]:
     source = photographs(folder / "e", count)
     evaluating.open_model = lambda *_: FreeModel()
     choices = {"edition": "imagenet", "source": str(source), "jobs": 1, "clean": False}
-    ratios = []
-    for i in range(3):
-        whole = timed(planned("c", **choices, output=str(folder / f"ec{i}")))
+    wholes, evaluated = [], []
+    for i in range(5):
+        plan = planned("c", **choices, output=str(folder / f"ec{i}"))
+        wholes.append(_clocks(lambda plan=plan: run(plan))[1])
         source_choices = config.load(None, choices)
-        started = time.perf_counter()
-        evaluating.evaluate(source_choices, "c", ["free"], folder / f"ev{i}")
-        ratios.append((time.perf_counter() - started) / whole)
-    return {"evaluate_to_make_c": float(np.median(ratios))}
+        output = folder / f"ev{i}"
+        evaluated.append(
+            _clocks(lambda c=source_choices, o=output: evaluating.evaluate(c, "c", ["free"], o))[1]
+        )
+    return {"evaluate_to_make_c": min(evaluated) / min(wholes)}
 
 
 def make_cifar(folder: Path, count: int) -> dict[str, float]:
-    """Milliseconds of an image of 75; processor time and memory of the whole set, in a process of its own."""
+    """Milliseconds of processor time of an image of 75, the least of five."""
     choices = {"edition": "cifar-10", "source": str(cifar(folder, count)), "jobs": 1, "clean": False}
     timed(planned("c", **choices, output=str(folder / "cw"), limit=8))
     seconds = []
-    for i in range(3):
+    for i in range(5):
         plan = planned("c", **choices, output=str(folder / f"cc{i}"))
         seconds.append(_clocks(lambda plan=plan: run(plan))[1])
         # A machine takes four times as long for pages that it has never handed out before.
         shutil.rmtree(plan.store.location)
-    flags = ["--dataset", "cifar-10", "--source", str(choices["source"]), "--no-clean", "--jobs", "1"]
+    return {"cifar_ms_per_image": 1000 * min(seconds) / count}
+
+
+def whole_cifar(folder: Path, count: int) -> dict[str, float]:
+    """Processor time and memory of `count` images of CIFAR-10, in a process of its own."""
+    flags = ["--dataset", "cifar-10", "--source", str(cifar(folder, count)), "--no-clean", "--jobs", "1"]
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     peak = run_measured(["make-c", *flags, "--output", f"{folder}/cp"])
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    each = min(seconds) / count
-    return {
-        "cifar_ms_per_image": 1000 * each,
-        "cifar_processor_seconds_whole_set": spent + (10_000 - count) * each,
-        "cifar_peak_memory_mb": peak,
-    }
+    return {"cifar_processor_seconds_whole_set": spent * 10_000 / count, "cifar_peak_memory_mb": peak}
 
 
 def make_p(folder: Path) -> dict[str, object]:
@@ -391,6 +408,10 @@ def print_corruptions(milliseconds: dict[str, list[float]]) -> None:
 
 def print_figures(figures: dict[str, object]) -> None:
     for name, value in figures.items():
+        if name == "busy":
+            print("beside a neighbour:")
+            print_corruptions(value["milliseconds"])
+            print_figures(value)
         if isinstance(value, float):
             print(f"{name:36s} {value:8.2f}")
         elif isinstance(value, dict) and name.startswith("ratios"):
@@ -399,19 +420,25 @@ def print_figures(figures: dict[str, object]) -> None:
 
 def print_tables(figures: dict[str, object]) -> None:
     """Print the tables of docs/performance.md."""
-    print("| corruption | 1 | 2 | 3 | 4 | 5 | sum | published |")
-    print("|---|---|---|---|---|---|---|---|")
+    busy = figures["busy"]
+    print("| corruption | 1 | 2 | 3 | 4 | 5 | sum | beside a neighbour | published |")
+    print("|---|---|---|---|---|---|---|---|---|")
     for name, row in figures["milliseconds"].items():
-        cells = [name, *(f"{t:.2f}" for t in row), f"{sum(row):.1f}", f"{PUBLISHED[name]:g}"]
-        print("|", " | ".join(cells), "|")
-    print("\n| what | figure |\n|---|---|")
+        sums = [f"{sum(each['milliseconds'][name]):.1f}" for each in (figures, busy)]
+        print("|", " | ".join([name, *(f"{t:.2f}" for t in row), *sums, f"{PUBLISHED[name]:g}"]), "|")
+    print("\n| what | alone | beside a neighbour |\n|---|---|---|")
     for name, (words, unit) in WORDS.items():
-        if name in figures:
-            print(f"| {words} | {figures[name]:.{0 if figures[name] >= 100 else 2}f} {unit}".rstrip() + " |")
+        cells = [
+            f"{each[name]:.{0 if each[name] >= 100 else 2}f} {unit}".rstrip() if name in each else ""
+            for each in (figures, busy)
+        ]
+        if any(cells):
+            print("|", " | ".join([words, *cells]), "|")
 
 
 # What the figures are called in docs/performance.md, and their units.
 WORDS = {
+    "fifteen_ms": ("the fifteen at 224 x 224, all severities", "ms"),
     "make_c_ms_per_image": ("`make-c`, 15 x 5 outputs of a 500 x 375 photograph, one worker", "ms"),
     "codec_ms_per_image": ("of which decoding, preparing and encoding alone would take", "ms"),
     "ratio_to_codec_processor": ("`make-c` to its codec", ""),
@@ -436,15 +463,46 @@ WORDS = {
 }
 
 
-def measure_all(folder: Path, *, quick: bool) -> dict[str, object]:
+# What a neighbour does: it copies 1 GB from one array to another, and again.
+NEIGHBOUR = """
+import numpy
+source, target = numpy.ones(1 << 27), numpy.empty(1 << 27)
+print(flush=True)
+while True:
+    target[:] = source
+"""
+
+
+@contextmanager
+def neighbour() -> Iterator[None]:
+    """Keep another core and the memory that all share busy."""
+    with subprocess.Popen([sys.executable, "-c", NEIGHBOUR], stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout
+            process.stdout.readline()
+            yield
+        finally:
+            process.kill()
+
+
+def measure_speed(folder: Path, *, quick: bool) -> dict[str, object]:
+    """Measure what other programs can slow down: all in processor time, the least of several."""
     figures: dict[str, object] = {"milliseconds": per_corruption(None)}
-    print_corruptions(figures["milliseconds"])
+    figures["fifteen_ms"] = sum(sum(figures["milliseconds"][name]) for name in IMAGENET_C.common)
     figures |= make_c(folder, 8 if quick else 40) | tree_of_files(folder / "tree")
-    figures |= evaluate(folder, 4 if quick else 20)
-    figures |= make_cifar(folder, 100 if quick else 10_000)
-    figures |= formats(folder, 4 if quick else 20)
-    figures |= make_p(folder) | peak_memory() | start_up()
-    return figures | large_photographs(figures["milliseconds"])
+    figures |= evaluate(folder, 20)
+    figures |= make_cifar(folder / "cifar", 100 if quick else 1000)
+    return figures | make_p(folder) | large_photographs(figures["milliseconds"])
+
+
+def measure_all(folder: Path, *, quick: bool) -> dict[str, object]:
+    figures = measure_speed(folder / "alone", quick=quick)
+    print_corruptions(figures["milliseconds"])
+    with neighbour():
+        figures["busy"] = measure_speed(folder / "busy", quick=quick)
+    figures |= two_workers(folder, 8 if quick else 40)
+    figures |= whole_cifar(folder / "cifar", 1000 if quick else 10_000)
+    return figures | formats(folder, 4 if quick else 20) | peak_memory() | start_up()
 
 
 def main() -> None:
