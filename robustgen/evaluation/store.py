@@ -151,7 +151,8 @@ class PredictionStore:
 
 def name_parts(record: FilesRecord) -> dict[str, WrittenFile]:
     """Return the parts in the record of a unit, by folder of the variant."""
-    return {file.path.removeprefix(f"{_PARTS}/").rpartition("/")[0]: file for _, file in record.files()}
+    files = [WrittenFile(*file) for file in record.written]
+    return {file.path.removeprefix(f"{_PARTS}/").rpartition("/")[0]: file for file in files}
 
 
 @contextmanager
