@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from robustgen.benchmark import BENCHMARKS, CLEAN, IMAGENET_C, TITLES, Kind, Variant
+from robustgen.dataset.manifest import read_manifest
 from robustgen.dataset.names import MANIFEST, STATE
 from robustgen.dataset.state import OutputState
-from robustgen.errors import ConfigError, SourceError
+from robustgen.errors import ConfigError, OutputError, SourceError
 from robustgen.formats import Dataset, parse_variant
 from robustgen.formats.npy import Arrays, open_array
 from robustgen.formats.npz import SUFFIX, Archives, file_of
@@ -16,7 +17,6 @@ from robustgen.formats.shards import Shards, list_shards
 from robustgen.formats.table import FileTableWriter, TableSet
 from robustgen.formats.trees import Tree
 from robustgen.formats.webdataset import WebDatasetShards
-from robustgen.json_files import parse_object
 from robustgen.registry import MEDMNIST
 from robustgen.storage import Store, open_store
 
@@ -103,9 +103,8 @@ def read_about(store: Store) -> dict[str, Any]:
     SourceError
         The set is not finished, or the manifest cannot be read.
     """
-    path = f"{store.location}/{MANIFEST}"
     try:
-        about = parse_object(store.read(MANIFEST))
+        about = read_manifest(store)
     except FileNotFoundError:
         if OutputState(store).exists:
             raise SourceError(
@@ -113,36 +112,20 @@ def read_about(store: Store) -> dict[str, Any]:
                 f"{name_command(_find_kind(store))} resumes it"
             ) from None
         return {}
-    except (OSError, ValueError) as error:
-        raise SourceError(f"{path}: cannot be read ({error})") from error
-    try:
-        _check_parts(about)
-        if not about["complete"] and not about["failures"]:
-            raise SourceError(
-                f"{store.location}: is not complete; {name_command(_find_kind(store))} resumes its run"
-            )
-        if about.get("kind") == EQUALISED:
-            config = about["config"]
-            about |= {
-                "kind": config.get("benchmark"),
-                "source": about["source"] | {"digest": config.get("origin")},
-                EQUALISED: about["settings"]["clahe"],
-            }
-    except (KeyError, TypeError, AttributeError) as error:
-        raise SourceError(f"{path}: cannot be read ({error})") from error
+    except OutputError as error:
+        raise SourceError(str(error)) from error
+    if not about["complete"] and not about["failures"]:
+        raise SourceError(
+            f"{store.location}: is not complete; {name_command(_find_kind(store))} resumes its run"
+        )
+    if about["kind"] == EQUALISED:
+        config = about["config"]
+        about |= {
+            "kind": config.get("benchmark"),
+            "source": about["source"] | {"digest": config.get("origin")},
+            EQUALISED: about["settings"].get("clahe"),
+        }
     return about
-
-
-def _check_parts(about: Mapping[str, Any]) -> None:
-    """Raise a TypeError unless the parts of a manifest that readers look into are objects."""
-    parts = dict(about)
-    for name in ("config", "source", "settings", "versions", "output", "sample"):
-        if not isinstance(parts.get(name, {}), dict):
-            raise TypeError(f"its {name!r} is none of robustgen's")
-        if name in ("settings", "output"):
-            parts |= parts.get(name, {})
-    if not isinstance(about.get("kind", ""), str):
-        raise TypeError("its 'kind' is none of robustgen's")
 
 
 _COMMANDS = {

@@ -5,6 +5,7 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, ClassVar, Final, Generic, NamedTuple
 
@@ -171,9 +172,14 @@ class BoundVariant:
     stream: str
     _known: dict[Scale, Any] = field(default_factory=dict, init=False, repr=False)
 
+    @cached_property
+    def fixed_scale(self) -> Scale | None:
+        """Return the scale that all images take; None if each takes one by its size."""
+        return self.scale or self.edition.fixed_scale(self.operation.table)
+
     def scale_for(self, image: Rgb) -> Scale:
         """Return the scale whose constants `image` takes."""
-        return self.edition.scale_for(image, self.scale, self.operation.table)
+        return self.fixed_scale or self.edition.scale_for(image, known=self.operation.table)
 
     def parameters(self, scale: Scale) -> Any:
         """Return the parameter object at `scale`, overrides applied."""
@@ -285,10 +291,12 @@ class BenchmarkRecipe(Recipe[Rgb]):
         if arm.name == CLEAN:
             return {}
         bound = self.bind(arm)
-        known = bound.operation.table
-        if scale := self.scale or bound.edition.fixed_scale(known):
-            return self._describe(bound.operation, bound.parameters(scale))
-        return {str(each): self._describe(bound.operation, bound.parameters(each)) for each in known}
+        if bound.fixed_scale:
+            return self._describe(bound.operation, bound.parameters(bound.fixed_scale))
+        return {
+            str(scale): self._describe(bound.operation, bound.parameters(scale))
+            for scale in bound.operation.table
+        }
 
     def _describe(self, operation: Operation, parameters: Any) -> dict[str, Any]:
         """Return what decides the pixels of a variant, as JSON takes it."""
@@ -358,7 +366,8 @@ class CorruptionRecipe(BenchmarkRecipe):
         if arm.name == CLEAN:
             return self.complete(prepared)
         bound = self.bind(arm)
-        _check_side(prepared, bound.operation.smallest_side)
+        if min(prepared.shape[:2]) < bound.operation.smallest_side:
+            _check_side(prepared, bound.operation.smallest_side)
         parameters, edition = bound.parameters(bound.scale_for(prepared)), bound.edition
         rng = bound.random_stream(key)
         if self.tiles and lacks_tiles(parameters):

@@ -5,21 +5,21 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import partial
 
 from robustgen.dataset.manifest import Summary, source_digest
 from robustgen.dataset.names import ERRORS, FRAMES, MANIFEST, STATE, SUMS
+from robustgen.dataset.outputs import blame_output
 from robustgen.dataset.plan import Plan
-from robustgen.dataset.produce import AnotherImageError, Outcome, Production, check_identity
+from robustgen.dataset.produce import AnotherImageError, Outcome, Production, check_identity, measure_image
 from robustgen.dataset.records import Failure, FilesRecord, ImagesRecord
 from robustgen.dataset.sharing import Sharing
 from robustgen.dataset.state import START_OVER, OutputState
 from robustgen.display.progress import Meter
-from robustgen.errors import ImageError, OutputError, RobustgenError, WriteError
+from robustgen.errors import OutputError
 from robustgen.execution import Executor, carry_out, count_cores
 from robustgen.execution.progress import Progress
 from robustgen.formats import WorkUnit, WrittenFile
-from robustgen.sources.base import Items
 
 _COMPANIONS, _REFUSED = "companions", "refused"
 # Images of which something exists, and which are compared with it before anything is made.
@@ -119,13 +119,15 @@ def run(
 def list_waiting(plan: Plan, shards: int) -> list[int]:
     """Return the numbers of the `shards` of `plan` that have not ended; 1 if only the manifest is missing."""
     state = OutputState(plan.store, beside=plan.is_beside)
-    return _Run(plan, state, (1, shards)).list_waiting() or [1] * (not plan.store.exists(MANIFEST))
+    with Summary(state) as summary:
+        waiting = _Run(plan, state, (1, shards)).list_waiting(summary)
+    return waiting or [1] * (not plan.store.exists(MANIFEST))
 
 
 @contextmanager
 def _clean_up(plan: Plan, state: OutputState) -> Iterator[None]:
     """Leave no temporary files, and nothing of a run that failed before its work began."""
-    try:
+    with blame_output(plan.store):
         is_new = not state.exists
         try:
             yield
@@ -137,10 +139,6 @@ def _clean_up(plan: Plan, state: OutputState) -> Iterator[None]:
             raise
         finally:
             plan.store.clean()
-    except OSError as error:
-        if isinstance(error, RobustgenError):
-            raise
-        raise WriteError(f"{plan.store.location}: {error.strerror or error}") from error
 
 
 @dataclass
@@ -181,7 +179,7 @@ class _Run:
         self._log = log
         self._units = {unit.name: unit for unit in plan.cut()}
         self._started = time.monotonic()
-        self._sizes = {key: _size(plan.source, key) for key in plan.keys}
+        self._sizes = {key: measure_image(plan.source, key) for key in plan.keys}
         self._workers = plan.jobs or count_cores()
         self._listing: dict[str, int] | None = None
         self._made, self._own, self._size, self._failures = 0, 0, 0, list[Failure]()
@@ -448,14 +446,20 @@ class _Run:
             beside, not_repeated = plan.mirror.list_files()
             refused += not_repeated
             for folder in folders:
-                plan.mirror.fill(state, folder, beside)
-        self._put_files(_REFUSED, {}, refused)
-        listing = plan.listing(self._list_failed)
-        self._put_files(_COMPANIONS, plan.writer.list_companions(listing, folders))
+                name, record = f"mirror-{folder.replace('/', '-')}", plan.mirror.make_record(folder, beside)
+                self._put_files(name, record, partial(plan.mirror.copy, plan.store, folder))
+        self._put_files(_REFUSED, FilesRecord({}, folders, [], refused))
+        files = plan.writer.list_companions(plan.listing(self._list_failed), folders)
+        written = [
+            WrittenFile(path, len(data), hashlib.sha256(data).hexdigest()) for path, data in files.items()
+        ]
+        self._put_files(
+            _COMPANIONS, FilesRecord({}, folders, written, []), lambda path: plan.store.put(path, files[path])
+        )
         if self._stale or state.fingerprint() != state.finished or not plan.store.exists(MANIFEST):
             with Summary(state, self._stale) as summary:
                 if is_sharded:
-                    waiting = self._list_waiting(summary)
+                    waiting = self.list_waiting(summary)
                 if not waiting:
                     plan.store.delete(MANIFEST)
                     standing = summary.finish()
@@ -475,12 +479,7 @@ class _Run:
         made = (record for name, record in self._state.read_records() if record and name not in self._stale)
         return {(each["key"], each.get("arm", "")) for record in made for each in record.failures}
 
-    def list_waiting(self) -> list[int]:
-        """Return the numbers of the shards that have not ended."""
-        with Summary(self._state, {}) as summary:
-            return self._list_waiting(summary)
-
-    def _list_waiting(self, summary: Summary) -> list[int]:
+    def list_waiting(self, summary: Summary) -> list[int]:
         """Return the numbers of the shards that have not ended."""
         attempted, waiting = summary.tally.attempted, set()
         for place, (name, unit) in enumerate(self._units.items()):
@@ -494,37 +493,27 @@ class _Run:
         return sorted(waiting)
 
     def _put_files(
-        self, name: str, files: Mapping[str, bytes], failures: list[Failure] | None = None
+        self, name: str, record: FilesRecord, write: Callable[[str], None] = lambda path: None
     ) -> None:
-        """Write small files of the set and their record, unless they are there."""
-        store, state = self._plan.store, self._state
-        written = [
-            WrittenFile(path, len(data), hashlib.sha256(data).hexdigest()) for path, data in files.items()
-        ]
-        folders = [variant.folder for variant in self._plan.arms]
-        record = FilesRecord({}, folders, written, failures or [])
+        """Write the files of a `record` that belong to the set as a whole, and it, unless they are there."""
+        store, state, wanted = self._plan.store, self._state, list(record.written)
         held = state.read_record(name)
-        same = isinstance(held, FilesRecord) and [*held.files()] == [*record.files()]
-        sizes = self._find_sizes(file.path for file in written)
-        if same and held and [*held.failures] == record.failures and sizes == [each.size for each in written]:
+        recorded = [file for _, file in held.files()] if held else []
+        sizes = self._find_sizes(file.path for file in wanted)
+        lacking = [f for f, size in zip(wanted, sizes, strict=True) if f not in recorded or size != f.size]
+        if not lacking and recorded == wanted and [*(held.failures if held else ())] == record.failures:
             return
-        if held or written or failures:
-            state.delete_record(name)
-            for path, data in files.items():
-                store.put(path, data)
-            state.put_record(name, record)
+        store.delete(MANIFEST)
+        state.delete_record(name)
+        for file in lacking:
+            write(file.path)
+        for path in {file.path for file in recorded} - {file.path for file in wanted}:
+            store.delete(path)
+        state.put_record(name, record)
 
 
 def _digest(keys: Iterable[str], shared: str) -> str:
     return hashlib.sha256("\0".join([*keys, "", shared]).encode("utf-8", "surrogateescape")).hexdigest()
-
-
-def _size(source: Items[Any], key: str) -> int:
-    """Return the bytes of a source image; 0 if it has gone, which loading it will report."""
-    try:
-        return source.size(key)
-    except ImageError:
-        return 0
 
 
 def clear(state: OutputState) -> None:

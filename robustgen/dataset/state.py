@@ -16,6 +16,7 @@ import json
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 from robustgen.dataset.names import STATE
@@ -128,8 +129,9 @@ class OutputState:
         self._compare_parameters(held, plan)
         if held and _is_part(plan, held):
             return ""
-        path = f"plans/{len(held):04d}-{hashlib.sha256(_to_bytes(plan)).hexdigest()[:16]}.json"
-        self.store.put(path, _to_bytes(plan))
+        data = _to_bytes(plan)
+        path = f"plans/{len(held):04d}-{_digest(data)}.json"
+        self.store.put(path, data)
         try:
             # Of two runs that start at once, at least one sees the other's.
             self._compare_parameters(self.plans(), plan)
@@ -169,11 +171,8 @@ class OutputState:
     def _read_plans(self) -> Iterator[tuple[str, dict[str, Any] | None]]:
         """Yield the path of each plan and the plan, None if it is damaged."""
         for entry in self.store.list("plans"):
-            try:
-                plan = parse_object(self.store.read(entry.path))
-            except ValueError:
-                plan = {}
-            yield entry.path, plan if _is_plan(plan) else None
+            data = self.store.read(entry.path)
+            yield entry.path, json.loads(data) if entry.path.endswith(f"-{_digest(data)}.json") else None
 
     # --- records
 
@@ -198,7 +197,7 @@ class OutputState:
         """Return a record; None if it is damaged or gone."""
         try:
             return from_bytes(self.store.read(f"records/{name}.json"))
-        except (FileNotFoundError, ValueError, TypeError, AttributeError, RecursionError):
+        except (FileNotFoundError, ValueError):
             return None
 
     def has_record(self, name: str) -> bool:
@@ -227,6 +226,19 @@ class OutputState:
                     return False
                 self.store.delete(path)
         return False
+
+    @contextmanager
+    def hold(self, name: str, *, insist: bool = False) -> Iterator[bool]:
+        """Claim the unit `name` for a block, as `claim`; the claim is released if the block raises."""
+        if not self.claim(name, insist=insist):
+            yield False
+            return
+        try:
+            yield True
+        except BaseException:
+            with suppress(OSError):
+                self.release(name)
+            raise
 
     def read_claim(self, name: str) -> str:
         """Return who has claimed the unit `name`; empty where nobody has."""
@@ -314,23 +326,6 @@ def _is_part(plan: Mapping[str, Any], held: Sequence[dict[str, Any]]) -> bool:
     return not new and about["images"] <= largest["images"] and ours == theirs
 
 
-def _is_plan(content: Mapping[str, Any]) -> bool:
-    about, parameters = content.get("about"), content.get("parameters")
-    if (
-        not isinstance(about, dict)
-        or not isinstance(parameters, dict)
-        or not isinstance(about.get("source"), dict)
-    ):
-        return False
-    lists, counts = (
-        (about.get("arms"), about.get("arrays")),
-        (about.get("images"), about["source"].get("images")),
-    )
-    names = all(isinstance(each, list) and all(isinstance(name, str) for name in each) for each in lists)
-    texts = all(isinstance(about.get(name), str) for name in ("dataset", "kind", "licence", "citation"))
-    return names and texts and all(isinstance(count, int) for count in counts)
-
-
 def _open_beside(root: Store) -> Store:
     parent, _, name = root.location.rpartition("/")
     place = f"{parent}/.{name}{STATE}"
@@ -342,6 +337,10 @@ def _open_beside(root: Store) -> Store:
 
 def _to_bytes(content: Any) -> bytes:
     return json.dumps(content, indent=1, sort_keys=True).encode()
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:16]
 
 
 def _differences(held: Mapping[str, Any], wanted: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
