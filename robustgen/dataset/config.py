@@ -456,18 +456,15 @@ def read_yaml(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
     except (yaml.YAMLError, UnicodeDecodeError, ValueError, RecursionError) as error:
-        raise ConfigError(f"{path}: {_yaml_reason(error)}") from error
+        mark = getattr(error, "problem_mark", None)
+        where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+        reason = f"{where}{getattr(error, 'problem', None) or error}".replace("\n", " ")
+        raise ConfigError(f"{path}: {reason}") from error
     if content is None:
         return {}
     if not isinstance(content, dict):
         raise ConfigError(f"{path}: must hold keys and values, not a {type(content).__name__}")
     return content
-
-
-def _yaml_reason(error: Exception) -> str:
-    mark = getattr(error, "problem_mark", None)
-    where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
-    return f"{where}{getattr(error, 'problem', None) or error}".replace("\n", " ")
 
 
 AnyChoices = TypeVar("AnyChoices", bound=Choices)

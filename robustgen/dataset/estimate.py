@@ -4,7 +4,9 @@ All variants are made of the middle of each image, at the strength of the whole;
 pixels.
 """
 
+import math
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
@@ -80,8 +82,11 @@ def estimate(plan: Plan) -> Estimate:
     pixels, seconds, size, own = (sum(values) / len(costs) for values in zip(*costs, strict=True))
     if plan.recipe.keeps_size:
         # The sample may be of the smaller images; headers tell of many more.
-        typical = [_count_pixels(plan, key) for key in keys[:_MOST_HEADERS]]
-        factor = sum(typical) / len(typical) / pixels
+        typical = []
+        for key in keys[:_MOST_HEADERS]:
+            with suppress(ImageError):
+                typical.append(math.prod(plan.source.dimensions(key)))
+        factor = sum(typical) / max(1, len(typical)) / pixels
         seconds, size = seconds * factor, size * factor
     outputs, images = len(plan.keys) * len(plan.arms), len(plan.keys)
     file = size / len(plan.arms)
@@ -126,12 +131,3 @@ def _measure(plan: Plan, key: str) -> tuple[float, float, float, float]:
     factor = part.whole / part.pixels
     making = (time.process_time() - opened) * factor
     return part.whole, opened - started + making, size * factor, inodes
-
-
-def _count_pixels(plan: Plan, key: str) -> int:
-    """Return the pixels of a source image, by its header; 1 where that cannot be read."""
-    try:
-        width, height = plan.source.dimensions(key)
-    except ImageError:
-        return 1
-    return width * height

@@ -189,7 +189,9 @@ def plan_benchmark(
     recipe = RECIPES[kind](edition, config.seed, config.scale, _overrides(config, kind), smallest)
     _check_strengths(operations, config)
     _check_ingredients(arms, config)
-    name = _format_name(config, kind, source)
+    own = get_edition(config.edition).format
+    usual = "table" if kind == "c" and isinstance(source, Table) else own if own != "jpeg" else DEFAULTS[kind]
+    name = config.format or usual
     if FORMATS[name].joint and not overwrite:
         arms = _add_existing(arms, store, BENCHMARKS[kind], stacked=FORMATS[name].stacked)
     if isinstance(recipe, CorruptionRecipe):
@@ -198,7 +200,10 @@ def plan_benchmark(
             recipe, tiles=tiles, depth=_open_depth(config, arms, source, keys, store)
         )
     writer = _open_writer(name, config, recipe, source, keys, arms)
-    citation = _cite(arms, config.edition) if kind == "c" else CITATION
+    # Of corruptions, the publications that they are from.
+    dialect, cited = EDITIONS[config.edition].dialect, operations if kind == "c" else []
+    families = [get_family(get_corruption(each.name, dialect)) for each in cited]
+    citation = " ".join(dict.fromkeys(family.citation for family in families)) or CITATION
     plan = assemble_plan(recipe, source, keys, arms, writer, store, config, citation=citation)
     return dataclasses.replace(plan, mirror=_open_mirror(name, config, source))
 
@@ -321,13 +326,6 @@ def _collisions(source: Items[Any], writer: Writer, arms: tuple[Variant, ...]) -
     return refused
 
 
-def _format_name(config: Config, kind: Kind, source: Source) -> str:
-    """Return the format that is asked for, or else that of the published set; of tables these."""
-    own = get_edition(config.edition).format
-    usual = "table" if kind == "c" and isinstance(source, Table) else own if own != "jpeg" else DEFAULTS[kind]
-    return config.format or usual
-
-
 def _add_existing(
     arms: tuple[Variant, ...], store: Store, benchmark: Benchmark, *, stacked: bool
 ) -> tuple[Variant, ...]:
@@ -378,13 +376,6 @@ def _check_strengths(operations: Iterable[Operation], config: Config) -> None:
             operation.rows(scale or USUAL_SCALE)
         except ArgumentError as error:
             raise ConfigError(f"edition {config.edition}: {error}") from error
-
-
-def _cite(arms: tuple[Variant, ...], edition: str) -> str:
-    """Return the publications that the corruptions among `arms` are from."""
-    dialect = EDITIONS[edition].dialect
-    made = [get_corruption(arm.name, dialect) for arm in arms if arm != CLEAN_ARM]
-    return " ".join(dict.fromkeys(get_family(each).citation for each in made)) or CITATION
 
 
 def _check_ingredients(arms: tuple[Variant, ...], config: Config) -> None:

@@ -449,7 +449,12 @@ class _Run:
                 name, record = f"mirror-{folder.replace('/', '-')}", plan.mirror.make_record(folder, beside)
                 self._put_files(name, record, partial(plan.mirror.copy, plan.store, folder))
         self._put_files(_REFUSED, FilesRecord({}, folders, [], refused))
-        files = plan.writer.list_companions(plan.listing(self._list_failed), folders)
+
+        def list_failed() -> set[tuple[str, str]]:
+            made = (record for name, record in state.read_records() if record and name not in self._stale)
+            return {(each["key"], each.get("arm", "")) for record in made for each in record.failures}
+
+        files = plan.writer.list_companions(plan.listing(list_failed), folders)
         written = [
             WrittenFile(path, len(data), hashlib.sha256(data).hexdigest()) for path, data in files.items()
         ]
@@ -473,11 +478,6 @@ class _Run:
             waiting,
             [] if waiting else plan.list_incomplete(),
         )
-
-    def _list_failed(self) -> set[tuple[str, str]]:
-        """Return the keys that failed, each with the folder of the variant, or an empty one for all."""
-        made = (record for name, record in self._state.read_records() if record and name not in self._stale)
-        return {(each["key"], each.get("arm", "")) for record in made for each in record.failures}
 
     def list_waiting(self, summary: Summary) -> list[int]:
         """Return the numbers of the shards that have not ended."""

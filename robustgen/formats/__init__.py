@@ -126,22 +126,10 @@ class Format:
     card: Callable[[Mapping[str, Any]], Mapping[str, bytes]] | None = None
 
 
-def _jpeg(order: Order) -> JpegTree:
-    return JpegTree(order.quality, order.libjpeg, order.grey, order.subsampling)
-
-
-def _videos(order: Order) -> Mp4Tree:
-    return Mp4Tree(*order.encodings(), frozenset(order.benchmark.noises))
-
-
 def _arrays(order: Order) -> ArrayWriter:
     return ArrayWriter(
         order.arms, order.keys, order.shapes(), per_name=order.benchmark.shares_arrays, grey=order.grey
     )
-
-
-def _archives(order: Order) -> ArchiveWriter:
-    return ArchiveWriter(order.arms, order.keys, order.shapes(), order.class_labels(), grey=order.grey)
 
 
 def _sample_encoder(order: Order) -> TreeWriter:
@@ -154,10 +142,6 @@ def _sample_encoder(order: Order) -> TreeWriter:
     encoder = FORMATS[name].writers[kind](order)
     assert isinstance(encoder, TreeWriter)
     return encoder
-
-
-def _webdataset(order: Order) -> WebDatasetWriter:
-    return WebDatasetWriter(_sample_encoder(order), len(order.keys), order.shard_size)
 
 
 def _parquet(order: Order) -> ParquetWriter:
@@ -176,14 +160,27 @@ def _table(order: Order) -> Writer:
 
 
 FORMATS: Final[Mapping[str, Format]] = {
-    "jpeg": Format("JPEG", {"c": _jpeg}, samples="c"),
+    "jpeg": Format(
+        "JPEG", {"c": lambda o: JpegTree(o.quality, o.libjpeg, o.grey, o.subsampling)}, samples="c"
+    ),
     "png": Format("PNG", {"c": lambda order: PngTree(order.grey), "p": lambda _: PngFrames()}, samples="c"),
     "webp": Format("lossless WebP", {"c": lambda _: WebpTree()}, samples="c"),
     "original": Format("as in the source", {"c": lambda order: OriginalTree(order.quality, order.libjpeg)}),
-    "mp4": Format("MP4", {"p": _videos}, samples="p"),
+    "mp4": Format(
+        "MP4", {"p": lambda o: Mp4Tree(*o.encodings(), frozenset(o.benchmark.noises))}, samples="p"
+    ),
     "npy": Format("NumPy arrays", dict.fromkeys(BENCHMARKS, _arrays), joint=True, stacked=True),
-    "npz": Format("NumPy archives of MedMNIST-C", {"c": _archives}, joint=True, stacked=True),
-    "webdataset": Format("WebDataset", dict.fromkeys(BENCHMARKS, _webdataset), joint=True),
+    "npz": Format(
+        "NumPy archives of MedMNIST-C",
+        {"c": lambda o: ArchiveWriter(o.arms, o.keys, o.shapes(), o.class_labels(), grey=o.grey)},
+        joint=True,
+        stacked=True,
+    ),
+    "webdataset": Format(
+        "WebDataset",
+        dict.fromkeys(BENCHMARKS, lambda o: WebDatasetWriter(_sample_encoder(o), len(o.keys), o.shard_size)),
+        joint=True,
+    ),
     "parquet": Format("Parquet", dict.fromkeys(BENCHMARKS, _parquet), joint=True, card=write_card),
     "table": Format("tables as in the source", {"c": _table}, joint=True),
 }
