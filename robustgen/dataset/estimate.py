@@ -1,7 +1,6 @@
 """Estimates what a run takes: outputs, bytes and seconds, from a sample of a few images.
 
-All variants are made of the middle of each image, at the strength of the whole; cost and size grow with the
-pixels.
+All variants are made of the middle of each image; cost and size grow with the pixels.
 """
 
 import math
@@ -122,12 +121,14 @@ def _measure(plan: Plan, key: str) -> tuple[float, float, float, float]:
     # Of the processor, as other processes may be at work now and not later, or the other way about.
     started, shared = time.process_time(), dict[str, Any]()
     prepared = plan.recipe.prepare(plan.source.open(key))
-    opened, part = time.process_time(), plan.recipe.cut_part(prepared, _SIDE)
+    opened, part = time.process_time(), plan.recipe.cut(prepared, _SIDE)
     size = inodes = 0
     for variant in plan.arms:
-        pixels = part.recipe.make(variant, key, part.image, shared)
+        pixels = plan.recipe.make(variant, key, part, shared)
         size += plan.writer.measure(variant, key, pixels)
         inodes += plan.writer.count_inodes(pixels)
-    factor = part.whole / part.pixels
+    whole, factor = 1, 1.0
+    if plan.recipe.keeps_size:
+        whole, factor = prepared.size // 3, prepared.size / part.size
     making = (time.process_time() - opened) * factor
-    return part.whole, opened - started + making, size * factor, inodes
+    return whole, opened - started + making, size * factor, inodes

@@ -162,7 +162,8 @@ def produce(job: Production, reporter: Reporter) -> Record:
     reporter.tell(0)
     unit, made, folders = job.unit, 0, [variant.folder for variant in job.unit.variants]
     images: dict[str, Origin] = {}
-    outputs: dict[str, list[list[WrittenFile] | None]] = {folder: [] for folder in folders}
+    outputs: dict[str, list[list[WrittenFile] | None]]
+    outputs = {} if job.writer.joint else {folder: [] for folder in folders}
     failures: list[Failure] = []
     step = job.writer.images_at_once or job.recipe.images_at_once
     with job.writer.open(job.state.root, unit, job.labels) as writer:
@@ -176,10 +177,11 @@ def produce(job: Production, reporter: Reporter) -> Record:
                 for work in works:
                     made += work.make(variant)
                 reporter.tell(made)
+                interruption.check()
             for work in works:
                 images[work.key] = work.origin
                 failures += work.list_failures()
-                for folder in folders:
+                for folder in outputs:
                     outputs[folder].append(work.files.get(folder))
             # The pixels go before the next images come.
             del works, work
@@ -256,37 +258,38 @@ class ImageWork:
 
         Returns whether there was anything to do.
         """
-        if self._image is None or not self._job.unit.wants(self.key, variant):
+        job, key, image = self._job, self.key, self._image
+        made: Any = None
+        if image is None or not job.unit.wants(key, variant):
             return False
         try:
-            self.files[variant.folder] = self._write(variant)
-            interruption.check()
+            frames = job.recipe.stream(variant, key, image)
+            if frames is None:
+                made = job.recipe.make(variant, key, image, self._shared)
+                files = self._writer.write(variant, self._index, key, made)
+            else:
+                if image.size > _LARGE:
+                    return_freed_memory()
+                made = _guard_frames(frames)
+                files = self._writer.write_frames(variant, self._index, key, made)
+            self.files[variant.folder] = files
         except (WriteError, OutputError, MissingDependencyError):
             raise
         except Exception as error:
-            self._fail(error, None if self._image is None else variant)
+            if isinstance(error, OSError) and made is not None:
+                self._fail_to_write(error)
+            else:
+                self._fail(error, variant)
         return True
 
-    def _write(self, variant: Variant) -> list[WrittenFile]:
-        job, key = self._job, self.key
-        frames = job.recipe.stream(variant, key, self._image)
-        if frames is None:
-            made = job.recipe.make(variant, key, self._image, self._shared)
-        elif self._image.size > _LARGE:
-            return_freed_memory()
-        try:
-            if frames is None:
-                return self._writer.write(variant, self._index, key, made)
-            return self._writer.write_frames(variant, self._index, key, _guard_frames(frames))
-        except OSError as error:
-            if isinstance(error, RobustgenError):
-                raise
-            if error.errno not in _ERRORS_OF_A_NAME:
-                raise WriteError(f"{job.state.root.location}: {error.strerror or error}") from error
-            # Every other variant would fail alike.
-            self._image = None
-            name = job.writer.output_name(key)
-            raise ImageError(f"{name} cannot name its output: {error.strerror}") from error
+    def _fail_to_write(self, error: OSError) -> None:
+        """Record that the image gives a name that no file can have; raise any other error."""
+        if isinstance(error, RobustgenError) or error.errno not in _ERRORS_OF_A_NAME:
+            raise error
+        # Every other variant would fail alike.
+        self._image = None
+        name = self._job.writer.output_name(self.key)
+        self._fail(ImageError(f"{name} cannot name its output: {error.strerror}"))
 
     def _fail(self, error: Exception, variant: Variant | None = None) -> None:
         interruption.check()

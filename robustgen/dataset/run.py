@@ -93,7 +93,7 @@ def run(
     if overwrite and shard:
         raise OutputError("--overwrite and --shard exclude each other: shards share one output")
     state = OutputState(plan.store, beside=plan.is_beside)
-    if state.lies_beside and state.list_records() and next(iter(plan.store.list()), None) is None:
+    if plan.is_beside and state.list_records() and next(iter(plan.store.list()), None) is None:
         # The set was removed, and what lies beside it was not.
         state.clear()
         state = OutputState(plan.store, beside=plan.is_beside)
@@ -132,7 +132,7 @@ def _clean_up(plan: Plan, state: OutputState) -> Iterator[None]:
         try:
             yield
         except BaseException:
-            if state.is_ours and not state.list_records() and not state.has_claims:
+            if state.is_ours and not state.list_records() and not state.list_claims():
                 state.clear()
             if is_new:
                 plan.store.withdraw()

@@ -41,6 +41,8 @@ class OutputState:
 
     Attributes
     ----------
+    location : str
+        Of the state itself.
     is_ours : bool
         Whether it was this object that put the settings.
     """
@@ -52,16 +54,7 @@ class OutputState:
         inside, sibling = root.folder(STATE), _open_beside(root)
         found = next((each for each in (inside, sibling) if each.exists("settings.json")), None)
         self.store = found or (sibling if beside else inside)
-
-    @property
-    def location(self) -> str:
-        """Return its location, for messages."""
-        return self.store.location
-
-    @property
-    def lies_beside(self) -> bool:
-        """Return whether it lies beside the output, not in it."""
-        return not self.location.startswith(f"{self.root.location}/")
+        self.location = self.store.location
 
     @property
     def index_place(self) -> tuple[Store, str]:
@@ -99,6 +92,13 @@ class OutputState:
             return parse_object(self.store.read(path))
         except ValueError as error:
             raise OutputError(f"{self.location}/{path}: is damaged ({error}). {START_OVER}") from error
+
+    def _read_text(self, path: str) -> str:
+        """Return the text of a hint, empty where there is none."""
+        try:
+            return self.store.read(path).decode()
+        except (FileNotFoundError, UnicodeDecodeError):
+            return ""
 
     def agree(
         self, settings: Mapping[str, Any], about: Mapping[str, Any], parameters: Mapping[str, Any]
@@ -242,10 +242,7 @@ class OutputState:
 
     def read_claim(self, name: str) -> str:
         """Return who has claimed the unit `name`; empty where nobody has."""
-        try:
-            return self.store.read(f"claims/{name}").decode()
-        except (FileNotFoundError, UnicodeDecodeError):
-            return ""
+        return self._read_text(f"claims/{name}")
 
     def is_alive(self, claim: str) -> bool:
         """Return whether a claim is of somebody else, who may be alive."""
@@ -256,17 +253,15 @@ class OutputState:
 
     def has_live_claims(self) -> bool:
         """Return whether somebody may be at work here."""
-        claims = (entry.path.removeprefix("claims/") for entry in self.store.list("claims"))
-        return any(self.is_alive(self.read_claim(name)) for name in claims)
+        return any(self.is_alive(self.read_claim(name)) for name in self.list_claims())
 
     def release(self, name: str) -> None:
         """Say that nobody works on the unit `name` any more; that somebody did can still be seen."""
         self.store.put(f"claims/{name}", b"released")
 
-    @property
-    def has_claims(self) -> bool:
-        """Return whether work on some unit has begun."""
-        return next(iter(self.store.list("claims")), None) is not None
+    def list_claims(self) -> list[str]:
+        """Return the names of the units that work has begun on."""
+        return [entry.path.removeprefix("claims/") for entry in self.store.list("claims")]
 
     # --- the end
 
@@ -281,10 +276,7 @@ class OutputState:
     @property
     def finished(self) -> str:
         """Return the fingerprint of what the manifest was made from; empty where there is none."""
-        try:
-            return self.store.read("finished").decode()
-        except (FileNotFoundError, UnicodeDecodeError):
-            return ""
+        return self._read_text("finished")
 
     def mark_finished(self, fingerprint: str) -> None:
         """Say which plans and records the manifest was made from."""
@@ -293,8 +285,8 @@ class OutputState:
 
     def delete_claims(self) -> None:
         """Delete all claims, as nothing is left to do."""
-        for entry in [*self.store.list("claims")]:
-            self.store.delete(entry.path)
+        for name in self.list_claims():
+            self.store.delete(f"claims/{name}")
 
     def clear(self) -> None:
         """Delete everything in it."""

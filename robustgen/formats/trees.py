@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
 from itertools import pairwise
-from pathlib import PurePosixPath
 
 import numpy as np
 
@@ -13,10 +12,8 @@ from robustgen.benchmark import Variant
 from robustgen.errors import ImageError, SourceError
 from robustgen.formats.base import FolderDataset, Labels, Pixels, describe_difference, name_contents
 from robustgen.imaging import decode, video
-from robustgen.name_lists import read_sums
 from robustgen.sources.base import class_of, sort_classes
 
-SUMS = "SHA256SUMS"
 VIDEO = ".mp4"
 
 
@@ -126,27 +123,6 @@ class Tree(FolderDataset):
         if -1 in sizes:
             raise ImageError(f"{key!r}: {paths[sizes.index(-1)]} is missing")
         return sum(sizes)
-
-    def recorded_keys(self, arm: Variant) -> tuple[str, ...]:
-        """Return the keys of `arm` by its checksums, if it has any."""
-        path = f"{self.folders[arm]}/{SUMS}"
-        try:
-            names = read_sums(self.store.read(path))
-        except FileNotFoundError:
-            return self.keys(arm)
-        except OSError as error:
-            raise SourceError(f"{self.root}/{path}: {error.strerror}") from error
-        inside = [n for n in names if n and n[0] != "/" and ".." not in PurePosixPath(n).parts]
-        keys = sorted({self._key(name) for name in inside if self.kind == "p" or self._is_image(name)})
-        if not keys:
-            raise SourceError(f"{self.root}/{path}: lists no files")
-        return tuple(keys)
-
-    def _key(self, name: str) -> str:
-        """Return the key of a file: for a frame the folder of its sequence, for a video its stem."""
-        if self.kind == "c":
-            return name
-        return name.rpartition("/")[0] if name.endswith(".png") else name.removesuffix(VIDEO)
 
     def restrict(self, arm: Variant, keys: tuple[str, ...] | None = None) -> "Tree":
         """Return the set with this variant alone."""
