@@ -52,7 +52,10 @@ def make_croissant(manifest: Mapping[str, Any], store: Store) -> dict[str, Any]:
     """
     settings = manifest["settings"]
     versions = settings.get("versions", {})
-    sums = _read_checksums(store, manifest)
+    sums: _Sums = {}
+    for prefix in ("", *(f"{arm}/" for arm in manifest["arms"] if arm)):
+        with suppress(FileNotFoundError):
+            sums[prefix] = store.read(f"{prefix}{SUMS}")
     name = settings.get("output", {}).get("format")
     describe = _DESCRIPTIONS.get(name, _describe_tree if name in _FILES else _describe_folders)
     nodes = [
@@ -137,15 +140,6 @@ def find_difference(manifest: Mapping[str, Any], store: Store) -> str | None:
 
 
 # --- files and records ---------------------------------------------------------------------------
-
-
-def _read_checksums(store: Store, manifest: Mapping[str, Any]) -> _Sums:
-    """Return the checksums of the folders that have any."""
-    found = {}
-    for prefix in ("", *(f"{arm}/" for arm in manifest["arms"] if arm)):
-        with suppress(FileNotFoundError):
-            found[prefix] = store.read(f"{prefix}{SUMS}")
-    return found
 
 
 def _file_object(path: str, encoding: str, sha256: str) -> _Node:

@@ -468,10 +468,8 @@ def _open_writer(
         encodings=lambda: _encodings(config),
         sample_format=config.sample_format,
         shard_size=config.shard_size,
-        classes=lambda: source.classes,
         class_labels=lambda: source.class_labels,
         grey=get_edition(config.edition).grey,
-        label=source.label,
         source=source,
     )
     return open_writer(name, order)

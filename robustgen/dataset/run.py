@@ -65,7 +65,7 @@ def run(
     shard: tuple[int, int] | None = None,
     cluster: Executor | None = None,
     log: UnitLog = lambda unit, outcome: None,
-    on_begin: Callable[[], None] | None = None,
+    on_begin: Callable[[], None] = lambda: None,
 ) -> RunResult:
     """Carry out `plan`, or one shard of it. Any number of runs can work on one output at once.
 
@@ -103,11 +103,8 @@ def run(
             try:
                 this.begin(overwrite)
                 if this.pending:
-                    if on_begin:
-                        on_begin()
-                    with this.watch() as progress:
-                        for name in this.sharing.carry_out(this.pending, this.make, state.has_record):
-                            progress.finish(this.pending[name].count_outputs())
+                    on_begin()
+                    this.make_pending()
                 return this.finish()
             except AnotherImageError:
                 if is_last:
@@ -184,7 +181,7 @@ class _Run:
         self._listing: dict[str, int] | None = None
         self._made, self._own, self._size, self._failures = 0, 0, 0, list[Failure]()
         self._new_plan = ""
-        self.sharing = Sharing(state, at_once=self._workers)
+        self._sharing = Sharing(state, at_once=self._workers)
         self.pending: dict[str, WorkUnit] = {}
 
     # --- beginning
@@ -371,64 +368,50 @@ class _Run:
         AnotherImageError
             One of a few images is another one now; nothing has been changed then.
         """
-        keys = [*known]
+        keys, plan = [*known], self._plan
         for key in {keys[len(keys) * place // _LOOKED_AT] for place in range(_LOOKED_AT)} if keys else ():
-            self._look_at(key, known[key])
+            try:
+                _, identity = plan.source.read(key)
+                check_identity(plan.source.location, plan.store.location, key, known[key], identity)
+            except AnotherImageError:
+                if self._new_plan:
+                    self._state.store.delete(self._new_plan)
+                raise
+            except Exception:
+                # Where it is needed, it fails again and is recorded.
+                continue
         return [
             replace(unit, expected={key: known[key] for key in unit.keys if key in known}) for unit in pending
         ]
 
-    def _look_at(self, key: str, expected: str) -> None:
-        """Raise an AnotherImageError if the source image `key` is not the `expected` one."""
-        plan = self._plan
-        try:
-            _, identity = plan.source.read(key)
-            check_identity(plan.source.location, plan.store.location, key, expected, identity)
-        except AnotherImageError:
-            if self._new_plan:
-                self._state.store.delete(self._new_plan)
-            raise
-        except Exception:
-            # Where it is needed, it fails again and is recorded.
-            return
-
     # --- making
 
-    @contextmanager
-    def watch(self) -> Iterator[Progress]:
-        """Show the progress of the pending units meanwhile."""
+    def make_pending(self) -> None:
+        """Have all pending units made, here or by other runs, and show the progress meanwhile."""
         total = sum(unit.count_outputs() for unit in self.pending.values())
         with (
             Meter(total, f"{self._plan.recipe.noun}s") as meter,
             Progress(meter, everywhere=self._cluster is not None) as self._progress,
         ):
-            yield self._progress
+            for name in self._sharing.carry_out(self.pending, self._make, self._state.has_record):
+                self._progress.finish(self.pending[name].count_outputs())
 
-    def make(self, names: Sequence[str], insist: bool) -> Iterator[tuple[str, bool]]:
+    def _make(self, names: Sequence[str], insist: bool) -> Iterator[tuple[str, bool]]:
         """Make units; yield the name of each, and whether nobody else has claimed it."""
-        plan = self._plan
+        plan, jobs = self._plan, dict[str, Production]()
+        common = plan.recipe, plan.source, plan.writer, self._state
         versions = plan.settings()["versions"] if self._cluster else {}
-        jobs = {
-            name: Production(
-                plan.recipe,
-                plan.source,
-                plan.writer,
-                self._state,
-                unit,
-                tuple(self._sizes[key] for key in unit.keys),
-                plan.labels(unit),
-                insist,
-                versions,
-            )
-            for name, unit in ((name, self.pending[name]) for name in names)
-        }
+        for name in names:
+            unit = self.pending[name]
+            sizes = tuple(self._sizes[key] for key in unit.keys)
+            jobs[name] = Production(*common, unit, sizes, plan.labels(unit), insist, versions)
         outcomes: Iterator[Outcome] = carry_out(
             jobs, lambda outcome: outcome.name, self._workers, self._progress, self._cluster
         )
         for outcome in outcomes:
             self._made, self._size = self._made + outcome.made, self._size + outcome.size
             self._failures += outcome.failures
-            self.sharing.slowest = max(self.sharing.slowest, outcome.seconds)
+            self._sharing.slowest = max(self._sharing.slowest, outcome.seconds)
             if not outcome.claimed:
                 self._own += self.pending[outcome.name].count_outputs()
                 self._log(self.pending[outcome.name], outcome)

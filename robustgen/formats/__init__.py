@@ -4,7 +4,7 @@ To add a format, write a `Writer` in a module of its own and give it a row in `F
 `Dataset` reads yet gets one in the same module, and a row in `robustgen.dataset.opening`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -69,16 +69,12 @@ class Order:
         Of shards: the format of the files in them; None for the published one.
     shard_size : int
         Of shards: how many images each holds.
-    classes : callable
-        Returns the names of the classes, in the order of the labels.
     class_labels : callable
         Returns what the images of each class are labelled with, (classes, labels), or None for its number.
     grey : bool
         Whether all three channels are the same, of which files that can keep one.
-    label : callable
-        Key to the index of its class.
-    source : Items or None
-        What the images are from, for formats that repeat more of it.
+    source : Items
+        What the images are from.
     """
 
     benchmark: Benchmark
@@ -86,16 +82,14 @@ class Order:
     keys: tuple[str, ...]
     quality: int
     shapes: Callable[[], Mapping[str, tuple[int, ...]]]
+    source: Items[Any]
     libjpeg: Libjpeg = "turbo"
     subsampling: Subsampling = "4:2:0"
     encodings: Callable[[], tuple[video.Encoding, video.Encoding]] = _published_encodings
     sample_format: str | None = None
     shard_size: int = SHARD_SIZE
-    classes: Callable[[], Sequence[str]] = tuple
     class_labels: Callable[[], NDArray[Any] | None] = lambda: None
     grey: bool = False
-    label: Callable[[str], int] = lambda key: -1
-    source: Items[Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -126,10 +120,22 @@ class Format:
     card: Callable[[Mapping[str, Any]], Mapping[str, bytes]] | None = None
 
 
+def _jpeg(order: Order) -> JpegTree:
+    return JpegTree(order.quality, order.libjpeg, order.grey, order.subsampling)
+
+
+def _videos(order: Order) -> Mp4Tree:
+    return Mp4Tree(*order.encodings(), frozenset(order.benchmark.noises))
+
+
 def _arrays(order: Order) -> ArrayWriter:
     return ArrayWriter(
         order.arms, order.keys, order.shapes(), per_name=order.benchmark.shares_arrays, grey=order.grey
     )
+
+
+def _archives(order: Order) -> ArchiveWriter:
+    return ArchiveWriter(order.arms, order.keys, order.shapes(), order.class_labels(), grey=order.grey)
 
 
 def _sample_encoder(order: Order) -> TreeWriter:
@@ -144,9 +150,13 @@ def _sample_encoder(order: Order) -> TreeWriter:
     return encoder
 
 
+def _webdataset(order: Order) -> WebDatasetWriter:
+    return WebDatasetWriter(_sample_encoder(order), len(order.keys), order.shard_size)
+
+
 def _parquet(order: Order) -> ParquetWriter:
-    encoder, names = _sample_encoder(order), order.classes()
-    labels = [order.label(key) for key in order.keys] if names else []
+    encoder, names = _sample_encoder(order), order.source.classes
+    labels = [order.source.label(key) for key in order.keys] if names else []
     return ParquetWriter(encoder, len(order.keys), order.shard_size, order.benchmark, names, labels)
 
 
@@ -160,27 +170,14 @@ def _table(order: Order) -> Writer:
 
 
 FORMATS: Final[Mapping[str, Format]] = {
-    "jpeg": Format(
-        "JPEG", {"c": lambda o: JpegTree(o.quality, o.libjpeg, o.grey, o.subsampling)}, samples="c"
-    ),
+    "jpeg": Format("JPEG", {"c": _jpeg}, samples="c"),
     "png": Format("PNG", {"c": lambda order: PngTree(order.grey), "p": lambda _: PngFrames()}, samples="c"),
     "webp": Format("lossless WebP", {"c": lambda _: WebpTree()}, samples="c"),
     "original": Format("as in the source", {"c": lambda order: OriginalTree(order.quality, order.libjpeg)}),
-    "mp4": Format(
-        "MP4", {"p": lambda o: Mp4Tree(*o.encodings(), frozenset(o.benchmark.noises))}, samples="p"
-    ),
+    "mp4": Format("MP4", {"p": _videos}, samples="p"),
     "npy": Format("NumPy arrays", dict.fromkeys(BENCHMARKS, _arrays), joint=True, stacked=True),
-    "npz": Format(
-        "NumPy archives of MedMNIST-C",
-        {"c": lambda o: ArchiveWriter(o.arms, o.keys, o.shapes(), o.class_labels(), grey=o.grey)},
-        joint=True,
-        stacked=True,
-    ),
-    "webdataset": Format(
-        "WebDataset",
-        dict.fromkeys(BENCHMARKS, lambda o: WebDatasetWriter(_sample_encoder(o), len(o.keys), o.shard_size)),
-        joint=True,
-    ),
+    "npz": Format("NumPy archives of MedMNIST-C", {"c": _archives}, joint=True, stacked=True),
+    "webdataset": Format("WebDataset", dict.fromkeys(BENCHMARKS, _webdataset), joint=True),
     "parquet": Format("Parquet", dict.fromkeys(BENCHMARKS, _parquet), joint=True, card=write_card),
     "table": Format("tables as in the source", {"c": _table}, joint=True),
 }

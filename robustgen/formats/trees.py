@@ -1,6 +1,5 @@
 """Reads sets that are folders of files: an image or a video, or a folder of frames, for each key."""
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -47,16 +46,19 @@ class Tree(FolderDataset):
             start = len(folder) + 1 if folder else 0
             names = [entry.path[start:] for entry in self.store.list(folder)]
             visible = [name for name in names if not name.rpartition("/")[2].startswith(".")]
-            find = self._find_images if self.kind == "c" else _find_sequences
-            self._listed[arm] = keys = tuple(sorted(find(visible)))
+            if self.kind == "c":
+                found = [*filter(self._is_image, visible)]
+            else:
+                found = [name.removesuffix(VIDEO) for name in visible if name.endswith(VIDEO)]
+                found += {
+                    name.rpartition("/")[0] for name in visible if "/" in name and name.endswith(".png")
+                }
+            self._listed[arm] = keys = tuple(sorted(found))
             if twice := next((a for a, b in pairwise(keys) if a == b), None):
                 raise SourceError(f"{self.root}/{folder}: {twice!r} is there as a video and as frames")
             if not keys:
                 raise SourceError(f"{self.root}/{folder}: holds no {name_contents(self.kind)}")
         return self._listed[arm]
-
-    def _find_images(self, names: Sequence[str]) -> Iterator[str]:
-        yield from filter(self._is_image, names)
 
     def _is_image(self, name: str) -> bool:
         """Return whether the file is an image of the set; mirrored files beside them may be pictures too."""
@@ -143,8 +145,3 @@ class Tree(FolderDataset):
         """Return the path of the file, or of the folder of the frames, below the set."""
         path = f"{self.folders[arm]}/{key}" if self.folders[arm] else key
         return f"{path}{VIDEO}" if self.kind == "p" and self.store.exists(f"{path}{VIDEO}") else path
-
-
-def _find_sequences(names: Sequence[str]) -> Iterator[str]:
-    yield from (name.removesuffix(VIDEO) for name in names if name.endswith(VIDEO))
-    yield from {name.rpartition("/")[0] for name in names if "/" in name and name.endswith(".png")}
