@@ -93,7 +93,8 @@ def run(
     if overwrite and shard:
         raise OutputError("--overwrite and --shard exclude each other: shards share one output")
     state = OutputState(plan.store, beside=plan.is_beside)
-    if plan.is_beside and state.list_records() and next(iter(plan.store.list()), None) is None:
+    lies_beside = not state.location.startswith(f"{plan.store.location}/")
+    if lies_beside and state.list_records() and next(iter(plan.store.list()), None) is None:
         # The set was removed, and what lies beside it was not.
         state.clear()
         state = OutputState(plan.store, beside=plan.is_beside)
