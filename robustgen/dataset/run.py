@@ -482,10 +482,11 @@ class _Run:
         """Write the files of a `record` that belong to the set as a whole, and it, unless they are there."""
         store, state, wanted = self._plan.store, self._state, list(record.written)
         held = state.read_record(name)
-        recorded = [file for _, file in held.files()] if held else []
+        recorded = {file for _, file in held.files()} if held else set()
         sizes = self._find_sizes(file.path for file in wanted)
         lacking = [f for f, size in zip(wanted, sizes, strict=True) if f not in recorded or size != f.size]
-        if not lacking and recorded == wanted and [*(held.failures if held else ())] == record.failures:
+        known_failures = [*held.failures] if held else []
+        if not lacking and len(recorded) == len(wanted) and known_failures == [*record.failures]:
             return
         store.delete(MANIFEST)
         state.delete_record(name)
