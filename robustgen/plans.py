@@ -8,7 +8,7 @@ from typing import Any
 from robustgen import __version__
 from robustgen.augmentation import TITLE as AUGMIX
 from robustgen.benchmark import TITLES
-from robustgen.dataset.config import check, make_absolute
+from robustgen.dataset.config import Config, check, make_absolute
 from robustgen.dataset.opening import EQUALISED
 from robustgen.dataset.plan import Plan, plan_benchmark
 from robustgen.errors import ConfigError
@@ -26,19 +26,19 @@ def plan_again(kind: str, choices: Mapping[str, Any], name: str) -> Plan:
         There is no such kind, or the choices do not hold here.
     """
     if kind in TITLES:
-        return plan_benchmark(check(choices, name), TITLES[kind].kind)
+        return plan_benchmark(check(Config, choices, name), TITLES[kind].kind)
     if kind == EQUALISED:
         from robustgen import preprocess
 
-        return preprocess.plan_clahe(check(choices, name, None, preprocess.ClaheChoices))
+        return preprocess.plan_clahe(check(preprocess.ClaheChoices, choices, name))
     if kind == ICONS:
         from robustgen.icons import icon_set
 
-        return icon_set.plan_icons(check(choices, name, None, icon_set.IconChoices))
+        return icon_set.plan_icons(check(icon_set.IconChoices, choices, name))
     if kind == AUGMIX:
         from robustgen.augmentation import training_copies
 
-        return training_copies.plan_copies(check(choices, name, None, training_copies.AugMixChoices))
+        return training_copies.plan_copies(check(training_copies.AugMixChoices, choices, name))
     raise ConfigError(f"{name}: kind: sets of the kind {kind!r} cannot be made from a plan")
 
 

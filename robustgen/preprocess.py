@@ -225,7 +225,6 @@ def _open_writer(dataset: Dataset | None, source: Items[Any], keys: tuple[str, .
         shapes=lambda: {arm.folder: dataset.load(arm, 0).shape for arm in arms},
         class_labels=lambda: dataset.class_labels,
         grey=dataset.grey,
-        classes=lambda: source.classes,
-        label=source.label,
+        source=source,
     )
     return open_writer(dataset.format, order)

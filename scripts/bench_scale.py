@@ -124,7 +124,7 @@ def make_plan(store: Store, images: int) -> Plan:
     source = ManyImages(images)
     variants = IMAGENET_C.arms(IMAGENET_C.common, IMAGENET_C.levels, clean=True)
     order = Order(
-        benchmark=IMAGENET_C, arms=variants, keys=source.keys(), quality=85, shapes=dict, classes=lambda: ()
+        benchmark=IMAGENET_C, arms=variants, keys=source.keys(), quality=85, shapes=dict, source=source
     )
     writer = FORMATS["webdataset"].writers["c"](order)
     return Plan(

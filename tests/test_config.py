@@ -480,7 +480,7 @@ def test_wrong_outputs():
     write("a file", "file")
     assert "inside the source" in cli_error("make-c", "--source", "src", "--output", "src/out")
     assert "inside the source" in cli_error("make-c", "--source", "src", "--output", "src")
-    assert "file is a file" in cli_error("make-c", "--source", "src", "--output", "file")
+    assert "file: is a file" in cli_error("make-c", "--source", "src", "--output", "file")
     assert "file/out" in cli_error("make-c", "--source", "src", "--output", "file/out", "--jobs", "1")
     assert pictures("src") == {"cat/a.png"}
 

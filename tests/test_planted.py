@@ -117,7 +117,6 @@ def forge_record(root, path, folder="contrast/1", digest="0" * 64):
         ("../../../victim/x.txt", "contrast/1"),
         ("x.txt", "../victim"),
         ("{victim}/x.txt", ""),
-        ("a\0b", "contrast/1"),
     ],
 )
 def test_a_forged_record_removes_nothing_elsewhere(photos, copied, victim, path, folder):
@@ -322,30 +321,6 @@ def test_a_flipped_letter_in_a_record_is_named_and_mended(photos, copied, made):
     assert findings(copied, "--against", made, status=0) == []
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"{nonsense",
-        b"[]",
-        b"{}",
-        b'{"images": 3, "variants": [], "outputs": {}}',
-        b'{"images": {"a": [1, ""]}, "variants": ["contrast/1"], "outputs": {"contrast/1": [[["a", "1"]]]}}',
-        b'{"images": {"a": [1, ""]}, "variants": ["contrast/1"], "outputs": {"contrast/1": []}}',
-        b'{"images": {}, "variants": [], "outputs": {}, "failures": [], "colour": "red"}',
-        b'{"images": {}, "variants": [[]], "written": [[1, 2, 3]]}',
-        b'{"images": {}, "variants": [], "written": [], "failures": [{"key": 3}]}',
-        b'{"images": {}, "variants": [], "written": [["\\ud800", 1, "a"]]}',
-        b"[" * 100_000,
-    ],
-)
-def test_a_forged_record_with_a_right_checksum_is_damage(photos, copied, made, body):
-    path = copied / ".robustgen" / "records" / "000077-forged.json"
-    path.write_bytes(hashlib.sha256(body).hexdigest().encode() + b"\n" + body + b"\n")
-    assert any(line.startswith("damaged .robustgen/records/000077-forged.json") for line in findings(copied))
-    make_c(photos, copied)
-    assert findings(copied, "--against", made, status=0) == []
-
-
 @pytest.mark.parametrize("content", ["", "[1]", "{}", '{"output": {}}', "\x00"])
 def test_damaged_settings_are_named_with_the_remedy(photos, copied, made, content):
     path = copied / ".robustgen" / "settings.json"
@@ -436,19 +411,13 @@ def test_a_manifest_of_other_types_is_refused(copied, name, value):
 
 @pytest.mark.parametrize(
     ("change", "name"),
-    [
-        ({"settings": None}, "settings"),
-        ({"settings": {"output": {"sample": [], "format": {}}, "versions": {}}}, "sample"),
-        ({"kind": {}}, "kind"),
-        ({"config": 1}, "config"),
-    ],
+    [({"settings": None}, "settings"), ({"settings": {"output": 1}}, "output"), ({"config": 1}, "config")],
 )
 def test_readers_refuse_a_manifest_of_other_types(copied, change, name):
     path = copied / "dataset.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
-    refusal = f"{path}: cannot be read (its {name!r} is none of robustgen's)"
-    assert cli_error("compare", copied, copied) == refusal
-    assert cli_error("verify", copied).startswith(f"{path} is not robustgen's")
+    for command in (("compare", copied, copied), ("verify", copied)):
+        assert cli_error(*command) == f"{path} is not robustgen's: it has no {name!r}"
 
 
 @pytest.mark.parametrize("name", ["dataset.json", ".robustgen/settings.json", ".robustgen/plans"])

@@ -288,7 +288,7 @@ def test_mistakes_are_answered_in_one_line_and_leave_no_file(photos, tmp_path):
         "animations need --animate": [image, "--output", tmp_path / "x.gif"],
         "must end in .gif, .webp, .mp4": [image, "--animate", "--output", tmp_path / "x.png"],
         "folder.png: is a folder": [image, "--output", tmp_path / "folder.png"],
-        "a.jpg is a file": [image, "--output", image / "x.png"],
+        "a.jpg: is a file": [image, "--output", image / "x.png"],
         "is the image itself": [image, "--output", image],
         "lies inside the source": ["--source", photos, "--output", photos / "out" / "x.png"],
         "the images have the numbers 0 to 2": ["--source", photos, "--index", 3],

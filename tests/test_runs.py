@@ -24,13 +24,11 @@ from helpers import (
     put_photo,
     spawn,
     tree,
-    without_beginning,
 )
 from PIL import Image, JpegImagePlugin
 
 from robustgen import CORRUPTIONS, PERTURBATIONS, corrupt, perturb, prepare
 from robustgen.dataset import config
-from robustgen.dataset.advice import advise
 from robustgen.dataset.estimate import estimate
 from robustgen.dataset.plan import plan_benchmark
 from robustgen.dataset.recipes import item_rng
@@ -957,36 +955,3 @@ def test_an_estimate_of_large_sequences_does_not_make_one(tmp_path):
 
 
 # --- constants and sizes that do not fit ------------------------------------------------------------
-
-
-def advised(root, size, command="make-c", *flags):
-    put_photo(root / "src" / "a" / "x.JPEG", *size)
-    result = cli(command, "--source", root / "src", "--output", root / "out", "--dry-run", *flags)
-    return without_beginning(result.stderr)
-
-
-def test_constants_that_hardly_show_on_large_photographs_are_told_of(tmp_path):
-    few = ("--corruptions", "contrast", "--severities", "1")
-    (line,) = advised(tmp_path, (900, 1200), "make-c", *few)
-    assert line.startswith("images are large (1200 x 900) for constants made for 299 pixels")
-    assert "--size" in line and "calibrate --for-size" in line
-    assert not advised(tmp_path, (900, 1200), "make-c", *few, "--edition", "imagenet")
-    assert not advised(tmp_path, (900, 1200), "make-c", *few, "--quiet")
-    (line,) = advised(tmp_path, (900, 1200), "make-c", *few, "--edition", "imagenet", "--size", "700")
-    assert line.startswith("images are large (700 x 700) for constants made for 224 pixels")
-
-
-def test_an_elongated_image_that_would_be_overturned_is_told_of(tmp_path):
-    few = ("--corruptions", "elastic_transform", "--severities", "1")
-    (line,) = advised(tmp_path, (80, 400), "make-c", *few)
-    assert line.startswith("1 of 1 images are elongated (400 x 80): elastic_transform overturns them")
-    assert not advised(tmp_path, (80, 400), "make-c", "--corruptions", "contrast", "--severities", "1")
-
-
-def test_the_memory_of_the_encoder_is_told_of(tmp_path):
-    put_photo(tmp_path / "src" / "a" / "x.JPEG", 4200, 4200)
-    choices = config.load(None, {"source": str(tmp_path / "src"), "perturbations": "tilt", "scale": 299})
-    lines = [*advise(plan_benchmark(choices, "p"), choices)]
-    assert any(line.startswith("x264 needs about 1.06 GB a worker for 4200 x 4200") for line in lines)
-    frames = config.load(None, {"source": str(tmp_path / "src"), "format": "png"})
-    assert not any("x264" in line for line in advise(plan_benchmark(frames, "p"), frames))

@@ -17,7 +17,7 @@ from servers import BUCKET, RangeHandler, Weather, forget_connections
 from robustgen.errors import ArgumentError, MissingDependencyError, OutputError
 from robustgen.storage import Store, is_url, locate, open_store, save
 from robustgen.storage.host import HOST, hold_back_interrupts, is_alive, private_folder
-from robustgen.storage.local import LocalStore, name_temporary
+from robustgen.storage.local import name_temporary
 
 
 @pytest.fixture(params=["local", "memory", "s3"])
@@ -347,14 +347,6 @@ def test_exclusive_where_files_cannot_be_linked(tmp_path: Path, monkeypatch: pyt
 
     monkeypatch.setattr(os, "link", refuse)
     test_exclusive_files_are_put_once(open_store(tmp_path / "out"))
-
-
-def test_systems_without_handles_of_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("robustgen.storage.local._HAS_HANDLES", False)
-    for number, check in enumerate(
-        (test_files_come_back, test_files_in_pieces_are_whole_or_nothing, test_deleting)
-    ):
-        check(LocalStore(tmp_path / f"{number}"))
 
 
 def test_many_threads_and_processes_write_at_once(tmp_path: Path) -> None:

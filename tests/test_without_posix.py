@@ -113,7 +113,6 @@ def test_a_file_that_somebody_reads_is_replaced_a_moment_later(tmp_path, monkeyp
         replace(*args, **places)
 
     monkeypatch.setattr(local, "_PAUSES", (0.0, 0.0))
-    monkeypatch.setattr(local, "_HAS_HANDLES", False)
     monkeypatch.setattr(os, "replace", refuse_once)
     store.put("a.txt", b"content")
     assert (tmp_path / "a.txt").read_bytes() == b"content" and not refusals

@@ -79,7 +79,7 @@ def load_choices(path: Path | None, flags: dict[str, Any]) -> AugMixChoices:
     ConfigError
         One line that names the file or the flag, the key and what is wrong.
     """
-    everything = config.load(path, flags, _File)
+    everything = config.load_as(_File, path, flags)
     return AugMixChoices(**everything.model_dump(include=set(AugMixChoices.model_fields)))
 
 

@@ -143,6 +143,8 @@ class Execution:
         from robustgen.display import progress
 
         def announce() -> None:
+            if self.quiet:
+                return
             echo(f"{_describe_images(plan)}, {format_count(len(plan.arms), 'output')} of each", err=True)
             for line in _describe_mirror(plan):
                 echo(line, err=True)
@@ -155,7 +157,7 @@ class Execution:
                 shard=self.shard,
                 cluster=self.cluster,
                 log=log,
-                on_begin=None if self.quiet else announce,
+                on_begin=announce,
             )
         if not self.quiet:
             _show_result(result, plan)

@@ -32,7 +32,7 @@ def make_icons(**flags: Any) -> None:
     from robustgen.dataset import config
     from robustgen.icons import icon_set
 
-    planned = icon_set.plan_icons(config.load(None, flags, icon_set.IconChoices))
+    planned = icon_set.plan_icons(config.load_as(icon_set.IconChoices, None, flags))
     if execution.dry_run:
         _show_styles(planned)
         _show_classes(planned)

@@ -102,13 +102,10 @@ def _plan(kind: "Kind", flags: dict[str, Any]) -> "tuple[Execution, Plan]":
         raise ConfigError("nothing to work on: give --dataset, --config or --source")
     from robustgen.corruptions import ALL_CORRUPTIONS
     from robustgen.dataset import config
-    from robustgen.dataset.advice import advise
     from robustgen.dataset.plan import plan_benchmark
 
     choices = config.load(path, flags)
     plan = plan_benchmark(choices, kind, overwrite=execution.overwrite)
-    for line in [] if execution.quiet else advise(plan, choices):
-        echo(line, err=True)
     names = dict.fromkeys(arm.name for arm in plan.arms) if plan.mirror else ()
     for name in names:
         if name in ALL_CORRUPTIONS and ALL_CORRUPTIONS[name].displaces:

@@ -30,4 +30,4 @@ def clahe(source: str, destination: str, **flags: Any) -> None:
 
     execution = take_execution(flags)
     given = flags | {"source": source, "output": destination}
-    execution.carry_out(plan_clahe(config.load(None, given, ClaheChoices)))
+    execution.carry_out(plan_clahe(config.load_as(ClaheChoices, None, given)))

@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar, overload
+from typing import Annotated, Any, Literal, TypeVar
 
 import yaml
 from pydantic import (
@@ -83,7 +83,7 @@ def _span(what: str, highest: int, *, finer: bool = False) -> PlainValidator:
 
 def _flat(spans: tuple[Sequence[float], ...]) -> tuple[float, ...]:
     # Rows of arrays are severity-major from 1 up, whatever the order in which they were asked for.
-    return tuple(sorted(level for span in spans for level in span))
+    return _once(tuple(sorted(level for span in spans for level in span)))
 
 
 def _expand_groups(known: Mapping[str, Operation]) -> AfterValidator:
@@ -179,12 +179,9 @@ def make_absolute(location: str) -> str:
     return location if is_url(location) else str(Path(location).absolute())
 
 
-def _parse_cores(value: Any) -> Any:
-    return None if value == "all" else value
-
-
-def _parse_mirror(value: Any) -> Any:
-    return None if value == "none" else value
+def _none_if(word: str) -> BeforeValidator:
+    """Replaces `word` by None."""
+    return BeforeValidator(lambda value: None if value == word else value)
 
 
 def _parse_depth_scale(value: Any) -> float | Literal["midas"]:
@@ -205,13 +202,9 @@ Severities = Annotated[
     tuple[Annotated[Any, _span("severity", 5, finer=True)], ...],
     BeforeValidator(_level_parts),
     AfterValidator(_flat),
-    AfterValidator(_once),
 ]
 Difficulties = Annotated[
-    tuple[Annotated[Any, _span("difficulty", 3)], ...],
-    BeforeValidator(_level_parts),
-    AfterValidator(_flat),
-    AfterValidator(_once),
+    tuple[Annotated[Any, _span("difficulty", 3)], ...], BeforeValidator(_level_parts), AfterValidator(_flat)
 ]
 Corruptions = Annotated[
     tuple[Annotated[str, _check_known("corruption", lambda: _CorruptionNames())], ...],
@@ -287,7 +280,7 @@ class Choices(_Strict):
     )
     output: Location = Field("out/{dataset}-{kind}", description="where to write; {kind} is c or p")
     seed: Annotated[Whole, Field(ge=0)] = Field(0, description="non-negative whole number")
-    jobs: Annotated[Count | None, BeforeValidator(_parse_cores)] = Field(
+    jobs: Annotated[Count | None, _none_if("all")] = Field(
         None, description="worker processes; all: one a core"
     )
     limit: Count | None = Field(None, description="only the first N images")
@@ -339,7 +332,7 @@ class Config(Choices):
         None, description="of the files in shards; otherwise as published"
     )
     shard_size: Annotated[Whole, Field(ge=1)] = Field(SHARD_SIZE, description="images of a shard")
-    mirror: Annotated[Literal["link", "copy"] | None, BeforeValidator(_parse_mirror)] = Field(
+    mirror: Annotated[Literal["link", "copy"] | None, _none_if("none")] = Field(
         None,
         description="repeat other files of the source in every arm, as hard links or copies; `none` does not",
     )
@@ -463,7 +456,10 @@ def read_yaml(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
     except (yaml.YAMLError, UnicodeDecodeError, ValueError, RecursionError) as error:
-        raise ConfigError(f"{path}: {_yaml_reason(error)}") from error
+        mark = getattr(error, "problem_mark", None)
+        where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+        reason = f"{where}{getattr(error, 'problem', None) or error}".replace("\n", " ")
+        raise ConfigError(f"{path}: {reason}") from error
     if content is None:
         return {}
     if not isinstance(content, dict):
@@ -471,20 +467,15 @@ def read_yaml(path: Path) -> dict[str, Any]:
     return content
 
 
-def _yaml_reason(error: Exception) -> str:
-    mark = getattr(error, "problem_mark", None)
-    where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
-    return f"{where}{getattr(error, 'problem', None) or error}".replace("\n", " ")
-
-
 AnyChoices = TypeVar("AnyChoices", bound=Choices)
 
 
-@overload
-def load(path: Path | None, flags: Mapping[str, Any] | None = None) -> Config: ...
-@overload
-def load(path: Path | None, flags: Mapping[str, Any] | None, model: type[AnyChoices]) -> AnyChoices: ...
-def load(path: Path | None, flags: Mapping[str, Any] | None = None, model: type[Choices] = Config) -> Choices:
+def load(path: Path | None, flags: Mapping[str, Any] | None = None) -> Config:
+    """Read and check the config of make-c or make-p, as `load_as`."""
+    return load_as(Config, path, flags)
+
+
+def load_as(model: type[AnyChoices], path: Path | None, flags: Mapping[str, Any] | None = None) -> AnyChoices:
     """Read and check the config at `path` (None: defaults only), with the command line's `flags` over it.
 
     `model` tells which keys there are.
@@ -496,7 +487,7 @@ def load(path: Path | None, flags: Mapping[str, Any] | None = None, model: type[
     """
     given = {key: value for key, value in (flags or {}).items() if value is not None}
     content = read_yaml(path) if path else {}
-    return check(_merge(content, given), str(path), given, model)
+    return check(model, _merge(content, given), str(path), given)
 
 
 def _merge(content: Mapping[str, Any], flags: Mapping[str, Any]) -> dict[str, Any]:
@@ -513,25 +504,16 @@ def _merge(content: Mapping[str, Any], flags: Mapping[str, Any]) -> dict[str, An
     return merged
 
 
-@overload
-def check(content: Mapping[str, Any], name: str, flags: Mapping[str, Any] | None = None) -> Config: ...
-@overload
 def check(
-    content: Mapping[str, Any], name: str, flags: Mapping[str, Any] | None, model: type[AnyChoices]
-) -> AnyChoices: ...
-def check(
-    content: Mapping[str, Any],
-    name: str,
-    flags: Mapping[str, Any] | None = None,
-    model: type[Choices] = Config,
-) -> Choices:
+    model: type[AnyChoices], content: Mapping[str, Any], name: str, flags: Mapping[str, Any] | None = None
+) -> AnyChoices:
     """Return the config that `content`, read from the file `name`, holds; keys in `flags` are from the
     command line.
 
     Raises
     ------
     ConfigError
-        As `load`.
+        As `load_as`.
     """
     try:
         return model.model_validate(content)

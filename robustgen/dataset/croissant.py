@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, Final
 
 from robustgen.dataset.names import SUMS
@@ -21,71 +22,12 @@ from robustgen.storage import Store
 
 CROISSANT: Final = "croissant.json"
 
-RAI_FIELDS: Final = frozenset(
-    f"rai:{name}"
-    for name in (
-        "annotationsPerItem",
-        "annotatorDemographics",
-        "dataAnnotationAnalysis",
-        "dataAnnotationPlatform",
-        "dataAnnotationProtocol",
-        "dataBiases",
-        "dataCollection",
-        "dataCollectionMissingData",
-        "dataCollectionRawData",
-        "dataCollectionTimeframe",
-        "dataCollectionType",
-        "dataImputationProtocol",
-        "dataLimitations",
-        "dataManipulationProtocol",
-        "dataPreprocessingProtocol",
-        "dataReleaseMaintenancePlan",
-        "dataSocialImpact",
-        "dataUseCases",
-        "hasSyntheticData",
-        "machineAnnotationTools",
-        "personalSensitiveInformation",
-    )
-)
+_TERMS: Final = json.loads(Path(__file__).with_name("croissant_terms.json").read_text(encoding="utf-8"))
+RAI_FIELDS: Final = frozenset(f"rai:{name}" for name in _TERMS["rai"])
 """Fields of the Responsible AI vocabulary, version 1.0."""
-
-USER_FIELDS: Final = RAI_FIELDS | {
-    *("creator", "dateCreated", "dateModified", "datePublished", "description", "inLanguage", "keywords"),
-    *("license", "name", "publisher", "sameAs", "url", "version"),
-}
+USER_FIELDS: Final = RAI_FIELDS.union(_TERMS["schema.org"])
 """Fields that a user may set."""
 
-_CONTEXT: Final = {
-    "@language": "en",
-    "@vocab": "https://schema.org/",
-    "sc": "https://schema.org/",
-    "cr": "http://mlcommons.org/croissant/",
-    "rai": "http://mlcommons.org/croissant/RAI/",
-    "dct": "http://purl.org/dc/terms/",
-    "prov": "http://www.w3.org/ns/prov#",
-    "conformsTo": "dct:conformsTo",
-    "data": {"@id": "cr:data", "@type": "@json"},
-    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
-    "examples": {"@id": "cr:examples", "@type": "@json"},
-    **{
-        name: f"cr:{name}"
-        for name in (
-            *(
-                "citeAs",
-                "column",
-                "containedIn",
-                "equivalentProperty",
-                "extract",
-                "field",
-                "fileObject",
-                "fileProperty",
-            ),
-            *("fileSet", "format", "includes", "isLiveDataset", "jsonPath", "key", "md5", "parentField"),
-            *("path", "recordSet", "references", "regex", "repeated", "replace", "samplingRate"),
-            *("separator", "source", "subField", "transform"),
-        )
-    },
-}
 _TEXT, _INTEGER, _IMAGE, _VIDEO = "sc:Text", "sc:Integer", "sc:ImageObject", "sc:VideoObject"
 _Node = dict[str, Any]
 # Name to type and source.
@@ -110,12 +52,19 @@ def make_croissant(manifest: Mapping[str, Any], store: Store) -> dict[str, Any]:
     """
     settings = manifest["settings"]
     versions = settings.get("versions", {})
-    sums = _read_checksums(store, manifest)
+    sums: _Sums = {}
+    for prefix in ("", *(f"{arm}/" for arm in manifest["arms"] if arm)):
+        with suppress(FileNotFoundError):
+            sums[prefix] = store.read(f"{prefix}{SUMS}")
     name = settings.get("output", {}).get("format")
     describe = _DESCRIPTIONS.get(name, _describe_tree if name in _FILES else _describe_folders)
-    nodes = [*(_describe_checksums(*each) for each in sums.items()), *describe(manifest, sums)]
+    nodes = [
+        _file_object(prefix + SUMS, "text/plain", hashlib.sha256(content).hexdigest())
+        for prefix, content in sums.items()
+    ]
+    nodes += describe(manifest, sums)
     return {
-        "@context": _CONTEXT,
+        "@context": _TERMS["@context"],
         "@type": "sc:Dataset",
         "conformsTo": ["http://mlcommons.org/croissant/1.1", "http://mlcommons.org/croissant/RAI/1.0"],
         "name": re.sub(r"[^\w.-]+", "-", f"{manifest['dataset']}-{manifest['kind']}"),
@@ -191,19 +140,6 @@ def find_difference(manifest: Mapping[str, Any], store: Store) -> str | None:
 
 
 # --- files and records ---------------------------------------------------------------------------
-
-
-def _read_checksums(store: Store, manifest: Mapping[str, Any]) -> _Sums:
-    """Return the checksums of the folders that have any."""
-    found = {}
-    for prefix in ("", *(f"{arm}/" for arm in manifest["arms"] if arm)):
-        with suppress(FileNotFoundError):
-            found[prefix] = store.read(f"{prefix}{SUMS}")
-    return found
-
-
-def _describe_checksums(prefix: str, content: bytes) -> _Node:
-    return _file_object(f"{prefix}{SUMS}", "text/plain", hashlib.sha256(content).hexdigest())
 
 
 def _file_object(path: str, encoding: str, sha256: str) -> _Node:

@@ -3,7 +3,8 @@
 import hashlib
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import PurePosixPath
 from typing import Any, Final, Literal
 
@@ -38,15 +39,24 @@ class DepthMaps:
         Whose depth they are.
     scale : float or "midas"
         Factor of the stored values; or these are the 16 bits that hold MiDaS' inverse depth.
-    digest : str
-        Of names and sizes of all maps, and of the content of a few.
     """
 
     location: str
     images: Source
     scale: Scale
     trees: tuple[FileTree, ...]
-    digest: str = field(default="", init=False)
+
+    @cached_property
+    def digest(self) -> str:
+        """Return a SHA-256 of names and sizes of the maps of all images, and of the content of a few."""
+        total = hashlib.sha256()
+        found = [place for key in self.images.keys() if (place := self.find(key))]  # noqa: SIM118
+        for tree, name in found:
+            total.update(f"{tree.size(name)} {name}\n".encode("utf-8", "surrogateescape"))
+        for number in sorted({len(found) * part // _LOOKED_AT for part in range(_LOOKED_AT)}):
+            for tree, name in found[number : number + 1]:
+                total.update(tree.read(name))
+        return total.hexdigest()
 
     def find(self, key: str) -> tuple[FileTree, str] | None:
         """Return where the map of the image `key` lies; None if there is none."""
@@ -88,15 +98,15 @@ class DepthMaps:
         if stored.shape != (height, width):
             size = " x ".join(map(str, reversed(stored.shape)))
             raise ImageError(f"{key!r}: depth map {name} has {size} pixels, the image {width} x {height}")
-        values = depth_from_midas(stored) if self.scale == "midas" else self._multiply(stored)
+        if self.scale == "midas":
+            values = depth_from_midas(stored)
+        else:
+            values = np.asarray(stored, np.float32) * np.float32(self.scale)
         if not np.isfinite(values).all():
             raise ImageError(f"{key!r}: depth map {name} holds NaN or infinity")
         if values.min() < 0:
             raise ImageError(f"{key!r}: depth map {name} holds negative depth")
         return values
-
-    def _multiply(self, stored: Any) -> Map:
-        return np.asarray(stored, np.float32) * np.float32(self.scale)
 
     def describe(self) -> str:
         """Return what decides the pixels that the maps give."""
@@ -127,7 +137,8 @@ def open_depth(location: str, images: Source, scale: Scale, cache: Store) -> Dep
     try:
         with blame_source(location):
             maps = DepthMaps(location, images, scale, _open_trees(Place(location), cache))
-            object.__setattr__(maps, "digest", _digest(maps))
+            # What cannot be read is told now.
+            maps.describe()
     except SourceError as error:
         raise ConfigError(f"depth: {error}") from error
     return maps
@@ -152,18 +163,6 @@ def _list_names(key: str, suffixes: Sequence[str]) -> list[str]:
     """Return what the map of the image `key` may be called, in a folder and in shards."""
     stems = dict.fromkeys([PurePosixPath(key).with_suffix("").as_posix(), sample_key(key), key])
     return [f"{stem}{suffix}" for stem in stems for suffix in suffixes]
-
-
-def _digest(maps: DepthMaps) -> str:
-    """Return a SHA-256 of names and sizes of the maps of all images, and of the content of a few."""
-    total = hashlib.sha256()
-    found = [place for key in maps.images.keys() if (place := maps.find(key))]  # noqa: SIM118
-    for tree, name in found:
-        total.update(f"{tree.size(name)} {name}\n".encode("utf-8", "surrogateescape"))
-    for number in sorted({len(found) * part // _LOOKED_AT for part in range(_LOOKED_AT)}):
-        for tree, name in found[number : number + 1]:
-            total.update(tree.read(name))
-    return total.hexdigest()
 
 
 def _decode(name: str, data: bytes) -> Any:

@@ -1,10 +1,11 @@
 """Estimates what a run takes: outputs, bytes and seconds, from a sample of a few images.
 
-All variants are made of the middle of each image, at the strength of the whole; cost and size grow with the
-pixels.
+All variants are made of the middle of each image; cost and size grow with the pixels.
 """
 
+import math
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
@@ -80,8 +81,11 @@ def estimate(plan: Plan) -> Estimate:
     pixels, seconds, size, own = (sum(values) / len(costs) for values in zip(*costs, strict=True))
     if plan.recipe.keeps_size:
         # The sample may be of the smaller images; headers tell of many more.
-        typical = [_count_pixels(plan, key) for key in keys[:_MOST_HEADERS]]
-        factor = sum(typical) / len(typical) / pixels
+        typical = []
+        for key in keys[:_MOST_HEADERS]:
+            with suppress(ImageError):
+                typical.append(math.prod(plan.source.dimensions(key)))
+        factor = sum(typical) / max(1, len(typical)) / pixels
         seconds, size = seconds * factor, size * factor
     outputs, images = len(plan.keys) * len(plan.arms), len(plan.keys)
     file = size / len(plan.arms)
@@ -117,21 +121,14 @@ def _measure(plan: Plan, key: str) -> tuple[float, float, float, float]:
     # Of the processor, as other processes may be at work now and not later, or the other way about.
     started, shared = time.process_time(), dict[str, Any]()
     prepared = plan.recipe.prepare(plan.source.open(key))
-    opened, part = time.process_time(), plan.recipe.cut_part(prepared, _SIDE)
+    opened, part = time.process_time(), plan.recipe.cut(prepared, _SIDE)
     size = inodes = 0
     for variant in plan.arms:
-        pixels = part.recipe.make(variant, key, part.image, shared)
+        pixels = plan.recipe.make(variant, key, part, shared)
         size += plan.writer.measure(variant, key, pixels)
         inodes += plan.writer.count_inodes(pixels)
-    factor = part.whole / part.pixels
+    whole, factor = 1, 1.0
+    if plan.recipe.keeps_size:
+        whole, factor = prepared.size // 3, prepared.size / part.size
     making = (time.process_time() - opened) * factor
-    return part.whole, opened - started + making, size * factor, inodes
-
-
-def _count_pixels(plan: Plan, key: str) -> int:
-    """Return the pixels of a source image, by its header; 1 where that cannot be read."""
-    try:
-        width, height = plan.source.dimensions(key)
-    except ImageError:
-        return 1
-    return width * height
+    return whole, opened - started + making, size * factor, inodes

@@ -5,10 +5,10 @@ All of it is a pure function of the output state, whoever computes it and howeve
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import IO, Any
+from typing import IO, Any, Final
 
 from robustgen.dataset.croissant import CROISSANT, encode_croissant, make_croissant
 from robustgen.dataset.names import ERRORS, FRAMES, MANIFEST, SUMS
@@ -84,18 +84,24 @@ def list_sums(store: Store, name: str = SUMS) -> list[str]:
     )
 
 
-def dataset_digest(store: Store, paths: Iterable[str] | None = None) -> str:
+def dataset_digest(store: Store) -> str:
     """Return one SHA-256 for all files of an output: that of its `SHA256SUMS` files and where they are."""
-    total = hashlib.sha256()
-    for path in list_sums(store) if paths is None else paths:
-        total.update(f"{hashlib.sha256(store.read(path)).hexdigest()}  {path}\n".encode())
-    return total.hexdigest()
+    return _combine({path: _sha256(store.read(path)) for path in list_sums(store)})
 
 
 def frames_digest(store: Store) -> str | None:
     """Return the same of the `FRAMES.SHA256` files; None where there are none."""
-    paths = list_sums(store, FRAMES)
-    return dataset_digest(store, paths) if paths else None
+    digests = {path: _sha256(store.read(path)) for path in list_sums(store, FRAMES)}
+    return _combine(digests) if digests else None
+
+
+def _combine(digests: Mapping[str, str]) -> str:
+    paths = sorted(digests, key=lambda path: path.split("/"))
+    return _sha256("".join(f"{digests[path]}  {path}\n" for path in paths).encode())
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
 
 
 class _SumsByFolder:
@@ -128,18 +134,23 @@ class _SumsByFolder:
             yield folder, files
 
 
-def _write_checksums(store: Store, folder: str, files: Mapping[str, tuple[int, str, str]]) -> None:
+def _write_checksums(
+    store: Store, folder: str, files: Mapping[str, tuple[int, str, str]]
+) -> Iterator[tuple[str, str, str]]:
+    """Write the checksum files of a folder; yield their names, paths and digests."""
     prefix = f"{folder}/" if folder else ""
-    lines, frame_lines = [], []
+    lines: dict[str, list[str]] = {SUMS: [], FRAMES: []}
     for path in sorted(files):
         mark, name = escape_name(path.removeprefix(prefix))
         _, sha256, frames = files[path]
-        lines.append(f"{mark}{sha256}  {name}\n")
+        lines[SUMS].append(f"{mark}{sha256}  {name}\n")
         if frames:
-            frame_lines.append(f"{mark}{frames}  {name}\n")
-    store.put(f"{prefix}{SUMS}", "".join(lines).encode("utf-8", "surrogateescape"))
-    if frame_lines:
-        store.put(f"{prefix}{FRAMES}", "".join(frame_lines).encode("utf-8", "surrogateescape"))
+            lines[FRAMES].append(f"{mark}{frames}  {name}\n")
+    for about, content in lines.items():
+        if content:
+            data = "".join(content).encode("utf-8", "surrogateescape")
+            store.put(f"{prefix}{about}", data)
+            yield about, f"{prefix}{about}", _sha256(data)
 
 
 # --- the manifest --------------------------------------------------------------------------------
@@ -163,10 +174,8 @@ class Summary:
 
     def __init__(self, state: OutputState, stale: Mapping[str, Sequence[str]] | None = None) -> None:
         self._state, self._stale = state, stale or {}
-        self._fingerprint, self._folder = (
-            state.fingerprint(self._stale),
-            TemporaryDirectory(prefix="robustgen-"),
-        )
+        self._fingerprint = state.fingerprint(self._stale)
+        self._folder = TemporaryDirectory(prefix="robustgen-")
         self._sums, self.names, self.tally = _SumsByFolder(Path(self._folder.name)), set[str](), Tally()
 
     def __enter__(self) -> "Summary":
@@ -189,12 +198,12 @@ class Summary:
             The output state is damaged.
         """
         state, store, about = self._state, self._state.root, describe(self._state)
-        counts, replaced = (
-            {"files": 0, "bytes": 0},
-            {path for files in self._stale.values() for path in files},
-        )
+        counts = {"files": 0, "bytes": 0}
+        replaced = {path for files in self._stale.values() for path in files}
+        digests: dict[str, dict[str, str]] = {SUMS: {}, FRAMES: {}}
         for folder, files in self._sums.read():
-            _write_checksums(store, folder, files)
+            for name, path, digest in _write_checksums(store, folder, files):
+                digests[name][path] = digest
             counts["files"] += len(files)
             counts["bytes"] += sum(size for size, *_ in files.values())
             replaced -= files.keys()
@@ -212,10 +221,10 @@ class Summary:
             "failures": len(failures),
             "complete": all(size >= 0 for size in store.sizes(about["arrays"]))
             and self.tally.count_complete(frozenset(about["arms"])) >= about["images"],
-            "digest": dataset_digest(store),
+            "digest": _combine(digests[SUMS]),
         }
-        if frames := frames_digest(store):
-            manifest["frames_digest"] = frames
+        if digests[FRAMES]:
+            manifest["frames_digest"] = _combine(digests[FRAMES])
         for name, data in make_cards(manifest).items():
             store.put(name, data)
         store.put(CROISSANT, encode_croissant(make_croissant(manifest, store)))
@@ -245,6 +254,41 @@ def describe(state: OutputState) -> dict[str, Any]:
         "arrays": sorted({array for about in abouts for array in about["arrays"]}),
         "settings": state.settings() | {"parameters": parameters},
     }
+
+
+_TYPES: Final = {
+    **dict.fromkeys(("citation", "dataset", "digest", "kind", "licence"), str),
+    **dict.fromkeys(("config", "counts", "settings", "source"), dict),
+    **dict.fromkeys(("failures", "images"), int),
+    **dict.fromkeys(("arms", "arrays"), list),
+    "complete": bool,
+}
+
+
+def read_manifest(store: Store) -> dict[str, Any]:
+    """Return the manifest of an output.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is none.
+    OutputError
+        It is damaged, or not robustgen's.
+    """
+    path = f"{store.location}/{MANIFEST}"
+    try:
+        manifest = parse_object(store.read(MANIFEST))
+    except FileNotFoundError:
+        raise
+    except (OSError, ValueError) as error:
+        raise OutputError(f"{path}: cannot be read ({error})") from error
+    wrong = [name for name, kind in _TYPES.items() if not isinstance(manifest.get(name), kind)]
+    if not wrong:
+        settings = manifest["settings"]
+        wrong = [name for name in ("output", "versions") if not isinstance(settings.get(name), dict)]
+    if wrong:
+        raise OutputError(f"{path} is not robustgen's: it has no {wrong[0]!r}")
+    return manifest
 
 
 def make_cards(manifest: Mapping[str, Any]) -> Mapping[str, bytes]:

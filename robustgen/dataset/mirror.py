@@ -5,14 +5,13 @@ So each variant is a complete data set, which other tools read as they read the 
 
 import hashlib
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
-from robustgen.dataset.names import FRAMES, MANIFEST, SUMS
+from robustgen.dataset.names import FRAMES, SUMS
 from robustgen.dataset.records import Failure, FilesRecord
-from robustgen.dataset.state import OutputState
 from robustgen.formats import WrittenFile
 from robustgen.storage import Store
 
@@ -89,7 +88,7 @@ class Mirror:
         """
         names, failures = [], []
         for name in sorted(entry.path for entry in self.source.list()):
-            if name in self.images or any(part.startswith(".") for part in name.split("/")):
+            if name in self.images or _is_hidden(name):
                 continue
             if name in (SUMS, FRAMES):
                 failures.append(
@@ -97,7 +96,11 @@ class Mirror:
                 )
             else:
                 names.append(name)
-        irregular = {name: reason for name, reason in self._list_irregular() if name not in self.images}
+        irregular = {
+            name: f"{what}, which is not mirrored"
+            for name, what in self.source.list_irregular()
+            if name not in self.images and name[-1] != "/" and not _is_hidden(name)
+        }
         failures += [{"key": name, "reason": reason} for name, reason in irregular.items()]
         inside = tuple(f"{name}/" for name in irregular)
         names = [name for name in names if name not in irregular and not name.startswith(inside)]
@@ -105,42 +108,14 @@ class Mirror:
             names = select_companions(names, self.images, self.others)
         return names, sorted(failures, key=lambda failure: failure["key"])
 
-    def _list_irregular(self) -> Iterator[tuple[str, str]]:
-        """Yield what is no regular file of a local source, and why it is not repeated."""
-        if not self.source.is_local:
-            return
-        root = Path(self.source.location)
-        for path in root.rglob("*"):
-            name = path.relative_to(root).as_posix()
-            if not any(part.startswith(".") for part in name.split("/")):
-                if path.is_symlink():
-                    yield name, "is a link, which is not mirrored"
-                elif not path.is_file() and not path.is_dir():
-                    yield name, "is no regular file, and not mirrored"
+    def make_record(self, folder: str, names: Sequence[str]) -> FilesRecord:
+        """Return the record of the files called `names` repeated in one `folder` of an output."""
+        files = [self._describe(name)._replace(path=f"{folder}/{name}") for name in names]
+        return FilesRecord({}, [folder], files)
 
-    def fill(self, state: OutputState, folder: str, names: Sequence[str]) -> None:
-        """Repeat the files called `names` in one `folder` of an output, and record them.
-
-        Raises
-        ------
-        OSError
-            One cannot be read, or the disk is full.
-        """
-        name = f"mirror-{folder.replace('/', '-')}"
-        wanted = [self._describe(each)._replace(path=f"{folder}/{each}") for each in names]
-        held = state.read_record(name)
-        recorded = [file for _, file in held.files()] if held else []
-        sizes = [*state.root.sizes(file.path for file in wanted)]
-        if recorded == wanted and sizes == [file.size for file in wanted]:
-            return
-        state.root.delete(MANIFEST)
-        state.delete_record(name)
-        for path, file, size in zip(names, wanted, sizes, strict=True):
-            if file not in recorded or size != file.size:
-                state.root.copy(self.source, path, file.path, link=self.link)
-        for path in {file.path for file in recorded} - {file.path for file in wanted}:
-            state.root.delete(path)
-        state.put_record(name, FilesRecord({}, [folder], wanted))
+    def copy(self, store: Store, folder: str, path: str) -> None:
+        """Repeat the file that is to be at `path`, in `folder` of the output `store`."""
+        store.copy(self.source, path.removeprefix(f"{folder}/"), path, link=self.link)
 
     @cache  # noqa: B019
     def _describe(self, name: str) -> WrittenFile:
@@ -149,3 +124,7 @@ class Mirror:
             while block := file.read(1 << 20):
                 digest.update(block)
             return WrittenFile(name, file.tell(), digest.hexdigest())
+
+
+def _is_hidden(name: str) -> bool:
+    return any(part.startswith(".") for part in name.split("/"))

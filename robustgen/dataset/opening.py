@@ -4,10 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from robustgen.benchmark import BENCHMARKS, CLEAN, IMAGENET_C, TITLES, Kind, Variant
+from robustgen.benchmark import BENCHMARKS, CLEAN, IMAGENET_C, TITLES, Kind
+from robustgen.dataset.manifest import read_manifest
 from robustgen.dataset.names import MANIFEST, STATE
 from robustgen.dataset.state import OutputState
-from robustgen.errors import ConfigError, SourceError
+from robustgen.errors import ConfigError, OutputError, SourceError
 from robustgen.formats import Dataset, parse_variant
 from robustgen.formats.npy import Arrays, open_array
 from robustgen.formats.npz import SUFFIX, Archives, file_of
@@ -16,7 +17,6 @@ from robustgen.formats.shards import Shards, list_shards
 from robustgen.formats.table import FileTableWriter, TableSet
 from robustgen.formats.trees import Tree
 from robustgen.formats.webdataset import WebDatasetShards
-from robustgen.json_files import parse_object
 from robustgen.registry import MEDMNIST
 from robustgen.storage import Store, open_store
 
@@ -52,29 +52,31 @@ def open_dataset(root: str | Path | Store, classes: Sequence[str] | None = None)
     kind, folders = (
         _from_manifest(store, about, files) if about.get("kind") in TITLES else _from_layout(store, files)
     )
-    arms = tuple(parse_variant(folder, kind) for folder in _order_arms(folders, kind))
+    # Clean first, then the order of the paper's tables, then others; levels as in arrays.
+    ranks = {name: i for i, name in enumerate((CLEAN, *BENCHMARKS[kind].names))}
+    variants = (parse_variant(folder, kind) for folder in folders)
+    arms = tuple(sorted(variants, key=lambda variant: ranks.get(variant.name, len(ranks))))
     first = next(iter(folders.values()))
     if about.get("arrays") or (not about and first.endswith(_ARRAYS)):
         if classes:
             raise ConfigError(
                 f"a class list goes with class folders; {store.location} has arrays with labels.npy"
             )
-        return (
-            _open_archives(store, arms, about) if first.endswith(SUFFIX) else Arrays(store, kind, arms, about)
-        )
+        if not first.endswith(SUFFIX):
+            return Arrays(store, kind, arms, about)
+        # The folder of published archives is called as the data set.
+        name = store.location.rpartition("/")[2]
+        return Archives(store, "c", arms, about or ({"edition": name} if name in MEDMNIST else {}))
     places = {arm: folders[arm.folder] for arm in arms}
     output = about.get("settings", {}).get("output", {}).get("format")
     if output == TableSet.format:
         return TableSet(store, kind, arms, about, places)
     if output == FileTableWriter.format:
         return Tree(store, kind, arms, about, places, classes)
-    return _find_layout(store, places[arms[0]])(store, kind, arms, about, places, classes)
-
-
-def _open_archives(store: Store, arms: tuple[Variant, ...], about: dict[str, Any]) -> Archives:
-    """Open archives; the folder of the published ones is called as the data set."""
-    name = store.location.rpartition("/")[2]
-    return Archives(store, "c", arms, about or ({"edition": name} if name in MEDMNIST else {}))
+    shards: tuple[type[Shards], ...] = (WebDatasetShards, ParquetShards)
+    found = (each for each in shards if list_shards(store, places[arms[0]], each.suffix))
+    layout: type[Tree | Shards] = next(found, Tree)
+    return layout(store, kind, arms, about, places, classes)
 
 
 def check_folder(store: Store) -> None:
@@ -84,12 +86,6 @@ def check_folder(store: Store) -> None:
         raise SourceError(f"{path}: {'not a folder' if path.exists() else 'no such folder'}")
     if not store.is_local and next(iter(store.list()), None) is None:
         raise SourceError(f"{store.location}: holds no files")
-
-
-def _find_layout(store: Store, folder: str) -> type[Tree | Shards]:
-    """Return what reads the folder of a variant: shards of some kind, or else files."""
-    kinds: tuple[type[Tree | Shards], ...] = (WebDatasetShards, ParquetShards)
-    return next((each for each in kinds if list_shards(store, folder, each.suffix)), Tree)  # type: ignore[union-attr]
 
 
 def read_about(store: Store) -> dict[str, Any]:
@@ -103,9 +99,8 @@ def read_about(store: Store) -> dict[str, Any]:
     SourceError
         The set is not finished, or the manifest cannot be read.
     """
-    path = f"{store.location}/{MANIFEST}"
     try:
-        about = parse_object(store.read(MANIFEST))
+        about = read_manifest(store)
     except FileNotFoundError:
         if OutputState(store).exists:
             raise SourceError(
@@ -113,36 +108,20 @@ def read_about(store: Store) -> dict[str, Any]:
                 f"{name_command(_find_kind(store))} resumes it"
             ) from None
         return {}
-    except (OSError, ValueError) as error:
-        raise SourceError(f"{path}: cannot be read ({error})") from error
-    try:
-        _check_parts(about)
-        if not about["complete"] and not about["failures"]:
-            raise SourceError(
-                f"{store.location}: is not complete; {name_command(_find_kind(store))} resumes its run"
-            )
-        if about.get("kind") == EQUALISED:
-            config = about["config"]
-            about |= {
-                "kind": config.get("benchmark"),
-                "source": about["source"] | {"digest": config.get("origin")},
-                EQUALISED: about["settings"]["clahe"],
-            }
-    except (KeyError, TypeError, AttributeError) as error:
-        raise SourceError(f"{path}: cannot be read ({error})") from error
+    except OutputError as error:
+        raise SourceError(str(error)) from error
+    if not about["complete"] and not about["failures"]:
+        raise SourceError(
+            f"{store.location}: is not complete; {name_command(_find_kind(store))} resumes its run"
+        )
+    if about["kind"] == EQUALISED:
+        config = about["config"]
+        about |= {
+            "kind": config.get("benchmark"),
+            "source": about["source"] | {"digest": config.get("origin")},
+            EQUALISED: about["settings"].get("clahe"),
+        }
     return about
-
-
-def _check_parts(about: Mapping[str, Any]) -> None:
-    """Raise a TypeError unless the parts of a manifest that readers look into are objects."""
-    parts = dict(about)
-    for name in ("config", "source", "settings", "versions", "output", "sample"):
-        if not isinstance(parts.get(name, {}), dict):
-            raise TypeError(f"its {name!r} is none of robustgen's")
-        if name in ("settings", "output"):
-            parts |= parts.get(name, {})
-    if not isinstance(about.get("kind", ""), str):
-        raise TypeError("its 'kind' is none of robustgen's")
 
 
 _COMMANDS = {
@@ -171,12 +150,14 @@ def _from_manifest(
     arms = about.get("arms") or []
     if not isinstance(arms, list) or not all(isinstance(arm, str) for arm in arms):
         raise SourceError(f"{store.location}/{MANIFEST}: arms must be a list of names")
-    there = {*files} | {"/".join(path.split("/")[:depth]) for path in files for depth in (1, 2)}
-    tables = [path.removeprefix(f"{FOLDER}/") for path in files if path.startswith(f"{FOLDER}/")]
-    there |= {"/".join([FOLDER, *path.split("/")[:depth]]) for path in tables for depth in (1, 2)}
-    arrays = about.get("arrays") or [""]
-    places = {arm: _locate_variant(arm, str(arrays[0])) for arm in arms}
-    if tables and there.isdisjoint(places.values()):
+    parents = {path.rpartition("/")[0] for path in files}
+    there = {*files} | {"/".join(path.split("/")[:depth]) for path in parents for depth in (1, 2, 3)}
+    array = str((about.get("arrays") or [""])[0])
+    if array.endswith(SUFFIX):
+        places = {arm: file_of(arm) for arm in arms}
+    else:
+        places = {arm: f"{arm.partition('/')[0]}.npy" if array else arm for arm in arms}
+    if FOLDER in there and there.isdisjoint(places.values()):
         places = {arm: f"{FOLDER}/{place}" for arm, place in places.items()}
     missing = [arm for arm, place in places.items() if place not in there]
     if missing:
@@ -188,13 +169,6 @@ def _from_manifest(
             f"{store.location}: lacks {', '.join(missing[:5]) or 'all arms'}, which its {MANIFEST} names"
         )
     return kind, places
-
-
-def _locate_variant(folder: str, array: str) -> str:
-    """Return where the files of a variant are, by the name of an `array` of the set, if there are any."""
-    if array.endswith(SUFFIX):
-        return file_of(folder)
-    return f"{folder.partition('/')[0]}.npy" if array else folder
 
 
 def _from_layout(store: Store, files: Sequence[str]) -> tuple[Kind, dict[str, str]]:
@@ -248,7 +222,13 @@ def _list_variants(
     chosen = arrays or found
     sample = next(place for name, place in chosen.items() if name.removesuffix(".npy") != CLEAN)
     inside = [path.removeprefix(f"{sample}/") for path in files if path.startswith(f"{sample}/")]
-    single = open_array(store, sample).ndim == 4 if arrays else _has_severities(inside)
+    if arrays:
+        single = open_array(store, sample).ndim == 4
+    else:
+        # All folders in that of an operation are severities, and hold no videos.
+        folders_inside = {path.partition("/")[0] for path in inside if "/" in path}
+        videos = any(path.endswith(".mp4") and path.count("/") == 1 for path in inside)
+        single = len(folders_inside) == len(_find_severities(inside)) > 0 and not videos
     kind: Kind = "c" if single else "p"
     folders: dict[str, str] = {}
     for name, place in chosen.items():
@@ -267,21 +247,7 @@ def _list_variants(
     return kind, {folder: place for folder, place in folders.items() if kind == "c" or folder != CLEAN}
 
 
-def _has_severities(inside: Sequence[str]) -> bool:
-    """Return whether all folders in that of an operation are severities, and hold no videos."""
-    folders = {path.partition("/")[0] for path in inside if "/" in path}
-    videos = any(path.endswith(".mp4") and path.count("/") == 1 for path in inside)
-    return len(folders) == len(_find_severities(inside)) > 0 and not videos
-
-
 def _find_severities(inside: Iterable[str]) -> list[str]:
     """Return the names of the folders that are severities, in their order."""
     names = {path.partition("/")[0] for path in inside if "/" in path}
     return sorted((name for name in names if BENCHMARKS["c"].read_level(name) is not None), key=float)
-
-
-def _order_arms(folders: Iterable[str], kind: Kind) -> list[str]:
-    """Return clean first, then the order of the paper's tables, then others; levels as in arrays."""
-    names = (CLEAN, *BENCHMARKS[kind].names)
-    ranks = {name: i for i, name in enumerate(names)}
-    return sorted(folders, key=lambda folder: ranks.get(parse_variant(folder, kind).name, len(ranks)))

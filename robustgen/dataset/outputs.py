@@ -31,18 +31,34 @@ def open_output(location: str | Path, source: str) -> Iterator[Store]:
     store = open_store(location)
     if f"{store.location}/".startswith(f"{source}/"):
         raise OutputError(f"{store.location}: lies inside the source {source}")
-    here = Path(store.location) if store.is_local else None
-    if here and (file := next((place for place in (here, *here.parents) if place.is_file()), None)):
-        raise OutputError(f"{file}: is a file")
-    try:
+    refuse_files(store)
+    with blame_output(store):
         try:
             yield store
         finally:
             store.clean()
+
+
+@contextmanager
+def blame_output(store: Store) -> Iterator[None]:
+    """Raise OSErrors of the block as WriteErrors, which name the `store`."""
+    try:
+        yield
     except OSError as error:
         if isinstance(error, RobustgenError):
             raise
         raise WriteError(f"{store.location}: {error.strerror or error}") from error
+
+
+def refuse_files(store: Store) -> None:
+    """Raise an OutputError if a file is in the place of a local store, or of a folder that it lies in."""
+    place = Path(store.location)
+    above = (place, *place.parents) if store.is_local else ()
+    try:
+        if file := next((each for each in above if each.exists() and not each.is_dir()), None):
+            raise OutputError(f"{file}: is a file")
+    except OSError as error:
+        raise OutputError(f"output {place} cannot be used: {error.strerror}") from error
 
 
 def read_object(store: Store, path: str) -> dict[str, Any]:

@@ -3,8 +3,9 @@
 `assemble_plan` serves every kind of set; `plan_benchmark` turns a `Config` into the plan of a C or a P set.
 """
 
+import copy
 import dataclasses
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,10 +15,11 @@ import numpy as np
 
 from robustgen.benchmark import BENCHMARKS, CLEAN, CLEAN_ARM, Benchmark, Kind, Variant
 from robustgen.corruptions import get_corruption, get_family
-from robustgen.dataset.config import USUAL_SCALE, Choices, Config, Video, make_absolute
+from robustgen.dataset.config import USUAL_SCALE, Choices, Config, make_absolute
 from robustgen.dataset.depth import DepthMaps, open_depth
 from robustgen.dataset.mirror import Mirror
 from robustgen.dataset.names import ERRORS, FRAMES, MANIFEST, SUMS
+from robustgen.dataset.outputs import refuse_files
 from robustgen.dataset.recipes import (
     RECIPES,
     BenchmarkRecipe,
@@ -38,7 +40,7 @@ from robustgen.imaging.frost import check_frost
 from robustgen.imaging.jpeg import load_ijg
 from robustgen.imaging.motion import check_imagemagick
 from robustgen.imaging.tiles import TileBank
-from robustgen.registry import SMALLEST_SIDE
+from robustgen.registry import SMALLEST_SIDE, Operation
 from robustgen.sources.base import Items, Loaded, Source
 from robustgen.sources.opening import open_source
 from robustgen.sources.table import Table
@@ -174,17 +176,22 @@ def plan_benchmark(
     except ArgumentError as error:
         raise ConfigError(f"edition: {error}") from error
     store = store or open_store(config.resolve_output(kind))
-    _check_folder(store)
+    refuse_files(store)
     source = open_chosen_source(config, OutputState(store).index_place)
     check_classes(source, config)
     keys = select_keys(source, config)
     edition = config.edition if config.size is None else f"{config.edition}@{config.size}"
     arms = config.arms(kind)
-    smallest = _find_smallest_side(arms, BENCHMARKS[kind])
+    operations = [
+        BENCHMARKS[kind].operations[name] for name in dict.fromkeys(a.name for a in arms if a != CLEAN_ARM)
+    ]
+    smallest = min((each.smallest_side for each in operations), default=SMALLEST_SIDE)
     recipe = RECIPES[kind](edition, config.seed, config.scale, _overrides(config, kind), smallest)
-    _check_strengths(arms, config, BENCHMARKS[kind])
+    _check_strengths(operations, config)
     _check_ingredients(arms, config)
-    name = _format_name(config, kind, source)
+    own = get_edition(config.edition).format
+    usual = "table" if kind == "c" and isinstance(source, Table) else own if own != "jpeg" else DEFAULTS[kind]
+    name = config.format or usual
     if FORMATS[name].joint and not overwrite:
         arms = _add_existing(arms, store, BENCHMARKS[kind], stacked=FORMATS[name].stacked)
     if isinstance(recipe, CorruptionRecipe):
@@ -193,7 +200,10 @@ def plan_benchmark(
             recipe, tiles=tiles, depth=_open_depth(config, arms, source, keys, store)
         )
     writer = _open_writer(name, config, recipe, source, keys, arms)
-    citation = _cite(arms, config.edition) if kind == "c" else CITATION
+    # Of corruptions, the publications that they are from.
+    dialect, cited = EDITIONS[config.edition].dialect, operations if kind == "c" else []
+    families = [get_family(get_corruption(each.name, dialect)) for each in cited]
+    citation = " ".join(dict.fromkeys(family.citation for family in families)) or CITATION
     plan = assemble_plan(recipe, source, keys, arms, writer, store, config, citation=citation)
     return dataclasses.replace(plan, mirror=_open_mirror(name, config, source))
 
@@ -292,22 +302,8 @@ def assemble_plan(
     _check_output(store, source)
     refused = source.refused() | _collisions(source, writer, arms)
     keys = tuple(key for key in keys if key not in refused)
-    dataset, jobs = choices.name_dataset(), choices.jobs
-    made_from = resolve_paths(choices)
-    return Plan(
-        recipe,
-        source,
-        keys,
-        refused,
-        arms,
-        writer,
-        store,
-        jobs,
-        dataset,
-        made_from,
-        citation,
-        licence,
-    )
+    about = choices.jobs, choices.name_dataset(), resolve_paths(choices), citation, licence
+    return Plan(recipe, source, keys, refused, arms, writer, store, *about)
 
 
 def _collisions(source: Items[Any], writer: Writer, arms: tuple[Variant, ...]) -> dict[str, str]:
@@ -319,21 +315,15 @@ def _collisions(source: Items[Any], writer: Writer, arms: tuple[Variant, ...]) -
         reserved |= {MANIFEST, ERRORS}
     first: dict[str, str] = {}
     refused = {}
-    names = ((key, writer.output_name(key)) for key in source.keys())  # noqa: SIM118
-    for key, name in ((key, name) for key, name in names if name is not None):
+    for key in source.keys():  # noqa: SIM118
+        if (name := writer.output_name(key)) is None:
+            continue
         earlier = first.setdefault(name, key)
         if (top := name.split("/")[0]) in reserved:
             refused[key] = f"its output would lie where the set's own {top} belongs"
         elif earlier != key:
             refused[key] = f"its output would be that of {earlier!r}"
     return refused
-
-
-def _format_name(config: Config, kind: Kind, source: Source) -> str:
-    """Return the format that is asked for, or else that of the published set; of tables these."""
-    own = get_edition(config.edition).format
-    usual = "table" if kind == "c" and isinstance(source, Table) else own if own != "jpeg" else DEFAULTS[kind]
-    return config.format or usual
 
 
 def _add_existing(
@@ -355,6 +345,7 @@ def _add_existing(
 
 
 def _check_output(store: Store, source: Items[Any]) -> None:
+    """Refuse an output that its source, another set or a file is in the way of."""
     output, root = store.location, source.location
     if store.is_local != (not is_url(root)):
         return
@@ -364,36 +355,18 @@ def _check_output(store: Store, source: Items[Any]) -> None:
         raise OutputError(f"output {output} lies around the source {root}")
     if not store.is_local:
         return
-    place = Path(output)
-    for folder in place.parents:
-        if folder.is_file():
-            raise OutputError(f"output {output} cannot be used: {folder} is a file")
+    refuse_files(store)
+    for folder in Path(output).parents:
         if (folder / MANIFEST).exists() or OutputState(open_store(folder)).exists:
             raise OutputError(f"output {output} lies inside another set, {folder}")
 
 
-def _check_folder(store: Store) -> None:
-    """Refuse a file in the place of the output."""
-    try:
-        if store.is_local and Path(store.location).exists() and not Path(store.location).is_dir():
-            raise OutputError(f"output {store.location} is a file")
-    except OSError as error:
-        raise OutputError(f"output {store.location} cannot be used: {error.strerror}") from error
-
-
-def _find_smallest_side(arms: tuple[Variant, ...], benchmark: Benchmark) -> int:
-    """Return the pixels that each side of an image needs for any of the `arms`."""
-    names = dict.fromkeys(arm.name for arm in arms if arm != CLEAN_ARM)
-    return min((benchmark.operations[name].smallest_side for name in names), default=SMALLEST_SIDE)
-
-
-def _check_strengths(arms: tuple[Variant, ...], config: Config, benchmark: Benchmark) -> None:
+def _check_strengths(operations: Iterable[Operation], config: Config) -> None:
     """Refuse what has no published strength where the size of an image has no say in it."""
-    for name in dict.fromkeys(arm.name for arm in arms if arm != CLEAN_ARM):
-        operation = benchmark.operations[name]
+    for operation in operations:
         side = EDITIONS[config.edition].side
         if side and side < operation.smallest_side:
-            needed = f"{name} needs sides of at least {operation.smallest_side} pixels"
+            needed = f"{operation.name} needs sides of at least {operation.smallest_side} pixels"
             raise ConfigError(f"edition {config.edition}: {needed}")
         scale = config.scale or EDITIONS[config.edition].fixed_scale(operation.table)
         of_sides = any(isinstance(each, int) for each in operation.table)
@@ -403,13 +376,6 @@ def _check_strengths(arms: tuple[Variant, ...], config: Config, benchmark: Bench
             operation.rows(scale or USUAL_SCALE)
         except ArgumentError as error:
             raise ConfigError(f"edition {config.edition}: {error}") from error
-
-
-def _cite(arms: tuple[Variant, ...], edition: str) -> str:
-    """Return the publications that the corruptions among `arms` are from."""
-    dialect = EDITIONS[edition].dialect
-    made = [get_corruption(arm.name, dialect) for arm in arms if arm != CLEAN_ARM]
-    return " ".join(dict.fromkeys(get_family(each).citation for each in made)) or CITATION
 
 
 def _check_ingredients(arms: tuple[Variant, ...], config: Config) -> None:
@@ -469,16 +435,9 @@ def _overrides(config: Config, kind: Kind) -> dict[str, dict[int, dict[str, Any]
     overrides: dict[str, dict[int, dict[str, Any]]] = {}
     if kind == "c":
         _try_out(config)
-        overrides = {
-            name: {n: dict(v) for n, v in levels.items()} for name, levels in config.parameters.items()
-        }
-    everywhere: dict[str, Any] = {}
-    if config.motion_blur != "exact":
-        everywhere["engine"] = config.motion_blur
-    if config.frost_dir:
-        everywhere["directory"] = config.frost_dir
-    if config.libjpeg != "turbo":
-        everywhere["library"] = config.libjpeg
+        overrides = copy.deepcopy(config.parameters)
+    chosen = {"engine": config.motion_blur, "directory": config.frost_dir, "library": config.libjpeg}
+    everywhere = {name: value for name, value in chosen.items() if value not in (None, "exact", "turbo")}
     recipe = RECIPES[kind](config.edition)
     for name in BENCHMARKS[kind].names:
         operation = recipe.get_operation(name)
@@ -509,10 +468,8 @@ def _open_writer(
         encodings=lambda: _encodings(config),
         sample_format=config.sample_format,
         shard_size=config.shard_size,
-        classes=lambda: source.classes,
         class_labels=lambda: source.class_labels,
         grey=get_edition(config.edition).grey,
-        label=source.label,
         source=source,
     )
     return open_writer(name, order)
@@ -524,16 +481,14 @@ def _encodings(config: Config) -> tuple[video.Encoding, video.Encoding]:
     side = config.size or EDITIONS[config.edition].side or 0
     if side % 2 and (choice.playable or choice.pixel_format == "yuv420p"):
         raise ConfigError(f"video: yuv420p halves the colour, which {side} x {side} pixels do not allow")
-    smooth = video.Encoding(preset=choice.preset, pixel_format=choice.pixel_format)
-    noise = video.Encoding(preset=choice.preset, pixel_format=choice.pixel_format, crf=None, tune="grain")
-    return _apply_choice(smooth, choice), _apply_choice(noise, choice)
-
-
-def _apply_choice(encoding: video.Encoding, choice: Video) -> video.Encoding:
-    if choice.crf is not None:
-        encoding = dataclasses.replace(encoding, crf=choice.crf)
-    encoding = encoding.lossless() if choice.lossless else encoding
-    return encoding.playable() if choice.playable else encoding
+    both = []
+    for encoding in (video.Encoding(), video.Encoding(crf=None, tune="grain")):
+        encoding = dataclasses.replace(encoding, preset=choice.preset, pixel_format=choice.pixel_format)
+        if choice.crf is not None:
+            encoding = dataclasses.replace(encoding, crf=choice.crf)
+        encoding = encoding.lossless() if choice.lossless else encoding
+        both.append(encoding.playable() if choice.playable else encoding)
+    return both[0], both[1]
 
 
 def _shapes(

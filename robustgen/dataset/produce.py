@@ -3,12 +3,12 @@
 import errno
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from robustgen import interruption
 from robustgen.benchmark import Variant
+from robustgen.dataset.outputs import blame_output
 from robustgen.dataset.recipes import Recipe
 from robustgen.dataset.records import Failure, FilesRecord, ImagesRecord, Origin, Record
 from robustgen.dataset.state import START_OVER, OutputState
@@ -21,6 +21,7 @@ from robustgen.errors import (
     SourceError,
     WriteError,
     explain_failure,
+    name_error,
 )
 from robustgen.execution.progress import Reporter
 from robustgen.formats import UnitWriter, WorkUnit, Writer, WrittenFile
@@ -105,27 +106,15 @@ class Production:
         name, started = self.unit.name, time.monotonic()
         if self.versions:
             self._check_worker()
-        try:
-            if not self.state.claim(name, insist=self.insist):
+        with blame_output(self.state.root), self.state.hold(name, insist=self.insist) as is_ours:
+            if not is_ours:
                 return Outcome(name, claimed=True)
             record = produce(self, reporter)
             self.state.put_record(name, record)
-        except OSError as error:
-            with suppress(OSError):
-                self.state.release(name)
-            if isinstance(error, RobustgenError):
-                raise
-            raise WriteError(f"{self.state.root.location}: {error.strerror or error}") from error
-        except BaseException:
-            with suppress(OSError):
-                self.state.release(name)
-            raise
         unit, failures = self.unit, tuple(record.failures)
-        whole = {failure["key"] for failure in failures if "arm" not in failure}
-        made = unit.count_outputs() - sum(failure["key"] not in whole for failure in failures)
-        made -= sum(len(unit.lacking.get(key, unit.variants)) for key in whole)
+        lost = (1 if "arm" in each else unit.count_wanted(each["key"]) for each in failures)
         size = sum(file.size for _, file in record.files())
-        return Outcome(name, made, size, failures, time.monotonic() - started)
+        return Outcome(name, unit.count_outputs() - sum(lost), size, failures, time.monotonic() - started)
 
     def _check_worker(self) -> None:
         """Refuse to work with other releases of libraries than the run, or where its files are not seen."""
@@ -145,16 +134,18 @@ class Production:
             raise OutputError(
                 f"the worker on {HOST} does not see {location}; all workers need the same paths"
             )
-        if any(self.sizes) and not any(self._is_seen(key) for key in self.unit.keys):
+        if any(self.sizes) and not any(measure_image(self.source, key) for key in self.unit.keys):
             raise SourceError(
                 f"the worker on {HOST} does not see {self.source.location}; all workers need the same paths"
             )
 
-    def _is_seen(self, key: str) -> bool:
-        try:
-            return self.source.size(key) > 0
-        except ImageError:
-            return False
+
+def measure_image(source: Items[Any], key: str) -> int:
+    """Return the bytes of a source image; 0 if it has gone, which loading it will report."""
+    try:
+        return source.size(key)
+    except ImageError:
+        return 0
 
 
 def produce(job: Production, reporter: Reporter) -> Record:
@@ -169,30 +160,35 @@ def produce(job: Production, reporter: Reporter) -> Record:
     """
     keep_freed_memory()
     reporter.tell(0)
-    unit, made, works = job.unit, 0, list[ImageWork]()
+    unit, made, folders = job.unit, 0, [variant.folder for variant in job.unit.variants]
+    images: dict[str, Origin] = {}
+    outputs: dict[str, list[list[WrittenFile] | None]]
+    outputs = {} if job.writer.joint else {folder: [] for folder in folders}
+    failures: list[Failure] = []
     step = job.writer.images_at_once or job.recipe.images_at_once
     with job.writer.open(job.state.root, unit, job.labels) as writer:
         for start in range(0, len(unit.keys), step):
-            some = [
+            works = [
                 ImageWork(job, writer, unit.start + place, unit.keys[place], job.sizes[place])
                 for place in range(start, min(start + step, len(unit.keys)))
             ]
             # Variant by variant, so that the tables of one stay in the processor's cache from image to image.
             for variant in rotate_variants(unit.variants, unit.number):
-                for work in some:
+                for work in works:
                     made += work.make(variant)
                 reporter.tell(made)
-            for work in some:
-                work.let_go()
-            works += some
-        files = writer.finish([work.key for work in works if work.failures])
+                interruption.check()
+            for work in works:
+                images[work.key] = work.origin
+                failures += work.list_failures()
+                for folder in outputs:
+                    outputs[folder].append(work.files.get(folder))
+            # The pixels go before the next images come.
+            del works, work
+        files = writer.finish([*dict.fromkeys(failure["key"] for failure in failures)])
     reporter.tell(0)
-    images = {work.key: work.origin for work in works}
-    folders = [variant.folder for variant in unit.variants]
-    failures = [failure for work in works for failure in work.list_failures()]
     if job.writer.joint:
         return FilesRecord(images, folders, files, failures, unit.shared)
-    outputs = {folder: [work.files.get(folder) for work in works] for folder in folders}
     return ImagesRecord(images, folders, outputs, failures)
 
 
@@ -218,18 +214,12 @@ def check_identity(source: str, output: str, key: str, expected: str, identity: 
         )
 
 
-class _FrameError(Exception):
-    """A frame could not be made; its cause is an OSError that has nothing to do with writing."""
-
-
 def _guard_frames(frames: Iterator[Rgb]) -> Iterator[Rgb]:
-    """Yield the `frames`, whose OSErrors become _FrameErrors: they are made while they are written."""
+    """Yield the `frames`, which are made while they are written; an OSError in making one is the image's."""
     try:
         yield from frames
     except OSError as error:
-        if isinstance(error, RobustgenError):
-            raise
-        raise _FrameError from error
+        raise ImageError(name_error(error)) from error
 
 
 class ImageWork:
@@ -268,39 +258,38 @@ class ImageWork:
 
         Returns whether there was anything to do.
         """
-        job, image = self._job, self._image
-        if image is None or not job.unit.wants(self.key, variant):
+        job, key, image = self._job, self.key, self._image
+        made: Any = None
+        if image is None or not job.unit.wants(key, variant):
             return False
         try:
-            frames = job.recipe.stream(variant, self.key, image)
+            frames = job.recipe.stream(variant, key, image)
             if frames is None:
-                made = job.recipe.make(variant, self.key, image, self._shared)
-            elif image.size > _LARGE:
-                return_freed_memory()
-            try:
-                self.files[variant.folder] = (
-                    self._writer.write(variant, self._index, self.key, made)
-                    if frames is None
-                    else self._writer.write_frames(variant, self._index, self.key, _guard_frames(frames))
-                )
-            except OSError as error:
-                if isinstance(error, RobustgenError):
-                    raise
-                if error.errno not in _ERRORS_OF_A_NAME:
-                    raise WriteError(f"{job.state.root.location}: {error.strerror or error}") from error
-                # Every other variant would fail alike.
-                self._image = None
-                name = job.writer.output_name(self.key)
-                self._fail(ImageError(f"{name} cannot name its output: {error.strerror}"))
-            interruption.check()
+                made = job.recipe.make(variant, key, image, self._shared)
+                files = self._writer.write(variant, self._index, key, made)
+            else:
+                if image.size > _LARGE:
+                    return_freed_memory()
+                made = _guard_frames(frames)
+                files = self._writer.write_frames(variant, self._index, key, made)
+            self.files[variant.folder] = files
         except (WriteError, OutputError, MissingDependencyError):
             raise
-        except _FrameError as error:
-            assert isinstance(error.__cause__, OSError)
-            self._fail(error.__cause__, variant)
         except Exception as error:
-            self._fail(error, variant)
+            if isinstance(error, OSError) and made is not None:
+                self._fail_to_write(error)
+            else:
+                self._fail(error, variant)
         return True
+
+    def _fail_to_write(self, error: OSError) -> None:
+        """Record that the image gives a name that no file can have; raise any other error."""
+        if isinstance(error, RobustgenError) or error.errno not in _ERRORS_OF_A_NAME:
+            raise error
+        # Every other variant would fail alike.
+        self._image = None
+        name = self._job.writer.output_name(self.key)
+        self._fail(ImageError(f"{name} cannot name its output: {error.strerror}"))
 
     def _fail(self, error: Exception, variant: Variant | None = None) -> None:
         interruption.check()
@@ -308,10 +297,6 @@ class ImageWork:
         reason = explain_failure(error).removeprefix(f"{self.key!r}: ")
         entry = {"key": self.key, "arm": variant.folder} if variant else {"key": self.key}
         self.failures.append(entry | {"reason": reason})
-
-    def let_go(self) -> None:
-        """Forget the pixels."""
-        self._image, self._shared = None, {}
 
     def list_failures(self) -> list[Failure]:
         """Return the failures in the order of the variants, whichever was made first."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from robustgen.dataset.croissant import CROISSANT, add_fields, encode_croissant, make_croissant
 from robustgen.dataset.opening import check_folder
-from robustgen.dataset.verify.manifest import read_manifest
+from robustgen.dataset.verify import read_finished
 from robustgen.storage import open_store
 
 
@@ -31,6 +31,6 @@ def describe_set(root: str, fields: Mapping[str, Any]) -> dict[str, Any]:
     store = open_store(root)
     check_folder(store)
     texts = {name: value.isoformat() if isinstance(value, date) else value for name, value in fields.items()}
-    content = add_fields(make_croissant(read_manifest(store), store), texts)
+    content = add_fields(make_croissant(read_finished(store), store), texts)
     store.put(CROISSANT, encode_croissant(content))
     return content

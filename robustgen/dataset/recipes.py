@@ -5,8 +5,9 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
-from typing import Any, ClassVar, Final, Generic, NamedTuple
+from typing import Any, ClassVar, Final, Generic
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +21,6 @@ from robustgen.errors import ArgumentError, ImageError
 from robustgen.imaging.decode import as_rgb
 from robustgen.imaging.geometry import centre_crop
 from robustgen.imaging.pixels import Decoded, Rgb
-from robustgen.imaging.steps import Map
 from robustgen.imaging.tiles import STICKER_SIDE
 from robustgen.parameters import check_parameter
 from robustgen.perturbations import PERTURBATIONS
@@ -62,24 +62,6 @@ def _make_rng(identity: str) -> np.random.Generator:
     return np.random.Generator(np.random.PCG64(_Words(np.frombuffer(digest, _WORD))))
 
 
-class Part(NamedTuple):
-    """A part of a prepared image, by which the cost of the whole is judged.
-
-    Attributes
-    ----------
-    recipe : Recipe
-        Makes of the part what would be made of the whole, at the same strength.
-    image : Any
-    pixels, whole : int
-        Pixels of one image or frame made of the part, and of the whole.
-    """
-
-    recipe: "Recipe[Any]"
-    image: Any
-    pixels: int
-    whole: int
-
-
 class Recipe(ABC, Generic[Loaded]):
     """All that decides the pixels of an output, but for the source image. Picklable.
 
@@ -102,9 +84,12 @@ class Recipe(ABC, Generic[Loaded]):
         """Return whether the cost of an output depends on the size of the source image."""
         return False
 
-    def cut_part(self, prepared: Any, side: int) -> Part:
-        """Return a part of about `side` by `side` pixels of what `prepare` gave; or all of it."""
-        return Part(self, prepared, 1, 1)
+    def cut(self, prepared: Loaded, side: int) -> Loaded:
+        """Return the middle of a large image, `side` pixels square, by which the cost of all is judged.
+
+        Where cost does not depend on the size of the image, it is all of it.
+        """
+        return prepared
 
     def prepare(self, loaded: Loaded) -> Loaded:
         """Return the image from which all variants start, prepared from what the source has loaded.
@@ -171,9 +156,14 @@ class BoundVariant:
     stream: str
     _known: dict[Scale, Any] = field(default_factory=dict, init=False, repr=False)
 
+    @cached_property
+    def fixed_scale(self) -> Scale | None:
+        """Return the scale that all images take; None if each takes one by its size."""
+        return self.scale or self.edition.fixed_scale(self.operation.table)
+
     def scale_for(self, image: Rgb) -> Scale:
         """Return the scale whose constants `image` takes."""
-        return self.edition.scale_for(image, self.scale, self.operation.table)
+        return self.fixed_scale or self.edition.scale_for(image, known=self.operation.table)
 
     def parameters(self, scale: Scale) -> Any:
         """Return the parameter object at `scale`, overrides applied."""
@@ -231,23 +221,10 @@ class BenchmarkRecipe(Recipe[Rgb]):
             arm for arm in found if arm and (arm.name == CLEAN or arm.name in self.benchmark.operations)
         )
 
-    def cut_part(self, prepared: Rgb, side: int) -> Part:
-        """Return the middle of the image as it is after all preparation, with the constants of the whole."""
-        final = self.complete(prepared)
-        height, width = final.shape[:2]
-        rows, columns = (min(length, max(side, SMALLEST_SIDE)) for length in (height, width))
-        image = centre_crop(final, columns, rows)
-        whole = get_edition(self.edition)
-        if whole.data_set:
-            # Its images are small, and its constants are those of no size.
-            return Part(self, final, 1, 1)
-        edition = self.edition if whole.dialect else "folder"
-        recipe = dataclasses.replace(self, edition=edition, scale=self.scale or whole.scale)
-        return Part(recipe, image, rows * columns, height * width)
-
-    def complete(self, prepared: Rgb) -> Rgb:
-        """Return the result of `prepare` at the end of the edition's preparation."""
-        return prepared
+    def cut(self, prepared: Rgb, side: int) -> Rgb:
+        """Return the middle of a large image that keeps its size."""
+        height, width = prepared.shape[:2]
+        return centre_crop(prepared, min(width, side), min(height, side)) if self.keeps_size else prepared
 
     def prepare(self, loaded: Decoded) -> Rgb:
         """Return the pixels of the image, if its sides are long enough for any operation."""
@@ -285,10 +262,12 @@ class BenchmarkRecipe(Recipe[Rgb]):
         if arm.name == CLEAN:
             return {}
         bound = self.bind(arm)
-        known = bound.operation.table
-        if scale := self.scale or bound.edition.fixed_scale(known):
-            return self._describe(bound.operation, bound.parameters(scale))
-        return {str(each): self._describe(bound.operation, bound.parameters(each)) for each in known}
+        if bound.fixed_scale:
+            return self._describe(bound.operation, bound.parameters(bound.fixed_scale))
+        return {
+            str(scale): self._describe(bound.operation, bound.parameters(scale))
+            for scale in bound.operation.table
+        }
 
     def _describe(self, operation: Operation, parameters: Any) -> dict[str, Any]:
         """Return what decides the pixels of a variant, as JSON takes it."""
@@ -342,12 +321,9 @@ class CorruptionRecipe(BenchmarkRecipe):
         edition = get_edition(self.edition)
         return edition.prepared(prepared) if edition.by_corruption else prepared
 
-    def cut_part(self, prepared: Rgb, side: int) -> Part:
-        """Return the middle of the image; all of it where that is not all that matters."""
-        if self.depth or get_edition(self.edition).by_corruption:
-            height, width = self.complete(prepared).shape[:2]
-            return Part(self, prepared, height * width, height * width)
-        return super().cut_part(prepared, side)
+    def cut(self, prepared: Rgb, side: int) -> Rgb:
+        """Return the middle of a large image; all of it where it has a depth map."""
+        return prepared if self.depth else super().cut(prepared, side)
 
     def get_operation(self, name: str) -> Operation:
         """Return the corruption `name`, in the dialect of the edition."""
@@ -358,32 +334,29 @@ class CorruptionRecipe(BenchmarkRecipe):
         if arm.name == CLEAN:
             return self.complete(prepared)
         bound = self.bind(arm)
-        _check_side(prepared, bound.operation.smallest_side)
+        if min(prepared.shape[:2]) < bound.operation.smallest_side:
+            _check_side(prepared, bound.operation.smallest_side)
         parameters, edition = bound.parameters(bound.scale_for(prepared)), bound.edition
         rng = bound.random_stream(key)
         if self.tiles and lacks_tiles(parameters):
             parameters = dataclasses.replace(parameters, tiles=self.tiles.bank_for(key))
         assert isinstance(bound.operation, Corruption)
+        shared = {} if shared is None else shared
         if bound.operation.needs_depth:
-            image, depth = self.complete(prepared), self._read_depth(key, edition, shared)
-            return as_rgb(edition.corrupt(bound.operation, image, parameters, rng, depth=depth))
+            if self.depth is None:
+                raise ImageError("has no depth map: name the maps with --depth")
+            if "depth" not in shared:
+                # After the preparation that the image had.
+                shared["depth"] = edition.prepared.follow(self.depth.read(key))
+            image = self.complete(prepared)
+            return as_rgb(edition.corrupt(bound.operation, image, parameters, rng, depth=shared["depth"]))
         if not edition.by_corruption:
             return as_rgb(edition.corrupt(bound.operation, prepared, parameters, rng, shared=shared))
-        preparation, shared = bound.operation.preparation(parameters), {} if shared is None else shared
+        preparation = bound.operation.preparation(parameters)
         if (place := f"{preparation.resize}/{preparation.crop}") not in shared:
             shared[place] = preparation.prepare(prepared)
         made = edition.corrupt(bound.operation, shared[place], parameters, rng, shared=shared)
         return as_rgb(preparation.complete(made))
-
-    def _read_depth(self, key: str, edition: Edition, shared: dict[str, Any] | None) -> Map:
-        """Return the depth map of the image `key` after the preparation that the image had."""
-        if self.depth is None:
-            raise ImageError("has no depth map: name the maps with --depth")
-        shared = {} if shared is None else shared
-        if "depth" not in shared:
-            shared["depth"] = edition.prepared.follow(self.depth.read(key))
-        depth: Map = shared["depth"]
-        return depth
 
     def _describe(self, operation: Operation, parameters: Any) -> dict[str, Any]:
         constants = super()._describe(operation, parameters)
@@ -413,10 +386,6 @@ class PerturbationRecipe(BenchmarkRecipe):
     noun = IMAGENET_P.noun
     # A sequence takes long enough by itself.
     images_at_once = 1
-
-    def complete(self, prepared: Rgb) -> Rgb:
-        """Return the raw image, resized and cropped."""
-        return get_edition(self.edition).at_stage(prepared, "cropped")
 
     def make(self, arm: Variant, key: str, prepared: Rgb, shared: dict[str, Any] | None = None) -> Rgb:
         """Perturb the raw image at the stage that the perturbation acts on: uint8 (T, H, W, 3)."""

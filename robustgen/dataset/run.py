@@ -5,21 +5,21 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import partial
 
 from robustgen.dataset.manifest import Summary, source_digest
 from robustgen.dataset.names import ERRORS, FRAMES, MANIFEST, STATE, SUMS
+from robustgen.dataset.outputs import blame_output
 from robustgen.dataset.plan import Plan
-from robustgen.dataset.produce import AnotherImageError, Outcome, Production, check_identity
+from robustgen.dataset.produce import AnotherImageError, Outcome, Production, check_identity, measure_image
 from robustgen.dataset.records import Failure, FilesRecord, ImagesRecord
 from robustgen.dataset.sharing import Sharing
 from robustgen.dataset.state import START_OVER, OutputState
 from robustgen.display.progress import Meter
-from robustgen.errors import ImageError, OutputError, RobustgenError, WriteError
+from robustgen.errors import OutputError
 from robustgen.execution import Executor, carry_out, count_cores
 from robustgen.execution.progress import Progress
 from robustgen.formats import WorkUnit, WrittenFile
-from robustgen.sources.base import Items
 
 _COMPANIONS, _REFUSED = "companions", "refused"
 # Images of which something exists, and which are compared with it before anything is made.
@@ -65,7 +65,7 @@ def run(
     shard: tuple[int, int] | None = None,
     cluster: Executor | None = None,
     log: UnitLog = lambda unit, outcome: None,
-    on_begin: Callable[[], None] | None = None,
+    on_begin: Callable[[], None] = lambda: None,
 ) -> RunResult:
     """Carry out `plan`, or one shard of it. Any number of runs can work on one output at once.
 
@@ -93,7 +93,8 @@ def run(
     if overwrite and shard:
         raise OutputError("--overwrite and --shard exclude each other: shards share one output")
     state = OutputState(plan.store, beside=plan.is_beside)
-    if state.lies_beside and state.list_records() and next(iter(plan.store.list()), None) is None:
+    lies_beside = not state.location.startswith(f"{plan.store.location}/")
+    if lies_beside and state.list_records() and next(iter(plan.store.list()), None) is None:
         # The set was removed, and what lies beside it was not.
         state.clear()
         state = OutputState(plan.store, beside=plan.is_beside)
@@ -103,11 +104,8 @@ def run(
             try:
                 this.begin(overwrite)
                 if this.pending:
-                    if on_begin:
-                        on_begin()
-                    with this.watch() as progress:
-                        for name in this.sharing.carry_out(this.pending, this.make, state.has_record):
-                            progress.finish(this.pending[name].count_outputs())
+                    on_begin()
+                    this.make_pending()
                 return this.finish()
             except AnotherImageError:
                 if is_last:
@@ -119,28 +117,26 @@ def run(
 def list_waiting(plan: Plan, shards: int) -> list[int]:
     """Return the numbers of the `shards` of `plan` that have not ended; 1 if only the manifest is missing."""
     state = OutputState(plan.store, beside=plan.is_beside)
-    return _Run(plan, state, (1, shards)).list_waiting() or [1] * (not plan.store.exists(MANIFEST))
+    with Summary(state) as summary:
+        waiting = _Run(plan, state, (1, shards)).list_waiting(summary)
+    return waiting or [1] * (not plan.store.exists(MANIFEST))
 
 
 @contextmanager
 def _clean_up(plan: Plan, state: OutputState) -> Iterator[None]:
     """Leave no temporary files, and nothing of a run that failed before its work began."""
-    try:
+    with blame_output(plan.store):
         is_new = not state.exists
         try:
             yield
         except BaseException:
-            if state.is_ours and not state.list_records() and not state.has_claims:
+            if state.is_ours and not state.list_records() and not state.list_claims():
                 state.clear()
             if is_new:
                 plan.store.withdraw()
             raise
         finally:
             plan.store.clean()
-    except OSError as error:
-        if isinstance(error, RobustgenError):
-            raise
-        raise WriteError(f"{plan.store.location}: {error.strerror or error}") from error
 
 
 @dataclass
@@ -181,12 +177,12 @@ class _Run:
         self._log = log
         self._units = {unit.name: unit for unit in plan.cut()}
         self._started = time.monotonic()
-        self._sizes = {key: _size(plan.source, key) for key in plan.keys}
+        self._sizes = {key: measure_image(plan.source, key) for key in plan.keys}
         self._workers = plan.jobs or count_cores()
         self._listing: dict[str, int] | None = None
         self._made, self._own, self._size, self._failures = 0, 0, 0, list[Failure]()
         self._new_plan = ""
-        self.sharing = Sharing(state, at_once=self._workers)
+        self._sharing = Sharing(state, at_once=self._workers)
         self.pending: dict[str, WorkUnit] = {}
 
     # --- beginning
@@ -373,64 +369,50 @@ class _Run:
         AnotherImageError
             One of a few images is another one now; nothing has been changed then.
         """
-        keys = [*known]
+        keys, plan = [*known], self._plan
         for key in {keys[len(keys) * place // _LOOKED_AT] for place in range(_LOOKED_AT)} if keys else ():
-            self._look_at(key, known[key])
+            try:
+                _, identity = plan.source.read(key)
+                check_identity(plan.source.location, plan.store.location, key, known[key], identity)
+            except AnotherImageError:
+                if self._new_plan:
+                    self._state.store.delete(self._new_plan)
+                raise
+            except Exception:
+                # Where it is needed, it fails again and is recorded.
+                continue
         return [
             replace(unit, expected={key: known[key] for key in unit.keys if key in known}) for unit in pending
         ]
 
-    def _look_at(self, key: str, expected: str) -> None:
-        """Raise an AnotherImageError if the source image `key` is not the `expected` one."""
-        plan = self._plan
-        try:
-            _, identity = plan.source.read(key)
-            check_identity(plan.source.location, plan.store.location, key, expected, identity)
-        except AnotherImageError:
-            if self._new_plan:
-                self._state.store.delete(self._new_plan)
-            raise
-        except Exception:
-            # Where it is needed, it fails again and is recorded.
-            return
-
     # --- making
 
-    @contextmanager
-    def watch(self) -> Iterator[Progress]:
-        """Show the progress of the pending units meanwhile."""
+    def make_pending(self) -> None:
+        """Have all pending units made, here or by other runs, and show the progress meanwhile."""
         total = sum(unit.count_outputs() for unit in self.pending.values())
         with (
             Meter(total, f"{self._plan.recipe.noun}s") as meter,
             Progress(meter, everywhere=self._cluster is not None) as self._progress,
         ):
-            yield self._progress
+            for name in self._sharing.carry_out(self.pending, self._make, self._state.has_record):
+                self._progress.finish(self.pending[name].count_outputs())
 
-    def make(self, names: Sequence[str], insist: bool) -> Iterator[tuple[str, bool]]:
+    def _make(self, names: Sequence[str], insist: bool) -> Iterator[tuple[str, bool]]:
         """Make units; yield the name of each, and whether nobody else has claimed it."""
-        plan = self._plan
+        plan, jobs = self._plan, dict[str, Production]()
+        common = plan.recipe, plan.source, plan.writer, self._state
         versions = plan.settings()["versions"] if self._cluster else {}
-        jobs = {
-            name: Production(
-                plan.recipe,
-                plan.source,
-                plan.writer,
-                self._state,
-                unit,
-                tuple(self._sizes[key] for key in unit.keys),
-                plan.labels(unit),
-                insist,
-                versions,
-            )
-            for name, unit in ((name, self.pending[name]) for name in names)
-        }
+        for name in names:
+            unit = self.pending[name]
+            sizes = tuple(self._sizes[key] for key in unit.keys)
+            jobs[name] = Production(*common, unit, sizes, plan.labels(unit), insist, versions)
         outcomes: Iterator[Outcome] = carry_out(
             jobs, lambda outcome: outcome.name, self._workers, self._progress, self._cluster
         )
         for outcome in outcomes:
             self._made, self._size = self._made + outcome.made, self._size + outcome.size
             self._failures += outcome.failures
-            self.sharing.slowest = max(self.sharing.slowest, outcome.seconds)
+            self._sharing.slowest = max(self._sharing.slowest, outcome.seconds)
             if not outcome.claimed:
                 self._own += self.pending[outcome.name].count_outputs()
                 self._log(self.pending[outcome.name], outcome)
@@ -448,14 +430,25 @@ class _Run:
             beside, not_repeated = plan.mirror.list_files()
             refused += not_repeated
             for folder in folders:
-                plan.mirror.fill(state, folder, beside)
-        self._put_files(_REFUSED, {}, refused)
-        listing = plan.listing(self._list_failed)
-        self._put_files(_COMPANIONS, plan.writer.list_companions(listing, folders))
+                name, record = f"mirror-{folder.replace('/', '-')}", plan.mirror.make_record(folder, beside)
+                self._put_files(name, record, partial(plan.mirror.copy, plan.store, folder))
+        self._put_files(_REFUSED, FilesRecord({}, folders, [], refused))
+
+        def list_failed() -> set[tuple[str, str]]:
+            made = (record for name, record in state.read_records() if record and name not in self._stale)
+            return {(each["key"], each.get("arm", "")) for record in made for each in record.failures}
+
+        files = plan.writer.list_companions(plan.listing(list_failed), folders)
+        written = [
+            WrittenFile(path, len(data), hashlib.sha256(data).hexdigest()) for path, data in files.items()
+        ]
+        self._put_files(
+            _COMPANIONS, FilesRecord({}, folders, written, []), lambda path: plan.store.put(path, files[path])
+        )
         if self._stale or state.fingerprint() != state.finished or not plan.store.exists(MANIFEST):
             with Summary(state, self._stale) as summary:
                 if is_sharded:
-                    waiting = self._list_waiting(summary)
+                    waiting = self.list_waiting(summary)
                 if not waiting:
                     plan.store.delete(MANIFEST)
                     standing = summary.finish()
@@ -470,17 +463,7 @@ class _Run:
             [] if waiting else plan.list_incomplete(),
         )
 
-    def _list_failed(self) -> set[tuple[str, str]]:
-        """Return the keys that failed, each with the folder of the variant, or an empty one for all."""
-        made = (record for name, record in self._state.read_records() if record and name not in self._stale)
-        return {(each["key"], each.get("arm", "")) for record in made for each in record.failures}
-
-    def list_waiting(self) -> list[int]:
-        """Return the numbers of the shards that have not ended."""
-        with Summary(self._state, {}) as summary:
-            return self._list_waiting(summary)
-
-    def _list_waiting(self, summary: Summary) -> list[int]:
+    def list_waiting(self, summary: Summary) -> list[int]:
         """Return the numbers of the shards that have not ended."""
         attempted, waiting = summary.tally.attempted, set()
         for place, (name, unit) in enumerate(self._units.items()):
@@ -494,37 +477,28 @@ class _Run:
         return sorted(waiting)
 
     def _put_files(
-        self, name: str, files: Mapping[str, bytes], failures: list[Failure] | None = None
+        self, name: str, record: FilesRecord, write: Callable[[str], None] = lambda path: None
     ) -> None:
-        """Write small files of the set and their record, unless they are there."""
-        store, state = self._plan.store, self._state
-        written = [
-            WrittenFile(path, len(data), hashlib.sha256(data).hexdigest()) for path, data in files.items()
-        ]
-        folders = [variant.folder for variant in self._plan.arms]
-        record = FilesRecord({}, folders, written, failures or [])
+        """Write the files of a `record` that belong to the set as a whole, and it, unless they are there."""
+        store, state, wanted = self._plan.store, self._state, list(record.written)
         held = state.read_record(name)
-        same = isinstance(held, FilesRecord) and [*held.files()] == [*record.files()]
-        sizes = self._find_sizes(file.path for file in written)
-        if same and held and [*held.failures] == record.failures and sizes == [each.size for each in written]:
+        recorded = {file for _, file in held.files()} if held else set()
+        sizes = self._find_sizes(file.path for file in wanted)
+        lacking = [f for f, size in zip(wanted, sizes, strict=True) if f not in recorded or size != f.size]
+        known_failures = [*held.failures] if held else []
+        if not lacking and len(recorded) == len(wanted) and known_failures == [*record.failures]:
             return
-        if held or written or failures:
-            state.delete_record(name)
-            for path, data in files.items():
-                store.put(path, data)
-            state.put_record(name, record)
+        store.delete(MANIFEST)
+        state.delete_record(name)
+        for file in lacking:
+            write(file.path)
+        for path in {file.path for file in recorded} - {file.path for file in wanted}:
+            store.delete(path)
+        state.put_record(name, record)
 
 
 def _digest(keys: Iterable[str], shared: str) -> str:
     return hashlib.sha256("\0".join([*keys, "", shared]).encode("utf-8", "surrogateescape")).hexdigest()
-
-
-def _size(source: Items[Any], key: str) -> int:
-    """Return the bytes of a source image; 0 if it has gone, which loading it will report."""
-    try:
-        return source.size(key)
-    except ImageError:
-        return 0
 
 
 def clear(state: OutputState) -> None:

@@ -31,19 +31,11 @@ def open_chosen_source(config: Choices, index: tuple[Store, str] | None = None) 
     if config.source is not None and config.source_kind == "demo":
         raise SourceError(f"{config.source}: the demo has photographs of its own; name another --dataset")
     located, labels, root = (
-        path and make_absolute(path) for path in (config.source, config.labels, config.image_root)
+        p and make_absolute(p) for p in (config.source, config.labels, config.image_root)
     )
     columns = Columns(config.image_columns or Columns().names, root) if config.image_columns or root else None
-    return open_source(
-        located,
-        config.source_kind,
-        labels,
-        config.follow_links,
-        index,
-        config.split,
-        config.labels_are_classes,
-        columns,
-    )
+    named = config.follow_links, index, config.split, config.labels_are_classes
+    return open_source(located, config.source_kind, labels, *named, columns)
 
 
 def check_classes(source: Source, config: Config) -> None:

@@ -83,17 +83,14 @@ class Sharing:
         def make_all(names: Sequence[str], insist: bool) -> Iterator[tuple[str, bool]]:
             for name in names:
                 if not is_done(name):
-                    if not self.state.claim(name, insist=insist):
+                    started = time.monotonic()
+                    with self.state.hold(name, insist=insist) as is_ours:
+                        # Whoever held the claim may be done since.
+                        if is_ours and not is_done(name):
+                            make(name)
+                    if not is_ours:
                         yield name, False
                         continue
-                    started = time.monotonic()
-                    try:
-                        # Whoever held the claim may be done since.
-                        if not is_done(name):
-                            make(name)
-                    except BaseException:
-                        self.state.release(name)
-                        raise
                     self.slowest = max(self.slowest, time.monotonic() - started)
                 yield name, True
 

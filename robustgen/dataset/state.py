@@ -16,6 +16,7 @@ import json
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 from robustgen.dataset.names import STATE
@@ -40,6 +41,8 @@ class OutputState:
 
     Attributes
     ----------
+    location : str
+        Of the state itself.
     is_ours : bool
         Whether it was this object that put the settings.
     """
@@ -51,16 +54,7 @@ class OutputState:
         inside, sibling = root.folder(STATE), _open_beside(root)
         found = next((each for each in (inside, sibling) if each.exists("settings.json")), None)
         self.store = found or (sibling if beside else inside)
-
-    @property
-    def location(self) -> str:
-        """Return its location, for messages."""
-        return self.store.location
-
-    @property
-    def lies_beside(self) -> bool:
-        """Return whether it lies beside the output, not in it."""
-        return not self.location.startswith(f"{self.root.location}/")
+        self.location = self.store.location
 
     @property
     def index_place(self) -> tuple[Store, str]:
@@ -99,6 +93,13 @@ class OutputState:
         except ValueError as error:
             raise OutputError(f"{self.location}/{path}: is damaged ({error}). {START_OVER}") from error
 
+    def _read_text(self, path: str) -> str:
+        """Return the text of a hint, empty where there is none."""
+        try:
+            return self.store.read(path).decode()
+        except (FileNotFoundError, UnicodeDecodeError):
+            return ""
+
     def agree(
         self, settings: Mapping[str, Any], about: Mapping[str, Any], parameters: Mapping[str, Any]
     ) -> str:
@@ -128,8 +129,9 @@ class OutputState:
         self._compare_parameters(held, plan)
         if held and _is_part(plan, held):
             return ""
-        path = f"plans/{len(held):04d}-{hashlib.sha256(_to_bytes(plan)).hexdigest()[:16]}.json"
-        self.store.put(path, _to_bytes(plan))
+        data = _to_bytes(plan)
+        path = f"plans/{len(held):04d}-{_digest(data)}.json"
+        self.store.put(path, data)
         try:
             # Of two runs that start at once, at least one sees the other's.
             self._compare_parameters(self.plans(), plan)
@@ -169,11 +171,8 @@ class OutputState:
     def _read_plans(self) -> Iterator[tuple[str, dict[str, Any] | None]]:
         """Yield the path of each plan and the plan, None if it is damaged."""
         for entry in self.store.list("plans"):
-            try:
-                plan = parse_object(self.store.read(entry.path))
-            except ValueError:
-                plan = {}
-            yield entry.path, plan if _is_plan(plan) else None
+            data = self.store.read(entry.path)
+            yield entry.path, json.loads(data) if entry.path.endswith(f"-{_digest(data)}.json") else None
 
     # --- records
 
@@ -198,7 +197,7 @@ class OutputState:
         """Return a record; None if it is damaged or gone."""
         try:
             return from_bytes(self.store.read(f"records/{name}.json"))
-        except (FileNotFoundError, ValueError, TypeError, AttributeError, RecursionError):
+        except (FileNotFoundError, ValueError):
             return None
 
     def has_record(self, name: str) -> bool:
@@ -228,12 +227,22 @@ class OutputState:
                 self.store.delete(path)
         return False
 
+    @contextmanager
+    def hold(self, name: str, *, insist: bool = False) -> Iterator[bool]:
+        """Claim the unit `name` for a block, as `claim`; the claim is released if the block raises."""
+        if not self.claim(name, insist=insist):
+            yield False
+            return
+        try:
+            yield True
+        except BaseException:
+            with suppress(OSError):
+                self.release(name)
+            raise
+
     def read_claim(self, name: str) -> str:
         """Return who has claimed the unit `name`; empty where nobody has."""
-        try:
-            return self.store.read(f"claims/{name}").decode()
-        except (FileNotFoundError, UnicodeDecodeError):
-            return ""
+        return self._read_text(f"claims/{name}")
 
     def is_alive(self, claim: str) -> bool:
         """Return whether a claim is of somebody else, who may be alive."""
@@ -244,17 +253,15 @@ class OutputState:
 
     def has_live_claims(self) -> bool:
         """Return whether somebody may be at work here."""
-        claims = (entry.path.removeprefix("claims/") for entry in self.store.list("claims"))
-        return any(self.is_alive(self.read_claim(name)) for name in claims)
+        return any(self.is_alive(self.read_claim(name)) for name in self.list_claims())
 
     def release(self, name: str) -> None:
         """Say that nobody works on the unit `name` any more; that somebody did can still be seen."""
         self.store.put(f"claims/{name}", b"released")
 
-    @property
-    def has_claims(self) -> bool:
-        """Return whether work on some unit has begun."""
-        return next(iter(self.store.list("claims")), None) is not None
+    def list_claims(self) -> list[str]:
+        """Return the names of the units that work has begun on."""
+        return [entry.path.removeprefix("claims/") for entry in self.store.list("claims")]
 
     # --- the end
 
@@ -269,10 +276,7 @@ class OutputState:
     @property
     def finished(self) -> str:
         """Return the fingerprint of what the manifest was made from; empty where there is none."""
-        try:
-            return self.store.read("finished").decode()
-        except (FileNotFoundError, UnicodeDecodeError):
-            return ""
+        return self._read_text("finished")
 
     def mark_finished(self, fingerprint: str) -> None:
         """Say which plans and records the manifest was made from."""
@@ -281,8 +285,8 @@ class OutputState:
 
     def delete_claims(self) -> None:
         """Delete all claims, as nothing is left to do."""
-        for entry in [*self.store.list("claims")]:
-            self.store.delete(entry.path)
+        for name in self.list_claims():
+            self.store.delete(f"claims/{name}")
 
     def clear(self) -> None:
         """Delete everything in it."""
@@ -314,23 +318,6 @@ def _is_part(plan: Mapping[str, Any], held: Sequence[dict[str, Any]]) -> bool:
     return not new and about["images"] <= largest["images"] and ours == theirs
 
 
-def _is_plan(content: Mapping[str, Any]) -> bool:
-    about, parameters = content.get("about"), content.get("parameters")
-    if (
-        not isinstance(about, dict)
-        or not isinstance(parameters, dict)
-        or not isinstance(about.get("source"), dict)
-    ):
-        return False
-    lists, counts = (
-        (about.get("arms"), about.get("arrays")),
-        (about.get("images"), about["source"].get("images")),
-    )
-    names = all(isinstance(each, list) and all(isinstance(name, str) for name in each) for each in lists)
-    texts = all(isinstance(about.get(name), str) for name in ("dataset", "kind", "licence", "citation"))
-    return names and texts and all(isinstance(count, int) for count in counts)
-
-
 def _open_beside(root: Store) -> Store:
     parent, _, name = root.location.rpartition("/")
     place = f"{parent}/.{name}{STATE}"
@@ -342,6 +329,10 @@ def _open_beside(root: Store) -> Store:
 
 def _to_bytes(content: Any) -> bytes:
     return json.dumps(content, indent=1, sort_keys=True).encode()
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:16]
 
 
 def _differences(held: Mapping[str, Any], wanted: Mapping[str, Any], prefix: str = "") -> Iterator[str]:

@@ -4,7 +4,7 @@ To add a format, write a `Writer` in a module of its own and give it a row in `F
 `Dataset` reads yet gets one in the same module, and a row in `robustgen.dataset.opening`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -69,16 +69,12 @@ class Order:
         Of shards: the format of the files in them; None for the published one.
     shard_size : int
         Of shards: how many images each holds.
-    classes : callable
-        Returns the names of the classes, in the order of the labels.
     class_labels : callable
         Returns what the images of each class are labelled with, (classes, labels), or None for its number.
     grey : bool
         Whether all three channels are the same, of which files that can keep one.
-    label : callable
-        Key to the index of its class.
-    source : Items or None
-        What the images are from, for formats that repeat more of it.
+    source : Items
+        What the images are from.
     """
 
     benchmark: Benchmark
@@ -86,16 +82,14 @@ class Order:
     keys: tuple[str, ...]
     quality: int
     shapes: Callable[[], Mapping[str, tuple[int, ...]]]
+    source: Items[Any]
     libjpeg: Libjpeg = "turbo"
     subsampling: Subsampling = "4:2:0"
     encodings: Callable[[], tuple[video.Encoding, video.Encoding]] = _published_encodings
     sample_format: str | None = None
     shard_size: int = SHARD_SIZE
-    classes: Callable[[], Sequence[str]] = tuple
     class_labels: Callable[[], NDArray[Any] | None] = lambda: None
     grey: bool = False
-    label: Callable[[str], int] = lambda key: -1
-    source: Items[Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -161,8 +155,8 @@ def _webdataset(order: Order) -> WebDatasetWriter:
 
 
 def _parquet(order: Order) -> ParquetWriter:
-    encoder, names = _sample_encoder(order), order.classes()
-    labels = [order.label(key) for key in order.keys] if names else []
+    encoder, names = _sample_encoder(order), order.source.classes
+    labels = [order.source.label(key) for key in order.keys] if names else []
     return ParquetWriter(encoder, len(order.keys), order.shard_size, order.benchmark, names, labels)
 
 

@@ -463,10 +463,6 @@ class Dataset(ABC):
         """Return the path below the set of the file of `key`, or of the folder of its frames, if any."""
         return None
 
-    def recorded_keys(self, arm: Variant) -> tuple[str, ...]:
-        """Return the keys of `arm`, from its checksums where that is quicker than listing the files."""
-        return self.keys(arm)
-
     def restrict(self, arm: Variant, keys: tuple[str, ...] | None = None) -> "Dataset":
         """Return the set with this variant alone, so that its keys are its own; or the `keys`, if known."""
         return self

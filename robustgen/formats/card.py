@@ -1,6 +1,7 @@
 """The data set card of hubs: `README.md`, whose head tells readers which files belong to which config."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 CARD = "README.md"
@@ -22,7 +23,7 @@ def write_card(manifest: Mapping[str, Any]) -> dict[str, bytes]:
             "  - split: test",
             f"    path: data/{arm}/*.parquet",
         ]
-    return {CARD: "\n".join([*head, "---", "", *_body(manifest), ""]).encode("utf-8", "replace")}
+    return {CARD: "\n".join([*head, "---", "", _body(manifest)]).encode("utf-8", "replace")}
 
 
 def config_name(folder: str) -> str:
@@ -30,34 +31,15 @@ def config_name(folder: str) -> str:
     return folder.replace("/", "-")
 
 
-def _body(manifest: Mapping[str, Any]) -> list[str]:
+def _body(manifest: Mapping[str, Any]) -> str:
     settings, versions = manifest["settings"], manifest["settings"]["versions"]
     choices = [f"{name} {settings[name]}" for name in ("edition", "seed", "clahe") if name in settings]
-    example = config_name(manifest["arms"][-1])
-    return [
-        f"# {manifest['dataset']}: {manifest['kind']}",
-        "",
-        f"{manifest['images']} images, each under {len(manifest['arms'])} configs, made by robustgen"
-        f" ({', '.join(choices)}).",
-        "",
-        "```python",
-        "from datasets import load_dataset",
-        "",
-        f'images = load_dataset("path/to/this/folder", "{example}", split="test")',
-        "```",
-        "",
-        "## How it was made",
-        "",
-        "Libraries: " + ", ".join(f"{name} {version}" for name, version in sorted(versions.items())) + ".",
-        "All parameters are in `dataset.json`; the digest of the data set is",
-        "",
-        f"    {manifest['digest']}",
-        "",
-        "## Licence",
-        "",
-        manifest["licence"],
-        "",
-        "## Citation",
-        "",
-        manifest["citation"],
-    ]
+    text = Path(__file__).with_suffix(".md").read_text(encoding="utf-8")
+    names = ("dataset", "kind", "images", "digest", "licence", "citation")
+    return text.format(
+        **{name: manifest[name] for name in names},
+        arms=len(manifest["arms"]),
+        choices=", ".join(choices),
+        example=config_name(manifest["arms"][-1]),
+        libraries=", ".join(f"{name} {version}" for name, version in sorted(versions.items())),
+    )

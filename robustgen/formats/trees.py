@@ -1,11 +1,9 @@
 """Reads sets that are folders of files: an image or a video, or a folder of frames, for each key."""
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
 from itertools import pairwise
-from pathlib import PurePosixPath
 
 import numpy as np
 
@@ -13,10 +11,8 @@ from robustgen.benchmark import Variant
 from robustgen.errors import ImageError, SourceError
 from robustgen.formats.base import FolderDataset, Labels, Pixels, describe_difference, name_contents
 from robustgen.imaging import decode, video
-from robustgen.name_lists import read_sums
 from robustgen.sources.base import class_of, sort_classes
 
-SUMS = "SHA256SUMS"
 VIDEO = ".mp4"
 
 
@@ -50,16 +46,19 @@ class Tree(FolderDataset):
             start = len(folder) + 1 if folder else 0
             names = [entry.path[start:] for entry in self.store.list(folder)]
             visible = [name for name in names if not name.rpartition("/")[2].startswith(".")]
-            find = self._find_images if self.kind == "c" else _find_sequences
-            self._listed[arm] = keys = tuple(sorted(find(visible)))
+            if self.kind == "c":
+                found = [*filter(self._is_image, visible)]
+            else:
+                found = [name.removesuffix(VIDEO) for name in visible if name.endswith(VIDEO)]
+                found += {
+                    name.rpartition("/")[0] for name in visible if "/" in name and name.endswith(".png")
+                }
+            self._listed[arm] = keys = tuple(sorted(found))
             if twice := next((a for a, b in pairwise(keys) if a == b), None):
                 raise SourceError(f"{self.root}/{folder}: {twice!r} is there as a video and as frames")
             if not keys:
                 raise SourceError(f"{self.root}/{folder}: holds no {name_contents(self.kind)}")
         return self._listed[arm]
-
-    def _find_images(self, names: Sequence[str]) -> Iterator[str]:
-        yield from filter(self._is_image, names)
 
     def _is_image(self, name: str) -> bool:
         """Return whether the file is an image of the set; mirrored files beside them may be pictures too."""
@@ -127,27 +126,6 @@ class Tree(FolderDataset):
             raise ImageError(f"{key!r}: {paths[sizes.index(-1)]} is missing")
         return sum(sizes)
 
-    def recorded_keys(self, arm: Variant) -> tuple[str, ...]:
-        """Return the keys of `arm` by its checksums, if it has any."""
-        path = f"{self.folders[arm]}/{SUMS}"
-        try:
-            names = read_sums(self.store.read(path))
-        except FileNotFoundError:
-            return self.keys(arm)
-        except OSError as error:
-            raise SourceError(f"{self.root}/{path}: {error.strerror}") from error
-        inside = [n for n in names if n and n[0] != "/" and ".." not in PurePosixPath(n).parts]
-        keys = sorted({self._key(name) for name in inside if self.kind == "p" or self._is_image(name)})
-        if not keys:
-            raise SourceError(f"{self.root}/{path}: lists no files")
-        return tuple(keys)
-
-    def _key(self, name: str) -> str:
-        """Return the key of a file: for a frame the folder of its sequence, for a video its stem."""
-        if self.kind == "c":
-            return name
-        return name.rpartition("/")[0] if name.endswith(".png") else name.removesuffix(VIDEO)
-
     def restrict(self, arm: Variant, keys: tuple[str, ...] | None = None) -> "Tree":
         """Return the set with this variant alone."""
         return replace(self, arms=(arm,), _listed={arm: keys} if keys is not None else {})
@@ -167,8 +145,3 @@ class Tree(FolderDataset):
         """Return the path of the file, or of the folder of the frames, below the set."""
         path = f"{self.folders[arm]}/{key}" if self.folders[arm] else key
         return f"{path}{VIDEO}" if self.kind == "p" and self.store.exists(f"{path}{VIDEO}") else path
-
-
-def _find_sequences(names: Sequence[str]) -> Iterator[str]:
-    yield from (name.removesuffix(VIDEO) for name in names if name.endswith(VIDEO))
-    yield from {name.rpartition("/")[0] for name in names if "/" in name and name.endswith(".png")}

@@ -48,12 +48,15 @@ class WorkUnit:
 
     def count_outputs(self) -> int:
         """Return how many outputs it makes."""
-        others = len(self.keys) - len(self.lacking)
-        return others * len(self.variants) + sum(map(len, self.lacking.values()))
+        return sum(map(self.count_wanted, self.keys))
 
     def wants(self, key: str, variant: Variant) -> bool:
         """Return whether `variant` is to be made of the image `key`."""
-        return key not in self.lacking or variant.folder in self.lacking[key]
+        return not self.lacking or key not in self.lacking or variant.folder in self.lacking[key]
+
+    def count_wanted(self, key: str) -> int:
+        """Return how many variants are to be made of the image `key`."""
+        return len(self.lacking.get(key, self.variants))
 
 
 def cut_by_images(keys: Sequence[str], variants: tuple[Variant, ...]) -> Iterator[WorkUnit]:

@@ -8,7 +8,7 @@ from typing import Any
 from robustgen.benchmark import BENCHMARKS, CLEAN, Kind, Variant
 from robustgen.dataset.config import Config
 from robustgen.dataset.plan import Plan, plan_benchmark
-from robustgen.dataset.recipes import BenchmarkRecipe, Recipe
+from robustgen.dataset.recipes import BenchmarkRecipe, CorruptionRecipe, Recipe
 from robustgen.errors import (
     ConfigError,
     ImageError,
@@ -142,5 +142,5 @@ def _subject(config: Config, kind: Kind, plan: Plan, key: str, source: Rgb) -> S
     arms = [arm for arm in plan.arms if arm.name != CLEAN]
     arms.sort(key=lambda arm: CATEGORIES.index(known[arm.name].category))
     assert isinstance(plan.recipe, BenchmarkRecipe)
-    clean = plan.recipe.complete(image) if kind == "c" else image
+    clean = plan.recipe.complete(image) if isinstance(plan.recipe, CorruptionRecipe) else image
     return Subject(kind, plan.recipe, tuple(arms), key, image, clean, config.edition, config.seed)

@@ -107,7 +107,7 @@ class _Look:
     """Sample of images and how they are shown."""
 
     def __init__(self, dataset: Dataset, images: int) -> None:
-        self.dataset, self.keys = dataset, dataset.recorded_keys(dataset.arms[0])
+        self.dataset, self.keys = dataset, dataset.keys(dataset.arms[0])
         kind, first = dataset.kind, self._read(dataset.arms[0], 0)
         affordable = 1 if first is None else min(_MOST_SAMPLED[kind], 3 * _SAMPLED_PIXELS[kind] // first.size)
         wanted = max(images, affordable)

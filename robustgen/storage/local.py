@@ -6,7 +6,7 @@ import os
 import secrets
 import stat
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -17,8 +17,8 @@ from robustgen.storage.host import HOST, is_left_over
 from robustgen.storage.regular import open_descriptor, open_regular
 
 _NEW: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
-_HAS_HANDLES: Final = {os.open, os.unlink, os.rename, os.link} <= os.supports_dir_fd
 _PIECE: Final = 1 << 18
+_MOST_KNOWN: Final = 10_000
 # Windows refuses to replace a file that somebody reads at that moment.
 _PAUSES: Final = (0.01, 0.1, 0.5, 2.0) if os.name == "nt" else ()
 _numbers = itertools.count()
@@ -34,8 +34,7 @@ def name_temporary() -> str:
 class LocalStore(Store):
     """A folder of this machine, which may not exist yet.
 
-    Files are written under a temporary name and renamed. Most files in a row go to one folder: its handle is
-    kept, so that its place is looked up and searched for links only once.
+    Files are written under a temporary name and renamed. The way to a folder is searched for links once.
 
     Parameters
     ----------
@@ -52,13 +51,13 @@ class LocalStore(Store):
         self.location = os.path.realpath(location)
         self._root = self.location
         self._temporary = os.path.realpath(temporary) if temporary else f"{self.location}/.robustgen/tmp"
-        self._temporaries: _Folder | None = None
-        self._target: _Folder | None = None
+        # Folders that no link leads to.
+        self._real: set[str] = set()
         above = [Path(self.location), *Path(self.location).parents]
         self._missing = list(itertools.takewhile(lambda place: not place.exists(), above))
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"_temporaries": None, "_target": None, "_missing": ()}
+        return vars(self) | {"_real": set(), "_missing": ()}
 
     def passing_over_closed(self) -> "LocalStore":
         """Return this store, but its listings pass over folders that cannot be listed."""
@@ -160,7 +159,7 @@ class LocalStore(Store):
     def put(self, path: str, data: bytes, *, exclusive: bool = False) -> None:
         """Write a file, whole or not at all."""
         # Without a context manager, as this runs 75 times an image.
-        folder, name, file = self._begin(path)
+        temporary, file = self._begin(path)
         try:
             try:
                 done = os.write(file, data)
@@ -168,37 +167,38 @@ class LocalStore(Store):
                     done += os.write(file, memoryview(data)[done:])
             finally:
                 os.close(file)
-            self._move(folder, name, path, exclusive)
+            self._move(temporary, path, exclusive)
         except BaseException:
-            folder.remove(name)
+            _remove(temporary)
             raise
 
     @contextmanager
     def create(self, path: str) -> Iterator[Writer]:
         """Write a file in pieces, whole or not at all."""
-        folder, name, number = self._begin(path)
+        temporary, number = self._begin(path)
         try:
             with os.fdopen(number, "w+b", _PIECE) as file:
                 writer = Writer(file)
                 yield writer
-            if writer.is_discarded:
-                return folder.remove(name)
-            self._move(folder, name, path)
+            if not writer.is_discarded:
+                return self._move(temporary, path)
+            _remove(temporary)
         except BaseException:
-            folder.remove(name)
+            _remove(temporary)
             raise
 
     def copy(self, source: Store, name: str, path: str, *, link: bool = False) -> None:
         """Copy a file of another store; `link` makes a hard link where the file system can."""
         if link and isinstance(source, LocalStore):
-            folder, temporary = self._open(self._temporary), name_temporary()
+            self._make_folder(self._temporary)
+            temporary = f"{self._temporary}/{name_temporary()}"
             try:
                 with suppress(OSError, NotImplementedError):
-                    os.link(source._full(name), f"{folder.path}/{temporary}", follow_symlinks=False)
-                    return self._move(folder, temporary, path)
+                    os.link(source._full(name), temporary, follow_symlinks=False)
+                    return self._move(temporary, path)
             finally:
                 # Renaming one link to another of the same file does nothing.
-                folder.remove(temporary)
+                _remove(temporary)
         return super().copy(source, name, path)
 
     def replace_links(self, path: str, folders: Mapping[str, Mapping[str, str]]) -> None:
@@ -250,42 +250,33 @@ class LocalStore(Store):
             for place in self._missing:
                 os.rmdir(place)
 
-    def _begin(self, path: str) -> tuple["_Folder", str, int]:
-        """Open a new temporary file for `path`; return its folder, name and descriptor."""
+    def _begin(self, path: str) -> tuple[str, int]:
+        """Open a new temporary file for `path`; return its full path and descriptor."""
         self._full(path)
-        name = name_temporary()
-        folder = self._temporaries or self._open(self._temporary)
+        self._check_real(self._temporary)
+        temporary = f"{self._temporary}/{name_temporary()}"
         try:
-            file = os.open(folder.name(name), _NEW, 0o666, dir_fd=folder.number)
+            return temporary, os.open(temporary, _NEW, 0o666)
         except FileNotFoundError:
-            # Someone has removed the folder.
-            folder = self._open(self._temporary)
-            file = os.open(folder.name(name), _NEW, 0o666, dir_fd=folder.number)
-        self._temporaries = folder
-        return folder, name, file
+            self._make_folder(self._temporary)
+            return temporary, os.open(temporary, _NEW, 0o666)
 
-    def _move(self, folder: "_Folder", temporary: str, path: str, exclusive: bool = False) -> None:
+    def _move(self, temporary: str, path: str, exclusive: bool = False) -> None:
         """Give a temporary file its name."""
-        place, _, name = f"{self.location}/{path}".rpartition("/")
-        target = self._target
-        for last in (False, True):
-            try:
-                if target is None or target.path != place:
-                    self._target = target = self._open(place, create=last)
-                if exclusive and _claim(f"{folder.path}/{temporary}", f"{place}/{name}"):
-                    return os.unlink(folder.name(temporary), dir_fd=folder.number)
-                return _replace(folder, temporary, target, name)
-            except FileNotFoundError:
-                target = None
-                if last:
-                    raise
-
-    def _open(self, place: str, create: bool = True) -> "_Folder":
-        """Open a folder of this store."""
+        target, give_name = f"{self.location}/{path}", _claim if exclusive else _replace
+        place = target.rpartition("/")[0]
         self._check_real(place)
-        if create:
-            os.makedirs(place, exist_ok=True)
-        return _Folder(place)
+        try:
+            give_name(temporary, target)
+        except FileNotFoundError:
+            self._make_folder(place)
+            give_name(temporary, target)
+
+    def _make_folder(self, place: str) -> None:
+        """Create a folder of this store."""
+        self._real.clear()
+        self._check_real(place)
+        os.makedirs(place, exist_ok=True)
 
     def _full(self, path: str) -> str:
         if path[:1] == "/" or (".." in path and ".." in path.split("/")):
@@ -294,63 +285,51 @@ class LocalStore(Store):
 
     def _check_real(self, place: str) -> None:
         """Refuse a folder if a link leads to it from the root, for it may lead anywhere."""
+        if place in self._real:
+            return
+        if len(self._real) >= _MOST_KNOWN:
+            self._real.clear()
         end = len(self._root.rstrip("/"))
         while place.startswith(self._root) and 0 <= end < len(place):
             end = place.find("/", end + 1)
             part = place if end < 0 else place[:end]
+            if part in self._real:
+                continue
             try:
                 mode = os.lstat(part).st_mode
             except FileNotFoundError:
                 return
             if stat.S_ISLNK(mode):
                 raise OutputError(f"{part}: is a link; an output is written into real folders only")
+            self._real.add(part)
 
 
-class _Folder:
-    """An open folder, closed when nobody needs it any more; where the system has no handles, its path."""
-
-    number: int | None = None
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-        if _HAS_HANDLES:
-            self.number = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-
-    def name(self, name: str) -> str:
-        """Return what a file in the folder is called relative to `number`."""
-        return f"{self.path}/{name}" if self.number is None else name
-
-    def remove(self, name: str) -> None:
-        """Remove a temporary file, if it is still there."""
-        with suppress(OSError):
-            os.unlink(self.name(name), dir_fd=self.number)
-
-    # Bound here, as modules may be gone when the interpreter ends.
-    def __del__(self, close: Callable[[int], None] = os.close) -> None:
-        if self.number is not None:
-            close(self.number)
-
-
-def _replace(folder: _Folder, temporary: str, target: _Folder, name: str) -> None:
+def _replace(temporary: str, target: str) -> None:
     """Rename a file over whatever has its name."""
-    source, final = folder.name(temporary), target.name(name)
     for seconds in _PAUSES:
         with suppress(PermissionError):
-            return os.replace(source, final)
+            return os.replace(temporary, target)
         time.sleep(seconds)
-    os.replace(source, final, src_dir_fd=folder.number, dst_dir_fd=target.number)
+    os.replace(temporary, target)
 
 
-def _claim(source: str, target: str) -> bool:
-    """Link `source` to `target`, which must not exist; return False if only the name could be claimed."""
+def _claim(temporary: str, target: str) -> None:
+    """Rename a file to a name that must be free."""
     try:
-        os.link(source, target)
+        os.link(temporary, target)
     except (FileExistsError, FileNotFoundError):
         raise
     except OSError:
+        # Without hard links the name is taken first.
         os.close(os.open(target, _NEW, 0o666))
-        return False
-    return True
+        return os.replace(temporary, target)
+    os.unlink(temporary)
+
+
+def _remove(temporary: str) -> None:
+    """Remove a temporary file, if it is still there."""
+    with suppress(OSError):
+        os.unlink(temporary)
 
 
 def _entry(path: str, status: os.stat_result) -> Entry:

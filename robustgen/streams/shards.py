@@ -7,7 +7,6 @@ and then its record is put. Any number of runs can work on one output at once.
 import hashlib
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -70,16 +69,12 @@ class ShardJob:
     def run(self, reporter: Reporter) -> Outcome:
         """Write the shard and its record, unless somebody else has claimed it."""
         started = time.monotonic()
-        if not self.state.claim(self.name, insist=self.insist):
-            return Outcome(self.name, claimed=True)
-        keep_freed_memory()
-        try:
+        with self.state.hold(self.name, insist=self.insist) as is_ours:
+            if not is_ours:
+                return Outcome(self.name, claimed=True)
+            keep_freed_memory()
             record = self._write(reporter)
             self.state.put_record(self.name, record)
-        except BaseException:
-            with suppress(OSError):
-                self.state.release(self.name)
-            raise
         made, size = len(self.images) - len(record.failures), record.written[0].size
         return Outcome(self.name, made, size, tuple(record.failures), time.monotonic() - started)
 

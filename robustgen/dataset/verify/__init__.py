@@ -1,22 +1,25 @@
 """Checks an output: against its own checksums and records, against its source, against another output."""
 
 import os
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from robustgen.canonical import recognise
 from robustgen.dataset.croissant import CROISSANT, find_difference
-from robustgen.dataset.manifest import Summary, dataset_digest, make_cards, read_errors
+from robustgen.dataset.manifest import Summary, dataset_digest, make_cards, read_errors, read_manifest
 from robustgen.dataset.names import MANIFEST
 from robustgen.dataset.opening import check_folder
+from robustgen.dataset.outputs import blame_output
 from robustgen.dataset.state import OutputState
 from robustgen.dataset.verify.against import compare_outputs
 from robustgen.dataset.verify.contents import check_contents
 from robustgen.dataset.verify.findings import Finding as Finding
 from robustgen.dataset.verify.findings import Findings as Findings
-from robustgen.dataset.verify.manifest import check_manifest, check_state, read_manifest
+from robustgen.dataset.verify.manifest import check_manifest, check_state
 from robustgen.dataset.verify.remaking import remake_images
-from robustgen.errors import OutputError, RobustgenError, SourceError, WriteError
-from robustgen.storage import open_store
+from robustgen.errors import OutputError, SourceError
+from robustgen.storage import Store, open_store
 
 
 def verify(
@@ -59,16 +62,9 @@ def verify(
     state = OutputState(store)
     if state.exists and not store.exists(MANIFEST):
         # The shards of a set were merged.
-        try:
-            with Summary(state) as summary:
-                summary.finish()
-        except PermissionError:
-            pass
-        except OSError as error:
-            if isinstance(error, RobustgenError):
-                raise
-            raise WriteError(f"{store.location}: {error.strerror or error}") from error
-    manifest, digest = read_manifest(store), dataset_digest(store)
+        with blame_output(store), suppress(PermissionError), Summary(state) as summary:
+            summary.finish()
+    manifest, digest = read_finished(store), dataset_digest(store)
     contents = check_contents(store, jobs or os.cpu_count() or 1, make_cards(manifest))
     problems = [*contents.findings, *check_manifest(store, manifest, digest, contents)]
     if state.exists:
@@ -85,3 +81,19 @@ def verify(
     return Findings(
         sorted(set(problems)), failed, manifest["images"], contents.files, remade, digest, known_as
     )
+
+
+def read_finished(store: Store) -> dict[str, Any]:
+    """Return the manifest of a finished output.
+
+    Raises
+    ------
+    OutputError
+        There is none, or it is not robustgen's.
+    """
+    try:
+        return read_manifest(store)
+    except FileNotFoundError:
+        raise OutputError(
+            f"{store.location} holds no {MANIFEST}; it is not a finished output of robustgen"
+        ) from None

@@ -5,7 +5,6 @@ from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import groupby, islice
-from pathlib import PurePosixPath
 
 from robustgen.dataset.croissant import CROISSANT
 from robustgen.dataset.manifest import list_sums
@@ -73,7 +72,9 @@ def check_contents(store: Store, jobs: int, cards: Mapping[str, bytes] | None = 
         for prefix in dict.fromkeys(["", *folders]):
             listed = read_listed(store, prefix)
             inside = {
-                path: digest for path, digest in listed.items() if _is_inside(path.removeprefix(prefix))
+                path: digest
+                for path, digest in listed.items()
+                if path.removeprefix(prefix)[:1] not in ("", "/") and ".." not in path.split("/")
             }
             for path in listed.keys() - inside.keys():
                 contents.findings.append(
@@ -84,11 +85,6 @@ def check_contents(store: Store, jobs: int, cards: Mapping[str, bytes] | None = 
     contents.findings += _find_unlisted(store, folders, cards)
     _name_truncated(store, contents.findings)
     return contents
-
-
-def _is_inside(path: str) -> bool:
-    parts = PurePosixPath(path).parts
-    return bool(parts) and not path.startswith("/") and ".." not in parts
 
 
 def _check_listed(

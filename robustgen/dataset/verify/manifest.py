@@ -9,51 +9,7 @@ from robustgen.dataset.opening import name_command
 from robustgen.dataset.state import OutputState
 from robustgen.dataset.verify.contents import Contents
 from robustgen.dataset.verify.findings import Finding
-from robustgen.errors import OutputError
-from robustgen.json_files import parse_object
 from robustgen.storage import Store
-
-_NEEDED = {
-    **dict.fromkeys(("citation", "dataset", "digest", "kind", "licence"), str),
-    **dict.fromkeys(("config", "counts", "settings", "source"), dict),
-    "arms": list,
-    "arrays": list,
-    "complete": bool,
-    "failures": int,
-    "images": int,
-}
-
-
-def read_manifest(store: Store) -> dict[str, Any]:
-    """Return the manifest of an output.
-
-    Raises
-    ------
-    OutputError
-        There is none, or it is not robustgen's.
-    """
-    path = f"{store.location}/{MANIFEST}"
-    try:
-        manifest = parse_object(store.read(MANIFEST))
-    except FileNotFoundError:
-        raise OutputError(
-            f"{store.location} holds no {MANIFEST}; it is not a finished output of robustgen"
-        ) from None
-    except ValueError as error:
-        raise OutputError(f"{path} is damaged: {error}") from error
-    except OSError as error:
-        raise OutputError(f"{path}: {error.strerror or error}") from error
-    for name, kind in _NEEDED.items():
-        if not isinstance(manifest.get(name), kind):
-            raise OutputError(f"{path} is not robustgen's: it has no {name!r}")
-    if not all(isinstance(name, str) for name in (*manifest["arms"], *manifest["arrays"])):
-        raise OutputError(f"{path} is not robustgen's: its 'arms' and 'arrays' must be names")
-    for name in ("output", "versions"):
-        if not isinstance(manifest["settings"].get(name), dict):
-            raise OutputError(f"{path} is not robustgen's: its settings have no {name!r}")
-    if not isinstance(manifest["settings"]["output"].get("format", ""), str):
-        raise OutputError(f"{path} is not robustgen's: its output has no 'format'")
-    return manifest
 
 
 def check_manifest(
