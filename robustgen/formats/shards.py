@@ -1,11 +1,10 @@
 """Shards: files that hold the samples of many images each, in the order of the images."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from io import BytesIO
-from pathlib import PurePosixPath
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
@@ -22,14 +21,15 @@ from robustgen.formats.base import (
     Writer,
     WrittenFile,
     describe_difference,
-    name_contents,
 )
 from robustgen.formats.units import WorkUnit, cut
 from robustgen.imaging import decode, video
-from robustgen.imaging.decode import reason_of
 from robustgen.imaging.pixels import Rgb
 from robustgen.name_lists import join_names
+from robustgen.sources.files import IndexedSource
+from robustgen.sources.parquet import Parquet
 from robustgen.sources.sample_names import KEYS
+from robustgen.sources.webdataset import WebDataset
 from robustgen.storage import Store
 from robustgen.storage import Writer as OpenFile
 
@@ -86,6 +86,7 @@ class ShardWriter(Writer):
     """
 
     format: ClassVar[str]
+    reader: ClassVar[type[WebDataset | Parquet]]
     joint = True
     needs_labels = True
 
@@ -105,16 +106,6 @@ class ShardWriter(Writer):
     @abstractmethod
     def start_shard(self, file: OpenFile, variant: Variant) -> AbstractContextManager[OpenShard]:
         """Begin a shard of `variant` in `file`; its bytes depend on its samples and settings alone."""
-
-    @abstractmethod
-    def open_shard(self, root: Store, path: str) -> Mapping[str, Callable[[], bytes]]:
-        """Return the name of each sample in a shard, and what reads its data.
-
-        Raises
-        ------
-        SourceError
-            The shard is damaged.
-        """
 
     # --- what it is
 
@@ -167,11 +158,15 @@ class ShardWriter(Writer):
         """Yield the shard if it does not hold what `pixels` are encoded to."""
         (encoded,) = self.encoder.encode(variant, key, pixels)
         path = self.shard_path(variant, index // self.shard_size)
+        stem, _, suffix = encoded.name.rpartition(".")
+        held = self.reader(f"{root.location}/{path}", kind="p" if suffix == "mp4" else "c")
         try:
-            held = self.open_shard(root, path)
-        except (OSError, SourceError):
+            same = held.read_bytes(stem if suffix == "mp4" else encoded.name) == encoded.data
+        except ImageError:
+            same = False
+        except (OSError, ValueError, SourceError):
             return  # the checksums have shown that
-        if encoded.name not in held or held[encoded.name]() != encoded.data:
+        if not same:
             yield path, f": {key} from what the source gives now"
 
 
@@ -218,24 +213,9 @@ class _OpenShards:
 # --- reading -------------------------------------------------------------------------------------
 
 
-class StoredSample(NamedTuple):
-    """A sample of a shard.
-
-    Attributes
-    ----------
-    label : int or None
-        Index of its class, if the shard tells.
-    read : callable
-        Returns the encoded image or video.
-    """
-
-    label: int | None
-    read: Callable[[], bytes]
-
-
 @dataclass(eq=False)
-class Shards(FolderDataset):
-    """A folder of shards per variant.
+class SourceSet(FolderDataset):
+    """A folder per variant, each of which is read as a source of images is.
 
     Parameters
     ----------
@@ -245,51 +225,19 @@ class Shards(FolderDataset):
         Names of the classes in the order of the model's outputs; otherwise the labels stay as they are.
     """
 
-    suffix: ClassVar[str]
-
-    _listed: dict[Variant, Mapping[str, StoredSample]] = field(default_factory=dict)
-
-    # --- what is particular to a kind of shard
+    _opened: dict[Variant, tuple[IndexedSource, tuple[str, ...]]] = field(default_factory=dict)
 
     @abstractmethod
-    def _read_shard(self, path: str) -> Iterator[tuple[str, StoredSample]]:
-        """Yield key and sample of each image in the shard at `path`, in order.
-
-        Raises
-        ------
-        SourceError
-            It is damaged, or holds something else.
-        """
-
-    # --- as `Dataset` has it
+    def open_folder(self, location: str) -> IndexedSource:
+        """Open the folder of a variant."""
 
     def keys(self, arm: Variant) -> tuple[str, ...]:
-        """Return the names of the samples; a SourceError if variants differ."""
-        first = tuple(self._samples(self.arms[0]))
-        own = first if arm == self.arms[0] else tuple(self._samples(arm))
+        """Return the names of the images or sequences, in order; a SourceError if variants differ."""
+        first, own = self._open(self.arms[0])[1], self._open(arm)[1]
         if own != first:
             folder = f"{self.root}/{self.folders[arm]}"
             raise SourceError(f"{folder}: {describe_difference(own, first, 'images')}")
         return first
-
-    def labels(self, arm: Variant) -> Labels | None:
-        """Return the true classes; None if the shards do not tell."""
-        samples = self._samples(arm)
-        labels = [sample.label for sample in samples.values()]
-        if self.names is None or self.class_names is None:
-            known = [label for label in labels if label is not None]
-            return np.array(known, np.int64) if len(known) == len(labels) else None
-        index = {name: i for i, name in enumerate(self.names)}
-        if missing := [name for name in self.class_names if name not in index]:
-            raise SourceError(f"{self.root}: class {missing[0]!r} is not in the class list")
-        places = [index[name] for name in self.class_names]
-        return np.array([places[label] for label in labels if label is not None], np.int64)
-
-    @property
-    def classes(self) -> int | None:
-        """Return the number of classes, if the set says."""
-        names = self.names or self.class_names
-        return None if names is None else len(names)
 
     def load(self, arm: Variant, index: int) -> Pixels:
         """Return the image or the frames at `index`."""
@@ -298,50 +246,65 @@ class Shards(FolderDataset):
     def read(self, arm: Variant, key: str) -> Pixels:
         """Return the image or the frames called `key`."""
         name = arm.path(key)
-        try:
-            data = self._samples(arm)[key].read()
-        except KeyError:
-            raise ImageError(f"{name!r}: is not there") from None
-        except (OSError, ValueError) as error:
-            raise ImageError(f"{name!r}: {reason_of(error)}") from error
+        with decode.blame_image(name):
+            data = self._open(arm)[0].read_bytes(key)
         return decode.decode(BytesIO(data), name) if self.kind == "c" else video.read_frames(data)
 
     def has(self, arm: Variant, key: str) -> bool:
-        """Return whether `arm` has the sample `key`."""
-        return key in self._samples(arm)
+        """Return whether `arm` has the image or sequence called `key`."""
+        return key in self._open(arm)[0].listing.places
 
-    def restrict(self, arm: Variant, keys: tuple[str, ...] | None = None) -> "Shards":
-        """Return the set with this variant alone; the shards tell the keys."""
-        return replace(self, arms=(arm,), _listed={})
+    def restrict(self, arm: Variant, keys: tuple[str, ...] | None = None) -> "SourceSet":
+        """Return the set with this variant alone; its folder tells the keys."""
+        return replace(self, arms=(arm,), _opened={})
 
-    # --- listing
-
-    def _samples(self, arm: Variant) -> Mapping[str, StoredSample]:
-        if arm not in self._listed:
-            self._listed[arm] = dict(self._list_arm(arm))
+    def _open(self, arm: Variant) -> tuple[IndexedSource, tuple[str, ...]]:
+        """Return what reads a variant, and its keys; a SourceError if there is anything that is not read."""
+        if arm not in self._opened:
+            source = self.open_folder(f"{self.root}/{self.folders[arm]}")
+            for name, reason in source.refused().items():
+                raise SourceError(f"{source.location}: {name!r}: {reason}")
+            self._opened[arm] = source, tuple(sorted(source.keys(), key=source.storage_order))
             # The first variant is asked for again and again; of the rest a few fit into memory.
-            for other in [each for each in self._listed if each != self.arms[0]][:-_MOST_ARMS_LISTED]:
-                del self._listed[other]
-        return self._listed[arm]
+            for other in [each for each in self._opened if each != self.arms[0]][:-_MOST_ARMS_LISTED]:
+                del self._opened[other]
+        return self._opened[arm]
 
-    def _list_arm(self, arm: Variant) -> Iterator[tuple[str, StoredSample]]:
-        seen: set[str] = set()
-        for path in list_shards(self.store, self.folders[arm], self.suffix):
-            for key, sample in self._read_shard(path):
-                if key.startswith("/") or ".." in PurePosixPath(key).parts:
-                    raise SourceError(f"{self.root}/{path}: holds {key!r}, which would lie outside a folder")
-                if key in seen:
-                    raise SourceError(
-                        f"{self.root}/{path}: holds {key!r}, as does an earlier shard or sample"
-                    )
-                seen.add(key)
-                yield key, sample
-        if not seen:
-            raise SourceError(f"{self.root}/{self.folders[arm]}: holds no {name_contents(self.kind)}")
 
-    def _key(self, name: str) -> str:
-        """Return what the sample called `name` is called in a tree: a sequence has no suffix."""
-        return name if self.kind == "c" else str(PurePosixPath(name).with_suffix(""))
+class Shards(SourceSet):
+    """A folder of shards per variant."""
+
+    suffix: ClassVar[str]
+    reader: ClassVar[type[WebDataset | Parquet]]
+
+    def open_folder(self, location: str) -> IndexedSource:
+        """Open the shards of a variant."""
+        return self.reader(location, kind=self.kind)
+
+    def labels(self, arm: Variant) -> Labels | None:
+        """Return the true classes; None if the shards do not tell."""
+        source, keys = self._open(arm)
+        labels = source.listing.labels
+        if len(labels) < len(keys):
+            return None
+        numbers = np.array([labels[key] for key in keys], np.int64)
+        if self.names is None or self.class_names is None:
+            return numbers
+        index = {name: i for i, name in enumerate(self.names)}
+        if missing := [name for name in self.class_names if name not in index]:
+            raise SourceError(f"{self.root}: class {missing[0]!r} is not in the class list")
+        return np.array([index[name] for name in self.class_names], np.int64)[numbers]
+
+    @property
+    def class_names(self) -> Sequence[str] | None:
+        """Names of the classes that the labels count, if the set tells."""
+        return self._open(self.arms[0])[0].listing.classes or None
+
+    @property
+    def classes(self) -> int | None:
+        """Return the number of classes, if the set says."""
+        names = self.names or self.class_names
+        return None if names is None else len(names)
 
 
 def list_shards(store: Store, folder: str, suffix: str) -> list[str]:

@@ -13,18 +13,16 @@ from typing import Any, ClassVar
 from robustgen.benchmark import Variant
 from robustgen.containers.parquet import ParquetTable, import_pyarrow
 from robustgen.containers.tables import Chunk, OpenTable
-from robustgen.errors import ImageError, SourceError
+from robustgen.errors import ImageError
 from robustgen.formats.base import (
     Encoded,
-    FolderDataset,
     Labels,
     Listing,
-    Pixels,
     TreeWriter,
     Writer,
     WrittenFile,
-    describe_difference,
 )
+from robustgen.formats.shards import SourceSet
 from robustgen.formats.units import WorkUnit
 from robustgen.imaging.pixels import Rgb
 from robustgen.sources.cells import CellImage, Result, list_images, replace_images
@@ -363,35 +361,14 @@ class FileTableWriter(TreeWriter):
 # --- reading -------------------------------------------------------------------------------------
 
 
-@dataclass(eq=False)
-class TableSet(FolderDataset):
-    """A folder of tables per variant, which hold the images in their cells.
-
-    Parameters
-    ----------
-    store, kind, arms, about, folders
-        As for `FolderDataset`.
-    names : sequence of str, optional
-        Not used: tables have no classes.
-    """
+class TableSet(SourceSet):
+    """A folder of tables per variant, which hold the images in their cells, and no classes."""
 
     format: ClassVar[str] = "table"
 
-    _opened: dict[Variant, Table] = field(default_factory=dict)
-
-    def _table(self, arm: Variant) -> Table:
-        if arm not in self._opened:
-            columns = Columns(tuple(self.about["settings"]["output"]["columns"]))
-            self._opened[arm] = Table(f"{self.root}/{self.folders[arm]}", columns)
-        return self._opened[arm]
-
-    def keys(self, arm: Variant) -> tuple[str, ...]:
-        """Return the places of the images; a SourceError if variants differ."""
-        first, own = self._table(self.arms[0]).keys(), self._table(arm).keys()
-        if own != first:
-            folder = f"{self.root}/{self.folders[arm]}"
-            raise SourceError(f"{folder}: {describe_difference(own, first, 'images')}")
-        return first
+    def open_folder(self, location: str) -> Table:
+        """Open the tables of a variant."""
+        return Table(location, Columns(tuple(self.about["settings"]["output"]["columns"])))
 
     def labels(self, arm: Variant) -> Labels | None:
         """Return None: tables have no classes."""
@@ -401,15 +378,3 @@ class TableSet(FolderDataset):
     def classes(self) -> int | None:
         """None: tables have no classes."""
         return None
-
-    def load(self, arm: Variant, index: int) -> Pixels:
-        """Return the image at `index`."""
-        return self._table(arm).load(self.keys(arm)[index])
-
-    def read(self, arm: Variant, key: str) -> Pixels:
-        """Return the image called `key`."""
-        return self._table(arm).load(key)
-
-    def has(self, arm: Variant, key: str) -> bool:
-        """Return whether `arm` has the image called `key`."""
-        return self._table(arm).has(key)

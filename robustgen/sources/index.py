@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import IO, Any, Final, NamedTuple
 
 from robustgen import __version__
+from robustgen.benchmark import Kind
 from robustgen.containers.compressed import unpack
 from robustgen.errors import SourceError
 from robustgen.sources.base import blame_source
@@ -78,11 +79,15 @@ class Index(ABC):
     cache : (Store, str), optional
     split : str, optional
         The only split to list.
+    kind : {"c", "p"}, optional
+        Of the set of which the files are a variant: names and labels are listed as they are stored.
     """
 
-    def __init__(self, location: str, cache: Cache = None, split: str | None = None) -> None:
+    def __init__(
+        self, location: str, cache: Cache = None, split: str | None = None, kind: Kind | None = None
+    ) -> None:
         self.location, self._cache, self._token = location, cache, secrets.token_hex(8)
-        self.split = split
+        self.split, self.kind = split, kind
         self._known: _Known | None = None
         self._building: _Known | None = None
         self._is_sent = False
