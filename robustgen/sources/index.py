@@ -13,7 +13,7 @@ from robustgen.benchmark import Kind
 from robustgen.containers.compressed import unpack
 from robustgen.errors import SourceError
 from robustgen.sources.base import blame_source
-from robustgen.sources.places import COMPRESSED, SourceFile
+from robustgen.sources.places import COMPRESSED, Place, SourceFile
 from robustgen.storage import Store
 from robustgen.storage.local import LocalStore
 from robustgen.storage.temporary import TemporaryFolder
@@ -94,9 +94,9 @@ class Index(ABC):
         # Folder of another process of this machine with copies of compressed files.
         self._lent = ""
 
-    @abstractmethod
     def find_files(self) -> list[SourceFile]:
-        """Look up the files that the source consists of."""
+        """Look up the files that the source consists of: a single one, as a rule."""
+        return [Place(self.location).file]
 
     def find_companions(self, files: list[SourceFile]) -> list[SourceFile]:
         """Look up other files that an index depends on, whether they exist or not."""

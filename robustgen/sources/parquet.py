@@ -17,11 +17,11 @@ from robustgen.containers.parquet import (
 )
 from robustgen.errors import SourceError
 from robustgen.imaging.decode import Location, reason_of
-from robustgen.sources.base import blame_source, class_of, sort_classes
+from robustgen.sources.base import class_of, sort_classes
 from robustgen.sources.files import IndexedSource
 from robustgen.sources.index import Cache, Index, Listing
 from robustgen.sources.labels import is_folder_name
-from robustgen.sources.places import PARQUET, Place, SourceFile
+from robustgen.sources.places import PARQUET, Place, SourceFile, find_place
 
 _IMAGE_COLUMNS: Final = ("image", "img", "jpg", "jpeg", "png", "webp", "picture", "pixels")
 _LABEL_COLUMNS: Final = ("label", "labels", "cls", "class", "fine_label", "category", "target")
@@ -72,9 +72,7 @@ class Parquet(IndexedSource):
         kind: Kind | None = None,
     ) -> None:
         import_pyarrow()
-        with blame_source(files):
-            place = files if isinstance(files, Place) else Place(files)
-        super().__init__(RowIndex(place.location, index, split, kind))
+        super().__init__(RowIndex(find_place(files).location, index, split, kind))
 
     def read_bytes(self, key: str) -> bytes:
         """Read the cell of one image."""

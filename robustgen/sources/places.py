@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from robustgen.errors import SourceError
 from robustgen.imaging.decode import Location
+from robustgen.sources.base import blame_source
 from robustgen.storage import Store, locate, open_store
 
 _MOST_FILES: Final = 100_000
@@ -106,9 +107,14 @@ class Place:
         return self.folder.exists(path)
 
     def check(self) -> None:
-        """Raise an OSError if nothing is there; of a URL that is noticed later."""
-        if self.store.is_local:
+        """Raise an OSError if nothing is there; of a URL or a pattern that is noticed later."""
+        if self.store.is_local and not self.is_pattern:
             os.stat(self.location)  # noqa: PTH116
+
+    @property
+    def file(self) -> SourceFile:
+        """Look up the file that it is."""
+        return SourceFile.look(self.store, self.name)
 
     def expand(self, is_wanted: Callable[[str], bool], split: str | None = None) -> list[SourceFile]:
         """List the files that it stands for, sorted: those wanted in a folder, or those of a pattern.
@@ -141,6 +147,14 @@ class Place:
             return [pattern]
         names = Place(self.store.location).children if self.store.location else ()
         return [name for name in names if fnmatch.fnmatchcase(name, pattern)]
+
+
+def find_place(location: Location | Place) -> Place:
+    """Return the place at `location`; a SourceError if nothing is there."""
+    with blame_source(location):
+        place = location if isinstance(location, Place) else Place(location)
+        place.check()
+    return place
 
 
 def _expand_braces(text: str) -> Iterator[str]:

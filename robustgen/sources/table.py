@@ -17,7 +17,7 @@ from robustgen.sources.base import blame_source
 from robustgen.sources.cells import CellImage, is_list, list_images, normalise
 from robustgen.sources.files import IndexedSource
 from robustgen.sources.index import Cache, Index, Listing
-from robustgen.sources.places import TEXT_TABLES, Place, SourceFile
+from robustgen.sources.places import TEXT_TABLES, Place, SourceFile, find_place
 from robustgen.sources.trees import FolderTree
 
 LAYOUTS: Final[Mapping[str, Layout]] = {
@@ -66,10 +66,8 @@ class Table(IndexedSource):
     _index: "TableIndex"
 
     def __init__(self, files: Location | Place, columns: Columns | None = None, index: Cache = None) -> None:
-        with blame_source(files):
-            place = files if isinstance(files, Place) else Place(files)
         self.columns = columns or Columns()
-        super().__init__(TableIndex(place.location, self.columns, index))
+        super().__init__(TableIndex(find_place(files).location, self.columns, index))
 
     def read_bytes(self, key: str) -> bytes:
         """Read one image from its cell, or its file."""

@@ -12,7 +12,7 @@ from robustgen.errors import SourceError, explain_no_folder
 from robustgen.imaging.decode import Location
 from robustgen.sources.base import blame_source
 from robustgen.sources.index import Cache, Index, Listing
-from robustgen.sources.places import ARCHIVES, COMPRESSED, Place, SourceFile
+from robustgen.sources.places import ARCHIVES, COMPRESSED, Place, SourceFile, find_place
 from robustgen.sources.walk import Found, check_name, find_by_name, is_image, walk
 
 # No image has as much; what a header promises is refused beyond it.
@@ -194,14 +194,12 @@ def open_tree(
     """Open a folder or an archive; a tree is returned unchanged."""
     if isinstance(root, FileTree):
         return root
-    with blame_source(root):
-        place = root if isinstance(root, Place) else Place(root)
-        place.check()
-        if place.has_suffix(*ARCHIVES) and not place.is_folder:
-            return ArchiveTree(place, cache)
-        if place.store.is_local and not place.is_folder:
-            raise SourceError(f"{place.location}: not a folder, nor an archive ({', '.join(ARCHIVES)})")
-        return FolderTree(place, follow)
+    place = find_place(root)
+    if place.has_suffix(*ARCHIVES) and not place.is_folder:
+        return ArchiveTree(place, cache)
+    if place.store.is_local and not place.is_folder:
+        raise SourceError(f"{place.location}: not a folder, nor an archive ({', '.join(ARCHIVES)})")
+    return FolderTree(place, follow)
 
 
 # --- listing -------------------------------------------------------------------------------------
@@ -209,11 +207,6 @@ def open_tree(
 
 class ArchiveIndex(Index):
     """The files of the archive that is a source."""
-
-    def find_files(self) -> list[SourceFile]:
-        """Look up the archive."""
-        place = Place(self.location)
-        return [SourceFile.look(place.store, place.name)]
 
     def build(self, files: list[SourceFile]) -> Listing:
         """List the archive."""

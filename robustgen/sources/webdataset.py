@@ -10,11 +10,11 @@ from robustgen.errors import SourceError
 from robustgen.imaging.decode import EXTENSIONS, Location, reason_of
 from robustgen.json_files import parse_json
 from robustgen.name_lists import split_names
-from robustgen.sources.base import blame_source, class_of, sort_classes
+from robustgen.sources.base import class_of, sort_classes
 from robustgen.sources.files import IndexedSource
 from robustgen.sources.index import Cache, Index, Listing
 from robustgen.sources.labels import is_folder_name
-from robustgen.sources.places import ARCHIVES, Place, SourceFile
+from robustgen.sources.places import ARCHIVES, Place, SourceFile, find_place
 from robustgen.sources.sample_names import CLASS_NAMES, KEYS, sample_key, sample_name
 from robustgen.sources.trees import list_archive, read_member
 from robustgen.sources.walk import check_name, is_image
@@ -68,9 +68,7 @@ class WebDataset(IndexedSource):
         split: str | None = None,
         kind: Kind | None = None,
     ) -> None:
-        with blame_source(shards):
-            place = shards if isinstance(shards, Place) else Place(shards)
-        super().__init__(ShardIndex(place.location, index, split, kind))
+        super().__init__(ShardIndex(find_place(shards).location, index, split, kind))
 
     def read_bytes(self, key: str) -> bytes:
         """Read the member of one image."""
