@@ -1,11 +1,11 @@
 """Parquet files, read a row group at a time."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import IO, Any, BinaryIO, Final, NamedTuple, cast
 
-from robustgen.containers.tables import Layout, RowPlace
+from robustgen.containers.tables import RowPlace
 from robustgen.errors import MissingDependencyError
 from robustgen.json_files import parse_json
 
@@ -107,7 +107,7 @@ def read_group(table: Table, group: int, column: str) -> Any:
     return pyarrow.chunked_array([values.field(part) if part else values for values in batches])
 
 
-class ParquetTable(Layout):
+class ParquetTable:
     """A Parquet file, a row group or less at a time; its schema is kept, with all metadata."""
 
     suffix = ".parquet"
@@ -116,7 +116,7 @@ class ParquetTable(Layout):
         """Return the names of the columns."""
         return list(_open_table(file).file.schema_arrow.names)
 
-    def read(self, file: IO[bytes], columns: Sequence[str] | None = None) -> Iterator["_ParquetRows"]:
+    def read(self, file: IO[bytes], columns: Sequence[str] | None = None) -> Iterator["ParquetRows"]:
         """Yield the rows, or only some of their `columns`."""
         table = _open_table(file)
         for group in range(table.file.num_row_groups):
@@ -124,7 +124,7 @@ class ParquetTable(Layout):
             with _blame_parquet():
                 for batch in iterate_batches(table, group, columns or table.file.schema_arrow.names):
                     rows = import_pyarrow()[0].Table.from_batches([batch])
-                    yield _ParquetRows([(group, start + row) for row in range(rows.num_rows)], rows)
+                    yield ParquetRows([(group, start + row) for row in range(rows.num_rows)], rows)
                     start += rows.num_rows
 
     def read_cell(self, file: IO[bytes], place: RowPlace, column: str) -> Any:
@@ -137,42 +137,35 @@ class ParquetTable(Layout):
             return list(read_group(_open_table(file), group, column).to_pylist())
 
     @contextmanager
-    def write(self, file: Any, like: IO[bytes]) -> Iterator["_OpenParquet"]:
-        """Begin a file with the schema of `like`."""
+    def write(self, file: Any, like: IO[bytes]) -> Iterator[Callable[[Any], None]]:
+        """Begin a file with the schema of `like`, and return what appends rows."""
         schema = _open_table(like).file.schema_arrow
         # Encoded images neither shrink nor repeat.
         with import_pyarrow()[1].ParquetWriter(
             file, schema, compression="snappy", use_dictionary=False, store_schema=True
         ) as writer:
-            yield _OpenParquet(writer)
+            yield lambda chunk: writer.write_table(chunk.table) if chunk.places else None
 
 
-class _ParquetRows:
-    """Rows of a Parquet file."""
+class ParquetRows:
+    """Consecutive rows of a Parquet file, as `tables.Rows`."""
 
     def __init__(self, places: list[RowPlace], table: Any) -> None:
         self.places, self.table = places, table
 
     def cells(self, column: str) -> list[Any]:
+        """Return what the rows hold in `column`."""
         return list(self.table[column].to_pylist())
 
-    def replace(self, columns: Mapping[str, list[Any]], kept: Sequence[bool]) -> "_ParquetRows":
+    def replace(self, columns: Mapping[str, list[Any]], kept: Sequence[bool]) -> "ParquetRows":
+        """Return the rows that are `kept`, in which `columns` (of all rows) stand instead of their own."""
         pyarrow, table = import_pyarrow()[0], self.table
         for name, cells in columns.items():
             place = table.schema.get_field_index(name)
             field = table.schema.field(place)
             table = table.set_column(place, field, pyarrow.array(cells, field.type))
         places = [place for place, keep in zip(self.places, kept, strict=True) if keep]
-        return _ParquetRows(places, table.filter(pyarrow.array(list(kept), pyarrow.bool_())))
-
-
-class _OpenParquet:
-    def __init__(self, writer: Any) -> None:
-        self._writer = writer
-
-    def add(self, chunk: _ParquetRows) -> None:
-        if chunk.places:
-            self._writer.write_table(chunk.table)
+        return ParquetRows(places, table.filter(pyarrow.array(list(kept), pyarrow.bool_())))
 
 
 def _open_table(file: IO[bytes]) -> Table:

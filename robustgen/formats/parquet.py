@@ -12,7 +12,7 @@ from robustgen.containers.parquet import (
     import_pyarrow,
 )
 from robustgen.formats.base import TreeWriter
-from robustgen.formats.shards import Sample, Shards, ShardWriter
+from robustgen.formats.shards import AddSample, Sample, Shards, ShardWriter
 from robustgen.formats.units import WorkUnit
 from robustgen.sources.base import sort_classes
 from robustgen.sources.parquet import Parquet
@@ -92,7 +92,7 @@ class ParquetWriter(ShardWriter):
             yield replace(unit, shared=shared)
 
     @contextmanager
-    def start_shard(self, file: OpenFile, variant: Variant) -> Iterator["_OpenTable"]:
+    def start_shard(self, file: OpenFile, variant: Variant) -> Iterator[AddSample]:
         """Begin a table; not compressed, as images and videos are already."""
         pyarrow, parquet = import_pyarrow()
         sample, label, operation, level, key = self.columns
@@ -118,40 +118,28 @@ class ParquetWriter(ShardWriter):
         with parquet.ParquetWriter(
             file, schema, compression="none", use_dictionary=False, write_statistics=False, store_schema=True
         ) as writer:
-            table = _OpenTable(pyarrow, writer, schema, variant, self._ranks)
-            yield table
-            table.flush()
+            rows: list[Sample] = []
 
+            def add(sample: Sample) -> None:
+                rows.append(sample)
+                if len(rows) == _ROWS_PER_GROUP:
+                    flush()
 
-class _OpenTable:
-    """A table of one variant, to which samples are added; `ranks` maps labels of the source to its own."""
+            def flush() -> None:
+                columns = (
+                    [{"bytes": row.data, "path": _as_text(row.name)} for row in rows],
+                    [self._ranks.get(row.label, row.label) for row in rows],
+                    [variant.name] * len(rows),
+                    [float(variant.level)] * len(rows),
+                    [_as_text(row.key) for row in rows],
+                )
+                arrays = [pyarrow.array(*each) for each in zip(columns, kinds, strict=True)]
+                writer.write_table(pyarrow.Table.from_arrays(arrays, schema=schema))
+                rows.clear()
 
-    def __init__(
-        self, pyarrow: Any, writer: Any, schema: Any, variant: Variant, ranks: Mapping[int, int]
-    ) -> None:
-        self._pyarrow, self._writer, self._schema = pyarrow, writer, schema
-        self._variant, self._ranks = variant, ranks
-        self._rows: list[Sample] = []
-
-    def add(self, sample: Sample) -> None:
-        self._rows.append(sample)
-        if len(self._rows) == _ROWS_PER_GROUP:
-            self.flush()
-
-    def flush(self) -> None:
-        if not self._rows:
-            return
-        columns = (
-            [{"bytes": row.data, "path": _as_text(row.name)} for row in self._rows],
-            [self._ranks.get(row.label, row.label) for row in self._rows],
-            [self._variant.name] * len(self._rows),
-            [float(self._variant.level)] * len(self._rows),
-            [_as_text(row.key) for row in self._rows],
-        )
-        pairs = zip(columns, self._schema, strict=True)
-        arrays = [self._pyarrow.array(values, field.type) for values, field in pairs]
-        self._writer.write_table(self._pyarrow.Table.from_arrays(arrays, schema=self._schema))
-        self._rows = []
+            yield add
+            if rows:
+                flush()
 
 
 def _as_text(name: str) -> str:

@@ -1,11 +1,11 @@
 """Shards: files that hold the samples of many images each, in the order of the images."""
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from io import BytesIO
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -65,11 +65,7 @@ class Sample(NamedTuple):
     key: str
 
 
-class OpenShard(Protocol):
-    """A shard in the making."""
-
-    def add(self, sample: Sample) -> None:
-        """Append a sample."""
+AddSample = Callable[[Sample], None]
 
 
 class ShardWriter(Writer):
@@ -104,8 +100,11 @@ class ShardWriter(Writer):
         return variant.path(self.shard_name(number))
 
     @abstractmethod
-    def start_shard(self, file: OpenFile, variant: Variant) -> AbstractContextManager[OpenShard]:
-        """Begin a shard of `variant` in `file`; its bytes depend on its samples and settings alone."""
+    def start_shard(self, file: OpenFile, variant: Variant) -> AbstractContextManager[AddSample]:
+        """Begin a shard of `variant` in `file`, and return what appends a sample.
+
+        Its bytes depend on its samples and settings alone.
+        """
 
     # --- what it is
 
@@ -202,7 +201,7 @@ class _OpenShards:
 
     def _add(self, variant: Variant, index: int, key: str, encoded: Encoded) -> list[WrittenFile]:
         label = self._labels[index - self._unit.start]
-        self._shards[variant].add(Sample(encoded.name, label, encoded.data, key))
+        self._shards[variant](Sample(encoded.name, label, encoded.data, key))
         return []
 
     def finish(self, failed: Sequence[str]) -> list[WrittenFile]:

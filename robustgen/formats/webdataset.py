@@ -9,7 +9,7 @@ from typing import Final
 from robustgen.benchmark import Variant
 from robustgen.containers.tar import END, member_bytes
 from robustgen.formats.base import Listing
-from robustgen.formats.shards import Sample, Shards, ShardWriter
+from robustgen.formats.shards import AddSample, Sample, Shards, ShardWriter
 from robustgen.name_lists import join_names
 from robustgen.sources.sample_names import CLASS_NAMES, sample_key
 from robustgen.sources.webdataset import WebDataset
@@ -36,9 +36,15 @@ class WebDatasetWriter(ShardWriter):
         return f"{number:06d}.tar"
 
     @contextmanager
-    def start_shard(self, file: OpenFile, variant: Variant) -> Iterator["_OpenTar"]:
-        """Begin an archive; an archive ends with two empty blocks."""
-        yield _OpenTar(file)
+    def start_shard(self, file: OpenFile, variant: Variant) -> Iterator[AddSample]:
+        """Begin an archive, which gets two members for each sample: the file, and its label in decimal."""
+
+        def add(sample: Sample) -> None:
+            key, suffix = sample_key(sample.name), PurePosixPath(sample.name).suffix.lower()
+            file.write(member_bytes(f"{key}.{_SUFFIXES.get(suffix, suffix[1:])}", sample.data))
+            file.write(member_bytes(f"{key}.cls", b"%d" % sample.label))
+
+        yield add
         file.write(END)
 
     def list_companions(self, listing: Listing, folders: Sequence[str]) -> Mapping[str, bytes]:
@@ -62,18 +68,6 @@ class WebDatasetWriter(ShardWriter):
                 "shard_lengths": lengths,
             }
         return json.dumps({"splits": splits}, indent=1).encode() + b"\n"
-
-
-class _OpenTar:
-    """An archive to which samples are added: two members for each, the file and its label in decimal."""
-
-    def __init__(self, file: OpenFile) -> None:
-        self._file = file
-
-    def add(self, sample: Sample) -> None:
-        key, suffix = sample_key(sample.name), PurePosixPath(sample.name).suffix.lower()
-        self._file.write(member_bytes(f"{key}.{_SUFFIXES.get(suffix, suffix[1:])}", sample.data))
-        self._file.write(member_bytes(f"{key}.cls", b"%d" % sample.label))
 
 
 # --- reading -------------------------------------------------------------------------------------

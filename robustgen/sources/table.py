@@ -9,8 +9,8 @@ from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import IO, Any, Final, NamedTuple
 
-from robustgen.containers.parquet import ParquetTable
-from robustgen.containers.tables import JsonLines, Layout, RowPlace, TabSeparated
+from robustgen.containers.parquet import ParquetRows, ParquetTable
+from robustgen.containers.tables import JsonLines, RowPlace, Rows, TabSeparated
 from robustgen.errors import SourceError
 from robustgen.imaging.decode import Location, reason_of
 from robustgen.sources.base import blame_source
@@ -20,6 +20,8 @@ from robustgen.sources.index import Cache, Index, Listing
 from robustgen.sources.places import TEXT_TABLES, Place, SourceFile, find_place
 from robustgen.sources.trees import FolderTree
 
+Chunk = ParquetRows | Rows
+Layout = ParquetTable | JsonLines | TabSeparated
 LAYOUTS: Final[Mapping[str, Layout]] = {
     layout.suffix: layout for layout in (ParquetTable(), JsonLines(), TabSeparated())
 }
