@@ -177,7 +177,7 @@ class TableIndex(Index):
     @property
     def files(self) -> list[SourceFile]:
         """Return the tables."""
-        return self._files
+        return self._get().files
 
     @property
     def images(self) -> FolderTree:
