@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import PurePosixPath
 from typing import Final
 
 from robustgen.benchmark import Variant
@@ -16,7 +15,7 @@ from robustgen.sources.webdataset import WebDataset
 from robustgen.storage import Writer as OpenFile
 
 # What readers of WebDatasets call a suffix.
-_SUFFIXES: Final = {".jpeg": "jpg", ".jpg": "jpg"}
+_SUFFIXES: Final = {"jpeg": "jpg"}
 
 INFO: Final = "_info.json"
 """What timm reads of a set."""
@@ -40,9 +39,9 @@ class WebDatasetWriter(ShardWriter):
         """Begin an archive, which gets two members for each sample: the file, and its label in decimal."""
 
         def add(sample: Sample) -> None:
-            key, suffix = sample_key(sample.name), PurePosixPath(sample.name).suffix.lower()
-            file.write(member_bytes(f"{key}.{_SUFFIXES.get(suffix, suffix[1:])}", sample.data))
-            file.write(member_bytes(f"{key}.cls", b"%d" % sample.label))
+            key, suffix = sample_key(sample.name), sample.name.rpartition(".")[2].lower()
+            image = member_bytes(f"{key}.{_SUFFIXES.get(suffix, suffix)}", sample.data)
+            file.write(image + member_bytes(f"{key}.cls", b"%d" % sample.label))
 
         yield add
         file.write(END)

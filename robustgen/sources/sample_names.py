@@ -1,6 +1,5 @@
 """Names of the samples of a WebDataset, and of the files that list them and their classes."""
 
-from pathlib import PurePosixPath
 from typing import Final
 
 CLASS_NAMES: Final = "classnames.txt"
@@ -14,9 +13,10 @@ def sample_key(name: str) -> str:
 
     Readers take all behind the first dot of a file name for the suffix, so dots are written ``%2E``.
     """
-    path = PurePosixPath(name)
-    stem = path.stem.replace("%", "%25").replace(".", "%2E")
-    return str(path.with_name(stem))
+    folder, slash, file = name.rpartition("/")
+    dot = file.rfind(".")
+    stem = file[:dot] if 0 < dot < len(file) - 1 else file
+    return folder + slash + stem.replace("%", "%25").replace(".", "%2E")
 
 
 def sample_name(key: str) -> str:
