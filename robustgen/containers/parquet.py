@@ -127,15 +127,6 @@ class ParquetTable:
                     yield ParquetRows([(group, start + row) for row in range(rows.num_rows)], rows)
                     start += rows.num_rows
 
-    def read_cell(self, file: IO[bytes], place: RowPlace, column: str) -> Any:
-        """Return one cell."""
-        return self.read_group(file, place[0], column)[place[1]]
-
-    def read_group(self, file: IO[bytes], group: int, column: str) -> list[Any]:
-        """Return all cells of a column in a row group."""
-        with _blame_parquet():
-            return list(read_group(_open_table(file), group, column).to_pylist())
-
     @contextmanager
     def write(self, file: Any, like: IO[bytes]) -> Iterator[Callable[[Any], None]]:
         """Begin a file with the schema of `like`, and return what appends rows."""

@@ -12,7 +12,6 @@ import numpy as np
 from robustgen.benchmark import Variant
 from robustgen.errors import ImageError, SourceError
 from robustgen.formats.base import (
-    Encoded,
     FolderDataset,
     Labels,
     Listing,
@@ -65,10 +64,41 @@ class Sample(NamedTuple):
     key: str
 
 
+class SampleWriter(Writer):
+    """Writes files that hold what `encoder` makes of many images.
+
+    Parameters
+    ----------
+    encoder : TreeWriter
+        Makes one file of each image.
+    """
+
+    joint = True
+
+    def __init__(self, encoder: TreeWriter) -> None:
+        self.encoder = encoder
+
+    def versions(self) -> dict[str, str]:
+        """Return the versions that decide the bytes of a sample."""
+        return self.encoder.versions()
+
+    def output_name(self, key: str) -> str | None:
+        """Return the name of the sample."""
+        return self.encoder.output_name(key)
+
+    def as_read(self, variant: Variant, key: str, pixels: Rgb) -> Rgb:
+        """Return what is read of the sample."""
+        return self.encoder.as_read(variant, key, pixels)
+
+    def measure(self, variant: Variant, key: str, pixels: Rgb) -> int:
+        """Return the bytes of the sample; the rest of a file is little."""
+        return self.encoder.measure(variant, key, pixels)
+
+
 AddSample = Callable[[Sample], None]
 
 
-class ShardWriter(Writer):
+class ShardWriter(SampleWriter):
     """Writes shards of the files that `encoder` makes; a shard is written once, by one work unit.
 
     Parameters
@@ -83,11 +113,11 @@ class ShardWriter(Writer):
 
     format: ClassVar[str]
     reader: ClassVar[type[WebDataset | Parquet]]
-    joint = True
     needs_labels = True
 
     def __init__(self, encoder: TreeWriter, images: int, shard_size: int) -> None:
-        self.encoder, self.shard_size, self.count = encoder, shard_size, -(-images // shard_size)
+        super().__init__(encoder)
+        self.shard_size, self.count = shard_size, -(-images // shard_size)
 
     # --- what is particular to a kind of shard
 
@@ -112,22 +142,6 @@ class ShardWriter(Writer):
         """Return format, size of the shards, and what decides the bytes of a sample."""
         return {"format": self.format, "shard_size": self.shard_size, "sample": self.encoder.settings()}
 
-    def versions(self) -> dict[str, str]:
-        """Return the versions that decide the bytes of a sample."""
-        return self.encoder.versions()
-
-    def output_name(self, key: str) -> str | None:
-        """Return the name of the sample."""
-        return self.encoder.output_name(key)
-
-    def as_read(self, variant: Variant, key: str, pixels: Rgb) -> Rgb:
-        """Return what is read of the file in the shard."""
-        return self.encoder.as_read(variant, key, pixels)
-
-    def measure(self, variant: Variant, key: str, pixels: Rgb) -> int:
-        """Return the bytes of the file; the shard adds little."""
-        return self.encoder.measure(variant, key, pixels)
-
     # --- a run
 
     def cut(self, keys: Sequence[str], variants: tuple[Variant, ...]) -> Iterator[WorkUnit]:
@@ -143,8 +157,8 @@ class ShardWriter(Writer):
     @contextmanager
     def open(self, root: Store, unit: WorkUnit, labels: Sequence[int]) -> Iterator["_OpenShards"]:
         """Open the shards of `unit`, one for each variant."""
-        with _OpenShards(self, root, unit, labels) as opened:
-            yield opened
+        with ExitStack() as stack:
+            yield _OpenShards(self, root, unit, labels, stack)
 
     def list_companions(self, listing: Listing, folders: Sequence[str]) -> Mapping[str, bytes]:
         """Return the names of the samples, which keys in shards do not fully tell."""
@@ -172,37 +186,30 @@ class ShardWriter(Writer):
 class _OpenShards:
     """The shards of one work unit."""
 
-    def __init__(self, writer: ShardWriter, root: Store, unit: WorkUnit, labels: Sequence[int]) -> None:
+    def __init__(
+        self, writer: ShardWriter, root: Store, unit: WorkUnit, labels: Sequence[int], stack: ExitStack
+    ) -> None:
         self._writer, self._unit, self._labels = writer, unit, labels
         number = unit.start // writer.shard_size
         self._paths = {variant: writer.shard_path(variant, number) for variant in unit.variants}
-        self._root, self._stack = root, ExitStack()
-
-    def __enter__(self) -> "_OpenShards":
-        self._files = {v: self._stack.enter_context(self._root.create(p)) for v, p in self._paths.items()}
-        self._inner = ExitStack()
-        self._shards = {
-            v: self._inner.enter_context(self._writer.start_shard(file, v)) for v, file in self._files.items()
+        self._files = {v: stack.enter_context(root.create(path)) for v, path in self._paths.items()}
+        self._inner = stack.enter_context(ExitStack())
+        self._add = {
+            v: self._inner.enter_context(writer.start_shard(file, v)) for v, file in self._files.items()
         }
-        return self
 
-    def __exit__(self, *error: Any) -> None:
-        self._stack.__exit__(*error)
-
-    def write(self, variant: Variant, index: int, key: str, pixels: Rgb) -> list[WrittenFile]:
-        (encoded,) = self._writer.encoder.encode(variant, key, pixels)
-        return self._add(variant, index, key, encoded)
+    def write(
+        self, variant: Variant, index: int, key: str, pixels: Any, encode: Any = None
+    ) -> list[WrittenFile]:
+        (encoded,) = (encode or self._writer.encoder.encode)(variant, key, pixels)
+        label = self._labels[index - self._unit.start]
+        self._add[variant](Sample(encoded.name, label, encoded.data, key))
+        return []
 
     def write_frames(
         self, variant: Variant, index: int, key: str, frames: Iterator[Rgb]
     ) -> list[WrittenFile]:
-        (encoded,) = self._writer.encoder.encode_frames(variant, key, frames)
-        return self._add(variant, index, key, encoded)
-
-    def _add(self, variant: Variant, index: int, key: str, encoded: Encoded) -> list[WrittenFile]:
-        label = self._labels[index - self._unit.start]
-        self._shards[variant](Sample(encoded.name, label, encoded.data, key))
-        return []
+        return self.write(variant, index, key, frames, self._writer.encoder.encode_frames)
 
     def finish(self, failed: Sequence[str]) -> list[WrittenFile]:
         self._inner.close()

@@ -19,10 +19,9 @@ from robustgen.formats.base import (
     Labels,
     Listing,
     TreeWriter,
-    Writer,
     WrittenFile,
 )
-from robustgen.formats.shards import SourceSet
+from robustgen.formats.shards import SampleWriter, SourceSet
 from robustgen.formats.units import WorkUnit
 from robustgen.imaging.pixels import Rgb
 from robustgen.sources.cells import Result, list_images, replace_images
@@ -105,7 +104,7 @@ def _replace(cell: Any, keys: Sequence[str], results: Mapping[str, Result]) -> A
 # --- writing -------------------------------------------------------------------------------------
 
 
-class TableWriter(Writer):
+class TableWriter(SampleWriter):
     """`<variant>/<name of the table>`: images in the cells.
 
     Parameters
@@ -122,10 +121,9 @@ class TableWriter(Writer):
         The same; None where these are all images of the source.
     """
 
-    joint = True
-
     def __init__(self, source: Table, encoder: TreeWriter, chosen: Sequence[str]) -> None:
-        self.source, self.encoder = source, encoder
+        super().__init__(encoder)
+        self.source = source
         # Workers get it with each of their tasks.
         self.chosen = frozenset(chosen) if len(chosen) < len(source.keys()) else None
 
@@ -138,19 +136,11 @@ class TableWriter(Writer):
         """Return those of the images, and of Parquet files that of pyarrow."""
         is_parquet = any(isinstance(find_layout(file.name), ParquetTable) for file in self.source.tables)
         own = {"pyarrow": str(import_pyarrow()[0].__version__)} if is_parquet else {}
-        return self.encoder.versions() | own
+        return super().versions() | own
 
     def output_name(self, key: str) -> str | None:
         """Return None: images have no files of their own."""
         return None
-
-    def as_read(self, variant: Variant, key: str, pixels: Rgb) -> Rgb:
-        """Return what is read of the file in the cell."""
-        return self.encoder.as_read(variant, key, pixels)
-
-    def measure(self, variant: Variant, key: str, pixels: Rgb) -> int:
-        """Return the bytes of the file."""
-        return self.encoder.measure(variant, key, pixels)
 
     def cut(self, keys: Sequence[str], variants: tuple[Variant, ...]) -> Iterator[WorkUnit]:
         """Yield a unit for each table and corruption, so that a single table keeps several workers busy."""

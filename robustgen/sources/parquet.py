@@ -77,7 +77,7 @@ class Parquet(IndexedSource):
     def read_bytes(self, key: str) -> bytes:
         """Read the cell of one image."""
         number, group, row, _, column = self._place(key)
-        data = _read_cells(self._index.check(number), column, group)[row].as_py()
+        data = read_cells(self._index.check(number), column, group)[row].as_py()
         if not isinstance(data, bytes):
             raise ValueError("its row holds no bytes")
         return data
@@ -100,7 +100,8 @@ def _is_parquet_name(name: str) -> bool:
 
 # Rows are read one after the other.
 @lru_cache(maxsize=4)
-def _read_cells(file: SourceFile, column: str, group: int) -> Any:
+def read_cells(file: SourceFile, column: str, group: int) -> Any:
+    """Return the values of a column in a row group."""
     with file.store.open(file.name) as content:
         return read_group(open_table(content, file.size), group, column)
 

@@ -5,7 +5,6 @@ Only these columns are looked at; `robustgen.formats.table` writes all others ag
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import IO, Any, Final, NamedTuple
 
@@ -17,6 +16,7 @@ from robustgen.sources.base import blame_source
 from robustgen.sources.cells import CellImage, is_list, list_images, normalise
 from robustgen.sources.files import IndexedSource
 from robustgen.sources.index import Cache, Index, Listing
+from robustgen.sources.parquet import read_cells
 from robustgen.sources.places import TEXT_TABLES, Place, SourceFile, find_place
 from robustgen.sources.trees import FolderTree
 
@@ -134,17 +134,10 @@ def is_text_table(place: Place) -> bool:
     return not place.is_folder and place.has_suffix(*TEXT_TABLES)
 
 
-# A row group holds many images, which are read one after the other.
-@lru_cache(maxsize=2)
-def _read_group(file: SourceFile, group: int, column: str) -> list[Any]:
-    with file.store.open(file.name) as content:
-        return ParquetTable().read_group(content, group, column)
-
-
 def _read_cell(file: SourceFile, place: RowPlace, column: str) -> Any:
     layout = find_layout(file.name)
     if isinstance(layout, ParquetTable):
-        return _read_group(file, place[0], column)[place[1]]
+        return read_cells(file, column, place[0])[place[1]].as_py()
     with file.store.open(file.name) as content:
         return layout.read_cell(content, place, column)
 
