@@ -3,6 +3,7 @@
 import base64
 import csv
 import io
+import itertools
 import json
 import sys
 from abc import ABC, abstractmethod
@@ -168,6 +169,12 @@ def _quote(cell: Any) -> str:
 
 def _read_csv(file: IO[bytes]) -> Iterator[tuple[bytes, list[str]]]:
     """Yield the bytes and the cells of each row from where `file` stands; a ValueError if one is damaged."""
+    taken = list[bytes]()
+
+    def take(line: bytes) -> str:
+        taken.append(line)
+        return line.decode()
+
     # A cell may hold an image.
     csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
     for line in file:
@@ -176,17 +183,11 @@ def _read_csv(file: IO[bytes]) -> Iterator[tuple[bytes, list[str]]]:
             text = line.decode().removesuffix("\n").removesuffix("\r")
             yield line, text.split("\t") if text else []
             continue
-        taken = [line]
+        taken.clear()
         try:
-            cells = next(csv.reader(_decode_lines(taken, file), delimiter="\t", strict=True))
+            # A row is as many lines as the reader asks for.
+            lines = map(take, itertools.chain([line], file))
+            cells = next(csv.reader(lines, delimiter="\t", strict=True))
         except csv.Error as error:
             raise ValueError(f"a row is damaged: {error}") from error
         yield b"".join(taken), cells
-
-
-def _decode_lines(taken: list[bytes], file: IO[bytes]) -> Iterator[str]:
-    """Yield the one line in `taken` as text, and further ones of `file`, which are appended to `taken`."""
-    yield taken[0].decode()
-    for line in file:
-        taken.append(line)
-        yield line.decode()

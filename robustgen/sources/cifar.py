@@ -160,7 +160,10 @@ def _parse(location: str, files: dict[str, bytes], edition: _Edition, split: str
     if edition.meta in files:
         with blame_source(f"{location}: {edition.meta}"):
             names = _entry(unpickle(files[edition.meta]), edition.names, list)
-            classes = _class_names(names, edition.classes)
+            usable = all(isinstance(name, bytes) and len(name) < 100 for name in names)
+            if len(names) != edition.classes or not usable:
+                raise ValueError(f"these are not the names of {edition.classes} classes")
+            classes = tuple(name.decode() for name in names)
     parts = []
     for name in edition.batches[split]:
         with blame_source(f"{location}: {name}"):
@@ -181,12 +184,6 @@ def _entry(content: object, key: bytes, kind: type) -> Any:
     if not isinstance(content.get(key), kind):
         raise ValueError(f"{key!r} is missing or of the wrong type")
     return content[key]
-
-
-def _class_names(names: list[object], classes: int) -> tuple[str, ...]:
-    if len(names) != classes or not all(isinstance(name, bytes) and len(name) < 100 for name in names):
-        raise ValueError(f"these are not the names of {classes} classes")
-    return tuple(name.decode() for name in names if isinstance(name, bytes))
 
 
 def _images(data: Pickled) -> Rgb:

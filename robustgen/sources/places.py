@@ -131,8 +131,11 @@ class Place:
             store, names = self.folder, [name for name in self.children if is_wanted(name)]
         elif self.is_pattern:
             names = list(itertools.islice(_expand_braces(self.name), _MOST_FILES + 1))
-            if len(names) <= _MOST_FILES and any(re.search(r"[*?\[]", name) for name in names):
-                names = [each for name in names for each in self._expand_stars(name)]
+            starred = [name for name in names if re.search(r"[*?\[]", name)]
+            if len(names) <= _MOST_FILES and starred:
+                there = Place(store.location).children if store.location else ()
+                found = [name for name in there for each in starred if fnmatch.fnmatchcase(name, each)]
+                names = [*found, *({*names} - {*starred})]
         if split:
             names = [name for name in names if split in re.split(r"[-_.]", name)]
         if not names or len(names) > _MOST_FILES:
@@ -141,12 +144,6 @@ class Place:
             raise SourceError(f"{self.location}: {problem}")
         with ThreadPoolExecutor(1 if store.is_local else 16) as pool:
             return list(pool.map(lambda name: SourceFile.look(store, name), sorted({*names})))
-
-    def _expand_stars(self, pattern: str) -> list[str]:
-        if not re.search(r"[*?\[]", pattern):
-            return [pattern]
-        names = Place(self.store.location).children if self.store.location else ()
-        return [name for name in names if fnmatch.fnmatchcase(name, pattern)]
 
 
 def find_place(location: Location | Place) -> Place:

@@ -76,7 +76,13 @@ class Table(IndexedSource):
         number, first, second, _, column, slot = self._place(key)
         if number == _IN_FILE:
             return self._index.images.read(key)
-        cell = _read_cell(self._index.check(number), (first, second), column)
+        file = self._index.check(number)
+        layout = find_layout(file.name)
+        if isinstance(layout, ParquetTable):
+            cell = read_cells(file, column, first)[second].as_py()
+        else:
+            with file.store.open(file.name) as content:
+                cell = layout.read_cell(content, (first, second), column)
         return list_images(cell)[int(slot)].read(self._index.images.read)
 
     def size(self, key: str) -> int:
@@ -132,14 +138,6 @@ def _is_table(name: str) -> bool:
 def is_text_table(place: Place) -> bool:
     """Return True for JSON lines or tab-separated values, a file or a pattern of some."""
     return not place.is_folder and place.has_suffix(*TEXT_TABLES)
-
-
-def _read_cell(file: SourceFile, place: RowPlace, column: str) -> Any:
-    layout = find_layout(file.name)
-    if isinstance(layout, ParquetTable):
-        return read_cells(file, column, place[0])[place[1]].as_py()
-    with file.store.open(file.name) as content:
-        return layout.read_cell(content, place, column)
 
 
 # --- listing -------------------------------------------------------------------------------------

@@ -82,22 +82,21 @@ class WebDataset(IndexedSource):
 def is_webdataset(place: Place) -> bool:
     """Return True for a pattern of shards, a folder of tars, or a tar with labels beside its images."""
     if place.is_folder:
-        names = place.children
-        return any(map(_is_shard, names)) and not any(map(is_image, names)) and not any(names.values())
+        children = place.children
+        is_flat = not any(children.values())
+        return is_flat and any(map(_is_shard, children)) and not any(map(is_image, children))
     if place.is_pattern:
         return place.has_suffix(*ARCHIVES)
-    return place.has_suffix(".tar") and _has_labels(place)
-
-
-def _is_shard(name: str) -> bool:
-    return name.lower().endswith(ARCHIVES) and not name.lower().endswith(".zip")
-
-
-def _has_labels(place: Place) -> bool:
+    if not place.has_suffix(".tar"):
+        return False
     with place.store.open(place.name) as file:
         names = peek_names(file, _MOST_PEEKED)
     images = {name.rpartition(".")[0] for name in names if is_image(name)}
     return any(name.rpartition(".")[0] in images for name in names if name.endswith((".cls", ".json")))
+
+
+def _is_shard(name: str) -> bool:
+    return name.lower().endswith(ARCHIVES) and not name.lower().endswith(".zip")
 
 
 # --- listing -------------------------------------------------------------------------------------
@@ -257,17 +256,13 @@ def _name_samples(found: Mapping[str, _Sample], listing: Listing) -> Listing:
     if as_they_are:
         ordered: Sequence[str] = sort_classes({class_of(key) for key in listing.places})
     else:
-        ordered = names if {*classes.values()} <= {*names} else _order(labels, classes)
+        every = {*classes.values()}
+        numbers = {classes[name]: label for name, label in labels.items() if isinstance(label, int)}
+        counted = sorted(every, key=numbers.__getitem__) if every <= numbers.keys() else sort_classes(every)
+        ordered = names if every <= {*names} else counted
     index = {name: number for number, name in enumerate(ordered)}
     listing.labels.update((key, index[class_of(key)]) for key in listing.places)
     return listing._replace(classes=ordered)
-
-
-def _order(labels: Mapping[str, Label], classes: Mapping[str, str]) -> list[str]:
-    """Order the names of the classes, by their numbers where they all have some."""
-    numbers = {classes[name]: label for name, label in labels.items() if isinstance(label, int)}
-    every = {*classes.values()}
-    return sorted(every, key=lambda name: numbers[name]) if every <= numbers.keys() else sort_classes(every)
 
 
 def _folders_are(classes: Mapping[str, str]) -> bool:
