@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import groupby
+from itertools import compress, groupby
 from pathlib import PurePosixPath
 from typing import Any, ClassVar
 
@@ -81,6 +81,12 @@ class _Rows:
             else:
                 kept.append(bool(own) or not any(isinstance(text, str) and text for text in texts))
         return kept
+
+    def list_kept(self) -> Iterator[dict[tuple[str, int], str]]:
+        """Yield of each row that is kept the keys of its images."""
+        for first, chunk in self.read():
+            keys = self.list_keys(first, chunk)
+            yield from compress(keys, self.choose(chunk, keys))
 
     def rewrite(self, first: int, chunk: Chunk, results: Mapping[str, Result]) -> Any:
         """Return the kept rows of `chunk`, with the results in place of the images."""
@@ -171,41 +177,29 @@ class TableWriter(SampleWriter):
         """Yield the table if it does not hold what `pixels` are encoded to."""
         (encoded,) = self.encoder.encode(variant, key, pixels)
         number = self.source.row_of(key)[0]
-        file = self.source.tables[number]
-        path = variant.path(file.name)
+        path = variant.path(self.source.tables[number].name)
         try:
-            held = _digest_cells(root, path, self.source.columns.names)
+            held = _digest_results(self.source, number, self.chosen, root, path)
         except (OSError, ValueError):
             return  # the checksums have shown that
-        wanted = _count_kept(self.source, number, self.chosen)
-        if held.get(wanted.get(key, (-1, "", 0))) != hashlib.sha256(encoded.data).hexdigest():
+        if held.get(key) != hashlib.sha256(encoded.data).hexdigest():
             yield path, f": {key} from what the source gives now"
 
 
 @lru_cache(maxsize=4)
-def _digest_cells(root: Store, path: str, columns: tuple[str, ...]) -> dict[tuple[int, str, int], str]:
-    """Return of each image in a table the SHA-256, by number of the row, column and place in the cell."""
-    found, row = dict[tuple[int, str, int], str](), 0
+def _digest_results(
+    source: Table, number: int, chosen: frozenset[str] | None, root: Store, path: str
+) -> dict[str, str]:
+    """Return the SHA-256 of each image in the table at `path`, by its key in the source."""
+    kept, found = _Rows(source, number, chosen).list_kept(), dict[str, str]()
     with root.open(path) as content:
-        for chunk in find_layout(path).read(content, columns):
-            for column in columns:
-                for at, cell in enumerate(chunk.cells(column)):
-                    for slot, image in enumerate(list_images(cell)):
-                        data = image.read(lambda name: root.read(f"{path.rpartition('/')[0]}/{name}"))
-                        found[row + at, column, slot] = hashlib.sha256(data).hexdigest()
-            row += len(chunk.places)
-    return found
-
-
-@lru_cache(maxsize=2)
-def _count_kept(source: Table, number: int, chosen: frozenset[str] | None) -> dict[str, tuple[int, str, int]]:
-    """Return where each image lies in the table that is written: row, column, and place in the cell."""
-    rows = _Rows(source, number, chosen)
-    found, row = dict[str, tuple[int, str, int]](), 0
-    for first, chunk in rows.read():
-        for own, kept in zip(keys := rows.list_keys(first, chunk), rows.choose(chunk, keys), strict=True):
-            found |= {key: (row, *place) for place, key in own.items()} if kept else {}
-            row += kept
+        for chunk in find_layout(path).read(content, source.columns.names):
+            cells = {column: chunk.cells(column) for column in source.columns.names}
+            for row, own in zip(range(len(chunk.places)), kept, strict=False):
+                for (column, slot), key in own.items():
+                    for image in list_images(cells[column][row])[slot : slot + 1]:
+                        data = image.read(root.folder(path.rpartition("/")[0]).read)
+                        found[key] = hashlib.sha256(data).hexdigest()
     return found
 
 

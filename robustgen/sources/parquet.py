@@ -1,6 +1,6 @@
 """Parquet as hubs serve it: a column of images, each with its bytes and path, and a column of labels."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import zip_longest
 from pathlib import PurePosixPath
@@ -125,7 +125,7 @@ class RowIndex(Index):
             try:
                 with each.store.open(each.name) as content:
                     table = open_table(content, each.size)
-                    own = _read_schema(table.file, self.kind)
+                    own = _read_schema(table.file.schema_arrow, self.kind)
                     names = _agree(names, own.names)
                     for group in range(table.file.num_row_groups):
                         try:
@@ -176,17 +176,12 @@ class _Schema(NamedTuple):
     names: Sequence[str] | None
 
 
-def _read_schema(file: Any, kind: Kind | None) -> _Schema:
-    schema, features = file.schema_arrow, read_features(file.schema_arrow)
+def _read_schema(schema: Any, kind: Kind | None) -> _Schema:
+    """Find the columns of images, or of videos, and of labels."""
+    kinds, features = import_pyarrow()[0].types, read_features(schema)
     label = next((name for name in _LABEL_COLUMNS if name in schema.names), None)
     names = features.get(label, {}).get("names") if label else None
-    usable = isinstance(names, list) and all(isinstance(name, str) for name in names)
-    return _Schema(*_find_images(schema, features, kind), label, names if usable else None)
-
-
-def _find_images(schema: Any, features: Mapping[str, Any], kind: Kind | None) -> tuple[str, bool]:
-    """Find the column of images or videos, and whether it is a struct of bytes and path."""
-    kinds = import_pyarrow()[0].types
+    names = names if isinstance(names, list) and all(isinstance(name, str) for name in names) else None
     wanted, usual = ("Video", ("video",)) if kind == "p" else ("Image", _IMAGE_COLUMNS)
     noted = [name for name, feature in features.items() if feature.get("_type") == wanted]
     columns = {column.name: column.type for column in schema}
@@ -197,9 +192,9 @@ def _find_images(schema: Any, features: Mapping[str, Any], kind: Kind | None) ->
         if kind is None:
             continue
         if kinds.is_struct(kind) and {"bytes", "path"} <= {part.name for part in kind}:
-            return name, True
+            return _Schema(name, True, label, names)
         if kinds.is_binary(kind) or kinds.is_large_binary(kind):
-            return name, False
+            return _Schema(name, False, label, names)
     raise SourceError(f"no column of images (it has {', '.join(columns) or 'none at all'})")
 
 

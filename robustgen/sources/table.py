@@ -212,8 +212,18 @@ class TableIndex(Index):
                 found.refused[key] = (
                     f"{row}: {reason_of(error)} (--image-root names the folder of the images)"
                 )
+        lacking = {
+            "without an image kept": dict.fromkeys(found.without),
+            "with the image of another row kept": dict.fromkeys(found.references),
+        }
+        remarks = [
+            f"{len(rows)} row{'s' * (len(rows) > 1)} {what}: {', '.join([*rows][:_MOST_NAMED])}"
+            + ", ..." * (len(rows) > _MOST_NAMED)
+            for what, rows in lacking.items()
+            if rows
+        ]
         labels = dict.fromkeys(found.places, 0)
-        return Listing(found.places, found.refused, [""], labels, remarks=_describe(found))
+        return Listing(found.places, found.refused, [""], labels, remarks=remarks)
 
     def _list_rows(self, found: _Found, number: int, name: str, content: IO[bytes]) -> None:
         layout, columns = find_layout(name), self._columns.names
@@ -259,18 +269,3 @@ def _list_cell(found: _Found, where: tuple[int, str, int, RowPlace], column: str
     if cell and not images and isinstance(cell, str):
         found.references.append(f"row {row} of {name}")
     return bool(images) or bool(cell and isinstance(cell, str))
-
-
-def _describe(found: _Found) -> list[str]:
-    """Return what is said of rows whose images are not made, because they have none of their own."""
-    said = {
-        "without an image kept": found.without,
-        "with the image of another row kept": found.references,
-    }
-    unique = {what: [*dict.fromkeys(rows)] for what, rows in said.items()}
-    return [
-        f"{len(rows)} row{'s' * (len(rows) > 1)} {what}: {', '.join(rows[:_MOST_NAMED])}"
-        + ", ..." * (len(rows) > _MOST_NAMED)
-        for what, rows in unique.items()
-        if rows
-    ]
