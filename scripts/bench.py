@@ -5,9 +5,9 @@
     python scripts/bench.py --tables FILE
 
 Prints a table per corruption beside the published functions' figures, and the
-ratios that matter: make-c to its JPEG codec, files to plain ones, CIFAR per
-image, make-p to x264, two workers to one, photographs to images of 224 pixels,
-and peak memory. What other programs can slow down is measured twice: as the
+ratios that matter: make-c to its JPEG codec, training shards to theirs, files to
+plain ones, CIFAR per image, make-p to x264, two workers to one, photographs to
+images of 224 pixels, and peak memory. What other programs can slow down is measured twice: as the
 machine is, and beside a neighbour, a process that copies an array of 1 GB over
 and over. Ratios are taken in one run, because machines are shared; the
 published figures were measured on another day. All files are written below DIR,
@@ -357,6 +357,44 @@ def formats(folder: Path, count: int) -> dict[str, float]:
     return figures
 
 
+def training_shards(folder: Path, count: int) -> dict[str, float]:
+    """Images of 256 pixels to shards, two corruptions at one severity: to decoding and encoding alone.
+
+    Processor time, the least of five. Of two cheap corruptions and of two dear ones.
+    """
+    source = Photographs()
+    images = [resize(source.load(key), 256, 256) for key in source.keys()]  # noqa: SIM118
+    target = folder / "training" / "class"
+    target.mkdir(parents=True)
+    for i in range(count):
+        # Every one another, as noise on a photograph would not be.
+        turned = np.ascontiguousarray(np.roll(images[i % len(images)], i, axis=1))
+        Image.fromarray(turned).save(target / f"{i:05d}.jpg", quality=92)
+    choices = {"edition": "folder", "source": str(target.parent), "jobs": 1, "clean": False}
+    choices |= {"severities": [3], "format": "webdataset", "shard_size": count // 4}
+    figures = {}
+    for name, pair in (("cheap", ["gaussian_noise", "contrast"]), ("dear", ["defocus_blur", "motion_blur"])):
+        output = folder / f"shards_{name}"
+        plan = planned("c", **choices, corruptions=pair, output=str(output))
+        decoded = [plan.source.load(key) for key in plan.keys]
+        made = [robustgen.corrupt(image, c, 3, edition="folder", rng=0) for image in decoded for c in pair]
+
+        def code(plan: Plan = plan, made: list[np.ndarray] = made) -> None:
+            for key in plan.keys:
+                plan.source.load(key)
+            for pixels in made:
+                Image.fromarray(pixels).save(BytesIO(), "JPEG", quality=85, optimize=True)
+
+        def write(plan: Plan = plan, output: Path = output) -> None:
+            shutil.rmtree(output, ignore_errors=True)
+            run(plan)
+
+        whole = _least(write, 5)
+        figures[f"training_images_a_second_{name}"] = 1000 * count / whole
+        figures[f"training_to_codec_{name}"] = whole / _least(code, 5)
+    return figures
+
+
 # ru_maxrss of a child begins with what its parent held when it was started; this does not.
 MEASURED = """
 import atexit, re
@@ -448,6 +486,13 @@ WORDS = {
     "jpeg_ms_per_image_in_memory": ("`--format jpeg` in memory, by the clock", "ms"),
     "webdataset_ms_per_image_in_memory": ("`--format webdataset` there", "ms"),
     "parquet_ms_per_image_in_memory": ("`--format parquet` there", "ms"),
+    "training_images_a_second_cheap": (
+        "shards of images of 256, two cheap corruptions at one severity",
+        "/s",
+    ),
+    "training_to_codec_cheap": ("the same to decoding and encoding alone", ""),
+    "training_images_a_second_dear": ("images of 256 to shards, two blurs", "/s"),
+    "training_to_codec_dear": ("the same to decoding and encoding alone", ""),
     "cifar_ms_per_image": ("CIFAR-10-C, 75 of an image, one worker", "ms"),
     "cifar_processor_seconds_whole_set": ("CIFAR-10-C, all 10 000", "s of processor time"),
     "cifar_peak_memory_mb": ("its process at its peak", "MB"),
@@ -492,6 +537,7 @@ def measure_speed(folder: Path, *, quick: bool) -> dict[str, object]:
     figures |= make_c(folder, 8 if quick else 40) | tree_of_files(folder / "tree")
     figures |= evaluate(folder, 20)
     figures |= make_cifar(folder / "cifar", 100 if quick else 1000)
+    figures |= training_shards(folder / "shards", 50 if quick else 300)
     return figures | make_p(folder) | large_photographs(figures["milliseconds"])
 
 

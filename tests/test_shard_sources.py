@@ -412,7 +412,7 @@ def test_a_value_that_is_repeated_is_not_decoded_without_end(tmp_path: Path) -> 
     dataset = open_dataset(tmp_path / "out")
     (arm,) = dataset.arms
     assert len(dataset.keys(arm)) == 4000
-    with pytest.raises(ImageError, match=r"0\.parquet: is damaged: a row group is decoded to more"):
+    with pytest.raises(ImageError, match=r"'fog/1/0\.png': a row group is decoded to more"):
         dataset.load(arm, 0)
 
 
@@ -433,7 +433,7 @@ def varint(number: int, length: int = 0) -> bytes:
     return bytes([*data, number])
 
 
-def test_a_file_that_lies_about_its_size_is_not_unpacked(tmp_path: Path) -> None:
+def test_a_file_that_lies_about_its_size_is_refused(tmp_path: Path) -> None:
     """Its end says 1000 bytes, where a page of some kilobytes unpacks to a hundred million."""
     path = put_bomb(tmp_path / "a.parquet", bytes(100_000_000), 1)
     pq.write_table(pq.read_table(path), path, compression="zstd", use_dictionary=False)
@@ -447,7 +447,7 @@ def test_a_file_that_lies_about_its_size_is_not_unpacked(tmp_path: Path) -> None
         foot = foot.replace(stated, varint(1000, len(stated)))
     path.write_bytes(data[:end] + foot)
     assert pq.ParquetFile(path).metadata.row_group(0).total_byte_size == 1000 and len(data) < 100_000
-    with pytest.raises(SourceError, match=r"pages of 1000\d+ bytes, where at most \d+ are expected"):
+    with pytest.raises(SourceError, match=r"a row group is decoded to more than \d+ bytes"):
         open_source(path).keys()
 
 

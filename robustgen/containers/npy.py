@@ -1,7 +1,9 @@
 """Arrays in NumPy's format: their header, and their rows."""
 
 import io
+import math
 from collections.abc import Sequence
+from threading import Lock
 from typing import IO, Any, NamedTuple
 
 import numpy as np
@@ -36,11 +38,42 @@ def read_header(file: IO[bytes]) -> NpyHeader:
     return NpyHeader(shape, dtype, file.tell())
 
 
-def read_rows(file: IO[bytes], header: NpyHeader, start: int, count: int) -> NDArray[Any]:
-    """Read `count` rows from row `start` on; a ValueError if the file ends before."""
-    row = int(np.prod(header.shape[1:], dtype=np.int64)) * header.dtype.itemsize
-    file.seek(header.offset + start * row)
-    data = file.read(count * row)
-    if len(data) != count * row:
-        raise ValueError("the array ends within its rows")
-    return np.frombuffer(data, header.dtype).reshape(count, *header.shape[1:]).copy()
+class StoredArray:
+    """An array in a file, whose rows are read when they are asked for.
+
+    Parameters
+    ----------
+    file : file object
+    folder : object, optional
+        Kept as long as the array: the temporary folder that it lies in, for instance.
+
+    Raises
+    ------
+    ValueError
+        It is cut short, or no array of plain values in rows.
+    """
+
+    def __init__(self, file: IO[bytes], folder: object = None) -> None:
+        self.shape, self.dtype, self._start = read_header(file)
+        self.ndim, self.folder, self._file = len(self.shape), folder, file
+        self._row = math.prod(self.shape[1:]) * self.dtype.itemsize
+        # Threads that read ahead share the file, and its position.
+        self._lock = Lock()
+        if file.seek(0, io.SEEK_END) < self._start + len(self) * self._row:
+            raise ValueError("it ends within its rows")
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, row: int) -> NDArray[Any]:
+        return np.asarray(self.read(row, 1)[0])
+
+    def read(self, start: int = 0, count: int | None = None) -> NDArray[Any]:
+        """Return `count` rows from row `start` on, or all that there are."""
+        count = len(self) - start if count is None else count
+        with self._lock:
+            self._file.seek(self._start + start * self._row)
+            data = self._file.read(count * self._row)
+        if len(data) != count * self._row:
+            raise ValueError("the array ends within its rows")
+        return np.frombuffer(data, self.dtype).reshape(count, *self.shape[1:]).copy()

@@ -1,11 +1,11 @@
 """Parquet files, read a row group at a time."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import IO, Any, BinaryIO, Final, NamedTuple, cast
 
-from robustgen.containers.tables import Layout, RowPlace
+from robustgen.containers.tables import RowPlace
 from robustgen.errors import MissingDependencyError
 from robustgen.json_files import parse_json
 
@@ -19,8 +19,6 @@ _MOST_ROWS: Final = 256
 
 # Snappy makes at most some twenty bytes of one.
 _HARDLY_EXPANDING: Final = ("UNCOMPRESSED", "SNAPPY")
-_MOST_HEADER: Final = 1 << 16
-_MOST_DEPTH: Final = 8
 
 
 def import_pyarrow() -> tuple[Any, Any]:
@@ -53,20 +51,18 @@ class Table(NamedTuple):
 
     Attributes
     ----------
-    content : file object
     size : int
         Its bytes, to which decoded values are held.
     file : pyarrow.parquet.ParquetFile
     """
 
-    content: BinaryIO
     size: int
     file: Any
 
 
 def open_table(content: BinaryIO, size: int) -> Table:
     """Open a file of `size` bytes; pyarrow's errors say what is wrong with it."""
-    return Table(content, size, import_pyarrow()[1].ParquetFile(content))
+    return Table(size, import_pyarrow()[1].ParquetFile(content))
 
 
 def iterate_batches(table: Table, group: int, columns: Sequence[str]) -> Iterator[Any]:
@@ -93,11 +89,9 @@ def iterate_batches(table: Table, group: int, columns: Sequence[str]) -> Iterato
     stated = about.total_byte_size
     if not 0 <= stated <= most:
         raise ValueError(f"a row group of {stated} bytes, where at most {most} are expected")
-    for column in map(about.column, range(about.num_columns)):
-        if any(f"{column.path_in_schema}.".startswith(f"{name}.") for name in columns):
-            _check_pages(table.content, column, most)
-    # Each value of a batch may be the same one, of all bytes that there are.
-    rows = min(_MOST_ROWS, 1 + _BATCH_BYTES // (1 + stated))
+    packed = any(about.column(i).compression not in _HARDLY_EXPANDING for i in range(about.num_columns))
+    # Each value of a batch may be the same one, of all bytes that there are; packed ones may be any size.
+    rows = 1 if packed else min(_MOST_ROWS, 1 + _BATCH_BYTES // (1 + stated))
     for batch in table.file.iter_batches(rows, row_groups=[group], columns=columns, use_threads=False):
         decoded += batch.nbytes
         if decoded > most:
@@ -113,7 +107,7 @@ def read_group(table: Table, group: int, column: str) -> Any:
     return pyarrow.chunked_array([values.field(part) if part else values for values in batches])
 
 
-class ParquetTable(Layout):
+class ParquetTable:
     """A Parquet file, a row group or less at a time; its schema is kept, with all metadata."""
 
     suffix = ".parquet"
@@ -122,7 +116,7 @@ class ParquetTable(Layout):
         """Return the names of the columns."""
         return list(_open_table(file).file.schema_arrow.names)
 
-    def read(self, file: IO[bytes], columns: Sequence[str] | None = None) -> Iterator["_ParquetRows"]:
+    def read(self, file: IO[bytes], columns: Sequence[str] | None = None) -> Iterator["ParquetRows"]:
         """Yield the rows, or only some of their `columns`."""
         table = _open_table(file)
         for group in range(table.file.num_row_groups):
@@ -130,55 +124,39 @@ class ParquetTable(Layout):
             with _blame_parquet():
                 for batch in iterate_batches(table, group, columns or table.file.schema_arrow.names):
                     rows = import_pyarrow()[0].Table.from_batches([batch])
-                    yield _ParquetRows([(group, start + row) for row in range(rows.num_rows)], rows)
+                    yield ParquetRows([(group, start + row) for row in range(rows.num_rows)], rows)
                     start += rows.num_rows
 
-    def read_cell(self, file: IO[bytes], place: RowPlace, column: str) -> Any:
-        """Return one cell."""
-        return self.read_group(file, place[0], column)[place[1]]
-
-    def read_group(self, file: IO[bytes], group: int, column: str) -> list[Any]:
-        """Return all cells of a column in a row group."""
-        with _blame_parquet():
-            return list(read_group(_open_table(file), group, column).to_pylist())
-
     @contextmanager
-    def write(self, file: Any, like: IO[bytes]) -> Iterator["_OpenParquet"]:
-        """Begin a file with the schema of `like`."""
+    def write(self, file: Any, like: IO[bytes]) -> Iterator[Callable[[Any], None]]:
+        """Begin a file with the schema of `like`, and return what appends rows."""
         schema = _open_table(like).file.schema_arrow
         # Encoded images neither shrink nor repeat.
         with import_pyarrow()[1].ParquetWriter(
             file, schema, compression="snappy", use_dictionary=False, store_schema=True
         ) as writer:
-            yield _OpenParquet(writer)
+            yield lambda chunk: writer.write_table(chunk.table) if chunk.places else None
 
 
-class _ParquetRows:
-    """Rows of a Parquet file."""
+class ParquetRows:
+    """Consecutive rows of a Parquet file, as `tables.Rows`."""
 
     def __init__(self, places: list[RowPlace], table: Any) -> None:
         self.places, self.table = places, table
 
     def cells(self, column: str) -> list[Any]:
+        """Return what the rows hold in `column`."""
         return list(self.table[column].to_pylist())
 
-    def replace(self, columns: Mapping[str, list[Any]], kept: Sequence[bool]) -> "_ParquetRows":
+    def replace(self, columns: Mapping[str, list[Any]], kept: Sequence[bool]) -> "ParquetRows":
+        """Return the rows that are `kept`, in which `columns` (of all rows) stand instead of their own."""
         pyarrow, table = import_pyarrow()[0], self.table
         for name, cells in columns.items():
             place = table.schema.get_field_index(name)
             field = table.schema.field(place)
             table = table.set_column(place, field, pyarrow.array(cells, field.type))
         places = [place for place, keep in zip(self.places, kept, strict=True) if keep]
-        return _ParquetRows(places, table.filter(pyarrow.array(list(kept), pyarrow.bool_())))
-
-
-class _OpenParquet:
-    def __init__(self, writer: Any) -> None:
-        self._writer = writer
-
-    def add(self, chunk: _ParquetRows) -> None:
-        if chunk.places:
-            self._writer.write_table(chunk.table)
+        return ParquetRows(places, table.filter(pyarrow.array(list(kept), pyarrow.bool_())))
 
 
 def _open_table(file: IO[bytes]) -> Table:
@@ -193,81 +171,3 @@ def _blame_parquet() -> Iterator[None]:
         yield
     except import_pyarrow()[0].ArrowException as error:
         raise ValueError(str(error)) from error
-
-
-# --- pages ---------------------------------------------------------------------------------------
-
-
-def _check_pages(content: BinaryIO, column: Any, most: int) -> None:
-    """Raise a ValueError if the pages of a column have more than `most` bytes when they are unpacked.
-
-    The sizes of row groups are what a file says; those in the headers of pages bind whoever unpacks them.
-    """
-    if column.compression in _HARDLY_EXPANDING:
-        return
-    offset, total = column.dictionary_page_offset or column.data_page_offset, 0
-    end = offset + column.total_compressed_size
-    while offset < end:
-        content.seek(offset)
-        header = _Header(content.read(_MOST_HEADER))
-        values = header.read_struct()
-        unpacked, packed = values.get(2, -1), values.get(3, -1)
-        if unpacked < 0 or packed < 0:
-            raise ValueError("a page has no size")
-        total, offset = total + unpacked, offset + header.place + packed
-        if total > most:
-            raise ValueError(f"pages of {total} bytes, where at most {most} are expected")
-
-
-class _Header:
-    """The header of a page, in Thrift's compact protocol, of which `place` bytes have been read."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data, self.place = data, 0
-
-    def read_struct(self, depth: int = 0) -> dict[int, int]:
-        """Read a struct; return its whole numbers by their field.
-
-        Raises
-        ------
-        ValueError
-            It is damaged.
-        """
-        if depth > _MOST_DEPTH:
-            raise ValueError("the header of a page is nested too deeply")
-        values, field = {}, 0
-        while head := self._read_byte():
-            field = field + (head >> 4) if head >> 4 else self._read_number()
-            if value := self._read_value(head & 15, depth):
-                values[field] = value
-        return values
-
-    def _read_value(self, kind: int, depth: int) -> int:
-        if kind in (4, 5, 6):
-            return self._read_number()
-        if kind == 8:
-            length = self._read_varint()
-            self.place += length
-        elif kind == 12:
-            self.read_struct(depth + 1)
-        elif kind in (3, 7):
-            self.place += 1 if kind == 3 else 8
-        elif kind not in (1, 2):
-            raise ValueError("the header of a page is damaged")
-        return 0
-
-    def _read_byte(self) -> int:
-        if self.place >= len(self._data):
-            raise ValueError("the header of a page is damaged")
-        self.place += 1
-        return self._data[self.place - 1]
-
-    def _read_varint(self) -> int:
-        value = shift = 0
-        while (byte := self._read_byte()) & 128:
-            value, shift = value | (byte & 127) << shift, shift + 7
-        return value | byte << shift
-
-    def _read_number(self) -> int:
-        value = self._read_varint()
-        return value >> 1 ^ -(value & 1)

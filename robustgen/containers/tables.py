@@ -3,12 +3,13 @@
 import base64
 import csv
 import io
+import itertools
 import json
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from typing import IO, Any, ClassVar, Final, Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import IO, Any, Final
 
 # Images as text make rows of a megabyte.
 _ROWS: Final = 32
@@ -20,92 +21,43 @@ RowPlace = tuple[int, int]
 """Where a row lies in a file: offset and bytes, or row group and row. Later rows have larger ones."""
 
 
-class Chunk(Protocol):
-    """Consecutive rows of a table.
-
-    Attributes
-    ----------
-    places : sequence of RowPlace
-    """
-
-    places: Sequence[RowPlace]
-
-    def cells(self, column: str) -> list[Any]:
-        """Return what the rows hold in `column`."""
-
-    def replace(self, columns: Mapping[str, list[Any]], kept: Sequence[bool]) -> "Chunk":
-        """Return the rows that are `kept`, in which `columns` (of all rows) stand instead of their own."""
-
-
-class OpenTable(Protocol):
-    """A table in the making."""
-
-    def add(self, chunk: Any) -> None:
-        """Append rows, which come from the table that it is written after."""
-
-
-class Layout(ABC):
-    """A kind of table on file objects.
-
-    Attributes
-    ----------
-    suffix : str
-        Of the names of such files.
-    """
-
-    suffix: ClassVar[str]
-
-    @abstractmethod
-    def read_columns(self, file: IO[bytes]) -> list[str]:
-        """Return the names of the columns; a ValueError if the file is damaged."""
-
-    @abstractmethod
-    def read(self, file: IO[bytes], columns: Sequence[str] | None = None) -> Iterator[Any]:
-        """Yield all rows as `Chunk`, or only some of their `columns`; a ValueError if a row is damaged."""
-
-    @abstractmethod
-    def read_cell(self, file: IO[bytes], place: RowPlace, column: str) -> Any:
-        """Return one cell."""
-
-    @abstractmethod
-    def write(self, file: Any, like: IO[bytes]) -> AbstractContextManager[OpenTable]:
-        """Begin a table in `file` with the columns of the table `like`."""
-
-
-class _Rows:
-    """Rows of a text table: a mapping of columns each, and its own bytes."""
+class Rows:
+    """Consecutive rows of a text table: the place of each, a mapping of its columns, and its own bytes."""
 
     def __init__(self, places: list[RowPlace], rows: list[dict[str, Any]], raw: list[bytes]) -> None:
         self.places, self.rows, self.raw = places, rows, raw
 
     def cells(self, column: str) -> list[Any]:
+        """Return what the rows hold in `column`."""
         return [row.get(column) for row in self.rows]
 
-    def replace(self, columns: Mapping[str, list[Any]], kept: Sequence[bool]) -> "_Rows":
+    def replace(self, columns: Mapping[str, list[Any]], kept: Sequence[bool]) -> "Rows":
+        """Return the rows that are `kept`, in which `columns` (of all rows) stand instead of their own."""
         numbers = [number for number, keep in enumerate(kept) if keep]
         rows = [
             self.rows[n] | {name: cells[n] for name, cells in columns.items() if name in self.rows[n]}
             for n in numbers
         ]
-        return _Rows([self.places[n] for n in numbers], rows, [self.raw[n] for n in numbers])
+        return Rows([self.places[n] for n in numbers], rows, [self.raw[n] for n in numbers])
 
 
-class _Text(Layout):
+class _Text(ABC):
     """A table whose rows are lines of text, or a few."""
 
     @abstractmethod
     def _iterate(self, file: IO[bytes]) -> Iterator[tuple[int, bytes, dict[str, Any]]]:
         """Yield offset, bytes and columns of each row."""
 
-    def read(self, file: IO[bytes], columns: Sequence[str] | None = None) -> Iterator[_Rows]:
-        found = _Rows([], [], [])
+    def read(self, file: IO[bytes], columns: Sequence[str] | None = None) -> Iterator[Rows]:
+        """Yield all rows, some at a time; a ValueError if one is damaged."""
+        found = Rows([], [], [])
         for offset, raw, row in self._iterate(file):
             found.places.append((offset, len(raw)))
             found.rows.append(row)
             found.raw.append(raw)
             if len(found.rows) == _ROWS:
                 yield found
-                found = _Rows([], [], [])
+                found = Rows([], [], [])
         if found.rows:
             yield found
 
@@ -136,19 +88,15 @@ class JsonLines(_Text):
             offset += len(line)
 
     @contextmanager
-    def write(self, file: Any, like: IO[bytes]) -> Iterator["_OpenJsonLines"]:
-        """Begin a file."""
-        yield _OpenJsonLines(file)
+    def write(self, file: Any, like: IO[bytes]) -> Iterator[Callable[[Any], None]]:
+        """Begin a file, and return what appends rows."""
 
+        def add(chunk: Rows) -> None:
+            for row, raw in zip(chunk.rows, chunk.raw, strict=True):
+                line = json.dumps(row, ensure_ascii=raw.isascii(), default=_as_text)
+                file.write(line.encode() + b"\n")
 
-class _OpenJsonLines:
-    def __init__(self, file: Any) -> None:
-        self._file = file
-
-    def add(self, chunk: _Rows) -> None:
-        for row, raw in zip(chunk.rows, chunk.raw, strict=True):
-            line = json.dumps(row, ensure_ascii=raw.isascii(), default=_as_text)
-            self._file.write(line.encode() + b"\n")
+        yield add
 
 
 def _as_text(value: bytes) -> str:
@@ -201,25 +149,16 @@ class TabSeparated(_Text):
             offset += len(raw)
 
     @contextmanager
-    def write(self, file: Any, like: IO[bytes]) -> Iterator["_OpenTabSeparated"]:
-        """Begin a file with the header of `like`."""
-        table = _OpenTabSeparated(file)
-        table.write(self.read_columns(like))
-        yield table
+    def write(self, file: Any, like: IO[bytes]) -> Iterator[Callable[[Any], None]]:
+        """Begin a file with the header of `like`, and return what appends rows."""
 
+        def write_lines(rows: Iterable[Iterable[Any]]) -> None:
+            for cells in rows:
+                line = "\t".join(map(_quote, cells))
+                file.write(f"{line or _EMPTY}\n".encode())
 
-class _OpenTabSeparated:
-    def __init__(self, file: Any) -> None:
-        self._file = file
-
-    def write(self, cells: Sequence[Any]) -> None:
-        """Append a row."""
-        line = "\t".join(map(_quote, cells))
-        self._file.write(f"{line or _EMPTY}\n".encode())
-
-    def add(self, chunk: _Rows) -> None:
-        for row in chunk.rows:
-            self.write([*row.values()])
+        write_lines([self.read_columns(like)])
+        yield lambda chunk: write_lines(row.values() for row in chunk.rows)
 
 
 def _quote(cell: Any) -> str:
@@ -230,6 +169,12 @@ def _quote(cell: Any) -> str:
 
 def _read_csv(file: IO[bytes]) -> Iterator[tuple[bytes, list[str]]]:
     """Yield the bytes and the cells of each row from where `file` stands; a ValueError if one is damaged."""
+    taken = list[bytes]()
+
+    def take(line: bytes) -> str:
+        taken.append(line)
+        return line.decode()
+
     # A cell may hold an image.
     csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
     for line in file:
@@ -238,17 +183,11 @@ def _read_csv(file: IO[bytes]) -> Iterator[tuple[bytes, list[str]]]:
             text = line.decode().removesuffix("\n").removesuffix("\r")
             yield line, text.split("\t") if text else []
             continue
-        taken = [line]
+        taken.clear()
         try:
-            cells = next(csv.reader(_decode_lines(taken, file), delimiter="\t", strict=True))
+            # A row is as many lines as the reader asks for.
+            lines = map(take, itertools.chain([line], file))
+            cells = next(csv.reader(lines, delimiter="\t", strict=True))
         except csv.Error as error:
             raise ValueError(f"a row is damaged: {error}") from error
         yield b"".join(taken), cells
-
-
-def _decode_lines(taken: list[bytes], file: IO[bytes]) -> Iterator[str]:
-    """Yield the one line in `taken` as text, and further ones of `file`, which are appended to `taken`."""
-    yield taken[0].decode()
-    for line in file:
-        taken.append(line)
-        yield line.decode()

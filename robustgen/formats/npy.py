@@ -4,16 +4,15 @@ import io
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from threading import Lock
-from typing import Any, BinaryIO, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from robustgen.benchmark import Kind, Variant
-from robustgen.containers.npy import NpyHeader, header_bytes, read_header, read_rows
+from robustgen.containers.npy import StoredArray, header_bytes
 from robustgen.errors import ImageError, SourceError
 from robustgen.formats.base import (
     Dataset,
@@ -133,7 +132,7 @@ class ArrayWriter(Writer):
         if row >= len(array) or not np.array_equal(array[row], wanted):
             yield path, f": row {row} ({key}, {variant.folder}) from what the source gives now"
 
-    def _open_array(self, root: Store, path: str) -> "StoredArray":
+    def _open_array(self, root: Store, path: str) -> StoredArray:
         return open_array(root, path)
 
 
@@ -229,7 +228,7 @@ class Arrays(Dataset):
     def _path(self, arm: Variant) -> str:
         return f"{self.root}/{self._file(arm)}"
 
-    def _open_checked(self, file: str) -> "StoredArray":
+    def _open_checked(self, file: str) -> StoredArray:
         array = open_array(self.store, file)
         axes = self.benchmark.array_axes
         if array.dtype != np.uint8 or array.ndim != axes or array.shape[-1] not in (1, 3) or 0 in array.shape:
@@ -305,47 +304,8 @@ class Arrays(Dataset):
         return np.repeat(row, 3, axis=-1) if row.shape[-1] == 1 else np.array(row)
 
 
-@dataclass(frozen=True)
-class StoredArray:
-    """An array in a file, whose rows are read when they are asked for."""
-
-    file: BinaryIO
-    header: NpyHeader
-    # Threads that read ahead share the file, and its position.
-    _lock: Any = field(default_factory=Lock, repr=False)
-    # Keeps the folder of an unpacked array.
-    folder: Any = None
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Return the type of its values."""
-        return self.header.dtype
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Return its shape."""
-        return self.header.shape
-
-    @property
-    def ndim(self) -> int:
-        """Return its number of axes."""
-        return len(self.header.shape)
-
-    def __len__(self) -> int:
-        return self.header.shape[0]
-
-    def __getitem__(self, row: int) -> NDArray[Any]:
-        with self._lock:
-            return np.asarray(read_rows(self.file, self.header, row, 1)[0])
-
-    def read(self) -> NDArray[Any]:
-        """Return all of it."""
-        with self._lock:
-            return read_rows(self.file, self.header, 0, len(self))
-
-
-def open_array(store: Store, path: str) -> StoredArray:
-    """Open the array in a `.npy` file.
+def open_array(store: Store, path: str, folder: object = None) -> StoredArray:
+    """Open the array in a `.npy` file, which keeps the `folder`.
 
     Raises
     ------
@@ -353,13 +313,8 @@ def open_array(store: Store, path: str) -> StoredArray:
         It cannot be read, is cut short, or holds objects.
     """
     try:
-        file = store.open(path)
-        array = StoredArray(file, read_header(file))
-        end = array.header.offset + math.prod(array.shape) * array.dtype.itemsize
-        if file.seek(0, io.SEEK_END) < end:
-            raise ValueError("it ends within its rows")
+        return StoredArray(store.open(path), folder)
     except OSError as error:
         raise SourceError(f"{store.location}/{path}: {error.strerror or error}") from error
     except ValueError as error:
         raise SourceError(f"{store.location}/{path}: no whole NumPy array of numbers ({error})") from error
-    return array

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from robustgen.benchmark import Variant
 from robustgen.containers import npz
-from robustgen.containers.npy import header_bytes
+from robustgen.containers.npy import StoredArray, header_bytes
 from robustgen.errors import ConfigError, SourceError
 from robustgen.formats.base import Labels, Listing, WrittenFile
-from robustgen.formats.npy import Arrays, ArrayWriter, OpenArray, StoredArray, open_array
+from robustgen.formats.npy import Arrays, ArrayWriter, OpenArray, open_array
 from robustgen.formats.units import WorkUnit
 from robustgen.imaging.decode import reason_of
 from robustgen.name_lists import join_names
@@ -214,8 +214,7 @@ def open_images(store: Store, path: str) -> StoredArray:
     with _open_archive(store, path) as (archive, member), unpacked.create("images.npy") as target:
         npz.read_array_header(archive, member)
         npz.copy_array(archive, member, target.write)
-    array = open_array(unpacked, "images.npy")
-    return StoredArray(array.file, array.header, folder=folder)
+    return open_array(unpacked, "images.npy", folder)
 
 
 # Several images of an archive are compared in a row.

@@ -2,27 +2,20 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache, partial
+from dataclasses import replace
 from typing import Any, Final
 
 from robustgen.benchmark import Benchmark, Kind, Variant
 from robustgen.containers.parquet import (
-    Table,
     import_pyarrow,
-    iterate_batches,
-    open_table,
-    read_features,
-    read_group,
 )
-from robustgen.errors import SourceError
 from robustgen.formats.base import TreeWriter
-from robustgen.formats.shards import Sample, Shards, ShardWriter, StoredSample, list_shards
+from robustgen.formats.shards import AddSample, Sample, Shards, ShardWriter
 from robustgen.formats.units import WorkUnit
 from robustgen.sources.base import sort_classes
-from robustgen.storage import Store
+from robustgen.sources.parquet import Parquet
 from robustgen.storage import Writer as OpenFile
 
 # Readers fetch whole row groups, and viewers of hubs want them small.
@@ -58,6 +51,7 @@ class ParquetWriter(ShardWriter):
     """
 
     format = "parquet"
+    reader = Parquet
 
     def __init__(
         self,
@@ -98,7 +92,7 @@ class ParquetWriter(ShardWriter):
             yield replace(unit, shared=shared)
 
     @contextmanager
-    def start_shard(self, file: OpenFile, variant: Variant) -> Iterator["_OpenTable"]:
+    def start_shard(self, file: OpenFile, variant: Variant) -> Iterator[AddSample]:
         """Begin a table; not compressed, as images and videos are already."""
         pyarrow, parquet = import_pyarrow()
         sample, label, operation, level, key = self.columns
@@ -124,48 +118,28 @@ class ParquetWriter(ShardWriter):
         with parquet.ParquetWriter(
             file, schema, compression="none", use_dictionary=False, write_statistics=False, store_schema=True
         ) as writer:
-            table = _OpenTable(pyarrow, writer, schema, variant, self._ranks)
-            yield table
-            table.flush()
+            rows: list[Sample] = []
 
-    def open_shard(self, root: Store, path: str) -> Mapping[str, Callable[[], bytes]]:
-        """Return the name of each sample in a table, and what reads its data."""
-        column = self.columns[0]
-        return {
-            cells[column]["path"]: partial(_read_cell, root, path, column, group, row)
-            for group, row, cells in _iterate_rows(root, path, [f"{column}.path"])
-        }
+            def add(sample: Sample) -> None:
+                rows.append(sample)
+                if len(rows) == _ROWS_PER_GROUP:
+                    flush()
 
+            def flush() -> None:
+                columns = (
+                    [{"bytes": row.data, "path": _as_text(row.name)} for row in rows],
+                    [self._ranks.get(row.label, row.label) for row in rows],
+                    [variant.name] * len(rows),
+                    [float(variant.level)] * len(rows),
+                    [_as_text(row.key) for row in rows],
+                )
+                arrays = [pyarrow.array(*each) for each in zip(columns, kinds, strict=True)]
+                writer.write_table(pyarrow.Table.from_arrays(arrays, schema=schema))
+                rows.clear()
 
-class _OpenTable:
-    """A table of one variant, to which samples are added; `ranks` maps labels of the source to its own."""
-
-    def __init__(
-        self, pyarrow: Any, writer: Any, schema: Any, variant: Variant, ranks: Mapping[int, int]
-    ) -> None:
-        self._pyarrow, self._writer, self._schema = pyarrow, writer, schema
-        self._variant, self._ranks = variant, ranks
-        self._rows: list[Sample] = []
-
-    def add(self, sample: Sample) -> None:
-        self._rows.append(sample)
-        if len(self._rows) == _ROWS_PER_GROUP:
-            self.flush()
-
-    def flush(self) -> None:
-        if not self._rows:
-            return
-        columns = (
-            [{"bytes": row.data, "path": _as_text(row.name)} for row in self._rows],
-            [self._ranks.get(row.label, row.label) for row in self._rows],
-            [self._variant.name] * len(self._rows),
-            [float(self._variant.level)] * len(self._rows),
-            [_as_text(row.key) for row in self._rows],
-        )
-        pairs = zip(columns, self._schema, strict=True)
-        arrays = [self._pyarrow.array(values, field.type) for values, field in pairs]
-        self._writer.write_table(self._pyarrow.Table.from_arrays(arrays, schema=self._schema))
-        self._rows = []
+            yield add
+            if rows:
+                flush()
 
 
 def _as_text(name: str) -> str:
@@ -176,67 +150,9 @@ def _as_text(name: str) -> str:
 # --- reading -------------------------------------------------------------------------------------
 
 
-@dataclass(eq=False)
 class ParquetShards(Shards):
     """Parquet files with a column of images or videos, and one of labels."""
 
     format = "parquet"
     suffix = ".parquet"
-
-    @cached_property
-    def class_names(self) -> Sequence[str] | None:
-        """Names of the classes that the labels count, if the set tells."""
-        folder = self.folders[self.arms[0]]
-        path = next(iter(list_shards(self.store, folder, self.suffix)), None)
-        names = path and read_features(_open_table(self.store, path).file.schema_arrow).get("label", {}).get(
-            "names"
-        )
-        return names if isinstance(names, list) and all(isinstance(name, str) for name in names) else None
-
-    def _read_shard(self, path: str) -> Iterator[tuple[str, StoredSample]]:
-        column = SAMPLE_COLUMNS[self.kind]
-        columns = _open_table(self.store, path).file.schema_arrow.names
-        if column not in columns:
-            raise SourceError(f"{self.root}/{path}: has no column {column!r}")
-        stem = path.rpartition("/")[2].removesuffix(self.suffix)
-        labelled = "label" in columns
-        for group, row, cells in _iterate_rows(self.store, path, [f"{column}.path", *["label"] * labelled]):
-            read = partial(_read_cell, self.store, path, column, group, row)
-            name = (cells[column] or {}).get("path") or f"{stem}/{group}-{row}"
-            yield self._key(name), StoredSample(cells.get("label"), read)
-
-
-def _open_table(store: Store, path: str) -> Table:
-    with _blame(store, path):
-        return open_table(store.open(path), store.stat(path).size)
-
-
-def _iterate_rows(store: Store, path: str, columns: list[str]) -> Iterator[tuple[int, int, dict[str, Any]]]:
-    """Iterate over the rows of a table: number of the row group, place in it, and the cells by column."""
-    table = _open_table(store, path)
-    for group in range(table.file.num_row_groups):
-        with _blame(store, path):
-            batches = [*iterate_batches(table, group, columns)]
-        rows = (row for batch in batches for row in batch.to_pylist())
-        yield from ((group, row, cells) for row, cells in enumerate(rows))
-
-
-@contextmanager
-def _blame(store: Store, path: str) -> Iterator[None]:
-    """Turn errors into a SourceError that names the file, which is damaged then."""
-    try:
-        yield
-    except (import_pyarrow()[0].ArrowException, OSError, ValueError) as error:
-        raise SourceError(f"{store.location}/{path}: is damaged: {error}") from error
-
-
-@lru_cache(maxsize=4)
-def _read_cells(store: Store, path: str, column: str, group: int) -> Any:
-    table = _open_table(store, path)
-    with _blame(store, path):
-        return read_group(table, group, f"{column}.bytes")
-
-
-def _read_cell(store: Store, path: str, column: str, group: int, row: int) -> bytes:
-    """Return the encoded sample in one row."""
-    return bytes(_read_cells(store, path, column, group)[row].as_py())
+    reader = Parquet

@@ -5,15 +5,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from io import BytesIO
-from pathlib import PurePosixPath
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from robustgen.benchmark import Variant
 from robustgen.errors import ImageError, SourceError
 from robustgen.formats.base import (
-    Encoded,
     FolderDataset,
     Labels,
     Listing,
@@ -22,14 +20,15 @@ from robustgen.formats.base import (
     Writer,
     WrittenFile,
     describe_difference,
-    name_contents,
 )
 from robustgen.formats.units import WorkUnit, cut
 from robustgen.imaging import decode, video
-from robustgen.imaging.decode import reason_of
 from robustgen.imaging.pixels import Rgb
 from robustgen.name_lists import join_names
+from robustgen.sources.files import IndexedSource
+from robustgen.sources.parquet import Parquet
 from robustgen.sources.sample_names import KEYS
+from robustgen.sources.webdataset import WebDataset
 from robustgen.storage import Store
 from robustgen.storage import Writer as OpenFile
 
@@ -65,14 +64,41 @@ class Sample(NamedTuple):
     key: str
 
 
-class OpenShard(Protocol):
-    """A shard in the making."""
+class SampleWriter(Writer):
+    """Writes files that hold what `encoder` makes of many images.
 
-    def add(self, sample: Sample) -> None:
-        """Append a sample."""
+    Parameters
+    ----------
+    encoder : TreeWriter
+        Makes one file of each image.
+    """
+
+    joint = True
+
+    def __init__(self, encoder: TreeWriter) -> None:
+        self.encoder = encoder
+
+    def versions(self) -> dict[str, str]:
+        """Return the versions that decide the bytes of a sample."""
+        return self.encoder.versions()
+
+    def output_name(self, key: str) -> str | None:
+        """Return the name of the sample."""
+        return self.encoder.output_name(key)
+
+    def as_read(self, variant: Variant, key: str, pixels: Rgb) -> Rgb:
+        """Return what is read of the sample."""
+        return self.encoder.as_read(variant, key, pixels)
+
+    def measure(self, variant: Variant, key: str, pixels: Rgb) -> int:
+        """Return the bytes of the sample; the rest of a file is little."""
+        return self.encoder.measure(variant, key, pixels)
 
 
-class ShardWriter(Writer):
+AddSample = Callable[[Sample], None]
+
+
+class ShardWriter(SampleWriter):
     """Writes shards of the files that `encoder` makes; a shard is written once, by one work unit.
 
     Parameters
@@ -86,11 +112,12 @@ class ShardWriter(Writer):
     """
 
     format: ClassVar[str]
-    joint = True
+    reader: ClassVar[type[WebDataset | Parquet]]
     needs_labels = True
 
     def __init__(self, encoder: TreeWriter, images: int, shard_size: int) -> None:
-        self.encoder, self.shard_size, self.count = encoder, shard_size, -(-images // shard_size)
+        super().__init__(encoder)
+        self.shard_size, self.count = shard_size, -(-images // shard_size)
 
     # --- what is particular to a kind of shard
 
@@ -103,17 +130,10 @@ class ShardWriter(Writer):
         return variant.path(self.shard_name(number))
 
     @abstractmethod
-    def start_shard(self, file: OpenFile, variant: Variant) -> AbstractContextManager[OpenShard]:
-        """Begin a shard of `variant` in `file`; its bytes depend on its samples and settings alone."""
+    def start_shard(self, file: OpenFile, variant: Variant) -> AbstractContextManager[AddSample]:
+        """Begin a shard of `variant` in `file`, and return what appends a sample.
 
-    @abstractmethod
-    def open_shard(self, root: Store, path: str) -> Mapping[str, Callable[[], bytes]]:
-        """Return the name of each sample in a shard, and what reads its data.
-
-        Raises
-        ------
-        SourceError
-            The shard is damaged.
+        Its bytes depend on its samples and settings alone.
         """
 
     # --- what it is
@@ -121,22 +141,6 @@ class ShardWriter(Writer):
     def settings(self) -> dict[str, Any]:
         """Return format, size of the shards, and what decides the bytes of a sample."""
         return {"format": self.format, "shard_size": self.shard_size, "sample": self.encoder.settings()}
-
-    def versions(self) -> dict[str, str]:
-        """Return the versions that decide the bytes of a sample."""
-        return self.encoder.versions()
-
-    def output_name(self, key: str) -> str | None:
-        """Return the name of the sample."""
-        return self.encoder.output_name(key)
-
-    def as_read(self, variant: Variant, key: str, pixels: Rgb) -> Rgb:
-        """Return what is read of the file in the shard."""
-        return self.encoder.as_read(variant, key, pixels)
-
-    def measure(self, variant: Variant, key: str, pixels: Rgb) -> int:
-        """Return the bytes of the file; the shard adds little."""
-        return self.encoder.measure(variant, key, pixels)
 
     # --- a run
 
@@ -153,8 +157,8 @@ class ShardWriter(Writer):
     @contextmanager
     def open(self, root: Store, unit: WorkUnit, labels: Sequence[int]) -> Iterator["_OpenShards"]:
         """Open the shards of `unit`, one for each variant."""
-        with _OpenShards(self, root, unit, labels) as opened:
-            yield opened
+        with ExitStack() as stack:
+            yield _OpenShards(self, root, unit, labels, stack)
 
     def list_companions(self, listing: Listing, folders: Sequence[str]) -> Mapping[str, bytes]:
         """Return the names of the samples, which keys in shards do not fully tell."""
@@ -167,48 +171,45 @@ class ShardWriter(Writer):
         """Yield the shard if it does not hold what `pixels` are encoded to."""
         (encoded,) = self.encoder.encode(variant, key, pixels)
         path = self.shard_path(variant, index // self.shard_size)
+        stem, _, suffix = encoded.name.rpartition(".")
+        held = self.reader(f"{root.location}/{path}", kind="p" if suffix == "mp4" else "c")
         try:
-            held = self.open_shard(root, path)
-        except (OSError, SourceError):
+            same = held.read_bytes(stem if suffix == "mp4" else encoded.name) == encoded.data
+        except ImageError:
+            same = False
+        except (OSError, ValueError, SourceError):
             return  # the checksums have shown that
-        if encoded.name not in held or held[encoded.name]() != encoded.data:
+        if not same:
             yield path, f": {key} from what the source gives now"
 
 
 class _OpenShards:
     """The shards of one work unit."""
 
-    def __init__(self, writer: ShardWriter, root: Store, unit: WorkUnit, labels: Sequence[int]) -> None:
+    def __init__(
+        self, writer: ShardWriter, root: Store, unit: WorkUnit, labels: Sequence[int], stack: ExitStack
+    ) -> None:
         self._writer, self._unit, self._labels = writer, unit, labels
         number = unit.start // writer.shard_size
         self._paths = {variant: writer.shard_path(variant, number) for variant in unit.variants}
-        self._root, self._stack = root, ExitStack()
-
-    def __enter__(self) -> "_OpenShards":
-        self._files = {v: self._stack.enter_context(self._root.create(p)) for v, p in self._paths.items()}
-        self._inner = ExitStack()
-        self._shards = {
-            v: self._inner.enter_context(self._writer.start_shard(file, v)) for v, file in self._files.items()
+        self._files = {v: stack.enter_context(root.create(path)) for v, path in self._paths.items()}
+        self._inner = stack.enter_context(ExitStack())
+        self._add = {
+            v: self._inner.enter_context(writer.start_shard(file, v)) for v, file in self._files.items()
         }
-        return self
 
-    def __exit__(self, *error: Any) -> None:
-        self._stack.__exit__(*error)
-
-    def write(self, variant: Variant, index: int, key: str, pixels: Rgb) -> list[WrittenFile]:
-        (encoded,) = self._writer.encoder.encode(variant, key, pixels)
-        return self._add(variant, index, key, encoded)
+    def write(
+        self, variant: Variant, index: int, key: str, pixels: Any, encode: Any = None
+    ) -> list[WrittenFile]:
+        (encoded,) = (encode or self._writer.encoder.encode)(variant, key, pixels)
+        label = self._labels[index - self._unit.start]
+        self._add[variant](Sample(encoded.name, label, encoded.data, key))
+        return []
 
     def write_frames(
         self, variant: Variant, index: int, key: str, frames: Iterator[Rgb]
     ) -> list[WrittenFile]:
-        (encoded,) = self._writer.encoder.encode_frames(variant, key, frames)
-        return self._add(variant, index, key, encoded)
-
-    def _add(self, variant: Variant, index: int, key: str, encoded: Encoded) -> list[WrittenFile]:
-        label = self._labels[index - self._unit.start]
-        self._shards[variant].add(Sample(encoded.name, label, encoded.data, key))
-        return []
+        return self.write(variant, index, key, frames, self._writer.encoder.encode_frames)
 
     def finish(self, failed: Sequence[str]) -> list[WrittenFile]:
         self._inner.close()
@@ -218,24 +219,9 @@ class _OpenShards:
 # --- reading -------------------------------------------------------------------------------------
 
 
-class StoredSample(NamedTuple):
-    """A sample of a shard.
-
-    Attributes
-    ----------
-    label : int or None
-        Index of its class, if the shard tells.
-    read : callable
-        Returns the encoded image or video.
-    """
-
-    label: int | None
-    read: Callable[[], bytes]
-
-
 @dataclass(eq=False)
-class Shards(FolderDataset):
-    """A folder of shards per variant.
+class SourceSet(FolderDataset):
+    """A folder per variant, each of which is read as a source of images is.
 
     Parameters
     ----------
@@ -245,51 +231,19 @@ class Shards(FolderDataset):
         Names of the classes in the order of the model's outputs; otherwise the labels stay as they are.
     """
 
-    suffix: ClassVar[str]
-
-    _listed: dict[Variant, Mapping[str, StoredSample]] = field(default_factory=dict)
-
-    # --- what is particular to a kind of shard
+    _opened: dict[Variant, tuple[IndexedSource, tuple[str, ...]]] = field(default_factory=dict)
 
     @abstractmethod
-    def _read_shard(self, path: str) -> Iterator[tuple[str, StoredSample]]:
-        """Yield key and sample of each image in the shard at `path`, in order.
-
-        Raises
-        ------
-        SourceError
-            It is damaged, or holds something else.
-        """
-
-    # --- as `Dataset` has it
+    def open_folder(self, location: str) -> IndexedSource:
+        """Open the folder of a variant."""
 
     def keys(self, arm: Variant) -> tuple[str, ...]:
-        """Return the names of the samples; a SourceError if variants differ."""
-        first = tuple(self._samples(self.arms[0]))
-        own = first if arm == self.arms[0] else tuple(self._samples(arm))
+        """Return the names of the images or sequences, in order; a SourceError if variants differ."""
+        first, own = self._open(self.arms[0])[1], self._open(arm)[1]
         if own != first:
             folder = f"{self.root}/{self.folders[arm]}"
             raise SourceError(f"{folder}: {describe_difference(own, first, 'images')}")
         return first
-
-    def labels(self, arm: Variant) -> Labels | None:
-        """Return the true classes; None if the shards do not tell."""
-        samples = self._samples(arm)
-        labels = [sample.label for sample in samples.values()]
-        if self.names is None or self.class_names is None:
-            known = [label for label in labels if label is not None]
-            return np.array(known, np.int64) if len(known) == len(labels) else None
-        index = {name: i for i, name in enumerate(self.names)}
-        if missing := [name for name in self.class_names if name not in index]:
-            raise SourceError(f"{self.root}: class {missing[0]!r} is not in the class list")
-        places = [index[name] for name in self.class_names]
-        return np.array([places[label] for label in labels if label is not None], np.int64)
-
-    @property
-    def classes(self) -> int | None:
-        """Return the number of classes, if the set says."""
-        names = self.names or self.class_names
-        return None if names is None else len(names)
 
     def load(self, arm: Variant, index: int) -> Pixels:
         """Return the image or the frames at `index`."""
@@ -298,50 +252,65 @@ class Shards(FolderDataset):
     def read(self, arm: Variant, key: str) -> Pixels:
         """Return the image or the frames called `key`."""
         name = arm.path(key)
-        try:
-            data = self._samples(arm)[key].read()
-        except KeyError:
-            raise ImageError(f"{name!r}: is not there") from None
-        except (OSError, ValueError) as error:
-            raise ImageError(f"{name!r}: {reason_of(error)}") from error
+        with decode.blame_image(name):
+            data = self._open(arm)[0].read_bytes(key)
         return decode.decode(BytesIO(data), name) if self.kind == "c" else video.read_frames(data)
 
     def has(self, arm: Variant, key: str) -> bool:
-        """Return whether `arm` has the sample `key`."""
-        return key in self._samples(arm)
+        """Return whether `arm` has the image or sequence called `key`."""
+        return key in self._open(arm)[0].listing.places
 
-    def restrict(self, arm: Variant, keys: tuple[str, ...] | None = None) -> "Shards":
-        """Return the set with this variant alone; the shards tell the keys."""
-        return replace(self, arms=(arm,), _listed={})
+    def restrict(self, arm: Variant, keys: tuple[str, ...] | None = None) -> "SourceSet":
+        """Return the set with this variant alone; its folder tells the keys."""
+        return replace(self, arms=(arm,), _opened={})
 
-    # --- listing
-
-    def _samples(self, arm: Variant) -> Mapping[str, StoredSample]:
-        if arm not in self._listed:
-            self._listed[arm] = dict(self._list_arm(arm))
+    def _open(self, arm: Variant) -> tuple[IndexedSource, tuple[str, ...]]:
+        """Return what reads a variant, and its keys; a SourceError if there is anything that is not read."""
+        if arm not in self._opened:
+            source = self.open_folder(f"{self.root}/{self.folders[arm]}")
+            for name, reason in source.refused().items():
+                raise SourceError(f"{source.location}: {name!r}: {reason}")
+            self._opened[arm] = source, tuple(sorted(source.keys(), key=source.storage_order))
             # The first variant is asked for again and again; of the rest a few fit into memory.
-            for other in [each for each in self._listed if each != self.arms[0]][:-_MOST_ARMS_LISTED]:
-                del self._listed[other]
-        return self._listed[arm]
+            for other in [each for each in self._opened if each != self.arms[0]][:-_MOST_ARMS_LISTED]:
+                del self._opened[other]
+        return self._opened[arm]
 
-    def _list_arm(self, arm: Variant) -> Iterator[tuple[str, StoredSample]]:
-        seen: set[str] = set()
-        for path in list_shards(self.store, self.folders[arm], self.suffix):
-            for key, sample in self._read_shard(path):
-                if key.startswith("/") or ".." in PurePosixPath(key).parts:
-                    raise SourceError(f"{self.root}/{path}: holds {key!r}, which would lie outside a folder")
-                if key in seen:
-                    raise SourceError(
-                        f"{self.root}/{path}: holds {key!r}, as does an earlier shard or sample"
-                    )
-                seen.add(key)
-                yield key, sample
-        if not seen:
-            raise SourceError(f"{self.root}/{self.folders[arm]}: holds no {name_contents(self.kind)}")
 
-    def _key(self, name: str) -> str:
-        """Return what the sample called `name` is called in a tree: a sequence has no suffix."""
-        return name if self.kind == "c" else str(PurePosixPath(name).with_suffix(""))
+class Shards(SourceSet):
+    """A folder of shards per variant."""
+
+    suffix: ClassVar[str]
+    reader: ClassVar[type[WebDataset | Parquet]]
+
+    def open_folder(self, location: str) -> IndexedSource:
+        """Open the shards of a variant."""
+        return self.reader(location, kind=self.kind)
+
+    def labels(self, arm: Variant) -> Labels | None:
+        """Return the true classes; None if the shards do not tell."""
+        source, keys = self._open(arm)
+        labels = source.listing.labels
+        if len(labels) < len(keys):
+            return None
+        numbers = np.array([labels[key] for key in keys], np.int64)
+        if self.names is None or self.class_names is None:
+            return numbers
+        index = {name: i for i, name in enumerate(self.names)}
+        if missing := [name for name in self.class_names if name not in index]:
+            raise SourceError(f"{self.root}: class {missing[0]!r} is not in the class list")
+        return np.array([index[name] for name in self.class_names], np.int64)[numbers]
+
+    @property
+    def class_names(self) -> Sequence[str] | None:
+        """Names of the classes that the labels count, if the set tells."""
+        return self._open(self.arms[0])[0].listing.classes or None
+
+    @property
+    def classes(self) -> int | None:
+        """Return the number of classes, if the set says."""
+        names = self.names or self.class_names
+        return None if names is None else len(names)
 
 
 def list_shards(store: Store, folder: str, suffix: str) -> list[str]:

@@ -2,33 +2,30 @@
 
 import hashlib
 import io
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import groupby
+from itertools import compress, groupby
 from pathlib import PurePosixPath
 from typing import Any, ClassVar
 
 from robustgen.benchmark import Variant
 from robustgen.containers.parquet import ParquetTable, import_pyarrow
-from robustgen.containers.tables import Chunk, OpenTable
-from robustgen.errors import ImageError, SourceError
+from robustgen.containers.tables import RowPlace
+from robustgen.errors import ImageError
 from robustgen.formats.base import (
     Encoded,
-    FolderDataset,
     Labels,
     Listing,
-    Pixels,
     TreeWriter,
-    Writer,
     WrittenFile,
-    describe_difference,
 )
+from robustgen.formats.shards import SampleWriter, SourceSet
 from robustgen.formats.units import WorkUnit
 from robustgen.imaging.pixels import Rgb
-from robustgen.sources.cells import CellImage, Result, list_images, replace_images
-from robustgen.sources.table import Columns, Table, find_layout, name_image
+from robustgen.sources.cells import Result, list_images, replace_images
+from robustgen.sources.table import Chunk, Columns, Table, find_layout, name_image
 from robustgen.storage import Store
 from robustgen.storage import Writer as OpenFile
 
@@ -62,9 +59,11 @@ class _Rows:
         found: list[dict[tuple[str, int], str]] = [{} for _ in chunk.places]
         for column in self._source.columns.names:
             for row, cell in enumerate(chunk.cells(column)):
-                for slot, image in enumerate(_list_safely(cell)):
-                    key = name_image(self.file.name, first + row, column, slot, cell, image)
-                    found[row][column, slot] = key
+                # The source has refused what is no image.
+                with suppress(ValueError):
+                    for slot, image in enumerate(list_images(cell)):
+                        key = name_image(self.file.name, first + row, column, slot, cell, image)
+                        found[row][column, slot] = key
         return found
 
     def choose(self, chunk: Chunk, keys: Sequence[Mapping[Any, str]]) -> list[bool]:
@@ -72,52 +71,46 @@ class _Rows:
 
         Where not all images are chosen, rows that refer to the images of others are left out.
         """
-        if self._chosen is None:
+        chosen, kept = self._chosen, list[bool]()
+        if chosen is None:
             return [True] * len(keys)
         cells = zip(*(chunk.cells(column) for column in self._source.columns.names), strict=True)
-        return [self._is_kept(own, texts) for own, texts in zip(keys, cells, strict=True)]
+        for own, texts in zip(keys, cells, strict=True):
+            if known := [key for key in own.values() if self._source.has(key)]:
+                kept.append(any(key in chosen for key in known))
+            else:
+                kept.append(bool(own) or not any(isinstance(text, str) and text for text in texts))
+        return kept
 
-    def _is_kept(self, own: Mapping[Any, str], cells: Sequence[Any]) -> bool:
-        assert self._chosen is not None
-        known = [key for key in own.values() if self._source.has(key)]
-        if known:
-            return any(key in self._chosen for key in known)
-        return bool(own) or not any(isinstance(cell, str) and cell for cell in cells)
+    def list_kept(self) -> Iterator[dict[tuple[str, int], str]]:
+        """Yield of each row that is kept the keys of its images."""
+        for first, chunk in self.read():
+            keys = self.list_keys(first, chunk)
+            yield from compress(keys, self.choose(chunk, keys))
 
     def rewrite(self, first: int, chunk: Chunk, results: Mapping[str, Result]) -> Any:
         """Return the kept rows of `chunk`, with the results in place of the images."""
         keys = self.list_keys(first, chunk)
-        columns = {
-            column: [
-                _replace_safely(
-                    cell, iter([key for (name, _), key in own.items() if name == column]), results
-                )
+        columns: dict[str, list[Any]] = {}
+        for column in self._source.columns.names:
+            columns[column] = [
+                _replace(cell, [key for (name, _), key in own.items() if name == column], results)
                 for cell, own in zip(chunk.cells(column), keys, strict=True)
             ]
-            for column in self._source.columns.names
-        }
         return chunk.replace(columns, self.choose(chunk, keys))
 
 
-def _list_safely(cell: Any) -> list[CellImage]:
-    try:
-        return list_images(cell)
-    except ValueError:
-        # The source has refused it.
-        return []
-
-
-def _replace_safely(cell: Any, keys: Iterator[str], results: Mapping[str, Result]) -> Any:
-    try:
-        return replace_images(cell, lambda _: results.get(next(keys)))
-    except ValueError:
-        return None
+def _replace(cell: Any, keys: Sequence[str], results: Mapping[str, Result]) -> Any:
+    """Return a cell with the results of the images `keys`, or nothing in place of one that was refused."""
+    names = iter(keys)
+    with suppress(ValueError):
+        return replace_images(cell, lambda _: results.get(next(names)))
 
 
 # --- writing -------------------------------------------------------------------------------------
 
 
-class TableWriter(Writer):
+class TableWriter(SampleWriter):
     """`<variant>/<name of the table>`: images in the cells.
 
     Parameters
@@ -134,10 +127,9 @@ class TableWriter(Writer):
         The same; None where these are all images of the source.
     """
 
-    joint = True
-
     def __init__(self, source: Table, encoder: TreeWriter, chosen: Sequence[str]) -> None:
-        self.source, self.encoder = source, encoder
+        super().__init__(encoder)
+        self.source = source
         # Workers get it with each of their tasks.
         self.chosen = frozenset(chosen) if len(chosen) < len(source.keys()) else None
 
@@ -150,19 +142,11 @@ class TableWriter(Writer):
         """Return those of the images, and of Parquet files that of pyarrow."""
         is_parquet = any(isinstance(find_layout(file.name), ParquetTable) for file in self.source.tables)
         own = {"pyarrow": str(import_pyarrow()[0].__version__)} if is_parquet else {}
-        return self.encoder.versions() | own
+        return super().versions() | own
 
     def output_name(self, key: str) -> str | None:
         """Return None: images have no files of their own."""
         return None
-
-    def as_read(self, variant: Variant, key: str, pixels: Rgb) -> Rgb:
-        """Return what is read of the file in the cell."""
-        return self.encoder.as_read(variant, key, pixels)
-
-    def measure(self, variant: Variant, key: str, pixels: Rgb) -> int:
-        """Return the bytes of the file."""
-        return self.encoder.measure(variant, key, pixels)
 
     def cut(self, keys: Sequence[str], variants: tuple[Variant, ...]) -> Iterator[WorkUnit]:
         """Yield a unit for each table and corruption, so that a single table keeps several workers busy."""
@@ -187,59 +171,54 @@ class TableWriter(Writer):
         content = {file.name: file.store.read(file.name) for file in others}
         return {f"{folder}/{name}": data for folder in folders for name, data in content.items()}
 
-    def result(self, encoded: Encoded) -> Result:
-        """Return what a cell gets."""
-        return Result(encoded.data, PurePosixPath(encoded.name).suffix)
-
     def find_differences(
         self, root: Store, variant: Variant, index: int, key: str, pixels: Rgb
     ) -> Iterator[tuple[str, str]]:
         """Yield the table if it does not hold what `pixels` are encoded to."""
         (encoded,) = self.encoder.encode(variant, key, pixels)
         number = self.source.row_of(key)[0]
-        file = self.source.tables[number]
-        path = variant.path(file.name)
+        path = variant.path(self.source.tables[number].name)
         try:
-            held = _digest_cells(root, path, self.source.columns.names)
+            held = _digest_results(self.source, number, self.chosen, root, path)
         except (OSError, ValueError):
             return  # the checksums have shown that
-        wanted = _count_kept(self.source, number, self.chosen)
-        if held.get(wanted.get(key, (-1, "", 0))) != hashlib.sha256(encoded.data).hexdigest():
+        if held.get(key) != hashlib.sha256(encoded.data).hexdigest():
             yield path, f": {key} from what the source gives now"
 
 
 @lru_cache(maxsize=4)
-def _digest_cells(root: Store, path: str, columns: tuple[str, ...]) -> dict[tuple[int, str, int], str]:
-    """Return of each image in a table the SHA-256, by number of the row, column and place in the cell."""
-    found, row = dict[tuple[int, str, int], str](), 0
+def _digest_results(
+    source: Table, number: int, chosen: frozenset[str] | None, root: Store, path: str
+) -> dict[str, str]:
+    """Return the SHA-256 of each image in the table at `path`, by its key in the source."""
+    kept, found = _Rows(source, number, chosen).list_kept(), dict[str, str]()
     with root.open(path) as content:
-        for chunk in find_layout(path).read(content, columns):
-            for column in columns:
-                for at, cell in enumerate(chunk.cells(column)):
-                    for slot, image in enumerate(list_images(cell)):
-                        data = image.read(lambda name: root.read(f"{path.rpartition('/')[0]}/{name}"))
-                        found[row + at, column, slot] = hashlib.sha256(data).hexdigest()
-            row += len(chunk.places)
+        for chunk in find_layout(path).read(content, source.columns.names):
+            cells = {column: chunk.cells(column) for column in source.columns.names}
+            for row, own in zip(range(len(chunk.places)), kept, strict=False):
+                for (column, slot), key in own.items():
+                    for image in list_images(cells[column][row])[slot : slot + 1]:
+                        data = image.read(root.folder(path.rpartition("/")[0]).read)
+                        found[key] = hashlib.sha256(data).hexdigest()
     return found
 
 
-@lru_cache(maxsize=2)
-def _count_kept(source: Table, number: int, chosen: frozenset[str] | None) -> dict[str, tuple[int, str, int]]:
-    """Return where each image lies in the table that is written: row, column, and place in the cell."""
-    rows = _Rows(source, number, chosen)
-    found, row = dict[str, tuple[int, str, int]](), 0
-    for first, chunk in rows.read():
-        for own, kept in zip(keys := rows.list_keys(first, chunk), rows.choose(chunk, keys), strict=True):
-            found |= {key: (row, *place) for place, key in own.items()} if kept else {}
-            row += kept
-    return found
+@dataclass
+class _Target:
+    """A table in the making: results for rows that are not written yet, and the last row that has any."""
+
+    path: str
+    file: OpenFile
+    add: Callable[[Any], None]
+    results: dict[str, Result] = field(default_factory=dict)
+    row: RowPlace = (-1, -1)
 
 
 class _OpenTables:
     """The tables of one work unit: some variants of one table of the source.
 
-    Images come in the order of their rows, for each variant. As soon as all of a few rows have come, they are
-    written: memory holds the results of few rows.
+    Images come in the order of their rows, for each variant. As soon as all variants are beyond a few rows,
+    these are written: memory holds the results of few rows.
     """
 
     def __init__(self, writer: TableWriter, root: Store, unit: WorkUnit, stack: ExitStack) -> None:
@@ -248,21 +227,21 @@ class _OpenTables:
         self._rows = _Rows(source, number, writer.chosen)
         self._places = {key: source.row_of(key)[1] for key in unit.keys}
         self._reader = self._rows.read()
-        self._chunks: dict[int, tuple[int, Chunk]] = {}
-        file, self._stack, self._inner = self._rows.file, stack, ExitStack()
-        self._tables: dict[str, _Target] = {}
+        self._chunk = next(self._reader, None)
+        file, self._inner = self._rows.file, ExitStack()
+        self._targets: dict[str, _Target] = {}
         for variant in unit.variants:
             target = stack.enter_context(root.create(variant.path(file.name)))
             like = stack.enter_context(file.store.open(file.name))
-            opened = self._inner.enter_context(find_layout(file.name).write(target, like))
-            self._tables[variant.folder] = _Target(variant.path(file.name), target, opened)
+            add = self._inner.enter_context(find_layout(file.name).write(target, like))
+            self._targets[variant.folder] = _Target(variant.path(file.name), target, add)
 
     def write(self, variant: Variant, index: int, key: str, pixels: Rgb) -> list[WrittenFile]:
         (encoded,) = self._writer.encoder.encode(variant, key, pixels)
-        target = self._tables[variant.folder]
-        while (chunk := self._chunk(target.next)) and chunk[1].places[-1] < self._places[key]:
-            self._flush(target, chunk)
-        target.results[key] = self._writer.result(encoded)
+        target = self._targets[variant.folder]
+        target.results[key] = Result(encoded.data, PurePosixPath(encoded.name).suffix)
+        target.row = self._places[key]
+        self._flush(min(each.row for each in self._targets.values()))
         return []
 
     def write_frames(
@@ -270,38 +249,19 @@ class _OpenTables:
     ) -> list[WrittenFile]:
         raise ImageError("tables hold no sequences")
 
-    def _chunk(self, number: int) -> tuple[int, Chunk] | None:
-        """Return some rows, read once for all variants; None behind the last."""
-        if number not in self._chunks:
-            if (read := next(self._reader, None)) is None:
-                return None
-            self._chunks[number] = read
-            behind = min(target.next for target in self._tables.values())
-            self._chunks = {each: rows for each, rows in self._chunks.items() if each >= behind}
-        return self._chunks[number]
-
-    def _flush(self, target: "_Target", chunk: tuple[int, Chunk]) -> None:
-        target.table.add(self._rows.rewrite(*chunk, target.results))
-        target.results.clear()
-        target.next += 1
+    def _flush(self, row: RowPlace | None = None) -> None:
+        """Write what comes before `row`; unless given, all that there is."""
+        while self._chunk and (row is None or self._chunk[1].places[-1] < row):
+            last = self._chunk[1].places[-1]
+            for target in self._targets.values():
+                target.add(self._rows.rewrite(*self._chunk, target.results))
+                target.results = {k: v for k, v in target.results.items() if self._places[k] > last}
+            self._chunk = next(self._reader, None)
 
     def finish(self, failed: Sequence[str]) -> list[WrittenFile]:
-        for target in self._tables.values():
-            while chunk := self._chunk(target.next):
-                self._flush(target, chunk)
+        self._flush()
         self._inner.close()
-        return [WrittenFile(each.path, each.file.size, each.file.sha256) for each in self._tables.values()]
-
-
-@dataclass
-class _Target:
-    """A table in the making: the results for rows that are not written yet, and the number of these rows."""
-
-    path: str
-    file: OpenFile
-    table: OpenTable
-    results: dict[str, Result] = field(default_factory=dict)
-    next: int = 0
+        return [WrittenFile(each.path, each.file.size, each.file.sha256) for each in self._targets.values()]
 
 
 @dataclass(frozen=True)
@@ -351,47 +311,26 @@ class FileTableWriter(TreeWriter):
 
     def _rewrite(self, rows: _Rows) -> bytes:
         buffer, layout = io.BytesIO(), find_layout(rows.file.name)
-        with rows.file.store.open(rows.file.name) as like, layout.write(buffer, like) as table:
+        with rows.file.store.open(rows.file.name) as like, layout.write(buffer, like) as add:
             for first, chunk in rows.read():
                 keys = [key for own in rows.list_keys(first, chunk) for key in own.values()]
                 named = {key: self.encoder.output_name(key) or key for key in keys}
                 results = {key: Result(b"", PurePosixPath(name).suffix) for key, name in named.items()}
-                table.add(rows.rewrite(first, chunk, results))
+                add(rows.rewrite(first, chunk, results))
         return buffer.getvalue()
 
 
 # --- reading -------------------------------------------------------------------------------------
 
 
-@dataclass(eq=False)
-class TableSet(FolderDataset):
-    """A folder of tables per variant, which hold the images in their cells.
-
-    Parameters
-    ----------
-    store, kind, arms, about, folders
-        As for `FolderDataset`.
-    names : sequence of str, optional
-        Not used: tables have no classes.
-    """
+class TableSet(SourceSet):
+    """A folder of tables per variant, which hold the images in their cells, and no classes."""
 
     format: ClassVar[str] = "table"
 
-    _opened: dict[Variant, Table] = field(default_factory=dict)
-
-    def _table(self, arm: Variant) -> Table:
-        if arm not in self._opened:
-            columns = Columns(tuple(self.about["settings"]["output"]["columns"]))
-            self._opened[arm] = Table(f"{self.root}/{self.folders[arm]}", columns)
-        return self._opened[arm]
-
-    def keys(self, arm: Variant) -> tuple[str, ...]:
-        """Return the places of the images; a SourceError if variants differ."""
-        first, own = self._table(self.arms[0]).keys(), self._table(arm).keys()
-        if own != first:
-            folder = f"{self.root}/{self.folders[arm]}"
-            raise SourceError(f"{folder}: {describe_difference(own, first, 'images')}")
-        return first
+    def open_folder(self, location: str) -> Table:
+        """Open the tables of a variant."""
+        return Table(location, Columns(tuple(self.about["settings"]["output"]["columns"])))
 
     def labels(self, arm: Variant) -> Labels | None:
         """Return None: tables have no classes."""
@@ -401,15 +340,3 @@ class TableSet(FolderDataset):
     def classes(self) -> int | None:
         """None: tables have no classes."""
         return None
-
-    def load(self, arm: Variant, index: int) -> Pixels:
-        """Return the image at `index`."""
-        return self._table(arm).load(self.keys(arm)[index])
-
-    def read(self, arm: Variant, key: str) -> Pixels:
-        """Return the image called `key`."""
-        return self._table(arm).load(key)
-
-    def has(self, arm: Variant, key: str) -> bool:
-        """Return whether `arm` has the image called `key`."""
-        return self._table(arm).has(key)

@@ -1,27 +1,21 @@
 """WebDataset: tar archives of `<key>.jpg` and `<key>.cls`, as webdataset and open_clip read them."""
 
 import json
-import tarfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import cached_property, partial
-from pathlib import PurePosixPath
 from typing import Final
 
 from robustgen.benchmark import Variant
-from robustgen.containers.tar import END, iterate_members, member_bytes
-from robustgen.errors import SourceError
-from robustgen.formats.base import Listing, read_names
-from robustgen.formats.shards import Sample, Shards, ShardWriter, StoredSample
-from robustgen.imaging import decode
+from robustgen.containers.tar import END, member_bytes
+from robustgen.formats.base import Listing
+from robustgen.formats.shards import AddSample, Sample, Shards, ShardWriter
 from robustgen.name_lists import join_names
-from robustgen.sources.sample_names import CLASS_NAMES, KEYS, sample_key, sample_name
-from robustgen.storage import Store
+from robustgen.sources.sample_names import CLASS_NAMES, sample_key
+from robustgen.sources.webdataset import WebDataset
 from robustgen.storage import Writer as OpenFile
 
 # What readers of WebDatasets call a suffix.
-_SUFFIXES: Final = {".jpeg": "jpg", ".jpg": "jpg"}
+_SUFFIXES: Final = {"jpeg": "jpg"}
 
 INFO: Final = "_info.json"
 """What timm reads of a set."""
@@ -34,15 +28,22 @@ class WebDatasetWriter(ShardWriter):
     """`<corruption>/<severity>/000000.tar` and `nshards.txt`; `classnames.txt`, `_info.json` at the root."""
 
     format = "webdataset"
+    reader = WebDataset
 
     def shard_name(self, number: int) -> str:
         """Return ``000012.tar``."""
         return f"{number:06d}.tar"
 
     @contextmanager
-    def start_shard(self, file: OpenFile, variant: Variant) -> Iterator["_OpenTar"]:
-        """Begin an archive; an archive ends with two empty blocks."""
-        yield _OpenTar(file)
+    def start_shard(self, file: OpenFile, variant: Variant) -> Iterator[AddSample]:
+        """Begin an archive, which gets two members for each sample: the file, and its label in decimal."""
+
+        def add(sample: Sample) -> None:
+            key, suffix = sample_key(sample.name), sample.name.rpartition(".")[2].lower()
+            image = member_bytes(f"{key}.{_SUFFIXES.get(suffix, suffix)}", sample.data)
+            file.write(image + member_bytes(f"{key}.cls", b"%d" % sample.label))
+
+        yield add
         file.write(END)
 
     def list_companions(self, listing: Listing, folders: Sequence[str]) -> Mapping[str, bytes]:
@@ -67,81 +68,13 @@ class WebDatasetWriter(ShardWriter):
             }
         return json.dumps({"splits": splits}, indent=1).encode() + b"\n"
 
-    def open_shard(self, root: Store, path: str) -> Mapping[str, Callable[[], bytes]]:
-        """Return the name of each sample in an archive, and what reads its data."""
-        places = _list_members(root, path)
-        names = {sample_key(name): name for name in read_names(root, KEYS) or ()}
-        return {
-            names.get(member.rpartition(".")[0], member): partial(root.read, path, *place)
-            for member, place in places.items()
-            if not member.endswith(".cls")
-        }
-
-
-class _OpenTar:
-    """An archive to which samples are added: two members for each, the file and its label in decimal."""
-
-    def __init__(self, file: OpenFile) -> None:
-        self._file = file
-
-    def add(self, sample: Sample) -> None:
-        key, suffix = sample_key(sample.name), PurePosixPath(sample.name).suffix.lower()
-        self._file.write(member_bytes(f"{key}.{_SUFFIXES.get(suffix, suffix[1:])}", sample.data))
-        self._file.write(member_bytes(f"{key}.cls", b"%d" % sample.label))
-
-
-def _list_members(store: Store, path: str) -> dict[str, tuple[int, int]]:
-    """Return offset and size of each member of an archive.
-
-    Raises
-    ------
-    SourceError
-        It is damaged.
-    """
-    try:
-        with store.open(path) as file:
-            return {
-                member.name: (member.offset_data, member.size)
-                for member in iterate_members(file)
-                if member.isreg()
-            }
-    except (tarfile.TarError, OSError) as error:
-        raise SourceError(f"{store.location}/{path}: is damaged: {error}") from error
-
 
 # --- reading -------------------------------------------------------------------------------------
 
 
-@dataclass(eq=False)
 class WebDatasetShards(Shards):
     """Tar archives of samples: `<key>.jpg` (or another image, or `.mp4`) and `<key>.cls`."""
 
     format = "webdataset"
     suffix = ".tar"
-
-    @cached_property
-    def _names_of(self) -> Mapping[str, str]:
-        """Key of a sample to what it is called in a tree, if the set tells."""
-        return {sample_key(name): name for name in read_names(self.store, KEYS) or ()}
-
-    @cached_property
-    def class_names(self) -> Sequence[str] | None:
-        """Names of the classes that the labels count, if the set tells."""
-        lines = read_names(self.store, CLASS_NAMES)
-        return None if lines is None else [line.removesuffix("\r") for line in lines]
-
-    def _read_shard(self, path: str) -> Iterator[tuple[str, StoredSample]]:
-        suffixes = decode.EXTENSIONS if self.kind == "c" else (".mp4",)
-        members = _list_members(self.store, path)
-        labels: dict[str, int] = {}
-        for name, (offset, size) in members.items():
-            if name.endswith(".cls"):
-                try:
-                    labels[name.removesuffix(".cls")] = int(self.store.read(path, offset, min(size, 20)))
-                except ValueError as error:
-                    raise SourceError(f"{self.root}/{path}: is damaged: {name!r}: {error}") from error
-        for member, place in members.items():
-            key, _, suffix = member.rpartition(".")
-            if f".{suffix.lower()}" in suffixes:
-                name = self._names_of.get(key) or f"{sample_name(key)}.{suffix}"
-                yield self._key(name), StoredSample(labels.get(key), partial(self.store.read, path, *place))
+    reader = WebDataset

@@ -57,7 +57,12 @@ class CellImage(NamedTuple):
         """Return the suffix of its file, or the usual one of its format."""
         if self.path and PurePosixPath(self.path).suffix.lower() in EXTENSIONS:
             return PurePosixPath(self.path).suffix
-        head = _decode_head(self.data) if isinstance(self.data, str) else (self.data or b"")[:3]
+        head = self.data or b""
+        if isinstance(head, str):
+            try:
+                head = base64.b64decode(head[:4])
+            except binascii.Error:
+                return _OTHER
         return next((suffix for mark, suffix in _SIGNATURES.items() if head.startswith(mark)), _OTHER)
 
 
@@ -121,7 +126,11 @@ def _replace_in_struct(cell: dict[str, Any], visit: Visit) -> Any:
 def _replace_in_text(cell: str, visit: Visit) -> Any:
     if is_list(cell):
         # As VLMEvalKit writes several images of a row.
-        return repr([replace_images(each, visit) or "" for each in _read_list(cell)])
+        try:
+            listed = list(ast.literal_eval(cell))
+        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError) as error:
+            raise ValueError(f"{cell[:40]!r} is no list of images") from error
+        return repr([replace_images(each, visit) or "" for each in listed])
     if cell[-_LONGEST:].lower().endswith(EXTENSIONS):
         normalise(cell)
         made = visit(CellImage(None, cell, is_file=True))
@@ -134,13 +143,6 @@ def _replace_in_text(cell: str, visit: Visit) -> Any:
         return None
     kind = made.suffix[1:].lower().replace("jpg", "jpeg")
     return (f"data:image/{kind};base64," if head else "") + base64.b64encode(made.data).decode()
-
-
-def _read_list(cell: str) -> list[Any]:
-    try:
-        return list(ast.literal_eval(cell))
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError) as error:
-        raise ValueError(f"{cell[:40]!r} is no list of images") from error
 
 
 def normalise(path: str) -> str:
@@ -156,10 +158,3 @@ def rename(path: str, suffix: str) -> str:
     own = PurePosixPath(path).suffix
     pair = {own.lower(), suffix.lower()}
     return path if len(pair) == 1 or pair == {".jpg", ".jpeg"} else f"{path.removesuffix(own)}{suffix}"
-
-
-def _decode_head(text: str) -> bytes:
-    try:
-        return base64.b64decode(text[:4])
-    except binascii.Error:
-        return b""

@@ -1,12 +1,11 @@
 """The images of CIFAR-10 and CIFAR-100, as published."""
 
 import gzip
-import hashlib
 import tarfile
 import zlib
 from collections.abc import Mapping
 from contextlib import suppress
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
@@ -19,8 +18,8 @@ from robustgen.errors import SourceError
 from robustgen.imaging.decode import Location
 from robustgen.imaging.pixels import Rgb
 from robustgen.sources.base import blame_source, check_split
-from robustgen.sources.numbered import NumberedSource
-from robustgen.sources.places import Place, SourceFile
+from robustgen.sources.numbered import NumberedSource, Rows
+from robustgen.sources.places import Place, SourceFile, find_place
 
 
 class _Edition(NamedTuple):
@@ -66,15 +65,6 @@ def _members(split: str) -> tuple[str, ...]:
     return tuple(name for edition in _EDITIONS for name in (*edition.batches[split], edition.meta))
 
 
-class Batch(NamedTuple):
-    """Content of a split: (N, 32, 32, 3) and (N,), read-only, names of classes, identities of images."""
-
-    images: Rgb
-    labels: npt.NDArray[np.int64]
-    classes: tuple[str, ...]
-    identities: tuple[str, ...]
-
-
 class Cifar(NumberedSource):
     """A split of CIFAR-10 or CIFAR-100 in the published Python format; keys are "00000", "00001", ...
 
@@ -93,35 +83,12 @@ class Cifar(NumberedSource):
     """
 
     def __init__(self, path: Location | Place, split: str = "test") -> None:
-        with blame_source(path):
-            self._place = path if isinstance(path, Place) else Place(path)
-            self._place.check()
-        super().__init__(self._place.location)
-        self._split = check_split(self.location, split, SPLITS)
+        place = find_place(path)
+        super().__init__(place, check_split(place.location, split, SPLITS))
 
-    @cached_property
-    def _batch(self) -> Batch:
-        with blame_source(self.location):
-            files = [*find_batches(self._place, self._split).values()]
-            return read_batch(self.location, self._split, tuple(SourceFile.look(*file) for file in files))
-
-    @property
-    def images(self) -> Rgb:
-        """Return all images: uint8 ndarray of shape (N, 32, 32, 3), read-only."""
-        return self._batch.images
-
-    @property
-    def labels(self) -> npt.NDArray[np.int64]:
-        """Return all labels: int64 ndarray of shape (N,), read-only."""
-        return self._batch.labels
-
-    @property
-    def classes(self) -> tuple[str, ...]:
-        """Names of the classes in the order of the labels; digits where the published names are missing."""
-        return self._batch.classes
-
-    def _identify(self, index: int) -> str:
-        return self._batch.identities[index]
+    def _read(self) -> Rows:
+        files = find_batches(self._place, self._split).values()
+        return read_batch(self.location, self._split, tuple(SourceFile.look(*file) for file in files))
 
 
 def is_cifar(place: Place) -> bool:
@@ -153,7 +120,7 @@ def find_batches(place: Place, split: str) -> dict[str, tuple[Any, str]]:
 
 # Worker processes unpickle a source with each task; they shall not read the batch as often.
 @lru_cache(maxsize=1)
-def read_batch(location: str, split: str, stamps: tuple[SourceFile, ...]) -> Batch:
+def read_batch(location: str, split: str, stamps: tuple[SourceFile, ...]) -> Rows:
     """Read the batches of a split; `stamps` only tell changed ones from those remembered."""
     place = Place(location)
     files = _read_folder(place, split) if place.is_folder else _read_archive(place, split)
@@ -188,12 +155,15 @@ def _read_archive(place: Place, split: str) -> dict[str, bytes]:
     return files
 
 
-def _parse(location: str, files: dict[str, bytes], edition: _Edition, split: str) -> Batch:
+def _parse(location: str, files: dict[str, bytes], edition: _Edition, split: str) -> Rows:
     classes = tuple(str(index) for index in range(edition.classes))
     if edition.meta in files:
         with blame_source(f"{location}: {edition.meta}"):
             names = _entry(unpickle(files[edition.meta]), edition.names, list)
-            classes = _class_names(names, edition.classes)
+            usable = all(isinstance(name, bytes) and len(name) < 100 for name in names)
+            if len(names) != edition.classes or not usable:
+                raise ValueError(f"these are not the names of {edition.classes} classes")
+            classes = tuple(name.decode() for name in names)
     parts = []
     for name in edition.batches[split]:
         with blame_source(f"{location}: {name}"):
@@ -205,11 +175,7 @@ def _parse(location: str, files: dict[str, bytes], edition: _Edition, split: str
     images, labels = (
         np.concatenate(each) if len(parts) > 1 else each[0] for each in zip(*parts, strict=True)
     )
-    for each in (images, labels):
-        each.setflags(write=False)
-    # Once a process: images are read again for every array that is made of them.
-    identities = tuple(hashlib.sha256(image.tobytes()).hexdigest()[:16] for image in images)
-    return Batch(images, labels, classes, identities)
+    return Rows.collect(images, labels, classes)
 
 
 def _entry(content: object, key: bytes, kind: type) -> Any:
@@ -218,12 +184,6 @@ def _entry(content: object, key: bytes, kind: type) -> Any:
     if not isinstance(content.get(key), kind):
         raise ValueError(f"{key!r} is missing or of the wrong type")
     return content[key]
-
-
-def _class_names(names: list[object], classes: int) -> tuple[str, ...]:
-    if len(names) != classes or not all(isinstance(name, bytes) and len(name) < 100 for name in names):
-        raise ValueError(f"these are not the names of {classes} classes")
-    return tuple(name.decode() for name in names if isinstance(name, bytes))
 
 
 def _images(data: Pickled) -> Rgb:

@@ -17,7 +17,7 @@ from robustgen.imaging.decode import (
 )
 from robustgen.imaging.pixels import Decoded, Rgb
 from robustgen.sources.base import Source, class_of, sort_classes
-from robustgen.sources.index import Index
+from robustgen.sources.index import Index, Listing
 from robustgen.sources.trees import FileTree
 from robustgen.sources.walk import UNREAD, Found
 
@@ -64,6 +64,11 @@ class IndexedSource(EncodedSource):
             example = "".join(f"; {key!r}: {why}" for key, why in [*listing.refused.items()][:1])
             raise SourceError(f"{self.location}: no images{example}")
         return tuple(sorted(listing.places))
+
+    @property
+    def listing(self) -> Listing:
+        """Return all that its index holds."""
+        return self._index.listing
 
     def refused(self) -> dict[str, str]:
         """Return key or file, and the reason, of what must not be processed."""

@@ -35,13 +35,8 @@ class ImageFolder(FileSource):
         self, root: Location | Place | FileTree, follow: Sequence[Location] = (), index: Cache = None
     ) -> None:
         tree = open_tree(root, tuple(map(Path, follow)), index)
-        super().__init__(tree.below(_root_of_classes(tree)))
-
-
-def _root_of_classes(tree: FileTree) -> str:
-    """Find the folder in an archive that holds the class folders."""
-    common = tree.common_folder()
-    if common and any("/" not in name for name, _ in tree.below(common).find()):
-        # A single class: its folder is not left out.
-        return common.rpartition("/")[0]
-    return common
+        root_of_classes = tree.common_folder()
+        if root_of_classes and any("/" not in name for name, _ in tree.below(root_of_classes).find()):
+            # A single class: its folder is not left out.
+            root_of_classes = root_of_classes.rpartition("/")[0]
+        super().__init__(tree.below(root_of_classes))

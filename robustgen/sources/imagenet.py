@@ -1,7 +1,7 @@
 """The classes of ImageNet: folders named by WordNet ids, and not what lies around them."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Final
 
 from robustgen.errors import SourceError
@@ -35,9 +35,15 @@ def check_classes(source: Source, remedy: str, *, is_imagenet: bool = False) -> 
     found, in_folders = {*source.classes}, isinstance(source, ImageFolder)
     known = {name for name in found if _WORDNET_ID.fullmatch(name)}
     if in_folders and not known and (around := find_folders_of_classes(source.keys())):
-        raise SourceError(f"{source.location}: {_advise(source.location, around)} (else {remedy})")
+        meant = next((folder for folder in around if folder.rpartition("/")[2] == "val"), around[0])
+        advice = f"did you mean --source {source.location}/{meant}?"
+        if source.location.lower().endswith(ARCHIVES):
+            advice = f"unpack it and name its {meant} with --source"
+        there = f"its class folders lie deeper, in {', '.join(around)}"
+        raise SourceError(f"{source.location}: {there}; {advice} (else {remedy})")
     splits = {name for name in found if name in _SPLITS or name.startswith(_PREFIX)}
-    if splits == found and (is_imagenet or any(map(_is_of_imagenet, source.keys()))):
+    named = (key.rpartition("/")[2].startswith(_PREFIX) for key in source.keys())  # noqa: SIM118
+    if splits == found and (is_imagenet or any(named)):
         raise SourceError(
             f"{source.location}: its images lie in no class folders; name a file of labels or the archive of "
             f"ImageNet's devkit with --labels, or {remedy}"
@@ -53,25 +59,9 @@ def check_classes(source: Source, remedy: str, *, is_imagenet: bool = False) -> 
 
 def find_folders_of_classes(keys: Iterable[str]) -> list[str]:
     """Return the folders in which the first WordNet ids of `keys` lie; none for an id at the beginning."""
-    return sorted({*_find_folders(keys)})
-
-
-def _find_folders(keys: Iterable[str]) -> Iterator[str]:
+    folders = set()
     for key in keys:
         parts = key.split("/")[:-1]
-        place = next((place for place, part in enumerate(parts) if _WORDNET_ID.fullmatch(part)), 0)
-        if place:
-            yield "/".join(parts[:place])
-
-
-def _advise(location: str, around: list[str]) -> str:
-    """Return which folder may have been meant."""
-    meant = next((folder for folder in around if folder.rpartition("/")[2] == "val"), around[0])
-    what = f"its class folders lie deeper, in {', '.join(around)}"
-    if location.lower().endswith(ARCHIVES):
-        return f"{what}; unpack it and name its {meant} with --source"
-    return f"{what}; did you mean --source {location}/{meant}?"
-
-
-def _is_of_imagenet(key: str) -> bool:
-    return key.rpartition("/")[2].startswith(_PREFIX)
+        if place := next((place for place, part in enumerate(parts) if _WORDNET_ID.fullmatch(part)), 0):
+            folders.add("/".join(parts[:place]))
+    return sorted(folders)

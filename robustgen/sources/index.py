@@ -6,20 +6,21 @@ import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from typing import IO, Any, Final, NamedTuple
 
 from robustgen import __version__
+from robustgen.benchmark import Kind
 from robustgen.containers.compressed import unpack
 from robustgen.errors import SourceError
 from robustgen.sources.base import blame_source
-from robustgen.sources.places import COMPRESSED, SourceFile
+from robustgen.sources.places import COMPRESSED, Place, SourceFile
 from robustgen.storage import Store
 from robustgen.storage.local import LocalStore
 from robustgen.storage.temporary import TemporaryFolder
 
 # Counts the changes of what is written.
 _LAYOUT: Final = 3
-_MOST_KNOWN: Final = 4
 
 Cache = tuple[Store, str] | None
 """Where an index is cached: a store and the name of a file in it."""
@@ -53,17 +54,20 @@ class Listing(NamedTuple):
 
 
 class _Known:
-    """The index in this process: files, listing, and the copies of compressed files."""
+    """The index in this process: files, listing once they are listed, and copies of compressed files."""
 
-    def __init__(self, files: list[SourceFile]) -> None:
-        self.files = files
-        self.listing = Listing({}, {}, (), {})
+    def __init__(self) -> None:
+        self.files: list[SourceFile] = []
+        self.listing: Listing | None = None
         self.is_new = False
         self.copies: TemporaryFolder | None = None
 
 
-# Of this process: indexes of sources that another one has sent with each of its tasks.
-_KNOWN: dict[str, _Known] = {}
+# Another process sends the index with each of its tasks.
+@lru_cache(maxsize=4)
+def _find_known(token: str) -> _Known:
+    """Return the one index of this process that has the `token`."""
+    return _Known()
 
 
 class Index(ABC):
@@ -78,20 +82,22 @@ class Index(ABC):
     cache : (Store, str), optional
     split : str, optional
         The only split to list.
+    kind : {"c", "p"}, optional
+        Of the set of which the files are a variant: names and labels are listed as they are stored.
     """
 
-    def __init__(self, location: str, cache: Cache = None, split: str | None = None) -> None:
+    def __init__(
+        self, location: str, cache: Cache = None, split: str | None = None, kind: Kind | None = None
+    ) -> None:
         self.location, self._cache, self._token = location, cache, secrets.token_hex(8)
-        self.split = split
-        self._known: _Known | None = None
-        self._building: _Known | None = None
-        self._is_sent = False
+        self.split, self.kind = split, kind
+        self._known: _Known | None = _Known()
         # Folder of another process of this machine with copies of compressed files.
         self._lent = ""
 
-    @abstractmethod
     def find_files(self) -> list[SourceFile]:
-        """Look up the files that the source consists of."""
+        """Look up the files that the source consists of: a single one, as a rule."""
+        return [Place(self.location).file]
 
     def find_companions(self, files: list[SourceFile]) -> list[SourceFile]:
         """Look up other files that an index depends on, whether they exist or not."""
@@ -117,10 +123,20 @@ class Index(ABC):
 
     @property
     def listing(self) -> Listing:
-        """Return the listing, from wherever it is had soonest; a SourceError if the files cannot be
-        listed.
+        """Return the listing, from wherever it is had soonest.
+
+        Raises
+        ------
+        SourceError
+            The files cannot be listed.
         """
-        return self._get().listing
+        known = self._get()
+        if known.listing is None:
+            known.listing = self._read_cached(known.files)
+        if known.listing is None:
+            with blame_source(self.location):
+                known.listing, known.is_new = self.build(known.files), True
+        return known.listing
 
     def make_ready(self) -> None:
         """List the files, cache the listing and unpack compressed files, which each worker would else do.
@@ -132,13 +148,14 @@ class Index(ABC):
         OSError
             The index cannot be cached.
         """
-        known = self._get()
+        listing, known = self.listing, self._get()
         with blame_source(self.location):
             for number, file in enumerate(known.files):
                 if self.is_packed(file) and file.size >= 0:
-                    self._copy(number)
-        if self._cache and known.is_new and known.listing.is_lasting:
-            body = _to_bytes({"of": self._fingerprint(known.files), "listing": known.listing})
+                    self.locate(number)
+        if self._cache and known.is_new and listing.is_lasting:
+            content = {"of": self._fingerprint(known.files), "listing": listing}
+            body = json.dumps(content, separators=(",", ":")).encode()
             store, name = self._cache
             store.put(name, hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
             known.is_new = False
@@ -159,14 +176,21 @@ class Index(ABC):
 
     def locate(self, number: int) -> tuple[Store, str]:
         """Return store and name of one of the files, unpacked; a ValueError if it has changed."""
-        if self.is_packed(self._files[number]):
-            return self._copy(number)
-        file = self.check(number)
-        return file.store, file.name
+        known = self._get()
+        if not self.is_packed(known.files[number]):
+            file = self.check(number)
+            return file.store, file.name
+        name = f"{number}.tar"
+        for folder in (str(known.copies.path) if known.copies else "", self._lent):
+            if folder and (store := LocalStore(folder, folder)).exists(name):
+                return store, name
+        self.unpack(number)
+        assert known.copies
+        return LocalStore(known.copies.path, known.copies.path), name
 
     def check(self, number: int) -> SourceFile:
         """Return one of the files, if it is still the one that was listed."""
-        file = self._files[number]
+        file = self._get().files[number]
         # Asking a server for each image takes longer than reading it: once in a process.
         if file.store.is_local or file not in _CHECKED:
             file.check_unchanged()
@@ -175,37 +199,15 @@ class Index(ABC):
 
     def __getstate__(self) -> dict[str, Any]:
         copies = self._known and self._known.copies
-        lent = str(copies.path) if copies else self._lent
-        return vars(self) | {"_known": None, "_building": None, "_is_sent": True, "_lent": lent}
-
-    @property
-    def _files(self) -> list[SourceFile]:
-        # Building reads parts of files.
-        return (self._building or self._get()).files
+        return vars(self) | {"_known": None, "_lent": str(copies.path) if copies else self._lent}
 
     def _get(self) -> _Known:
-        if self._known is None:
+        """Return what is known of the files."""
+        self._known = self._known or _find_known(self._token)
+        if not self._known.files:
             with blame_source(self.location):
-                known = _KNOWN.get(self._token) or self._find()
-            self._known = known
-            if self._is_sent:
-                _KNOWN[self._token] = known
-                while len(_KNOWN) > _MOST_KNOWN:
-                    del _KNOWN[next(iter(_KNOWN))]
+                self._known.files = self.find_files()
         return self._known
-
-    def _find(self) -> _Known:
-        known = _Known(self.find_files())
-        cached = self._read_cached(known.files)
-        if cached:
-            known.listing = cached
-            return known
-        self._building = known
-        try:
-            known.listing, known.is_new = self.build(known.files), True
-        finally:
-            self._building = None
-        return known
 
     def _read_cached(self, files: list[SourceFile]) -> Listing | None:
         """Read the listing that an earlier run cached; None if it is damaged or of other files."""
@@ -226,19 +228,9 @@ class Index(ABC):
         ]
         return [_LAYOUT, __version__, type(self).__name__, self.location, self.split, stamps]
 
-    def _copy(self, number: int) -> tuple[Store, str]:
-        """Return where a compressed file is unpacked; here, if no other process has done it."""
-        known, name = self._building or self._get(), f"{number}.tar"
-        for folder in (str(known.copies.path) if known.copies else "", self._lent):
-            if folder and (store := LocalStore(folder, folder)).exists(name):
-                return store, name
-        self.unpack(number)
-        assert known.copies
-        return LocalStore(known.copies.path, known.copies.path), name
-
     def unpack(self, number: int) -> str | None:
         """Unpack a compressed file, and say what is wrong with it."""
-        known = self._building or self._get()
+        known = self._get()
         file = known.files[number]
         file.check_unchanged()
         try:
@@ -254,7 +246,3 @@ class Index(ABC):
 
 
 _CHECKED: set[SourceFile] = set()
-
-
-def _to_bytes(content: Any) -> bytes:
-    return json.dumps(content, separators=(",", ":")).encode()

@@ -4,11 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from robustgen.imaging.decode import Location
-from robustgen.sources.base import blame_source
 from robustgen.sources.files import FileSource
 from robustgen.sources.index import Cache
 from robustgen.sources.labels import read_labels
-from robustgen.sources.places import Place
+from robustgen.sources.places import Place, find_place
 from robustgen.sources.trees import FileTree, open_tree
 from robustgen.sources.walk import Found, is_image
 
@@ -46,9 +45,7 @@ class LabelledFolder(FileSource):
     ) -> None:
         tree = open_tree(root, tuple(map(Path, follow)), index)
         super().__init__(tree.below(tree.common_folder()))
-        with blame_source(labels):
-            self._labels = Place(labels or "")
-            self._labels.check()
+        self._labels = find_place(labels or "")
         self._are_classes = labels_are_classes
 
     def _scan(self) -> Iterator[Found]:

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from robustgen.containers import npz
 from robustgen.imaging.decode import Location, as_rgb, blame_image
 from robustgen.imaging.pixels import Rgb
-from robustgen.sources.base import blame_source, check_split
+from robustgen.sources.base import check_split
 from robustgen.sources.files import IndexedSource
 from robustgen.sources.index import Cache, Index, Listing
 from robustgen.sources.numbered import name_rows
-from robustgen.sources.places import Place, SourceFile
+from robustgen.sources.places import Place, SourceFile, find_place
 
 _SPLITS: Final = ("test", "train", "val")
 _MOST_CLASSES: Final = 1000
@@ -41,9 +41,7 @@ class MedMnist(IndexedSource):
     """
 
     def __init__(self, path: Location | Place, split: str = "test", index: Cache = None) -> None:
-        with blame_source(path):
-            place = path if isinstance(path, Place) else Place(path)
-            place.check()
+        place = find_place(path)
         check_split(place.location, split, _SPLITS)
         super().__init__(_RowIndex(place.location, index, split))
 
@@ -83,11 +81,6 @@ def is_medmnist(place: Place) -> bool:
 
 class _RowIndex(Index):
     """The rows of the images of a split: number of the file, offset, bytes and shape of each."""
-
-    def find_files(self) -> list[SourceFile]:
-        """Look up the archive."""
-        place = Place(self.location)
-        return [SourceFile.look(place.store, place.name)]
 
     def is_packed(self, file: SourceFile) -> bool:
         """Return True: rows are read from the unpacked array."""

@@ -4,18 +4,17 @@ import gzip
 import math
 import re
 import zlib
-from functools import cached_property, lru_cache
-from typing import Final, NamedTuple
+from functools import lru_cache
+from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from robustgen.errors import SourceError
 from robustgen.imaging.decode import Location
 from robustgen.imaging.pixels import Rgb
 from robustgen.sources.base import blame_source, check_split
-from robustgen.sources.numbered import NumberedSource
-from robustgen.sources.places import Place, SourceFile
+from robustgen.sources.numbered import NumberedSource, Rows
+from robustgen.sources.places import Place, SourceFile, find_place
 
 _IMAGES: Final = re.compile(r"(?:.*-)?(t10k|test|train)-images[-.]idx3-ubyte(?:\.gz)?")
 _SPLITS: Final = {"t10k": "test", "test": "test", "train": "train"}
@@ -25,13 +24,6 @@ _FOLDERS: Final = ("", "raw", "MNIST/raw")
 _IMAGE_MAGIC, _LABEL_MAGIC = 0x803, 0x801
 # The largest, EMNIST by class, has 547 MB of images.
 _MOST_BYTES: Final = 1 << 30
-
-
-class _Content(NamedTuple):
-    """Content of a split: (N, H, W) and (N,), read-only."""
-
-    images: Rgb
-    labels: NDArray[np.int64]
 
 
 class Idx(NumberedSource):
@@ -51,18 +43,13 @@ class Idx(NumberedSource):
     """
 
     def __init__(self, path: Location | Place, split: str | None = None) -> None:
-        with blame_source(path):
-            self._place = path if isinstance(path, Place) else Place(path)
-            self._place.check()
-        super().__init__(self._place.location)
-        own = _split_of(self._place.name) if not self._place.is_folder else None
-        self._split = split or own or "test"
+        place = find_place(path)
+        own = _split_of(place.name) if not place.is_folder else None
+        super().__init__(place, split or own or "test")
         check_split(self.location, self._split, (own,) if own else ("test", "train"))
 
-    @cached_property
-    def _content(self) -> _Content:
-        with blame_source(self.location):
-            return _read(*(SourceFile.look(each.store, each.name) for each in self._find()))
+    def _read(self) -> Rows:
+        return _read_files(*(place.file for place in self._find()))
 
     def _find(self) -> tuple[Place, Place]:
         """Find the files of images and of labels."""
@@ -78,21 +65,6 @@ class Idx(NumberedSource):
             if folder.has(name):
                 return found[0], folder.below(name)
         raise SourceError(f"{self.location}: {plain}, the labels of its images, is missing")
-
-    @property
-    def images(self) -> Rgb:
-        """Return all images: uint8 ndarray of shape (N, H, W), read-only."""
-        return self._content.images
-
-    @property
-    def labels(self) -> NDArray[np.int64]:
-        """Return all labels: int64 ndarray of shape (N,), read-only."""
-        return self._content.labels
-
-    @property
-    def classes(self) -> tuple[str, ...]:
-        """Return the labels from 0 up, at least ten."""
-        return tuple(map(str, range(max(10, int(self.labels.max()) + 1))))
 
 
 def is_idx(place: Place) -> bool:
@@ -125,13 +97,12 @@ def _split_of(name: str) -> str | None:
 
 # Worker processes unpickle a source with each task; they shall not read the files as often.
 @lru_cache(maxsize=1)
-def _read(images: SourceFile, labels: SourceFile) -> _Content:
+def _read_files(images: SourceFile, labels: SourceFile) -> Rows:
     pictures, classes = _read_idx(images, _IMAGE_MAGIC), _read_idx(labels, _LABEL_MAGIC)
     if len(pictures) != len(classes):
         raise SourceError(f"{labels.name}: {len(classes)} labels for {len(pictures)} images")
-    numbers = classes.astype(np.int64)
-    numbers.setflags(write=False)
-    return _Content(pictures, numbers)
+    names = tuple(map(str, range(max(10, int(classes.max()) + 1))))
+    return Rows.collect(pictures, classes.astype(np.int64), names)
 
 
 def _read_idx(file: SourceFile, magic: int) -> Rgb:

@@ -3,6 +3,7 @@
 import hashlib
 from abc import abstractmethod
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +11,8 @@ from numpy.typing import NDArray
 from robustgen.errors import ImageError
 from robustgen.imaging.decode import as_rgb
 from robustgen.imaging.pixels import Rgb
-from robustgen.sources.base import Source
+from robustgen.sources.base import Source, blame_source
+from robustgen.sources.places import Place
 
 _FEWEST_DIGITS = 5
 
@@ -21,18 +23,70 @@ def name_rows(count: int) -> tuple[str, ...]:
     return tuple(f"{row:0{digits}d}" for row in range(count))
 
 
+class Rows(NamedTuple):
+    """The images of a source.
+
+    Attributes
+    ----------
+    images : uint8 ndarray of shape (N, H, W, 3) or (N, H, W), read-only
+    labels : int64 ndarray of shape (N,), read-only
+    classes : tuple of str
+        Names of the classes, in the order of the labels.
+    identities : tuple of str
+        Of the bytes of each image.
+    """
+
+    images: Rgb
+    labels: NDArray[np.int64]
+    classes: tuple[str, ...]
+    identities: tuple[str, ...]
+
+    @classmethod
+    def collect(cls, images: Rgb, labels: NDArray[np.int64], classes: tuple[str, ...]) -> "Rows":
+        """Identify the images, and close the arrays for writing."""
+        for each in (images, labels):
+            each.setflags(write=False)
+        # Once a process: images are read again for every array that is made of them.
+        identities = tuple(hashlib.sha256(image.tobytes()).hexdigest()[:16] for image in images)
+        return cls(images, labels, classes, identities)
+
+
 class NumberedSource(Source):
-    """Images in the rows of an array, with a label each; keys are the numbers of the rows."""
+    """Images in the rows of an array, with a label each; keys are the numbers of the rows.
+
+    Parameters
+    ----------
+    place : Place
+    split : str
+    """
+
+    def __init__(self, place: Place, split: str) -> None:
+        super().__init__(place.location)
+        self._place, self._split = place, split
+
+    @abstractmethod
+    def _read(self) -> Rows:
+        """Read the images, or return those that were read before."""
+
+    @cached_property
+    def _rows(self) -> Rows:
+        with blame_source(self.location):
+            return self._read()
 
     @property
-    @abstractmethod
     def images(self) -> Rgb:
         """Return all images: uint8 ndarray of shape (N, H, W, 3) or (N, H, W), read-only."""
+        return self._rows.images
 
     @property
-    @abstractmethod
     def labels(self) -> NDArray[np.int64]:
         """Return all labels: int64 ndarray of shape (N,), read-only."""
+        return self._rows.labels
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Names of the classes in the order of the labels; digits where they have no names."""
+        return self._rows.classes
 
     @cached_property
     def _keys(self) -> tuple[str, ...]:
@@ -49,11 +103,7 @@ class NumberedSource(Source):
 
     def read(self, key: str) -> tuple[Rgb, str]:
         """Return a copy of one image, and the identity of its bytes."""
-        index = self._index(key)
-        return self.load(key), self._identify(index)
-
-    def _identify(self, index: int) -> str:
-        return hashlib.sha256(self.images[index].tobytes()).hexdigest()[:16]
+        return self.load(key), self._rows.identities[self._index(key)]
 
     def label(self, key: str) -> int:
         """Return the label of one image; an unknown key is an ImageError."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from robustgen.errors import SourceError, UnknownNameError
 from robustgen.imaging.decode import Location
@@ -15,7 +15,7 @@ from robustgen.sources.medmnist import MedMnist, is_medmnist
 from robustgen.sources.mnist import Idx, is_idx
 from robustgen.sources.parquet import Parquet, is_parquet
 from robustgen.sources.photographs import Photographs
-from robustgen.sources.places import Place
+from robustgen.sources.places import Place, find_place
 from robustgen.sources.table import Columns, Table, is_text_table
 from robustgen.sources.tiny_imagenet import TinyImageNet, is_tiny_imagenet
 from robustgen.sources.webdataset import WebDataset, is_webdataset
@@ -40,47 +40,36 @@ class KnownSource(NamedTuple):
     recognise: Callable[[Request], bool]
     open: Callable[[Request], Source]
 
-
-def _enter_split(ask: Request) -> Request:
-    """Return the request for the folder of its split, if there is one."""
-    if ask.split and ask.place.is_folder and ask.place.children.get(ask.split):
-        return ask._replace(place=ask.place.below(ask.split), split=None)
-    return ask
-
-
-def _open_parquet(ask: Request) -> Source:
-    place, _, _, cache, split, *_ = _enter_split(ask)
-    return Parquet(place, cache, split)
+    def enter_split(self, ask: Request) -> Request:
+        """Return the request for the folder of its split, if this kind has such folders and it is there."""
+        place, split = ask.place, ask.split
+        if self.name in _IN_FOLDERS and split and place.is_folder and place.children.get(split):
+            return ask._replace(place=place.below(split), split=None)
+        return ask
 
 
-def _open_webdataset(ask: Request) -> Source:
-    place, _, _, cache, split, *_ = _enter_split(ask)
-    return WebDataset(place, cache, split)
-
-
-def _open_folder(ask: Request) -> Source:
-    place, _, follow, cache, split, *_ = _enter_split(ask)
-    if split:
-        raise SourceError(f"{place.location}: holds no folder of the split {split!r}")
-    return ImageFolder(place, follow, cache)
-
-
-def _open_labelled(ask: Request) -> Source:
-    if ask.split:
-        raise SourceError(f"{ask.place.location}: a source with a labels file has no split {ask.split!r}")
-    return LabelledFolder(ask.place, ask.labels, ask.follow, ask.cache, ask.labels_are_classes)
-
-
+# Kinds of which the splits may be folders.
+_IN_FOLDERS: Final = ("parquet", "webdataset", "folder")
 # In the order of recognition: the first row that says yes.
 _ROWS = (
-    KnownSource("labelled", lambda ask: ask.labels is not None, _open_labelled),
+    KnownSource(
+        "labelled",
+        lambda ask: ask.labels is not None,
+        lambda ask: LabelledFolder(ask.place, ask.labels, ask.follow, ask.cache, ask.labels_are_classes),
+    ),
     KnownSource(
         "table",
         lambda ask: ask.columns is not None or is_text_table(ask.place),
         lambda ask: Table(ask.place, ask.columns, ask.cache),
     ),
-    KnownSource("parquet", lambda ask: is_parquet(_enter_split(ask).place), _open_parquet),
-    KnownSource("webdataset", lambda ask: is_webdataset(_enter_split(ask).place), _open_webdataset),
+    KnownSource(
+        "parquet", lambda ask: is_parquet(ask.place), lambda ask: Parquet(ask.place, ask.cache, ask.split)
+    ),
+    KnownSource(
+        "webdataset",
+        lambda ask: is_webdataset(ask.place),
+        lambda ask: WebDataset(ask.place, ask.cache, ask.split),
+    ),
     KnownSource("mnist", lambda ask: is_idx(ask.place), lambda ask: Idx(ask.place, ask.split)),
     KnownSource(
         "medmnist",
@@ -93,7 +82,7 @@ _ROWS = (
         lambda ask: is_tiny_imagenet(ask.place, ask.cache),
         lambda ask: TinyImageNet(ask.place, ask.follow, ask.cache, ask.split or "val"),
     ),
-    KnownSource("folder", lambda _: True, _open_folder),
+    KnownSource("folder", lambda _: True, lambda ask: ImageFolder(ask.place, ask.follow, ask.cache)),
     KnownSource("demo", lambda _: False, lambda _: Photographs()),
 )
 _BY_NAME = {row.name: row for row in _ROWS}
@@ -158,15 +147,17 @@ def open_source(
         if not Path(folder).is_dir():
             raise SourceError(f"follow_links: {folder}: there is no such folder")
     with blame_source(location):
-        place = Place(location)
-        if not place.is_pattern:
-            place.check()
-        asked = Request(place, labels, follow, index, split, labels_are_classes, columns)
-        row = next(row for row in _ROWS if row.recognise(asked)) if kind == "auto" else _BY_NAME[kind]
+        asked = Request(find_place(location), labels, follow, index, split, labels_are_classes, columns)
+        rows = (row for row in _ROWS if row.recognise(row.enter_split(asked)))
+        row = next(rows) if kind == "auto" else _BY_NAME[kind]
     if (row.name == "labelled") != (labels is not None):
         raise SourceError(
             f"{location}: a labels file goes with the kind 'labelled' and no other; kind is {row.name!r}"
         )
     if columns is not None and row.name != "table":
         raise SourceError(f"{location}: --image-columns goes with the kind 'table', not {row.name!r}")
-    return row.open(asked)
+    ask = row.enter_split(asked)
+    if ask.split and row.name in ("folder", "labelled"):
+        problem = "a source with a labels file has no" if labels else "holds no folder of the"
+        raise SourceError(f"{location}: {problem} split {ask.split!r}")
+    return row.open(ask)

@@ -1,11 +1,12 @@
 """Parquet as hubs serve it: a column of images, each with its bytes and path, and a column of labels."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import zip_longest
 from pathlib import PurePosixPath
 from typing import Any, Final, NamedTuple
 
+from robustgen.benchmark import Kind
 from robustgen.containers.parquet import (
     Table,
     import_pyarrow,
@@ -16,11 +17,11 @@ from robustgen.containers.parquet import (
 )
 from robustgen.errors import SourceError
 from robustgen.imaging.decode import Location, reason_of
-from robustgen.sources.base import blame_source, sort_classes
+from robustgen.sources.base import class_of, sort_classes
 from robustgen.sources.files import IndexedSource
 from robustgen.sources.index import Cache, Index, Listing
 from robustgen.sources.labels import is_folder_name
-from robustgen.sources.places import PARQUET, Place, SourceFile
+from robustgen.sources.places import PARQUET, Place, SourceFile, find_place
 
 _IMAGE_COLUMNS: Final = ("image", "img", "jpg", "jpeg", "png", "webp", "picture", "pixels")
 _LABEL_COLUMNS: Final = ("label", "labels", "cls", "class", "fine_label", "category", "target")
@@ -51,6 +52,9 @@ class Parquet(IndexedSource):
         A file in which the listing may be cached.
     split : str, optional
         Only the files of this split, as their names tell.
+    kind : {"c", "p"}, optional
+        Of the set of which the files are a variant: keys are the paths, those of sequences without suffix,
+        and labels are numbers as they are stored. Sizes are not listed.
 
     Raises
     ------
@@ -60,16 +64,20 @@ class Parquet(IndexedSource):
         pyarrow is not installed.
     """
 
-    def __init__(self, files: Location | Place, index: Cache = None, split: str | None = None) -> None:
+    def __init__(
+        self,
+        files: Location | Place,
+        index: Cache = None,
+        split: str | None = None,
+        kind: Kind | None = None,
+    ) -> None:
         import_pyarrow()
-        with blame_source(files):
-            place = files if isinstance(files, Place) else Place(files)
-        super().__init__(RowIndex(place.location, index, split))
+        super().__init__(RowIndex(find_place(files).location, index, split, kind))
 
     def read_bytes(self, key: str) -> bytes:
         """Read the cell of one image."""
         number, group, row, _, column = self._place(key)
-        data = _read_cells(self._index.check(number), column, group)[row].as_py()
+        data = read_cells(self._index.check(number), column, group)[row].as_py()
         if not isinstance(data, bytes):
             raise ValueError("its row holds no bytes")
         return data
@@ -92,7 +100,8 @@ def _is_parquet_name(name: str) -> bool:
 
 # Rows are read one after the other.
 @lru_cache(maxsize=4)
-def _read_cells(file: SourceFile, column: str, group: int) -> Any:
+def read_cells(file: SourceFile, column: str, group: int) -> Any:
+    """Return the values of a column in a row group."""
     with file.store.open(file.name) as content:
         return read_group(open_table(content, file.size), group, column)
 
@@ -108,32 +117,45 @@ class RowIndex(Index):
         return Place(self.location).expand(_is_parquet_name, self.split)
 
     def build(self, files: list[SourceFile]) -> Listing:
-        """List the rows."""
-        return list_rows(files)
+        """Read through all files once: keys, sizes and labels of their images."""
+        damage = import_pyarrow()[0].ArrowException, OSError, ValueError
+        found, lost = list[_Found](), dict[str, Exception]()
+        names: Sequence[str] | None = None
+        for number, each in enumerate(files):
+            try:
+                with each.store.open(each.name) as content:
+                    table = open_table(content, each.size)
+                    own = _read_schema(table.file.schema_arrow, self.kind)
+                    names = _agree(names, own.names)
+                    for group in range(table.file.num_row_groups):
+                        try:
+                            found += _read_rows(table, own, number, group, self.kind)
+                        except damage as error:
+                            lost[f"{each.name}, row group {group}"] = error
+            except damage as error:
+                lost[each.name] = error
+        is_lasting = not any(isinstance(error, ConnectionError) for error in lost.values())
+        refused = {name: reason_of(error) for name, error in lost.items()}
+        listing = Listing({}, refused, names or (), {}, is_lasting)
+        return _list_as_stored(found, listing, files, self.kind) if self.kind else _name_rows(found, listing)
 
 
-def list_rows(files: list[SourceFile]) -> Listing:
-    """Read through all files once: keys, sizes and labels of their images."""
-    pyarrow, _ = import_pyarrow()
-    refused: dict[str, str] = {}
-    found, is_lasting = list[_Found](), True
-    names: Sequence[str] | None = None
-    for number, each in enumerate(files):
-        try:
-            with each.store.open(each.name) as content:
-                table = open_table(content, each.size)
-                own = _read_schema(table.file)
-                names = _agree(names, own.names)
-                for group in range(table.file.num_row_groups):
-                    try:
-                        found += _read_rows(table, own, number, group)
-                    except (pyarrow.ArrowException, OSError, ValueError) as error:
-                        refused[f"{each.name}, row group {group}"] = reason_of(error)
-                        is_lasting = is_lasting and not isinstance(error, ConnectionError)
-        except (pyarrow.ArrowException, OSError, ValueError) as error:
-            refused[each.name] = reason_of(error)
-            is_lasting = is_lasting and not isinstance(error, ConnectionError)
-    return _name_rows(found, names or (), refused)._replace(is_lasting=is_lasting)
+def _list_as_stored(
+    found: Sequence[_Found], listing: Listing, files: list[SourceFile], kind: Kind
+) -> Listing:
+    """Give every row of a set the name and the number that it was written with."""
+    for each in found:
+        number, group, row = each.place[:3]
+        key = each.path or f"{PurePosixPath(files[number].name).stem}/{group}-{row}"
+        key = key if kind == "c" else str(PurePosixPath(key).with_suffix(""))
+        if key in listing.places:
+            listing.refused[key] = "stands in the rows twice"
+        elif key.startswith("/") or ".." in key.split("/"):
+            listing.refused[key] = "would lie outside a folder"
+        elif isinstance(each.label, int):
+            listing.labels[key] = each.label
+        listing.places[key] = each.place
+    return listing
 
 
 def _agree(names: Sequence[str] | None, own: Sequence[str] | None) -> Sequence[str] | None:
@@ -154,53 +176,49 @@ class _Schema(NamedTuple):
     names: Sequence[str] | None
 
 
-def _read_schema(file: Any) -> _Schema:
-    schema, features = file.schema_arrow, read_features(file.schema_arrow)
+def _read_schema(schema: Any, kind: Kind | None) -> _Schema:
+    """Find the columns of images, or of videos, and of labels."""
+    kinds, features = import_pyarrow()[0].types, read_features(schema)
     label = next((name for name in _LABEL_COLUMNS if name in schema.names), None)
     names = features.get(label, {}).get("names") if label else None
-    return _Schema(*_find_images(schema, features), label, names)
-
-
-def _find_images(schema: Any, features: Mapping[str, Any]) -> tuple[str, bool]:
-    """Find the column of images, and whether it is a struct of bytes and path."""
-    kinds = import_pyarrow()[0].types
-    noted = [name for name, feature in features.items() if feature.get("_type") == "Image"]
+    names = names if isinstance(names, list) and all(isinstance(name, str) for name in names) else None
+    wanted, usual = ("Video", ("video",)) if kind == "p" else ("Image", _IMAGE_COLUMNS)
+    noted = [name for name, feature in features.items() if feature.get("_type") == wanted]
     columns = {column.name: column.type for column in schema}
     # A struct of bytes and path can be a sound or a video as well, of which there is a note then.
     others = [name for name, kind in columns.items() if kinds.is_struct(kind) and name not in features]
-    for name in dict.fromkeys([*noted, *_IMAGE_COLUMNS, *others]):
+    for name in dict.fromkeys([*noted, *usual, *others]):
         kind = columns.get(name)
         if kind is None:
             continue
         if kinds.is_struct(kind) and {"bytes", "path"} <= {part.name for part in kind}:
-            return name, True
+            return _Schema(name, True, label, names)
         if kinds.is_binary(kind) or kinds.is_large_binary(kind):
-            return name, False
+            return _Schema(name, False, label, names)
     raise SourceError(f"no column of images (it has {', '.join(columns) or 'none at all'})")
 
 
-def _read_rows(table: Table, schema: _Schema, number: int, group: int) -> list[_Found]:
-    """Read the images of a row group of the file `number`."""
-    columns = [schema.images, *([schema.label] if schema.label else [])]
+def _read_rows(table: Table, schema: _Schema, number: int, group: int, kind: Kind | None) -> list[_Found]:
+    """Read the images of a row group of the file `number`; of a set, only what they are called."""
     column = f"{schema.images}.bytes" if schema.is_struct else schema.images
+    listed = f"{schema.images}.path" if schema.is_struct and kind else schema.images
     found: list[_Found] = []
-    for batch in iterate_batches(table, group, columns):
-        images = batch[schema.images]
-        data, paths = (images.field("bytes"), images.field("path")) if schema.is_struct else (images, None)
-        labels = batch[schema.label].to_pylist() if schema.label else [None] * batch.num_rows
-        for row, cell in enumerate(data):
-            content = memoryview(cell.as_buffer() or b"")
-            name = (paths[row].as_py() if paths is not None else None) or ""
-            place = number, group, len(found), len(content), column
-            found.append(_Found(place, name, bytes(content[:2]), labels[row]))
+    for batch in iterate_batches(table, group, [listed, *([schema.label] if schema.label else [])]):
+        for row in batch.to_pylist():
+            cell = row[schema.images]
+            image = cell if isinstance(cell, dict) else {"bytes": cell}
+            data = image.get("bytes") or b""
+            place = number, group, len(found), len(data), column
+            label = row[schema.label] if schema.label else None
+            found.append(_Found(place, image.get("path") or "", data[:2], label))
     return found
 
 
-def _name_rows(found: Sequence[_Found], names: Sequence[str], refused: dict[str, str]) -> Listing:
+def _name_rows(found: Sequence[_Found], listing: Listing) -> Listing:
     """Give every image its key, class and label."""
-    places: dict[str, Sequence[Any]] = {}
+    places, refused = listing.places, listing.refused
     numbered = len(found) > 1 and len({each.path for each in found}) == 1
-    usable = names if all(isinstance(n, str) and is_folder_name(n) for n in names) else ()
+    usable = listing.classes if all(map(is_folder_name, listing.classes)) else ()
     classes: dict[str, str] = {}
     for number, each in enumerate(found):
         own = f"{number:08d}{_SIGNATURES.get(each.head, '')}" if numbered or not each.path else each.path
@@ -217,11 +235,12 @@ def _name_rows(found: Sequence[_Found], names: Sequence[str], refused: dict[str,
             refused[key] = "its row holds no bytes"
         else:
             places[key] = each.place
-            classes[key] = key.partition("/")[0] if class_name is None and "/" in key else class_name or ""
+            classes[key] = class_of(key) if class_name is None else class_name
     present = {classes[key] for key in places}
     ordered = list(usable) if usable and present <= {*usable} else sort_classes(present)
     index = {name: number for number, name in enumerate(ordered)}
-    return Listing(places, refused, ordered, {key: index[classes[key]] for key in places})
+    listing.labels.update((key, index[classes[key]]) for key in places)
+    return listing._replace(classes=ordered)
 
 
 def _name_class(label: object, names: Sequence[str]) -> str | None:

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from robustgen.errors import SourceError
 from robustgen.imaging.decode import Location
+from robustgen.sources.base import blame_source
 from robustgen.storage import Store, locate, open_store
 
 _MOST_FILES: Final = 100_000
@@ -106,9 +107,14 @@ class Place:
         return self.folder.exists(path)
 
     def check(self) -> None:
-        """Raise an OSError if nothing is there; of a URL that is noticed later."""
-        if self.store.is_local:
+        """Raise an OSError if nothing is there; of a URL or a pattern that is noticed later."""
+        if self.store.is_local and not self.is_pattern:
             os.stat(self.location)  # noqa: PTH116
+
+    @property
+    def file(self) -> SourceFile:
+        """Look up the file that it is."""
+        return SourceFile.look(self.store, self.name)
 
     def expand(self, is_wanted: Callable[[str], bool], split: str | None = None) -> list[SourceFile]:
         """List the files that it stands for, sorted: those wanted in a folder, or those of a pattern.
@@ -125,8 +131,11 @@ class Place:
             store, names = self.folder, [name for name in self.children if is_wanted(name)]
         elif self.is_pattern:
             names = list(itertools.islice(_expand_braces(self.name), _MOST_FILES + 1))
-            if len(names) <= _MOST_FILES and any(re.search(r"[*?\[]", name) for name in names):
-                names = [each for name in names for each in self._expand_stars(name)]
+            starred = [name for name in names if re.search(r"[*?\[]", name)]
+            if len(names) <= _MOST_FILES and starred:
+                there = Place(store.location).children if store.location else ()
+                found = [name for name in there for each in starred if fnmatch.fnmatchcase(name, each)]
+                names = [*found, *({*names} - {*starred})]
         if split:
             names = [name for name in names if split in re.split(r"[-_.]", name)]
         if not names or len(names) > _MOST_FILES:
@@ -136,11 +145,13 @@ class Place:
         with ThreadPoolExecutor(1 if store.is_local else 16) as pool:
             return list(pool.map(lambda name: SourceFile.look(store, name), sorted({*names})))
 
-    def _expand_stars(self, pattern: str) -> list[str]:
-        if not re.search(r"[*?\[]", pattern):
-            return [pattern]
-        names = Place(self.store.location).children if self.store.location else ()
-        return [name for name in names if fnmatch.fnmatchcase(name, pattern)]
+
+def find_place(location: Location | Place) -> Place:
+    """Return the place at `location`; a SourceError if nothing is there."""
+    with blame_source(location):
+        place = location if isinstance(location, Place) else Place(location)
+        place.check()
+    return place
 
 
 def _expand_braces(text: str) -> Iterator[str]:

@@ -1,10 +1,6 @@
 """Names of the samples of a WebDataset, and of the files that list them and their classes."""
 
-from pathlib import Path, PurePosixPath
 from typing import Final
-
-from robustgen.name_lists import split_names
-from robustgen.storage.regular import read_regular
 
 CLASS_NAMES: Final = "classnames.txt"
 """Beside the shards or above: the names of the classes, in the order of the labels."""
@@ -17,23 +13,13 @@ def sample_key(name: str) -> str:
 
     Readers take all behind the first dot of a file name for the suffix, so dots are written ``%2E``.
     """
-    path = PurePosixPath(name)
-    stem = path.stem.replace("%", "%25").replace(".", "%2E")
-    return str(path.with_name(stem))
+    folder, slash, file = name.rpartition("/")
+    dot = file.rfind(".")
+    stem = file[:dot] if 0 < dot < len(file) - 1 else file
+    return folder + slash + stem.replace("%", "%25").replace(".", "%2E")
 
 
 def sample_name(key: str) -> str:
     """Return the name, without suffix, of which `sample_key` made `key`."""
     folder, slash, stem = key.rpartition("/")
     return folder + slash + stem.replace("%2E", ".").replace("%25", "%")
-
-
-def read_names(path: Path) -> list[str]:
-    """Read the names that a file lists, one a line.
-
-    Raises
-    ------
-    OSError
-        There is none, or it is no regular file.
-    """
-    return split_names(read_regular(path))

@@ -5,21 +5,23 @@ Only these columns are looked at; `robustgen.formats.table` writes all others ag
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import IO, Any, Final, NamedTuple
 
-from robustgen.containers.parquet import ParquetTable
-from robustgen.containers.tables import JsonLines, Layout, RowPlace, TabSeparated
+from robustgen.containers.parquet import ParquetRows, ParquetTable
+from robustgen.containers.tables import JsonLines, RowPlace, Rows, TabSeparated
 from robustgen.errors import SourceError
 from robustgen.imaging.decode import Location, reason_of
 from robustgen.sources.base import blame_source
 from robustgen.sources.cells import CellImage, is_list, list_images, normalise
 from robustgen.sources.files import IndexedSource
 from robustgen.sources.index import Cache, Index, Listing
-from robustgen.sources.places import TEXT_TABLES, Place, SourceFile
+from robustgen.sources.parquet import read_cells
+from robustgen.sources.places import TEXT_TABLES, Place, SourceFile, find_place
 from robustgen.sources.trees import FolderTree
 
+Chunk = ParquetRows | Rows
+Layout = ParquetTable | JsonLines | TabSeparated
 LAYOUTS: Final[Mapping[str, Layout]] = {
     layout.suffix: layout for layout in (ParquetTable(), JsonLines(), TabSeparated())
 }
@@ -66,17 +68,21 @@ class Table(IndexedSource):
     _index: "TableIndex"
 
     def __init__(self, files: Location | Place, columns: Columns | None = None, index: Cache = None) -> None:
-        with blame_source(files):
-            place = files if isinstance(files, Place) else Place(files)
         self.columns = columns or Columns()
-        super().__init__(TableIndex(place.location, self.columns, index))
+        super().__init__(TableIndex(find_place(files).location, self.columns, index))
 
     def read_bytes(self, key: str) -> bytes:
         """Read one image from its cell, or its file."""
         number, first, second, _, column, slot = self._place(key)
         if number == _IN_FILE:
             return self._index.images.read(key)
-        cell = _read_cell(self._index.check(number), (first, second), column)
+        file = self._index.check(number)
+        layout = find_layout(file.name)
+        if isinstance(layout, ParquetTable):
+            cell = read_cells(file, column, first)[second].as_py()
+        else:
+            with file.store.open(file.name) as content:
+                cell = layout.read_cell(content, (first, second), column)
         return list_images(cell)[int(slot)].read(self._index.images.read)
 
     def size(self, key: str) -> int:
@@ -134,21 +140,6 @@ def is_text_table(place: Place) -> bool:
     return not place.is_folder and place.has_suffix(*TEXT_TABLES)
 
 
-# A row group holds many images, which are read one after the other.
-@lru_cache(maxsize=2)
-def _read_group(file: SourceFile, group: int, column: str) -> list[Any]:
-    with file.store.open(file.name) as content:
-        return ParquetTable().read_group(content, group, column)
-
-
-def _read_cell(file: SourceFile, place: RowPlace, column: str) -> Any:
-    layout = find_layout(file.name)
-    if isinstance(layout, ParquetTable):
-        return _read_group(file, place[0], column)[place[1]]
-    with file.store.open(file.name) as content:
-        return layout.read_cell(content, place, column)
-
-
 # --- listing -------------------------------------------------------------------------------------
 
 
@@ -177,7 +168,7 @@ class TableIndex(Index):
     @property
     def files(self) -> list[SourceFile]:
         """Return the tables."""
-        return self._files
+        return self._get().files
 
     @property
     def images(self) -> FolderTree:
@@ -221,8 +212,18 @@ class TableIndex(Index):
                 found.refused[key] = (
                     f"{row}: {reason_of(error)} (--image-root names the folder of the images)"
                 )
+        lacking = {
+            "without an image kept": dict.fromkeys(found.without),
+            "with the image of another row kept": dict.fromkeys(found.references),
+        }
+        remarks = [
+            f"{len(rows)} row{'s' * (len(rows) > 1)} {what}: {', '.join([*rows][:_MOST_NAMED])}"
+            + ", ..." * (len(rows) > _MOST_NAMED)
+            for what, rows in lacking.items()
+            if rows
+        ]
         labels = dict.fromkeys(found.places, 0)
-        return Listing(found.places, found.refused, [""], labels, remarks=_describe(found))
+        return Listing(found.places, found.refused, [""], labels, remarks=remarks)
 
     def _list_rows(self, found: _Found, number: int, name: str, content: IO[bytes]) -> None:
         layout, columns = find_layout(name), self._columns.names
@@ -268,18 +269,3 @@ def _list_cell(found: _Found, where: tuple[int, str, int, RowPlace], column: str
     if cell and not images and isinstance(cell, str):
         found.references.append(f"row {row} of {name}")
     return bool(images) or bool(cell and isinstance(cell, str))
-
-
-def _describe(found: _Found) -> list[str]:
-    """Return what is said of rows whose images are not made, because they have none of their own."""
-    said = {
-        "without an image kept": found.without,
-        "with the image of another row kept": found.references,
-    }
-    unique = {what: [*dict.fromkeys(rows)] for what, rows in said.items()}
-    return [
-        f"{len(rows)} row{'s' * (len(rows) > 1)} {what}: {', '.join(rows[:_MOST_NAMED])}"
-        + ", ..." * (len(rows) > _MOST_NAMED)
-        for what, rows in unique.items()
-        if rows
-    ]

@@ -11,7 +11,7 @@ from robustgen.sources.index import Cache
 from robustgen.sources.labelled import put_into_classes
 from robustgen.sources.labels import parse_labels
 from robustgen.sources.places import Place
-from robustgen.sources.trees import ArchiveTree, FileTree, FolderTree, open_tree
+from robustgen.sources.trees import ArchiveTree, FileTree, open_tree
 from robustgen.sources.walk import Found, is_image
 
 _ANNOTATIONS, _CLASSES = "val_annotations.txt", 200
@@ -45,7 +45,15 @@ class TinyImageNet(FileSource):
     ) -> None:
         tree = open_tree(root, tuple(map(Path, follow)), index)
         self.split = check_split(tree.location, split, ("val", "train"))
-        super().__init__(tree.below(_val_of(tree) if split == "val" else _train_of(tree)))
+        folder = tree.common_folder()
+        if split == "train" and folder.rpartition("/")[2] != "train":
+            folder = f"{folder}/train".removeprefix("/")
+        elif split == "val" and isinstance(tree, ArchiveTree):
+            annotations = [name for name in tree.names() if name.endswith(f"val/{_ANNOTATIONS}")]
+            folder = annotations[0].rpartition("/")[0] if annotations else folder
+        elif split == "val":
+            folder = "val" if Place(tree.location).children.get("val") else ""
+        super().__init__(tree.below(folder))
         self.location = tree.location
         self._is_shipped = _is_as_shipped(self._tree)
 
@@ -75,21 +83,6 @@ def _is_as_shipped(val: FileTree) -> bool:
         return False
 
 
-def _val_of(tree: FileTree) -> str:
-    """Find the folder that holds the validation images."""
-    if isinstance(tree, ArchiveTree):
-        annotations = [name for name in tree.names() if name.endswith(f"val/{_ANNOTATIONS}")]
-        return annotations[0].rpartition("/")[0] if annotations else tree.common_folder()
-    assert isinstance(tree, FolderTree)
-    return "val" if Place(tree.location).children.get("val") else ""
-
-
-def _train_of(tree: FileTree) -> str:
-    """Find the folder that holds the training images."""
-    common = tree.common_folder()
-    return common if common.rpartition("/")[2] == "train" else f"{common}/train".removeprefix("/")
-
-
 def is_tiny_imagenet(place: Place, cache: Cache = None) -> bool:
     """Return True for tiny-imagenet-200: its zip, its folder, or its val."""
     if not place.is_folder:
@@ -100,12 +93,8 @@ def is_tiny_imagenet(place: Place, cache: Cache = None) -> bool:
         return True
     # A sorted val folder may have lost its annotations; the list of classes lies above it.
     home = Place(place.store.location) if place.name == "val" else place
-    return "val" in (place.name, *names) and _lists_its_classes(home)
-
-
-def _lists_its_classes(home: Place) -> bool:
-    """Tell whether there is a list of no more classes than it has; people call lists for models so, too."""
     try:
-        return len(home.folder.read("wnids.txt").splitlines()) <= _CLASSES
+        # People call lists for models so, too; they have more classes.
+        return "val" in (place.name, *names) and len(home.folder.read("wnids.txt").splitlines()) <= _CLASSES
     except OSError:
         return False

@@ -1,7 +1,6 @@
 """Trees of files: in a folder, or in an archive that is read in place."""
 
 import tarfile
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
@@ -12,58 +11,15 @@ from robustgen.errors import SourceError, explain_no_folder
 from robustgen.imaging.decode import Location
 from robustgen.sources.base import blame_source
 from robustgen.sources.index import Cache, Index, Listing
-from robustgen.sources.places import ARCHIVES, COMPRESSED, Place, SourceFile
+from robustgen.sources.places import ARCHIVES, COMPRESSED, Place, SourceFile, find_place
 from robustgen.sources.walk import Found, check_name, find_by_name, is_image, walk
 
 # No image has as much; what a header promises is refused beyond it.
 _MOST_MEMBER_BYTES: Final = 1 << 29
 
 
-class FileTree(ABC):
-    """Files under POSIX names. Picklable, and small when pickled.
-
-    Attributes
-    ----------
-    location : str
-        The folder or the archive.
-    """
-
-    location: str
-
-    @abstractmethod
-    def find(self, deep: bool = True) -> Iterator[Found]:
-        """Find the images, or only those directly in the root, in any order, with reasons for refusing."""
-
-    @abstractmethod
-    def read(self, name: str) -> bytes:
-        """Read a file; an OSError, ValueError or LookupError if it cannot be read."""
-
-    @abstractmethod
-    def size(self, name: str) -> int:
-        """Return the size of a file in bytes; an OSError, ValueError or LookupError if there is none."""
-
-    @abstractmethod
-    def has(self, name: str) -> bool:
-        """Return True if there is a file called `name`."""
-
-    @abstractmethod
-    def below(self, folder: str) -> "FileTree":
-        """Return the tree of one of the folders; "" gives the tree itself."""
-
-    def common_folder(self) -> str:
-        """Return the innermost folder that all images lie in; "" for a folder, which says itself."""
-        return ""
-
-    def storage_order(self, name: str) -> tuple[int, ...]:
-        """Return what to sort names by to read the files from beginning to end."""
-        return ()
-
-    def make_ready(self) -> None:  # noqa: B027
-        """List the files for worker processes, too."""
-
-
-class FolderTree(FileTree):
-    """The files below a folder.
+class FolderTree:
+    """The files below a folder, under POSIX names. Picklable, and small when pickled.
 
     Parameters
     ----------
@@ -102,7 +58,7 @@ class FolderTree(FileTree):
                 yield from find_by_name(name)
 
     def read(self, name: str) -> bytes:
-        """Read a file."""
+        """Read a file; an OSError, ValueError or LookupError if it cannot be read."""
         return self._store.read(name)
 
     def size(self, name: str) -> int:
@@ -113,13 +69,24 @@ class FolderTree(FileTree):
         """Return True if there is a file called `name`."""
         return self._store.exists(name) if self._store.is_local else name in self._sizes
 
-    def below(self, folder: str) -> "FileTree":
-        """Return the tree of one of the folders."""
+    def below(self, folder: str) -> "FolderTree":
+        """Return the tree of one of the folders; "" gives the tree itself."""
         return type(self)(f"{self.location}/{folder}", self._follow) if folder else self
 
+    def common_folder(self) -> str:
+        """Return "": a folder says itself where its images lie."""
+        return ""
 
-class ArchiveTree(FileTree):
-    """The files in an archive; the trees of folders in it share what is known of it.
+    def storage_order(self, name: str) -> tuple[int, ...]:
+        """Return nothing: any order is as quick."""
+        return ()
+
+    def make_ready(self) -> None:
+        """Do nothing: worker processes look for files by their names."""
+
+
+class ArchiveTree:
+    """The files in an archive, as `FolderTree`; the trees of folders in it share what is known of it.
 
     Parameters
     ----------
@@ -170,7 +137,7 @@ class ArchiveTree(FileTree):
     def _place(self, name: str) -> Any:
         return self._index.listing.places[self._prefix + name]
 
-    def below(self, folder: str) -> FileTree:
+    def below(self, folder: str) -> "ArchiveTree":
         """Return the tree of one of the folders."""
         tree = type(self).__new__(type(self))
         vars(tree).update(vars(self), _prefix=f"{self._prefix}{folder}/" if folder else self._prefix)
@@ -188,20 +155,21 @@ class ArchiveTree(FileTree):
         return "/".join(common)
 
 
+FileTree = FolderTree | ArchiveTree
+
+
 def open_tree(
-    root: "Location | Place | FileTree", follow: tuple[Path, ...] = (), cache: Cache = None
+    root: Location | Place | FileTree, follow: tuple[Path, ...] = (), cache: Cache = None
 ) -> FileTree:
     """Open a folder or an archive; a tree is returned unchanged."""
     if isinstance(root, FileTree):
         return root
-    with blame_source(root):
-        place = root if isinstance(root, Place) else Place(root)
-        place.check()
-        if place.has_suffix(*ARCHIVES) and not place.is_folder:
-            return ArchiveTree(place, cache)
-        if place.store.is_local and not place.is_folder:
-            raise SourceError(f"{place.location}: not a folder, nor an archive ({', '.join(ARCHIVES)})")
-        return FolderTree(place, follow)
+    place = find_place(root)
+    if place.has_suffix(*ARCHIVES) and not place.is_folder:
+        return ArchiveTree(place, cache)
+    if place.store.is_local and not place.is_folder:
+        raise SourceError(f"{place.location}: not a folder, nor an archive ({', '.join(ARCHIVES)})")
+    return FolderTree(place, follow)
 
 
 # --- listing -------------------------------------------------------------------------------------
@@ -209,11 +177,6 @@ def open_tree(
 
 class ArchiveIndex(Index):
     """The files of the archive that is a source."""
-
-    def find_files(self) -> list[SourceFile]:
-        """Look up the archive."""
-        place = Place(self.location)
-        return [SourceFile.look(place.store, place.name)]
 
     def build(self, files: list[SourceFile]) -> Listing:
         """List the archive."""
@@ -262,30 +225,22 @@ def _add(listing: Listing, raw_name: str, found: tuple[int, ...] | str) -> None:
     name = "/".join(parts)
     if not parts or any(part[0] == "." and not part.startswith("..") for part in parts):
         return
-    reason = _reason_against(raw_name, parts, found)
-    if name in listing.places or name in listing.refused:
-        reason = "stands in the archive twice"
-        listing.places.pop(name, None)
-    if reason is None and not isinstance(found, str):
+    reasons = {
+        "stands in the archive twice": name in listing.places or name in listing.refused,
+        "its name is absolute": raw_name.startswith("/"),
+        "its name leaves the archive": ".." in parts,
+        "its name begins with two dots": any(part.startswith("..") for part in parts),
+        "its name holds a zero byte": "\0" in raw_name,
+        str(found): isinstance(found, str),
+    }
+    reason = next((reason for reason, applies in reasons.items() if applies), None)
+    if reason is None and not isinstance(found, str) and max(found[2:4]) > _MOST_MEMBER_BYTES:
+        reason = f"{found[2]} bytes are more than an image has"
+    listing.places.pop(name, None)
+    if reason is None:
         listing.places[name] = found
     elif is_image(name):
-        listing.refused[name] = reason or str(found)
-
-
-def _reason_against(raw_name: str, parts: list[str], found: tuple[int, ...] | str) -> str | None:
-    if raw_name.startswith("/"):
-        return "its name is absolute"
-    if ".." in parts:
-        return "its name leaves the archive"
-    if any(part.startswith("..") for part in parts):
-        return "its name begins with two dots"
-    if "\0" in raw_name:
-        return "its name holds a zero byte"
-    if isinstance(found, str):
-        return found
-    if max(found[2:4]) > _MOST_MEMBER_BYTES:
-        return f"{found[2]} bytes are more than an image has"
-    return None
+        listing.refused[name] = reason
 
 
 def read_member(index: Index, place: Any) -> bytes:

@@ -4,16 +4,17 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from robustgen.benchmark import Kind
 from robustgen.containers.tar import peek_names
 from robustgen.errors import SourceError
 from robustgen.imaging.decode import EXTENSIONS, Location, reason_of
 from robustgen.json_files import parse_json
 from robustgen.name_lists import split_names
-from robustgen.sources.base import blame_source, class_of, sort_classes
+from robustgen.sources.base import class_of, sort_classes
 from robustgen.sources.files import IndexedSource
 from robustgen.sources.index import Cache, Index, Listing
 from robustgen.sources.labels import is_folder_name
-from robustgen.sources.places import ARCHIVES, Place, SourceFile
+from robustgen.sources.places import ARCHIVES, Place, SourceFile, find_place
 from robustgen.sources.sample_names import CLASS_NAMES, KEYS, sample_key, sample_name
 from robustgen.sources.trees import list_archive, read_member
 from robustgen.sources.walk import check_name, is_image
@@ -50,6 +51,9 @@ class WebDataset(IndexedSource):
         A file in which the listing may be cached.
     split : str, optional
         Only the shards of this split, as their names tell.
+    kind : {"c", "p"}, optional
+        Of the set of which the shards are a variant: keys are the names of the samples, those of sequences
+        without suffix, and labels are numbers as they are stored.
 
     Raises
     ------
@@ -57,10 +61,14 @@ class WebDataset(IndexedSource):
         There is no such shard.
     """
 
-    def __init__(self, shards: Location | Place, index: Cache = None, split: str | None = None) -> None:
-        with blame_source(shards):
-            place = shards if isinstance(shards, Place) else Place(shards)
-        super().__init__(ShardIndex(place.location, index, split))
+    def __init__(
+        self,
+        shards: Location | Place,
+        index: Cache = None,
+        split: str | None = None,
+        kind: Kind | None = None,
+    ) -> None:
+        super().__init__(ShardIndex(find_place(shards).location, index, split, kind))
 
     def read_bytes(self, key: str) -> bytes:
         """Read the member of one image."""
@@ -74,22 +82,21 @@ class WebDataset(IndexedSource):
 def is_webdataset(place: Place) -> bool:
     """Return True for a pattern of shards, a folder of tars, or a tar with labels beside its images."""
     if place.is_folder:
-        names = place.children
-        return any(map(_is_shard, names)) and not any(map(is_image, names)) and not any(names.values())
+        children = place.children
+        is_flat = not any(children.values())
+        return is_flat and any(map(_is_shard, children)) and not any(map(is_image, children))
     if place.is_pattern:
         return place.has_suffix(*ARCHIVES)
-    return place.has_suffix(".tar") and _has_labels(place)
-
-
-def _is_shard(name: str) -> bool:
-    return name.lower().endswith(ARCHIVES) and not name.lower().endswith(".zip")
-
-
-def _has_labels(place: Place) -> bool:
+    if not place.has_suffix(".tar"):
+        return False
     with place.store.open(place.name) as file:
         names = peek_names(file, _MOST_PEEKED)
     images = {name.rpartition(".")[0] for name in names if is_image(name)}
     return any(name.rpartition(".")[0] in images for name in names if name.endswith((".cls", ".json")))
+
+
+def _is_shard(name: str) -> bool:
+    return name.lower().endswith(ARCHIVES) and not name.lower().endswith(".zip")
 
 
 # --- listing -------------------------------------------------------------------------------------
@@ -97,6 +104,11 @@ def _has_labels(place: Place) -> bool:
 
 class ShardIndex(Index):
     """The samples of all shards."""
+
+    @property
+    def suffixes(self) -> tuple[str, ...]:
+        """Return those of the members that are samples."""
+        return (".mp4",) if self.kind == "p" else EXTENSIONS
 
     def find_files(self) -> list[SourceFile]:
         """Look up the shards."""
@@ -114,60 +126,86 @@ class ShardIndex(Index):
         return found
 
     def build(self, files: list[SourceFile]) -> Listing:
-        """List the samples."""
-        return list_samples(self, files)
-
-
-def list_samples(index: ShardIndex, files: list[SourceFile]) -> Listing:
-    """List the samples of all shards; compressed ones are unpacked first."""
-    full_names = _read_full_names(index, files)
-    refused: dict[str, str] = {}
-    found: dict[str, _Sample] = {}
-    lost, is_lasting = 0, True
-    for number, file in enumerate(files):
-        try:
-            if file.size < 0:
-                raise FileNotFoundError("No such file or directory")
-            shard = list_archive(index, files, number)
-        except (OSError, EOFError, ValueError) as error:
-            refused[file.name] = reason_of(error).removeprefix(f"{file.store.location}/{file.name}: ")
-            lost, is_lasting = lost + 1, is_lasting and not isinstance(error, ConnectionError)
-            continue
-        refused |= shard.refused
-        for name, sample in _group(index, shard, full_names, refused):
-            if name in found or name in refused:
-                found.pop(name, None)
-                refused[name] = "stands in the shards twice"
-            else:
-                found[name] = sample
-    if lost == len(files):
-        raise SourceError(f"{index.location}: no shard can be read; {next(iter(refused.items()), '')}")
-    named = _name_samples(found, _read_class_names(index, files), refused)
-    return named._replace(is_lasting=is_lasting)
-
-
-def _group(
-    index: Index, shard: Listing, full_names: Mapping[str, str], refused: dict[str, str]
-) -> Iterator[tuple[str, _Sample]]:
-    """Iterate over the samples of one shard: their keys in it, and where their images lie."""
-    grouped: dict[str, dict[str, str]] = {}
-    for name in shard.places:
-        folder, slash, file = name.rpartition("/")
-        stem, _, suffix = file.partition(".")
-        grouped.setdefault(folder + slash + stem, {})[suffix.lower()] = name
-    for key, members in grouped.items():
-        images = [name for suffix, name in members.items() if f".{suffix}" in EXTENSIONS]
-        if len(images) == 1:
+        """List the samples of all shards; compressed ones are unpacked first."""
+        full_names = {sample_key(name): name for name in self._read_names(files, KEYS)}
+        refused: dict[str, str] = {}
+        found: dict[str, _Sample] = {}
+        lost = list[Exception]()
+        for number, file in enumerate(files):
             try:
-                label = _read_label(index, shard, members)
-                own = full_names.get(key) or _decode_name(images[0])
-                yield key, _Sample(shard.places[images[0]], images[0], label, own)
-            except ValueError as error:
-                refused[images[0]] = f"its label cannot be read: {reason_of(error)}"
-        elif images:
-            refused[key] = f"has {len(images)} images"
-        elif others := [name for name in members.values() if is_image(name)]:
-            refused[others[0]] = "WebDataset takes all behind the first dot of a name for its suffix"
+                if file.size < 0:
+                    raise FileNotFoundError("No such file or directory")
+                shard = list_archive(self, files, number)
+            except (OSError, EOFError, ValueError) as error:
+                refused[file.name] = reason_of(error).removeprefix(f"{file.store.location}/{file.name}: ")
+                lost.append(error)
+                continue
+            refused |= shard.refused
+            for name, sample in self._group(shard, full_names, refused):
+                if name in found or name in refused:
+                    found.pop(name, None)
+                    refused[name] = "stands in the shards twice"
+                else:
+                    found[name] = sample
+        if len(lost) == len(files):
+            raise SourceError(f"{self.location}: no shard can be read; {next(iter(refused.items()), '')}")
+        listing = Listing({}, refused, self._read_names(files, CLASS_NAMES), {})
+        if self.kind:
+            _list_as_stored(found, listing, self.kind)
+            return listing
+        is_lasting = not any(isinstance(error, ConnectionError) for error in lost)
+        return _name_samples(found, listing)._replace(is_lasting=is_lasting)
+
+    def _read_names(self, files: list[SourceFile], name: str) -> list[str]:
+        """Read the nearest list called `name`; nothing if there is none."""
+        for each in self.find_companions(files):
+            if each.name == name and each.size >= 0:
+                return [line.removesuffix("\r") for line in split_names(each.store.read(name))]
+        return []
+
+    def _group(
+        self, shard: Listing, full_names: Mapping[str, str], refused: dict[str, str]
+    ) -> Iterator[tuple[str, _Sample]]:
+        """Iterate over the samples of one shard: their keys in it, and where their images lie."""
+        grouped: dict[str, dict[str, str]] = {}
+        for name in shard.places:
+            folder, slash, file = name.rpartition("/")
+            stem, _, suffix = file.partition(".")
+            grouped.setdefault(folder + slash + stem, {})[f".{suffix.lower()}"] = name
+        for key, members in grouped.items():
+            images = [name for suffix, name in members.items() if suffix in self.suffixes]
+            if len(images) == 1:
+                try:
+                    label = self._read_label(shard, members)
+                    own = full_names.get(key) or _decode_name(images[0])
+                    yield key, _Sample(shard.places[images[0]], images[0], label, own)
+                except ValueError as error:
+                    refused[images[0]] = f"its label cannot be read: {reason_of(error)}"
+            elif images:
+                refused[key] = f"has {len(images)} images"
+            elif others := [name for name in members.values() if is_image(name)]:
+                refused[others[0]] = "WebDataset takes all behind the first dot of a name for its suffix"
+
+    def _read_label(self, shard: Listing, members: Mapping[str, str]) -> Label | None:
+        name = members.get(".cls") or members.get(".json")
+        if name is None:
+            return None
+        size = shard.places[name][2]
+        if size > _MOST_LABEL_BYTES:
+            raise ValueError(f"{size} bytes")
+        text = read_member(self, shard.places[name]).decode().strip()
+        value: object = text
+        if not name.lower().endswith(".cls"):
+            content = parse_json(text)
+            content = content if isinstance(content, dict) else {}
+            value = next((content[word] for word in _LABELS_IN_JSON if word in content), None)
+        if value is None or isinstance(value, int):
+            return value
+        if isinstance(value, str) and re.fullmatch(r"\d{1,9}", value):
+            return int(value)
+        if isinstance(value, str) and is_folder_name(value):
+            return value
+        raise ValueError(f"{str(value)[:40]!r} cannot be the name of a class")
 
 
 def _decode_name(member: str) -> str:
@@ -178,92 +216,53 @@ def _decode_name(member: str) -> str:
     return member if name.rpartition("/")[2].startswith(".") else name
 
 
-def _read_full_names(index: ShardIndex, files: list[SourceFile]) -> dict[str, str]:
-    """Read the names of samples, suffix and all, by key, where a list of our own tells."""
-    lists = [each for each in index.find_companions(files) if each.name == KEYS and each.size >= 0]
-    names = split_names(lists[0].store.read(KEYS)) if lists else []
-    return {sample_key(name): name for name in names if is_image(name)}
+def _list_as_stored(found: Mapping[str, _Sample], listing: Listing, kind: Kind) -> None:
+    """Give every sample of a set the name and the number that it was written with."""
+    for sample in found.values():
+        key = sample.name if kind == "c" else sample.name.rpartition(".")[0]
+        listing.places[key] = sample.place
+        if isinstance(sample.label, str):
+            listing.refused[key] = f"its label {sample.label!r} is no number"
+        elif sample.label is not None:
+            listing.labels[key] = sample.label
 
 
-def _read_label(index: Index, shard: Listing, members: Mapping[str, str]) -> Label | None:
-    name = members.get("cls") or members.get("json")
-    if name is None:
-        return None
-    size = shard.places[name][2]
-    if size > _MOST_LABEL_BYTES:
-        raise ValueError(f"{size} bytes")
-    text = read_member(index, shard.places[name]).decode().strip()
-    value: object = text
-    if not name.lower().endswith(".cls"):
-        content = parse_json(text)
-        content = content if isinstance(content, dict) else {}
-        value = next((content[word] for word in _LABELS_IN_JSON if word in content), None)
-    if value is None or isinstance(value, int):
-        return value
-    if isinstance(value, str) and re.fullmatch(r"\d{1,9}", value):
-        return int(value)
-    if isinstance(value, str) and is_folder_name(value):
-        return value
-    raise ValueError(f"{str(value)[:40]!r} cannot be the name of a class")
-
-
-def _read_class_names(index: ShardIndex, files: list[SourceFile]) -> list[str]:
-    """Read the names of the classes in the order of the labels; none if one of them cannot name a folder."""
-    for each in index.find_companions(files):
-        if each.name == CLASS_NAMES and each.size >= 0:
-            names = (
-                each.store.read(each.name, size=_MOST_LABEL_BYTES)
-                .decode(errors="surrogateescape")
-                .splitlines()
-            )
-            return names if all(map(is_folder_name, names)) and len({*names}) == len(names) else []
-    return []
-
-
-def _name_samples(found: Mapping[str, _Sample], names: list[str], refused: dict[str, str]) -> Listing:
+def _name_samples(found: Mapping[str, _Sample], listing: Listing) -> Listing:
     """Give every sample its key, class and label."""
-    listing = Listing({}, refused, [], {})
+    # Names that cannot be those of folders are left to the numbers.
+    usable = all(map(is_folder_name, listing.classes)) and len({*listing.classes}) == len(listing.classes)
+    names = listing.classes if usable else ()
     labels = {name: sample.label for name, sample in found.items() if sample.label is not None}
-    classes = {name: _name_class(label, names) for name, label in labels.items()}
+    classes = {
+        name: names[label] if isinstance(label, int) and 0 <= label < len(names) else str(label)
+        for name, label in labels.items()
+    }
     as_they_are = not labels or _folders_are(classes)
-    common = "" if as_they_are else _common_folder(classes)
-    ordered = names if {*classes.values()} <= {*names} else _order(labels, classes)
+    folders = {name.partition("/")[0] + "/" if "/" in name else "" for name in classes}
+    common = folders.pop() if len(folders) == 1 and not as_they_are else ""
     for name, sample in found.items():
         if labels and name not in labels:
-            refused[sample.member] = "has no label, though others have"
+            listing.refused[sample.member] = "has no label, though others have"
             continue
         own = sample.name.removeprefix(common)
-        _put(own if as_they_are else f"{classes[name]}/{own}", sample, listing)
+        key, unprintable = check_name(own if as_they_are else f"{classes[name]}/{own}", None)
+        if unprintable:
+            listing.refused[key] = unprintable
+        elif key in listing.places or key in listing.refused:
+            listing.places.pop(key, None)
+            listing.refused[key] = "stands in the shards twice"
+        else:
+            listing.places[key] = sample.place
     if as_they_are:
-        ordered = sort_classes({class_of(key) for key in listing.places})
+        ordered: Sequence[str] = sort_classes({class_of(key) for key in listing.places})
+    else:
+        every = {*classes.values()}
+        numbers = {classes[name]: label for name, label in labels.items() if isinstance(label, int)}
+        counted = sorted(every, key=numbers.__getitem__) if every <= numbers.keys() else sort_classes(every)
+        ordered = names if every <= {*names} else counted
     index = {name: number for number, name in enumerate(ordered)}
     listing.labels.update((key, index[class_of(key)]) for key in listing.places)
     return listing._replace(classes=ordered)
-
-
-def _put(key: str, sample: _Sample, listing: Listing) -> None:
-    """Note where the image `key` lies, unless another one is called so."""
-    key, unprintable = check_name(key, None)
-    if unprintable:
-        listing.refused[key] = unprintable
-    elif key in listing.places or key in listing.refused:
-        listing.places.pop(key, None)
-        listing.refused[key] = "stands in the shards twice"
-    else:
-        listing.places[key] = sample.place
-
-
-def _name_class(label: Label, names: list[str]) -> str:
-    return names[label] if isinstance(label, int) and 0 <= label < len(names) else str(label)
-
-
-def _order(labels: Mapping[str, Label], classes: Mapping[str, str]) -> list[str]:
-    """Order the names of the classes, by their numbers where they all have some."""
-    numbers = {classes[name]: label for name, label in labels.items() if isinstance(label, int)}
-    every = {*classes.values()}
-    if every <= numbers.keys():
-        return sorted(every, key=lambda name: numbers[name])
-    return sort_classes(every)
 
 
 def _folders_are(classes: Mapping[str, str]) -> bool:
@@ -274,10 +273,3 @@ def _folders_are(classes: Mapping[str, str]) -> bool:
         return False
     # A single folder of a single class, such as val, tells nothing unless it is called so.
     return len(pairs) > 1 or all(folder == label for folder, label in pairs)
-
-
-def _common_folder(names: Mapping[str, str]) -> str:
-    """Return the first folder that all samples lie in, with a slash behind it."""
-    firsts = {name.partition("/")[0] if "/" in name else "" for name in names}
-    (first,) = firsts if len(firsts) == 1 else ("",)
-    return f"{first}/" if first else ""
