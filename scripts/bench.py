@@ -404,33 +404,33 @@ def print_tables(figures: dict[str, object]) -> None:
     for name, row in figures["milliseconds"].items():
         cells = [name, *(f"{t:.2f}" for t in row), f"{sum(row):.1f}", f"{PUBLISHED[name]:g}"]
         print("|", " | ".join(cells), "|")
-    print("\n| what | figure |\n|---|---|")
+    print("\n| measurement | figure |\n|---|---|")
     for name, (words, unit) in WORDS.items():
         if name in figures:
             print(f"| {words} | {figures[name]:.{0 if figures[name] >= 100 else 2}f} {unit}".rstrip() + " |")
 
 
-# What the figures are called in docs/performance.md, and their units.
+# Names and units of the figures in docs/performance.md.
 WORDS = {
-    "make_c_ms_per_image": ("`make-c`, 15 x 5 outputs of a 500 x 375 photograph, one worker", "ms"),
-    "codec_ms_per_image": ("of which decoding, preparing and encoding alone would take", "ms"),
-    "ratio_to_codec_processor": ("`make-c` to its codec", ""),
-    "two_workers_to_one": ("two workers to one", ""),
-    "files_to_plain_processor": ("files of a tree to plain ones", ""),
-    "files_to_plain_and_digest_processor": ("files of a tree to plain ones and their SHA-256", ""),
-    "jpeg_ms_per_image_in_memory": ("`--format jpeg` in memory, by the clock", "ms"),
-    "webdataset_ms_per_image_in_memory": ("`--format webdataset` there", "ms"),
-    "parquet_ms_per_image_in_memory": ("`--format parquet` there", "ms"),
-    "cifar_ms_per_image": ("CIFAR-10-C, 75 of an image, one worker", "ms"),
+    "make_c_ms_per_image": ("`make-c`, 15 x 5 outputs of one 500 x 375 photograph, one worker", "ms"),
+    "codec_ms_per_image": ("of this, decoding, preparing and encoding", "ms"),
+    "ratio_to_codec_processor": ("`make-c` relative to decoding, preparing and encoding", ""),
+    "two_workers_to_one": ("speed of two workers relative to one", ""),
+    "files_to_plain_processor": ("files of a tree relative to plain ones", ""),
+    "files_to_plain_and_digest_processor": ("files of a tree relative to plain ones and their SHA-256", ""),
+    "jpeg_ms_per_image_in_memory": ("`--format jpeg` in memory, wall time", "ms"),
+    "webdataset_ms_per_image_in_memory": ("`--format webdataset` in memory, wall time", "ms"),
+    "parquet_ms_per_image_in_memory": ("`--format parquet` in memory, wall time", "ms"),
+    "cifar_ms_per_image": ("CIFAR-10-C, 75 outputs of one image, one worker", "ms"),
     "cifar_processor_seconds_whole_set": ("CIFAR-10-C, all 10 000", "s of processor time"),
-    "cifar_peak_memory_mb": ("its process at its peak", "MB"),
-    "ratio_to_x264": ("`make-p` to x264 alone, all ten", ""),
-    "evaluate_to_make_c": ("`evaluate`, with a model that costs nothing, to `make-c`", ""),
+    "cifar_peak_memory_mb": ("peak memory of that process", "MB"),
+    "ratio_to_x264": ("`make-p` relative to x264 alone, all ten", ""),
+    "evaluate_to_make_c": ("`evaluate`, with a model that costs nothing, relative to `make-c`", ""),
     "photographs_ms_per_megapixel": ("the fifteen for 2000 x 1500 pixels, per megapixel", "ms"),
-    "photographs_to_224": ("the same to 224 x 224, per pixel", ""),
-    "nothing_to_do_us_per_file": ("finding an output finished, per file", "us"),
+    "photographs_to_224": ("the same relative to 224 x 224, per pixel", ""),
+    "nothing_to_do_us_per_file": ("a run on a finished output, per file", "us"),
     "verify_us_per_file": ("`verify`, per file", "us"),
-    "peak_memory_mb": ("memory of `make-c --jobs 1` at its peak", "MB"),
+    "peak_memory_mb": ("peak memory of `make-c --jobs 1`", "MB"),
     "help_seconds": ("`robustgen --help`", "s"),
     "one_image_seconds": ("a run for one image", "s"),
 }
