@@ -469,7 +469,7 @@ def test_the_images_that_models_are_scored_on_are_refused(tmp_path, monkeypatch,
     (photos / "val").mkdir()
     (photos / "val" / "val_annotations.txt").write_text("")
     assert "validation images are read" in cli_error("make-augmix", "--source", photos, *output)
-    assert "nothing to work on" in cli_error("make-augmix", *output)
+    assert "no source: give" in cli_error("make-augmix", *output)
 
 
 def test_the_edition_of_a_data_set_goes_with_training_images(photos, tmp_path):

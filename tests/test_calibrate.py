@@ -116,7 +116,7 @@ def test_wrong_use_is_answered(source, tmp_path):
         (("--for-size", 384, "--output", tmp_path), "is a folder"),
         (
             ("--for-size", 384, "--output", tmp_path / "x", "--edition", "imagenet-64"),
-            "--edition does not go",
+            "--edition cannot be combined",
         ),
         (("--plot", tmp_path / "x.txt"), "must end in"),
         (("--dataset", "demo", "--config", "x.yaml"), "not both"),

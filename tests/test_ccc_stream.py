@@ -423,7 +423,10 @@ def test_other_settings_are_refused(measured, digits, tmp_path):
         (("--setting", "mixed", "--measure-accuracy"), "--measure-accuracy is for --setting ccc"),
         (("--measure-accuracy", "--format", "webdataset"), "--measure-accuracy writes JSON"),
         (("--measure-accuracy",), "--measure-accuracy needs --model NAME"),
-        (("--measure-accuracy", "--model", "a", "--speed", "2"), "--speed is not for --measure-accuracy"),
+        (
+            ("--measure-accuracy", "--model", "a", "--speed", "2"),
+            "--speed cannot be combined with --measure-accuracy",
+        ),
         (
             ("--measure-accuracy", "--model", "a", "--severities", "0,3,2,5"),
             "--severities of --measure-accuracy must ascend from 0 to 5, not '0,3,2,5'",

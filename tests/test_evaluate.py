@@ -413,9 +413,7 @@ def test_a_source_of_nothing_usable(model, tmp_path):
         *FOLDER,
     )
     assert "none of the images can be made" in cli_error(*common)
-    assert cli_error("evaluate", "--model", model, "--output", tmp_path / "p").startswith(
-        "nothing to work on"
-    )
+    assert cli_error("evaluate", "--model", model, "--output", tmp_path / "p").startswith("no source: give")
 
 
 def test_images_of_several_sizes_want_one(digits, tmp_path):

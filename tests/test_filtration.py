@@ -305,7 +305,7 @@ def test_only_some_classes(candidates, model, classes, tmp_path):
     (tmp_path / "only.txt").write_text("red\nblue\n")
     flags = ("--classes", classes, "--only", tmp_path / "only.txt")
     result = filter_a(candidates, model, tmp_path / "a", *flags)
-    assert "2 images of other classes passed over" in result.stdout
+    assert "2 images of other classes skipped" in result.stdout
     entries = {entry["key"]: entry for entry in lines_of(tmp_path / "a" / "shortlist.jsonl")}
     # Green is no answer any more, so the green image is all but undecided between the two.
     assert "red/deep/green.png" not in entries
@@ -644,7 +644,7 @@ def test_accepting_what_is_not_there(candidates, reviewed, model, tmp_path):
     line = cli_error("filter-o", candidates, "--output", reviewed, *accept)
     assert line.endswith("holds a shortlist for ImageNet-A, not ImageNet-O")
     line = cli_error("filter-a", candidates, "--output", reviewed, *accept, "--max-confidence", "0.3")
-    assert line.endswith("without --model, leave out --max-confidence")
+    assert line.endswith("without --model, omit --max-confidence")
     line = cli_error("filter-a", candidates, "--output", reviewed)
     assert line == "give --model, or --accept with the list of a review"
 
@@ -701,7 +701,7 @@ def test_images_that_cannot_be_used_are_named(candidates, model, classes, tmp_pa
     assert {*named} == {"red/text.png", "red/cut.png", "red/two\nlines.png", "red/long.png"}
     assert named["red/two\nlines.png"].startswith("its name has a line break")
     assert named["red/long.png"].startswith("too elongated")
-    assert "4 images not usable" in result.stderr and "'red/text.png': in none of" in result.stderr
+    assert "4 images unusable" in result.stderr and "'red/text.png': in none of" in result.stderr
     assert "red/deep/green.png" in keys_of(tmp_path / "a")
     for key in named:
         (mine / key).unlink()
@@ -731,7 +731,7 @@ def test_nothing_but_damaged_images(model, classes, tmp_path, command):
         (tmp_path / "in" / "red").rename(tmp_path / "in" / "other")
     flags = ("--model", model, "--classes", classes, "--output", tmp_path / "x")
     result = cli(command, tmp_path / "in", *flags, status=1)
-    assert "1 image not usable" in result.stderr and keys_of(tmp_path / "x") == []
+    assert "1 image unusable" in result.stderr and keys_of(tmp_path / "x") == []
 
 
 def test_an_output_that_is_damaged_or_none(candidates, model, classes, tmp_path):
@@ -803,7 +803,7 @@ def test_wrong_flags(candidates, model, classes, tmp_path, flags, says):
 def test_confidences_that_are_no_numbers(candidates, model, classes, tmp_path, command, flag):
     flags = ("--model", model, "--classes", classes, "--output", tmp_path / "a")
     result = cli(command, candidates, *flags, f"{flag}-confidence", "nan", status=2)
-    assert result.stderr.endswith(f"'{flag}-confidence': 'nan' is no number from 0 to 1.\n")
+    assert result.stderr.endswith(f"'{flag}-confidence': 'nan' is not a number from 0 to 1.\n")
 
 
 def test_logits_that_are_said_to_be_probabilities(candidates, classes, tmp_path):

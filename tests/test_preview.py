@@ -294,7 +294,7 @@ def test_mistakes_are_answered_in_one_line_and_leave_no_file(photos, tmp_path):
         "the images have the numbers 0 to 2": ["--source", photos, "--index", 3],
         "give IMAGE, or --source": [image, "--index", 0],
         "cell must lie in 16 to 1024": [image, "--cell", 0],
-        "--severity goes with --grid": [image, "--severity", 3],
+        "--severity needs --grid": [image, "--severity", 3],
         "give --severity, not --severities": [image, "--grid", "--severities", 3],
         "--corruptions is for corruptions": [image, "--corruptions", "fog", "--frames", 3],
         "--animate shows every frame": [image, "--animate", "--frames", 3],
@@ -495,4 +495,4 @@ def test_whoever_insists_on_seeing_it_is_told_why_not(photos, tmp_path):
     result = cli(
         "preview", "--source", photos, "--corruptions", "fog", "--show", "--output", tmp_path / "x.png"
     )
-    assert result.stdout == f"{tmp_path / 'x.png'}\n" and "not known to show pictures" in result.stderr
+    assert result.stdout == f"{tmp_path / 'x.png'}\n" and "not known to support pictures" in result.stderr

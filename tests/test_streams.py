@@ -350,7 +350,7 @@ def test_the_default_output_is_named_after_the_setting(photos, tmp_path, monkeyp
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ((), "nothing to draw from: give --dataset, --config or --source"),
+        ((), "no source: give --dataset, --config or --source"),
         (("--source", "PHOTOS", "--severities", "1-5"), "severities: a mixed stream has one, not 5"),
         (("--source", "PHOTOS", "--severities", "9"), "--severities: "),
         (("--source", "PHOTOS", "--corruptions", "fgo"), "--corruptions: unknown corruption 'fgo'"),

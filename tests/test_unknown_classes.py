@@ -101,7 +101,7 @@ def test_score_compares_known_with_unknown_classes(sets):
 def test_wrong_files_of_unknown_classes(sets):
     root, logits, labels = sets
     clean, other = root / "clean.npz", root / "textures" / "clean.npz"
-    assert "--ood FILE goes with --id FILE" in cli_error("score", "--ood", other)
+    assert "--ood FILE needs --id FILE" in cli_error("score", "--ood", other)
     assert "no folders of predictions" in cli_error("score", root, "--id", clean, "--ood", other)
     assert "Missing argument 'PREDICTIONS...'" in cli("score", status=2).stderr
     missing = root / "none.npz"
