@@ -155,7 +155,7 @@ def test_lines_of_something_else_are_refused(change, message, drawn, photos, tmp
 
 @pytest.mark.parametrize("own", [{"edition": "cifar-10"}, {"edition": "imagenet", "seed": 1}])
 def test_a_run_has_its_edition_and_its_seeds(own, drawn, photos):
-    with pytest.raises(ArgumentError, match="a CCC stream has edition 'imagenet', and seeds of its own"):
+    with pytest.raises(ArgumentError, match="a CCC stream has edition 'imagenet', and its own seeds"):
         StreamDataset(SourceDataset(photos), drawn[0], **own)
 
 

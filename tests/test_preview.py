@@ -291,7 +291,7 @@ def test_mistakes_are_answered_in_one_line_and_leave_no_file(photos, tmp_path):
         "a.jpg is a file": [image, "--output", image / "x.png"],
         "is the image itself": [image, "--output", image],
         "lies inside the source": ["--source", photos, "--output", photos / "out" / "x.png"],
-        "the images have the numbers 0 to 2": ["--source", photos, "--index", 3],
+        "must be from 0 to 2": ["--source", photos, "--index", 3],
         "give IMAGE, or --source": [image, "--index", 0],
         "cell must lie in 16 to 1024": [image, "--cell", 0],
         "--severity needs --grid": [image, "--severity", 3],
@@ -370,7 +370,7 @@ def test_mp4_is_what_browsers_play(photos, tmp_path):
 
 
 def test_frames_too_large_for_a_format_are_refused():
-    with pytest.raises(ArgumentError, match=r"20000 x 1 pixels do not go into \.webp"):
+    with pytest.raises(ArgumentError, match=r"20000 x 1 pixels cannot be stored as \.webp"):
         animation.encode_animation(np.stack([plain(1, 20000), plain(1, 20000, (0, 0, 0))]), ".webp")
 
 

@@ -315,7 +315,7 @@ def test_a_hostile_description_is_answered_in_a_line(tmp_path, text):
     put_c(tmp_path / "net")
     (tmp_path / "net" / ABOUT).write_text(text)
     assert cli_error("score", tmp_path / "net").startswith(
-        f"{tmp_path}/net/{ABOUT}: no whole file of predictions"
+        f"{tmp_path}/net/{ABOUT}: not a complete file of predictions"
     )
 
 
@@ -618,7 +618,7 @@ GOOD = {"logits": LOGITS, "labels": np.zeros(IMAGES, int), "keys": np.array(KEYS
         ({"logits": LOGITS[:, :0]}, "logits have the shape (1000, 0)"),
         (
             {"logits": np.zeros((IMAGES, 3, 10))},
-            "predictions of the shape (1000, 3, 10) are not one row an image",
+            "predictions of the shape (1000, 3, 10) are not one row per image",
         ),
         ({"logits": LOGITS.astype(str)}, "logits must hold numbers"),
         ({"logits": LOGITS.astype(object)}, "3.npz: "),
@@ -648,7 +648,7 @@ def test_files_that_are_no_predictions(tmp_path):
     victim = root / "fog" / "3.npz"
     for data in (b"", b"no archive", victim.read_bytes()[:500]):
         victim.write_bytes(data)
-        assert "fog/3.npz: no whole file of predictions" in cli_error("score", root)
+        assert "fog/3.npz: not a complete file of predictions" in cli_error("score", root)
 
 
 def put_entries(path, **entries):
@@ -670,7 +670,7 @@ def npy(shape, dtype, data=b""):
         ({"labels": npy((1 << 40,), "<i8")}, "labels claim the shape"),
         ({"keys": b"\x93NUMPY\x02\x00" + b"\xff" * 4 + bytes(99)}, "claims a header of 4294967295 bytes"),
         ({"keys": npy((IMAGES,), "<U4", b"x")}, "keys are cut off"),
-        ({"keys": npy((1,), "<U1", bytes(9))}, "keys hold more than they claim"),
+        ({"keys": npy((1,), "<U1", bytes(9))}, "keys are longer than they claim"),
         ({"logits": npy((IMAGES, 10), "<U100000000")}, "logits claim 4000000000 bytes a row"),
         ({"logits": npy((IMAGES, -1), "<f8")}, "an array of the shape (1000, -1)"),
     ],
@@ -700,9 +700,9 @@ def test_predicted_classes_out_of_range(tmp_path):
 
 def test_folders_without_predictions(tmp_path):
     assert "missing: no such folder of predictions" in cli_error("score", tmp_path / "missing")
-    assert "holds no predictions" in cli_error("score", tmp_path)
+    assert "has no predictions" in cli_error("score", tmp_path)
     put_top5(tmp_path / "clean.npz", 0)
-    assert "holds no predictions" in cli_error("score", tmp_path)
+    assert "has no predictions" in cli_error("score", tmp_path)
     put_top5(tmp_path / "fog" / "6.npz", 0)
     assert "'fog/6' is no corruption with a severity from 1 to 5" in cli_error("score", tmp_path)
 
@@ -711,7 +711,7 @@ def test_folders_without_predictions(tmp_path):
 def test_the_folder_above_those_of_models(tmp_path, arm):
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / f"{arm}.npz").write_bytes(b"")
-    message = f"{tmp_path}: holds no predictions itself; are they in {tmp_path / 'model'}?"
+    message = f"{tmp_path}: has no predictions itself; are they in {tmp_path / 'model'}?"
     assert cli_error("score", tmp_path) == message
 
 

@@ -137,7 +137,7 @@ def test_a_part_has_the_keys_of_the_whole():
 @pytest.mark.parametrize(
     ("key", "kind", "message"),
     [
-        (None, ArgumentError, "nothing tells the keys of a list: give key="),
+        (None, ArgumentError, "the keys of a list are unknown: give key="),
         (NAMES[:3], ArgumentError, "a key for each of the 4 items, not 3"),
         (["a", "b", "c", 4], ArgumentTypeError, "the key of item 3 must be a string"),
         (["a", "", "c", "d"], ArgumentTypeError, "the key of item 1 must be a string that is not empty"),
