@@ -463,12 +463,12 @@ def test_the_images_that_models_are_scored_on_are_refused(tmp_path, monkeypatch,
     output = ["--output", tmp_path / "out"]
     monkeypatch.setenv("IMAGENET_VAL", str(photos))
     message = cli_error("make-augmix", "--dataset", "imagenet", *output)
-    assert message.startswith("--dataset imagenet names images to score on; give the training images with")
+    assert message.startswith("--dataset imagenet names test images; give the training images with")
     cifar, _, _ = cifar_folder(tmp_path / "cifar")
     assert "has no class folders" in cli_error("make-augmix", "--source", cifar, *output)
     (photos / "val").mkdir()
     (photos / "val" / "val_annotations.txt").write_text("")
-    assert "validation images are read" in cli_error("make-augmix", "--source", photos, *output)
+    assert "validation images of Tiny ImageNet" in cli_error("make-augmix", "--source", photos, *output)
     assert "no source: give" in cli_error("make-augmix", *output)
 
 

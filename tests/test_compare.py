@@ -454,7 +454,7 @@ def test_the_sample_is_the_same_images_in_all_arms_and_decided_by_the_seed(make)
 def test_too_few_images_are_no_verdict(make):
     for sample in (4, 5, 9):
         result = cli("compare", make(*FEW), make(*FEW, "--seed", 3), "--sample", sample, status=1)
-        assert "equivalence is shown by at least 10 images" in result.stdout
+        assert "equivalence needs at least 10 images" in result.stdout
         assert "too few images: gaussian_noise, glass_blur, fog" in result.stdout
 
 

@@ -293,7 +293,7 @@ def test_mistakes_are_answered_in_one_line_and_leave_no_file(photos, tmp_path):
         "lies inside the source": ["--source", photos, "--output", photos / "out" / "x.png"],
         "must be from 0 to 2": ["--source", photos, "--index", 3],
         "give IMAGE, or --source": [image, "--index", 0],
-        "cell must lie in 16 to 1024": [image, "--cell", 0],
+        "cell must be from 16 to 1024": [image, "--cell", 0],
         "--severity needs --grid": [image, "--severity", 3],
         "give --severity, not --severities": [image, "--grid", "--severities", 3],
         "--corruptions is for corruptions": [image, "--corruptions", "fog", "--frames", 3],

@@ -130,7 +130,7 @@ def test_what_displaces_the_image_is_refused_with_boxes_unless_told(torch, tv_te
     given = sample(torch, tv_tensors)
     # Refused before anything is drawn: with many corruptions it would else happen now and then.
     transform = corrupt(("brightness", "elastic_transform"), p=0)
-    with pytest.raises(ArgumentError, match=r"elastic_transform displaces .* but not the BoundingB"):
+    with pytest.raises(ArgumentError, match=r"elastic_transform moves the content .* but not the BoundingB"):
         transform(given)
     with pytest.raises(ArgumentError, match="but not the Mask of the sample"):
         transform(given["image"], given["mask"])

@@ -21,7 +21,7 @@ FRAMES_DRAWN = 6
 def draw_subject(
     subject: Subject, *, grid: bool = False, frames: int = FRAMES_DRAWN, cell: int = CELL
 ) -> Rgb:
-    """Return the sheet of `subject`, uint8 (H, W, 3); `grid` is for corruptions, `frames` for perturbations."""
+    """Return the sheet, uint8 (H, W, 3); `grid` is for corruptions, `frames` for perturbations."""
     if subject.kind == "p":
         return draw_sequences(subject, frames, cell)
     return (draw_corruption_grid if grid else draw_corruptions)(subject, cell)

@@ -81,7 +81,7 @@ def ripple(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
 def _plan_twirl(
     side: int, angle: float, amount: float
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    """Return the moving pixels (N, 2) of a cell of `side` and their origins (N, 2), relative to its centre."""
+    """Return the moving pixels (N, 2) of a cell of `side` and their origins (N, 2), from its centre."""
     pixels, offsets = np.empty((side * side, 2), np.int64), np.empty((side * side, 2))
     count = displacements.twirl_offsets(side, angle, amount, pixels, offsets)
     return pixels[:count].copy(), offsets[:count].copy()
