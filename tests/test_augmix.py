@@ -313,7 +313,7 @@ def test_the_ends_of_the_ranges_work(choices, kind):
         ({"depth": True}, ArgumentTypeError, "depth must be an int, not bool"),
         ({"operations": "al"}, UnknownNameError, "unknown set of operations 'al' (did you mean 'all'?)"),
         ({"operations": ["rotate"]}, ArgumentTypeError, "operations must be a string, not list"),
-        ({"rng": -1}, ArgumentError, "rng must not be negative, as -1 is"),
+        ({"rng": -1}, ArgumentError, "rng must not be negative, not -1"),
     ],
 )
 def test_wrong_arguments_are_answered_in_one_line(choices, kind, message):

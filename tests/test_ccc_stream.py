@@ -278,15 +278,15 @@ class Trap:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"nothing", "holds no accuracy table"),
-        (pickle.dumps([1, 2]), "a pickle of list, where a dict is expected"),
+        (b"nothing", "contains no accuracy table"),
+        (pickle.dumps([1, 2]), "a pickle of list instead of a dict"),
         (pickle.dumps({"n1_fog_n2_snow": Trap()}), "asks for the global"),
         (pickle.dumps({"fog": np.eye(21)}), "must be of the form n1_<corruption>_n2_<corruption>"),
         (
             pickle.dumps({"n1_fog_n2_snow": np.full((21, 21), "a")}),
-            "an array of U1, where numbers are expected",
+            "an array of U1 instead of numbers",
         ),
-        (b"{", "is no JSON"),
+        (b"{", "is not JSON"),
         (b'{"measured": [[]]}', "holds no measured accuracies"),
         (b'{"n1_fog_n2_snow": [[1, 2]]}', r"must have the shape \(21, 21\), not \(1, 2\)"),
     ],

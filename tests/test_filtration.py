@@ -422,7 +422,9 @@ def test_only_the_centre_is_seen(strangers, model, classes, tmp_path):
 
 def test_filter_o_wants_to_know_the_classes(strangers, model, tmp_path):
     line = refused("filter-o", strangers, model, tmp_path / "o")
-    assert line.endswith("m.onnx has 3 classes, no list of them: list the classes")
+    assert line.endswith(
+        "m.onnx has 3 classes, no list of them: list the classes of its outputs with --classes"
+    )
 
 
 # --- going on ------------------------------------------------------------------------------------
@@ -590,7 +592,7 @@ def test_what_was_accepted_is_copied_byte_for_byte(candidates, reviewed, tmp_pat
 def test_the_same_command_with_accept_runs_and_accepts(candidates, reviewed, model, classes, tmp_path):
     flags = ("--classes", classes, "--accept", tmp_path / "list.txt")
     result = filter_a(candidates, model, reviewed, *flags)
-    assert "about 0 images " in result.stdout and "2 images of 1 folder accepted" in result.stdout
+    assert "0 images predicted in" in result.stdout and "2 images of 1 folder accepted" in result.stdout
 
 
 def test_another_list_replaces_only_on_demand(candidates, reviewed, tmp_path):
@@ -642,7 +644,7 @@ def test_accepting_what_is_not_there(candidates, reviewed, model, tmp_path):
     assert line.endswith("none: has no finished shortlist; give the command without --accept first")
     assert not (tmp_path / "none").exists()
     line = cli_error("filter-o", candidates, "--output", reviewed, *accept)
-    assert line.endswith("holds a shortlist for ImageNet-A, not ImageNet-O")
+    assert line.endswith("contains a shortlist for ImageNet-A, not ImageNet-O")
     line = cli_error("filter-a", candidates, "--output", reviewed, *accept, "--max-confidence", "0.3")
     assert line.endswith("without --model, omit --max-confidence")
     line = cli_error("filter-a", candidates, "--output", reviewed)
@@ -765,7 +767,7 @@ def test_candidates_that_are_none(candidates, model, classes, tmp_path):
     [
         ("red\ngren\n", "only.txt: unknown class 'gren' (did you mean 'green'?) of"),
         ("red\npurple haze\n", "only.txt: unknown class 'purple haze' (known: red, green, blue) of"),
-        ("red\nblue\nred\n", "only.txt: 'red' stands twice"),
+        ("red\nblue\nred\n", "only.txt: 'red' is listed twice"),
         ("red\n", "only.txt: names fewer than two classes"),
     ],
 )
@@ -816,7 +818,7 @@ def test_logits_that_are_said_to_be_probabilities(candidates, classes, tmp_path)
 def test_numbers_that_are_none(candidates, tmp_path):
     model = put_model(tmp_path / "nan.onnx", scale=np.nan)
     line = refused("filter-a", candidates, model, tmp_path / "a")
-    assert "nan.onnx: gives NaN or infinity for 'blue/right.png'" in line
+    assert "nan.onnx: returns NaN or infinity for 'blue/right.png'" in line
 
 
 def test_outputs_that_are_not_ours(candidates, model, classes, tmp_path):

@@ -174,7 +174,7 @@ def test_the_law_of_note_closes_slots_and_fills_each():
 
 
 def test_slots_that_note_cannot_fill_are_refused():
-    with pytest.raises(ArgumentError, match="200 images do not fill 21 slots with 10 each; take fewer slots"):
+    with pytest.raises(ArgumentError, match="200 images do not fill 21 slots with 10 each; use fewer slots"):
         draw_correlated(LABELS, 0.1, 21, rng(), "note")
 
 
@@ -386,9 +386,12 @@ ROW = {"key": "a", "corruption": "fog", "severity": 5, "label": 1}
         ("fog", "line 2: not JSON"),
         (
             "[1]",
-            "line 2: must hold key, corruption, severity, label; may hold visit, domain, reset, edition, and",
+            "line 2: must contain key, corruption, severity, label; may contain visit, domain, reset, edition, and",
         ),
-        (json.dumps(ROW | {"n2": 3}), "line 2: must hold key, corruption, severity, label; may hold visit"),
+        (
+            json.dumps(ROW | {"n2": 3}),
+            "line 2: must contain key, corruption, severity, label; may contain visit",
+        ),
         (json.dumps(ROW | {"reset": 1}), "line 2: reset cannot be 1"),
         ("[" * 5000, "line 2: not JSON"),
         (json.dumps({"key": "a"}), "line 2: must hold key"),

@@ -206,7 +206,7 @@ def test_another_release_is_refused_and_the_missing_ids_are_named(tmp_path):
 
 def test_an_id_that_stands_for_something_else_is_refused(tmp_path):
     wordnet = open_wordnet(put_wordnet(tmp_path, {BEAR: line(BEAR, "teapot")}))
-    with pytest.raises(SourceError, match=f"is not WordNet 3.0: {BEAR} is no bear"):
+    with pytest.raises(SourceError, match=f"is not WordNet 3.0: {BEAR} is not 'bear'"):
         assign_places(broad_types(), imagenet_1k(), wordnet)
 
 

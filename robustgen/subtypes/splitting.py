@@ -87,7 +87,7 @@ def assign_places(types: Iterable[BroadType], seen: Iterable[str], wordnet: Word
     places: dict[str, Place] = {}
     for number, each in enumerate(types):
         if each.word not in wordnet.words.get(each.wnid, ()):
-            raise SourceError(f"{wordnet.path}: is not WordNet 3.0: {each.wnid} is not {each.word}")
+            raise SourceError(f"{wordnet.path}: is not WordNet 3.0: {each.wnid} is not {each.word!r}")
         for wnid in wordnet.below(each.wnid):
             place = Place(number, SEEN if wnid in known else UNSEEN)
             _check_single(wordnet, wnid, types[places.setdefault(wnid, place).type], each)
