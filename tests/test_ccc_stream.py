@@ -143,7 +143,7 @@ def test_images_of_another_size_are_refused(drawn, photos):
         ({"n1": "fgo"}, "line 1: n1 cannot be 'fgo'"),
         ({"s2": 9}, "line 1: s2 cannot be 9"),
         ({"box": [1, 2, 3]}, r"line 1: box cannot be \[1, 2, 3\]"),
-        ({"more": 1}, "line 1: must hold key, n1, s1, n2, s2, flip, box, label, seed, and nothing else"),
+        ({"more": 1}, "line 1: must contain key, n1, s1, n2, s2, flip, box, label, seed, and nothing else"),
     ],
 )
 def test_lines_of_something_else_are_refused(change, message, drawn, photos, tmp_path):

@@ -466,7 +466,7 @@ def test_what_cannot_be_compared_is_refused(make, tmp_path):
     assert "--severities: severity 7" in cli_error("compare", a, a, "--severities", "7")
     assert "--sample: must be a number" in cli_error("compare", a, a, "--sample", "0")
     assert "is a folder" in cli_error("compare", a, a, "--report", tmp_path)
-    assert "lies inside the set" in cli_error("compare", a, a, "--report", a / "page.html")
+    assert "is inside the set" in cli_error("compare", a, a, "--report", a / "page.html")
     assert "--clean" in cli_error("compare", a, a, "--clean", tmp_path / "none")
     assert "in common" in cli_error("compare", a, make("--corruptions", "snow", "--severities", "1"))
     sequences = ("--perturbations", "brightness,gaussian_noise", "--limit", 6, "--format", "png", "--seed", 0)

@@ -211,7 +211,7 @@ def test_wrong_input(at_home, tmp_path):
     unknown = error(model="torchvision:resnet50@x.pth")
     without_weights = error(model="torchvision:retinanet_resnet50_fpn")
     if find_spec("torchvision"):
-        assert "no detector of torchvision; it has" in unknown
+        assert "not a detector of torchvision; it has" in unknown
         assert "name its weights" in without_weights
     else:
         assert "pip install 'robustgen[torch]'" in unknown
@@ -238,7 +238,7 @@ def test_wrong_input(at_home, tmp_path):
     assert "1 of 20 images of" in line and "are missing, such as elsewhere.jpg" in line
     (tmp_path / "taken" / "mydetector-bright").mkdir(parents=True)
     (tmp_path / "taken" / "mydetector-bright" / "notes.txt").write_text("mine")
-    assert "holds other files" in cli_error(*command(at_home, tmp_path / "taken"))
+    assert "contains files of another command" in cli_error(*command(at_home, tmp_path / "taken"))
 
 
 def test_detections_of_other_categories_are_counted(at_home, tmp_path):

@@ -665,7 +665,7 @@ def test_models_that_are_none(folder_c, tmp_path):
 def test_nan_logits(folder_c, tmp_path):
     model = put_model(tmp_path / "nan.onnx", extra=(logarithm(),))
     line = wrong(folder_c, model, tmp_path, *PLAIN)
-    assert re.search(r"nan.onnx: gives NaN or infinity for 'digit \d/\d+.JPEG' of clean", line)
+    assert re.search(r"nan.onnx: returns NaN or infinity for 'digit \d/\d+.JPEG' of clean", line)
 
 
 def test_classes_that_do_not_fit(digits, model, names, tmp_path):

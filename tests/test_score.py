@@ -278,7 +278,7 @@ def test_published_perturbations(tmp_path):
     assert published["VGG-19"]["flip_rate"]["mean"] == 0.669
     flags = ("--partial", "--compare-with", "published", "--difficulty", 2)
     notes = cli("score", tmp_path / "model", *flags).stderr
-    assert "published values are of five severities and of difficulty 1: none is compared" in notes
+    assert "published values are for five severities and difficulty 1: none is compared" in notes
 
 
 # --- layout --------------------------------------------------------------------------------------
@@ -349,7 +349,7 @@ def test_perturbations_fit_the_terminal(tmp_path, monkeypatch):
     text = cli("score", *roots).stdout
     assert max(map(len, text.splitlines())) <= 70
     assert text.splitlines()[2].split() == ["Model", "mFR", "mFP", "mT5D", "muT5D"]
-    assert "Means less those of a, on the same images" in text and "translate" in text
+    assert "Differences from the means of a, on the same images" in text and "translate" in text
 
 
 def test_markdown(alexnet):
@@ -420,7 +420,7 @@ def incomplete(alexnet, tmp_path):
 
 
 def test_incomplete_sets_are_refused(incomplete):
-    want = f"{incomplete}: incomplete, lacks fog, snow/2 (--partial scores what is there)"
+    want = f"{incomplete}: incomplete, lacks fog, snow/2 (--partial scores the rest)"
     assert cli_error("score", incomplete) == want
 
 
@@ -432,7 +432,7 @@ def test_a_partial_mean_goes_by_another_name(incomplete, alexnet):
     assert lines[3].split()[:3] == ["incomplete", "-", "100.0"] and lines[3].split().count("-") == 3
     assert result.stderr.splitlines() == [
         f"{incomplete}: no clean.npz, so no clean error and no score that needs it",
-        f"{incomplete}: incomplete, lacks fog, snow/2; means are over what is there",
+        f"{incomplete}: incomplete, lacks fog, snow/2; means are over the rest",
     ]
     report, _ = scored(incomplete, alexnet, "--partial")
     names = [name for name in COMMON_CORRUPTIONS if name not in ("fog", "snow")]
@@ -452,7 +452,7 @@ def random_set(root, chance, severities=(1, 2, 3, 4, 5), names=("fog", "snow"), 
 
 def test_severities_of_ones_own_choice_are_scored(tmp_path):
     root = random_set(tmp_path / "a", 0.3, severities=(1, 3))
-    assert "--partial scores what is there" in cli_error("score", root)
+    assert "--partial scores the rest" in cli_error("score", root)
     result = cli("score", root, "--partial", "--format", "json")
     report = json.loads(result.stdout)
     assert report["severities"] == [1, 3]
@@ -476,7 +476,7 @@ def test_severities_of_ones_own_choice_need_no_baseline(tmp_path):
     put_top5(tmp_path / "a" / "clean.npz", 0.05)
     for flags in ((), ("--baseline", "alexnet")):
         result = cli("score", tmp_path / "a", "--partial", "--plot", tmp_path / "chart.svg", *flags)
-        assert "nothing is normalised, as baselines are means over five" in result.stderr
+        assert "nothing is normalised, because baselines are means over five" in result.stderr
         assert "Top-1 error in %, mean over severities 1, 3 only" in result.stdout
         assert "normalised by" not in result.stdout
     ticks = re.findall(r"<!-- (\d) -->", (tmp_path / "chart.svg").read_text())
@@ -521,13 +521,15 @@ def test_models_are_compared_image_by_image(tmp_path):
     # The second is wrong wherever the first is, which the intervals of either do not show.
     assert 0 < low < difference["value"] < high
     assert means[0]["mean_interval"][1] > means[1]["mean_interval"][0]
-    assert "Mean less that of a, on the same images" in cli("score", first, second, "--partial").stdout
+    assert (
+        "Difference from the mean of a, on the same images" in cli("score", first, second, "--partial").stdout
+    )
 
 
 def test_a_plan_says_how_many_images_a_precision_takes(tmp_path):
     root = random_set(tmp_path / "a", 0.3, names=("fog",))
     (line,) = cli("score", root, "--partial", "--baseline", "none", "--plan", "1").stdout.splitlines()
-    says = re.fullmatch(r"a: Mean .* from 400 images; \+- 1 % \(95 %\) takes ([\d,]+) images", line)
+    says = re.fullmatch(r"a: Mean .* from 400 images; \+- 1 % \(95 %\) needs ([\d,]+) images", line)
     needed = int(says[1].replace(",", ""))
     # Five draws an image: a fifth of the variance of one.
     assert needed == pytest.approx(0.3 * 0.7 / 5 * (1.96 / 0.01) ** 2, rel=0.25)
@@ -537,7 +539,7 @@ def test_the_ten_of_cifar_are_named(tmp_path):
     put_p(tmp_path / "p", classes=10)
     (tmp_path / "p" / "predictions.json").write_text(json.dumps({"edition": "cifar-10"}))
     notes = cli("score", tmp_path / "p").stderr
-    assert notes.count("the published cifar-p-eval has spatter in place of snow") == 1
+    assert notes.count("the published cifar-p-eval has spatter instead of snow") == 1
 
 
 def test_clean_predictions_may_be_missing(tmp_path):
@@ -780,6 +782,6 @@ def test_score_names_the_ten_that_it_averages_of_cifar_sequences(tmp_path):
     put_p(tmp_path / "model", classes=10)
     report, notes = scored(tmp_path / "model")
     (note,) = (note for note in notes if note.startswith("means are over gaussian_noise, "))
-    assert "snow" in note and note.endswith("; the published cifar-p-eval has spatter in place of snow")
+    assert "snow" in note and note.endswith("; the published cifar-p-eval has spatter instead of snow")
     averaged = report["models"][0]["measures"]["flip_probability"]["mean_over"]
     assert all(name in note for name in averaged) and "snow" in averaged and "spatter" not in averaged

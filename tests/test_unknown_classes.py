@@ -110,7 +110,7 @@ def test_wrong_files_of_unknown_classes(sets):
     assert f"{few}: 3 classes, where {clean} has 8" in cli_error("score", "--id", clean, "--ood", few)
     keys = [f"{i}" for i in range(60)]
     lists = write(root / "lists", "clean", keys, labels, logits["clean"], save="top5")
-    assert f"{lists}: holds no logits; predict --save logits" in cli_error(
+    assert f"{lists}: has no logits; predict --save logits" in cli_error(
         "score", "--id", clean, "--ood", lists
     )
     nan = root / "nan.npz"
