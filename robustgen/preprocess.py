@@ -186,7 +186,7 @@ def _open_c_set(root: Store, about: dict[str, Any]) -> Dataset | None:
     Raises
     ------
     SourceError
-        It says that it is a set, and is none that can be read; or it holds sequences.
+        The manifest describes a set that cannot be read, or a set of sequences.
     """
     try:
         dataset = _open_set(root.location)
@@ -207,13 +207,11 @@ def _open_c_set(root: Store, about: dict[str, Any]) -> Dataset | None:
 
 def _check_single_images(dataset: Dataset) -> None:
     if not dataset.has_image_files:
-        raise SourceError(
-            f"{dataset.root}: holds sequences; robustgen predict --clahe equalises them on their way"
-        )
+        raise SourceError(f"{dataset.root}: contains sequences; use robustgen predict --clahe instead")
 
 
 def _open_writer(dataset: Dataset | None, source: Items[Any], keys: tuple[str, ...], quality: int) -> Writer:
-    """Return what writes the layout of the set, or of other images files like those that there are."""
+    """Return a writer for the layout of the set, or for other images like those that exist."""
     if dataset is None:
         return OriginalTree(quality)
     arms = dataset.arms

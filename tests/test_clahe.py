@@ -357,9 +357,7 @@ def test_videos_want_predict(photos, tmp_path):
     flags = ("--perturbations", "brightness", "--limit", "1", "--jobs", "1")
     cli("make-p", "--source", photos, "--output", tmp_path / "p", *flags)
     error = cli_error("preprocess", "clahe", tmp_path / "p", tmp_path / "out")
-    assert (
-        error == f"{tmp_path / 'p'}: holds sequences; robustgen predict --clahe equalises them on their way"
-    )
+    assert error == f"{tmp_path / 'p'}: contains sequences; use robustgen predict --clahe instead"
 
 
 def test_frames_are_images_like_others(photos, tmp_path):

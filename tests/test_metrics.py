@@ -475,7 +475,7 @@ BAD_CALLS = {
         lambda: metrics.imagenet_a_accuracy(NAN_LOGITS, [0], [0, 1]),
         lambda: metrics.RunningMean().update([1, np.nan]),
     ],
-    "labels must lie in 0 .. 2": [
+    "labels must be 0 to 2": [
         lambda: metrics.top1_error([[0, 1, 2]], [3]),
         lambda: metrics.top1_error([[0, 1, 2]], [-1]),
         lambda: metrics.brier_score([[0, 1, 0]], [3]),
@@ -491,13 +491,13 @@ BAD_CALLS = {
         lambda: metrics.corruption_error("fog", 0.5),
         lambda: metrics.top_classes(1.0),
     ],
-    "must hold integers": [
+    "must contain integers": [
         lambda: metrics.top1_error([[0, 1, 2]], [1.0]),
         lambda: metrics.sequence_flips([[0.5, 0.5]], noise=False),
     ],
-    "must hold numbers": [lambda: metrics.softmax(["a"]), lambda: metrics.corruption_error("fog", None)],
-    "must hold truth values": [lambda: metrics.aupr([0.1], ["yes"])],
-    "cannot be made an array": [lambda: metrics.top_classes([[1, 2], [1]])],
+    "must contain numbers": [lambda: metrics.softmax(["a"]), lambda: metrics.corruption_error("fog", None)],
+    "must contain truth values": [lambda: metrics.aupr([0.1], ["yes"])],
+    "cannot be converted to an array": [lambda: metrics.top_classes([[1, 2], [1]])],
     "2 labels for 1 images": [lambda: metrics.top1_error([[0, 1, 2]], [0, 1])],
     "top 5 of 4": [lambda: metrics.top_classes([1, 2, 3, 4])],
     "five classes": [lambda: metrics.top5_distance([1, 2, 3], [1, 2, 3])],
@@ -521,7 +521,7 @@ BAD_CALLS = {
         lambda: metrics.rms_calibration_error([2.0], [1]),
         lambda: metrics.brier_score([[-3.0, 4.0]], [0]),
     ],
-    "0 .. 15": [lambda: metrics.standardised_top5_distance("tilt", 16)],
+    "0 to 15": [lambda: metrics.standardised_top5_distance("tilt", 16)],
     "all 5 severities, not 3": [lambda: metrics.corruption_error("fog", [0.5] * 3)],
     "missing: fog, pixelate": [
         lambda: metrics.mean_corruption_error({n: e for n, e in FIVE.items() if n not in ("fog", "pixelate")})

@@ -192,7 +192,9 @@ def put_attack(path, target, name, change=lambda content, code, bomb: bomb):
 def test_exported_programs_that_could_run_code_are_refused(made, tmp_path, attack):
     path = put_attack(tmp_path / "evil.pt2", tmp_path / "touched", *ATTACKS[attack])
     line = cli_error("predict", made / "c", "--model", path, "--output", tmp_path / "p")
-    assert line.startswith(f"{path}: holds ") and line.endswith(" Give --trust-model if you trust its origin")
+    assert line.startswith(f"{path}: contains ") and line.endswith(
+        " Give --trust-model if you trust its origin"
+    )
     assert not (tmp_path / "touched").exists()
 
 

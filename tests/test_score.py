@@ -194,7 +194,7 @@ def test_alexnet_is_for_imagenet_alone(tmp_path):
         ("errors: {fog: high}", "own.yaml: errors.fog: must be a number, not 'high'"),
         ("errors: 3", "own.yaml: errors: must be names with numbers, not 3"),
         ("errors: {fog: 0.5}", "the baseline has no value for"),
-        ("errors: {" + ", ".join(f"{n}: 50" for n in COMMON_CORRUPTIONS) + "}", "must lie in 0 .. 1"),
+        ("errors: {" + ", ".join(f"{n}: 50" for n in COMMON_CORRUPTIONS) + "}", "must be 0 to 1"),
         (
             "errors: {" + ", ".join(f"{n}: 0" for n in COMMON_CORRUPTIONS) + "}",
             "nothing can be divided by it",
@@ -613,7 +613,7 @@ GOOD = {"logits": LOGITS, "labels": np.zeros(IMAGES, int), "keys": np.array(KEYS
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"logits": np.full((IMAGES, 10), np.nan)}, "logits hold NaN or infinity"),
+        ({"logits": np.full((IMAGES, 10), np.nan)}, "logits contain NaN or infinity"),
         ({"logits": LOGITS[:5]}, "1000 keys for 5 predictions"),
         ({"logits": LOGITS[:, 0]}, "logits have the shape (1000,)"),
         ({"logits": LOGITS[0, 0]}, "logits have the shape ()"),
@@ -622,7 +622,7 @@ GOOD = {"logits": LOGITS, "labels": np.zeros(IMAGES, int), "keys": np.array(KEYS
             {"logits": np.zeros((IMAGES, 3, 10))},
             "predictions of the shape (1000, 3, 10) are not one row per image",
         ),
-        ({"logits": LOGITS.astype(str)}, "logits must hold numbers"),
+        ({"logits": LOGITS.astype(str)}, "logits must contain numbers"),
         ({"logits": LOGITS.astype(object)}, "3.npz: "),
         ({"logits": None}, "has neither logits nor top1 and top5"),
         ({"labels": np.full(IMAGES, 10)}, "labels must be 0 to 9, not 10 to 10"),

@@ -115,7 +115,7 @@ def test_wrong_files_of_unknown_classes(sets):
     )
     nan = root / "nan.npz"
     np.savez(nan, logits=np.full((60, 8), np.nan), labels=labels, keys=np.array(keys))
-    assert f"{nan.name}: logits hold NaN or infinity" in cli_error("score", "--id", clean, "--ood", nan)
+    assert f"{nan.name}: logits contain NaN or infinity" in cli_error("score", "--id", clean, "--ood", nan)
 
 
 # --- lists ---------------------------------------------------------------------------------------

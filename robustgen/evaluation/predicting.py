@@ -41,7 +41,7 @@ class PredictResult:
     Attributes
     ----------
     Images or sequences predicted by this run, and by other runs.
-        Images or sequences predicted by this run, and by others before or meanwhile.
+        Images or sequences predicted by this run, and by other runs.
     noun : str
         Which of the two.
     seconds : float

@@ -98,7 +98,7 @@ class Rule(ABC):
 
     @abstractmethod
     def judge(self, ensemble: Ensemble, keys: Sequence[str], said: Opinions) -> Case:
-        """Decide."""
+        """Return the decisions on all images."""
 
     @abstractmethod
     def labels(self) -> list[str]:

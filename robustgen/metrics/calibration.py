@@ -55,7 +55,7 @@ def brier_scores(probabilities: ArrayLike, labels: ArrayLike) -> Floats:
     Raises
     ------
     ArgumentError
-        If a row is no distribution, a label is out of range or a shape is wrong.
+        A row is not a distribution, a label is out of range, or a shape is wrong.
     """
     rows = distributions(probabilities, "images classes")
     rows[np.arange(len(rows)), labels_of(labels, *rows.shape)] -= 1
@@ -64,5 +64,5 @@ def brier_scores(probabilities: ArrayLike, labels: ArrayLike) -> Floats:
 
 
 def brier_score(probabilities: ArrayLike, labels: ArrayLike) -> float:
-    """Mean of `brier_scores`; arguments as there."""
+    """Return the mean of `brier_scores`; same arguments."""
     return float(brier_scores(probabilities, labels).mean())
