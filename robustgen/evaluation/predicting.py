@@ -40,7 +40,7 @@ class PredictResult:
 
     Attributes
     ----------
-    Images or sequences predicted by this run, and by other runs.
+    made, kept : int
         Images or sequences predicted by this run, and by other runs.
     noun : str
         Which of the two.

@@ -39,8 +39,8 @@ class ArmView(NamedTuple):
 
     Attributes
     ----------
-    For each image shown its pictures: one, or `FRAMES` frames. None for an unreadable picture.
-        For each image shown its pictures: one, or `FRAMES` frames. None stands for what cannot be read.
+    strips : list of list
+        For each image shown its pictures: one, or `FRAMES` frames. None for an unreadable picture.
     frames : list of int
         Numbers of these frames.
     similarities : list of list of float

@@ -156,8 +156,8 @@ class CccRun:
     ----------
     table : mapping
         Accuracies of the pairs.
-    Number of images of the source. If there are fewer than `speed`, a cell shows each once.
-        Number of images of the source. Where they are fewer than `speed`, a cell shows each once.
+    sources : int
+        Number of images of the source. If there are fewer than `speed`, a cell shows each once.
     baseline : float
         Target of the mean accuracy in %: 40, 20 and 0 are published.
     speed : int

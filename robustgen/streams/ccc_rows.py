@@ -22,8 +22,8 @@ class CccRow(NamedTuple):
 
     Attributes
     ----------
-    Key of the source image.
-        Of the source image.
+    key : str
+        Key of the source image.
     n1, n2 : str
         The corruptions.
     s1, s2 : float
