@@ -1,4 +1,4 @@
-"""The functions that a user calls from Python."""
+"""Functions for users in Python."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -25,7 +25,7 @@ def as_rng(rng: Any) -> Rng:
         return rng
     if rng is None or (isinstance(rng, (int, np.integer)) and not isinstance(rng, bool)):
         if rng is not None and rng < 0:
-            raise ArgumentError(f"rng must not be negative, as {rng} is")
+            raise ArgumentError(f"rng must not be negative, not {rng}")
         return np.random.default_rng(rng)
     raise ArgumentTypeError(
         "rng must be a non-negative int, a numpy.random.Generator, a numpy.random.RandomState or None, "
@@ -33,7 +33,7 @@ def as_rng(rng: Any) -> Rng:
     )
 
 
-# What make-c, make-p and preview take a photograph for, if nothing else is said.
+# The edition of a photograph for make-c, make-p and preview, if none is given.
 _AS_IT_IS = "folder"
 
 
@@ -53,37 +53,37 @@ def corrupt(
     Parameters
     ----------
     image : uint8 ndarray of shape (H, W, 3) or (H, W), or a Pillow image
-        Any size of at least 32 x 32 pixels; of mnist-c 28 x 28. It is not resized (see `prepare`) and not
+        Any size of at least 32 x 32 pixels; for mnist-c 28 x 28. It is neither resized (see `prepare`) nor
         modified.
     corruption : str
-        A name in `CORRUPTIONS`, or that of a corruption of another family in `FAMILIES`:
+        A name in `CORRUPTIONS`, or a corruption of another family in `FAMILIES`, such as
         ``"laion-c:glitched"``.
     severity : int or float
-        1 to 5; of ccc 0 to 5, of mnist-c 1. Between whole ones the constants lie between the published ones.
+        1 to 5; for ccc 0 to 5, for mnist-c 1. Between whole severities, constants are interpolated.
     edition : str, optional
-        Whose constants are used. Without one the size of the image decides, as in ``make-c --source``: the
-        constants of 224, 299, 64 or 32 pixels, whichever is nearest to the shorter side.
+        Edition whose constants are used. By default the size of the image decides, as in
+        ``make-c --source``: the constants of 224, 299, 64 or 32 pixels, the nearest to the shorter side.
     scale : int, optional
-        224, 299, 64 or 32: these constants instead of the edition's; or, of corruptions, 256, 336, 384
-        or 448, whose constants are ours.
+        224, 299, 64 or 32: use these constants instead of the edition's; for corruptions also 256, 336,
+        384 or 448, whose constants are robustgen's own.
     parameters : mapping of str to value, optional
-        Replaces constants by name, as ``robustgen list CORRUPTION`` shows them: ``{"sigma": 0.1}``; and
-        ``{"library": "ijg"}`` of jpeg_compression, ``{"engine": "imagemagick"}`` of motion_blur and snow,
-        ``{"tiles": FOLDER}`` of laion-c:stickers and laion-c:mosaic.
+        Replaces constants by name, as ``robustgen list CORRUPTION`` prints them: ``{"sigma": 0.1}``. Also
+        ``{"library": "ijg"}`` for jpeg_compression, ``{"engine": "imagemagick"}`` for motion_blur and snow,
+        ``{"tiles": FOLDER}`` for laion-c:stickers and laion-c:mosaic.
     depth : ndarray of shape (H, W), optional
-        The depth map of `image`, which only 3dcc:fog_3d, 3dcc:near_focus and 3dcc:far_focus take.
+        The depth map of `image`; only for 3dcc:fog_3d, 3dcc:near_focus and 3dcc:far_focus.
     rng : int, numpy.random.Generator, numpy.random.RandomState or None
-        A RandomState gives its draws in the order of the published scripts, and so their pixels.
+        With a RandomState, draws have the order of the published scripts and give their pixels.
 
     Returns
     -------
     uint8 ndarray of shape (H, W, 3)
-        Of mnist-c, and of editions of grey images such as ``"chestmnist"``, (H, W).
+        For mnist-c, and for editions of grey images such as ``"chestmnist"``, (H, W).
 
     Raises
     ------
     ArgumentError, ArgumentTypeError
-        A ValueError or TypeError that says what is wrong, and the nearest name.
+        A ValueError or TypeError; the message says what is wrong, and the nearest name.
     """
     row = get_edition(_AS_IT_IS if edition is None else edition)
     operation = get_corruption(corruption, row.dialect)
@@ -108,7 +108,7 @@ def perturb(
     parameters: Mapping[str, Any] | None = None,
     rng: Any = None,
 ) -> Rgb:
-    """Make one perturbation sequence of ImageNet-P.
+    """Create one perturbation sequence of ImageNet-P.
 
     Parameters
     ----------
@@ -117,12 +117,12 @@ def perturb(
     perturbation : str
         A name in `PERTURBATIONS`.
     edition : str, optional
-        Whose preparation and constants are used, for instance ``"imagenet"``. Without one the image keeps its
-        size, and that decides on the constants, as in `corrupt` and in ``make-p --source``.
+        Edition whose preparation and constants are used, for instance ``"imagenet"``. By default the image
+        keeps its size, which decides the constants, as in `corrupt` and in ``make-p --source``.
     difficulty : int
-        1 to 3 for the noises; 1 for the others, whose harder levels are a matter of scoring.
+        1 to 3 for the noises; 1 for the others, whose higher difficulties change only the scoring.
     scale : int, optional
-        224, 299, 64 or 32: these constants instead of the edition's.
+        224, 299, 64 or 32: use these constants instead of the edition's.
     parameters : mapping of str to value, optional
         As in `corrupt`.
     rng : int, numpy.random.Generator, numpy.random.RandomState or None
@@ -135,7 +135,7 @@ def perturb(
     Raises
     ------
     ArgumentError, ArgumentTypeError
-        A ValueError or TypeError that says what is wrong, and the nearest name.
+        A ValueError or TypeError; the message says what is wrong, and the nearest name.
     ImageError
         The image is too small or too elongated for the edition.
     """
@@ -154,9 +154,9 @@ def perturb(
 
 
 def _blame_parameters(operation: Operation, own: Any, error: Exception) -> None:
-    """Raise an ArgumentError that blames the user's `own` parameters for `error`, if there are any."""
+    """Raise an ArgumentError that names the user's `own` parameters, if any, as the cause of `error`."""
     if own and not isinstance(error, RobustgenError):
-        # Each may be right by itself, and they fit each other, or the image, no better.
+        # Each value may be valid by itself, but not together with the others or with the image.
         raise ArgumentError(f"parameters: {operation.name}: cannot be used: {error}") from error
 
 
@@ -170,7 +170,7 @@ def augmix(
     operations: str = "augmix",
     rng: Any = None,
 ) -> Rgb:
-    """Mix chains of random operations with each other and with the image: AugMix, for training.
+    """Mix chains of random operations with each other and with the image (AugMix), for training.
 
     Source: Hendrycks et al., "AugMix" (ICLR 2020), section 3 and appendix C.
 
@@ -179,18 +179,18 @@ def augmix(
     image : uint8 ndarray of shape (H, W, 3) or (H, W), or a Pillow image
         Any size. It is not modified.
     severity : float
-        0.1 to 10: how strong an operation gets at most.
+        0.1 to 10: upper limit for the strength of operations.
     width : int
         Number of chains, 1 to 100.
     depth : int
         Operations in each chain, 1 to 100; -1 draws 1, 2 or 3 for each.
     alpha : float
-        0.1 to 1000: of the Dirichlet and Beta distributions of the weights; 1 is uniform.
+        0.1 to 1000: parameter of the Dirichlet and Beta distributions of the weights; 1 is uniform.
     operations : {"augmix", "all"}
-        ``"all"`` adds color, contrast, brightness and sharpness, which a model that is to be scored on
-        ImageNet-C must not have seen.
+        ``"all"`` adds color, contrast, brightness and sharpness. Do not score a model trained with them on
+        ImageNet-C.
     rng : int, numpy.random.Generator, numpy.random.RandomState or None
-        A RandomState gives its draws in the order of the published code.
+        With a RandomState, draws have the order of the published code.
 
     Returns
     -------
@@ -200,7 +200,7 @@ def augmix(
     Raises
     ------
     ArgumentError, ArgumentTypeError
-        A ValueError or TypeError that says what is wrong, and the nearest name.
+        A ValueError or TypeError; the message says what is wrong, and the nearest name.
     """
     parameters = mixing.AugMix(severity, width, depth, alpha, operations)
     return mixing.augmix(as_rgb(image), parameters, as_rng(rng))

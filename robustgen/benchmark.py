@@ -1,10 +1,10 @@
-"""The two benchmarks as data: every fact in which ImageNet-C and ImageNet-P differ stands here, once.
+"""The two benchmarks as data: all facts in which ImageNet-C and ImageNet-P differ.
 
     benchmark = BENCHMARKS["p"]
     benchmark.arms(("tilt", "shot_noise"), (1, 2))    # folders tilt, shot_noise, shot_noise_2
 
-The functions that make the images stand in a registry, which is loaded when `Benchmark.operations` is asked
-for: reading and scoring a set needs the names alone.
+The functions of the operations are in a registry, which `Benchmark.operations` loads on demand: reading and
+scoring a set needs only the names.
 """
 
 import re
@@ -18,23 +18,23 @@ if TYPE_CHECKING:
 
 Kind = Literal["c", "p"]
 CLEAN: Final = "clean"
-# Between distortion and level in the folders of the published LAION-C.
+# Separator of distortion and level in the folders of the published LAION-C.
 _LAION_C_LEVEL: Final = "/intensity_level_"
 
 
 @dataclass(frozen=True, order=True)
 class Variant:
-    """One operation at one level: a folder of the output, or a stretch of an array.
+    """One operation at one level: a folder of the output, or a part of an array.
 
     Attributes
     ----------
     name : str
         Corruption or perturbation, or ``"clean"`` for the prepared image itself.
     level : int or float
-        Severity or difficulty; 0 for the clean arm. A whole one is an int.
+        Severity or difficulty; 0 for the clean arm. A whole level is an int.
     folder : str
-        Where its files go below the output, for instance ``"fog/3"``, ``"fog/2.5"`` or ``"shot_noise_2"``;
-        empty where they go to the output itself.
+        Folder of its files below the output, for instance ``"fog/3"``, ``"fog/2.5"`` or
+        ``"shot_noise_2"``; empty for the output itself.
     """
 
     name: str
@@ -56,31 +56,31 @@ class Benchmark:
     Attributes
     ----------
     kind : {"c", "p"}
-        Its letter, in random streams, settings and the names of commands.
+        Its letter in random streams, settings and the names of commands.
     title : str
-        What `dataset.json` calls a set of it.
+        Its name in `dataset.json`.
     operation, level, noun : str
-        What its operations, their levels and its outputs are called.
+        Words for its operations, their levels and its outputs.
     levels : tuple of int
         All levels that an operation can have.
     categories : mapping of str to tuple of str
-        The operations of the benchmark proper, in the order of the papers' tables, by category.
+        The operations of the benchmark itself, in the order of the papers' tables, by category.
     extra : tuple of str
         The operations for validation, which no mean includes.
     noises : tuple of str
-        The operations whose outputs are compared with the clean image, whatever their level.
+        The operations whose outputs are compared with the clean image at every level.
     array_shape : str
         Shape of its arrays, as messages show it.
     has_clean : bool
-        Whether the clean images are an arm of their own; else each sequence begins with them.
+        Whether the clean images are a separate arm; otherwise each sequence begins with them.
     level_mark : str
-        What stands between operation and level in the name of a folder.
+        Separator of operation and level in the name of a folder.
     bare_level : int
-        The level whose folder is called as the operation alone; 0 for none.
+        The level whose folder has the name of the operation alone; 0 for none.
     shares_arrays : bool
         Whether all levels of an operation share an array.
     finer : bool
-        Whether there are levels between the whole ones.
+        Whether fractional levels exist.
     """
 
     kind: Kind
@@ -101,7 +101,7 @@ class Benchmark:
 
     @property
     def common(self) -> tuple[str, ...]:
-        """Return the operations that the means go over, in the order of the papers' tables."""
+        """Return the operations that the means include, in the order of the papers' tables."""
         return tuple(name for names in self.categories.values() for name in names)
 
     @property
@@ -111,7 +111,7 @@ class Benchmark:
 
     @property
     def operations(self) -> "Mapping[str, Operation]":
-        """Return all registered operations by name, the published ones among them."""
+        """Return all registered operations by name, including the published ones."""
         from robustgen.corruptions import ALL_CORRUPTIONS
         from robustgen.perturbations import PERTURBATIONS
 
@@ -127,17 +127,16 @@ class Benchmark:
 
     def arm(self, name: str, level: float) -> Variant:
         """Return the arm of the operation `name` at `level`."""
-        # Not every file system takes the colon between a plug-in's family and its corruption.
+        # Not every file system allows the colon between a plug-in's family and its corruption.
         stem = name.replace(":", ".")
         return Variant(name, level, stem if level == self.bare_level else f"{stem}{self.level_mark}{level}")
 
     def arms(
         self, names: Iterable[str], levels: Iterable[float], *, clean: bool = False
     ) -> tuple[Variant, ...]:
-        """Return the arms of a set: the clean one first if `clean`, then every one of `levels` of all
-        `names`.
+        """Return the arms of a set: the clean one first if `clean`, then all `levels` of all `names`.
 
-        An operation that has none of the levels is there at its first.
+        An operation that has none of the levels is included at its first one.
         """
         wanted, known = tuple(levels), self.operations
         arms = [
@@ -148,22 +147,18 @@ class Benchmark:
         return (*[CLEAN_ARM] * clean, *arms)
 
     def published_arm(self, arm: Variant) -> Variant:
-        """Return the same arm in the folder of the published set: of LAION-C
-        ``glitched/intensity_level_3``.
-        """
+        """Return the arm in the published folder; for LAION-C ``glitched/intensity_level_3``."""
         family, _, name = arm.name.partition(":")
         if family != "laion-c":
             return arm
         return Variant(arm.name, arm.level, f"{name}{_LAION_C_LEVEL}{arm.level}")
 
     def usual_folder(self, arm: Variant) -> str:
-        """Return the folder that `arm` has in other layouts than that of a published set."""
+        """Return the folder of `arm` in layouts other than that of a published set."""
         return arm.folder if arm.name == CLEAN else self.arm(arm.name, arm.level).folder
 
     def arm_in(self, folder: str) -> Variant | None:
-        """Return the arm whose files lie in `folder`: ``fog/3``, ``tilt``, ``shot_noise_2``; None if of
-        none.
-        """
+        """Return the arm of `folder`: ``fog/3``, ``tilt``, ``shot_noise_2``; None if it is not one."""
         if folder == CLEAN:
             return CLEAN_ARM
         name, published, level = folder.partition(_LAION_C_LEVEL)
@@ -176,9 +171,7 @@ class Benchmark:
         return Variant(folder, self.bare_level, folder) if self.bare_level else None
 
     def read_level(self, text: str) -> float | None:
-        """Return the level whose folder is called `text`: ``3``, or of a severity ``2.5``; None if there is
-        none.
-        """
+        """Return the level of the folder name `text`: ``3``, or ``2.5`` for a severity; else None."""
         if text in map(str, self.levels):
             return int(text)
         if not (self.finer and re.fullmatch(r"\d\.\d+", text)):
@@ -188,7 +181,7 @@ class Benchmark:
         return level if canonical and self.levels[0] < level < self.levels[-1] else None
 
     def array_name(self, arm: Variant) -> str:
-        """Return the name, without suffix, of the array that holds `arm`."""
+        """Return the name, without suffix, of the array that contains `arm`."""
         return arm.folder.partition("/")[0] if self.shares_arrays else arm.folder
 
 
@@ -246,4 +239,4 @@ IMAGENET_P: Final = Benchmark(
 
 BENCHMARKS: Final[Mapping[Kind, Benchmark]] = MappingProxyType({"c": IMAGENET_C, "p": IMAGENET_P})
 TITLES: Final[Mapping[str, Benchmark]] = MappingProxyType({b.title: b for b in BENCHMARKS.values()})
-"""What `dataset.json` calls the kinds of set, and which benchmarks those are."""
+"""Names of the kinds of set in `dataset.json`, and the benchmark of each."""

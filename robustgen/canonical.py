@@ -1,4 +1,4 @@
-"""Canonical sets: those whose digest is known, because everybody who creates them gets the same bytes."""
+"""Canonical sets, whose digests are known, because everybody who creates them gets the same bytes."""
 
 import json
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ class CanonicalSet:
     Attributes
     ----------
     source : str
-        Name of the data set, as ``--dataset`` takes it.
+        Name of the data set, as for ``--dataset``.
     kind : {"c", "p"}
     operations : {"default", "all"}
         The corruptions or perturbations of the data set's config, or all of them.
@@ -25,9 +25,9 @@ class CanonicalSet:
     title : str
         The set's name, such as ``CIFAR-10-C``.
     release : str
-        The release of robustgen that it was published with.
+        The release of robustgen that first published the digest.
     digest : str
-        The dataset digest; of a set of MP4 files that of the decoded frames; or `PENDING`.
+        The dataset digest; for a set of MP4 files that of the decoded frames; or `PENDING`.
     """
 
     source: str
@@ -46,12 +46,12 @@ def read_table() -> tuple[CanonicalSet, ...]:
 
 
 def recognise(*digests: str | None) -> str | None:
-    """Return a sentence that names the canonical set that one of `digests` belongs to, or None.
+    """Return a sentence that names the canonical set with one of `digests`, or None.
 
     Parameters
     ----------
     *digests : str or None
-        As `CanonicalSet.digest`: the dataset digest, and of videos that of the frames.
+        As `CanonicalSet.digest`: the dataset digest, and for videos that of the frames.
     """
     for row in read_table():
         if row.digest in digests and row.digest != PENDING:

@@ -1,8 +1,7 @@
-"""The published editions, and `folder` for images as they are.
+"""The published editions, and `folder` for images of any size.
 
-An edition fixes the scale of the constants, how a source image is prepared, and
-what is written by default. The preparation has two steps, because some
-perturbations act on the image between them.
+An edition defines the scale of the constants, the preparation of a source image, and the default format. The
+preparation has two steps, because some perturbations act on the image between them.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -42,32 +41,32 @@ class Edition:
     ----------
     name : str
     scale : int or None
-        Side that the constants belong to; None takes the scale nearest to the image's shorter side.
+        Image size of the constants; None uses the scale nearest to the image's shorter side.
     prepared : Step
-        Source image to the image that corruptions act on, uint8 (H, W, 3) or a Pillow image of mode RGB to
+        Source image to the image for corruptions, uint8 (H, W, 3) or a Pillow image of mode RGB to
         uint8 (H', W', 3).
     resized, cropped : Step
         The two steps of the preparation for perturbations: `raw` to `resized` to `cropped`.
     finished : Step
-        What is left to do to a frame made from the `raw` image.
+        Last step for a frame computed from the `raw` image.
     format : {"jpeg", "npy", "npz"}
-        What is written unless the config says otherwise.
+        Default format.
     dialect : str or None
         The package whose port of the nineteen corruptions is used; it has no perturbations.
     preparation : str
-        What happens to the images, in words.
+        The preparation, in words.
     side : int or None
-        Of the square images that come of it; None where images keep their size.
+        Side of the square prepared images; None if images keep their size.
     data_set : str or None
-        Whose own constants are used where there are any.
+        Data set whose own constants are used, if it has any.
     grey : bool
         Whether its images have one channel.
     by_corruption : bool
-        Whether each corruption has a preparation of its own; `prepared` is then that of most.
+        Whether each corruption has its own preparation; `prepared` is then that of most.
     quality : int
-        Of its published JPEG files.
+        Quality of its published JPEG files.
     subsampling : {"4:2:0", "4:4:4"}
-        Of their colours.
+        Their chroma subsampling.
     """
 
     name: str
@@ -93,11 +92,11 @@ class Edition:
 
     @property
     def smallest_side(self) -> int:
-        """Pixels that each side of its prepared images needs."""
+        """Return the minimal side of its prepared images in pixels."""
         return min(SMALLEST_SIDE, self.side or SMALLEST_SIDE)
 
     def corrupt(self, operation: Any, image: Rgb, parameters: Any, rng: Any, **more: Any) -> Rgb:
-        """Apply a `Corruption` to a prepared image; of grey sets and of grey operations the result is (H, W).
+        """Apply a `Corruption` to a prepared image; for grey sets and operations the result is (H, W).
 
         `more` is passed to `Corruption.apply`.
         """
@@ -106,14 +105,13 @@ class Edition:
         return as_grey(corrupted) if self.grey else corrupted
 
     def fixed_scale(self, known: Collection[Scale] = SCALES) -> Scale | None:
-        """Return the scale that all images take: of those `known` the data set, else the edition's own."""
+        """Return the scale of all images: of those `known` the data set, else the edition's own."""
         return self.data_set if self.data_set in known else self.scale
 
     def scale_for(self, image: Rgb, scale: int | None = None, known: Collection[Scale] = SCALES) -> Scale:
-        """Return `scale` if given, else the edition's own, else the nearest of those `known` to the shorter
-        side.
+        """Return `scale` if given, else the edition's own, else the `known` one nearest to the shorter side.
 
-        Of those `known` that are data sets it is the only one, if there is no other.
+        A data set is used if it is the only one of those `known`.
         """
         if scale is None:
             return self.fixed_scale(known) or _scale_by_side(min(image.shape[:2]), tuple(known))
@@ -125,26 +123,26 @@ class Edition:
         return int(scale)
 
     def check_perturbations(self) -> None:
-        """Raise an ArgumentError where there are no perturbations."""
+        """Raise an ArgumentError if the edition has no perturbations."""
         if self.dialect or self.data_set or self.by_corruption:
             raise ArgumentError(f"edition {self.name} has no perturbations, only corruptions")
 
     def at_stage(self, source: Rgb, stage: Stage) -> Rgb:
-        """Return the raw `source`, brought to `stage`."""
+        """Return the raw `source`, prepared up to `stage`."""
         if stage == "raw":
             return source
         resized = self.resized(source)
         return resized if stage == "resized" else self.cropped(resized)
 
     def finish(self, frames: Iterable[Rgb], stage: Stage) -> Iterator[Rgb]:
-        """Yield `frames` made at `stage`, each brought to the end of the preparation."""
+        """Yield `frames` computed at `stage`, each prepared to the end."""
         step = {"raw": self.finished, "resized": self.cropped, "cropped": _KEEP}[stage]
         return map(step, frames)
 
 
 @lru_cache
 def _scale_by_side(side: int, known: tuple[Scale, ...]) -> Scale:
-    """Return the scale for an image of an edition without one, whose shorter side is `side`."""
+    """Return the scale for an image of shorter side `side`, without an edition."""
     sides = [each for each in known if isinstance(each, int)]
     if not sides and len(known) == 1:
         return known[0]
@@ -179,7 +177,7 @@ def _imagenet_inception(name: str, size: int) -> Edition:
 
 
 def _imagenet_64(name: str, size: int) -> Edition:
-    # Frames made from the raw image kept its aspect in the scripts, unlike all others at 64.
+    # Frames computed from the raw image kept their aspect ratio in the scripts, unlike all others at 64.
     finished = Chain(ResizeShorter(size), Crop(size))
     words = f"squeezed to {size} x {size} pixels"
     return Edition(
@@ -276,7 +274,7 @@ _SIZES |= {"cifar-10": 32, "cifar-100": 32}
 _ROWS = (
     *(_AT_SIZE[name](name, size) for name, size in _SIZES.items()),
     Edition("folder", None),
-    # At every size with the constants of 224 pixels.
+    # With the constants for 224 pixels at every size.
     Edition("coco-c", 224, dialect="imagecorruptions"),
     _laion_c("laion-c", 224),
     _mnist("mnist", 28),
@@ -289,12 +287,12 @@ EDITIONS: Mapping[str, Edition] = MappingProxyType({edition.name: edition for ed
 def get_edition(name: str) -> Edition:
     """Return the edition called `name`; ``"imagenet@384"`` is `imagenet` resized and cropped to 384 pixels.
 
-    Of `folder`, which leaves images as they are, a size is made as `imagenet` makes its own.
+    For `folder`, which keeps image sizes, a size is prepared as in `imagenet`.
 
     Raises
     ------
     ArgumentTypeError, ArgumentError
-        There is no such edition, or it has no such size.
+        The edition does not exist, or does not have this size.
     """
     base, at, size = name.partition("@") if isinstance(name, str) else (name, "", "")
     edition: Edition = get_known("edition", base, EDITIONS)
@@ -309,7 +307,7 @@ def _at_size(base: str, size: str) -> Edition:
 
 
 def prepare(image: Any, edition: str = "imagenet") -> Rgb:
-    """Resize and crop a source image the way the edition's images were prepared before any corruption.
+    """Resize and crop a source image like the edition's images before any corruption.
 
     Parameters
     ----------
@@ -323,20 +321,18 @@ def prepare(image: Any, edition: str = "imagenet") -> Rgb:
     Raises
     ------
     ArgumentTypeError, ArgumentError
-        Not an image, or no such edition.
+        Not an image, or the edition does not exist.
     ImageError
         The image is too small or too elongated for the edition.
     """
     pixels = as_rgb(image)
     prepared = get_edition(edition).prepared(pixels)
-    # The caller may write to what it gets, and must not thereby change what it gave.
+    # The caller may modify the result, which must not change the argument.
     return prepared.copy() if np.shares_memory(prepared, pixels) else prepared
 
 
 def check_size(image: Rgb, smallest: int = SMALLEST_SIDE) -> Rgb:
-    """Return `image` itself, if its sides have at least `smallest` pixels, which is enough for most
-    operations.
-    """
+    """Return `image` unchanged, if its sides have at least `smallest` pixels, enough for most operations."""
     height, width = image.shape[:2]
     if min(height, width) < smallest:
         raise ArgumentError(f"image is {width} x {height} pixels; each side needs at least {smallest}")

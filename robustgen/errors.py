@@ -1,18 +1,18 @@
-"""Every exception robustgen raises on purpose.
+"""All exceptions that robustgen raises on purpose.
 
     RobustgenError
-      + ArgumentError        (ValueError)    a value a caller passed cannot be used
-      |   + UnknownNameError                 no such corruption, edition, ...; names the nearest
+      + ArgumentError        (ValueError)    an argument has an invalid value
+      |   + UnknownNameError                 an unknown corruption, edition, ...; names the nearest
       |   + ConfigError                      a YAML file or a flag is wrong; names file and key
       |   + SourceError                      a source of images is missing, empty or malformed
       |   + OutputError                      an output folder cannot be used
       + ArgumentTypeError    (TypeError)     an argument has the wrong type
-      + WriteError           (OSError)       the output could not be written any more (disk full ...)
+      + WriteError           (OSError)       the output can no longer be written (disk full ...)
       + ImageError           (ValueError)    one image cannot be read or used; the others can
-      + MissingDependencyError (ImportError) a library or its files are absent; says the remedy
+      + MissingDependencyError (ImportError) a library or its files are missing; says what to install
 
-`exit_code` is the status with which the command line ends: 1 where some images
-failed, 2 where the command or its config is wrong.
+`exit_code` is the exit status of the command line: 1 if some images failed, 2 if the
+command or its config is wrong.
 """
 
 from collections.abc import Iterable
@@ -21,26 +21,26 @@ from pathlib import Path
 
 
 class RobustgenError(Exception):
-    """Base of all of robustgen's own exceptions."""
+    """Base class of robustgen's own exceptions."""
 
     exit_code = 2
 
 
 class ArgumentError(RobustgenError, ValueError):
-    """A value cannot be used; the message says why."""
+    """An argument has an invalid value; the message says why."""
 
 
 class UnknownNameError(ArgumentError):
-    """A name is not among the known ones.
+    """A name is unknown.
 
     Parameters
     ----------
     kind : str
-        What the name was to be, for instance ``"corruption"``.
+        Kind of the name, for instance ``"corruption"``.
     name : str
         The name as given.
     known : iterable of str
-        The names that would have been right.
+        The valid names.
     """
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
@@ -62,7 +62,7 @@ class SourceError(ArgumentError):
 
 
 def explain_no_folder(path: Path) -> str:
-    """Return why `path` is no folder: ``"no such folder"``, or ``"not a folder"`` of something else."""
+    """Return why `path` is not a folder: ``"no such folder"`` or ``"not a folder"``."""
     return "not a folder" if path.exists() else "no such folder"
 
 
@@ -75,28 +75,28 @@ class ArgumentTypeError(RobustgenError, TypeError):
 
 
 class WriteError(RobustgenError, OSError):
-    """The output could not be written any more; what is done stays done, and the run can be continued."""
+    """The output can no longer be written; finished files stay, and the run can be resumed."""
 
     exit_code = 1
 
 
 class ImageError(RobustgenError, ValueError):
-    """One image cannot be read or used; a run records it and goes on with the rest."""
+    """One image cannot be read or used; a run records it and continues with the others."""
 
     exit_code = 1
 
 
 class MissingDependencyError(RobustgenError, ImportError):
-    """A library, or a file that a library should carry, is absent; the message says the remedy."""
+    """A library, or a file of a library, is missing; the message says what to install."""
 
 
 def explain_failure(error: Exception) -> str:
-    """Return why an image could not be made; an error that is no `ImageError` with its type."""
+    """Return why an image failed; for errors other than `ImageError` with their type."""
     return str(error) if isinstance(error, ImageError) else name_error(error)
 
 
 def name_error(error: BaseException) -> str:
-    """Return the type of an error of someone else's and what it says, if it can be made to."""
+    """Return the type and message of a foreign error, even if it cannot be printed."""
     try:
         return f"{type(error).__name__}: {error}"
     except Exception as failure:

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM, remembered: compilers and imports may swallow the KeyboardInterrupt of these."""
+"""Ctrl-C and SIGTERM, recorded, because compilers and imports may swallow their KeyboardInterrupt."""
 
 import signal
 import sys
@@ -9,13 +9,13 @@ _numbers: list[int] = []
 
 
 def remember(*numbers: int, orderly: bool = False) -> None:
-    """Let signals raise a KeyboardInterrupt that is remembered; those that are ignored stay so.
+    """Make signals raise a KeyboardInterrupt, and record it; ignored signals stay ignored.
 
     Parameters
     ----------
     *numbers : int
     orderly : bool
-        Whether the end takes a while and looks after workers: then a second signal is ignored.
+        Whether stopping takes a while because of workers: a second signal is then ignored.
     """
     _received.clear()
     _numbers.clear()
@@ -25,17 +25,17 @@ def remember(*numbers: int, orderly: bool = False) -> None:
 
 
 def was_received() -> bool:
-    """Return whether such a signal has come."""
+    """Return whether such a signal was received."""
     return _received.is_set()
 
 
 def signal_number() -> int:
-    """Return the number of the signal that has come last; that of Ctrl-C if none has."""
+    """Return the number of the last signal received; that of Ctrl-C if there was none."""
     return _numbers[-1] if _numbers else int(signal.SIGINT)
 
 
 def check() -> None:
-    """Raise the KeyboardInterrupt that something else has swallowed."""
+    """Raise the KeyboardInterrupt that other code has swallowed."""
     if _received.is_set():
         raise KeyboardInterrupt
 
@@ -49,8 +49,8 @@ def _receive(number: int, frame: object) -> None:
 def _receive_once(number: int, frame: object) -> None:
     for each in (signal.SIGINT, signal.SIGTERM):
         signal.signal(each, signal.SIG_IGN)
-    # Threads that look after workers trip over their sudden end, and finalizers over half of a compilation;
-    # nobody need hear of that.
+    # Threads that watch workers raise errors when these end, and so do finalizers of an interrupted
+    # compilation; users need not see them.
     threading.excepthook = lambda _: None
     sys.unraisablehook = lambda _: None
     _receive(number, frame)

@@ -1,4 +1,4 @@
-"""JSON that someone else may have written: read within limits on its size and depth."""
+"""JSON from unknown origin, read with limits on its size and depth."""
 
 import json
 import re
@@ -8,12 +8,12 @@ from typing import Any, Final
 from robustgen.storage.regular import read_regular
 
 MOST_BYTES: Final = 1 << 24
-"""A decoded document takes up to fifty times its bytes; no file of ours has a tenth of these."""
+"""Limit in bytes: a decoded document takes up to fifty times its size; robustgen's files are far smaller."""
 
 MOST_DEPTH: Final = 100
-"""Python's own parser gives up at about a thousand, with a RecursionError."""
+"""Limit of nesting: Python's own parser raises RecursionError at about a thousand."""
 
-# Strings may hold brackets; an unfinished one is the parser's concern.
+# Strings may contain brackets; unfinished strings are left to the parser.
 _TOKENS: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]', re.DOTALL)
 
 
@@ -25,16 +25,16 @@ def parse_json(text: str | bytes, most: int = MOST_BYTES) -> Any:
     text : str or bytes
         Bytes are UTF-8, with or without a byte order mark.
     most : int
-        Bytes or characters that the document may have.
+        Largest number of bytes or characters.
 
     Raises
     ------
     ValueError
-        The document is no JSON, longer than `most`, or nested more than `MOST_DEPTH` deep. The message is
+        The document is not JSON, longer than `most`, or nested more than `MOST_DEPTH` deep. The message is
         one line.
     """
     if len(text) > most:
-        raise ValueError(f"JSON of {len(text)} bytes, where at most {most} are expected")
+        raise ValueError(f"JSON of {len(text)} bytes, more than {most}")
     decoded = text.decode("utf-8-sig") if isinstance(text, bytes) else text.removeprefix("\ufeff")
     if decoded.count("[") + decoded.count("{") > MOST_DEPTH:
         _check_depth(decoded)
@@ -47,11 +47,11 @@ def parse_object(text: str | bytes, most: int = MOST_BYTES) -> dict[str, Any]:
     Raises
     ------
     ValueError
-        As `parse_json`, or the document holds something else.
+        As in `parse_json`, or the document is not an object.
     """
     content = parse_json(text, most)
     if not isinstance(content, dict):
-        raise ValueError("it holds no object")
+        raise ValueError("it contains no object")
     return content
 
 
@@ -61,9 +61,9 @@ def read_json(path: Path, most: int = MOST_BYTES) -> Any:
     Raises
     ------
     OSError
-        The file cannot be read, is no regular one, or has more than `most` bytes.
+        The file cannot be read, is not a regular file, or has more than `most` bytes.
     ValueError
-        As `parse_json`.
+        As in `parse_json`.
     """
     return parse_json(read_regular(path, most), most)
 

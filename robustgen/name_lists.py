@@ -1,4 +1,4 @@
-"""Lists of a name a line, in which names may hold line breaks: these are escaped as `sha256sum` does it."""
+"""Lists with one name per line, in which names with line breaks are escaped as in `sha256sum`."""
 
 import re
 from collections.abc import Iterable
@@ -7,10 +7,10 @@ _ESCAPES = {"\\\\": "\\", "\\n": "\n", "\\r": "\r"}
 
 
 def escape_name(name: str) -> tuple[str, str]:
-    """Prefix of the line and name as `sha256sum` writes them, which marks lines whose names it had to escape.
+    """Return prefix and name as `sha256sum` writes them; the prefix marks lines with escaped names.
 
-    Carriage returns stay as they are: releases before coreutils 9 do not know them escaped, and all take
-    them as they are.
+    Carriage returns are not escaped: releases before coreutils 9 cannot read them escaped, and all releases
+    read them unescaped.
     """
     if "\\" not in name and "\n" not in name:
         return "", name
@@ -18,19 +18,19 @@ def escape_name(name: str) -> tuple[str, str]:
 
 
 def unescape_name(name: str) -> str:
-    """Return the name that is escaped in a line with the prefix."""
+    """Return the unescaped name of a line with the prefix."""
     return re.sub(r"\\[\\nr]", lambda escape: _ESCAPES[escape[0]], name)
 
 
 def join_names(names: Iterable[str]) -> bytes:
-    """Return a text of a name a line."""
+    """Return a text with one name per line."""
     lines = ("".join(escape_name(name)) + "\n" for name in names)
     return "".join(lines).encode("utf-8", "surrogateescape")
 
 
 def split_names(text: bytes) -> list[str]:
-    """Return the names in a text of a name a line."""
-    # Not splitlines(): names may hold form feeds and the like.
+    """Return the names in a text with one name per line."""
+    # Not splitlines(): names may contain form feeds and the like.
     lines = text.decode("utf-8", "surrogateescape").split("\n")
     if lines[-1] == "":
         del lines[-1]
@@ -38,7 +38,7 @@ def split_names(text: bytes) -> list[str]:
 
 
 def read_sums(text: bytes) -> dict[str, str]:
-    """Return file name to digest, of a text as `sha256sum` writes it."""
+    """Return file name to digest, from a text in the format of `sha256sum`."""
     sums = {}
     for line in text.decode("utf-8", "surrogateescape").split("\n"):
         digest, _, name = line.partition("  ")

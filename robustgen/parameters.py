@@ -1,4 +1,4 @@
-"""Values that replace the published constants of an operation, by name or by lying between two of them."""
+"""Parameters of an operation: replacement of published constants, and interpolation between them."""
 
 import dataclasses
 import json
@@ -18,17 +18,17 @@ _RANGE = "range"
 
 
 def within(low: float, high: float) -> Any:
-    """Declare a field of a parameter class that lies between `low` and `high`, both included."""
+    """Declare a field of a parameter class with a range from `low` to `high`, both included."""
     return dataclasses.field(metadata={_RANGE: (low, high)})
 
 
 def find_ranges(kind: Any) -> dict[str, tuple[float, float]]:
-    """Return name to lowest and highest value of those fields of a parameter class that have a range."""
+    """Return the lowest and highest value of each field of a parameter class that has a range."""
     return {each.name: each.metadata[_RANGE] for each in dataclasses.fields(kind) if _RANGE in each.metadata}
 
 
 def replace_parameters(published: Parameters, values: Any, operation: str) -> Parameters:
-    """Return `published`, with `values` (name to value) in place of the constants that they name.
+    """Return `published`, with `values` (name to value) in place of the named constants.
 
     Parameters
     ----------
@@ -37,12 +37,12 @@ def replace_parameters(published: Parameters, values: Any, operation: str) -> Pa
     values : mapping of str to value, or None
         None replaces nothing.
     operation : str
-        Its name, for messages.
+        Name of the operation, for messages.
 
     Raises
     ------
     ArgumentTypeError, ArgumentError
-        `values` is no mapping, names no parameter, or holds a value that cannot be used.
+        `values` is not a mapping, names an unknown parameter, or contains an invalid value.
     """
     if values is None:
         return published
@@ -57,9 +57,7 @@ def replace_parameters(published: Parameters, values: Any, operation: str) -> Pa
 
 @lru_cache(maxsize=1)
 def read_calibrated_constants() -> Mapping[str, Mapping[str, Mapping[str, Mapping[str, float]]]]:
-    """Return the constants that scripts/calibrate_sizes.py found: scale to corruption to severity to
-    constants.
-    """
+    """Return the constants of scripts/calibrate_sizes.py: scale to corruption to severity to constants."""
     text = Path(__file__).with_name("calibrated_constants.json").read_text(encoding="utf-8")
     constants: dict[str, Any] = json.loads(text)
     return constants
@@ -68,10 +66,10 @@ def read_calibrated_constants() -> Mapping[str, Mapping[str, Mapping[str, Mappin
 def interpolate_parameters(
     low: Parameters, high: Parameters, place: float, *, linear: bool = False
 ) -> Parameters:
-    """Constants on the way from `low` (place 0) to `high` (place 1).
+    """Return constants interpolated between `low` (place 0) and `high` (place 1).
 
-    Two positive numbers are passed by equal factors, others by equal steps. Whole numbers move by equal steps
-    and are rounded, halves towards `high`. Of what is no number the nearer is taken, halfway that of `high`.
+    Two positive numbers are interpolated by equal factors, others by equal steps. Whole numbers use equal
+    steps and are rounded, halves towards `high`. For other values the nearer one is used, halfway `high`.
 
     Parameters
     ----------
@@ -79,7 +77,7 @@ def interpolate_parameters(
     place : float
         0 to 1.
     linear : bool
-        Whether positive numbers are passed by equal steps too.
+        Whether positive numbers use equal steps too.
     """
     hints = get_type_hints(type(low))
     values = {
@@ -103,15 +101,15 @@ def _interpolate(low: Any, high: Any, place: float, hint: Any, linear: bool) -> 
 
 
 def move_number(low: float, high: float, place: float) -> float:
-    """Return the number on the way from `low` (place 0) to `high` (place 1), and beyond; never below 0.
+    """Return the number between `low` (place 0) and `high` (place 1), or beyond; never below 0.
 
-    Two positive numbers are passed by equal factors, others by equal steps.
+    Two positive numbers are interpolated by equal factors, others by equal steps.
     """
     if low == high:
         return low
     if low <= 0 or high <= 0:
         return max(0.0, low + (high - low) * place)
-    # A C library's power differs in the last bit with the processor. Compiled code is slow to import.
+    # The last bit of a C library's power depends on the processor. Compiled code is slow to import.
     from robustgen.imaging.kernels import exact
 
     factor: float = exact.power(high / low, float(place))
@@ -121,19 +119,19 @@ def move_number(low: float, high: float, place: float) -> float:
 def check_parameter(
     published: Any, name: str, value: Any, operation: str, place: str, without: Container[str] = ()
 ) -> Any:
-    """Return `value` in the type that parameter `name` of `published` has: int, float, str or tuple.
+    """Return `value` in the type of parameter `name` of `published`: int, float, str or tuple.
 
     Parameters
     ----------
     place : str
-        What a message begins with.
+        Beginning of messages.
     without : container of str
-        Parameters that are not known here.
+        Parameters that are not allowed here.
 
     Raises
     ------
     UnknownNameError
-        There is no such parameter.
+        The parameter is unknown.
     ArgumentError
         The value is of the wrong kind, or out of range.
     """

@@ -1,4 +1,4 @@
-"""Plans of every kind of set, as files: written on one machine, carried out on another."""
+"""Plans of every kind of set, as files: written on one machine, run on another."""
 
 import hashlib
 import json
@@ -18,12 +18,12 @@ from robustgen.storage import locate
 
 
 def plan_again(kind: str, choices: Mapping[str, Any], name: str) -> Plan:
-    """Return the plan of a set of this `kind`, from the choices in the file `name`.
+    """Return the plan of a set of this `kind`, from the settings in the file `name`.
 
     Raises
     ------
     ConfigError, SourceError, OutputError
-        There is no such kind, or the choices do not hold here.
+        The kind does not exist, or the settings are invalid here.
     """
     if kind in TITLES:
         return plan_benchmark(check(Config, choices, name), TITLES[kind].kind)
@@ -43,7 +43,7 @@ def plan_again(kind: str, choices: Mapping[str, Any], name: str) -> Plan:
 
 
 def to_bytes(plan: Plan) -> bytes:
-    """Return the file of `plan`: its choices, and a digest of everything that decides its bytes."""
+    """Return the file of `plan`: its settings, and a digest of everything that decides its bytes."""
     content = {
         "robustgen": __version__,
         "kind": plan.recipe.title,
@@ -63,14 +63,14 @@ def read_plan(
     ----------
     path : path or URL
     source, output : path or URL, optional
-        Where these are on this machine, if elsewhere.
+        Their locations on this machine, if different.
     jobs : int, optional
         Worker processes.
 
     Raises
     ------
     ConfigError
-        It cannot be read, or means something else here: other images or libraries.
+        The plan cannot be read, or gives another set here: other images or libraries.
     """
     try:
         store, name = locate(path)
@@ -80,7 +80,7 @@ def read_plan(
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from error
     except (ValueError, KeyError, TypeError) as error:
-        raise ConfigError(f"{path}: holds no plan of robustgen ({error})") from error
+        raise ConfigError(f"{path}: contains no plan of robustgen ({error})") from error
     if release != __version__:
         raise ConfigError(f"{path}: written with robustgen {release}, and this machine has {__version__}")
     given = {
@@ -91,7 +91,7 @@ def read_plan(
     plan = plan_again(str(kind), config | {key: value for key, value in given.items() if value}, path)
     if _digest(plan) != digest:
         raise ConfigError(
-            f"{path}: means something else on this machine: the source lists other images, or libraries have "
+            f"{path}: gives another set on this machine: the source lists other images, or libraries have "
             "other releases; write the plan again"
         )
     return plan

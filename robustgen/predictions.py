@@ -3,11 +3,11 @@
     clean.npz  fog/1.npz ... fog/5.npz          of a C set
     tilt.npz   shot_noise.npz  shot_noise_2.npz of a P set
 
-Each holds, for N images (or N sequences of T frames) and K classes,
+Each contains, for N images (or N sequences of T frames) and K classes,
 
-    logits        (N, K) or (N, T, K), float        or, instead of it,
+    logits        (N, K) or (N, T, K), float        or, instead,
     top1, top5    (N,), (N, 5) or (N, T), (N, T, 5), int32, best first, and classes (), the number K
-    labels        (N,), int64; may be left out for a P set
+    labels        (N,), int64; optional for a P set
     keys          (N,), str
 """
 
@@ -35,13 +35,13 @@ from robustgen.formats import WrittenFile, describe_difference, parse_variant
 from robustgen.metrics import top_classes
 from robustgen.storage import Seekable, Store, open_store
 
-# Names of files that no folder of severities has.
+# Names of files that are no folder of severities.
 _NO_SEVERITIES = {CLEAN, *BENCHMARKS["p"].names}
 
 Saved = Literal["logits", "top5"]
 ABOUT = "predictions.json"
 _CHUNK_BYTES = 1 << 26
-# Far beyond any real set (ten million images, four thousand letters a key), far below what fills a machine.
+# Far larger than any real set (ten million images, four thousand letters a key), yet safe for memory.
 _MOST_IMAGES = 10_000_000
 _MOST_HEADER_BYTES, _MOST_KEY_BYTES, _MOST_ENTRY_BYTES, _MOST_ROW_BYTES = 1 << 16, 1 << 14, 1 << 30, 1 << 28
 
@@ -62,19 +62,19 @@ def write(
     logits: ArrayLike,
     save: Saved = "logits",
 ) -> str:
-    """Write what a model says of one variant; this is all that `robustgen score` needs.
+    """Write the predictions of one variant, in the form that `robustgen score` reads.
 
     Parameters
     ----------
     root : path or URL
-        Folder of the model's predictions; made if need be.
+        Folder of the model's predictions; created if needed.
     arm : Variant or str
         ``"fog/3"``, ``"clean"``, ``"tilt"``, ...
     keys : sequence of str
     labels : array_like, (N,), integer, optional
     logits : array_like, (N, K) or (N, T, K), float
     save : {"logits", "top5"}
-        Whether to keep the logits, or only the five best classes.
+        Whether to store the logits, or only the five best classes.
 
     Returns
     -------
@@ -84,7 +84,7 @@ def write(
     Raises
     ------
     ArgumentError
-        The logits hold NaN, or shapes do not fit each other.
+        The logits contain NaN, or shapes do not match.
     """
     folder, store = arm if isinstance(arm, str) else arm.folder, open_store(root)
     scores = np.asarray(logits)
@@ -104,14 +104,14 @@ def write(
 
 
 def top5_entries(best: NDArray[Any], classes: int) -> dict[str, NDArray[Any]]:
-    """Return what is kept instead of logits: `best` (..., 5), and from how many classes."""
+    """Return the entries stored instead of logits: `best` (..., 5), and the number of classes."""
     lists = best.astype(np.int32, copy=False)
     return {"top1": lists[..., 0], "top5": lists, "classes": np.array(classes)}
 
 
 @dataclass(frozen=True)
 class Pieces:
-    """An array that is written in pieces, as it may be larger than memory."""
+    """An array that is written in pieces, because it may be larger than memory."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -125,7 +125,7 @@ def write_entries(
     labels: ArrayLike | None,
     outputs: Mapping[str, NDArray[Any] | Pieces],
 ) -> WrittenFile:
-    """Write the file of the variant in `folder`, whole or not at all."""
+    """Write the file of the variant in `folder`, completely or not at all."""
     entries = dict(outputs)
     if labels is not None:
         entries["labels"] = np.asarray(labels, np.int64)
@@ -134,7 +134,7 @@ def write_entries(
         with zipfile.ZipFile(Seekable(target), "w") as archive:
             for name, array in entries.items():
                 entry = zipfile.ZipInfo(f"{name}.npy")
-                # Logits hardly shrink; keys, in four bytes a letter, do.
+                # Logits hardly compress; keys, with four bytes a letter, do.
                 entry.compress_type = zipfile.ZIP_STORED if name == "logits" else zipfile.ZIP_DEFLATED
                 with archive.open(entry, "w", force_zip64=True) as file:
                     _write_array(file, array)
@@ -153,7 +153,7 @@ def _write_array(file: IO[bytes], array: NDArray[Any] | Pieces) -> None:
 # --- reading -------------------------------------------------------------------------------------
 
 
-# All that reading a damaged archive raises; the last two for a compression or encryption that nobody uses.
+# Errors that reading a damaged archive raises; the last two for unusual compression or encryption.
 _DAMAGE = (
     *(OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error),
     *(NotImplementedError, RuntimeError),
@@ -162,7 +162,7 @@ _DAMAGE = (
 
 @contextmanager
 def prefix_errors(path: str) -> Iterator[None]:
-    """Put `path` before the message of whatever turns out to be wrong with it."""
+    """Put `path` at the beginning of the message of any error in it."""
     try:
         yield
     except SourceError:
@@ -170,12 +170,12 @@ def prefix_errors(path: str) -> Iterator[None]:
     except ArgumentError as error:
         raise SourceError(f"{path}: {error}") from error
     except _DAMAGE as error:
-        raise SourceError(f"{path}: no whole file of predictions ({error})") from error
+        raise SourceError(f"{path}: not a complete file of predictions ({error})") from error
 
 
 @dataclass(eq=False)
 class PredictionFile:
-    """One `.npz`, of which logits are read in pieces.
+    """One `.npz`, whose logits are read in pieces.
 
     Parameters
     ----------
@@ -190,7 +190,7 @@ class PredictionFile:
 
     @property
     def location(self) -> str:
-        """Return where it lies, for messages."""
+        """Return its path or URL, for messages."""
         return f"{self.store.location}/{self.path}"
 
     @contextmanager
@@ -200,7 +200,7 @@ class PredictionFile:
 
     @cached_property
     def small(self) -> dict[str, NDArray[Any]]:
-        """Return all entries but logits and lists."""
+        """Return all entries except logits and lists of best classes."""
         with prefix_errors(self.location), self._open() as archive:
             names = {*archive.namelist()}
             wanted = [name for name in ("keys", "labels", "classes") if f"{name}.npy" in names]
@@ -208,7 +208,7 @@ class PredictionFile:
 
     @cached_property
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Return the shapes of logits, top1 and top5, as far as they are there."""
+        """Return the shapes of logits, top1 and top5, if present."""
         with prefix_errors(self.location), self._open() as archive:
             names = {name.removesuffix(".npy") for name in archive.namelist()}
             return {name: self._header(archive, name)[0] for name in names & {"logits", "top1", "top5"}}
@@ -220,38 +220,38 @@ class PredictionFile:
 
     @property
     def has_logits(self) -> bool:
-        """Return whether there are logits, rather than lists of the best classes."""
+        """Return whether it contains logits, rather than lists of the best classes."""
         return "logits" in self.shapes
 
     @property
     def outputs(self) -> tuple[int, ...]:
-        """(N,) or (N, T)."""
+        """Return the shape (N,) or (N, T)."""
         return self.shapes["logits"][:-1] if self.has_logits else self.shapes["top1"]
 
     @property
     def classes(self) -> int | None:
-        """K, as far as the file tells."""
+        """Return K, if the file contains it."""
         if self.has_logits:
             return self.shapes["logits"][-1]
         return int(self.small["classes"]) if "classes" in self.small else None
 
     @property
     def lists(self) -> int:
-        """Return how many of the best classes there are: 5, or fewer where a model has not as many."""
+        """Return the number of best classes: 5, or fewer if the model has fewer classes."""
         return min(5, self.classes or 5) if self.has_logits or "top5" in self.shapes else 1
 
     @cached_property
     def keys(self) -> tuple[str, ...]:
-        """Names of the images or sequences."""
+        """Return the names of the images or sequences."""
         return tuple(str(key) for key in self.small["keys"])
 
     @property
     def labels(self) -> NDArray[Any] | None:
-        """True classes, (N,)."""
+        """Return the true classes, (N,)."""
         return self.small.get("labels")
 
     def check(self) -> None:
-        """Raise a SourceError if the entries do not fit each other; logits are looked at in `best`."""
+        """Raise a SourceError if the entries do not match each other; `best` checks the logits."""
         with prefix_errors(self.location):
             self._check_names()
             self._check_shapes()
@@ -296,7 +296,7 @@ class PredictionFile:
         Raises
         ------
         SourceError
-            The logits hold NaN, or the file is not whole.
+            The logits contain NaN, or the file is incomplete.
         """
         with prefix_errors(self.location):
             if self.has_logits:
@@ -313,10 +313,10 @@ class PredictionFile:
         Raises
         ------
         SourceError
-            There are none, or the file is not whole.
+            There are no logits, or the file is incomplete.
         """
         if not self.has_logits:
-            raise SourceError(f"{self.path}: holds no logits; predict --save logits keeps them")
+            raise SourceError(f"{self.path}: has no logits; predict --save logits stores them")
         with prefix_errors(self.path):
             yield from self._rows("logits")
 
@@ -343,16 +343,16 @@ class PredictionFile:
 
 
 def _read_entry(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
-    """Return a small entry of `archive`, its size looked at before anything is read."""
+    """Return a small entry of `archive`, after a check of its size."""
     with archive.open(f"{name}.npy") as file:
         shape, dtype = _read_header(file)
         size = dtype.itemsize * math.prod(shape)
         if size > _MOST_ENTRY_BYTES or dtype.itemsize > _MOST_KEY_BYTES or math.prod(shape) > _MOST_IMAGES:
             raise ArgumentError(f"{name} claim the shape {shape}, {dtype.itemsize} bytes each")
-        # One byte more than there should be, for zipfile checks the sum at the end only.
+        # One more byte than expected, because zipfile checks the checksum only at the end.
         data = file.read(size + 1)
     if len(data) != size:
-        raise ArgumentError(f"{name} {'are cut off' if len(data) < size else 'hold more than they claim'}")
+        raise ArgumentError(f"{name} {'are cut off' if len(data) < size else 'are longer than they claim'}")
     return np.frombuffer(data, dtype).reshape(shape)
 
 
@@ -370,7 +370,7 @@ def _read_header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
     if by_columns and len(shape) > 1:
         raise ArgumentError("its arrays must be in C order (np.ascontiguousarray)")
     if dtype.hasobject:
-        raise ArgumentError("holds Python objects")
+        raise ArgumentError("contains Python objects")
     if min(shape, default=0) < 0:
         raise ArgumentError(f"an array of the shape {shape}")
     return shape, dtype
@@ -381,14 +381,14 @@ def _read_header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
 
 @dataclass(frozen=True)
 class Predictions:
-    """All that one model says of one C or P set.
+    """All predictions of one model on one C or P set.
 
     Attributes
     ----------
     store : Store
     kind : {"c", "p"}
     files : dict of str to PredictionFile
-        By the usual folder of the variant, wherever the file lies; all of the same images.
+        By the usual folder of the variant, wherever the file is; all for the same images.
     """
 
     store: Store
@@ -397,24 +397,24 @@ class Predictions:
 
     @property
     def root(self) -> str:
-        """Path or URL of the folder."""
+        """Return the path or URL of the folder."""
         return self.store.location
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Names of the images, sorted."""
+        """Return the names of the images, sorted."""
         return tuple(sorted(next(iter(self.files.values())).keys))
 
     @property
     def classes(self) -> int | None:
-        """Return the number of classes that the model tells apart, as far as the files say."""
+        """Return the number of the model's classes, if the files contain it."""
         return next(iter(self.files.values())).classes
 
 
 def list_files(store: Store) -> list[str]:
-    """Return the paths of all that looks like a file of predictions."""
+    """Return the paths of all files that may contain predictions."""
     irregular = [path for path, _ in store.list_irregular()]
-    # Linked folders are listed by their own names alone.
+    # Linked folders are listed only by their own names.
     entries = chain(store.list(), *(store.list(path) for path in irregular))
     found = {*irregular, *(entry.path for entry in entries)}
     found = {path for path in found if path.endswith(".npz") and path.count("/") < 2}
@@ -422,17 +422,17 @@ def list_files(store: Store) -> list[str]:
 
 
 def is_unfinished(store: Store) -> bool:
-    """Return whether a run of predict or evaluate was stopped in this folder."""
+    """Return whether a run of predict or evaluate is unfinished in this folder."""
     return next(iter(store.list(f"{STATE}/parts")), None) is not None
 
 
 def open_predictions(root: str | Path) -> Predictions:
-    """Find and check all files of predictions in the folder `root`, a path or a URL.
+    """Find and check all prediction files in the folder `root`, a path or a URL.
 
     Raises
     ------
     SourceError
-        There are none, they are of several sets, or one is malformed; the message names the file.
+        There are none, they belong to several sets, or one is malformed; the message names the file.
     """
     store = open_store(root)
     try:
@@ -441,7 +441,7 @@ def open_predictions(root: str | Path) -> Predictions:
         raise SourceError(f"{error} of predictions") from None
     folders = [path.removesuffix(".npz") for path in list_files(store)]
     if not folders and is_unfinished(store):
-        raise SourceError(f"{store.location}: its run has not finished; the same command resumes it")
+        raise SourceError(f"{store.location}: the run is unfinished; the same command resumes it")
     kind = _kind(store.location, folders)
     variants = {folder: parse_variant(folder, kind) for folder in folders}
     files = {
@@ -463,10 +463,10 @@ def _kind(root: str, folders: list[str]) -> Kind:
             f"{root}: mixes predictions of a C set ({severities[0]}) and of a P set ({sequences[0]})"
         )
     if not severities and not sequences:
-        raise SourceError(f"{root}: holds no predictions (<corruption>/<severity>.npz or <perturbation>.npz)")
+        raise SourceError(f"{root}: has no predictions (<corruption>/<severity>.npz or <perturbation>.npz)")
     models = [name for name, _, arm in (f.partition("/") for f in severities) if arm in _NO_SEVERITIES]
     if models:
-        raise SourceError(f"{root}: holds no predictions itself; are they in {root}/{models[0]}?")
+        raise SourceError(f"{root}: has no predictions itself; are they in {root}/{models[0]}?")
     return "c" if severities else "p"
 
 
@@ -474,12 +474,12 @@ def _check_axes(file: PredictionFile, kind: Kind) -> None:
     wanted = 1 if kind == "c" else 2
     if len(file.outputs) != wanted:
         shape = file.shapes["logits" if file.has_logits else "top1"]
-        what = "one row an image" if kind == "c" else "one row a frame, (sequences, frames, ...)"
+        what = "one row per image" if kind == "c" else "one row per frame, (sequences, frames, ...)"
         raise SourceError(f"{file.location}: predictions of the shape {shape} are not {what}")
 
 
 def _check_alike(files: list[PredictionFile]) -> None:
-    """All arms must show the same images, with the same labels, to the same model."""
+    """Check that all arms have the same images, with the same labels, and the same model."""
     first = files[0]
     known = _map_labels(first)
     for file in files[1:]:
@@ -500,5 +500,5 @@ def _map_labels(file: PredictionFile) -> dict[str, int]:
 
 
 def digest_of(keys: Sequence[str]) -> str:
-    """Return a SHA-256 that tells one list of images from another."""
+    """Return a SHA-256 of the keys, to compare lists of images."""
     return hashlib.sha256("\0".join(keys).encode("utf-8", "surrogateescape")).hexdigest()

@@ -1,7 +1,7 @@
-"""`robustgen preprocess clahe`: a set of images, put through CLAHE, in the layout it has.
+"""`robustgen preprocess clahe`: apply CLAHE to a set of images and keep its layout.
 
-A C set, whose images have a file or a row in each arm, is taken image by image; any other folder of images
-file by file. What comes out is read by `robustgen predict` as the set it was made from.
+A C set, whose images have a file or a row in each arm, is processed image by image; any other folder
+of images file by file. `robustgen predict` reads the result like the original.
 """
 
 from collections.abc import Callable
@@ -29,13 +29,13 @@ from robustgen.sources.trees import FolderTree
 from robustgen.storage import Store, open_store
 
 ArmReader = Callable[[Variant], Rgb]
-"""Reads what one arm of a set has of an image: uint8 (H, W, 3)."""
+"""A function that reads an image in one arm of a set: uint8 (H, W, 3)."""
 
 LICENCE = "The images derive from the source images and remain under their terms."
 
 
 class ClaheChoices(config.Choices):
-    """The choices of a run of `preprocess clahe`."""
+    """The settings of a run of `preprocess clahe`."""
 
     clip_limit: float = Field(
         Clahe.clip_limit, gt=0, le=MOST_CLIP, allow_inf_nan=False, description="of the contrast"
@@ -49,7 +49,7 @@ class ClaheChoices(config.Choices):
     origin: str | None = Field(None, description="digest of the images that the source was made from")
 
 
-# --- what the images are made of and become ------------------------------------------------------
+# --- recipes -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class _Preprocessing:
     ----------
     parameters : Clahe
     digest : str, optional
-        Of the source, where nothing else tells whether it has changed.
+        Digest of the source, if file sizes cannot show whether it has changed.
     """
 
     parameters: Clahe
@@ -91,10 +91,10 @@ class ImageRecipe(_Preprocessing, Recipe[Rgb]):
 
 
 class ArmsRecipe(_Preprocessing, Recipe[ArmReader]):
-    """CLAHE of what each arm of a set has of an image."""
+    """CLAHE of each arm of an image."""
 
     def make(self, arm: Variant, key: str, prepared: ArmReader, shared: dict[str, Any] | None = None) -> Rgb:
-        """Read what `arm` has of the image, and equalise it."""
+        """Read the image in `arm` and equalise it."""
         return clahe(prepared(arm), self.parameters)
 
 
@@ -106,7 +106,7 @@ class _SetImages(Items[ArmReader]):
         return dataset.keys(dataset.arms[0])
 
     def load(self, key: str) -> ArmReader:
-        """Return what reads one arm: an image that cannot be read in one is there in others."""
+        """Return a function that reads one arm: an image that fails in one may be readable in others."""
         return partial(_read, self.location, key)
 
     def size(self, key: str) -> int:
@@ -122,7 +122,7 @@ class _SetImages(Items[ArmReader]):
         return -1 if labels is None else int(labels[_index_keys(self.location)[key]])
 
 
-# Workers get the source anew with every few images; the set is opened once.
+# Workers receive the source again with every few images; this opens the set only once.
 @lru_cache(maxsize=2)
 def _open_set(root: str) -> Dataset:
     return open_dataset(root)
@@ -142,12 +142,12 @@ def _read(root: str, key: str, arm: Variant) -> Rgb:
 
 
 def plan_clahe(choices: ClaheChoices) -> Plan:
-    """Return the plan of equalising all that lies at the source.
+    """Return the plan of equalising all images of the source.
 
     Raises
     ------
     ConfigError, SourceError, OutputError
-        What was asked for cannot be done.
+        The settings or the source are invalid.
     """
     for cached in (_open_set, _index_keys):
         cached.cache_clear()
@@ -158,7 +158,7 @@ def plan_clahe(choices: ClaheChoices) -> Plan:
     keys = select_keys(source, choices)
     arms = dataset.arms if dataset else (Variant("clahe", 0, ""),)
     writer = _open_writer(dataset, source, keys, choices.quality)
-    # Of files the sizes tell when they change; of rows nothing does.
+    # The sizes of files show changes; rows of arrays do not.
     digest = None if dataset is None or dataset.has_image_files else about.get("digest")
     parameters = Clahe(choices.clip_limit, choices.tiles)
     recipe: Recipe[Any] = ArmsRecipe(parameters, digest) if dataset else ImageRecipe(parameters, digest)
@@ -172,11 +172,11 @@ def plan_clahe(choices: ClaheChoices) -> Plan:
 
 
 def _read_about(root: Store) -> dict[str, Any]:
-    """Return what the manifest of the source says, if it has one."""
+    """Return the content of the source's manifest, if it has one."""
     check_folder(root)
     about = read_about(root)
     if EQUALISED in about:
-        raise SourceError(f"{root.location}: has been through CLAHE already")
+        raise SourceError(f"{root.location}: is already the result of CLAHE")
     return about
 
 
@@ -186,7 +186,7 @@ def _open_c_set(root: Store, about: dict[str, Any]) -> Dataset | None:
     Raises
     ------
     SourceError
-        It says that it is a set, and is none that can be read; or it holds sequences.
+        The manifest describes a set that cannot be read, or a set of sequences.
     """
     try:
         dataset = _open_set(root.location)
@@ -207,13 +207,11 @@ def _open_c_set(root: Store, about: dict[str, Any]) -> Dataset | None:
 
 def _check_single_images(dataset: Dataset) -> None:
     if not dataset.has_image_files:
-        raise SourceError(
-            f"{dataset.root}: holds sequences; robustgen predict --clahe equalises them on their way"
-        )
+        raise SourceError(f"{dataset.root}: contains sequences; use robustgen predict --clahe instead")
 
 
 def _open_writer(dataset: Dataset | None, source: Items[Any], keys: tuple[str, ...], quality: int) -> Writer:
-    """Return what writes the layout of the set, or of other images files like those that there are."""
+    """Return a writer for the layout of the set, or for other images like those that exist."""
     if dataset is None:
         return OriginalTree(quality)
     arms = dataset.arms

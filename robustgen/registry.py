@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from robustgen.imaging.geometry import Preparation
 
 SCALES = (224, 299, 64, 32)
-# Of these we found the constants ourselves, by `calibrate --for-size`; they are taken only where named.
+# For these scales we computed the constants by `calibrate --for-size`; they are used only if named.
 CALIBRATED_SCALES = (256, 336, 384, 448)
-# Of these there are constants that were published for no other images.
+# For these data sets, constants were published separately.
 MEDMNIST = (
     *("pathmnist", "bloodmnist", "dermamnist", "retinamnist", "tissuemnist", "octmnist", "breastmnist"),
     *("chestmnist", "pneumoniamnist", "organamnist", "organcmnist", "organsmnist"),
@@ -33,7 +33,7 @@ MEDMNIST = (
 DATA_SETS = ("mnist", *MEDMNIST)
 CATEGORIES = ("noise", "blur", "weather", "digital")
 SEVERITIES = (1, 2, 3, 4, 5)
-# Pixels that most operations need on each side.
+# Minimal side of the image, in pixels, for most operations.
 SMALLEST_SIDE = 32
 
 Stage = Literal["raw", "resized", "cropped"]
@@ -53,7 +53,7 @@ class Operation:
     name : str
     category : {"noise", "blur", "weather", "digital"}
     common : bool
-        Whether it belongs to the benchmark; the others are the extra (validation) set.
+        Whether it belongs to the benchmark; the other operations are the extra (validation) set.
     random : bool
         Whether the result depends on the random stream.
     function : callable
@@ -61,7 +61,7 @@ class Operation:
     table : mapping of int or str to tuple
         Scale to the parameter objects of all levels.
     shares : callable or None
-        ``shares(image)`` makes what all levels of one image can share; `function` takes it last.
+        ``shares(image)`` computes what all levels of one image share; `function` takes it last.
     """
 
     name: str
@@ -78,18 +78,18 @@ class Operation:
 
     @property
     def summary(self) -> str:
-        """Return the first line of the function's docstring; empty where there is none."""
+        """Return the first line of the function's docstring, or an empty text."""
         return str(self.function.__doc__ or "").strip().partition("\n")[0]
 
     @property
     def levels(self) -> tuple[int, ...]:
-        """Return the levels there are, from 1."""
+        """Return all levels, from 1."""
         return tuple(range(1, len(next(iter(self.table.values()))) + 1))
 
     def apply(self, image: Any, parameters: Any, rng: Any, shared: dict[str, Any] | None = None) -> Any:
-        """Call `function`; `shared` keeps, from call to call on the same image, what its levels share.
+        """Call `function`; `shared` caches the shared part of an image between calls for its levels.
 
-        Only what the latest operation shares is kept: its levels come one after the other.
+        Only the shared part of the latest operation is cached: its levels are computed one after the other.
         """
         if self.shares is None:
             return self.function(image, parameters, rng)
@@ -100,12 +100,12 @@ class Operation:
         return self.function(image, parameters, rng, shared[self.name])
 
     def check_level(self, level: Any) -> float:
-        """Return `level` itself, an int.
+        """Return `level`, an int.
 
         Raises
         ------
         ArgumentTypeError, ArgumentError
-            No such level.
+            The level does not exist.
         """
         if isinstance(level, bool) or not isinstance(level, Integral):
             raise ArgumentTypeError(f"{self.level_name} must be an int, not {type(level).__name__}")
@@ -115,21 +115,21 @@ class Operation:
         return int(level)
 
     def has_level(self, level: float) -> bool:
-        """Return whether there are parameters of `level`."""
+        """Return whether `level` has parameters."""
         return level in self.levels
 
     def parameters(self, level: float, scale: Scale) -> Any:
-        """Parameters of `level` at `scale`.
+        """Return the parameters of `level` at `scale`.
 
         Raises
         ------
         ArgumentTypeError, ArgumentError
-            No such level, or nothing was published for the scale.
+            The level does not exist, or nothing was published for the scale.
         """
         return self.rows(scale)[int(self.check_level(level)) - 1]
 
     def rows(self, scale: Scale) -> Row:
-        """Parameters of all levels at `scale`.
+        """Return the parameters of all levels at `scale`.
 
         Raises
         ------
@@ -147,31 +147,31 @@ class Operation:
 
 @dataclass(frozen=True)
 class Corruption(Operation):
-    """An `Operation` that gives one image: ``function(image, parameters, rng) -> image``.
+    """An `Operation` that returns one image: ``function(image, parameters, rng) -> image``.
 
     Attributes
     ----------
     family : str
-        Name of the `Family` that it belongs to.
+        Name of its `Family`.
     breaks : mapping of int to tuple of int
-        Scale to the severities after which it changes its kind: there is nothing between these and the next.
+        Scale to the severities after which it changes its kind: constants are not interpolated there.
     displaces : bool
-        Whether what the image shows moves far enough for boxes and masks not to fit any more.
+        Whether it moves the content of an image so far that boxes and masks no longer fit.
     severities : tuple of int
         The whole severities, in the order of the rows.
     linear : bool
-        Whether all constants between two severities lie at equal steps; else positive ones at equal factors.
+        Whether all constants are interpolated by equal steps; otherwise positive ones by equal factors.
     smallest_side : int
-        Pixels that each side of an image needs.
+        Minimal side of an image in pixels.
     grey : bool
         Whether it acts on images of one channel, uint8 (H, W).
     needs_depth : bool
-        Whether its function takes a depth map of the image last: float32 (H, W).
+        Whether its function takes a depth map of the image, float32 (H, W), as last argument.
     requires : callable or None
-        ``requires(parameters, side)`` raises an error where files or packages are missing, or where images of
+        ``requires(parameters, side)`` raises an error if files or packages are missing, or if images of
         `side` x `side` pixels (None for images of any size) cannot be used.
     prepared : callable or None
-        ``prepared(parameters)`` returns the `Preparation` of the published images, where each corruption has
+        ``prepared(parameters)`` returns the `Preparation` of the published images, if each corruption has
         its own.
     """
 
@@ -195,8 +195,8 @@ class Corruption(Operation):
         return self.severities
 
     def preparation(self, parameters: Any) -> "Preparation":
-        """Return how its images were prepared where each corruption has a preparation of its own."""
-        # It loads Pillow, which those do without who need the names alone.
+        """Return the preparation of its published images, if each corruption has its own."""
+        # This import loads Pillow, which is not needed for names alone.
         from robustgen.imaging.geometry import Preparation
 
         return self.prepared(parameters) if self.prepared else Preparation()
@@ -209,20 +209,20 @@ class Corruption(Operation):
         shared: dict[str, Any] | None = None,
         depth: Any = None,
     ) -> Any:
-        """Call `function`. That of a plug-in cannot change the image, and its result is checked.
+        """Call `function`. A plug-in's function cannot change the image, and its result is checked.
 
         Parameters
         ----------
         shared : dict, optional
-            As of `Operation.apply`.
+            As in `Operation.apply`.
         depth : ndarray of shape (H, W), optional
-            Of the image, for those that need it.
+            Depth map of the image, if the corruption needs one.
 
         Raises
         ------
         ArgumentError
-            A plug-in gave something else than an image of the same shape, drew from another generator than
-            `rng`, or ended the program; or `depth` is missing, useless, or of another shape.
+            A plug-in did not return an image of the same shape, drew from another generator than `rng`, or
+            ended the program; or `depth` is missing, not needed, or has another shape.
         """
         if self.function.__module__.startswith("robustgen."):
             return self._call(image, parameters, rng, shared, depth)
@@ -230,13 +230,13 @@ class Corruption(Operation):
         seen.flags.writeable = False
         case = self.name, repr(parameters)
         if case not in _repeatable:
-            # Another generator, such as NumPy's global one, gives something else each time.
+            # Another generator, such as NumPy's global one, gives different values in each call.
             twice = [self._guard(seen, parameters, copy.deepcopy(rng), shared, depth) for _ in range(2)]
             _repeatable[case] = np.array_equal(*twice)
         result = self._guard(seen, parameters, rng, shared, depth)
         if not _repeatable[case]:
-            raise ArgumentError(f"{self.name} gave two images from the same rng: it may draw from rng alone")
-        # It may be the image itself.
+            raise ArgumentError(f"{self.name} gave two images from the same rng: it may draw only from rng")
+        # The result may be the image itself.
         return result if result.flags.writeable else result.copy()
 
     def _call(self, image: Any, parameters: Any, rng: Any, shared: dict[str, Any] | None, depth: Any) -> Any:
@@ -255,7 +255,7 @@ class Corruption(Operation):
         return result
 
     def _check_depth(self, image: Any, depth: Any) -> Any:
-        """Return `depth` as float32 (H, W) if there is to be one."""
+        """Return `depth` as float32 (H, W); None if the corruption needs none."""
         if depth is None:
             if self.needs_depth:
                 raise ArgumentError(
@@ -274,13 +274,11 @@ class Corruption(Operation):
         if not np.isfinite(values).all():
             raise ArgumentError("depth holds NaN or infinity")
         if values.min() < 0:
-            raise ArgumentError(f"depth must not be negative, as {values.min():g} is")
+            raise ArgumentError(f"depth must not be negative, not {values.min():g}")
         return values
 
     def check_level(self, level: Any) -> float:
-        """Return `level` as an int if it is whole, else as a float; any number from the lowest to the
-        highest.
-        """
+        """Return `level`, from the lowest to the highest, as an int if it is whole, otherwise as a float."""
         if isinstance(level, bool) or not isinstance(level, Real):
             raise ArgumentTypeError(f"{self.level_name} must be a number, not {type(level).__name__}")
         if not self.has_level(float(level)):
@@ -291,24 +289,24 @@ class Corruption(Operation):
         return int(number) if number.is_integer() else number
 
     def has_level(self, level: float) -> bool:
-        """Return whether `level` lies between the lowest and the highest severity."""
+        """Return whether `level` is between the lowest and the highest severity."""
         return self.severities[0] <= level <= self.severities[-1]
 
     def rows(self, scale: Scale) -> Row:
-        """Parameters of all severities at `scale`: published, or calibrated by us."""
+        """Return the parameters of all severities at `scale`: published ones, or robustgen's own."""
         if scale in CALIBRATED_SCALES and self.family == BENCHMARK_FAMILY.name:
             return _read_calibrated(self.name, int(scale))
         return super().rows(scale)
 
     def parameters(self, level: float, scale: Scale) -> Any:
-        """Parameters of `level` at `scale`: the published ones, or between two severities on the way.
+        """Return the parameters of `level` at `scale`: published, or interpolated between two severities.
 
-        After one of the `breaks` they are those of the nearer severity, halfway of the higher one.
+        After one of the `breaks` they are those of the nearer severity, halfway those of the higher one.
 
         Raises
         ------
         ArgumentTypeError, ArgumentError
-            No such level, or nothing was published for the scale.
+            The level does not exist, or nothing was published for the scale.
         """
         checked, rows = self.check_level(level), self.rows(scale)
         below = int(checked)
@@ -322,31 +320,31 @@ class Corruption(Operation):
 
 @dataclass(frozen=True)
 class Family:
-    """Corruptions that were published together.
+    """A set of corruptions that were published together.
 
     Attributes
     ----------
     name : str
-        What stands before the colon in ``family:corruption``.
+        Part before the colon in ``family:corruption``.
     title : str
-        What the set is called, for instance ``"ImageNet-C-bar"``.
+        Name of the set, for instance ``"ImageNet-C-bar"``.
     citation : str
-        Of the publication.
+        Citation of the publication.
     licence : str
-        Of the published code.
+        Licence of the published code.
     severities : tuple of int
         The whole severities of each corruption.
     linear : bool
-        As of `Corruption`.
+        As in `Corruption`.
     not_made : mapping of str to str
-        Published corruptions that cannot be made here, and the reasons.
+        Published corruptions that robustgen does not have, and the reasons.
     means : mapping of str to float
-        Corruption to the error, 0 .. 1, that a reference network has in the mean over the five severities,
-        where one was published; `score` divides by it.
+        Corruption to the published mean error, 0 to 1, of a reference network over the five severities;
+        `score` divides by it.
     reference : str
-        Name of that network.
+        Name of the reference network.
     qualified : bool
-        Whether its corruptions are called ``family:corruption``; the built-in ones are not.
+        Whether its corruptions are called ``family:corruption``; those of built-in families are not.
     """
 
     name: str
@@ -363,12 +361,12 @@ class Family:
 
     @property
     def corruptions(self) -> Mapping[str, Corruption]:
-        """Return the registered corruptions by full name, the benchmark's first, by category."""
+        """Return the registered corruptions by full name, those of the benchmark first, by category."""
         return MappingProxyType({each.name: each for each in _sort_by_benchmark(self._registered)})
 
     @property
     def group(self) -> str:
-        """Return the name of the group of all that counts in its mean."""
+        """Return the name of the group of all corruptions in its mean."""
         return "common" if self is BENCHMARK_FAMILY else self.name
 
     def full_name(self, name: str) -> str:
@@ -376,21 +374,21 @@ class Family:
         return f"{self.name}:{name}" if self.qualified else name
 
     def find(self, name: str) -> Corruption | None:
-        """Return the corruption of that full name, if there is one."""
+        """Return the corruption of that full name; None if there is none."""
         return self._registered.get(name)
 
     def names(self, scale: Scale | None = None) -> tuple[str, ...]:
-        """Full names of what counts in the family's mean: all, or those with constants at `scale`."""
+        """Return the full names of the corruptions in the mean, or of those with constants at `scale`."""
         every = self.corruptions.values()
         return tuple(each.name for each in every if each.common and (scale is None or scale in each.table))
 
     def add(self, entry: Corruption) -> None:
-        """Take the corruption `entry` in.
+        """Add the corruption `entry`.
 
         Raises
         ------
         ArgumentError
-            Its name is taken.
+            The name is taken.
         """
         if entry.name in self._registered:
             raise ArgumentError(f"corruption {entry.name!r} is registered twice")
@@ -404,19 +402,19 @@ BENCHMARK_FAMILY = Family(
     "and Perturbations. International Conference on Learning Representations, 2019.",
     qualified=False,
 )
-"""The nineteen."""
+"""The nineteen corruptions of ImageNet-C."""
 
 
 @dataclass(frozen=True)
 class Perturbation(Operation):
-    """An `Operation` that gives a sequence: ``function(image, parameters, rng)`` yields its frames.
+    """An `Operation` that returns a sequence: ``function(image, parameters, rng)`` yields its frames.
 
     Attributes
     ----------
     stage : mapping of int to str
-        Scale to the stage of the preparation that the function acts on.
+        Scale to the stage of the preparation whose image the function takes.
     temporal : bool
-        Whether each frame follows from the one before; else each is compared with the first.
+        Whether each frame is compared with the previous one; otherwise each is compared with the first.
     """
 
     stage: Mapping[Scale, Stage]
@@ -426,7 +424,7 @@ class Perturbation(Operation):
     level_name = "difficulty"
 
     def frames(self, image: Any, parameters: Any, rng: Any) -> Iterator[Any]:
-        """Yield the frames, uint8 (H, W, 3), one after the other; each is made when it is asked for."""
+        """Yield the frames, uint8 (H, W, 3), one after the other, each computed on demand."""
         yield from self.function(image, parameters, rng)
 
     def apply(self, image: Any, parameters: Any, rng: Any, shared: dict[str, Any] | None = None) -> Any:
@@ -440,7 +438,7 @@ def _describe(result: Any) -> str:
 
 
 _perturbations: dict[str, Perturbation] = {}
-# Corruption of a plug-in and its parameters, to whether it gives the same image twice.
+# Corruption of a plug-in and its parameters, to whether it returns the same image twice.
 _repeatable: dict[tuple[str, str], bool] = {}
 
 
@@ -476,47 +474,47 @@ def corruption(
     parameters : dataclass
         Called with each row of the table.
     table : mapping of int or str to sequence
-        Scale, or data set, to rows, one per severity (a row of one value may stand without its tuple), or
-        to another scale whose rows are the same. A scale that is left out has no constants.
+        Scale, or data set, to rows, one per severity (a row of one value needs no tuple), or to
+        another scale with the same rows. An omitted scale has no constants.
     family : Family
-        What it was published with.
+        Family that it was published in.
     common : bool
-        Whether it counts in the family's mean, as the fifteen do in the benchmark's.
+        Whether it is in the family's mean, as the fifteen are in the benchmark's.
     random : bool
-        Whether it draws from its random stream.
+        Whether it draws from the random stream.
     shares : callable, optional
-        Called with an image, gives what all severities of it share; the function takes it last.
+        Called with an image, returns what all severities of it share; the function takes it last.
     breaks : mapping of int to tuple of int, optional
-        Scale to the severities after which it changes its kind: there a finer one is the nearer whole one.
+        Scale to the severities after which it changes its kind: a finer severity is rounded there.
     displaces : bool
-        Whether what the image shows moves, so that boxes and masks do not fit any more.
+        Whether it moves the content of an image, so that boxes and masks no longer fit.
     smallest_side : int
-        Pixels that each side of an image needs.
+        Minimal side of an image in pixels.
     grey : bool
-        Whether the function takes and gives uint8 (H, W).
+        Whether the function takes and returns uint8 (H, W).
     needs_depth : bool
-        Whether the function takes a depth map last, float32 (H, W).
+        Whether the function takes a depth map, float32 (H, W), as last argument.
     requires : callable, optional
-        ``requires(parameters, side)``, called before a run; raises where something is missing.
+        ``requires(parameters, side)``, called before a run; raises if something is missing.
     prepared : callable, optional
         ``prepared(parameters)`` returns the `Preparation` of the published images.
 
     Raises
     ------
     ArgumentError, ArgumentTypeError
-        The category, the parameters or the table cannot be used, or the name is taken.
+        The category, the parameters or the table is invalid, or the name is taken.
     """
 
     def register(function: Function) -> Function:
         name = function.__name__
         if not family.qualified and not function.__module__.startswith("robustgen."):
-            raise ArgumentError(f"{name} needs a family of its own: corruption(..., family=Family(...))")
+            raise ArgumentError(f"{name} needs its own family: corruption(..., family=Family(...))")
         if category not in CATEGORIES:
             raise UnknownNameError(f"category of {name}", category, CATEGORIES)
         rows = _rows(name, parameters, table)
         levels = len(family.severities)
         if wrong := [scale for scale, row in rows.items() if len(row) != levels]:
-            each = f"each of the {levels} severities" if levels > 1 else "its one severity"
+            each = f"each of the {levels} severities" if levels > 1 else "its only severity"
             raise ArgumentError(f"table of {name}: scale {wrong[0]} needs a row for {each}")
         full_name = family.full_name(name)
         family.add(
@@ -560,7 +558,7 @@ def perturbation(
     Parameters
     ----------
     stage : mapping of int to str, optional
-        Stage acted on, where it is not the cropped image.
+        Stage of the preparation whose image it takes, if not the cropped one.
     """
 
     def register(function: Function) -> Function:
@@ -592,7 +590,7 @@ def _rows_at(name: str, parameters: type, table: Table, scale: Scale) -> Row:
     rows = table[scale]
     if isinstance(rows, int | str):
         if isinstance(table.get(rows), int | str) or rows not in table:
-            raise ArgumentError(f"table of {name}: scale {scale} is said to be as {rows}, which has no rows")
+            raise ArgumentError(f"table of {name}: scale {scale} refers to {rows}, which has no rows")
         return _rows_at(name, parameters, table, rows)
     try:
         return tuple(parameters(*row) if isinstance(row, tuple) else parameters(row) for row in rows)
@@ -601,7 +599,7 @@ def _rows_at(name: str, parameters: type, table: Table, scale: Scale) -> Row:
 
 
 def registered_perturbations() -> Mapping[str, Perturbation]:
-    """Return all perturbations registered so far, the benchmark's first, in the papers' order."""
+    """Return all registered perturbations, those of the benchmark first, in the order of the papers."""
     return MappingProxyType({each.name: each for each in _sort_by_benchmark(_perturbations)})
 
 
@@ -617,7 +615,7 @@ def get_known(kind: str, name: str, known: Mapping[str, Any]) -> Any:
     ArgumentTypeError
         `name` is not a string.
     UnknownNameError
-        There is no such entry; the message names the nearest.
+        The name is unknown; the message names the nearest one.
     """
     if not isinstance(name, str):
         raise ArgumentTypeError(f"{kind} must be a string, not {type(name).__name__}")

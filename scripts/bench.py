@@ -474,7 +474,7 @@ def print_tables(figures: dict[str, object]) -> None:
             print("|", " | ".join([words, *cells]), "|")
 
 
-# What the figures are called in docs/performance.md, and their units.
+# Names and units of the figures in docs/performance.md.
 WORDS = {
     "fifteen_ms": ("the fifteen at 224 x 224, all severities", "ms"),
     "make_c_ms_per_image": ("`make-c`, 15 x 5 outputs of a 500 x 375 photograph, one worker", "ms"),
@@ -495,14 +495,14 @@ WORDS = {
     "training_to_codec_dear": ("the same to decoding and encoding alone", ""),
     "cifar_ms_per_image": ("CIFAR-10-C, 75 of an image, one worker", "ms"),
     "cifar_processor_seconds_whole_set": ("CIFAR-10-C, all 10 000", "s of processor time"),
-    "cifar_peak_memory_mb": ("its process at its peak", "MB"),
-    "ratio_to_x264": ("`make-p` to x264 alone, all ten", ""),
-    "evaluate_to_make_c": ("`evaluate`, with a model that costs nothing, to `make-c`", ""),
+    "cifar_peak_memory_mb": ("peak memory of that process", "MB"),
+    "ratio_to_x264": ("`make-p` relative to x264 alone, all ten", ""),
+    "evaluate_to_make_c": ("`evaluate`, with a model that costs nothing, relative to `make-c`", ""),
     "photographs_ms_per_megapixel": ("the fifteen for 2000 x 1500 pixels, per megapixel", "ms"),
-    "photographs_to_224": ("the same to 224 x 224, per pixel", ""),
-    "nothing_to_do_us_per_file": ("finding an output finished, per file", "us"),
+    "photographs_to_224": ("the same relative to 224 x 224, per pixel", ""),
+    "nothing_to_do_us_per_file": ("a run on a finished output, per file", "us"),
     "verify_us_per_file": ("`verify`, per file", "us"),
-    "peak_memory_mb": ("memory of `make-c --jobs 1` at its peak", "MB"),
+    "peak_memory_mb": ("peak memory of `make-c --jobs 1`", "MB"),
     "help_seconds": ("`robustgen --help`", "s"),
     "one_image_seconds": ("a run for one image", "s"),
 }

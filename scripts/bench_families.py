@@ -132,11 +132,11 @@ def main() -> None:
     sets = list_sets()
     times = time_sets(sets, rounds)
     base = next(iter(times.values()))
-    print("| set | images | ms | to the fifteen | images/s |\n|---|---|---|---|---|")
+    print("| set | images | ms | relative to the fifteen | images/s |\n|---|---|---|---|---|")
     for title, took in times.items():
         count = len(sets[title])
         print(f"| {title} | {count} | {took:.1f} | {took / base:.2f} | {1000 * count / took:.0f} |")
-    print("\n| CCC played | images/s |\n|---|---|")
+    print("\n| CCC | images/s |\n|---|---|")
     for baseline in (40, 20, 0):
         print(f"| baseline {baseline} | {time_stream(baseline, 400):.0f} |")
 

@@ -25,20 +25,21 @@ CONSTANTS, TABLE = ROOT / "robustgen" / "calibrated_constants.json", ROOT / "doc
 TOLERANCE = 0.01
 HEAD = """# Constants for 256, 336, 384 and 448 pixels: how well they fit
 
-Written by `scripts/calibrate_sizes.py`. Mean MS-SSIM over the eight photographs inside scikit-image, seed 0:
-with the published constants at 224 pixels, and with ours at each size. [Calibrate](calibrate.md) says
-what they are.
+Written by `scripts/calibrate_sizes.py`. The values are the mean MS-SSIM over the eight photographs inside
+scikit-image, seed 0: with the published constants at 224 pixels, and with robustgen's own at each other size.
+[Calibrate](calibrate.md) explains these constants.
 
 | corruption, severity | 224 | 256 | 336 | 384 | 448 |
 |---|---|---|---|---|---|
 """
 # Measured on the same photographs: distinct values of a channel, and MS-SSIM, at the factor of 0.05.
 SHADES = """
-`contrast/5` leaves fewer shades the larger the image is: 12.5 of a channel at 224 pixels (factor 0.05),
+`contrast/5` leaves fewer shades in a larger image: 12.5 of a channel at 224 pixels (factor 0.05),
 10.8 at 256, 5 at 336, 4 at 384, and 1.7 at 448 (factor 0.003). The means of SSIM's window and of the halved
-images, which contrast leaves alone, count for more in a larger image: with 12.9 shades at 448 the MS-SSIM
-would be 0.437 instead of 0.364. Severities 4 and 5 cannot both keep it and the number of shades, for
-severity 4 has the factor 0.05 there. Whoever wants the shades names the published constants, `--scale 224`.
+images, which contrast does not change, have more weight in a larger image: with 12.9 shades at 448 the
+MS-SSIM would be 0.437 instead of 0.364. Severities 4 and 5 cannot both keep their MS-SSIM and the number of
+shades, because severity 4 has the factor 0.05 there. To keep the shades, use the published constants:
+`--scale 224`.
 """
 
 

@@ -61,7 +61,7 @@ INTRO = f"""\
 
 <!-- Written by scripts/docs_reference.py from {SOURCE}; change that, and run it again. -->
 
-A config is a YAML file of choices for `make-c` and `make-p`. It is checked before anything is made.
+A config is a YAML file of settings for `make-c` and `make-p`. It is checked before anything is written.
 
 ```yaml
 # street.yaml
@@ -75,13 +75,13 @@ seed: 7
 
 ```console
 $ robustgen make-c --config street.yaml
-$ robustgen make-c --config street.yaml --seed 8      # flags win over the file
-$ robustgen make-c --dataset imagenet                 # a config that comes with robustgen
+$ robustgen make-c --config street.yaml --seed 8      # flags override the file
+$ robustgen make-c --dataset imagenet                 # a bundled config
 ```
 
 - In paths, `${{NAME}}` stands for an environment variable and a leading `~` for your home folder.
 - Lists are YAML lists or texts with commas: `[fog, snow]` or `fog,snow`.
-- A key that does not exist, stands twice or has a wrong value ends the command with status 2 and one line:
+- If a key is unknown, occurs twice or has a wrong value, the command exits with status 2 and one line:
   `street.yaml: corruptions[2]: unknown corruption 'forst' (did you mean 'frost'?)`.
 - YAML aliases are refused.
 
@@ -90,13 +90,13 @@ $ robustgen make-c --dataset imagenet                 # a config that comes with
 VIDEO = """\
 ## `video`
 
-For instance `video: {preset: medium, playable: true}`. As published, the noise sequences are made with x264's
-tune `grain` and its default rate factor, all others with rate factor 20.
+For instance `video: {preset: medium, playable: true}`. As published, noise sequences use x264's tune `grain`
+and its default rate factor, all others rate factor 20.
 """
 PARAMETERS = """\
 ## `parameters`
 
-Your own constants for `make-c`, in place of the published ones, for single severities:
+Your own constants for `make-c` replace the published ones for single severities:
 
 ```yaml
 parameters:
@@ -104,17 +104,16 @@ parameters:
     3: {strength: 2.0}
 ```
 
-What is not named keeps its published value; `robustgen list fog` shows these. Such a set is no longer the
-benchmark; `dataset.json` holds all constants that were used. The values are tried out on a small image before
-the run begins.
+Other constants keep their published values; `robustgen list fog` prints them. Such a set is no longer the
+benchmark; `dataset.json` records all constants. The values are tested on a small image before the run begins.
 """
 FILES = """\
-## Configs that come with robustgen
+## Bundled configs
 
 They are in `configs/`, and inside the installed package; `--dataset NAME` reads them.
 """
 FLAGS = """\
-## Flags that no key stands for
+## Flags without a key
 """
 
 

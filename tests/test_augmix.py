@@ -313,7 +313,7 @@ def test_the_ends_of_the_ranges_work(choices, kind):
         ({"depth": True}, ArgumentTypeError, "depth must be an int, not bool"),
         ({"operations": "al"}, UnknownNameError, "unknown set of operations 'al' (did you mean 'all'?)"),
         ({"operations": ["rotate"]}, ArgumentTypeError, "operations must be a string, not list"),
-        ({"rng": -1}, ArgumentError, "rng must not be negative, as -1 is"),
+        ({"rng": -1}, ArgumentError, "rng must not be negative, not -1"),
     ],
 )
 def test_wrong_arguments_are_answered_in_one_line(choices, kind, message):
@@ -463,13 +463,13 @@ def test_the_images_that_models_are_scored_on_are_refused(tmp_path, monkeypatch,
     output = ["--output", tmp_path / "out"]
     monkeypatch.setenv("IMAGENET_VAL", str(photos))
     message = cli_error("make-augmix", "--dataset", "imagenet", *output)
-    assert message.startswith("--dataset imagenet names images to score on; give the training images with")
+    assert message.startswith("--dataset imagenet names test images; give the training images with")
     cifar, _, _ = cifar_folder(tmp_path / "cifar")
     assert "has no class folders" in cli_error("make-augmix", "--source", cifar, *output)
     (photos / "val").mkdir()
     (photos / "val" / "val_annotations.txt").write_text("")
-    assert "validation images are read" in cli_error("make-augmix", "--source", photos, *output)
-    assert "nothing to work on" in cli_error("make-augmix", *output)
+    assert "validation images of Tiny ImageNet" in cli_error("make-augmix", "--source", photos, *output)
+    assert "no source: give" in cli_error("make-augmix", *output)
 
 
 def test_the_edition_of_a_data_set_goes_with_training_images(photos, tmp_path):

@@ -109,14 +109,14 @@ def test_the_chart_shows_every_corruption(source, tmp_path):
 
 def test_wrong_use_is_answered(source, tmp_path):
     wrong = [
-        (("--for-size", 384), "go together"),
-        (("--output", tmp_path / "x.yaml"), "go together"),
+        (("--for-size", 384), "must be given together"),
+        (("--output", tmp_path / "x.yaml"), "must be given together"),
         (("--for-size", 299, "--output", tmp_path / "x.yaml"), "have published constants"),
         (("--for-size", 31, "--output", tmp_path / "x.yaml"), "between 32 and 1024"),
         (("--for-size", 384, "--output", tmp_path), "is a folder"),
         (
             ("--for-size", 384, "--output", tmp_path / "x", "--edition", "imagenet-64"),
-            "--edition does not go",
+            "--edition cannot be combined",
         ),
         (("--plot", tmp_path / "x.txt"), "must end in"),
         (("--dataset", "demo", "--config", "x.yaml"), "not both"),

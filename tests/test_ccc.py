@@ -205,8 +205,8 @@ def test_tables_are_read_by_the_published_names():
     for arrays, message in [
         ({"fog_jpeg": np.eye(21)}, "'fog_jpeg' must be of the form"),
         ({"n1_fog_n2_jpeg": np.eye(20)}, r"must have the shape \(21, 21\), not \(20, 20\)"),
-        ({"n1_fog_n2_jpeg": np.full((21, 21), np.nan)}, "must lie in 0 .. 100 %"),
-        ({"n1_fog_n2_jpeg": "no"}, "holds no numbers"),
+        ({"n1_fog_n2_jpeg": np.full((21, 21), np.nan)}, "must be from 0 to 100 %"),
+        ({"n1_fog_n2_jpeg": "no"}, "contains no numbers"),
     ]:
         with pytest.raises(ArgumentError, match=message):
             ccc.read_table(arrays)

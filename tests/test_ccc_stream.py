@@ -143,7 +143,7 @@ def test_images_of_another_size_are_refused(drawn, photos):
         ({"n1": "fgo"}, "line 1: n1 cannot be 'fgo'"),
         ({"s2": 9}, "line 1: s2 cannot be 9"),
         ({"box": [1, 2, 3]}, r"line 1: box cannot be \[1, 2, 3\]"),
-        ({"more": 1}, "line 1: must hold key, n1, s1, n2, s2, flip, box, label, seed, and nothing else"),
+        ({"more": 1}, "line 1: must contain key, n1, s1, n2, s2, flip, box, label, seed, and nothing else"),
     ],
 )
 def test_lines_of_something_else_are_refused(change, message, drawn, photos, tmp_path):
@@ -155,7 +155,7 @@ def test_lines_of_something_else_are_refused(change, message, drawn, photos, tmp
 
 @pytest.mark.parametrize("own", [{"edition": "cifar-10"}, {"edition": "imagenet", "seed": 1}])
 def test_a_run_has_its_edition_and_its_seeds(own, drawn, photos):
-    with pytest.raises(ArgumentError, match="a CCC stream has edition 'imagenet', and seeds of its own"):
+    with pytest.raises(ArgumentError, match="a CCC stream has edition 'imagenet', and its own seeds"):
         StreamDataset(SourceDataset(photos), drawn[0], **own)
 
 
@@ -278,15 +278,15 @@ class Trap:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"nothing", "holds no accuracy table"),
-        (pickle.dumps([1, 2]), "a pickle of list, where a dict is expected"),
+        (b"nothing", "contains no accuracy table"),
+        (pickle.dumps([1, 2]), "a pickle of list instead of a dict"),
         (pickle.dumps({"n1_fog_n2_snow": Trap()}), "asks for the global"),
         (pickle.dumps({"fog": np.eye(21)}), "must be of the form n1_<corruption>_n2_<corruption>"),
         (
             pickle.dumps({"n1_fog_n2_snow": np.full((21, 21), "a")}),
-            "an array of U1, where numbers are expected",
+            "an array of U1 instead of numbers",
         ),
-        (b"{", "is no JSON"),
+        (b"{", "is not JSON"),
         (b'{"measured": [[]]}', "holds no measured accuracies"),
         (b'{"n1_fog_n2_snow": [[1, 2]]}', r"must have the shape \(21, 21\), not \(1, 2\)"),
     ],
@@ -423,7 +423,10 @@ def test_other_settings_are_refused(measured, digits, tmp_path):
         (("--setting", "mixed", "--measure-accuracy"), "--measure-accuracy is for --setting ccc"),
         (("--measure-accuracy", "--format", "webdataset"), "--measure-accuracy writes JSON"),
         (("--measure-accuracy",), "--measure-accuracy needs --model NAME"),
-        (("--measure-accuracy", "--model", "a", "--speed", "2"), "--speed is not for --measure-accuracy"),
+        (
+            ("--measure-accuracy", "--model", "a", "--speed", "2"),
+            "--speed cannot be combined with --measure-accuracy",
+        ),
         (
             ("--measure-accuracy", "--model", "a", "--severities", "0,3,2,5"),
             "--severities of --measure-accuracy must ascend from 0 to 5, not '0,3,2,5'",

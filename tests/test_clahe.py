@@ -330,9 +330,9 @@ def test_gif_files_are_refused_one_by_one(tmp_path):
 def test_twice_is_refused(set_c, model, tmp_path):
     preprocess(set_c, tmp_path / "c")
     again = cli_error("preprocess", "clahe", tmp_path / "c", tmp_path / "d")
-    assert again == f"{tmp_path / 'c'}: has been through CLAHE already"
+    assert again == f"{tmp_path / 'c'}: is already the result of CLAHE"
     flags = ("--model", model, "--output", tmp_path / "p", *PLAIN, "--clahe")
-    assert "has been through CLAHE already" in cli_error("predict", tmp_path / "c", *flags)
+    assert "is already the result of CLAHE" in cli_error("predict", tmp_path / "c", *flags)
 
 
 def test_wrong_input_is_answered_with_one_line(set_c, tmp_path):
@@ -357,9 +357,7 @@ def test_videos_want_predict(photos, tmp_path):
     flags = ("--perturbations", "brightness", "--limit", "1", "--jobs", "1")
     cli("make-p", "--source", photos, "--output", tmp_path / "p", *flags)
     error = cli_error("preprocess", "clahe", tmp_path / "p", tmp_path / "out")
-    assert (
-        error == f"{tmp_path / 'p'}: holds sequences; robustgen predict --clahe equalises them on their way"
-    )
+    assert error == f"{tmp_path / 'p'}: contains sequences; use robustgen predict --clahe instead"
 
 
 def test_frames_are_images_like_others(photos, tmp_path):

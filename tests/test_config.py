@@ -221,7 +221,7 @@ def test_flags_that_do_not_parse_end_with_status_2(flags):
 
 
 def test_nothing_to_work_on():
-    assert cli_error("make-c") == "nothing to work on: give --dataset, --config or --source"
+    assert cli_error("make-c") == "no source: give --dataset, --config or --source"
     assert "no source" in cli_error("make-c", "--dataset", "folder")
 
 

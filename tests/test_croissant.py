@@ -66,7 +66,7 @@ def test_records_of_a_tree_say_what_each_image_is(sets, monkeypatch, tmp_path):
 def test_the_command_adds_what_only_the_user_knows(sets, tmp_path):
     fields = tmp_path / "fields.yaml"
     fields.write_text("datePublished: 2026-01-02\nurl: https://example.org\nrai:dataBiases: unknown\n")
-    assert "still without creator" in cli("croissant", sets / "npy", "--rai", fields).stdout
+    assert "missing fields: creator" in cli("croissant", sets / "npy", "--rai", fields).stdout
     content = json.loads((sets / "npy" / "croissant.json").read_text())
     assert (content["datePublished"], content["rai:dataBiases"]) == ("2026-01-02", "unknown")
     assert not findings(sets / "npy", status=0)

@@ -202,7 +202,7 @@ def test_preview_takes_depth_with_a_source(source, maps, tmp_path):
     flags = ("--corruptions", "3dcc", "--depth", maps / "npy", "--output", tmp_path / "a.png", "--no-show")
     cli("preview", "--source", source, "--edition", "imagenet", *flags)
     assert (tmp_path / "a.png").exists()
-    assert "--depth goes with --source" in cli_error("preview", source / "cat" / "a.png", *flags)
+    assert "--depth needs --source" in cli_error("preview", source / "cat" / "a.png", *flags)
 
 
 @pytest.mark.parametrize("edition", [*EDITIONS, "imagenet@64"])

@@ -211,12 +211,12 @@ def test_wrong_input(at_home, tmp_path):
     unknown = error(model="torchvision:resnet50@x.pth")
     without_weights = error(model="torchvision:retinanet_resnet50_fpn")
     if find_spec("torchvision"):
-        assert "no detector of torchvision; it has" in unknown
+        assert "not a detector of torchvision; it has" in unknown
         assert "name its weights" in without_weights
     else:
         assert "pip install 'robustgen[torch]'" in unknown
-    assert "--kind is not for --task detection" in error("--kind", "c")
-    assert "--mean is not for --task detection" in error("--mean", "0,0,0")
+    assert "--kind cannot be combined with --task detection" in error("--kind", "c")
+    assert "--mean cannot be combined with --task detection" in error("--mean", "0,0,0")
     assert "where the annotations have 160 x 120" in error("--edition", "imagenet-64")
     own = (
         "--task",
@@ -228,7 +228,7 @@ def test_wrong_input(at_home, tmp_path):
         tmp_path / "x",
     )
     assert "--task detection needs --annotations FILE" in cli_error("evaluate", *own)
-    assert "--annotations goes with --task detection" in cli_error(
+    assert "--annotations needs --task detection" in cli_error(
         "evaluate", "--annotations", "a.json", *own[2:]
     )
     truth = json.loads((at_home / "instances.json").read_text())
@@ -238,9 +238,9 @@ def test_wrong_input(at_home, tmp_path):
     assert "1 of 20 images of" in line and "are missing, such as elsewhere.jpg" in line
     (tmp_path / "taken" / "mydetector-bright").mkdir(parents=True)
     (tmp_path / "taken" / "mydetector-bright" / "notes.txt").write_text("mine")
-    assert "holds other files" in cli_error(*command(at_home, tmp_path / "taken"))
+    assert "contains files of another command" in cli_error(*command(at_home, tmp_path / "taken"))
 
 
 def test_detections_of_other_categories_are_counted(at_home, tmp_path):
     result = cli(*command(at_home, tmp_path / "out", "--quiet", model="mydetector:other"))
-    assert result.stderr.startswith("100 detections of categories that ")
+    assert result.stderr.startswith("100 detections with categories that ")

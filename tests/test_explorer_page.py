@@ -123,6 +123,6 @@ def test_mistakes_are_answered_in_one_line(tmp_path):
     assert "must end in .html" in cli_error("preview", image, "--page", tmp_path / "x.png")
     for flags in (("--perturbations", "tilt"), ("--grid",), ("--cell", 50), ("--output", tmp_path / "x.png")):
         line = cli_error("preview", image, "--page", tmp_path / "x.html", *flags)
-        assert line.startswith("--page shows corruptions")
+        assert line.startswith("--page accepts only")
     (tmp_path / "x.html").mkdir()
     assert "is a folder" in cli_error("preview", image, "--page", tmp_path / "x.html")

@@ -199,7 +199,7 @@ def test_families_have_a_place_on_the_page(laion, tmp_path):
 def test_superclasses_take_logits(laion):
     found, notes = scored(laion / "lists", "--no-intervals")
     assert "superclass_accuracy" not in found["models"][0]["families"]["laion-c"]
-    assert any("takes logits (--save logits)" in note for note in notes)
+    assert any("needs logits (--save logits)" in note for note in notes)
 
 
 def test_class_folders_may_be_superclasses(tmp_path):

@@ -305,7 +305,7 @@ def test_only_some_classes(candidates, model, classes, tmp_path):
     (tmp_path / "only.txt").write_text("red\nblue\n")
     flags = ("--classes", classes, "--only", tmp_path / "only.txt")
     result = filter_a(candidates, model, tmp_path / "a", *flags)
-    assert "2 images of other classes passed over" in result.stdout
+    assert "2 images of other classes skipped" in result.stdout
     entries = {entry["key"]: entry for entry in lines_of(tmp_path / "a" / "shortlist.jsonl")}
     # Green is no answer any more, so the green image is all but undecided between the two.
     assert "red/deep/green.png" not in entries
@@ -319,7 +319,7 @@ def test_models_of_several_class_lists_meet_in_those_that_matter(candidates, mod
     (tmp_path / "pair.txt").write_text("blue\nred\n")
     lists = ("--model", pair, "--classes", classes, "--classes", tmp_path / "pair.txt")
     line = refused("filter-a", candidates, model, tmp_path / "a", *lists)
-    assert line.endswith("know different classes: name those that matter with --only")
+    assert line.endswith("know different classes: name the relevant ones with --only")
     filter_a(candidates, model, tmp_path / "a", *lists, "--only", tmp_path / "pair.txt")
     assert keys_of(tmp_path / "a") == [f"red/blue {shade}.png" for shade in range(4)]
     assert {m["predicted"] for e in lines_of(tmp_path / "a" / "shortlist.jsonl") for m in e["models"]} == {
@@ -422,7 +422,9 @@ def test_only_the_centre_is_seen(strangers, model, classes, tmp_path):
 
 def test_filter_o_wants_to_know_the_classes(strangers, model, tmp_path):
     line = refused("filter-o", strangers, model, tmp_path / "o")
-    assert line.endswith("m.onnx has 3 classes, no list of them: list what its outputs mean with --classes")
+    assert line.endswith(
+        "m.onnx has 3 classes, no list of them: list the classes of its outputs with --classes"
+    )
 
 
 # --- going on ------------------------------------------------------------------------------------
@@ -466,7 +468,7 @@ def test_a_record_that_is_damaged_is_asked_for_again(candidates, model, classes,
     path = tmp_path / "a" / ".robustgen" / "records" / f"{last}.json"
     for content in (path.read_bytes()[:-10], path.read_bytes().replace(b"0.", b"1."), b""):
         path.write_bytes(content)
-        assert "asked about 1 image " in filter_a(candidates, model, tmp_path / "a", *flags).stdout
+        assert "1 image predicted in" in filter_a(candidates, model, tmp_path / "a", *flags).stdout
         assert tree(tmp_path / "a") == before
 
 
@@ -478,8 +480,8 @@ def test_an_image_that_changed_behind_its_size_is_asked_about_again(candidates, 
     data = victim.read_bytes()
     victim.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
     line = refused("filter-a", mine, model, tmp_path / "a", *flags)
-    assert "is another image than the one that the models were asked about" in line
-    assert "asked about 2 images " in filter_a(mine, model, tmp_path / "a", *flags).stdout
+    assert "has changed since the models predicted it" in line
+    assert "2 images predicted in" in filter_a(mine, model, tmp_path / "a", *flags).stdout
     filter_a(mine, model, tmp_path / "fresh", *flags)
     assert tree(tmp_path / "a") == tree(tmp_path / "fresh")
 
@@ -508,7 +510,7 @@ def test_more_candidates_and_changed_ones_are_asked_about(candidates, model, cla
     filter_a(mine, model, tmp_path / "a", "--classes", classes)
     put(mine / "red" / "new.png", (0, 0, 200))
     put(mine / "red" / "right.png", (0, 0, 201), size=(33, 44))
-    assert "asked about 2 images " in filter_a(mine, model, tmp_path / "a", "--classes", classes).stdout
+    assert "2 images predicted in" in filter_a(mine, model, tmp_path / "a", "--classes", classes).stdout
     assert {"red/new.png", "red/right.png"} < {*keys_of(tmp_path / "a")}
     filter_a(mine, model, tmp_path / "fresh", "--classes", classes)
     assert tree(tmp_path / "a") == tree(tmp_path / "fresh")
@@ -542,7 +544,7 @@ def test_other_settings_want_another_folder(candidates, model, classes, tmp_path
     line = refused("filter-a", candidates, model, output, *flags, "--max-confidence", "0.3")
     assert line == f"{output}: holds a shortlist of other thresholds; {remedy}"
     assert "of another kind" in refused("filter-o", candidates, model, output, *flags)
-    assert "asked about 11 images " in filter_a(candidates, other, output, *flags, "--overwrite").stdout
+    assert "11 images predicted in" in filter_a(candidates, other, output, *flags, "--overwrite").stdout
     filter_a(candidates, other, tmp_path / "fresh", *flags)
     assert tree(output) == tree(tmp_path / "fresh")
 
@@ -551,7 +553,7 @@ def test_other_thresholds_need_no_model_again(candidates, model, classes, tmp_pa
     flags = ("--classes", classes)
     filter_a(candidates, model, tmp_path / "a", *flags)
     again = ("--max-confidence", "0.3", "--per-confusion", "1", "--overwrite")
-    assert "asked about 0 images " in filter_a(candidates, model, tmp_path / "a", *flags, *again).stdout
+    assert "0 images predicted in" in filter_a(candidates, model, tmp_path / "a", *flags, *again).stdout
     assert keys_of(tmp_path / "a") == ["green/as blue.png", "red/blue 0.png", "red/deep/green.png"]
     dropped = {e["key"]: e["step"] for e in lines_of(tmp_path / "a" / "dropped.jsonl")}
     assert dropped["red/sure.png"] == "crowded"
@@ -590,7 +592,7 @@ def test_what_was_accepted_is_copied_byte_for_byte(candidates, reviewed, tmp_pat
 def test_the_same_command_with_accept_runs_and_accepts(candidates, reviewed, model, classes, tmp_path):
     flags = ("--classes", classes, "--accept", tmp_path / "list.txt")
     result = filter_a(candidates, model, reviewed, *flags)
-    assert "about 0 images " in result.stdout and "2 images of 1 folder accepted" in result.stdout
+    assert "0 images predicted in" in result.stdout and "2 images of 1 folder accepted" in result.stdout
 
 
 def test_another_list_replaces_only_on_demand(candidates, reviewed, tmp_path):
@@ -598,7 +600,7 @@ def test_another_list_replaces_only_on_demand(candidates, reviewed, tmp_path):
     cli(*accept, tmp_path / "list.txt")
     other = tmp_path / "other.txt"
     other.write_bytes("\ufeffgreen/as blue.png\r\nred/blue 0.png\r\nred/blue 0.png".encode())
-    assert "holds what another list accepted" in cli_error(*accept, other)
+    assert "contains images of another list" in cli_error(*accept, other)
     cli(*accept, other, "--overwrite")
     assert {*tree(reviewed / "accepted")} == {"green/as blue.png", "red/blue 0.png", "manifest.json"}
     both = ("--accept", tmp_path / "list.txt", "--overwrite")
@@ -639,12 +641,12 @@ def test_wrong_lists(candidates, reviewed, tmp_path, text, says):
 def test_accepting_what_is_not_there(candidates, reviewed, model, tmp_path):
     accept = ("--accept", tmp_path / "list.txt")
     line = cli_error("filter-a", candidates, "--output", tmp_path / "none", *accept)
-    assert line.endswith("none: holds no finished shortlist; give the command without --accept first")
+    assert line.endswith("none: has no finished shortlist; give the command without --accept first")
     assert not (tmp_path / "none").exists()
     line = cli_error("filter-o", candidates, "--output", reviewed, *accept)
-    assert line.endswith("holds a shortlist for ImageNet-A, not ImageNet-O")
+    assert line.endswith("contains a shortlist for ImageNet-A, not ImageNet-O")
     line = cli_error("filter-a", candidates, "--output", reviewed, *accept, "--max-confidence", "0.3")
-    assert line.endswith("without --model, leave out --max-confidence")
+    assert line.endswith("without --model, omit --max-confidence")
     line = cli_error("filter-a", candidates, "--output", reviewed)
     assert line == "give --model, or --accept with the list of a review"
 
@@ -655,7 +657,7 @@ def test_accepting_candidates_that_changed(candidates, model, classes, tmp_path)
     (tmp_path / "list.txt").write_text("red/blue 0.png\n")
     accept = ("filter-a", mine, "--output", tmp_path / "a", "--accept", tmp_path / "list.txt")
     put(mine / "red" / "blue 0.png", (1, 2, 3))
-    assert "'red/blue 0.png': is not the file that was shortlisted" in cli(*accept, status=1).stderr
+    assert "'red/blue 0.png': has changed since the shortlist" in cli(*accept, status=1).stderr
     (mine / "red" / "blue 0.png").unlink()
     assert "'red/blue 0.png': No such file" in cli(*accept, status=1).stderr
     assert not (tmp_path / "a" / "accepted").exists()
@@ -671,11 +673,11 @@ def test_accepting_from_a_damaged_output(candidates, reviewed, tmp_path, name):
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"settings": []}, ": look at settings"),
+        ({"settings": []}, ": check settings"),
         ({"settings": {}}, ""),
         ({"images": [1]}, ""),
-        ({"steps": None}, ": look at steps"),
-        ({"classes": {"red": 3}}, ": look at classes"),
+        ({"steps": None}, ": check steps"),
+        ({"classes": {"red": 3}}, ": check classes"),
     ],
 )
 def test_accepting_from_a_funnel_of_another_shape(candidates, reviewed, tmp_path, change, says):
@@ -701,7 +703,7 @@ def test_images_that_cannot_be_used_are_named(candidates, model, classes, tmp_pa
     assert {*named} == {"red/text.png", "red/cut.png", "red/two\nlines.png", "red/long.png"}
     assert named["red/two\nlines.png"].startswith("its name has a line break")
     assert named["red/long.png"].startswith("too elongated")
-    assert "4 images not usable" in result.stderr and "'red/text.png': in none of" in result.stderr
+    assert "4 images unusable" in result.stderr and "'red/text.png': in none of" in result.stderr
     assert "red/deep/green.png" in keys_of(tmp_path / "a")
     for key in named:
         (mine / key).unlink()
@@ -731,7 +733,7 @@ def test_nothing_but_damaged_images(model, classes, tmp_path, command):
         (tmp_path / "in" / "red").rename(tmp_path / "in" / "other")
     flags = ("--model", model, "--classes", classes, "--output", tmp_path / "x")
     result = cli(command, tmp_path / "in", *flags, status=1)
-    assert "1 image not usable" in result.stderr and keys_of(tmp_path / "x") == []
+    assert "1 image unusable" in result.stderr and keys_of(tmp_path / "x") == []
 
 
 def test_an_output_that_is_damaged_or_none(candidates, model, classes, tmp_path):
@@ -754,9 +756,9 @@ def test_candidates_that_are_none(candidates, model, classes, tmp_path):
     assert line.endswith("in: class folder: unknown class 'gren' (did you mean 'green'?)")
     (tmp_path / "only.txt").write_text("red\nblue\n")
     line = wrong(tmp_path / "in", "--classes", classes, "--only", tmp_path / "only.txt")
-    assert line.endswith(f"no image is of a class that {tmp_path / 'only.txt'} names")
+    assert line.endswith(f"no image has one of the classes in {tmp_path / 'only.txt'}")
     put(tmp_path / "flat" / "a.png", (0, 0, 0))
-    assert "some images lie in no class folder" in wrong(tmp_path / "flat", "--classes", classes)
+    assert "some images are not in a class folder" in wrong(tmp_path / "flat", "--classes", classes)
     assert not (tmp_path / "a").exists()
 
 
@@ -765,7 +767,7 @@ def test_candidates_that_are_none(candidates, model, classes, tmp_path):
     [
         ("red\ngren\n", "only.txt: unknown class 'gren' (did you mean 'green'?) of"),
         ("red\npurple haze\n", "only.txt: unknown class 'purple haze' (known: red, green, blue) of"),
-        ("red\nblue\nred\n", "only.txt: 'red' stands twice"),
+        ("red\nblue\nred\n", "only.txt: 'red' is listed twice"),
         ("red\n", "only.txt: names fewer than two classes"),
     ],
 )
@@ -782,7 +784,7 @@ def test_wrong_classes(candidates, model, classes, tmp_path, text, says):
             ("--classes", "CLASSES", "--classes", "CLASSES"),
             "--classes: given 2 times; give it once, or once for each",
         ),
-        (("--classes", "CLASSES", "--resize", "15"), "--resize: 15 pixels are less than the 16 of a crop"),
+        (("--classes", "CLASSES", "--resize", "15"), "--resize: 15 pixels are fewer than the 16 of a crop"),
         (("--classes", "CLASSES", "--input-size", "20"), "takes images of 16 x 16 pixels, these are 20 x 20"),
         (("--classes", "CLASSES", "--layout", "NHWC"), "takes NCHW"),
         (("--classes", "CLASSES", "--names", "missing.txt"), "missing.txt cannot be read"),
@@ -803,20 +805,20 @@ def test_wrong_flags(candidates, model, classes, tmp_path, flags, says):
 def test_confidences_that_are_no_numbers(candidates, model, classes, tmp_path, command, flag):
     flags = ("--model", model, "--classes", classes, "--output", tmp_path / "a")
     result = cli(command, candidates, *flags, f"{flag}-confidence", "nan", status=2)
-    assert result.stderr.endswith(f"'{flag}-confidence': 'nan' is no number from 0 to 1.\n")
+    assert result.stderr.endswith(f"'{flag}-confidence': 'nan' is not a number from 0 to 1.\n")
 
 
 def test_logits_that_are_said_to_be_probabilities(candidates, classes, tmp_path):
     model = put_model(tmp_path / "minus.onnx", scale=-1.0)
     flags = ("--classes", classes, "--outputs", "probabilities")
     line = refused("filter-a", candidates, model, tmp_path / "a", *flags)
-    assert line == f"--outputs: {model} gives -1, which is no probability"
+    assert line == f"--outputs: {model} returns -1, which is not a probability"
 
 
 def test_numbers_that_are_none(candidates, tmp_path):
     model = put_model(tmp_path / "nan.onnx", scale=np.nan)
     line = refused("filter-a", candidates, model, tmp_path / "a")
-    assert "nan.onnx: gives NaN or infinity for 'blue/right.png'" in line
+    assert "nan.onnx: returns NaN or infinity for 'blue/right.png'" in line
 
 
 def test_outputs_that_are_not_ours(candidates, model, classes, tmp_path):
@@ -828,12 +830,12 @@ def test_outputs_that_are_not_ours(candidates, model, classes, tmp_path):
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "shortlist.jsonl").write_text("mine")
     line = refused("filter-a", candidates, model, tmp_path / "other", *flags, "--overwrite")
-    assert line.endswith("holds a shortlist.jsonl that is not of filter-a or filter-o")
+    assert line.endswith("has shortlist.jsonl, which is not from filter-a or filter-o")
     assert (tmp_path / "other" / "shortlist.jsonl").read_text() == "mine"
     (tmp_path / "preds").mkdir()
     (tmp_path / "preds" / "predictions.json").write_text("{}")
     line = refused("filter-a", candidates, model, tmp_path / "preds", *flags)
-    assert line.endswith("holds a predictions.json that is not of filter-a or filter-o")
+    assert line.endswith("has predictions.json, which is not from filter-a or filter-o")
 
 
 # --- words ---------------------------------------------------------------------------------------

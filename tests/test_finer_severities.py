@@ -131,7 +131,7 @@ def test_a_set_of_finer_severities(tmp_path):
     assert "2.5" in cli("calibrate", *sheet, "--sample", "1").stdout
     whole = {level: pixels_of(out / f"contrast/{level}/class/a.jpg").std() for level in (1, 2, 2.5)}
     assert whole[1] > whole[2] > whole[2.5]
-    assert "--for-size proposes constants of whole severities" in cli_error(
+    assert "--for-size proposes constants only for whole severities" in cli_error(
         "calibrate", *sheet, "--for-size", "96", "--output", tmp_path / "c.yaml"
     )
 

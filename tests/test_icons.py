@@ -134,17 +134,17 @@ def test_sequences_consist_of_assigned_code_points():
 @pytest.mark.parametrize(
     "text, message",
     [
-        ("", "holds no class"),
+        ("", "contains no class"),
         ("a: []", "a: must be a list of code points"),
-        ("a: ['2708', '2708-fe0f']", "a: 2708 stands twice"),
+        ("a: ['2708', '2708-fe0f']", "a: 2708 is listed twice"),
         ("a: ['2708']\nb: ['2708']", "b: 2708 belongs to a already"),
         ("a: [2708]", 'a: must be code points in quotes, such as "1f468-200d-1f527", not 2708'),
         ("a: ['plane']", "not 'plane'"),
         ("a: ['110000']", "not '110000'"),
         ("a: ['1f44d-1f3fb']", "a: 1f44d-1f3fb has a skin tone"),
-        ("SHA256SUMS: ['2708']", "SHA256SUMS: cannot be the name of a class"),
-        ("../a: ['2708']", "../a: cannot be the name of a class"),
-        ("1: ['2708']", "1: cannot be the name of a class"),
+        ("SHA256SUMS: ['2708']", "SHA256SUMS: is not a valid class name"),
+        ("../a: ['2708']", "../a: is not a valid class name"),
+        ("1: ['2708']", "1: is not a valid class name"),
         ("- a", "must hold keys and values"),
     ],
 )
@@ -238,7 +238,7 @@ def test_of_a_source_of_several_styles_one_is_to_be_named(tmp_path):
 
 def test_a_folder_of_no_known_layout_is_told_so(tmp_path):
     (tmp_path / "readme.txt").write_text("nothing")
-    with pytest.raises(SourceError, match="holds no emoji images of a layout we know: img/<style>/64/"):
+    with pytest.raises(SourceError, match="contains no emoji images in a known layout: img/<style>/64/"):
         read_style("x", tmp_path)
     datasource(tmp_path / "package", "google", NAMES)
     with pytest.raises(SourceError, match=r"is it .*package\?"):
@@ -609,9 +609,9 @@ def test_a_dry_run_counts_and_writes_nothing(tmp_path, packages):
     [
         (("--style", "google"), "--style: must be NAME=DIR, not 'google'"),
         (("--style", "google={f}"), "--style: 'google' is given twice"),
-        (("--style", "a/b={p}"), "--style: 'a/b' cannot name a style"),
+        (("--style", "a/b={p}"), "--style: 'a/b' is not a valid style name"),
         (("--style", "own={missing}"), "--style own: {missing}: No such file or directory"),
-        (("--style", "own={empty}"), "--style own: {empty} holds no emoji images of a layout we know"),
+        (("--style", "own={empty}"), "--style own: {empty} contains no emoji images in a known layout"),
         (("--style", "own={other}"), "--style own: {other} has none of the chosen emoji"),
         (("--style", "own={g}"), "--style own: the same folder as google"),
         (("--licence", "own=MIT"), "--licence: unknown style 'own'"),
@@ -622,8 +622,8 @@ def test_a_dry_run_counts_and_writes_nothing(tmp_path, packages):
         (("--style", "own={copy}"), "--style own: all of its icons are those of another style"),
         (("--per-class", "few"), "--per-class: must be a whole number, not 'few'"),
         (("--classes", "{missing}"), "{missing}: cannot be read"),
-        (("--output", "{g}/img"), "lies inside the source {g}"),
-        (("--output", "{f}/out"), "lies inside the source {f}"),
+        (("--output", "{g}/img"), "is inside the source {g}"),
+        (("--output", "{f}/out"), "is inside the source {f}"),
     ],
 )
 def test_wrong_flags_are_answered_in_one_line(tmp_path, packages, flags, message):
@@ -640,7 +640,7 @@ def test_wrong_flags_are_answered_in_one_line(tmp_path, packages, flags, message
 
 def test_a_single_style_is_too_few(tmp_path, packages):
     error = cli_error("make-icons", *packages[:2], "--output", tmp_path / "out")
-    assert error == "--style: at least two styles are needed, as each split holds one out"
+    assert error == "--style: at least two styles are needed, because each split holds one out"
 
 
 def test_an_output_that_holds_something_else_is_left_alone(tmp_path, packages):

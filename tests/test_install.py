@@ -88,7 +88,7 @@ def test_pip_is_asked_for_the_wheel_and_what_it_says_is_told(elsewhere, wheel, m
 
 def test_only_known_files_are_fetched():
     assert "'frost'" in cli_error("fetch", "forst")
-    assert "name one of frost and ink" in cli_error("fetch", "frost", "ink", "--wheel", "a.whl")
+    assert "name either frost or ink" in cli_error("fetch", "frost", "ink", "--wheel", "a.whl")
 
 
 @pytest.mark.parametrize("files", EVERYTHING.values(), ids=lambda files: files.name)

@@ -475,7 +475,7 @@ BAD_CALLS = {
         lambda: metrics.imagenet_a_accuracy(NAN_LOGITS, [0], [0, 1]),
         lambda: metrics.RunningMean().update([1, np.nan]),
     ],
-    "labels must lie in 0 .. 2": [
+    "labels must be 0 to 2": [
         lambda: metrics.top1_error([[0, 1, 2]], [3]),
         lambda: metrics.top1_error([[0, 1, 2]], [-1]),
         lambda: metrics.brier_score([[0, 1, 0]], [3]),
@@ -491,21 +491,21 @@ BAD_CALLS = {
         lambda: metrics.corruption_error("fog", 0.5),
         lambda: metrics.top_classes(1.0),
     ],
-    "must hold integers": [
+    "must contain integers": [
         lambda: metrics.top1_error([[0, 1, 2]], [1.0]),
         lambda: metrics.sequence_flips([[0.5, 0.5]], noise=False),
     ],
-    "must hold numbers": [lambda: metrics.softmax(["a"]), lambda: metrics.corruption_error("fog", None)],
-    "must hold truth values": [lambda: metrics.aupr([0.1], ["yes"])],
-    "cannot be made an array": [lambda: metrics.top_classes([[1, 2], [1]])],
+    "must contain numbers": [lambda: metrics.softmax(["a"]), lambda: metrics.corruption_error("fog", None)],
+    "must contain truth values": [lambda: metrics.aupr([0.1], ["yes"])],
+    "cannot be converted to an array": [lambda: metrics.top_classes([[1, 2], [1]])],
     "2 labels for 1 images": [lambda: metrics.top1_error([[0, 1, 2]], [0, 1])],
     "top 5 of 4": [lambda: metrics.top_classes([1, 2, 3, 4])],
     "five classes": [lambda: metrics.top5_distance([1, 2, 3], [1, 2, 3])],
-    "do not fit": [
+    "do not match": [
         lambda: metrics.top5_distance(np.zeros((2, 5), int), np.zeros((3, 5), int)),
         lambda: metrics.zipf_distance(np.zeros((2, 5)), np.zeros((3, 5))),
     ],
-    "do not compare": [lambda: metrics.zipf_distance([1, 2], [1])],
+    "cannot be compared": [lambda: metrics.zipf_distance([1, 2], [1])],
     "no two frames": [
         lambda: metrics.sequence_flips([[1]], noise=True),
         lambda: metrics.sequence_flips([[1, 2]], noise=False, difficulty=2),
@@ -521,7 +521,7 @@ BAD_CALLS = {
         lambda: metrics.rms_calibration_error([2.0], [1]),
         lambda: metrics.brier_score([[-3.0, 4.0]], [0]),
     ],
-    "0 .. 15": [lambda: metrics.standardised_top5_distance("tilt", 16)],
+    "0 to 15": [lambda: metrics.standardised_top5_distance("tilt", 16)],
     "all 5 severities, not 3": [lambda: metrics.corruption_error("fog", [0.5] * 3)],
     "missing: fog, pixelate": [
         lambda: metrics.mean_corruption_error({n: e for n, e in FIVE.items() if n not in ("fog", "pixelate")})
@@ -544,14 +544,14 @@ BAD_CALLS = {
     ],
     "1 entries where 2": [lambda: metrics.aupr([0.1, 0.2], [1])],
     "true or false": [lambda: metrics.aupr([0.1, 0.2], [1, -1])],
-    "scores hold NaN": [lambda: metrics.aupr([0.1, np.nan], [1, 0])],
+    "scores contain NaN": [lambda: metrics.aupr([0.1, np.nan], [1, 0])],
     "no positives": [lambda: metrics.aupr([0.1, 0.2], [0, 0])],
     "distinct indices": [
         lambda: metrics.imagenet_a_accuracy([[1, 2, 3]], [1], [1, 1]),
         lambda: metrics.anomaly_scores([[1, 2, 3]], [1, 3]),
     ],
     "all 5 severities, not 2": [lambda: metrics.corruption_errors("fog", np.ones((2, 3), bool))],
-    "values hold NaN": [lambda: metrics.bootstrap_means([[np.nan]])],
+    "values contain NaN": [lambda: metrics.bootstrap_means([[np.nan]])],
     "replicates must be": [lambda: metrics.bootstrap_means([[1.0]], replicates=0)],
     "at least two images": [lambda: metrics.images_needed([1.0], 0.1)],
     "must be positive": [lambda: metrics.images_needed([1.0, 0.0], 0.0)],

@@ -192,7 +192,9 @@ def put_attack(path, target, name, change=lambda content, code, bomb: bomb):
 def test_exported_programs_that_could_run_code_are_refused(made, tmp_path, attack):
     path = put_attack(tmp_path / "evil.pt2", tmp_path / "touched", *ATTACKS[attack])
     line = cli_error("predict", made / "c", "--model", path, "--output", tmp_path / "p")
-    assert line.startswith(f"{path}: holds ") and line.endswith(" Give --trust-model if you trust its origin")
+    assert line.startswith(f"{path}: contains ") and line.endswith(
+        " Give --trust-model if you trust its origin"
+    )
     assert not (tmp_path / "touched").exists()
 
 
@@ -202,7 +204,7 @@ def test_exported_programs_that_could_run_code_are_refused(made, tmp_path, attac
 )
 def test_files_in_an_exported_program_that_are_no_tensors_are_refused(made, tmp_path, name):
     path = put_attack(tmp_path / "evil.pt2", tmp_path / "touched", name)
-    with pytest.raises(ConfigError, match=rf"^{path}: holds {name}: to load it could run any code"):
+    with pytest.raises(ConfigError, match=rf"^{path}: contains {name}: loading it could run any code"):
         open_model(str(path), Runtime(device="cpu"))
 
 
@@ -210,7 +212,7 @@ def test_programs_in_the_format_of_older_releases_are_refused(made, tmp_path):
     path = export(tmp_path / "digits.pt2")
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr("version", "8.9")
-    with pytest.raises(ConfigError, match="is not of the format that PyTorch"):
+    with pytest.raises(ConfigError, match="is not in the format of PyTorch"):
         open_model(str(path), Runtime(device="cpu"))
 
 
@@ -292,17 +294,17 @@ def test_mixed_precision_is_near_and_recorded(made, tmp_path):
         ("own_models:number", "returns int, not a torch.nn.Module"),
         ("own_models:broken", "its preprocessing: unknown key 'standard'"),
         ("own_models:few", "the class list has 10 names, own_models:few has 4 classes"),
-        ("own_models:undefined", "own_models:undefined: gives NaN or infinity for"),
-        ("own_models.plain", "no model; a function of yours is named own_models:plain, others model.onnx, "),
-        ("own_models.py", "no model; a function of yours is named own_models:build, others model.onnx, "),
-        ("own_models.py:plain", "a function of yours is named own_models:plain, others model.onnx, "),
-        ("./nets/own.py", "a function of yours is named own:build, others model.onnx, "),
-        ("nets/own.py", "a function of yours is named nets.own:build, others model.onnx, "),
-        ("own_models", "no model; a function of yours is named own_models:build, others model.onnx, "),
+        ("own_models:undefined", "own_models:undefined: returns NaN or infinity for"),
+        ("own_models.plain", "not a model; did you mean own_models:plain? Forms: model.onnx, "),
+        ("own_models.py", "not a model; did you mean own_models:build? Forms: model.onnx, "),
+        ("own_models.py:plain", "did you mean own_models:plain? Forms: model.onnx, "),
+        ("./nets/own.py", "did you mean own:build? Forms: model.onnx, "),
+        ("nets/own.py", "did you mean nets.own:build? Forms: model.onnx, "),
+        ("own_models", "not a model; did you mean own_models:build? Forms: model.onnx, "),
         ("torchvision:resnet18", "name its weights: torchvision:resnet18@FILE"),
         ("torchvision:resnet", "torchvision has no such classifier (did you mean resnet"),
         ("torchvision:resnet18@missing.pth", "there is no file missing.pth"),
-        ("weights.pth", "weights alone are no model"),
+        ("weights.pth", "a file of weights needs a network"),
         ("missing.pt2", "there is no file missing.pt2"),
     ],
 )
@@ -316,16 +318,16 @@ def test_files_that_are_no_weights(made, tmp_path):
     common = ("predict", made / "c", "--output", tmp_path / "p", "--model")
     assert "w.pth: no file of weights" in cli_error(*common, f"torchvision:resnet18@{tmp_path / 'w.pth'}")
     torch.save([1, 2], tmp_path / "w.pth")
-    assert "holds no weights by name" in cli_error(*common, f"torchvision:resnet18@{tmp_path / 'w.pth'}")
+    assert "contains no weights by name" in cli_error(*common, f"torchvision:resnet18@{tmp_path / 'w.pth'}")
     (tmp_path / "m.pt2").write_bytes(b"program")
-    assert "no exported program" in cli_error(*common, tmp_path / "m.pt2")
+    assert "not an exported program" in cli_error(*common, tmp_path / "m.pt2")
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
 def test_devices_that_are_not_there(made, tmp_path):
     common = ("predict", made / "c", "--output", tmp_path / "p", "--device", "cuda", "--model")
     line = cli_error(*common, "own_models:plain")
-    assert line.startswith("--device cuda: PyTorch has none here; it has ") and line.endswith("cpu")
+    assert line.startswith("--device cuda: not available to PyTorch; it has ") and line.endswith("cpu")
     model = put_model(tmp_path / "m.onnx")
     assert cli_error(*common, model).startswith("--device cuda: ONNX Runtime has no CUDAExecutionProvider")
 

@@ -352,7 +352,7 @@ def test_deep_says_how_many_and_takes_a_source_that_has_moved(photos, tmp_path):
     source.rename(tmp_path / "moved")
     said = cli("verify", tmp_path / "out", "--deep", "all", "--source", tmp_path / "moved").stdout
     assert said.startswith("2 files checked, 1 image made again, 0 findings; digest ")
-    assert "--source: tells where" in cli_error("verify", tmp_path / "out", "--source", tmp_path / "moved")
+    assert "--source needs --deep" in cli_error("verify", tmp_path / "out", "--source", tmp_path / "moved")
 
 
 def test_one_is_not_a_plural(photos, tmp_path):

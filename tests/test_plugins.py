@@ -144,7 +144,7 @@ BAD = {
     "rows": (GOOD.format(family="rows").replace("(1, 2,", "((1, 1), 2,"), "table of same: scale 224"),
     "twice": (GOOD.format(family="twice") + TWICE,
               "same' is registered twice"),
-    "lost": (GOOD.format(family="lost").replace(", family=lost", ""), "same needs a family of its own"),
+    "lost": (GOOD.format(family="lost").replace(", family=lost", ""), "same needs its own family"),
     "other": (GOOD.format(family="other").replace('"other"', '"another"'), "must be called 'other'"),
     "odd": ("odd = 3\n", "must name a robustgen.registry.Family"),
     "hollow": ("from robustgen.registry import Family\nhollow = Family('hollow', 'H')\n", "registers no"),
@@ -155,7 +155,7 @@ BAD = {
               "title, citation and reference must be texts"),
     "array": (
         GOOD.format(family="array").replace("(1, 2, 3, 4, 5)", "(object(),) * 5"),
-        "parameters of array:same are no numbers or texts: Object of type object is not JSON",
+        "parameters of array:same are not numbers or texts: Object of type object is not JSON",
     ),
     "mute": (
         "class Mute(Exception):\n    def __str__(self): return self.words\nraise Mute\n",
@@ -311,6 +311,6 @@ def test_what_cannot_be_registered_is_refused_at_once():
         with pytest.raises(kind, match="same"):
             corruption(*arguments, family=family)(same)
     assert not family.corruptions
-    with pytest.raises(ArgumentError, match="needs a family"):
+    with pytest.raises(ArgumentError, match="needs its own family"):
         corruption("noise", nothing, table)(same)
     assert len(BENCHMARK_FAMILY.corruptions) == 19

@@ -406,7 +406,7 @@ def test_a_damaged_record_counts_for_nothing(folder_c, model, tmp_path, monkeypa
         predict(folder_c, model, tmp_path / "p", "--batch", "8", status=130)
     (name,) = records_of(tmp_path / "p")
     assert cli_error("score", tmp_path / "p").endswith(
-        "p: its run has not finished; the same command resumes it"
+        "p: the run is unfinished; the same command resumes it"
     )
     damage(tmp_path / "p" / ".robustgen" / "records" / f"{name}.json")
     assert "150 images predicted" in predict(folder_c, model, tmp_path / "p", "--batch", "8").stdout
@@ -534,9 +534,9 @@ def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(folder_c, model, tmp_pa
     predict(folder_c, model, output)
     (output / "fog" / "3.npz").unlink()
     os.mkfifo(output / "fog" / "3.npz")
-    assert "3.npz: no whole file of predictions" in cli_error("score", output, "--partial")
+    assert "3.npz: not a complete file of predictions" in cli_error("score", output, "--partial")
     common = ("predict", folder_c, "--model", model, "--output", output, *PLAIN)
-    assert "3.npz: no whole file of predictions" in cli_error(*common)
+    assert "3.npz: not a complete file of predictions" in cli_error(*common)
     assert "is not as this tool wrote it" in cli_error(*common, "--overwrite")
     (output / "predictions.json").unlink()
     os.mkfifo(output / "predictions.json")
@@ -665,7 +665,7 @@ def test_models_that_are_none(folder_c, tmp_path):
 def test_nan_logits(folder_c, tmp_path):
     model = put_model(tmp_path / "nan.onnx", extra=(logarithm(),))
     line = wrong(folder_c, model, tmp_path, *PLAIN)
-    assert re.search(r"nan.onnx: gives NaN or infinity for 'digit \d/\d+.JPEG' of clean", line)
+    assert re.search(r"nan.onnx: returns NaN or infinity for 'digit \d/\d+.JPEG' of clean", line)
 
 
 def test_classes_that_do_not_fit(digits, model, names, tmp_path):

@@ -291,10 +291,10 @@ def test_mistakes_are_answered_in_one_line_and_leave_no_file(photos, tmp_path):
         "a.jpg: is a file": [image, "--output", image / "x.png"],
         "is the image itself": [image, "--output", image],
         "lies inside the source": ["--source", photos, "--output", photos / "out" / "x.png"],
-        "the images have the numbers 0 to 2": ["--source", photos, "--index", 3],
+        "must be from 0 to 2": ["--source", photos, "--index", 3],
         "give IMAGE, or --source": [image, "--index", 0],
-        "cell must lie in 16 to 1024": [image, "--cell", 0],
-        "--severity goes with --grid": [image, "--severity", 3],
+        "cell must be from 16 to 1024": [image, "--cell", 0],
+        "--severity needs --grid": [image, "--severity", 3],
         "give --severity, not --severities": [image, "--grid", "--severities", 3],
         "--corruptions is for corruptions": [image, "--corruptions", "fog", "--frames", 3],
         "--animate shows every frame": [image, "--animate", "--frames", 3],
@@ -370,7 +370,7 @@ def test_mp4_is_what_browsers_play(photos, tmp_path):
 
 
 def test_frames_too_large_for_a_format_are_refused():
-    with pytest.raises(ArgumentError, match=r"20000 x 1 pixels do not go into \.webp"):
+    with pytest.raises(ArgumentError, match=r"20000 x 1 pixels cannot be stored as \.webp"):
         animation.encode_animation(np.stack([plain(1, 20000), plain(1, 20000, (0, 0, 0))]), ".webp")
 
 
@@ -495,4 +495,4 @@ def test_whoever_insists_on_seeing_it_is_told_why_not(photos, tmp_path):
     result = cli(
         "preview", "--source", photos, "--corruptions", "fog", "--show", "--output", tmp_path / "x.png"
     )
-    assert result.stdout == f"{tmp_path / 'x.png'}\n" and "not known to show pictures" in result.stderr
+    assert result.stdout == f"{tmp_path / 'x.png'}\n" and "not known to support pictures" in result.stderr

@@ -130,7 +130,7 @@ def test_what_is_lost_or_cut_short_is_made_again(photos, place, form):
 def test_shards_of_a_remote_set(photos, tmp_path, place, form):
     make_c(photos, tmp_path / "local", *flags_of(form))
     said = make_c(photos, f"{place}/out", *flags_of(form), "--shard", "2/2").stdout
-    assert "shards that have not ended: 1;" in said
+    assert "unfinished shards: 1;" in said
     make_c(photos, f"{place}/out", *flags_of(form), "--shard", "1/2")
     assert stored(f"{place}/out") == whole(tmp_path / "local")
 

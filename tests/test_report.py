@@ -227,7 +227,7 @@ def test_verify_has_nothing_to_say_about_a_page(copied):
 
 
 def test_a_page_inside_the_set_is_refused(copied):
-    assert "lies inside the set" in cli_error("report", copied, "--output", copied / "report.html")
+    assert "is inside the set" in cli_error("report", copied, "--output", copied / "report.html")
     assert not (copied / "report.html").exists()
 
 

@@ -188,7 +188,7 @@ def test_in_a_browser(browser, tmp_path):
     )
     load(browser, listed)
     assert counts(browser) == "4 kept, 2 dropped, 0 undecided"
-    assert browser.run("asked") == ["The list undoes 4 of your decisions. Load it?"]
+    assert browser.run("asked") == ["The list replaces 4 of your decisions. Load it?"]
 
     # A list that comes back replaces what was kept; what it does not name is undecided, or still dropped.
     load(browser, listed)

@@ -194,7 +194,7 @@ def test_alexnet_is_for_imagenet_alone(tmp_path):
         ("errors: {fog: high}", "own.yaml: errors.fog: must be a number, not 'high'"),
         ("errors: 3", "own.yaml: errors: must be names with numbers, not 3"),
         ("errors: {fog: 0.5}", "the baseline has no value for"),
-        ("errors: {" + ", ".join(f"{n}: 50" for n in COMMON_CORRUPTIONS) + "}", "must lie in 0 .. 1"),
+        ("errors: {" + ", ".join(f"{n}: 50" for n in COMMON_CORRUPTIONS) + "}", "must be 0 to 1"),
         (
             "errors: {" + ", ".join(f"{n}: 0" for n in COMMON_CORRUPTIONS) + "}",
             "nothing can be divided by it",
@@ -278,7 +278,7 @@ def test_published_perturbations(tmp_path):
     assert published["VGG-19"]["flip_rate"]["mean"] == 0.669
     flags = ("--partial", "--compare-with", "published", "--difficulty", 2)
     notes = cli("score", tmp_path / "model", *flags).stderr
-    assert "published values are of five severities and of difficulty 1: none is compared" in notes
+    assert "published values are for five severities and difficulty 1: none is compared" in notes
 
 
 # --- layout --------------------------------------------------------------------------------------
@@ -315,7 +315,7 @@ def test_a_hostile_description_is_answered_in_a_line(tmp_path, text):
     put_c(tmp_path / "net")
     (tmp_path / "net" / ABOUT).write_text(text)
     assert cli_error("score", tmp_path / "net").startswith(
-        f"{tmp_path}/net/{ABOUT}: no whole file of predictions"
+        f"{tmp_path}/net/{ABOUT}: not a complete file of predictions"
     )
 
 
@@ -349,7 +349,7 @@ def test_perturbations_fit_the_terminal(tmp_path, monkeypatch):
     text = cli("score", *roots).stdout
     assert max(map(len, text.splitlines())) <= 70
     assert text.splitlines()[2].split() == ["Model", "mFR", "mFP", "mT5D", "muT5D"]
-    assert "Means less those of a, on the same images" in text and "translate" in text
+    assert "Differences from the means of a, on the same images" in text and "translate" in text
 
 
 def test_markdown(alexnet):
@@ -420,7 +420,7 @@ def incomplete(alexnet, tmp_path):
 
 
 def test_incomplete_sets_are_refused(incomplete):
-    want = f"{incomplete}: incomplete, lacks fog, snow/2 (--partial scores what is there)"
+    want = f"{incomplete}: incomplete, lacks fog, snow/2 (--partial scores the rest)"
     assert cli_error("score", incomplete) == want
 
 
@@ -432,7 +432,7 @@ def test_a_partial_mean_goes_by_another_name(incomplete, alexnet):
     assert lines[3].split()[:3] == ["incomplete", "-", "100.0"] and lines[3].split().count("-") == 3
     assert result.stderr.splitlines() == [
         f"{incomplete}: no clean.npz, so no clean error and no score that needs it",
-        f"{incomplete}: incomplete, lacks fog, snow/2; means are over what is there",
+        f"{incomplete}: incomplete, lacks fog, snow/2; means are over the rest",
     ]
     report, _ = scored(incomplete, alexnet, "--partial")
     names = [name for name in COMMON_CORRUPTIONS if name not in ("fog", "snow")]
@@ -452,7 +452,7 @@ def random_set(root, chance, severities=(1, 2, 3, 4, 5), names=("fog", "snow"), 
 
 def test_severities_of_ones_own_choice_are_scored(tmp_path):
     root = random_set(tmp_path / "a", 0.3, severities=(1, 3))
-    assert "--partial scores what is there" in cli_error("score", root)
+    assert "--partial scores the rest" in cli_error("score", root)
     result = cli("score", root, "--partial", "--format", "json")
     report = json.loads(result.stdout)
     assert report["severities"] == [1, 3]
@@ -476,7 +476,7 @@ def test_severities_of_ones_own_choice_need_no_baseline(tmp_path):
     put_top5(tmp_path / "a" / "clean.npz", 0.05)
     for flags in ((), ("--baseline", "alexnet")):
         result = cli("score", tmp_path / "a", "--partial", "--plot", tmp_path / "chart.svg", *flags)
-        assert "nothing is normalised, as baselines are means over five" in result.stderr
+        assert "nothing is normalised, because baselines are means over five" in result.stderr
         assert "Top-1 error in %, mean over severities 1, 3 only" in result.stdout
         assert "normalised by" not in result.stdout
     ticks = re.findall(r"<!-- (\d) -->", (tmp_path / "chart.svg").read_text())
@@ -521,13 +521,15 @@ def test_models_are_compared_image_by_image(tmp_path):
     # The second is wrong wherever the first is, which the intervals of either do not show.
     assert 0 < low < difference["value"] < high
     assert means[0]["mean_interval"][1] > means[1]["mean_interval"][0]
-    assert "Mean less that of a, on the same images" in cli("score", first, second, "--partial").stdout
+    assert (
+        "Difference from the mean of a, on the same images" in cli("score", first, second, "--partial").stdout
+    )
 
 
 def test_a_plan_says_how_many_images_a_precision_takes(tmp_path):
     root = random_set(tmp_path / "a", 0.3, names=("fog",))
     (line,) = cli("score", root, "--partial", "--baseline", "none", "--plan", "1").stdout.splitlines()
-    says = re.fullmatch(r"a: Mean .* from 400 images; \+- 1 % \(95 %\) takes ([\d,]+) images", line)
+    says = re.fullmatch(r"a: Mean .* from 400 images; \+- 1 % \(95 %\) needs ([\d,]+) images", line)
     needed = int(says[1].replace(",", ""))
     # Five draws an image: a fifth of the variance of one.
     assert needed == pytest.approx(0.3 * 0.7 / 5 * (1.96 / 0.01) ** 2, rel=0.25)
@@ -537,7 +539,7 @@ def test_the_ten_of_cifar_are_named(tmp_path):
     put_p(tmp_path / "p", classes=10)
     (tmp_path / "p" / "predictions.json").write_text(json.dumps({"edition": "cifar-10"}))
     notes = cli("score", tmp_path / "p").stderr
-    assert notes.count("the published cifar-p-eval has spatter in place of snow") == 1
+    assert notes.count("the published cifar-p-eval has spatter instead of snow") == 1
 
 
 def test_clean_predictions_may_be_missing(tmp_path):
@@ -611,16 +613,16 @@ GOOD = {"logits": LOGITS, "labels": np.zeros(IMAGES, int), "keys": np.array(KEYS
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"logits": np.full((IMAGES, 10), np.nan)}, "logits hold NaN or infinity"),
+        ({"logits": np.full((IMAGES, 10), np.nan)}, "logits contain NaN or infinity"),
         ({"logits": LOGITS[:5]}, "1000 keys for 5 predictions"),
         ({"logits": LOGITS[:, 0]}, "logits have the shape (1000,)"),
         ({"logits": LOGITS[0, 0]}, "logits have the shape ()"),
         ({"logits": LOGITS[:, :0]}, "logits have the shape (1000, 0)"),
         (
             {"logits": np.zeros((IMAGES, 3, 10))},
-            "predictions of the shape (1000, 3, 10) are not one row an image",
+            "predictions of the shape (1000, 3, 10) are not one row per image",
         ),
-        ({"logits": LOGITS.astype(str)}, "logits must hold numbers"),
+        ({"logits": LOGITS.astype(str)}, "logits must contain numbers"),
         ({"logits": LOGITS.astype(object)}, "3.npz: "),
         ({"logits": None}, "has neither logits nor top1 and top5"),
         ({"labels": np.full(IMAGES, 10)}, "labels must be 0 to 9, not 10 to 10"),
@@ -648,7 +650,7 @@ def test_files_that_are_no_predictions(tmp_path):
     victim = root / "fog" / "3.npz"
     for data in (b"", b"no archive", victim.read_bytes()[:500]):
         victim.write_bytes(data)
-        assert "fog/3.npz: no whole file of predictions" in cli_error("score", root)
+        assert "fog/3.npz: not a complete file of predictions" in cli_error("score", root)
 
 
 def put_entries(path, **entries):
@@ -670,7 +672,7 @@ def npy(shape, dtype, data=b""):
         ({"labels": npy((1 << 40,), "<i8")}, "labels claim the shape"),
         ({"keys": b"\x93NUMPY\x02\x00" + b"\xff" * 4 + bytes(99)}, "claims a header of 4294967295 bytes"),
         ({"keys": npy((IMAGES,), "<U4", b"x")}, "keys are cut off"),
-        ({"keys": npy((1,), "<U1", bytes(9))}, "keys hold more than they claim"),
+        ({"keys": npy((1,), "<U1", bytes(9))}, "keys are longer than they claim"),
         ({"logits": npy((IMAGES, 10), "<U100000000")}, "logits claim 4000000000 bytes a row"),
         ({"logits": npy((IMAGES, -1), "<f8")}, "an array of the shape (1000, -1)"),
     ],
@@ -700,9 +702,9 @@ def test_predicted_classes_out_of_range(tmp_path):
 
 def test_folders_without_predictions(tmp_path):
     assert "missing: no such folder of predictions" in cli_error("score", tmp_path / "missing")
-    assert "holds no predictions" in cli_error("score", tmp_path)
+    assert "has no predictions" in cli_error("score", tmp_path)
     put_top5(tmp_path / "clean.npz", 0)
-    assert "holds no predictions" in cli_error("score", tmp_path)
+    assert "has no predictions" in cli_error("score", tmp_path)
     put_top5(tmp_path / "fog" / "6.npz", 0)
     assert "'fog/6' is no corruption with a severity from 1 to 5" in cli_error("score", tmp_path)
 
@@ -711,7 +713,7 @@ def test_folders_without_predictions(tmp_path):
 def test_the_folder_above_those_of_models(tmp_path, arm):
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / f"{arm}.npz").write_bytes(b"")
-    message = f"{tmp_path}: holds no predictions itself; are they in {tmp_path / 'model'}?"
+    message = f"{tmp_path}: has no predictions itself; are they in {tmp_path / 'model'}?"
     assert cli_error("score", tmp_path) == message
 
 
@@ -780,6 +782,6 @@ def test_score_names_the_ten_that_it_averages_of_cifar_sequences(tmp_path):
     put_p(tmp_path / "model", classes=10)
     report, notes = scored(tmp_path / "model")
     (note,) = (note for note in notes if note.startswith("means are over gaussian_noise, "))
-    assert "snow" in note and note.endswith("; the published cifar-p-eval has spatter in place of snow")
+    assert "snow" in note and note.endswith("; the published cifar-p-eval has spatter instead of snow")
     averaged = report["models"][0]["measures"]["flip_probability"]["mean_over"]
     assert all(name in note for name in averaged) and "snow" in averaged and "spatter" not in averaged

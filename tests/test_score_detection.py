@@ -249,7 +249,7 @@ def test_a_partial_set_says_what_is_missing(tmp_path):
     (tmp_path / "snow" / "1.json").unlink()
     result = cli(*flags(tmp_path), "--partial", "--format", "json")
     assert json.loads(result.stdout)["types"]["bbox"]["mean_over"] == ["snow/3", "fog/3"]
-    assert "means are over what is there" in result.stderr
+    assert "means are over the rest" in result.stderr
 
 
 def change(number, **values):
@@ -271,7 +271,7 @@ def change(number, **values):
         (lambda results: results.insert(0, 3), "has no image_id, category_id and score"),
         (
             change(0, segmentation={"size": [3, 4], "counts": "0"}),
-            "a mask of size [3, 4], where the image has",
+            "a mask of size [3, 4] for an image of size",
         ),
         (
             change(0, segmentation={"size": [*SIZE], "counts": "zz"}),
@@ -286,7 +286,7 @@ def change(number, **values):
             change(0, segmentation={"size": [*SIZE], "counts": "o" * 1_000_000}),
             "the runs of its mask do not fill the image",
         ),
-        (change(0, segmentation=[[1, 2, 3]]), "its segmentation is no run-length mask"),
+        (change(0, segmentation=[[1, 2, 3]]), "its segmentation is not a run-length mask"),
     ],
 )
 def test_wrong_results(tmp_path, damage, says):
@@ -301,7 +301,7 @@ def test_wrong_results(tmp_path, damage, says):
 @pytest.mark.parametrize(
     ("damage", "says"),
     [
-        (lambda truth: truth.pop("images"), "no COCO annotations (KeyError: 'images')"),
+        (lambda truth: truth.pop("images"), "not COCO annotations (KeyError: 'images')"),
         (lambda truth: truth["images"].clear(), "its image or category is not listed"),
         (lambda truth: truth["annotations"][0].update(category_id=1), "its image or category is not listed"),
         (lambda truth: truth["annotations"][0].update(bbox=[1]), "bbox, area or id is malformed"),
@@ -326,15 +326,15 @@ def test_files_that_are_none(tmp_path, monkeypatch):
     (tmp_path / "fog" / "1.json").write_text("[" * 100_000)
     assert "fog/1.json: cannot be read as JSON" in cli_error(*command)
     put(tmp_path / "fog" / "1.json", {})
-    assert "no COCO results, which are a list of detections" in cli_error(*command)
+    assert "not COCO results, which are a list of detections" in cli_error(*command)
     (tmp_path / "fog" / "1.json").unlink()
     assert "there are no such files" in cli_error(*command)
     command[4] = tmp_path / "{corruption}.json"
-    assert "must hold {corruption} and {severity} once each" in cli_error(*command)
+    assert "must contain {corruption} and {severity} once each" in cli_error(*command)
     put(tmp_path / "truth.json", [])
     command[4] = flags(tmp_path)[4]
     put(tmp_path / "fog" / "1.json", [])
-    assert "no COCO annotations (a result file?" in cli_error(*command)
+    assert "not COCO annotations (a result file?" in cli_error(*command)
     monkeypatch.setitem(sys.modules, "pycocotools", None)
     put_run(tmp_path, names=["fog"], levels=[1])
     assert cli_error(*command) == "scores of detectors need pycocotools: pip install 'robustgen[detection]'"
@@ -345,9 +345,9 @@ def test_empty_results_count_as_nothing_found(tmp_path):
     put(tmp_path / "fog" / "1.json", [])
     result = cli(*flags(tmp_path), "--partial", "--format", "json")
     assert json.loads(result.stdout)["types"]["bbox"]["summary"]["AP"]["mPC"] == 0
-    assert f"{tmp_path / 'fog' / '1.json'}: holds no detections" in result.stderr
+    assert f"{tmp_path / 'fog' / '1.json'}: has no detections" in result.stderr
     put(tmp_path / "clean.json", [])
-    assert "holds no detections; --type says what to score" in cli_error(*flags(tmp_path), "--partial")
+    assert "has no detections; give --type" in cli_error(*flags(tmp_path), "--partial")
     result = cli(*flags(tmp_path), "--partial", "--type", "bbox")
     assert "box AP is 0 on clean images, so there is no rPC" in result.stderr
 

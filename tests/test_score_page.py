@@ -297,7 +297,7 @@ def test_pages_that_cannot_be_written(evaluated, tmp_path):
     assert "is a folder" in cli_error("score", root, "--partial", "--report", tmp_path)
     inside = evaluated / "set" / "page.html"
     command = ("score", evaluated / "preds" / "good", "--partial", "--dataset", evaluated / "set")
-    assert "lies inside the set" in cli_error(*command, "--report", inside)
+    assert "is inside the set" in cli_error(*command, "--report", inside)
     (tmp_path / "file").write_text("")
     result = cli("score", root, "--partial", "--report", tmp_path / "file" / "page.html", status=2)
     assert "Error: --report " in result.stderr

@@ -199,14 +199,14 @@ def test_what_is_missing(tmp_path):
     command[2] = tmp_path / "none"
     assert cli_error(*command) == f"{tmp_path / 'none'}: no such folder of label maps"
     (tmp_path / "none").mkdir()
-    assert cli_error(*command) == f"{tmp_path / 'none'}: holds no PNG files"
+    assert cli_error(*command) == f"{tmp_path / 'none'}: contains no PNG files"
 
 
 @pytest.mark.parametrize(
     ("text", "says"),
     [
         ("{", "cannot be read as JSON"),
-        ("[]", "must hold model, clean and corruptions"),
+        ("[]", "must contain model, clean and corruptions"),
         ('{"model": "a", "clean": 0.5, "corruptions": {}}', "has no value for fog/1"),
         ('{"model": "a", "clean": 0.5, "corruptions": {"fog": {"1": 50}}}', "must be from 0 to 1, not 50"),
         (

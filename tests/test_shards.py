@@ -160,19 +160,17 @@ def test_shards_do_not_overwrite(copied, photos):
 
 def test_shards_that_have_not_ended_are_named(photos, tmp_path):
     said = make_c(photos, tmp_path / "out", *FEW, "--shard", "2/4").stdout
-    assert "shards that have not ended: 1, 3, 4; the last one to end completes the manifest" in said
-    assert (
-        "shards that have not ended: 1, 4;" in make_c(photos, tmp_path / "out", *FEW, "--shard", "3/4").stdout
-    )
+    assert "unfinished shards: 1, 3, 4; the last one to finish completes the manifest" in said
+    assert "unfinished shards: 1, 4;" in make_c(photos, tmp_path / "out", *FEW, "--shard", "3/4").stdout
     assert "nothing to do: all 5 images" in make_c(photos, tmp_path / "out", *FEW, "--shard", "3/4").stdout
     make_c(photos, tmp_path / "out", *FEW, "--shard", "1/4")
-    assert "not ended" not in make_c(photos, tmp_path / "out", *FEW, "--shard", "4/4").stdout
+    assert "unfinished shards" not in make_c(photos, tmp_path / "out", *FEW, "--shard", "4/4").stdout
     assert manifest(tmp_path / "out")["complete"] is True
 
 
 def test_shards_of_arrays_that_have_not_ended_are_named(cifar, tmp_path):
     said = make_c(cifar[0], tmp_path / "out", *CIFAR, "--shard", "2/3").stdout
-    assert "shards that have not ended: 1, 3;" in said
+    assert "unfinished shards: 1, 3;" in said
     assert not (tmp_path / "out" / "dataset.json").exists()
 
 
@@ -183,7 +181,7 @@ def test_shards_by_the_environment_of_slurm(photos, output, tmp_path, monkeypatc
     for number, others in ((first, "2, 3"), (first + 2, "2"), (first + 1, None)):
         monkeypatch.setenv("SLURM_ARRAY_TASK_ID", str(number))
         said = make_c(photos, tmp_path / "out", *FEW, "--shard", "auto").stdout
-        assert (f"shards that have not ended: {others};" in said) == (others is not None)
+        assert (f"unfinished shards: {others};" in said) == (others is not None)
     assert whole(tmp_path / "out") == whole(output)
 
 

@@ -52,9 +52,9 @@ def test_a_shard_that_did_not_end_is_named_and_the_same_command_resumes(
     result = submit(photos, output, "--wait", status=1)
     assert "SLURM job 7: 3 shards of 3; logs in" in result.stdout
     assert result.stderr == (
-        f"shards that have not ended: 2; see {output}.slurm/7-*.log, and run the same command to resume\n"
+        f"unfinished shards: 2; see {output}.slurm/7-*.log, and run the same command to resume\n"
     )
-    assert "shards that have not ended: 2" in (tmp_path / "out.slurm" / "7-3.log").read_text()
+    assert "unfinished shards: 2" in (tmp_path / "out.slurm" / "7-3.log").read_text()
     assert not (output / "dataset.json").exists()
     monkeypatch.setenv("LOST", "")
     assert "#SBATCH --array=2\n" in submit(photos, output, "--dry-run").stdout
@@ -87,9 +87,9 @@ def test_what_slurm_refuses_and_where_there_is_none(photos, tmp_path, sbatch, mo
 @pytest.mark.parametrize(
     ("flags", "expected"),
     [
-        (("--slurm", "partition=cpu"), "--slurm OPTIONS and --shards N go together"),
-        (("--shards", "3"), "--slurm OPTIONS and --shards N go together"),
-        (("--wait",), "--wait belongs to them"),
+        (("--slurm", "partition=cpu"), "--slurm OPTIONS and --shards N must be given together"),
+        (("--shards", "3"), "--slurm OPTIONS and --shards N must be given together"),
+        (("--wait",), "--wait needs both"),
         (("--slurm", "partition=cpu", "--shards", "3", "--overwrite"), "--slurm and --overwrite exclude"),
         (("--slurm", "partition=cpu", "--shards", "3", "--shard", "1/3"), "--slurm and --shard exclude"),
         (("--slurm", "array=1-4", "--shards", "3"), "--slurm: array is set by robustgen"),

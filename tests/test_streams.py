@@ -174,7 +174,7 @@ def test_the_law_of_note_closes_slots_and_fills_each():
 
 
 def test_slots_that_note_cannot_fill_are_refused():
-    with pytest.raises(ArgumentError, match="200 images do not fill 21 slots with 10 each; take fewer slots"):
+    with pytest.raises(ArgumentError, match="200 images do not fill 21 slots with 10 each; use fewer slots"):
         draw_correlated(LABELS, 0.1, 21, rng(), "note")
 
 
@@ -350,7 +350,7 @@ def test_the_default_output_is_named_after_the_setting(photos, tmp_path, monkeyp
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ((), "nothing to draw from: give --dataset, --config or --source"),
+        ((), "no source: give --dataset, --config or --source"),
         (("--source", "PHOTOS", "--severities", "1-5"), "severities: a mixed stream has one, not 5"),
         (("--source", "PHOTOS", "--severities", "9"), "--severities: "),
         (("--source", "PHOTOS", "--corruptions", "fgo"), "--corruptions: unknown corruption 'fgo'"),
@@ -386,12 +386,15 @@ ROW = {"key": "a", "corruption": "fog", "severity": 5, "label": 1}
         ("fog", "line 2: not JSON"),
         (
             "[1]",
-            "line 2: must hold key, corruption, severity, label; may hold visit, domain, reset, edition, and",
+            "label; may contain visit, domain, reset, edition, and",
         ),
-        (json.dumps(ROW | {"n2": 3}), "line 2: must hold key, corruption, severity, label; may hold visit"),
+        (
+            json.dumps(ROW | {"n2": 3}),
+            "line 2: must contain key, corruption, severity, label; may",
+        ),
         (json.dumps(ROW | {"reset": 1}), "line 2: reset cannot be 1"),
         ("[" * 5000, "line 2: not JSON"),
-        (json.dumps({"key": "a"}), "line 2: must hold key"),
+        (json.dumps({"key": "a"}), "line 2: must contain key"),
         (json.dumps(ROW | {"key": ""}), "line 2: key cannot be ''"),
         (json.dumps(ROW | {"severity": "5"}), "line 2: severity cannot be '5'"),
         (json.dumps(ROW | {"label": True}), "line 2: label cannot be True"),

@@ -157,13 +157,13 @@ def test_a_folder_without_it_is_refused_with_a_remedy(tmp_path):
 def test_a_malformed_line_is_named(tmp_path, bad):
     folder = put_wordnet(tmp_path, extra=[bad])
     number = len((folder / "data.noun").read_text().splitlines())
-    with pytest.raises(SourceError, match=f"data.noun, line {number}: no noun of WordNet"):
+    with pytest.raises(SourceError, match=f"data.noun, line {number}: not a noun of WordNet"):
         open_wordnet(folder)
 
 
 @pytest.mark.parametrize(
     ("content", "reason"),
-    [(b"", "holds no nouns"), (b"\xff\xfe\x00", "is not text"), (LICENCE.encode(), "holds no nouns")],
+    [(b"", "contains no nouns"), (b"\xff\xfe\x00", "is not text"), (LICENCE.encode(), "contains no nouns")],
 )
 def test_a_file_without_nouns_is_refused(tmp_path, content, reason):
     (tmp_path / "data.noun").write_bytes(content)
@@ -174,7 +174,7 @@ def test_a_file_without_nouns_is_refused(tmp_path, content, reason):
 def test_a_file_that_was_cut_off_between_two_lines_is_refused(tmp_path):
     path = put_wordnet(tmp_path) / "data.noun"
     path.write_text("".join(text for text in path.read_text().splitlines(True) if "auk" not in text))
-    with pytest.raises(SourceError, match=f"{SONGBIRD} points to {GREAT_AUK}, which it lacks"):
+    with pytest.raises(SourceError, match=f"{SONGBIRD} points to {GREAT_AUK}, which is missing"):
         open_wordnet(tmp_path)
 
 
@@ -206,7 +206,7 @@ def test_another_release_is_refused_and_the_missing_ids_are_named(tmp_path):
 
 def test_an_id_that_stands_for_something_else_is_refused(tmp_path):
     wordnet = open_wordnet(put_wordnet(tmp_path, {BEAR: line(BEAR, "teapot")}))
-    with pytest.raises(SourceError, match=f"is not WordNet 3.0: {BEAR} is no bear"):
+    with pytest.raises(SourceError, match=f"is not WordNet 3.0: {BEAR} is not 'bear'"):
         assign_places(broad_types(), imagenet_1k(), wordnet)
 
 
@@ -288,7 +288,7 @@ def test_files_among_the_links_are_never_removed(imagenet, wordnet, tmp_path):
     make(imagenet, wordnet, output, "--links")
     own = output / "seen" / "bird" / "mine.txt"
     own.touch()
-    assert f"{own}: is no link of an earlier run" in cli_error(
+    assert f"{own}: is not a link of an earlier run" in cli_error(
         "make-subtypes", imagenet, "--wordnet", wordnet, "--output", output
     )
     assert own.exists()
@@ -341,7 +341,7 @@ def test_lists_behind_a_url(imagenet, wordnet, tmp_path):
     for name, data in tree(tmp_path / "out").items():
         assert MemoryFileSystem().cat(f"/subtypes/out/{name}") == data
     flags = ("--wordnet", wordnet, "--output", "memory://subtypes/out", "--links")
-    assert "--links goes with folders of this machine" in cli_error("make-subtypes", imagenet, *flags)
+    assert "--links needs a local output folder" in cli_error("make-subtypes", imagenet, *flags)
 
 
 def test_wrong_input_is_answered_with_one_line(imagenet, wordnet, tmp_path):
@@ -351,12 +351,12 @@ def test_wrong_input_is_answered_with_one_line(imagenet, wordnet, tmp_path):
     assert error(tmp_path / "none").endswith("cannot be listed: No such file or directory")
     (tmp_path / "tars").mkdir()
     (tmp_path / "tars" / f"{BIRD}.tar").touch()
-    assert "unpack each n########.tar" in error(tmp_path / "tars")
+    assert "extract each n########.tar" in error(tmp_path / "tars")
     (tmp_path / "other" / "n04356056").mkdir(parents=True)
     assert "none of its 1 folders is a subtype" in error(tmp_path / "other")
     assert "no data.noun in it" in error(imagenet, folder=tmp_path)
     assert "lies inside the source" in error(imagenet, imagenet / "lists")
-    assert "holds data.noun, which no such run made" in error(imagenet, wordnet)
+    assert "contains data.noun, which make-subtypes did not write" in error(imagenet, wordnet)
     (tmp_path / "file").touch()
     assert error(imagenet, tmp_path / "file").endswith("is a file")
 

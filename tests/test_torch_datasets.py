@@ -137,7 +137,7 @@ def test_a_part_has_the_keys_of_the_whole():
 @pytest.mark.parametrize(
     ("key", "kind", "message"),
     [
-        (None, ArgumentError, "nothing tells the keys of a list: give key="),
+        (None, ArgumentError, "the keys of a list are unknown: give key="),
         (NAMES[:3], ArgumentError, "a key for each of the 4 items, not 3"),
         (["a", "b", "c", 4], ArgumentTypeError, "the key of item 3 must be a string"),
         (["a", "", "c", "d"], ArgumentTypeError, "the key of item 1 must be a string that is not empty"),
@@ -226,7 +226,7 @@ def test_wrong_choices_are_refused_at_once(choices, kind, message):
 
 
 def test_wrong_images_are_named():
-    with pytest.raises(ArgumentTypeError, match="'a': image must have dtype uint8, not float32; trans"):
+    with pytest.raises(ArgumentTypeError, match="'a': image must have dtype uint8, not float32; pass"):
         noisy([(photo(40, 40).astype(np.float32), 0)], key=["a"])[0]
     with pytest.raises(ImageError, match="'a': image is 8 x 40 pixels"):
         noisy([(photo(40, 8), 0)], key=["a"])[0]

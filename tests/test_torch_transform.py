@@ -130,7 +130,7 @@ def test_what_displaces_the_image_is_refused_with_boxes_unless_told(torch, tv_te
     given = sample(torch, tv_tensors)
     # Refused before anything is drawn: with many corruptions it would else happen now and then.
     transform = corrupt(("brightness", "elastic_transform"), p=0)
-    with pytest.raises(ArgumentError, match=r"elastic_transform displaces .* but not the BoundingB"):
+    with pytest.raises(ArgumentError, match=r"elastic_transform moves the content .* but not the BoundingB"):
         transform(given)
     with pytest.raises(ArgumentError, match="but not the Mask of the sample"):
         transform(given["image"], given["mask"])
@@ -159,7 +159,7 @@ def test_a_corruption_says_itself_that_it_displaces(torch, tv_tensors, monkeypat
         patch.setattr(plugins, "find_plugins", lambda taken: {"shifts": None})
         patch.setattr(plugins, "load_plugin", lambda entry: family)
         transform = corrupt("shifts:sideways", 5)
-        with pytest.raises(ArgumentError, match="shifts:sideways displaces what the image shows"):
+        with pytest.raises(ArgumentError, match="shifts:sideways moves the content of the image"):
             transform(sample(torch, tv_tensors))
 
 
@@ -194,11 +194,11 @@ def test_wrong_choices_are_refused_at_once(torch, choices, kind, message):
 
 def test_wrong_images_are_refused(torch, tv_tensors):
     transform = corrupt("fog")
-    with pytest.raises(ArgumentTypeError, match=r"uint8, not torch\.float32; it stands before ToDtype"):
+    with pytest.raises(ArgumentTypeError, match=r"uint8, not torch\.float32; put it before ToDtype"):
         transform(planes(torch) / 255)
     with pytest.raises(ArgumentError, match=r"or batches of these, not \(1, 2, 3, 40, 50\)"):
         transform(planes(torch).expand(1, 2, 3, 40, 50))
-    with pytest.raises(ArgumentError, match="single ones, or batches of one size"):
+    with pytest.raises(ArgumentError, match="single images, or batches of one size"):
         transform(tv_tensors.Image(planes(torch)), tv_tensors.Image(planes(torch)[None]))
     with pytest.raises(ArgumentTypeError, match="the sample has no image"):
         transform((PIXELS, 3))

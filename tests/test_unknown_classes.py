@@ -101,7 +101,7 @@ def test_score_compares_known_with_unknown_classes(sets):
 def test_wrong_files_of_unknown_classes(sets):
     root, logits, labels = sets
     clean, other = root / "clean.npz", root / "textures" / "clean.npz"
-    assert "--ood FILE goes with --id FILE" in cli_error("score", "--ood", other)
+    assert "--ood FILE needs --id FILE" in cli_error("score", "--ood", other)
     assert "no folders of predictions" in cli_error("score", root, "--id", clean, "--ood", other)
     assert "Missing argument 'PREDICTIONS...'" in cli("score", status=2).stderr
     missing = root / "none.npz"
@@ -110,12 +110,12 @@ def test_wrong_files_of_unknown_classes(sets):
     assert f"{few}: 3 classes, where {clean} has 8" in cli_error("score", "--id", clean, "--ood", few)
     keys = [f"{i}" for i in range(60)]
     lists = write(root / "lists", "clean", keys, labels, logits["clean"], save="top5")
-    assert f"{lists}: holds no logits; predict --save logits" in cli_error(
+    assert f"{lists}: has no logits; predict --save logits" in cli_error(
         "score", "--id", clean, "--ood", lists
     )
     nan = root / "nan.npz"
     np.savez(nan, logits=np.full((60, 8), np.nan), labels=labels, keys=np.array(keys))
-    assert f"{nan.name}: logits hold NaN or infinity" in cli_error("score", "--id", clean, "--ood", nan)
+    assert f"{nan.name}: logits contain NaN or infinity" in cli_error("score", "--id", clean, "--ood", nan)
 
 
 # --- lists ---------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Augmentations for training; unlike the corruptions, they are not what a model is scored on."""
+"""Augmentations for training; unlike corruptions, they are not used for scoring."""
 
-# What dataset.json calls a set of AugMix copies.
+# Name of a set of AugMix copies in dataset.json.
 TITLE = "AugMix"

@@ -1,8 +1,8 @@
 """AugMix: chains of simple operations, mixed with each other and with the image.
 
-Hendrycks, Mu, Cubuk, Zoph, Gilmer and Lakshminarayanan (ICLR 2020), section 3. What is
-random is drawn first (`draw`), then applied (`mix`). Ranges and the order of the draws are
-those of the published code, the operations' pixels those of Pillow, which it used.
+Hendrycks, Mu, Cubuk, Zoph, Gilmer and Lakshminarayanan (ICLR 2020), section 3. `draw` draws all random
+values, `mix` applies them. Ranges and the order of the draws are those of the published code; the operations
+give the pixels of Pillow, which it used.
 """
 
 import math
@@ -26,11 +26,11 @@ from robustgen.imaging.warps import sample_affine
 
 Table = npt.NDArray[np.uint8]
 
-# Each of the published ranges belongs to level 10.
+# The published ranges belong to level 10.
 TOP_LEVEL = 10
 LOWEST_LEVEL = 0.1
 MOST = 100
-# Below, a RandomState would now and then draw weights that are 0 / 0.
+# With smaller values, a RandomState would sometimes draw weights that are 0 / 0.
 ALPHAS = (0.1, 1000.0)
 
 _RAMP = np.arange(256)
@@ -76,23 +76,23 @@ def solarize(image: Rgb, level: float) -> Rgb:
 
 
 def brightness(image: Rgb, level: float) -> Rgb:
-    """Blend with black, or away from it."""
+    """Blend with black, or extrapolate away from it."""
     return apply_table(image, _tabulate_blend(0, _factor(level)))
 
 
 def contrast(image: Rgb, level: float) -> Rgb:
-    """Blend with the mean grey, or away from it."""
+    """Blend with the mean grey, or extrapolate away from it."""
     grey = np.asarray(Image.fromarray(image).convert("L"))
     return apply_table(image, _tabulate_blend(int(grey.mean() + 0.5), _factor(level)))
 
 
 def color(image: Rgb, level: float) -> Rgb:
-    """Blend with the image in grey, or away from it."""
+    """Blend with the grey image, or extrapolate away from it."""
     return np.asarray(ImageEnhance.Color(Image.fromarray(image)).enhance(_factor(level)))
 
 
 def sharpness(image: Rgb, level: float) -> Rgb:
-    """Blend with the smoothed image, or away from it."""
+    """Blend with the smoothed image, or extrapolate away from it."""
     return np.asarray(ImageEnhance.Sharpness(Image.fromarray(image)).enhance(_factor(level)))
 
 
@@ -101,7 +101,7 @@ def _factor(level: float) -> float:
 
 
 def _tabulate_blend(grey: int, factor: float) -> Table:
-    """Return what Pillow gives for each value that it blends with `grey`."""
+    """Return Pillow's result for each value blended with `grey`."""
     ramp = Image.fromarray(_RAMP.astype(np.uint8)[None])
     blended = Image.blend(Image.new("L", ramp.size, grey), ramp, factor)
     return np.repeat(np.asarray(blended).reshape(256, 1), 3, axis=1)
@@ -111,9 +111,9 @@ def _tabulate_blend(grey: int, factor: float) -> Table:
 
 
 def rotate(image: Rgb, level: float) -> Rgb:
-    """Turn by up to 30 degrees, whole ones, about the centre."""
+    """Rotate by up to 30 degrees, in whole degrees, about the centre."""
     height, width = image.shape[:2]
-    # Reduced and rounded as Pillow does it, for the same pixels.
+    # Reduced and rounded as in Pillow, for the same pixels.
     angle = -math.radians(int(level * 30 / TOP_LEVEL) % 360)
     sine, cosine = (round(each, 15) for each in exact.sine_cosine(angle))
     x, y = width / 2, height / 2
@@ -122,12 +122,12 @@ def rotate(image: Rgb, level: float) -> Rgb:
 
 
 def shear_x(image: Rgb, level: float) -> Rgb:
-    """Shift each row by up to 0.3 of its number."""
+    """Shift each row by up to 0.3 times its number."""
     return sample_affine(image, (1.0, level * 0.3 / TOP_LEVEL, 0.0, 0.0, 1.0, 0.0))
 
 
 def shear_y(image: Rgb, level: float) -> Rgb:
-    """Shift each column by up to 0.3 of its number."""
+    """Shift each column by up to 0.3 times its number."""
     return sample_affine(image, (1.0, 0.0, 0.0, level * 0.3 / TOP_LEVEL, 1.0, 0.0))
 
 
@@ -158,7 +158,7 @@ def _map_by_name(*functions: _Function) -> dict[str, _Function]:
     return {function.__name__: function for function in functions}
 
 
-# In the published order, which decides what a seed means.
+# The published order, which decides the result of a seed.
 _PUBLISHED = _map_by_name(
     autocontrast, equalize, posterize, rotate, solarize, shear_x, shear_y, translate_x, translate_y
 )
@@ -173,25 +173,26 @@ WITH_SIGN = frozenset({"rotate", "shear_x", "shear_y", "translate_x", "translate
 
 @dataclass(frozen=True)
 class AugMix:
-    """Operations that AugMix draws from.
+    """Settings of AugMix.
 
     Attributes
     ----------
     severity : float
-        0.1 to 10; the levels of the operations are uniform from 0.1 to it.
+        0.1 to 10; the levels of the operations are uniform between 0.1 and this value.
     width : int
         Number of chains.
     depth : int
         Operations in each chain; -1 draws 1, 2 or 3 for each.
     alpha : float
-        Of the Dirichlet distribution of the weights, and of the Beta distribution of the mix's share.
+        Parameter of the Dirichlet distribution of the weights, and of the Beta distribution of the mix's
+        share.
     operations : {"augmix", "all"}
-        ``"all"`` adds four operations that are near to corruptions of ImageNet-C.
+        ``"all"`` adds four operations that are similar to corruptions of ImageNet-C.
 
     Raises
     ------
     ArgumentError, ArgumentTypeError
-        A value is out of range or of the wrong type.
+        An argument is out of range or of the wrong type.
     """
 
     severity: float = 3
@@ -227,7 +228,7 @@ def _check_count(name: str, value: Any, otherwise: str = "") -> None:
 
 
 class Step(NamedTuple):
-    """One operation of a chain; `level` is 0 where it takes none, and negative for the other direction."""
+    """One operation of a chain; `level` is 0 if it takes none, and negative for the other direction."""
 
     operation: str
     level: float = 0.0
@@ -235,14 +236,14 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class Mixture:
-    """All that is random in one mix.
+    """All random values of one mix.
 
     Attributes
     ----------
     weights : tuple of float
-        Of the chains; they sum to 1.
+        Weights of the chains; they sum to 1.
     share : float
-        Of the chains' mix in the result (m in the paper); the image itself has the rest.
+        Share of the chains' mix in the result (m in the paper); the image has the rest.
     chains : tuple of tuple of Step
     """
 
@@ -277,7 +278,7 @@ def mix(image: Rgb, mixture: Mixture) -> Rgb:
     images = np.stack([image, *(_apply_chain(image, chain) for chain in mixture.chains)])
     weights = [1.0 - mixture.share, *(mixture.share * weight for weight in mixture.weights)]
     out = np.empty_like(image)
-    # Rounded to nearest: the published mix stays in floating point, and truncating it would darken it.
+    # Rounded to nearest: the published mix stays in floating point, and truncation would darken it.
     elementwise.weighted_mean(images.reshape(len(images), -1), np.array(weights, np.float32), out.reshape(-1))
     return out
 

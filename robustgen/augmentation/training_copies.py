@@ -45,7 +45,7 @@ def _check_depth(depth: int) -> int:
 
 
 class AugMixChoices(config.Choices):
-    """The choices of a run of `make-augmix`."""
+    """The settings of a run of `make-augmix`."""
 
     edition: config.EditionName = Field("folder", description="preparation of the images")
     quality: Annotated[Whole, Field(ge=1, le=95)] = Field(85, description="of the JPEG files")
@@ -68,11 +68,11 @@ class AugMixChoices(config.Choices):
 
 
 class _File(config.Config, AugMixChoices):
-    """Keys that a YAML file may hold; those of `make-c` and `make-p` are ignored."""
+    """Keys that a YAML file may contain; those of `make-c` and `make-p` are ignored."""
 
 
 def load_choices(path: Path | None, flags: dict[str, Any]) -> AugMixChoices:
-    """Read and check the config at `path`, with the command line's `flags` over it.
+    """Read and check the config at `path`; the command line's `flags` override it.
 
     Raises
     ------
@@ -88,13 +88,13 @@ def load_choices(path: Path | None, flags: dict[str, Any]) -> AugMixChoices:
 
 @dataclass(frozen=True)
 class AugMixRecipe(Recipe[Rgb]):
-    """Copies whose random streams differ.
+    """Copies with different random streams.
 
     Attributes
     ----------
     parameters : AugMix
     edition : str
-        Whose preparation the images get first.
+        Edition that prepares the images.
     seed : int
     """
 
@@ -109,12 +109,12 @@ class AugMixRecipe(Recipe[Rgb]):
         return get_edition(self.edition).prepared(loaded)
 
     def make(self, arm: Variant, key: str, prepared: Rgb, shared: dict[str, Any] | None = None) -> Rgb:
-        """Make one copy, uint8 (H, W, 3)."""
+        """Create one copy, uint8 (H, W, 3)."""
         rng = item_rng(self.seed, "augmix", self.edition, arm.name, arm.level, key)
         return augmix(prepared, self.parameters, rng)
 
     def settings(self, arms: tuple[Variant, ...]) -> dict[str, Any]:
-        """Edition, seed and the parameters, which are the same for all copies."""
+        """Return edition, seed and the parameters, which are the same for all copies."""
         parameters = asdict(self.parameters)
         return {
             "kind": "augmix",
@@ -124,7 +124,7 @@ class AugMixRecipe(Recipe[Rgb]):
         }
 
     def list_arms(self, folders: Iterable[str]) -> tuple[Variant, ...]:
-        """Return the copies that have `folders`."""
+        """Return the copies in `folders`."""
         named = set(folders)
         return tuple(arm for arm in copy_arms(MOST_COPIES) if arm.folder in named)
 
@@ -135,12 +135,12 @@ def copy_arms(count: int) -> tuple[Variant, ...]:
 
 
 def plan_copies(choices: AugMixChoices) -> Plan:
-    """Turn choices into the plan of an augmented training set.
+    """Return the plan of an augmented training set.
 
     Raises
     ------
     ConfigError, SourceError, OutputError
-        What was asked for cannot be done; the message names the key.
+        The settings or the source are invalid; the message names the key.
     """
     store = open_store(choices.resolve_output("augmix"))
     source = open_chosen_source(choices, OutputState(store).index_place)
@@ -154,26 +154,24 @@ def plan_copies(choices: AugMixChoices) -> Plan:
 
 
 def refuse_scored_source(dataset: str | None, choices: AugMixChoices, source: str | None) -> None:
-    """Refuse the source that a built-in config names: it is what a model is scored on.
+    """Refuse the source of a built-in config, because models are scored on it.
 
     Raises
     ------
     ConfigError
     """
     if dataset and source is None and choices.source is not None:
-        raise ConfigError(
-            f"--dataset {dataset} names images to score on; give the training images with --source"
-        )
+        raise ConfigError(f"--dataset {dataset} names test images; give the training images with --source")
 
 
 def _check_training(source: Source) -> None:
-    # Nobody must train by accident on the split that a model is scored on.
+    # Nobody should train by accident on a test split.
     if isinstance(source, NumberedSource | MedMnist):
         raise SourceError(
-            f"{source.location}: has no class folders, which copies are sorted into; augment the training "
-            "images as they are loaded, with robustgen.torch.AugMixDataset"
+            f"{source.location}: has no class folders, which the copies need; augment the training "
+            "images while loading them, with robustgen.torch.AugMixDataset"
         )
     if isinstance(source, TinyImageNet) and source.split != "train":
         raise SourceError(
-            f"{source.location}: of Tiny ImageNet the validation images are read; name --split train"
+            f"{source.location}: the validation images of Tiny ImageNet are for tests; give --split train"
         )

@@ -1,5 +1,5 @@
-"""`robustgen calibrate`: how strong corruptions are, and constants for other image sizes.
+"""`robustgen calibrate`: the strength of corruptions, and constants for other image sizes.
 
-`strengths` measures; `families` says how constants may be changed, `matching` looks for those that fit
-another size; `layouts` and `chart` show both.
+`strengths` measures; `trajectories` defines how constants may change, `matching` searches for those that fit
+another size; `layouts` and `chart` present the results.
 """

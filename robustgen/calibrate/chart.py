@@ -27,7 +27,7 @@ def _draw_strengths(figure: Any, calibration: Calibration) -> None:
             points = [(each.arm.level, each.mean) for each in members if each.arm.name == name]
             look = {"color": COLOURS[i % len(COLOURS)], "marker": "o", "markersize": 4}
             axes.plot(*zip(*points, strict=True), label=name.replace("_", " "), **look)
-        # What the 2018 draft wants at severity 1, and for most at severity 5.
+        # The values of the 2018 draft for severity 1, and for most corruptions at severity 5.
         for level, wanted in ((1, 0.9), (5, 0.5)):
             axes.plot(level, wanted, "x", color="grey", markersize=9)
         axes.set(title=category.capitalize(), xlabel="Severity", ylim=(0, 1.02), xticks=range(1, 6))

@@ -1,4 +1,4 @@
-"""A `Calibration` or `Proposal` as text, JSON and CSV, and the YAML that make-c takes."""
+"""A `Calibration` or `Proposal` as text, JSON and CSV, and as a YAML config for make-c."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -11,7 +11,7 @@ _RULE = "the 2018 draft's rule: about 0.9 at severity 1, for most corruptions ab
 
 
 def format_calibration(calibration: Calibration, layout: str) -> str:
-    """Return `calibration` as the ``table``, ``json`` or ``csv`` that `layout` names."""
+    """Return `calibration` as ``table``, ``json`` or ``csv``."""
     return {"table": _as_text, "json": _as_json, "csv": _as_csv}[layout](calibration)
 
 
@@ -30,7 +30,7 @@ def _as_text(calibration: Calibration) -> str:
 
 
 def _as_json(calibration: Calibration) -> str:
-    """Return all there is."""
+    """Return all values, for JSON."""
     content = {
         "about": calibration.about,
         "images": calibration.images,
@@ -54,7 +54,7 @@ def _as_csv(calibration: Calibration) -> str:
 
 
 def format_proposal(proposal: Proposal, layout: str) -> str:
-    """Return `proposal` as the ``table``, ``json`` or ``csv`` that `layout` names."""
+    """Return `proposal` as ``table``, ``json`` or ``csv``."""
     if layout == "json":
         return _proposal_as_json(proposal)
     if layout == "csv":
@@ -69,10 +69,10 @@ def _about(proposal: Proposal) -> list[str]:
         f"Constants for images of {proposal.size} x {proposal.size} pixels.",
         f"MS-SSIM ({proposal.scales} scales), mean over {format_count(proposal.images, 'image')} of "
         f"{escape(proposal.dataset)}, seed {proposal.seed}:",
-        "target at 224 pixels with the published constants, and what these reach at the new size.",
-        f"{counted}, to within {TOLERANCE} or, where images are corrupted at random, one standard error.",
+        "target at 224 pixels with the published constants, and the value of these at the new size.",
+        f"{counted}, within {TOLERANCE} or, for random corruptions, one standard error.",
         *([f"Not reached: {', '.join(missed)}."] * bool(missed)),
-        *([f"Enlarged, because they were smaller: {proposal.enlarged}."] * bool(proposal.enlarged)),
+        *([f"Enlarged, because they were too small: {proposal.enlarged}."] * bool(proposal.enlarged)),
     ]
 
 
@@ -98,7 +98,7 @@ def _match(match: Match) -> dict[str, Any]:
 
 
 def _proposal_as_json(proposal: Proposal) -> str:
-    """Return all there is."""
+    """Return all values, for JSON."""
     content = {
         name: getattr(proposal, name)
         for name in ("dataset", "size", "scales", "images", "enlarged", "seed", "failures")
@@ -108,9 +108,9 @@ def _proposal_as_json(proposal: Proposal) -> str:
 
 
 def write_config(proposal: Proposal) -> bytes:
-    """Return a config for make-c: the constants under `parameters`, and how they came about as comments."""
+    """Return a config for make-c: the constants under `parameters`, and their origin as comments."""
     lines = [*_about(proposal), "", *_matches(proposal.matches), ""]
-    lines += ["robustgen make-c --config THIS --source FOLDER takes the images as they are (edition folder)."]
+    lines += ["robustgen make-c --config THIS --source FOLDER uses images unresized (edition folder)."]
     written = [f"# {line}".rstrip() for line in lines] + ["edition: folder", "parameters:"]
     name = ""
     for match in proposal.matches:
@@ -122,5 +122,5 @@ def write_config(proposal: Proposal) -> bytes:
 
 
 def _number(value: float) -> str:
-    """Return `value` without an exponent, which YAML would take for text."""
+    """Return `value` without an exponent, which YAML would read as text."""
     return str(value) if isinstance(value, int) else f"{value:.10f}".rstrip("0") + "0" * (value == int(value))

@@ -1,9 +1,9 @@
 """`robustgen calibrate --for-size`: constants for image sizes that have no published ones.
 
-They are sought until they give the MS-SSIM that the published constants give at 224 pixels. What is sought is
-one number. First it moves all constants of a corruption together as the authors moved them from one published
-size to the next; where they moved nothing, or that does not lead there, towards the neighbouring severities.
-No corruption needs code of its own.
+The search aims at the MS-SSIM that the published constants give at 224 pixels. It varies one number. First
+the number moves all constants of a corruption together, as the authors moved them from one published size to
+the next. If they moved nothing, or that does not reach the target, it moves towards the neighbouring
+severities. No corruption needs special code.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -35,14 +35,14 @@ from robustgen.imaging.similarity import Reference, scales_for
 from robustgen.registry import SCALES, SMALLEST_SIDE
 
 TOLERANCE: Final = 0.005
-# Not even chance may hide a greater miss.
+# A greater miss is never put down to chance.
 MOST_SLACK: Final = 0.01
 LARGEST_SIZE: Final = 1024
 _STEPS: Final = 8
 
 
 class Gap(NamedTuple):
-    """By how much the mean MS-SSIM misses the target, and what is within chance; NaN where it has none."""
+    """Deviation of the mean MS-SSIM from the target, and the part due to chance; NaN without a value."""
 
     miss: float
     slack: float
@@ -54,7 +54,7 @@ class Gap(NamedTuple):
 
     @property
     def size(self) -> float:
-        """Of the miss, infinite where there is no value."""
+        """Return the size of the deviation, infinite without a value."""
         return abs(self.miss) if self.miss == self.miss else float("inf")
 
 
@@ -69,9 +69,9 @@ class Match:
     target : float
         Mean MS-SSIM at 224 pixels with the published constants.
     gap : Gap
-        By how much it is missed at the other size with these.
+        Deviation from the target at the other size.
     way : str
-        How they were found.
+        How the constants were found.
     """
 
     arm: Variant
@@ -82,13 +82,13 @@ class Match:
 
     @property
     def reached(self) -> float:
-        """Mean MS-SSIM at the other size."""
+        """Return the mean MS-SSIM at the other size."""
         return self.target + self.gap.miss
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """Constants for images of `size` x `size` pixels, and what they were found with.
+    """Constants for images of `size` x `size` pixels, and how they were found.
 
     `enlarged` of the `images` were too small for the size.
     """
@@ -103,20 +103,20 @@ class Proposal:
 
     @property
     def scales(self) -> int:
-        """Of MS-SSIM: as many as fit into both sizes."""
+        """Return the number of MS-SSIM scales: as many as fit into both sizes."""
         return scales_for(min(self.size, PUBLISHED_SIZE))
 
 
 def search(gap: Callable[[float], Gap], places: Sequence[float]) -> tuple[float, Gap]:
-    """Return the place at which the gap is closed, or else nearly so, and the gap there."""
+    """Return the place where the gap is closed, or nearly so, and the gap there."""
     return _choose_best([*_try_places(gap, places).items()])
 
 
 def _try_places(gap: Callable[[float], Gap], places: Sequence[float]) -> dict[float, Gap]:
     """Return the gaps at all places that were tried, in order.
 
-    They are tried until one will do, or two neighbours lie on both sides of the target; between these it is
-    bisected.
+    The search ends when one place is good enough, or when two neighbours are on both sides of the target; it
+    then bisects between them.
     """
     known: dict[float, Gap] = {}
     for place in places:
@@ -132,7 +132,7 @@ def _try_places(gap: Callable[[float], Gap], places: Sequence[float]) -> dict[fl
 
 
 def _choose_best(found: Sequence[tuple[Any, Gap]]) -> tuple[Any, Gap]:
-    """Return the best, where one that was tried later must be better by more than the tolerance, or near."""
+    """Return the best; one tried later must be better by more than the tolerance, or close to the target."""
     best = found[0]
     for each in found[1:]:
         near = each[1].size <= MOST_SLACK < best[1].size
@@ -152,7 +152,7 @@ def _bisect(gap: Callable[[float], Gap], known: dict[float, Gap], low: float, hi
 
 @dataclass(frozen=True)
 class Bench:
-    """Images at both sizes, on which constants are tried.
+    """Images at both sizes, on which constants are measured.
 
     Attributes
     ----------
@@ -161,10 +161,10 @@ class Bench:
         The images at 224 pixels and at the other size.
     size : int
     enlarged : int
-        How many of the images were too small for it.
+        Number of images that were too small for it.
     seed : int
     overrides : mapping
-        Of the config; of these the engine and the photographs are kept.
+        Overrides of the config; only the engine and the photographs are used.
     """
 
     keys: tuple[str, ...]
@@ -176,7 +176,7 @@ class Bench:
     overrides: Any
 
     def match(self, arm: Variant) -> Match:
-        """Return the constants that come nearest to what the published ones reach at 224 pixels."""
+        """Return the constants that come nearest to the value of the published ones at 224 pixels."""
         target = self._values(arm, {}, self.small)
         found: list[tuple[Match, Gap]] = []
         for trajectory in list_trajectories(arm.name, int(arm.level), self.size):
@@ -184,7 +184,7 @@ class Bench:
             if found[-1][1].closed:
                 return found[-1][0]
         nearest, gap = _choose_best(found)
-        # And the best of those that miss the target on its other side.
+        # Also the best ones on the other side of the target.
         others = sorted((e for e in found if e[1].miss * gap.miss < 0), key=lambda each: each[1].size)
         for start in (nearest, *(match for match, _ in others[:1])):
             for trajectory in vary_one_constant(arm.name, start.constants):
@@ -197,7 +197,7 @@ class Bench:
     def _try(
         self, arm: Variant, target: NDArray[np.float64], trajectory: Trajectory
     ) -> list[tuple[Match, Gap]]:
-        """Return all that was tried along `trajectory`; what closes the gap is the last."""
+        """Return all results along `trajectory`; the last one closes the gap, if any does."""
         tried = _try_places(lambda place: self._gap(arm, trajectory.at(place), target), trajectory.places)
         return [
             (_match(arm, trajectory.at(place), float(target.mean()), gap, trajectory.way), gap)
@@ -205,7 +205,7 @@ class Bench:
         ]
 
     def measure(self, arm: Variant, constants: Constants) -> Match:
-        """Return what `constants` reach."""
+        """Return the result of `constants`."""
         target = self._values(arm, {}, self.small)
         return Match(arm, constants, float(target.mean()), self._gap(arm, constants, target), "given")
 
@@ -214,7 +214,7 @@ class Bench:
             misses = self._values(arm, constants, self.large) - target
         except (ArithmeticError, ValueError):  # The corruption cannot use them.
             return Gap(float("nan"), TOLERANCE)
-        # Other sizes mean other draws: what these alone may do is no reason to change constants.
+        # Other sizes mean other draws: a difference within chance is no reason to change constants.
         chance = (
             misses.std(ddof=1) / np.sqrt(len(misses))
             if len(misses) > 1 and ALL_CORRUPTIONS[arm.name].random
@@ -225,9 +225,9 @@ class Bench:
     def _values(
         self, arm: Variant, constants: Constants, references: Sequence[Reference]
     ) -> NDArray[np.float64]:
-        """MS-SSIM of each image with `constants`, or where there are none with the published ones.
+        """Return the MS-SSIM of each image with `constants`, or with the published ones if there are none.
 
-        An image has the same random stream at both sizes, so that as little as possible is left to chance.
+        An image has the same random stream at both sizes, to reduce the influence of chance.
         """
         own = self.overrides.get(arm.name, {}).get(arm.level, {})
         kept = {name: value for name, value in own.items() if not isinstance(value, (int, float))}
@@ -242,29 +242,29 @@ def _match(arm: Variant, constants: Constants, target: float, gap: Gap, way: str
 
 
 def propose_constants(config: Config, size: int, sample: int = 20) -> Proposal:
-    """Constants for images of `size` x `size` pixels that are as strong as the published ones at 224.
+    """Return constants for images of `size` x `size` pixels that are as strong as the published ones at 224.
 
     Parameters
     ----------
     config : Config
-        Names the images, the corruptions, the severities and the seed.
+        Defines the images, the corruptions, the severities and the seed.
     size : int
     sample : int
-        Images to measure.
+        Number of images to measure.
 
     Raises
     ------
     RobustgenError
-        As `calibrate`; or the size is out of range, or has published constants.
+        As in `measure_strengths`; or the size is out of range, or has published constants.
     """
     if size in SCALES or not SMALLEST_SIDE <= size <= LARGEST_SIZE:
         known = ", ".join(map(str, sorted(SCALES)))
         raise ConfigError(
-            f"--for-size {size}: must lie between {SMALLEST_SIDE} and {LARGEST_SIZE}; "
+            f"--for-size {size}: must be from {SMALLEST_SIDE} to {LARGEST_SIZE}; "
             f"{known} have published constants"
         )
     if finer := [level for level in config.severities if level != int(level)]:
-        raise ConfigError(f"--severities {finer[0]}: --for-size proposes constants of whole severities")
+        raise ConfigError(f"--severities {finer[0]}: --for-size proposes constants only for whole severities")
     plan = plan_calibration(config)
     bench, failures = _bench(plan, config.seed, size, sample)
     check_any(bench.keys, plan, failures)
@@ -276,7 +276,7 @@ def propose_constants(config: Config, size: int, sample: int = 20) -> Proposal:
 def remeasure_constants(
     config: Config, size: int, constants: Mapping[str, Mapping[str, Constants]], sample: int = 20
 ) -> Proposal:
-    """Return what `constants` (corruption to severity to constants) reach at `size`."""
+    """Return the results of `constants` (corruption to severity to constants) at `size`."""
     plan = plan_calibration(config)
     bench, failures = _bench(plan, config.seed, size, sample)
     check_any(bench.keys, plan, failures)
@@ -290,7 +290,7 @@ def remeasure_constants(
 
 
 def _bench(plan: Plan, seed: int, size: int, sample: int) -> tuple[Bench, dict[str, str]]:
-    """Return the sampled images at both sizes, and why some cannot be used."""
+    """Return the sampled images at both sizes, and the reasons why others cannot be used."""
     found, failures = dict[str, tuple[Reference, Reference]](), dict[str, str]()
     enlarged = 0
     scales = scales_for(min(size, PUBLISHED_SIZE))
@@ -300,7 +300,7 @@ def _bench(plan: Plan, seed: int, size: int, sample: int) -> tuple[Bench, dict[s
             shorter = _find_shorter_side(size)
             found[key] = (
                 Reference(prepare(source, "imagenet"), scales),
-                # Cut as the edition imagenet cuts its 224 out of 256.
+                # Cropped like the edition imagenet, which crops 224 out of 256.
                 Reference(centre_crop(resize_shorter(source, shorter), size, size), scales),
             )
             enlarged += min(source.shape[:2]) < shorter

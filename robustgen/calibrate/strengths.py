@@ -1,7 +1,7 @@
-"""`robustgen calibrate`: how strong each corruption is.
+"""`robustgen calibrate`: the strength of each corruption.
 
-Strength is told by MS-SSIM between the prepared image and the corrupted one. The 2018 draft chose severities
-by it: about 0.9 at severity 1, and for most corruptions about 0.5 at severity 5 (section 3.2).
+The strength is the MS-SSIM between the prepared image and the corrupted one. The 2018 draft used it to choose
+severities: about 0.9 at severity 1, and for most corruptions about 0.5 at severity 5 (section 3.2).
 """
 
 import os
@@ -25,7 +25,7 @@ from robustgen.imaging.similarity import Reference
 
 @dataclass(frozen=True)
 class Strength:
-    """Similarity of the images after one corruption at one severity to the clean ones.
+    """Similarity of corrupted images to the clean ones, for one corruption at one severity.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class Calibration:
     Attributes
     ----------
     about : str
-        Whose images, prepared how.
+        Data set and edition of the images.
     images : int
     strengths : tuple of Strength
     failures : dict
@@ -62,12 +62,12 @@ class Calibration:
 
 
 def measure_strengths(config: Config, sample: int = 20) -> Calibration:
-    """Measure the strengths of what `config` asks for on `sample` of its images, chosen by its seed.
+    """Measure the strengths of the corruptions of `config` on `sample` of its images, chosen by its seed.
 
     Raises
     ------
     RobustgenError
-        The config, the source, or all of the images cannot be used.
+        The config or the source is invalid, or no image can be used.
     """
     plan = plan_calibration(config)
 
@@ -94,26 +94,26 @@ def measure_strengths(config: Config, sample: int = 20) -> Calibration:
 
 
 def _strengths(plan: Plan, key: str) -> list[float]:
-    """MS-SSIM of one image after each corruption."""
+    """Return the MS-SSIM of one image after each corruption."""
     image = plan.recipe.prepare(plan.source.load(key))
     reference, shared = Reference(image), dict[str, Any]()
     return [reference.similarity(plan.recipe.make(arm, key, image, shared)).ms_ssim for arm in plan.arms]
 
 
 def plan_calibration(config: Config) -> Plan:
-    """Return the config of make-c without the clean images; nothing is written to its output."""
+    """Return the config for make-c without the clean images; nothing is written to its output."""
     aside = f"{Path(config.source).absolute()}.calibrated" if config.source else config.output
     changed = {"output": aside, "clean": False, "mirror": None}
     return plan_benchmark(config.model_copy(update=changed), "c", overwrite=True)
 
 
 def draw_sample(keys: Sequence[str], seed: int, sample: int) -> list[str]:
-    """Return the images to measure, decided by the seed and their names alone."""
+    """Return the images to measure, chosen by the seed and their names."""
     return sorted(sorted(keys, key=lambda key: rank(seed, key))[:sample])
 
 
 def check_any(found: Sequence[Any], plan: Plan, failures: dict[str, str]) -> None:
-    """A SourceError if nothing was `found`."""
+    """Raise a SourceError if nothing was `found`."""
     if not found:
         reason = next(iter(failures.values()), "there are none")
         raise SourceError(f"{plan.source.location}: none of its images can be used: {reason}")
@@ -122,7 +122,7 @@ def check_any(found: Sequence[Any], plan: Plan, failures: dict[str, str]) -> Non
 def run_in_threads(
     work: Callable[[Any], Any], items: Sequence[Any], jobs: int | None, unit: str
 ) -> list[Any]:
-    """Return `work` of all `items`, in their order, with a bar where there is a terminal."""
+    """Return the results of `work` for all `items`, in order, with a progress bar on a terminal."""
     pool = ThreadPoolExecutor(jobs or os.cpu_count() or 1)
     try:
         return list(progress.track(pool.map(work, items), len(items), unit))

@@ -1,7 +1,7 @@
-"""The constants of a corruption as functions of one number, made from nothing but the published tables.
+"""The constants of a corruption as functions of one number, derived from the published tables.
 
-One trajectory moves all constants together as the authors moved them from one published image size to the
-next; another moves them towards the neighbouring severities. `matching` looks for the number that fits.
+One trajectory moves all constants together, as the authors moved them from one published image size to the
+next; another moves them towards the neighbouring severities. `matching` searches for the number that fits.
 """
 
 import dataclasses
@@ -18,9 +18,9 @@ from robustgen.parameters import find_ranges, move_number
 from robustgen.registry import SCALES, Operation
 
 PUBLISHED_SIZE: Final = 224
-# How far to look beyond the guess, in multiples of the way from the published size to it.
+# Range of the search beyond the guess, in multiples of the distance from the published size to the guess.
 _OUTWARDS: Final = (2, -1, 4, -3, 8, -7)
-# Powers of two by which one constant alone is moved.
+# Powers of two, the factors for a single constant.
 _FACTORS: Final = (0.0, 0.02, -0.02, 0.05, -0.05, 0.12, -0.12, 0.3, -0.3, 0.7, -0.7, 1.2, -1.2, 2.0, -2.0)
 _SEVERITIES_AWAY: Final = (0.0, 0.25, -0.25, 0.5, -0.5, 1.0, -1.0, 1.5, -1.5, 2.0, -2.0)
 _ANY: Final = (0.0, math.inf)
@@ -30,14 +30,14 @@ Constants = dict[str, float]
 
 @dataclass(frozen=True)
 class Trajectory:
-    """Constants that depend on one number.
+    """Constants as a function of one number.
 
     Attributes
     ----------
     way : str
-        What the number stands for.
+        Meaning of the number.
     at : callable
-        Number to constants.
+        Function of the number that returns the constants.
     places : tuple of float
         The numbers to try, the most likely first.
     """
@@ -48,22 +48,22 @@ class Trajectory:
 
 
 def select_numbers(parameters: Any) -> Constants:
-    """Return the constants among the fields of a parameter object: its numbers."""
+    """Return the fields of a parameter object that are constants: its numbers."""
     fields = dataclasses.asdict(parameters).items()
     return {name: value for name, value in fields if isinstance(value, (int, float))}
 
 
 def list_trajectories(name: str, level: int, size: int) -> list[Trajectory]:
-    """Return the ways to change the constants of one corruption and severity for images of `size` pixels."""
+    """Return the trajectories for one corruption and severity for images of `size` pixels."""
     operation = ALL_CORRUPTIONS[name]
     found = (_vary_by_size(operation, level, size), _vary_by_severity(operation, level, size))
     return [each for each in found if each]
 
 
 def vary_one_constant(name: str, constants: Constants) -> list[Trajectory]:
-    """For each constant that is no whole number: it alone, moved by factors, the others as in `constants`.
+    """Yield for each constant that is not a whole number a trajectory of this constant alone, by factors.
 
-    Whole numbers jump; what they leave open, another constant can close.
+    Whole numbers jump; varying another constant can close the remaining gap.
     """
     kind = type(next(iter(ALL_CORRUPTIONS[name].table.values()))[0])
     names = [each.name for each in dataclasses.fields(kind) if each.type is float]
@@ -85,7 +85,7 @@ def _sides(operation: Operation) -> list[int]:
 
 
 def _vary_by_size(operation: Operation, level: int, size: int) -> Trajectory | None:
-    """Return the way from one published size to the next; None where these have the same constants."""
+    """Return the trajectory between published sizes; None if they have the same constants."""
     sides = _sides(operation)
     if len(sides) < 2:
         return None
@@ -94,14 +94,14 @@ def _vary_by_size(operation: Operation, level: int, size: int) -> Trajectory | N
     if first == last:
         return None
     guess = float(exact.log(size / low) / exact.log(high / low))
-    # From 224 pixels on, the published constants come first: they may match as they are.
+    # From 224 pixels on, the published constants come first: they may match unchanged.
     start = (0.0, guess) if low == PUBLISHED_SIZE else (guess, 0.0, 1.0)
     places = start + tuple(factor * guess for factor in _OUTWARDS)
     return Trajectory(f"sizes {low} to {high}", lambda place: interpolate(first, last, place), places)
 
 
 def _vary_by_severity(operation: Operation, level: int, size: int) -> Trajectory | None:
-    """Towards the neighbouring severities; None where these are of another sort."""
+    """Return the trajectory towards the neighbouring severities; None if those are of another kind."""
     scale = nearest_scale(size, [each for each in _sides(operation) if each <= PUBLISHED_SIZE])
     rows = [operation.parameters(each, scale) for each in operation.levels]
     first, last = _find_alike(rows, level)
@@ -118,18 +118,16 @@ def _vary_by_severity(operation: Operation, level: int, size: int) -> Trajectory
 
 
 def _neighbours(size: int, known: Iterable[int] = SCALES) -> tuple[int, int]:
-    """Return the `known` sizes on both sides of `size`, or the two nearest; from 224 on always the two
-    largest.
-    """
+    """Return the `known` sizes on both sides of `size`; beyond them, and from 224 on, the nearest two."""
     ordered = sorted(known)
     place = min(max(bisect_right(ordered, size) - 1, 0), len(ordered) - 2)
     return ordered[place], ordered[place + 1]
 
 
 def _find_alike(rows: Sequence[Any], level: int) -> tuple[int, int]:
-    """Return the first and last severity of those around `level` that have their zeros in the same places.
+    """Return the first and last severity around `level` whose zeros are in the same places.
 
-    A constant that is zero switches something off, as mud in spatter: there is nothing in between.
+    A constant of zero switches something off, such as mud in spatter, so there is nothing in between.
     """
 
     def zeros(each: int) -> list[str]:
@@ -144,10 +142,10 @@ def _find_alike(rows: Sequence[Any], level: int) -> tuple[int, int]:
 
 
 def interpolate(low: Any, high: Any, place: float) -> Constants:
-    """Constants on the way from the parameter object `low` (place 0) to `high` (place 1), and beyond.
+    """Return constants between the parameter objects `low` (place 0) and `high` (place 1), and beyond.
 
-    Positive numbers move by equal factors, others by equal steps; floats keep four digits, whole numbers are
-    rounded and stay at least 1 if they were.
+    Positive numbers use equal factors, others equal steps; floats keep four digits; whole numbers are rounded
+    and stay at least 1 if they were.
     """
     whole = {field.name for field in dataclasses.fields(low) if field.type is int}
     ends, ranges = (select_numbers(low), select_numbers(high)), find_ranges(low)

@@ -1,9 +1,9 @@
 """The command line: each command reads its flags, calls one function, and prints the result.
 
-`app` is the application, `options` the options that commands share, `execution` what every command
-that makes a set does with its plan; each other module holds a command or a family of commands.
+`app` is the application, `options` the options that commands share, and `execution` runs a plan and prints
+its result. Each other module contains a command or a family of commands.
 
-Commands import what they use inside: ``robustgen --help`` is not to wait for OpenCV and numba.
+Commands import what they need inside their functions, so ``robustgen --help`` does not load OpenCV and numba.
 """
 
 import sys
@@ -22,7 +22,7 @@ try:
     for _module in _MODULES:
         import_module(f"{__name__}.{_module}")
 except KeyboardInterrupt:
-    # No command has begun, which would say so.
+    # No command has started yet that could print this.
     sys.stderr.write("stopped\n")
     sys.exit(130)
 

@@ -1,4 +1,4 @@
-"""The application: how commands are declared, the sections of its help, how errors end."""
+"""The application: declaration of commands, sections of the help, handling of errors."""
 
 import errno
 import os
@@ -38,7 +38,7 @@ class Section(Enum):
 
 
 class _App(click.Group):
-    """Lists its commands by section, and turns robustgen's own errors into one line and their exit status."""
+    """Lists commands by section, and turns robustgen's own errors into one line and an exit status."""
 
     def __init__(self, *args: Any, **attributes: Any) -> None:
         super().__init__(*args, **attributes)
@@ -55,7 +55,7 @@ class _App(click.Group):
         try:
             return super().main(*args, **settings)
         except OSError as error:
-            # Commands name what they cannot write: without a name it is the help that click prints.
+            # Commands name the file that they cannot write; an error without a name comes from click's help.
             if error.filename is not None or error.errno not in _FULL:
                 raise
             echo(f"Error: standard output: {error.strerror}", err=True)
@@ -68,7 +68,7 @@ class _App(click.Group):
             echo(f"Error: {error}{_explain_variable(str(error))}", err=True)
             sys.exit(error.exit_code)
         except OSError as error:
-            # Of a path that cannot even be asked about: too long, or in a folder that is closed to us.
+            # For a path that the system cannot look up: too long, or in a closed folder.
             if error.filename is None:
                 raise
             message = f"{error.filename}: {error.strerror}"
@@ -77,21 +77,21 @@ class _App(click.Group):
         except KeyboardInterrupt:
             resumable = str(ctx.invoked_subcommand).startswith(_RESUMABLE)
             echo("stopped" + "; run the same command to resume" * resumable, err=True)
-            # As shells tell that a signal has ended a command.
+            # The exit status that shells use for a signal.
             sys.exit(128 + interruption.signal_number())
 
     def _invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
         except Exception as error:
-            # Interrupted imports of NumPy and others end in errors of their own.
+            # An interrupted import of NumPy and others raises its own errors.
             if interruption.was_received():
                 raise KeyboardInterrupt from error
             raise
 
 
 class Command(click.Command):
-    """Ends its help with examples; names the option that was probably meant where it lacks the given one."""
+    """Ends its help with examples; suggests the intended option for an unknown one."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the examples."""
@@ -100,7 +100,7 @@ class Command(click.Command):
                 formatter.write(f"  {example}\n")
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the arguments; name what was probably meant in place of wrong ones."""
+        """Parse the arguments; suggest the intended ones in place of wrong ones."""
         takes_source = any("--source" in each.opts for each in self.params)
         ctx.allow_extra_args = takes_source
         try:
@@ -120,7 +120,7 @@ class Command(click.Command):
         return rest
 
 
-# What make-c and make-p call by different names.
+# Options that make-c and make-p call by different names.
 _MEANT = {
     ("make-p", "--severities"): "--difficulty",
     ("make-p", "--severity"): "--difficulty",
@@ -131,7 +131,7 @@ _MEANT = {
 
 
 def _explain_variable(message: str) -> str:
-    """Return what to say of a ``$NAME`` that the shell has left in a path."""
+    """Return an explanation of a ``$NAME`` that the shell has left in a path."""
     found = re.search(r"\$(\w+)", message)
     if not found:
         return ""
@@ -142,7 +142,7 @@ def _explain_variable(message: str) -> str:
 
 
 def echo(line: str, *, err: bool = False) -> None:
-    """Print one line, whatever names it holds: line breaks and codes for the terminal in them are escaped."""
+    """Print one line; line breaks and terminal codes in it are escaped."""
     _print(escape(line), err=err)
 
 
@@ -150,20 +150,20 @@ def _print(line: str, *, err: bool = False) -> None:
     try:
         click.echo(line, err=err)
     except OSError as error:
-        # Whoever reads a pipe may have enough; with that click deals itself.
+        # The reader of a pipe may stop early; click handles that.
         if err or error.errno == errno.EPIPE:
             raise
         raise WriteError(f"standard output: {error.strerror or error}") from error
 
 
 def echo_text(text: str) -> None:
-    """Print several lines, each as `echo` does; the names in them have no line breaks any more."""
+    """Print several lines, each as `echo` does; names in them must have no line breaks."""
     for line in text.split("\n"):
         echo(line)
 
 
 def echo_keys(keys: Iterable[str]) -> None:
-    """Print a key a line: on a terminal as `echo` does, elsewhere as `--subset` reads them."""
+    """Print one key per line: on a terminal as `echo` does, otherwise in the form that `--subset` reads."""
     terminal = sys.stdout.isatty()
     for key in keys:
         echo(key) if terminal else _print("".join(escape_name(key)))
@@ -179,12 +179,12 @@ def main() -> None:
 
 
 def command(name: str, section: Section) -> Callable[[_Function], click.Command]:
-    """Declare a function to be the command `name`; the first line of its docstring is what `section` says."""
+    """Declare a function as the command `name`; its docstring's first line is its summary in `section`."""
     return lambda function: _add(click.command(name, cls=Command, context_settings=_HELP)(function), section)
 
 
 def group(name: str, section: Section) -> Callable[[_Function], click.Group]:
-    """Declare a function to be a group of commands, as `command`."""
+    """Declare a function as a group of commands, like `command`."""
     return lambda function: _add(click.group(name, context_settings=_HELP)(function), section)
 
 

@@ -1,4 +1,4 @@
-"""make-augmix: a training set."""
+"""make-augmix: AugMix copies of a training set."""
 
 from typing import Any
 
@@ -21,11 +21,11 @@ from robustgen.errors import ConfigError
 
 @command("make-augmix", Section.FAMILY)
 @click.option("--copies", type=int, metavar="N", help="Augmented copies of every image; default 2.")
-@click.option("--severity", type=float, metavar="X", help="0.1 to 10, strength of the operations; default 3.")
+@click.option("--severity", type=float, metavar="X", help="Strength of the operations, 0.1 to 10; default 3.")
 @click.option("--width", type=int, metavar="N", help="Number of chains; default 3.")
-@click.option("--depth", type=int, metavar="N", help="Operations in each chain; default -1: 1 to 3.")
-@click.option("--alpha", type=float, metavar="X", help="Of the distributions of the weights; default 1.")
-@click.option("--operations", metavar="SET", help="augmix (default), or all: also those near to ImageNet-C.")
+@click.option("--depth", type=int, metavar="N", help="Operations per chain; default -1: 1 to 3 at random.")
+@click.option("--alpha", type=float, metavar="X", help="Parameter of the weights' distribution; default 1.")
+@click.option("--operations", metavar="SET", help="augmix (default), or all: adds some close to ImageNet-C.")
 @click.option("--quality", type=int, help="JPEG quality; default 85.")
 @source_options
 @selection_options
@@ -40,7 +40,7 @@ def make_augmix(**flags: Any) -> None:
     dataset = flags.pop("dataset")
     path = resolve_config(dataset, flags.pop("config_file"))
     if not (path or flags["source"]):
-        raise ConfigError("nothing to work on: give --source, --config or --dataset demo")
+        raise ConfigError("no source: give --source, --config or --dataset demo")
     from robustgen.augmentation import training_copies
 
     choices = training_copies.load_choices(path, flags)

@@ -1,4 +1,4 @@
-"""calibrate: how strong corruptions are, and constants for other image sizes."""
+"""calibrate: the strength of corruptions, and constants for other image sizes."""
 
 import sys
 from pathlib import Path
@@ -29,22 +29,24 @@ if TYPE_CHECKING:
 @edition_option
 @scale_option
 @corruption_options
-@click.option("--sample", type=click.IntRange(1), default=20, metavar="N", help="Images; default 20.")
-@click.option("--seed", type=int, help="Chooses the images, and decides the draws; default 0.")
+@click.option(
+    "--sample", type=click.IntRange(1), default=20, metavar="N", help="Number of images; default 20."
+)
+@click.option("--seed", type=int, help="Seed of the choice of images and of the draws; default 0.")
 @threads_option
 @format_option("table", "json", "csv")
-@file_option("--plot", "A chart: .png, .svg, .pdf.")
+@file_option("--plot", "Write a chart: .png, .svg, .pdf.")
 @click.option(
     "--for-size", type=int, metavar="PIXELS", help="Propose constants for square images of this size."
 )
-@file_option("--output", "For the YAML of --for-size.")
+@file_option("--output", "YAML file for the constants of --for-size.")
 def calibrate(
     layout: str, plot: Path | None, for_size: int | None, output: Path | None, sample: int, **flags: Any
 ) -> None:
-    """Measure how strong every corruption is.
+    """Measure the strength of every corruption.
 
-    By MS-SSIM, that is; or find constants for another image size. Without --dataset, --config or --source on
-    photographs that are carried along.
+    The strength is the MS-SSIM to the clean image. --for-size searches for constants for another size.
+    Without --dataset, --config or --source, bundled photographs are used.
     """
     path = resolve_config(flags.pop("dataset"), flags.pop("config_file"))
     _check_calibration(flags, plot, for_size, output)
@@ -74,14 +76,14 @@ def _check_calibration(
     flags: dict[str, Any], plot: Path | None, size: int | None, output: Path | None
 ) -> None:
     if (size is None) != (output is None):
-        raise ConfigError("--for-size and --output go together")
+        raise ConfigError("--for-size and --output must be given together")
     _check_file("--output", output)
     _check_file("--plot", plot)
     if size is not None and plot:
-        raise ConfigError("--plot does not go with --for-size: it draws the strengths of an edition")
+        raise ConfigError("--plot cannot be combined with --for-size: it draws the strengths of an edition")
     for name in ("edition", "scale"):
         if size is not None and flags[name]:
-            raise ConfigError(f"--{name} does not go with --for-size, which matches the edition imagenet")
+            raise ConfigError(f"--{name} cannot be combined with --for-size, which uses the edition imagenet")
 
 
 def _check_file(flag: str, path: Path | None) -> None:
@@ -103,7 +105,7 @@ def _propose(config: "Config", size: int, sample: int, layout: str, output: Path
 
 
 def _end(failures: dict[str, str]) -> None:
-    """Name what could not be read, and end with status 1 if there is any."""
+    """Print failed images, and exit with status 1 if there are any."""
     for key, reason in failures.items():
         echo(f"{key!r}: {reason}", err=True)
     sys.exit(1 if failures else 0)

@@ -1,4 +1,4 @@
-"""CCC for `stream`: draw or write a run, and measure an accuracy table."""
+"""The CCC setting of `stream`: write a run or its images, and measure an accuracy table."""
 
 import sys
 from itertools import pairwise
@@ -24,30 +24,30 @@ run_options = combine(
     click.option(
         "--accuracy-table",
         metavar="FILE",
-        help="ccc: accuracies of all pairs: .pickle, .npz, .json, or what --measure-accuracy wrote.",
+        help="ccc: accuracies of all pairs: .pickle, .npz, .json, or a file of --measure-accuracy.",
     ),
-    click.option("--baseline", type=float, metavar="X", help="ccc: accuracy to keep, in %; default 20."),
-    click.option("--speed", type=click.IntRange(1), metavar="N", help="ccc: images of a cell; default 1000."),
+    click.option("--baseline", type=float, metavar="X", help="ccc: target accuracy in %; default 20."),
+    click.option("--speed", type=click.IntRange(1), metavar="N", help="ccc: images per cell; default 1000."),
     click.option(
-        "--length", type=click.IntRange(1), metavar="N", help="ccc: images of the run; default 7500000."
+        "--length", type=click.IntRange(1), metavar="N", help="ccc: number of images; default 7500000."
     ),
-    click.option("--jobs", type=Jobs(), help="ccc: worker processes; default all: one a core."),
+    click.option("--jobs", type=Jobs(), help="ccc: worker processes; default all: one per core."),
     click.option(
-        "--overwrite", is_flag=True, default=None, help="ccc: start over if the output holds something else."
+        "--overwrite", is_flag=True, default=None, help="ccc: start over if the output has other content."
     ),
 )
 measuring_options = combine(
     click.option(
         "--measure-accuracy",
         is_flag=True,
-        help="Measure an accuracy table for ccc with --model, of --sample images (default 256).",
+        help="Measure an accuracy table for ccc with --model on --sample images (default 256).",
     ),
-    click.option("--model", metavar="NAME", help="Of --measure-accuracy, as for evaluate."),
+    click.option("--model", metavar="NAME", help="Model for --measure-accuracy, as for evaluate."),
     click.option("--preprocessing", metavar="NAME", help="imagenet, or a YAML file."),
     preprocessing_options,
     click.option("--classes", metavar="FILE", help="Class folders in the order of the model's outputs."),
     click.option(
-        "--batch-size", "--batch", "batch", type=click.IntRange(1), help="Images at once; default 64."
+        "--batch-size", "--batch", "batch", type=click.IntRange(1), help="Images per batch; default 64."
     ),
     inference_options,
 )
@@ -56,7 +56,7 @@ MODEL_FLAGS = (
     *(*PREPROCESSING, "model", "preprocessing", "classes", "batch"),
     *("device", "threads", "mixed_precision", "provider", "trust_model"),
 )
-# As in the published runs, the first of three seeds.
+# The first of the three published seeds.
 _SEED, _SPEED, _BASELINE = 43, 1000, 20
 _SAMPLE, _GRID = 256, "0,1,2,3,4,5"
 _MOST_NAMED = 10
@@ -65,7 +65,7 @@ _MOST_NAMED = 10
 def carry_out(
     path: Path | None, flags: dict[str, Any], file_format: str, output: str | None, *, measures: bool
 ) -> None:
-    """Measure accuracies, write shards, or draw the lines of a run; exit with 1 if images failed."""
+    """Measure accuracies, write shards, or write the lines of a run; exit with 1 if images failed."""
     run = {flag: flags.pop(flag) for flag in FLAGS if flag != "jobs"}
     model = {flag: flags.pop(flag) for flag in MODEL_FLAGS}
     if file_format == "imglist":
@@ -73,15 +73,15 @@ def carry_out(
     stop_in_order()
     if measures:
         if file_format != "jsonl":
-            raise ConfigError("--measure-accuracy writes JSON; leave --format out")
+            raise ConfigError("--measure-accuracy writes JSON; omit --format")
         _measure(path, flags, run, model, output)
     if run["accuracy_table"] is None:
         raise ConfigError(
             "--setting ccc needs --accuracy-table FILE; "
-            "robustgen stream --measure-accuracy --model NAME makes one"
+            "robustgen stream --measure-accuracy --model NAME writes one"
         )
     if flags.pop("severities"):
-        raise ConfigError("--severities of --setting ccc is for --measure-accuracy")
+        raise ConfigError("--severities with --setting ccc needs --measure-accuracy")
     _play(path, flags, run, file_format, output)
 
 
@@ -90,7 +90,7 @@ def _measure(
 ) -> None:
     for flag in ("accuracy_table", "speed", "length"):
         if run[flag] is not None:
-            raise ConfigError(f"--{flag.replace('_', '-')} is not for --measure-accuracy")
+            raise ConfigError(f"--{flag.replace('_', '-')} cannot be combined with --measure-accuracy")
     if model["model"] is None:
         raise ConfigError("--measure-accuracy needs --model NAME")
     grid = _read_grid(flags.pop("severities") or _GRID)
@@ -133,7 +133,7 @@ def _read_grid(text: str) -> tuple[float, ...]:
 def _play(
     path: Path | None, flags: dict[str, Any], run: dict[str, Any], file_format: str, output: str | None
 ) -> None:
-    """Draw the lines of a run, or write its images."""
+    """Write the lines of a run, or its images."""
     from robustgen.dataset import config
     from robustgen.dataset.selection import open_chosen_source, select_keys
     from robustgen.streams.accuracy_files import load_table

@@ -1,4 +1,4 @@
-"""compare: whether two sets are equivalent."""
+"""compare: a test of whether two sets are equivalent."""
 
 import math
 import sys
@@ -47,40 +47,39 @@ def _read_margins(texts: tuple[str, ...]) -> dict[str, float]:
     metavar="N",
     callback=_read_sample,
     default="200",
-    help="Images of each severity or perturbation, or all; default 200.",
+    help="Images per severity or perturbation, or all; default 200.",
 )
-@click.option("--seed", type=click.IntRange(0), default=0, help="Chooses the images; default 0.")
+@click.option("--seed", type=click.IntRange(0), default=0, help="Seed of the choice of images; default 0.")
 @click.option(
     "--corruptions",
     metavar="NAMES",
     shell_complete=complete_operations,
-    help="Only these corruptions of C sets: a,b.",
+    help="Compare only these corruptions of C sets: a,b.",
 )
-@click.option("--severities", metavar="N,N", help="Only these severities, for instance 1,3.")
+@click.option("--severities", metavar="N,N", help="Compare only these severities, for instance 1,3.")
 @click.option(
     "--perturbations",
     metavar="NAMES",
     shell_complete=complete_operations,
-    help="Only these perturbations of P sets: a,b.",
+    help="Compare only these perturbations of P sets: a,b.",
 )
-@click.option("--partial", is_flag=True, help="What only one of the two has does not count.")
-@click.option("--clean", metavar="DIR", help="Prepared clean images, where a set has none.")
+@click.option("--partial", is_flag=True, help="Ignore corruptions present in only one of the two sets.")
+@click.option("--clean", metavar="DIR", help="Prepared clean images for a set that has none.")
 @click.option(
     "--margin",
     "margins",
     metavar="METRIC=X",
     multiple=True,
-    help="Mean difference that counts as none, e.g. psnr=0.2, ssim=0.01, size=2; repeatable.",
+    help="Mean difference to tolerate, e.g. psnr=0.2, ssim=0.01, size=2; repeatable.",
 )
 @threads_option
 @format_option("table", "json", "csv")
 @file_option("--report", "Write an HTML page with charts and pictures.")
 def compare(a: str, b: str, layout: str, report: Path | None, **flags: Any) -> None:
-    """Tell whether two sets are equivalent.
+    """Test whether two sets are equivalent.
 
-    A and B are two C or P sets of the same images, made here or published, as paths or URLs.
-    Exits with 0 if they are identical or equivalent within the margin and nothing is missing, with 1
-    otherwise.
+    A and B are two C or P sets of the same images, created by robustgen or published, as paths or URLs.
+    Exits with 0 if they are identical or equivalent within the margin and nothing is missing, otherwise 1.
     """
     from robustgen.compare.comparison import compare_sets
     from robustgen.compare.layouts import format_comparison

@@ -19,12 +19,12 @@ from robustgen.cli.app import Section, command, echo
 def croissant(directory: str, fields: Path | None) -> None:
     """Complete croissant.json.
 
-    Every finished set has this description, which NeurIPS requires and hubs read. Add the fields that only
-    you know before you publish the set.
+    Every finished set has this description, which NeurIPS requires and hubs read. Before you publish the set,
+    add the fields that only you know.
     """
     from robustgen.dataset.config import read_yaml
     from robustgen.dataset.publishing import describe_set
 
     described = describe_set(directory, read_yaml(fields) if fields else {})
     missing = [name for name in ("url", "creator", "datePublished") if name not in described]
-    echo(f"{directory}/croissant.json written" + f"; still without {', '.join(missing)}" * bool(missing))
+    echo(f"{directory}/croissant.json written" + f"; missing fields: {', '.join(missing)}" * bool(missing))

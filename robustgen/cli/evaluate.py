@@ -1,4 +1,4 @@
-"""evaluate: from images to the tables of the papers, without a set on disk."""
+"""evaluate: scores of models, without a set on disk."""
 
 import sys
 from pathlib import Path
@@ -47,10 +47,10 @@ _OF_CLASSIFIERS = ("kind", "baseline", "perturbations", "difficulty", "preproces
     required=True,
     help="model.onnx, model.pt2, timm:NAME[@FILE], torchvision:NAME@FILE, module:function; repeatable.",
 )
-@click.option("--output", metavar="DIR", required=True, help="Folder or URL; gets a folder for each model.")
+@click.option("--output", metavar="DIR", required=True, help="Folder or URL; one subfolder per model.")
 @click.option("--task", type=click.Choice(["classification", "detection"]), help="Default classification.")
 @click.option(
-    "--annotations", metavar="FILE", type=PATH, help="Of detection: COCO annotations of the source."
+    "--annotations", metavar="FILE", type=PATH, help="COCO annotations of the source, for detection."
 )
 @click.option("--kind", type=click.Choice(["c", "p"]), help="Corruptions or perturbations; default c.")
 @source_options
@@ -63,21 +63,28 @@ _OF_CLASSIFIERS = ("kind", "baseline", "perturbations", "difficulty", "preproces
 @scale_option
 @seed_option
 @engine_options
-@click.option("--format", metavar="FORMAT", help="As make-c and make-p would write: jpeg, png, mp4, npy, ...")
+@click.option(
+    "--format", metavar="FORMAT", help="Output format of make-c or make-p: jpeg, png, mp4, npy, ..."
+)
 @click.option("--quality", type=int, help="JPEG quality; default 85, as published.")
-@click.option("--clean/--no-clean", default=None, help="Whether to predict the uncorrupted images too.")
+@click.option("--clean/--no-clean", default=None, help="Predict the clean images too; default on for c.")
 @click.option("--preprocessing", metavar="NAME", help="imagenet, cifar-10, cifar-100, or a YAML file.")
 @preprocessing_options
 @click.option("--classes", metavar="FILE", help="Class folders in the order of the model's outputs.")
-@click.option("--save", type=click.Choice(["logits", "top5"]), help="Default logits (c), top5 (p).")
+@click.option("--save", type=click.Choice(["logits", "top5"]), help="Default logits for c, top5 for p.")
 @click.option(
-    "--batch-size", "--batch", "batch", type=click.IntRange(1), default=64, help="Images at once; default 64."
+    "--batch-size",
+    "--batch",
+    "batch",
+    type=click.IntRange(1),
+    default=64,
+    help="Images per batch; default 64.",
 )
 @inference_options
-@click.option("--jobs", type=Jobs(), help="Worker processes that make images; default all: one a core.")
-@click.option("--baseline", metavar="NAME", help="Of the tables: alexnet, none, or a FILE.")
+@click.option("--jobs", type=Jobs(), help="Worker processes that corrupt images; default all: one per core.")
+@click.option("--baseline", metavar="NAME", help="Baseline of the tables: alexnet, none, or a FILE.")
 @click.option("--overwrite", is_flag=True, help="Remove other predictions from the output.")
-@click.option("--quiet", is_flag=True, help="Print no progress and no tables, only what failed.")
+@click.option("--quiet", is_flag=True, help="Print only failures, no progress and no tables.")
 def evaluate(
     models: tuple[str, ...],
     output: str,
@@ -89,16 +96,16 @@ def evaluate(
     overwrite: bool,
     **flags: Any,
 ) -> None:
-    """Score models on images that are corrupted on the way.
+    """Score models on images corrupted on the fly.
 
-    Nothing but predictions is written, those that predict would give on the set that make-c or make-p
-    would write; score reads them again.
+    Writes only predictions, the same ones that predict writes for the set of make-c or make-p. score can read
+    them again.
     """
     if task == "detection":
         _detect(models, output, annotations, {"kind": kind, "baseline": baseline, **flags}, quiet, overwrite)
         return
     if annotations:
-        raise ConfigError("--annotations goes with --task detection")
+        raise ConfigError("--annotations needs --task detection")
     from robustgen.benchmark import BENCHMARKS
     from robustgen.dataset import config
     from robustgen.display import progress
@@ -107,7 +114,7 @@ def evaluate(
     kind = kind or ("p" if flags["perturbations"] or flags["difficulty"] else "c")
     path = resolve_config(flags.pop("dataset"), flags.pop("config_file"))
     if not (path or flags["source"]):
-        raise ConfigError("nothing to work on: give --dataset, --config or --source")
+        raise ConfigError("no source: give --dataset, --config or --source")
     own = {name: flags.pop(name) for name in (*PREPROCESSING, "classes")}
     runtime = pop_runtime(flags)
     options = evaluating.ModelOptions(
@@ -141,12 +148,12 @@ def _detect(
         raise ConfigError("--task detection needs --annotations FILE")
     for name in (*_OF_CLASSIFIERS, *PREPROCESSING):
         if flags.pop(name, None) is not None:
-            raise ConfigError(f"--{name.replace('_', '-')} is not for --task detection")
+            raise ConfigError(f"--{name.replace('_', '-')} cannot be combined with --task detection")
     flags.pop("batch")
     runtime = pop_runtime(flags)
     path = resolve_config(flags.pop("dataset"), flags.pop("config_file"))
     if not (path or flags["source"]):
-        raise ConfigError("nothing to work on: give --dataset, --config or --source")
+        raise ConfigError("no source: give --dataset, --config or --source")
     stop_in_order()
     with progress.quiet(quiet):
         chosen = config.load(path, flags)
@@ -158,7 +165,7 @@ def _detect(
         echo(f"results in {format_path(each.folder)}: {counts}")
         if each.dropped:
             count = format_count(each.dropped, "detection")
-            echo(f"{count} of categories that {annotations} does not have", err=True)
+            echo(f"{count} with categories that {annotations} does not have", err=True)
         if quiet or not (each.folder / "clean.json").is_file():
             continue
         pattern = f"{each.folder}/{{corruption}}/{{severity}}.json"
@@ -181,7 +188,7 @@ def _show(done: "EvaluateResult", baseline: str | None) -> None:
     try:
         report = scoring.score(done.folders, baseline=baseline, partial=True)
     except (ConfigError, SourceError) as error:
-        # For instance of extra corruptions alone, over which there is no mean.
+        # For instance with only extra corruptions, which have no mean.
         echo(f"no table: {error}", err=True)
         return
     echo_text(compact.render(report, "table", table_width()))

@@ -1,4 +1,4 @@
-"""Two examples for each command, with which its help ends."""
+"""Two examples for the end of each command's help."""
 
 from collections.abc import Mapping
 from typing import Final

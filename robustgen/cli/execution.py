@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from robustgen.formats import WorkUnit
 
 _MOST_EXAMPLES, _MOST_NAMED = 3, 10
-# What a job of a SLURM array finds in its environment.
+# Environment of a job of a SLURM array.
 _SLURM = ("SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_COUNT")
 
 
@@ -35,13 +35,13 @@ class Array:
     Attributes
     ----------
     options : dict of str to str
-        Of sbatch.
+        Options of sbatch.
     shards : int
-        How many tasks there are.
+        Number of tasks.
     wait : bool
-        Whether the command ends with the array.
+        Whether to wait for the end of the array.
     flags : list of str
-        Passed on to each task.
+        Flags for each task.
     """
 
     options: dict[str, str]
@@ -50,7 +50,7 @@ class Array:
     flags: list[str]
 
     def launch(self, plan: "Plan", *, dry_run: bool) -> None:
-        """Submit tasks for the shards that have not ended; exit with 1 if some have not in the end."""
+        """Submit tasks for the unfinished shards; with `wait`, exit with 1 if some are still unfinished."""
         from robustgen import plans
         from robustgen.dataset.run import list_waiting
         from robustgen.execution import slurm
@@ -78,8 +78,7 @@ class Array:
         if waiting := list_waiting(plan, self.shards):
             shards = ", ".join(map(str, waiting))
             echo(
-                f"shards that have not ended: {shards}; see {folder}/{job}-*.log, "
-                "and run the same command to resume",
+                f"unfinished shards: {shards}; see {folder}/{job}-*.log, and run the same command to resume",
                 err=True,
             )
             sys.exit(1)
@@ -88,28 +87,28 @@ class Array:
 
 @dataclass(frozen=True)
 class Execution:
-    """Choices of how a plan is carried out.
+    """Settings for the execution of a plan.
 
     Attributes
     ----------
     overwrite : bool
-        Whether what the output holds may be replaced.
+        Whether the output may be replaced.
     dry_run : bool
-        Whether the plan is only shown.
+        Whether to print the plan without running it.
     quiet : bool
-        Whether neither progress nor the result is printed; failures are.
+        Whether to print only failures, no progress and no result.
     shard : tuple of int or None
-        (3, 16): the third of sixteen parts.
+        Part and number of parts; (3, 16) is the third of sixteen.
     cluster : Executor or None
-        Where the work is done; None for worker processes of this machine.
+        Executor of a cluster; None for worker processes on this machine.
     allow_failures : bool
-        Whether failed images leave the exit status 0.
+        Whether to exit with status 0 although images failed.
     plan_file : str or None
-        File to write the plan to, instead of carrying it out.
+        File to write the plan to, instead of running it.
     log_file : str or None
-        File to append a line of JSON to for each unit.
+        File to append one line of JSON to for each work unit.
     array : Array or None
-        The SLURM array that is to carry the plan out.
+        SLURM array that runs the plan.
     """
 
     overwrite: bool
@@ -123,7 +122,7 @@ class Execution:
     array: "Array | None" = None
 
     def carry_out(self, plan: "Plan") -> None:
-        """Run `plan` and print the result, or show it; exit with 1 if images failed."""
+        """Run `plan` and print the result, or print the plan; exit with 1 if images failed."""
         if self.array:
             self.array.launch(plan, dry_run=self.dry_run)
             return
@@ -166,12 +165,12 @@ class Execution:
 
 
 def take_execution(flags: dict[str, Any]) -> Execution:
-    """Take from `flags` those of `run_options` and `shard_options` that are no choices of the set.
+    """Remove the `run_options` and `shard_options` from `flags` and return them; settings of the set remain.
 
     Raises
     ------
     ConfigError
-        The shard or the scheduler is not as it should be.
+        The shard or the scheduler is invalid.
     """
     from robustgen.execution import open_cluster
 
@@ -191,7 +190,7 @@ def take_execution(flags: dict[str, Any]) -> Execution:
 
 @contextmanager
 def _open_log(path: str | None) -> "Iterator[UnitLog]":
-    """Open the file of --log-json, if there is one, and give what adds a unit to it."""
+    """Open the file of --log-json, if any, and yield a function that adds a unit to it."""
     if path is None:
         yield lambda unit, outcome: None
         return
@@ -215,16 +214,16 @@ def _open_log(path: str | None) -> "Iterator[UnitLog]":
 
 
 def _read_array(flags: dict[str, Any]) -> Array | None:
-    """Take the flags of SLURM from `flags`."""
+    """Remove the flags of SLURM from `flags` and return them."""
     options, shards, wait = flags.pop("slurm", None), flags.pop("shards", None), flags.pop("wait", False)
     if (options is None) != (shards is None) or (wait and options is None):
-        raise ConfigError("--slurm OPTIONS and --shards N go together; --wait belongs to them")
+        raise ConfigError("--slurm OPTIONS and --shards N must be given together; --wait needs both")
     if options is None or shards is None:
         return None
     excluded = {"overwrite": "--overwrite", "shard": "--shard", "address": "--address", "plan_file": "--plan"}
     for name, flag in excluded.items():
         if flags.get(name):
-            raise ConfigError(f"--slurm and {flag} exclude each other")
+            raise ConfigError(f"--slurm and {flag} cannot be combined")
     from robustgen.execution import slurm
 
     passed_on = [f"--{name.replace('_', '-')}" for name in ("allow_failures", "quiet") if flags.get(name)]
@@ -232,7 +231,7 @@ def _read_array(flags: dict[str, Any]) -> Array | None:
 
 
 def _read_shard(text: str | None) -> tuple[int, int] | None:
-    """Return ``"3/16"`` as (3, 16), and ``"auto"`` as the environment of SLURM says."""
+    """Return ``"3/16"`` as (3, 16), and for ``"auto"`` the values in SLURM's environment."""
     if text is None:
         return None
     if text == "auto":
@@ -244,7 +243,7 @@ def _read_shard(text: str | None) -> tuple[int, int] | None:
         place, rest = divmod(task - first, max(1, step))
         if rest or not 0 <= place < count:
             raise ConfigError(
-                f"--shard auto: task {task} is none of {count} consecutive ones from {first} on"
+                f"--shard auto: task {task} is not one of {count} consecutive tasks starting at {first}"
             )
         return place + 1, count
     part, slash, parts = text.partition("/")
@@ -256,18 +255,18 @@ def _read_shard(text: str | None) -> tuple[int, int] | None:
 
 
 def stop_in_order() -> None:
-    """Let Ctrl-C and SIGTERM end the command in order; batch systems send the latter."""
+    """Make Ctrl-C and SIGTERM stop the command in order; batch systems send SIGTERM."""
     interruption.remember(signal.SIGINT, signal.SIGTERM, orderly=True)
 
 
 def _describe_images(plan: "Plan") -> str:
-    """Return the number of images and of the classes of the source."""
+    """Return the number of images and of classes in the source."""
     classes = len({*plan.source.classes} - {""})
     return f"{format_count(len(plan.keys), 'image')}, {classes} class{'es' * (classes != 1)}"
 
 
 def _tell_of_compiling() -> None:
-    """Say so in a line when this process first compiles a loop."""
+    """Print a line when this process first compiles a loop."""
     from robustgen.display.progress import print_line
     from robustgen.execution.progress import COMPILING
     from robustgen.imaging.kernels.loop_cache import call_before_compiling
@@ -276,7 +275,7 @@ def _tell_of_compiling() -> None:
 
 
 def _describe_mirror(plan: "Plan") -> "Iterator[str]":
-    """Yield a line on the other files of the source that are repeated, if there is to be any."""
+    """Yield a line about the other files of the source that are repeated, if any."""
     if plan.mirror is None:
         return
     names, _ = plan.mirror.list_files()
@@ -321,7 +320,7 @@ def _show_plan(plan: "Plan") -> None:
     for line in _describe_mirror(plan):
         echo(f"mirror   {line.removeprefix('mirror: ')}")
     disk = f"{format_size(cost.disk)} of disk blocks, {format_count(cost.inodes, 'inode')}"
-    echo(f"about    {format_size(cost.size)} ({disk}), {format_time(cost.seconds)} (judged by {judged})")
+    echo(f"about    {format_size(cost.size)} ({disk}), {format_time(cost.seconds)} (estimated from {judged})")
 
 
 def _show_result(result: "RunResult", plan: "Plan") -> None:
@@ -338,12 +337,12 @@ def _show_result(result: "RunResult", plan: "Plan") -> None:
         echo(f"{format_count(result.kept, noun)} there already")
     if result.waiting:
         shards = ", ".join(map(str, result.waiting))
-        echo(f"shards that have not ended: {shards}; the last one to end completes the manifest")
+        echo(f"unfinished shards: {shards}; the last one to finish completes the manifest")
 
 
 def _show_failures(result: "RunResult", plan: "Plan") -> None:
     for file in result.incomplete:
-        echo(f"{file} is incomplete: images of it failed, so it was not written", err=True)
+        echo(f"{file} was not written, because some of its images failed", err=True)
     if unread := plan.source.passed_over():
         from robustgen.sources.walk import describe_unread
 

@@ -1,4 +1,4 @@
-"""fetch: the files that packages of others carry."""
+"""fetch: files from the packages of others."""
 
 import click
 
@@ -9,18 +9,18 @@ from robustgen.errors import ConfigError, UnknownNameError
 
 @command("fetch", Section.MAKE)
 @click.argument("names", nargs=-1, metavar="[frost|ink]...", shell_complete=complete("frost", "ink"))
-@click.option("--wheel", metavar="FILE", help="Take the files from this wheel instead of downloading it.")
+@click.option("--wheel", metavar="FILE", help="Read the files from this wheel instead of downloading it.")
 def fetch(names: tuple[str, ...], wheel: str | None) -> None:
-    """Fetch the photographs of frost, or the masks of ink.
+    """Fetch the frost photographs, or the ink masks.
 
-    The masks are those of medmnist-c:stain_deposit. Without a name, fetches frost. pip downloads the wheel
-    that carries the files; nothing is installed. Each file is checked by its SHA-256.
+    The masks are for medmnist-c:stain_deposit. The default is frost. pip downloads the wheel with the
+    files, without installing it. robustgen checks the SHA-256 of each file.
     """
     from robustgen.imaging.carried import EVERYTHING
 
     names = names or ("frost",)
     if wheel and len(names) > 1:
-        raise ConfigError("--wheel: name one of frost and ink, whose wheel it is")
+        raise ConfigError("--wheel: name either frost or ink, the content of the wheel")
     for name in names:
         if name not in EVERYTHING:
             raise UnknownNameError("set of files", name, EVERYTHING)

@@ -28,12 +28,12 @@ _MOST_NAMED = 10
 
 
 class _Probability(click.FloatRange):
-    """A number from 0 to 1. NaN, which click lets through, is none."""
+    """A number from 0 to 1; rejects NaN, which click accepts."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         number = super().convert(value, param, ctx)
         if math.isnan(number):
-            self.fail(f"{value!r} is no number from 0 to 1.", param, ctx)
+            self.fail(f"{value!r} is not a number from 0 to 1.", param, ctx)
         return number
 
 
@@ -49,61 +49,65 @@ _of_both = combine(
         multiple=True,
         help="model.onnx, model.pt2, timm:NAME[@FILE], ...; repeatable.",
     ),
-    click.option("--output", metavar="DIR", required=True, help="Folder or URL for shortlist and page."),
+    click.option(
+        "--output", metavar="DIR", required=True, help="Folder or URL for the shortlist and the page."
+    ),
     click.option(
         "--classes",
         metavar="FILE",
         multiple=True,
-        help="Class folders in the order of the outputs; once, or once a model.",
+        help="Class folders in the order of the outputs; once, or once per model.",
     ),
-    click.option("--only", metavar="FILE", type=PATH, help="The classes that matter, one a line."),
-    click.option("--names", metavar="FILE", type=PATH, help="Words for the page: n01440764 tench ..."),
+    click.option("--only", metavar="FILE", type=PATH, help="The relevant classes, one per line."),
+    click.option("--names", metavar="FILE", type=PATH, help="Class names for the page: n01440764 tench ..."),
     click.option(
         "--preprocessing",
         metavar="NAME",
         multiple=True,
-        help="imagenet (default), cifar-10, cifar-100, or a YAML file; once, or once a model.",
+        help="imagenet (default), cifar-10, cifar-100, or a YAML file; once, or once per model.",
     ),
     preprocessing_options,
     click.option(
         "--resize",
         type=click.IntRange(1),
         metavar="N",
-        help="Shorter side before the crop; default its / 0.875.",
+        help="Shorter side before the crop; default input size / 0.875.",
     ),
     click.option(
         "--outputs",
         type=click.Choice(["logits", "probabilities"]),
-        help="What the models give; found out by itself.",
+        help="Kind of the models' outputs; default: detected.",
     ),
     click.option(
-        "--batch", type=click.IntRange(1), metavar="N", help="Images at once; default 2, of filter-o 16."
+        "--batch", type=click.IntRange(1), metavar="N", help="Images per batch; default 2, for filter-o 16."
     ),
     inference_options,
-    click.option("--limit", type=click.IntRange(1), metavar="N", help="Only the first N candidates."),
-    click.option("--overwrite", is_flag=True, help="Replace a shortlist, or a tree, of other settings."),
+    click.option("--limit", type=click.IntRange(1), metavar="N", help="Use only the first N candidates."),
+    click.option("--overwrite", is_flag=True, help="Replace results created with different settings."),
     click.option(
         "--accept",
         "lists",
         metavar="LIST",
         type=PATH,
         multiple=True,
-        help="Write the final tree: the images that this list of the review page names; repeatable.",
+        help="Write the final tree of the images in this list from the review page; repeatable.",
     ),
 )
 
 
 @command("filter-a", Section.FAMILY)
 @_of_both
-@click.option("--max-confidence", type=_PROBABILITY, metavar="P", help="In the true class; default 0.15.")
 @click.option(
-    "--per-confusion", type=click.IntRange(1), metavar="N", help="Images of true x as y; default 15."
+    "--max-confidence", type=_PROBABILITY, metavar="P", help="Limit for the true class; default 0.15."
+)
+@click.option(
+    "--per-confusion", type=click.IntRange(1), metavar="N", help="Images per confused pair; default 15."
 )
 def filter_a(max_confidence: float | None, per_confusion: int | None, **flags: Any) -> None:
-    """Find images in the manner of ImageNet-A.
+    """Find images as in ImageNet-A.
 
-    Of known classes, and not recognised. CANDIDATES has a folder of images for each class,
-    named as the model's classes are.
+    Finds images of known classes that the models do not recognise. CANDIDATES has a folder of images for each
+    class, named like the model's classes.
     """
     from robustgen.filtration.rules import Adversarial
 
@@ -113,11 +117,14 @@ def filter_a(max_confidence: float | None, per_confusion: int | None, **flags: A
 
 @command("filter-o", Section.FAMILY)
 @_of_both
-@click.option("--min-confidence", type=_PROBABILITY, metavar="P", help="In the prediction; default 0.9.")
+@click.option(
+    "--min-confidence", type=_PROBABILITY, metavar="P", help="Limit for the prediction; default 0.9."
+)
 def filter_o(min_confidence: float | None, **flags: Any) -> None:
-    """Find images in the manner of ImageNet-O.
+    """Find images as in ImageNet-O.
 
-    Of unknown classes, and taken for known ones. CANDIDATES has a folder of images for each class.
+    Finds images of unknown classes that the models take for known ones. CANDIDATES has a folder of images for
+    each class.
     """
     from robustgen.filtration.rules import Outlying
 
@@ -137,7 +144,7 @@ def _filter(rule: "Rule", own: dict[str, Any], flags: dict[str, Any], batch: int
         failures = _run(rule, candidates, output, _drop_missing(**flags), overwrite, batch)
     elif idle := {**own, **_drop_missing(**flags)}:
         name = next(iter(idle)).replace("_", "-")
-        raise ConfigError(f"--accept takes the shortlist that is there; without --model, leave out --{name}")
+        raise ConfigError(f"--accept uses the existing shortlist; without --model, omit --{name}")
     if lists:
         _accept(rule, candidates, output, lists, overwrite)
     sys.exit(1 if failures else 0)
@@ -146,7 +153,7 @@ def _filter(rule: "Rule", own: dict[str, Any], flags: dict[str, Any], batch: int
 def _run(
     rule: "Rule", candidates: str, output: str, flags: dict[str, Any], overwrite: bool, batch: int
 ) -> int:
-    """Write the shortlist and say so; return how many images could not be used."""
+    """Write the shortlist and print a summary; return the number of unusable images."""
     if "models" not in flags:
         raise ConfigError("give --model, or --accept with the list of a review")
     from robustgen.filtration.ensemble import EnsembleOptions
@@ -171,14 +178,14 @@ def _show(summary: "FilterResult", output: str) -> None:
     for label, images in summary.steps:
         echo(f"{label:{width}s}  {images:9d}")
     if summary.passed_over:
-        echo(f"{format_count(summary.passed_over, 'image')} of other classes passed over (--only)")
-    asked = f"models asked about {format_count(summary.made, 'image')} in {format_time(summary.seconds)}"
-    echo(f"{asked}, about {summary.kept} before")
+        echo(f"{format_count(summary.passed_over, 'image')} of other classes skipped (--only)")
+    asked = f"{format_count(summary.made, 'image')} predicted in {format_time(summary.seconds)}"
+    echo(f"{asked}, {summary.kept} were there already")
     more = f" to {summary.pages[-1].rpartition('/')[2]}" if len(summary.pages) > 1 else ""
-    echo(f"look at them in a browser: {format_path(summary.pages[0])}{more}")
+    echo(f"review the images in a browser: {format_path(summary.pages[0])}{more}")
     if summary.failures:
         failed = format_count(len(summary.failures), "image")
-        echo(f"{failed} not usable, listed in {format_path(f'{output}/errors.jsonl')}:", err=True)
+        echo(f"{failed} unusable, listed in {format_path(f'{output}/errors.jsonl')}:", err=True)
         for key, reason in sorted(summary.failures.items())[:_MOST_NAMED]:
             echo(f"  {key!r}: {reason}", err=True)
 

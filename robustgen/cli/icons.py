@@ -1,4 +1,4 @@
-"""make-icons: the same classes in several styles."""
+"""make-icons: icons of the same classes in several styles."""
 
 from collections import Counter
 from typing import TYPE_CHECKING, Any
@@ -16,17 +16,19 @@ if TYPE_CHECKING:
 
 
 @command("make-icons", Section.FAMILY)
-@click.option("--style", multiple=True, required=True, metavar="NAME=DIR", help="A style's pictures; repeat.")
-@click.option("--licence", multiple=True, metavar="NAME=TEXT", help="The licence of a style's pictures.")
+@click.option(
+    "--style", multiple=True, required=True, metavar="NAME=DIR", help="Pictures of a style; repeatable."
+)
+@click.option("--licence", multiple=True, metavar="NAME=TEXT", help="Licence of a style's pictures.")
 @click.option("--size", type=int, help="Width and height in pixels; default 64.")
 @click.option("--background", metavar="COLOUR", help="white (default), black or #rrggbb.")
 @click.option("--classes", metavar="FILE", help="Your own YAML file of classes.")
-@click.option("--per-class", metavar="N", help="At most N emoji of a class, or all; default 40.")
-@click.option("--skin-tones/--no-skin-tones", default=None, help="Whether to take variants of skin tone.")
+@click.option("--per-class", metavar="N", help="Emoji per class, at most, or all; default 40.")
+@click.option("--skin-tones/--no-skin-tones", default=None, help="Include skin tone variants; default on.")
 @output_option
 @run_options
 def make_icons(**flags: Any) -> None:
-    """Write icons of several styles, as Icons-50."""
+    """Write icons of several styles, as in Icons-50."""
     execution = take_execution(flags)
     flags |= {name: _read_pairs(name, flags[name]) for name in ("style", "licence")}
     from robustgen.dataset import config
@@ -39,7 +41,7 @@ def make_icons(**flags: Any) -> None:
         return
     try:
         execution.carry_out(planned)
-    except SystemExit:  # how a run ends that came to its end
+    except SystemExit:  # the end of a complete run
         _show_styles(planned)
         raise
 
@@ -65,7 +67,7 @@ def _show_styles(plan: "IconPlan") -> None:
         parts = [
             format_count(made[style.name], "icon"),
             format_count(duplicates[style.name], "duplicate"),
-            f"{len(plan.choice.lacking[style.name])} emoji lacking",
+            f"{len(plan.choice.lacking[style.name])} emoji missing",
         ]
         echo(f"{style.name:10} {package} ({style.licence}): {', '.join(parts)}")
 
@@ -82,4 +84,4 @@ def _show_classes(plan: "IconPlan") -> None:
     cost = estimate(plan)
     echo(f"output {format_path(plan.store.location)}: {cost.outputs} icons, {len(plan.refused)} refused")
     judged = format_count(cost.images, "icon")
-    echo(f"about  {format_size(cost.size)}, {format_time(cost.seconds)} (judged by {judged})")
+    echo(f"about  {format_size(cost.size)}, {format_time(cost.seconds)} (estimated from {judged})")

@@ -1,4 +1,4 @@
-"""list: what there is to choose from."""
+"""list: all available operations, editions and data sets."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 
 @command("list", Section.MAKE)
 @click.argument("name", required=False, shell_complete=complete_operations)
-@click.option("--json", "as_json", is_flag=True, help="All that is known, as JSON.")
-@click.option("--keys", metavar="SOURCE", help="List the keys of a source's images, for --subset.")
-@click.option("--labels", metavar="FILE", help="Labels file of a flat SOURCE.")
-@click.option("--labels-are-classes", is_flag=True, help="Numbers in --labels name classes.")
+@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
+@click.option("--keys", metavar="SOURCE", help="List the image keys of a source, for --subset.")
+@click.option("--labels", metavar="FILE", help="File of labels, if SOURCE has no class folders.")
+@click.option("--labels-are-classes", is_flag=True, help="Numbers in --labels are your own classes.")
 def list_(
     name: str | None, as_json: bool, keys: str | None, labels: str | None, labels_are_classes: bool
 ) -> None:
     """List corruptions, perturbations, editions, data sets.
 
-    NAME shows everything about one of them: constants, preparation, the config it stands for. The NAME of a
-    group or family, such as common or c-bar, lists its members.
+    NAME shows all details: constants, preparation, or the config of a data set. For a group or family,
+    such as common or c-bar, lists the members. Without NAME, lists everything.
     """
     if keys:
         from robustgen.sources.opening import open_source
@@ -53,9 +53,9 @@ def list_(
 
 
 def _find(name: str) -> list[dict[str, Any]]:
-    """Return what is called `name`, or the members of the group or family of that name.
+    """Return the entries called `name`, or the members of the group or family of that name.
 
-    Of the plug-ins, only the one that `name` begins with is imported.
+    Only the plug-in that `name` begins with is imported.
     """
     from robustgen.corruptions import FAMILIES
 
@@ -78,7 +78,7 @@ def _find(name: str) -> list[dict[str, Any]]:
 
 
 def _groups(each: dict[str, Any]) -> tuple[str, ...]:
-    """Return the groups that a corruption or perturbation belongs to, as ``--corruptions`` names them."""
+    """Return the names in ``--corruptions`` of the groups that a corruption or perturbation belongs to."""
     if each["kind"] not in ("corruption", "perturbation"):
         return ()
     group = each.get("group", "common")
@@ -89,7 +89,7 @@ def _groups(each: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _list_all(families: Mapping[str, "Family"]) -> Iterator[dict[str, Any]]:
-    """Yield all corruptions of `families`, perturbations, editions and data sets, as JSON takes them."""
+    """Yield all corruptions of `families`, perturbations, editions and data sets, in a form for JSON."""
     from robustgen.dataset.config import dataset_file, dataset_names
     from robustgen.editions import EDITIONS
     from robustgen.perturbations import PERTURBATIONS
@@ -133,7 +133,7 @@ def _read_edition(edition: "Edition") -> dict[str, Any]:
 
 
 def _summarise(found: list[dict[str, Any]]) -> str:
-    """Return a line for each, below heads; the names of the data sets together."""
+    """Return a line for each entry, below headings; the names of the data sets share one line."""
     lines: list[str] = []
     head = ""
     for each in found:
@@ -160,7 +160,7 @@ def _row(each: dict[str, Any]) -> str:
 
 
 def _describe(each: dict[str, Any]) -> str:
-    """Return all about one of them, in some lines."""
+    """Return all details of an entry, in several lines."""
     if each["kind"] == "data set":
         return f"data set {each['name']}, the config\n\n{each['config'].rstrip()}"
     if each["kind"] == "edition":

@@ -43,7 +43,7 @@ _of_both = combine(
     engine_options,
     run_options,
     shard_options,
-    click.option("--shard-size", type=int, help="Images of a shard of webdataset and parquet; default 1000."),
+    click.option("--shard-size", type=int, help="Images per shard of webdataset and parquet; default 1000."),
 )
 
 
@@ -57,10 +57,10 @@ _of_both = combine(
         "jpeg", "png", "webp", "original", "npy", "npz", "webdataset", "parquet", "table"
     ),
     help="jpeg (default), png, webp, original (names and formats of the source), npy, npz, webdataset, "
-    "parquet; of tables table.",
+    "parquet; table (default for tables).",
 )
 @click.option(
-    "--sample-format", metavar="FORMAT", help="Of the files in shards: jpeg (default), png or webp."
+    "--sample-format", metavar="FORMAT", help="Encoding of the images in shards: jpeg (default), png or webp."
 )
 @click.option(
     "--mirror",
@@ -69,9 +69,9 @@ _of_both = combine(
     metavar="[link|copy|none]",
     help="Link or copy annotations and other files into every variant's folder; with --format original.",
 )
-@click.option("--quality", type=int, help="JPEG quality; default as published: 85.")
+@click.option("--quality", type=int, help="JPEG quality; default 85, as published.")
 @click.option("--libjpeg", metavar="LIBRARY", help="turbo (default), or ijg: libjpeg 9c, as in 2018.")
-@click.option("--clean/--no-clean", default=None, help="Whether to write the uncorrupted images too.")
+@click.option("--clean/--no-clean", default=None, help="Write the clean images too; default on.")
 @_of_both
 def make_c(**flags: Any) -> None:
     """Write ImageNet-C: corrupted copies of every image."""
@@ -87,7 +87,7 @@ def make_c(**flags: Any) -> None:
     shell_complete=complete("mp4", "png", "npy", "webdataset", "parquet"),
     help="mp4 (default), png, npy, webdataset or parquet.",
 )
-@click.option("--preset", metavar="NAME", help="Of x264: veryslow (default) to ultrafast.")
+@click.option("--preset", metavar="NAME", help="Preset of x264: veryslow (default) to ultrafast.")
 @_of_both
 def make_p(**flags: Any) -> None:
     """Write ImageNet-P: perturbation sequences of every image."""
@@ -99,7 +99,7 @@ def _plan(kind: "Kind", flags: dict[str, Any]) -> "tuple[Execution, Plan]":
     execution = take_execution(flags)
     path = resolve_config(flags.pop("dataset"), flags.pop("config_file"))
     if not (path or flags["source"]):
-        raise ConfigError("nothing to work on: give --dataset, --config or --source")
+        raise ConfigError("no source: give --dataset, --config or --source")
     from robustgen.corruptions import ALL_CORRUPTIONS
     from robustgen.dataset import config
     from robustgen.dataset.plan import plan_benchmark
@@ -109,5 +109,5 @@ def _plan(kind: "Kind", flags: dict[str, Any]) -> "tuple[Execution, Plan]":
     names = dict.fromkeys(arm.name for arm in plan.arms) if plan.mirror else ()
     for name in names:
         if name in ALL_CORRUPTIONS and ALL_CORRUPTIONS[name].displaces:
-            echo(f"{name} moves pixels, which boxes and masks do not follow", err=True)
+            echo(f"{name} moves pixels, but boxes and masks stay in place", err=True)
     return execution, plan

@@ -1,4 +1,4 @@
-"""predict: what a model says of a set."""
+"""predict: predictions of a model on a set."""
 
 from typing import Any
 
@@ -22,19 +22,24 @@ from robustgen.display.text import format_path, format_time
 @preprocessing_options
 @click.option("--classes", metavar="FILE", help="Class folders in the order of the model's outputs.")
 @click.option(
-    "--save", type=click.Choice(["logits", "top5"]), help="Default logits of C sets, top5 of P sets."
+    "--save", type=click.Choice(["logits", "top5"]), help="Default logits for C sets, top5 for P sets."
 )
 @click.option(
-    "--batch", "--batch-size", "batch", type=click.IntRange(1), default=64, help="Images at once; default 64."
+    "--batch",
+    "--batch-size",
+    "batch",
+    type=click.IntRange(1),
+    default=64,
+    help="Images per batch; default 64.",
 )
 @inference_options
 @click.option("--overwrite", is_flag=True, help="Remove other predictions from the output.")
 @click.option("--quiet", is_flag=True, help="Print no progress and no result.")
 def predict(dataset: str, model: str, output: str, quiet: bool, **flags: Any) -> None:
-    """Run a model over a set.
+    """Run a model on a set.
 
-    DATASET is an output of make-c or make-p, or a published set, as a path or a URL; what the model predicts
-    is kept in --output. The same command given on several machines shares the work.
+    DATASET is an output of make-c or make-p, or a published set, as a path or a URL. The predictions are
+    written to --output. The same command on several machines shares the work.
     """
     from robustgen.cli.execution import stop_in_order
     from robustgen.display import progress

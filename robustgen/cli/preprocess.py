@@ -1,4 +1,4 @@
-"""preprocess: whole sets of images, put through what a model wants to see."""
+"""preprocess: CLAHE for whole sets."""
 
 from typing import Any
 
@@ -17,14 +17,14 @@ def preprocess() -> None:
 @preprocess.command(cls=Command)
 @click.argument("source", metavar="SRC")
 @click.argument("destination", metavar="DST")
-@click.option("--clip-limit", type=float, metavar="X", help="Of the contrast; default 2.")
+@click.option("--clip-limit", type=float, metavar="X", help="Limit of the contrast; default 2.")
 @click.option("--tiles", type=int, metavar="N", help="Tiles along each side; default 8.")
-@click.option("--quality", type=int, help="Of JPEG files; default 95.")
-@click.option("--limit", type=int, metavar="N", help="Only the first N images.")
+@click.option("--quality", type=int, help="Quality of JPEG files; default 95.")
+@click.option("--limit", type=int, metavar="N", help="Use only the first N images.")
 @run_options
 @shard_options
 def clahe(source: str, destination: str, **flags: Any) -> None:
-    """Equalise all images of SRC (CLAHE) into DST, under the same names."""
+    """Apply CLAHE to all images of SRC and write them to DST, under the same names."""
     from robustgen.dataset import config
     from robustgen.preprocess import ClaheChoices, plan_clahe
 

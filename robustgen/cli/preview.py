@@ -1,4 +1,4 @@
-"""preview: an image and what is made of it, on one sheet."""
+"""preview: an image with its corruptions or perturbations on one sheet."""
 
 import os
 import sys
@@ -36,32 +36,36 @@ _OF_SEQUENCES = ("perturbations", "difficulty", "frames", "animate")
 @command("preview", Section.SEE)
 @click.argument("image", required=False, type=PATH)
 @source_options
-@click.option("--index", type=click.IntRange(0), metavar="N", help="Which of the images, from 0; default 0.")
+@click.option("--index", type=click.IntRange(0), metavar="N", help="Index of the image, from 0; default 0.")
 @click.option(
     "--edition",
     metavar="NAME",
     shell_complete=complete(*EDITION_NAMES),
-    help=f"{', '.join(EDITION_NAMES)}; of an IMAGE default imagenet.",
+    help=f"{', '.join(EDITION_NAMES)}; default for an IMAGE: imagenet.",
 )
 @scale_option
 @seed_option
 @corruption_options
 @ingredient_options
-@click.option("--grid", is_flag=True, help="All at one severity, five in a row, as in the paper.")
-@click.option("--severity", type=click.IntRange(1, 5), help="Of --grid; default 3.")
+@click.option("--grid", is_flag=True, help="Show all at one severity, five in a row, as in the paper.")
+@click.option("--severity", type=click.IntRange(1, 5), help="Severity of --grid; default 3.")
 @perturbation_options
-@click.option("--frames", type=click.IntRange(1), metavar="N", help="Evenly spaced frames; default 6.")
-@click.option("--animate", is_flag=True, help="Perturbations in motion: .gif, .webp or .mp4.")
+@click.option(
+    "--frames", type=click.IntRange(1), metavar="N", help="Number of evenly spaced frames; default 6."
+)
+@click.option("--animate", is_flag=True, help="Animate the perturbations: .gif, .webp or .mp4.")
 @click.option("--cell", type=int, metavar="PIXELS", help="Side of a square picture; default 112.")
-@click.option("--quality", type=click.IntRange(1, 95), default=90, help="Of .jpg and .webp; default 90.")
-@file_option("--output", "Default out/preview.png.")
-@file_option("--page", "A page with every corruption and sliders for severity, .html, instead of a sheet.")
-@click.option("--show/--no-show", default=None, help="In the terminal too; default where it is able to.")
+@click.option(
+    "--quality", type=click.IntRange(1, 95), default=90, help="Quality of .jpg and .webp; default 90."
+)
+@file_option("--output", "Output file; default out/preview.png.")
+@file_option("--page", "Write an interactive page with every corruption, .html, instead of a sheet.")
+@click.option("--show/--no-show", default=None, help="Show it in the terminal; default: if supported.")
 def preview(image: Path | None, **flags: Any) -> None:
     """Draw an image with all its corruptions on one sheet.
 
-    Or frames of its perturbations. Without IMAGE, --dataset, --config or --source it is a
-    photograph that is carried along.
+    With --perturbations, draws frames of its perturbations instead. Without IMAGE, --dataset, --config or
+    --source, a bundled sample photograph is used.
     """
     page = flags.pop("page")
     kind = _kind(flags)
@@ -69,7 +73,7 @@ def preview(image: Path | None, **flags: Any) -> None:
     output, show = flags.pop("output"), flags.pop("show")
     if page:
         if kind == "p" or output or any(value for name, value in look.items() if name != "quality"):
-            raise ConfigError("--page shows corruptions: it goes with --corruptions, --severities, --edition")
+            raise ConfigError("--page accepts only --corruptions, --severities and --edition")
         _write_page(image, flags, page)
         return
     output = output or Path("out/preview.gif" if look["animate"] else "out/preview.png")
@@ -109,7 +113,7 @@ def _write(
     quality: int,
     severity: int | None,
 ) -> "Rgb":
-    """Draw, write, and return what was drawn; of an animation its first frame."""
+    """Draw and write, and return the drawing; for an animation its first frame."""
     from robustgen.display import sheets
     from robustgen.preview import animation, drawing
     from robustgen.storage import save
@@ -127,7 +131,7 @@ def _write(
 
 
 def _kind(flags: dict[str, Any]) -> "Kind":
-    """Return the kind that is asked for: corruptions or perturbations."""
+    """Return the kind that the flags request: corruptions or perturbations."""
     of_c, of_p = (
         [f"--{name.replace('_', '-')}" for name in names if flags[name] not in (None, False)]
         for names in (_OF_CORRUPTIONS, _OF_SEQUENCES)
@@ -139,12 +143,12 @@ def _kind(flags: dict[str, Any]) -> "Kind":
     if flags["grid"] and flags["severities"]:
         raise ConfigError("--grid shows one severity: give --severity, not --severities")
     if flags["severity"] and not flags["grid"]:
-        raise ConfigError("--severity goes with --grid; for the columns of a sheet give --severities")
+        raise ConfigError("--severity needs --grid; for the columns of a sheet give --severities")
     return "p" if of_p else "c"
 
 
 def _subject(image: Path | None, kind: "Kind", flags: dict[str, Any], output: Path) -> "Subject":
-    """Open the image that the command names, with the config it names."""
+    """Open the image, with the settings of the config."""
     dataset, file, index = (flags.pop(name) for name in ("dataset", "config_file", "index"))
     path = resolve_config(dataset, file)
     if image and (flags["source"] or flags["labels"] or index is not None):
@@ -153,7 +157,7 @@ def _subject(image: Path | None, kind: "Kind", flags: dict[str, Any], output: Pa
     from robustgen.preview.subject import open_from_file, open_from_source
 
     if image:
-        # Of a config only its settings count, so where its own images lie need not be known.
+        # Only the settings of a config matter; its own images may be missing.
         flags |= {"source": ".", "source_kind": "folder"}
         is_chosen = path or config.are_laion_c(flags["corruptions"])
         flags["edition"] = flags["edition"] or (None if is_chosen else "imagenet")
@@ -170,4 +174,4 @@ def _show(picture: "Rgb", *, insist: bool) -> None:
 
     sys.stdout.flush()
     if not terminal.show_picture(picture, sys.stdout.buffer, os.environ) and insist:
-        echo("this terminal is not known to show pictures", err=True)
+        echo("this terminal is not known to support pictures", err=True)

@@ -1,4 +1,4 @@
-"""report: a page about a finished set."""
+"""report: one HTML page about a finished set."""
 
 from pathlib import Path
 
@@ -11,8 +11,8 @@ from robustgen.display.text import format_path, format_size
 
 @command("report", Section.SEE)
 @click.argument("directory")
-@file_option("--output", "Default DIRECTORY-report.html.")
-@click.option("--images", type=click.IntRange(1, 12), default=3, help="How many to show; default 3.")
+@file_option("--output", "Output file; default DIRECTORY-report.html.")
+@click.option("--images", type=click.IntRange(1, 12), default=3, help="Number of images; default 3.")
 def report(directory: str, output: Path | None, images: int) -> None:
     """Write an HTML page about a finished set.
 

@@ -1,4 +1,4 @@
-"""run: carry out a plan from a file."""
+"""run: execution of a plan from a file."""
 
 from typing import Any
 
@@ -11,12 +11,12 @@ from robustgen.cli.options import output_option, run_options, shard_options
 
 @command("run", Section.MAKE)
 @click.argument("plan")
-@click.option("--source", metavar="PATH", help="Path or URL of the source on this machine, if elsewhere.")
+@click.option("--source", metavar="PATH", help="Path or URL of the source on this machine, if different.")
 @output_option
 @run_options
 @shard_options
 def run(plan: str, **flags: Any) -> None:
-    """Carry out a plan that a make command wrote with --plan."""
+    """Run a plan that a make command wrote with --plan."""
     execution = take_execution(flags)
     from robustgen.plans import read_plan
 

@@ -15,22 +15,24 @@ from robustgen.errors import ConfigError
 @click.argument("predictions", nargs=-1)
 @click.option("--baseline", metavar="NAME", help="alexnet (default for ImageNet), none, or a FILE.")
 @format_option("table", "markdown", "csv", "json", "latex")
-@click.option("--partial", is_flag=True, help="Score incomplete sets too, and say what is missing.")
-@click.option("--difficulty", type=click.IntRange(1, 3), default=1, help="Of perturbations; default 1.")
-@click.option("--intervals/--no-intervals", default=True, help="95 % bootstrap intervals; default on.")
+@click.option("--partial", is_flag=True, help="Score incomplete sets too; print the missing parts.")
+@click.option(
+    "--difficulty", type=click.IntRange(1, 3), default=1, help="Difficulty of perturbations; default 1."
+)
+@click.option(
+    "--intervals/--no-intervals", default=True, help="Compute 95 % bootstrap intervals; default on."
+)
 @click.option(
     "--plan",
     metavar="WIDTH",
     type=click.FloatRange(0, min_open=True),
-    help="How many images a mean known to +- WIDTH takes, in the unit of the table.",
+    help="Print how many images a mean known to +- WIDTH needs, in the unit of the table.",
 )
-@click.option("--compare-with", type=click.Choice(["published"]), help="Set the models among published ones.")
+@click.option("--compare-with", type=click.Choice(["published"]), help="Compare with published models.")
+@click.option("--verbose", is_flag=True, help="Print the papers' full tables at any width; default in pipes.")
+@click.option("--dataset", metavar="DIR", help="Check the keys of the predictions against this set.")
 @click.option(
-    "--verbose", is_flag=True, help="Print the papers' tables whole, however wide; default in pipes."
-)
-@click.option("--dataset", metavar="DIR", help="Check the keys against it.")
-@click.option(
-    "--id", "known", metavar="FILE", multiple=True, type=PATH, help="Of --ood: known classes; repeatable."
+    "--id", "known", metavar="FILE", multiple=True, type=PATH, help="Known classes, for --ood; repeatable."
 )
 @click.option(
     "--ood", "unknown", metavar="FILE", multiple=True, type=PATH, help="Unknown classes; repeatable."
@@ -39,10 +41,10 @@ from robustgen.errors import ConfigError
     "--confidence",
     type=click.Choice(["msp", "max-logit", "energy"]),
     default="msp",
-    help="Of --ood; default msp: the maximum softmax probability.",
+    help="Confidence for --ood; default msp: the maximum softmax probability.",
 )
 @click.option("--report", "page", metavar="FILE", type=PATH, help="Write one self-contained HTML page.")
-@file_option("--plot", "Draw a chart: .png, .svg, .pdf.")
+@file_option("--plot", "Write a chart: .png, .svg, .pdf.")
 def score(
     predictions: tuple[str, ...],
     layout: str,
@@ -57,11 +59,11 @@ def score(
 ) -> None:
     """Print the papers' tables for predictions.
 
-    PREDICTIONS are folders that predict wrote, one for each model.
+    PREDICTIONS are folders written by predict or evaluate, one for each model.
     """
     if known or unknown:
         if predictions or not (known and unknown):
-            raise ConfigError("--ood FILE goes with --id FILE, and with no folders of predictions")
+            raise ConfigError("--ood FILE needs --id FILE, and no folders of predictions")
         from robustgen.evaluation.unknown_classes import score_unknown_classes
 
         echo_text(score_unknown_classes(known, unknown, confidence).render(layout))

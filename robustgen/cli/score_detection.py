@@ -26,22 +26,22 @@ from robustgen.cli.options import PATH, Jobs, cell_score_options
     "types",
     type=click.Choice(["bbox", "segm"]),
     multiple=True,
-    help="Boxes or masks; repeatable. Default: what the results have.",
+    help="Boxes or masks; repeatable; default: the types in the results.",
 )
 @click.option(
     "--name", "model", default="model", metavar="NAME", help="Name of the detector in CSV and JSON."
 )
 @cell_score_options
 @click.option(
-    "--compare-with", type=click.Choice(["published"]), help="Set the detector among MMDetection's."
+    "--compare-with", type=click.Choice(["published"]), help="Compare with MMDetection's detectors."
 )
-@click.option("--jobs", type=Jobs(), default="all", help="Processes; default all: one a core.")
+@click.option("--jobs", type=Jobs(), default="all", help="Processes; default all: one per core.")
 def score_detection(
     annotations: Path, results: str, clean: Path, layout: str, jobs: int | str, **flags: Any
 ) -> None:
     """Print P, mPC and rPC of a detector.
 
-    Boxes and masks are matched by pycocotools. mPC is the mean over fifteen corruptions at five severities.
+    pycocotools matches boxes and masks. mPC is the mean over fifteen corruptions at five severities.
     """
     from robustgen.evaluation.detection import scoring
 

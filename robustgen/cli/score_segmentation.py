@@ -20,17 +20,17 @@ from robustgen.cli.options import PATH, Jobs, cell_score_options, file_option
 )
 @click.option("--clean", metavar="DIR", type=PATH, required=True, help="Maps predicted on the clean images.")
 @click.option("--classes", type=click.IntRange(1, 65535), default=19, help="Number of classes; default 19.")
-@click.option("--ignore", type=int, default=255, help="Label of pixels that do not count; default 255.")
+@click.option("--ignore", type=int, default=255, help="Label of pixels to ignore; default 255.")
 @click.option(
     "--label-ids",
     type=click.Choice(["none", "truth", "results", "both"]),
     default="none",
-    help="Maps with Cityscapes' 34 label ids instead of its 19 train ids; default none.",
+    help="Maps that contain Cityscapes' 34 label ids instead of its 19 train ids; default none.",
 )
-@file_option("--reference", "JSON of another model, by which mCD and rCD are divided.")
+@file_option("--reference", "JSON file of the reference model for mCD and rCD.")
 @click.option("--name", "model", default="model", metavar="NAME", help="Name of the model in CSV and JSON.")
 @cell_score_options
-@click.option("--jobs", type=Jobs(), default="all", help="Processes; default all: one a core.")
+@click.option("--jobs", type=Jobs(), default="all", help="Processes; default all: one per core.")
 def score_segmentation(
     truth: Path,
     results: str,
@@ -44,7 +44,7 @@ def score_segmentation(
 ) -> None:
     """Print mIoU, mCD and rCD of a model from label maps.
 
-    Predicted and true maps go together by the names of their files.
+    Predicted and true maps are matched by file name.
     """
     from robustgen.evaluation import segmentation
 

@@ -1,4 +1,4 @@
-"""stream: in which order test-time adaptation meets corrupted images."""
+"""stream: orders of corrupted images for test-time adaptation."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,18 +36,18 @@ if TYPE_CHECKING:
     from robustgen.streams.csid import Files
 
 _correlated_options = combine(
-    click.option("--law", type=click.Choice(LAWS), help="Correlated: whose Dirichlet law; default rotta."),
+    click.option("--law", type=click.Choice(LAWS), help="correlated: law of the paper; default rotta."),
     click.option(
         "--concentration",
         type=float,
         metavar="X",
-        help="Correlated: Dirichlet's parameter; default 0.1.",
+        help="correlated: parameter of the Dirichlet distribution; default 0.1.",
     ),
     click.option(
         "--slots",
         type=click.IntRange(1, MOST_SLOTS),
         metavar="N",
-        help="Correlated: default one a class, with rotta at most 100.",
+        help="correlated: pieces of each class; default one per class, with rotta at most 100.",
     ),
 )
 _chain_options = combine(
@@ -55,25 +55,28 @@ _chain_options = combine(
         "--class-correlation",
         type=float,
         metavar="X",
-        help="markov: chance that a class stays; 0.95.",
+        help="markov: probability that a class stays; default 0.95.",
     ),
     click.option(
         "--domain-correlation",
         type=float,
         metavar="X",
-        help="markov: the same of corruptions; 0.85.",
+        help="markov: probability that a corruption stays; default 0.85.",
     ),
     click.option(
-        "--class-imbalance", type=float, metavar="X", help="markov: first class to last class; default 1."
+        "--class-imbalance", type=float, metavar="X", help="markov: ratio of first to last class; default 1."
     ),
     click.option(
-        "--domain-imbalance", type=float, metavar="X", help="markov: the same of the corruptions; default 1."
+        "--domain-imbalance",
+        type=float,
+        metavar="X",
+        help="markov: ratio of first to last corruption; default 1.",
     ),
     click.option(
         "--most-samples",
         type=click.IntRange(1),
         metavar="N",
-        help="markov: images of the first state.",
+        help="markov: images of the most frequent class with the most frequent corruption.",
     ),
 )
 _CORRELATED = ("law", "concentration", "slots")
@@ -87,25 +90,27 @@ _CHAIN = (
 @click.option(
     "--setting",
     type=click.Choice([*SETTINGS, *ALIASES, "csid", "ccc"]),
-    help="See docs/streams.md; csid is OpenOOD's, and ccc has docs/ccc.md.",
+    help="Order of the images, see docs/streams.md; csid is for OpenOOD; for ccc see docs/ccc.md.",
 )
 @source_options
 @selection_options
-@click.option("--corruptions", metavar="NAMES", help="In this order; default the fifteen, as in the paper.")
+@click.option(
+    "--corruptions", metavar="NAMES", help="Corruptions in order; default the fifteen, as published."
+)
 @click.option(
     "--severities",
     metavar="LEVELS",
-    help="Default 5; of gradual settings 1-5, up and down; of --measure-accuracy its grid, 0,1,2,3,4,5.",
+    help="Default 5; gradual settings 1-5, up and down; --measure-accuracy its grid, 0,1,2,3,4,5.",
 )
-@click.option("--seed", type=int, help="Non-negative whole number; default 0, of ccc 43.")
+@click.option("--seed", type=int, help="Seed, a non-negative whole number; default 0, for ccc 43.")
 @click.option("--shuffle", is_flag=True, help="Draw the order of the corruptions.")
-@click.option("--abrupt", is_flag=True, help="Gradual: begin at the highest severity, as CoTTA's code.")
+@click.option("--abrupt", is_flag=True, help="gradual: start at the highest severity, as CoTTA's code.")
 @click.option(
     "--repeat",
     type=click.IntRange(1, MOST_VISITS),
     default=1,
     metavar="N",
-    help="Visit all corruptions N times; default 1, in PeTTA 20.",
+    help="Pass N times through all corruptions; default 1, in PeTTA 20.",
 )
 @_correlated_options
 @_chain_options
@@ -116,34 +121,34 @@ _CHAIN = (
     "file_format",
     type=click.Choice(["jsonl", "imglist", "webdataset"]),
     default="jsonl",
-    help="Default jsonl; imglist is OpenOOD's: path and label; of ccc webdataset, the images themselves.",
+    help="Default jsonl; imglist for OpenOOD: path and label; webdataset for ccc: the images themselves.",
 )
 @click.option(
     "--files",
     type=click.Choice(["jpeg", "png", "original"]),
     default="jpeg",
-    help="Of imglist: the --format of the set that the paths lead into; default jpeg.",
+    help="imglist: --format of the set that the paths belong to; default jpeg.",
 )
 @click.option(
     "--output",
     metavar="FILE",
-    help="Default out/stream-SETTING.jsonl, or .txt; a folder for webdataset, default out/ccc.",
+    help="Default out/stream-SETTING.jsonl, or .txt; for webdataset a folder, default out/ccc.",
 )
 def stream(setting: str | None, file_format: str, files: "Files", output: str | None, **flags: Any) -> None:
     """Draw a stream for test-time adaptation.
 
-    Each line names an image by its key, its corruption, severity and label; robustgen.torch.StreamDataset
-    plays it.
+    Each line names an image by its key, its corruption, severity and label. robustgen.torch.StreamDataset
+    creates the images on the fly.
     """
     own = {flag: flags.pop(flag) for flag in ("shuffle", "abrupt", "repeat", *_CORRELATED)}
     chain = {flag: flags.pop(flag) for flag in _CHAIN}
     path = resolve_config(flags.pop("dataset"), flags.pop("config_file"))
     if not (path or flags["source"]):
-        raise ConfigError("nothing to draw from: give --dataset, --config or --source")
+        raise ConfigError("no source: give --dataset, --config or --source")
     measures = flags.pop("measure_accuracy")
     setting = setting or ("csid" if file_format == "imglist" else "ccc" if measures else None)
     if setting is None:
-        raise ConfigError("give --setting; with --format imglist it is csid")
+        raise ConfigError("give --setting; the default for --format imglist is csid")
     name: Setting | None = None
     if setting not in ("csid", "ccc"):
         name = ALIASES.get(setting, setting)  # type: ignore[arg-type]
@@ -176,14 +181,14 @@ def stream(setting: str | None, file_format: str, files: "Files", output: str | 
 
 
 def _refuse(flags: dict[str, Any], meant: str, fits: bool) -> None:
-    """Refuse flags that the setting does not know."""
+    """Refuse flags that the setting does not accept."""
     for flag, value in flags.items():
         if value is not None and not fits:
             raise ConfigError(f"--{flag.replace('_', '-')} is for {meant}")
 
 
 def _choose(setting: Setting, config: "Config", flags: dict[str, Any], own: dict[str, Any]) -> StreamChoices:
-    """Return what to draw: the paper's order and severities where the command names none."""
+    """Return the settings of the stream; defaults are the paper's order and severities."""
     given = {name: value for name, value in own.items() if value is not None}
     corruptions = config.corruptions
     if flags["corruptions"] is None and {*corruptions} == {*ORDERS[setting]}:
@@ -194,7 +199,7 @@ def _choose(setting: Setting, config: "Config", flags: dict[str, Any], own: dict
 
 
 def _write(config: "Config", choices: StreamChoices | None, output: Path, files: "Files | None") -> None:
-    """Write a stream, or csID images where there are no choices; as imglist where `files` are named."""
+    """Write a stream, or csID images if `choices` is None; as imglist if `files` is given."""
     import numpy as np
 
     from robustgen.dataset.selection import check_classes, open_chosen_source, select_keys

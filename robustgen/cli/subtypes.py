@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     metavar="DIR",
     type=PATH,
     default="/usr/share/wordnet",
-    help="Folder with WordNet 3.0's data.noun; default where Debian's wordnet-base puts it.",
+    help="Folder with WordNet 3.0's data.noun; default: that of Debian's wordnet-base.",
 )
-@click.option("--output", metavar="DIR", default="out/subtypes", help="Where to write.")
-@click.option("--links", is_flag=True, help="Also make folders of links: <split>/<type>/<id>.")
+@click.option("--output", metavar="DIR", default="out/subtypes", help="Output folder.")
+@click.option("--links", is_flag=True, help="Also create folders of links: <split>/<type>/<id>.")
 def make_subtypes(imagenet22k: Path, wordnet: Path, output: str, links: bool) -> None:
     """List seen and unseen subtypes of broad types.
 
-    Of 25 types, by WordNet. IMAGENET22K is a folder with a folder for each noun.
+    Splits the subtypes of 25 types by WordNet. IMAGENET22K has a folder for each noun.
     """
     from robustgen.subtypes import splitting
 

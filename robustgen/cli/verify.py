@@ -1,4 +1,4 @@
-"""verify: check a finished output."""
+"""verify: a check of a finished output."""
 
 import json
 import sys
@@ -15,11 +15,11 @@ from robustgen.errors import ConfigError
 @click.argument("directory")
 @threads_option
 @click.option(
-    "--deep", metavar="N", help="Make N images (or all) again from the source and compare the bytes."
+    "--deep", metavar="N", help="Regenerate N images (or all) from the source and compare the bytes."
 )
-@click.option("--source", metavar="PATH", help="Path or URL of the source, for --deep, if it has moved.")
+@click.option("--source", metavar="PATH", help="Current path or URL of the source, for --deep.")
 @click.option("--against", metavar="OTHER", help="Compare with another output, or with a dataset digest.")
-@click.option("--allow-failures", is_flag=True, help="Accept a set that lacks only images that failed.")
+@click.option("--allow-failures", is_flag=True, help="Exit with status 0 if only failed images are missing.")
 @click.option("--json", "as_json", is_flag=True, help="Print all findings and counts as one JSON object.")
 def verify(
     directory: str,
@@ -38,7 +38,7 @@ def verify(
     from robustgen.display.text import format_count
 
     if source and not deep:
-        raise ConfigError("--source: tells where the source is for --deep")
+        raise ConfigError("--source needs --deep: it is the current location of the source")
     findings = verifying.verify(directory, jobs=jobs, deep=deep, source=source, against=against)
     status = 1 if findings.problems or (findings.failed and not allow_failures) else 0
     if as_json:

@@ -1,4 +1,4 @@
-"""warm: compile the loops before they are needed."""
+"""warm: compilation of the loops in advance."""
 
 import time
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class Warming:
     name: str
 
     def run(self, reporter: Reporter) -> tuple["Warming", str]:
-        """Apply it to small images; return why that is not possible, or nothing."""
+        """Apply the operation to small images; return the reason if that fails, else an empty text."""
         import numpy as np
 
         from robustgen import api
@@ -44,10 +44,10 @@ class Warming:
 @command("warm", Section.MAKE)
 @click.option("--jobs", type=Jobs(), help="Worker processes; default all: one a core.")
 def warm(jobs: int | str | None) -> None:
-    """Compile the loops, which the first run does otherwise.
+    """Compile the loops in advance.
 
-    These are the loops of ImageNet-C and -P; numba keeps them in its cache. A container image that runs
-    this command needs NUMBA_CACHE_DIR set to a folder inside it.
+    Otherwise the first run of make-c or make-p compiles them. numba caches them. A container image
+    that runs this command needs NUMBA_CACHE_DIR set to a folder inside it.
     """
     from robustgen.corruptions import CORRUPTIONS
     from robustgen.execution import carry_out, count_cores

@@ -1,5 +1,5 @@
-"""`robustgen compare`: whether two sets of the same images are equivalent.
+"""`robustgen compare`: a test of whether two sets of the same images are equivalent.
 
-`comparison` does it all, in this order: `pairing` reads both sets side by side and measures, `equivalence`
-has the statistics, `results` what is found out; `layouts` prints it, `page` is the HTML page.
+`comparison` runs it: `pairing` reads both sets side by side and measures, `equivalence` contains the
+statistics, `results` the results; `layouts` prints them, `page` writes the HTML page.
 """

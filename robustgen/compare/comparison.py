@@ -1,8 +1,8 @@
-"""`robustgen compare`: whether two C or P sets of the same images are equivalent.
+"""`robustgen compare`: a test of whether two C or P sets of the same images are equivalent.
 
-The same sample of images is read from both sets. Of each, the mean grey level, the size of the file, and
-PSNR, SSIM, MS-SSIM and displacement against the clean image (of a sequence, against its first frame) are
-measured (`pairing`); `equivalence` says which differences chance explains, and which lie within a margin.
+The same sample of images is read from both sets. For each image, `pairing` measures the mean grey level, the
+size of the file, and PSNR, SSIM, MS-SSIM and displacement relative to the clean image (for a sequence, to its
+first frame). `equivalence` decides which differences chance explains, and which are within a margin.
 """
 
 import os
@@ -49,19 +49,19 @@ def compare_sets(
     Parameters
     ----------
     a, b : path or URL
-        Outputs of make-c or make-p, or published sets as they were downloaded.
+        Outputs of make-c or make-p, or published sets as downloaded.
     scope : Scope, optional
-        Otherwise 200 images of everything.
+        What to compare; default 200 images of everything.
     clean : path or URL, optional
         The clean images of a C set that has none: an output of make-c, or a folder of prepared images.
-        Otherwise those of the other set serve both.
+        By default the clean images of one set are used for both.
     jobs : int, optional
-        Threads; otherwise one a core.
+        Number of threads; default one per core.
 
     Raises
     ------
     SourceError
-        One of them is no set, or they have nothing in common.
+        One of them is not a set, or they have nothing in common.
     """
     scope = scope or Scope()
     first, second = Side(open_dataset(a)), Side(open_dataset(b))
@@ -83,12 +83,10 @@ def compare_sets(
     ]
     operations = _judge_arms(results, judge)
     if scope.sample is not None and len(plan) < scope.sample:
-        notes.append(
-            f"no more than {format_count(len(plan), name_contents(kind).removesuffix('s'))} to compare"
-        )
+        notes.append(f"only {format_count(len(plan), name_contents(kind).removesuffix('s'))} to compare")
     if any(len(arm.pairs) < FEWEST_EQUIVALENT and arm.verdict == "too few images" for arm in results):
         fewest = f"{FEWEST_EQUIVALENT} {name_contents(kind)}"
-        notes.append(f"equivalence is shown by at least {fewest} that are in both sets")
+        notes.append(f"equivalence needs at least {fewest} that are in both sets")
     return Comparison(first, second, kind, operations, only, tuple(notes), scope)
 
 
@@ -102,7 +100,7 @@ def _check_kinds(a: Side, b: Side) -> Kind:
 
 
 def _find_shared_arms(a: Side, b: Side, scope: Scope) -> tuple[list[str], dict[Name, tuple[str, ...]]]:
-    """Return the arms of both sets that were asked for, in order, and those that only one of them has."""
+    """Return the requested arms that both sets have, in order, and those that only one of them has."""
     known = sorted({arm.name for side in (a, b) for arm in side.arms.values()} - {CLEAN})
     for name in scope.names:
         if name not in known:
@@ -111,7 +109,7 @@ def _find_shared_arms(a: Side, b: Side, scope: Scope) -> tuple[list[str], dict[N
     shared = [folder for folder in wanted_a if folder in wanted_b]
     if not set(shared) - {CLEAN}:
         raise SourceError(f"{a.root} and {b.root} have no corruption, perturbation or severity in common")
-    # Published sets come without their clean images; those lack nothing.
+    # Published sets have no clean images; that does not count as missing.
     only_a = tuple(f for f in wanted_a if f not in wanted_b and f != CLEAN)
     only_b = tuple(f for f in wanted_b if f not in wanted_a and f != CLEAN)
     return shared, {"A": only_a, "B": only_b}
@@ -120,11 +118,11 @@ def _find_shared_arms(a: Side, b: Side, scope: Scope) -> tuple[list[str], dict[N
 def _find_clean_sides(
     a: Side, b: Side, clean: str | Path | None, kind: Kind, notes: list[str]
 ) -> tuple[Side | None, Side | None]:
-    """Return where the clean images of both sets are: their own, those given, or those of the other set."""
+    """Return the clean images for both sets: their own, the given ones, or those of the other set."""
     if kind == "p":
         if clean:
             raise SourceError("--clean: the frames of sequences are compared with their own first frame")
-        notes.append("frames are measured against the first frame of their sequence")
+        notes.append("frames are compared with the first frame of their sequence")
         return None, None
     given = open_clean_side(clean) if clean else None
     own = [side if CLEAN in side.arms else given for side in (a, b)]
@@ -133,13 +131,13 @@ def _find_clean_sides(
         notes.append("no clean images (--clean DIR): only pixels and file sizes are compared")
     elif own[0] is None or own[1] is None:
         notes.append(
-            f"{'A' if own[0] is None else 'B'} has no clean images; those of {found.root} serve both"
+            f"{'A' if own[0] is None else 'B'} has no clean images; those of {found.root} are used for both"
         )
     return own[0] or found, own[1] or found
 
 
 def _find_missing(sides: Sides, folders: Iterable[str]) -> dict[str, Missing]:
-    """Of each arm, the images that either side lacks, out of all that any arm of any side has."""
+    """Return for each arm the images that a side lacks, out of all images of any arm of any side."""
     every: set[str] = set()
     for folder in folders:
         a, b = sides.a.keys(folder), sides.b.keys(folder)
@@ -159,7 +157,7 @@ def _find_missing(sides: Sides, folders: Iterable[str]) -> dict[str, Missing]:
 
 
 def _choose_sample(sides: Sides, folders: Iterable[str], scope: Scope) -> dict[str, list[str]]:
-    """Return the images to read, and in which arms: as far as possible the same in all."""
+    """Return the images to read, and their arms: as far as possible the same images in all arms."""
     plan: dict[str, list[str]] = {}
     ranks: dict[str, bytes] = {}
     for folder in folders:
@@ -174,7 +172,7 @@ def _choose_sample(sides: Sides, folders: Iterable[str], scope: Scope) -> dict[s
 def _measure_arms(
     sides: Sides, plan: Mapping[str, list[str]], folders: Iterable[str], jobs: int
 ) -> dict[str, list[Pair | Problem]]:
-    """Return what was found in each arm, in the order of `plan`, whatever the threads do."""
+    """Return the results of each arm, in the order of `plan`, independent of the threads."""
     found: dict[str, list[Pair | Problem]] = {folder: [] for folder in folders}
     pool = ThreadPoolExecutor(jobs)
     try:
@@ -204,7 +202,7 @@ def _arm_result(
 
 @dataclass(frozen=True)
 class _Judge:
-    """The tests that the pairs of an arm, or their means over several, are put to."""
+    """Applies the tests to the pairs of an arm, or to their means over several arms."""
 
     kind: Kind
     margins: Mapping[str, float]
@@ -212,23 +210,19 @@ class _Judge:
     def measure(
         self, arm: Variant, values: NDArray[np.float64], distances: NDArray[np.float64], factor: float
     ) -> tuple[Effect, ...]:
-        """Return the effects on all metrics of `values`, (images, 2, metrics); p know nothing of other tests
-        yet.
-        """
+        """Return the effects on all metrics of `values`, (images, 2, metrics), with uncorrected p."""
         found = [
             measure_effect(metric, values[:, 0, i], values[:, 1, i], self.margins, factor=factor)
             for i, metric in enumerate(METRICS)
         ]
         known = BENCHMARKS[self.kind].operations
-        # Of operations that we do not know, the same image may come out otherwise.
+        # An unknown operation may be random even for the same image.
         if arm.name == CLEAN or (arm.name in known and not known[arm.name].random):
             found.append(measure_distance(distances, self.margins, factor=factor))
         return tuple(each for each in found if each)
 
     def pool(self, arms: tuple[ArmResult, ...]) -> tuple[Effect, ...]:
-        """Return the effects on the means over several levels, of the images that were measured in all of
-        them.
-        """
+        """Return the effects on the means over several levels, for images measured at all of them."""
         if len(arms) == 1 or all(arm.verdict == "identical" for arm in arms):
             return ()
         pairs = [{pair.key: pair for pair in arm.pairs} for arm in arms]
@@ -240,7 +234,7 @@ class _Judge:
 
 
 def _judge_arms(arms: list[ArmResult], judge: _Judge) -> tuple[OperationResult, ...]:
-    """Return the arms by operation, and the p of all their effects corrected together."""
+    """Return the arms by operation, with the p-values of all their effects corrected together."""
     groups = [tuple(group) for _, group in groupby(arms, key=lambda each: each.arm.name)]
     pooled = [judge.pool(group) for group in groups]
     every = [each for arm in arms for each in arm.effects] + [each for effects in pooled for each in effects]

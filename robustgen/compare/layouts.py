@@ -28,7 +28,7 @@ def list_sides(comparison: Comparison) -> Iterator[tuple[Name, Side]]:
 
 
 def describe_origin(side: Side) -> str:
-    """Return what `dataset.json` says of a set, in a few words."""
+    """Return the description of a set in `dataset.json`, in a few words."""
     about = side.dataset.about
     if not about:
         return "without dataset.json"
@@ -45,7 +45,7 @@ def describe_origin(side: Side) -> str:
 
 
 def describe_images(comparison: Comparison) -> str:
-    """Return how many images were compared, and by which seed they were chosen."""
+    """Return the number of compared images, and the seed that chose them."""
     counts = [len(arm.pairs) for arm in comparison.arms]
     images = format_count(max(counts), name_contents(comparison.kind).removesuffix("s"))
     span = images if min(counts) == max(counts) else f"{min(counts)} to {images}"
@@ -63,13 +63,13 @@ def _format_known(value: float, form: str) -> str:
 
 
 def format_comparison(comparison: Comparison, layout: str) -> str:
-    """Return `comparison` as the ``table``, ``json`` or ``csv`` that `layout` names."""
+    """Return `comparison` as ``table``, ``json`` or ``csv``."""
     layouts = {"table": _as_text, "json": _as_json, "csv": _as_csv}
     return layouts[layout](comparison)
 
 
 def _as_text(comparison: Comparison) -> str:
-    """Return a line for each corruption or perturbation, and the answer."""
+    """Return a line for each corruption or perturbation, and the conclusion."""
     lines = [
         f"{name}  {escape(side.root)} ({describe_origin(side)})" for name, side in list_sides(comparison)
     ]
@@ -89,12 +89,12 @@ def _table(comparison: Comparison) -> list[str]:
         cells += [cell.rjust(width) for cell, width in zip(row[2:], widths[2:], strict=True)]
         lines.append("  ".join(cells).rstrip())
         lines += [f"  {operation.reason}"] if operation and operation.reason else []
-    legend = "B - A, mean over the severities; in brackets the smallest difference that would have been found"
+    legend = "B - A, mean over the severities; in brackets the smallest difference that would be detected"
     return lines + ([f"({legend})"] if metrics else [])
 
 
 def list_cells(operation: OperationResult, metrics: Sequence[Metric]) -> list[str]:
-    """Return the row of a table: name, verdict, equal images, pixels, and a cell for each of `metrics`."""
+    """Return a row of the table: name, verdict, equal images, pixels, and a cell for each of `metrics`."""
     pairs = sum(len(arm.pairs) for arm in operation.arms)
     equal = f"{sum(arm.equal for arm in operation.arms)}/{pairs}"
     offset, spread = _pixels(operation)
@@ -114,7 +114,7 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def list_troubles(comparison: Comparison) -> list[str]:
-    """Return lines about missing or unusable images, one for each variant: the first few."""
+    """Return the first few lines about missing or unusable images, one for each variant."""
     lines = [f"{each.side}: {each.folder}/{each.key!r}: {each.reason}" for each in comparison.problems]
     for arm in comparison.arms:
         for side, keys in arm.missing.items():
@@ -126,12 +126,12 @@ def list_troubles(comparison: Comparison) -> list[str]:
 
 
 def _as_json(comparison: Comparison) -> str:
-    """Return all there is, severity by severity."""
+    """Return all values by severity, as JSON."""
     return format_json(describe_comparison(comparison))
 
 
 def describe_comparison(comparison: Comparison) -> dict[str, Any]:
-    """Return all there is, for JSON; what is not a number is NaN."""
+    """Return all values, for JSON; missing numbers are NaN."""
     return {
         "equivalent": comparison.equivalent,
         "sentence": comparison.sentence,
@@ -186,7 +186,7 @@ def _as_csv(comparison: Comparison) -> str:
 
 
 def _csv_rows(arm: ArmResult) -> list[dict[str, Any]]:
-    """Return one row a metric, or one without a metric where there is no effect."""
+    """Return one row per metric, or one without a metric if there is no effect."""
     plain = _arm(arm)
     about = {name: plain[name] for name in _CSV_ABOUT}
     missing = {f"missing_{side.lower()}": len(arm.missing.get(side, ())) for side in ("A", "B")}

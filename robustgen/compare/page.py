@@ -23,7 +23,7 @@ _PAIRS_SHOWN: Final = 2
 _LOUDER: Final = 4
 
 
-# --- what all layouts say ------------------------------------------------------------------------
+# --- shared by all layouts -----------------------------------------------------------------------
 
 
 # --- text ----------------------------------------------------------------------------------------
@@ -37,7 +37,7 @@ _LOUDER: Final = 4
 
 @dataclass(frozen=True)
 class MetricChart:
-    """One metric over the levels, in both sets: what the template draws.
+    """Chart of one metric over the levels, in both sets, for the template.
 
     Attributes
     ----------
@@ -45,9 +45,9 @@ class MetricChart:
     ticks : list of (float, str)
         Height and label.
     marks : list of (float, str)
-        Place and label of the levels.
+        Position and label of the levels.
     series : list of dict
-        Of A and B: `band` and `line`, as SVG has them, and `points`: x and the y of three quantiles.
+        For A and B: `band` and `line`, in SVG notation, and `points`: x and the y of three quantiles.
     """
 
     title: str
@@ -60,7 +60,7 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 42.0, 232.0, 8.0, 108.0
 
 
 def _chart(operation: OperationResult, place: int) -> MetricChart | None:
-    """Return the chart of one metric; None where it was not measured in each level."""
+    """Return the chart of one metric; None if it was not measured at each level."""
     found = [[arm.quantiles(place, side) for arm in operation.arms] for side in (0, 1)]
     rows = [[each for each in side if each] for side in found]
     if any(len(side) < len(operation.arms) for side in rows):
@@ -90,7 +90,7 @@ def _chart(operation: OperationResult, place: int) -> MetricChart | None:
 def _series(
     rows: Sequence[Sequence[float]], xs: Sequence[float], height: Any, aside: float
 ) -> dict[str, Any]:
-    """Return the line of the medians, and whiskers from the 10th to the 90th percentile a little `aside`."""
+    """Return the line of medians, and whiskers from the 10th to the 90th percentile, shifted by `aside`."""
     points = [
         (x + aside, height(low), height(middle), height(high))
         for x, (low, middle, high) in zip(xs, rows, strict=True)
@@ -139,7 +139,7 @@ def _section(comparison: Comparison, operation: OperationResult) -> dict[str, An
 
 
 def _pictures(comparison: Comparison, operation: OperationResult) -> list[dict[str, Any]]:
-    """Return a few images of the arm that differs most surely, in A, in B, and what lies between."""
+    """Return a few images of the arm with the most certain difference: in A, in B, and the difference."""
     arms = [arm for arm in operation.arms if arm.pairs and arm.effects]
     arm = min(arms, key=lambda each: min(effect.p for effect in each.effects))
     unequal = sorted((pair for pair in arm.pairs if not pair.equal), key=lambda pair: pair.spread)
@@ -151,7 +151,7 @@ def _pictures(comparison: Comparison, operation: OperationResult) -> list[dict[s
 def _picture(comparison: Comparison, folder: str, key: str) -> dict[str, Any] | None:
     try:
         pixels = [side.load(folder, key) for _, side in list_sides(comparison)]
-    except RobustgenError:  # It was readable a moment ago; the page does without.
+    except RobustgenError:  # Readable before; the page omits it.
         return None
     a, b = (np.ascontiguousarray(each[len(each) // 2] if each.ndim == 4 else each) for each in pixels)
     between = np.clip(128 + _LOUDER * (b.astype(np.int16) - a), 0, 255).astype(np.uint8)

@@ -22,7 +22,7 @@ from robustgen.storage import open_store
 
 Name = Literal["A", "B", "clean"]
 
-# Enough to see what a sequence does; to measure all 31 would take four times as long.
+# Enough to characterise a sequence; measuring all 31 frames would take four times as long.
 _FRAMES_MEASURED: Final = 8
 _CLEAN: Final = Variant(CLEAN, 0, CLEAN)
 
@@ -33,7 +33,7 @@ _UNKNOWN: Final[_Likeness] = (np.nan,) * 5
 
 
 class Side:
-    """A set as it lies there: each arm by itself, as some may lack images.
+    """A set, read arm by arm, because some arms may lack images.
 
     Parameters
     ----------
@@ -47,14 +47,14 @@ class Side:
         self._shared: dict[tuple[str, ...], tuple[tuple[str, ...], _Places]] = {}
 
     def keys(self, folder: str) -> Mapping[str, int]:
-        """Return the images or sequences of the arm in `folder`, and their places in it."""
+        """Return the images or sequences of the arm in `folder`, and their positions in it."""
         if folder not in self._opened:
             arm = self.arms[folder]
             try:
                 keys = self.dataset.restrict(arm).keys(arm)
             except SourceError:  # An empty folder: all of its images are missing.
                 keys = ()
-            # Arms share their names where they can: 50 000 in each of 75 would take a gigabyte.
+            # Arms share their names if possible: 50 000 in each of 75 would take a gigabyte.
             if keys not in self._shared:
                 self._shared[keys] = keys, {key: i for i, key in enumerate(keys)}
             keys, places = self._shared[keys]
@@ -67,16 +67,16 @@ class Side:
         return self._opened[folder][0].load(self.arms[folder], index)
 
     def path(self, folder: str, key: str) -> str | None:
-        """Return the path of the file or of the folder of frames; None if it has none of its own."""
+        """Return the path of the file or of the folder of frames; None if the image has no file."""
         return self.dataset.path(self.arms[folder], key)
 
     def has_frames(self, folder: str, key: str) -> bool:
-        """Return whether it is a folder of frames."""
+        """Return whether the path is a folder of frames."""
         path = self.path(folder, key)
         return self.dataset.kind == "p" and path is not None and not path.endswith(VIDEO)
 
     def size(self, folder: str, key: str) -> float:
-        """Return the bytes of the file, or of all frames; NaN if it has none of its own."""
+        """Return the bytes of the file, or of all frames; NaN if the image has no file."""
         path, store = self.path(folder, key), self.dataset.store
         if path is None:
             return math.nan
@@ -96,7 +96,7 @@ def open_clean_side(root: str | Path) -> Side:
         raise SourceError(f"--clean {error}") from None
     side = Side(Tree(store, "c", (_CLEAN,), {}, {_CLEAN: ""}))
     if not side.keys(CLEAN):
-        raise SourceError(f"--clean {root}: holds no images")
+        raise SourceError(f"--clean {root}: contains no images")
     return side
 
 
@@ -108,11 +108,11 @@ class Pair:
     ----------
     key : str
     values : ndarray, (2, metrics)
-        What was measured in A and in B; NaN where it could not be.
+        Measurements in A and in B; NaN if not available.
     offset, spread : float
         Mean and standard deviation over the pixels of B - A, in grey levels.
     equal : bool
-        Whether all pixels are.
+        Whether all pixels are equal.
     """
 
     key: str
@@ -123,13 +123,13 @@ class Pair:
 
     @property
     def distance(self) -> float:
-        """Root of the mean square of B - A over the pixels, in grey levels."""
+        """Return the root mean square of B - A over the pixels, in grey levels."""
         return math.hypot(self.offset, self.spread)
 
 
 @dataclass(frozen=True)
 class Problem:
-    """An image that is missing from a side, or cannot be used there."""
+    """An image that is missing from a side, or unusable there."""
 
     side: Name
     folder: str
@@ -139,7 +139,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Sides:
-    """The two sets, and where the clean images of each are, if anywhere."""
+    """The two sets, and the location of the clean images of each, if any."""
 
     a: Side
     b: Side
@@ -157,7 +157,7 @@ class Sides:
             try:
                 pixels.append(side.load(folder, key))
             except (RobustgenError, OSError) as error:
-                # Folder and key stand beside it; the path would say them again.
+                # Folder and key are printed separately, so the path is removed.
                 reason = str(error).removeprefix(f"{f'{side.root}/{side.path(folder, key)}'!r}: ")
                 return Problem(name, folder, key, reason)
         a, b = pixels
@@ -165,26 +165,26 @@ class Sides:
             return Problem("B", folder, key, f"{_size(b)}, but {_size(a)} in A")
         equal = np.array_equal(a, b)
         try:
-            # A clean image against itself would say nothing.
+            # Comparing a clean image with itself is useless.
             alike = (_UNKNOWN, _UNKNOWN) if folder == CLEAN else references.compare(a, b, equal)
         except RobustgenError as error:
             return Problem("clean", folder, key, str(error))
         return _measure_pair(key, (a, b), equal, alike, self._sizes(folder, key))
 
     def unlike_files(self, folder: str, key: str) -> bool:
-        """Return whether one side has a video where the other has a folder of frames."""
+        """Return whether one side has a video and the other a folder of frames."""
         has_files = self.a.path(folder, key) is not None and self.b.path(folder, key) is not None
         return has_files and self.a.has_frames(folder, key) != self.b.has_frames(folder, key)
 
     def _sizes(self, folder: str, key: str) -> tuple[float, float]:
-        """Bytes in A and in B; NaN in an array, and where the files cannot be compared."""
+        """Return the bytes in A and in B; NaN for arrays, and if the files cannot be compared."""
         sizes = self.a.size(folder, key), self.b.size(folder, key)
         is_unlike = np.isnan(sizes).any() or self.unlike_files(folder, key)
         return (np.nan, np.nan) if is_unlike else sizes
 
 
 class _References:
-    """The clean image of one key for both sides; one and the same where the pixels are."""
+    """The clean image of one key for both sides; the same object if the pixels are the same."""
 
     def __init__(self, sides: tuple[Side | None, Side | None], key: str) -> None:
         self._sides, self._key = sides, key
@@ -201,16 +201,14 @@ class _References:
         return first, None if b is None else _Original(Reference(b), Alignment(b))
 
     def compare(self, a: Pixels, b: Pixels, equal: bool) -> tuple[_Likeness, _Likeness]:
-        """Return `a` and `b` against the clean image; frames against their first, and not for
-        displacement.
-        """
+        """Compare `a` and `b` with the clean image; frames with the first, without displacement."""
         first, second = (_first_frame(a), _first_frame(b)) if a.ndim == 4 else self._both
         found = _compare(first, a)
         return found, found if equal and (a.ndim == 4 or first is second) else _compare(second, b)
 
 
 class _Original(NamedTuple):
-    """Partner with which an image is compared."""
+    """An image that others are compared with."""
 
     reference: Reference
     alignment: Alignment | None
@@ -237,7 +235,7 @@ def _measure_pair(
     alike: tuple[_Likeness, _Likeness],
     sizes: tuple[float, float],
 ) -> Pair:
-    # Frames below each other: OpenCV knows nothing of four axes.
+    # Frames are stacked vertically, because OpenCV does not support four axes.
     a, b = (each.reshape(-1, *each.shape[-2:]) for each in pixels)
     levels = [float(np.mean(cv2.mean(each)[:3])) for each in (a, b)]
     values = np.array([[level, *like, size] for level, like, size in zip(levels, alike, sizes, strict=True)])

@@ -1,4 +1,4 @@
-"""Results of a comparison of two sets: of a variant, of an operation, of the whole."""
+"""Results of a comparison of two sets: for a variant, for an operation, for the whole."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ Missing = Mapping[Name, tuple[str, ...]]
 
 
 def judge(effects: Sequence[Effect]) -> Verdict:
-    """Return what the tests of one arm, or of the means over several, say together."""
+    """Return the verdict of all tests of one arm, or of the means over several."""
     if any(each.significant for each in effects):
         return "different"
     return "equivalent" if effects and all(each.within for each in effects) else "too few images"
@@ -36,11 +36,11 @@ class ArmResult:
     pairs : tuple of Pair
         The images that were measured in both sets.
     effects : tuple of Effect
-        A metric each; none where the pixels are the same or the pairs too few.
+        One effect per metric; none if the pixels are the same or there are too few pairs.
     problems : tuple of Problem
         Images that cannot be used.
     missing : mapping of {"A", "B"} to tuple of str
-        Images that a set lacks here, though it or the other has them elsewhere.
+        Images that a set lacks in this arm, although one of the sets has them elsewhere.
     """
 
     arm: Variant
@@ -51,28 +51,28 @@ class ArmResult:
 
     @property
     def equal(self) -> int:
-        """Return how many pairs are equal to the pixel."""
+        """Return the number of pairs with equal pixels."""
         return sum(pair.equal for pair in self.pairs)
 
     @property
     def verdict(self) -> Verdict:
-        """By the tests, or by the pixels where all are the same."""
+        """Return the verdict of the tests, or of the pixels if all are the same."""
         if self.pairs and self.equal == len(self.pairs):
             return "identical"
         return judge(self.effects)
 
     @property
     def offset(self) -> float:
-        """Mean difference of the pixels, B - A, in grey levels; NaN without pairs."""
+        """Return the mean difference of the pixels, B - A, in grey levels; NaN without pairs."""
         return _mean(pair.offset for pair in self.pairs)
 
     @property
     def spread(self) -> float:
-        """Standard deviation of the differences of the pixels within an image; mean over the images."""
+        """Return the standard deviation of the differences within an image; mean over the images."""
         return _mean(pair.spread for pair in self.pairs)
 
     def quantiles(self, metric: int, side: int) -> Quantiles | None:
-        """Of a metric, by its place in `METRICS`, in A (0) or B (1); None where it was not measured."""
+        """Return a metric's values, by its index in `METRICS`, in A (0) or B (1); None if not measured."""
         return find_quantiles(np.array([pair.values[side, metric] for pair in self.pairs]))
 
 
@@ -85,7 +85,7 @@ class OperationResult:
     name : str
     arms : tuple of ArmResult
     pooled : tuple of Effect
-        Of each image's means over the levels, which tell smaller differences than one level alone.
+        Effects on each image's means over the levels, which detect smaller differences than single levels.
     """
 
     name: str
@@ -94,14 +94,14 @@ class OperationResult:
 
     @property
     def verdict(self) -> Verdict:
-        """Return the worst among its levels and their means."""
+        """Return the worst verdict among its levels and their means."""
         levels = [each.verdict for each in self.arms]
         pooled = [judge(self.pooled)] if self.pooled else []
         return max(levels + pooled, key=_FROM_BEST.index)
 
     @property
     def reason(self) -> str:
-        """Return what differs most surely, or is least certain, by how much and where."""
+        """Return the most certain difference, or the least certain equality, with its size and place."""
         if self.verdict == "too few images":
             return self._doubt
         found = [
@@ -114,13 +114,13 @@ class OperationResult:
 
     @property
     def _placed(self) -> list[tuple[tuple[Effect, ...], str]]:
-        """Return the effects in the mean and of each level, with words that say so."""
+        """Return the effects on the mean and at each level, each with words for its place."""
         levels = [(arm.effects, f" at severity {arm.arm.level}" * (len(self.arms) > 1)) for arm in self.arms]
         return [(self.pooled, " in the mean"), *levels]
 
     @property
     def _where(self) -> str:
-        """Return which severities differ, where not all of them do."""
+        """Return the severities that differ, unless all do."""
         differing = [str(arm.arm.level) for arm in self.arms if arm.verdict == "different"]
         if not 0 < len(differing) < len(self.arms):
             return ""
@@ -128,7 +128,7 @@ class OperationResult:
 
     @property
     def _doubt(self) -> str:
-        """Return the metric that is farthest from being proven within its margin, and where."""
+        """Return the metric that is farthest from being proven within its margin, and its place."""
         found = [
             (each.p_margin, f"{each.describe_doubt()}{place}")
             for effects, place in self._placed
@@ -138,7 +138,7 @@ class OperationResult:
         return max(found)[1] if found else ""
 
     def overall(self, metric: str) -> Effect | None:
-        """Return the effect on one metric over all levels; None where all is equal or there is too little."""
+        """Return the effect on a metric over all levels; None if all is equal or images are too few."""
         effects = self.pooled or (self.arms[0].effects if len(self.arms) == 1 else ())
         return next((each for each in effects if each.metric.key == metric), None)
 
@@ -152,13 +152,13 @@ class Comparison:
     a, b : Side
     kind : {"c", "p"}
     operations : tuple of OperationResult
-        Those that are in both sets; the clean images first.
+        Operations of both sets; the clean images first.
     only : mapping of {"A", "B"} to tuple of str
         Folders of the arms that only one of the sets has.
     notes : tuple of str
-        What the reader has to know.
+        Notes for the reader.
     scope : Scope
-        What was asked for.
+        What was compared.
     """
 
     a: Side
@@ -176,11 +176,11 @@ class Comparison:
 
     @property
     def problems(self) -> list[Problem]:
-        """Return all images that cannot be used."""
+        """Return all unusable images."""
         return [each for arm in self.arms for each in arm.problems]
 
     def missing(self, side: Name) -> int:
-        """Return how many images a set lacks, in all arms together."""
+        """Return the number of images that a set lacks, in all arms together."""
         return sum(len(arm.missing.get(side, ())) for arm in self.arms)
 
     @property
@@ -196,7 +196,7 @@ class Comparison:
 
     @property
     def sentence(self) -> str:
-        """Return the answer."""
+        """Return the conclusion."""
         named = {v: [o.name for o in self.operations if o.verdict == v] for v in _FROM_BEST}
         counts = [f"{len(names)} {each}" for each, names in named.items() if names]
         parts = [f"{v}: {', '.join(named[v])}" for v in _FROM_BEST[:1:-1] if named[v]]
@@ -229,12 +229,12 @@ class Comparison:
 
 
 def shorten_folders(folders: Iterable[str]) -> str:
-    """Folders of arms, severities that follow each other put together: ``fog/1-3, fog/5, tilt``."""
+    """Return folders of arms, with consecutive severities combined: ``fog/1-3, fog/5, tilt``."""
     runs: list[tuple[str, str, str]] = []
     for folder in folders:
         name, _, level = folder.partition("/")
         before, first, last = runs[-1] if runs else ("", "", "")
-        # Severities in between, as 2.5, follow nothing.
+        # Fractional severities, such as 2.5, are never consecutive.
         if name == before and level.isdecimal() and last.isdecimal() and int(level) == int(last) + 1:
             runs[-1] = name, first, level
         else:
@@ -252,7 +252,7 @@ def _mean(values: Iterable[float]) -> float:
 
 @dataclass(frozen=True)
 class Scope:
-    """Choice of what is compared.
+    """What to compare.
 
     Attributes
     ----------
@@ -261,13 +261,13 @@ class Scope:
     levels : tuple of int
         Severities; empty for all.
     sample : int or None
-        Images of each arm; None for all.
+        Images per arm; None for all.
     seed : int
-        Decides which images.
+        Seed of the choice of images.
     partial : bool
-        Whether what only one of the sets has does not count.
+        Whether to ignore arms and images that only one of the sets has.
     margins : mapping of str to float
-        The mean differences that count as none, by key of the metric; others have their own.
+        The tolerated mean differences, by key of the metric; others have defaults.
     """
 
     names: tuple[str, ...] = ()
@@ -278,7 +278,7 @@ class Scope:
     margins: Mapping[str, float] = field(default_factory=dict)
 
     def has(self, arm: Variant) -> bool:
-        """Return whether `arm` was asked for; the clean images always are."""
+        """Return whether `arm` is to be compared; the clean images always are."""
         if arm.name == CLEAN:
             return True
         return (not self.names or arm.name in self.names) and (not self.levels or arm.level in self.levels)

@@ -1,1 +1,1 @@
-"""Other packages' call signatures, over our functions."""
+"""Other packages' call signatures, implemented with robustgen's functions."""

@@ -1,10 +1,10 @@
 """The interface of the package imagecorruptions 1.1.2, on today's libraries.
 
-Where a project says ``from imagecorruptions import corrupt``, this import line does instead::
+Replace ``from imagecorruptions import corrupt`` by
 
     from robustgen.compat.imagecorruptions import corrupt
 
-Same names, arguments, errors and pixels; besides them every function takes ``rng=``.
+Names, arguments, errors and pixels are the same; in addition, every function takes ``rng=``.
 """
 
 from collections.abc import Callable
@@ -33,7 +33,7 @@ _SUBSETS = {
 
 def _corrupt_pixels(name: str, image: Rgb, severity: Any, rng: Rng | None) -> Rgb:
     entry = IMAGECORRUPTIONS.corruptions[name]
-    # As in the package, whatever counts from 1 to 5 as an index will do.
+    # As in the package, anything that can serve as an index from 1 to 5 is accepted.
     parameters = entry.table[224][severity - 1]
     # NumPy's global generator has no public name.
     source = np.random.mtrand._rand if rng is None else rng
@@ -52,11 +52,11 @@ def _make_function(name: str) -> CorruptionFunction:
 
     Parameters
     ----------
-    x : Pillow image, or uint8 ndarray as for `corrupt`, of any size that the function can do with
+    x : Pillow image, or uint8 ndarray as for `corrupt`, of any size that the function supports
     severity : int
         1 to 5.
     rng : numpy.random.RandomState or Generator, optional
-        None takes NumPy's global generator.
+        None uses NumPy's global generator.
 
     Returns
     -------
@@ -115,16 +115,16 @@ def corrupt(
     severity : int
         1 to 5.
     corruption_name : str, optional
-        A key of `corruption_dict`; wins over the number.
+        A key of `corruption_dict`; overrides the number.
     corruption_number : int
         An index of `corruption_tuple`; -1 for none.
     rng : numpy.random.RandomState or Generator, optional
-        None takes NumPy's global generator, which ``numpy.random.seed`` seeds.
+        None uses NumPy's global generator, which ``numpy.random.seed`` seeds.
 
     Returns
     -------
     uint8 ndarray of shape (H, W, 3)
-        A grey image comes back with three channels.
+        A grey image is returned with three channels.
 
     Raises
     ------
@@ -144,7 +144,7 @@ def corrupt(
 
 
 def _check_image(image: Any, smallest: int = 32) -> Rgb:
-    """Return `image` with three channels, neither side below the `smallest`."""
+    """Return `image` with three channels; refuse sides below `smallest`."""
     if not isinstance(image, np.ndarray):
         raise AttributeError("Expecting type(image) to be numpy.ndarray")
     if image.dtype.type is not np.uint8:
@@ -172,7 +172,7 @@ def get_corruption_names(subset: str = "common") -> list[str]:
     Raises
     ------
     ValueError
-        There is no such subset.
+        The subset does not exist.
     """
     if subset not in _SUBSETS:
         raise ValueError("subset must be one of ['common', 'validation', 'all']")

@@ -1,7 +1,7 @@
 """The corruptions of ImageNet-C, of C-bar, of later families, and of plug-ins.
 
-Those of ImageNet-C are closed. To add others, write a family: a module with its `Family`, and a row in
-`LATER`.
+The corruptions of ImageNet-C are closed. To add others, write a family: a module with its `Family`, and a
+row in `LATER`.
 Constants and definitions: Hendrycks & Dietterich 2019, section 4 and the
 published scripts ``make_imagenet_c.py``, ``make_imagenet_c_inception.py``,
 ``make_imagenet_64_c.py`` and ``make_cifar_c.py``.
@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 CORRUPTIONS = BENCHMARK_FAMILY.corruptions
-"""The nineteen, by name."""
+"""The nineteen corruptions, by name."""
 
 _BUILT_IN = {family.name: family for family in (BENCHMARK_FAMILY, C_BAR)}
 LATER = {
@@ -40,15 +40,15 @@ LATER = {
     "robodepth": "robodepth",
     "ccc": "ccc",
 }
-"""Family to its module, which is imported when one of its corruptions is asked for, or all are listed."""
-# Words that stand for groups where corruptions are named.
+"""Family to its module, which is imported when one of its corruptions is used, or when all are listed."""
+# Names of groups of corruptions.
 _TAKEN = (*_BUILT_IN, *LATER, "common", "extra", "all")
 
 
 class Families(Mapping[str, Family]):
-    """Families of corruptions by name: the built-in ones, and those of the plug-ins that can be used.
+    """Families of corruptions by name: built-in ones, and those of usable plug-ins.
 
-    Looking up a plug-in that cannot be used is an ArgumentError that says why; `problems` tells all of them.
+    The look-up of an unusable plug-in raises an ArgumentError with the reason; `problems` lists all of them.
     """
 
     def __getitem__(self, name: str) -> Family:
@@ -74,7 +74,7 @@ class Families(Mapping[str, Family]):
         return _BUILT_IN
 
     def problems(self) -> list[str]:
-        """Return why some plug-ins cannot be used, a line each."""
+        """Return why some plug-ins cannot be used, one line each."""
         names = sorted(plugins.find_plugins(_TAKEN))
         impostors = [
             f"family {entry!r} cannot be used: {why}" for entry, why in plugins.find_impostors(_TAKEN).items()
@@ -94,11 +94,11 @@ FAMILIES = Families()
 
 
 class _AllCorruptions(Mapping[str, Corruption]):
-    """The corruptions of all families, by their full names."""
+    """The corruptions of all families, by full name."""
 
     def __getitem__(self, name: str) -> Corruption:
         family, colon, _ = name.partition(":")
-        # Those of plug-ins have the family's name before a colon, the built-in ones have none.
+        # Plug-in corruptions have the family's name before a colon, built-in ones do not.
         for each in (FAMILIES[family],) if colon else _BUILT_IN.values():
             if found := each.find(name):
                 return found
@@ -115,18 +115,18 @@ class _AllCorruptions(Mapping[str, Corruption]):
 
 
 ALL_CORRUPTIONS: Mapping[str, Corruption] = _AllCorruptions()
-"""The corruptions of all families, by name."""
+"""The corruptions of all families, by full name."""
 
 _DIALECTS = {IMAGECORRUPTIONS.name: IMAGECORRUPTIONS}
 
 
 def get_corruption(name: str, dialect: str | None = None) -> Corruption:
-    """Return the corruption `name`; of the nineteen, that of the `dialect` if one is named.
+    """Return the corruption `name`; for one of the nineteen, the version of `dialect` if given.
 
     Raises
     ------
     ArgumentTypeError, ArgumentError
-        There is no such corruption; the message names the nearest, or says why a plug-in cannot be used.
+        The corruption does not exist; the message names the nearest one, or says why a plug-in is unusable.
     """
     found = _DIALECTS[dialect].find(name) if dialect and isinstance(name, str) else None
     corruption: Corruption = found or get_known("corruption", name, ALL_CORRUPTIONS)

@@ -1,4 +1,4 @@
-"""Blur: defocus, frosted glass, motion, zoom, and Gaussian as the extra one."""
+"""Blur: defocus, frosted glass, motion, zoom, and the extra corruption Gaussian blur."""
 
 import math
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from robustgen.registry import corruption
 
 @dataclass(frozen=True)
 class DefocusBlur:
-    """Aperture of `radius` pixels, its edge softened by a Gaussian of `alias_blur` pixels."""
+    """Disk of `radius` pixels, its edge smoothed by a Gaussian of `alias_blur` pixels."""
 
     radius: float
     alias_blur: float
@@ -37,17 +37,17 @@ class DefocusBlur:
         32: ((0.3, 0.4), (0.4, 0.5), (0.5, 0.6), (1, 0.2), (1.5, 0.1)),
     },
     random=False,
-    # From a softened pixel to a disk.
+    # From a smoothed pixel to a disk.
     breaks={64: (1,), 32: (3,)},
 )
 def defocus_blur(image: Rgb, parameters: DefocusBlur, rng: Rng) -> Rgb:
-    """Spread every pixel over a disk."""
+    """Blur with a disk, as an out-of-focus lens does."""
     return filter_with_disk(image, parameters.radius, parameters.alias_blur)
 
 
 @dataclass(frozen=True)
 class GlassBlur:
-    """Gaussian `sigma` before and after `iterations` of displacing pixels by up to `max_delta`."""
+    """Gaussian `sigma` before and after `iterations` of moving pixels by up to `max_delta`."""
 
     sigma: float
     max_delta: int
@@ -67,7 +67,7 @@ class GlassBlur:
     breaks={299: (1,)},
 )
 def glass_blur(image: Rgb, parameters: GlassBlur, rng: Rng) -> Rgb:
-    """Look through frosted glass: pixels are taken from their neighbours at random."""
+    """Look through frosted glass: replace pixels by random neighbours."""
     reach, iterations = parameters.max_delta, parameters.iterations
     visits = (image.shape[0] - 2 * reach) * (image.shape[1] - 2 * reach) * iterations
     moves = _moves(reach, visits, rng)
@@ -77,7 +77,7 @@ def glass_blur(image: Rgb, parameters: GlassBlur, rng: Rng) -> Rgb:
 
 
 def _moves(reach: int, visits: int, rng: Rng) -> npt.NDArray[np.integer[Any]]:
-    """Return the origin of each visited pixel, coded as `kernels.glass_shuffle` reads it."""
+    """Return the origin of each visited pixel, in the encoding of `kernels.glass_shuffle`."""
     if isinstance(rng, np.random.Generator):
         moves = 4 * reach * reach
         if moves <= 256 and moves & (moves - 1) == 0:
@@ -89,7 +89,7 @@ def _moves(reach: int, visits: int, rng: Rng) -> npt.NDArray[np.integer[Any]]:
 
 @dataclass(frozen=True)
 class MotionBlur:
-    """Trail of 2 ceil(`radius`) + 1 pixels, fading as a Gaussian of `sigma` pixels."""
+    """Trail of 2 ceil(`radius`) + 1 pixels, weighted by a Gaussian of `sigma` pixels."""
 
     radius: float
     sigma: float
@@ -113,7 +113,7 @@ def motion_blur(image: Rgb, parameters: MotionBlur, rng: Rng) -> Rgb:
 
 
 class Zooms:
-    """Zooms of one image and their sum: a severity goes on where the one before, of the same step, ended."""
+    """Zooms of one image and their sum; a severity with the same step continues the previous sum."""
 
     def __init__(self, image: Rgb) -> None:
         self._image = unit(image, np.float32)
@@ -121,12 +121,12 @@ class Zooms:
         self._step, self._added = 0.0, 0
 
     def average(self, factors: list[float], step: float, black_outside: bool = False) -> Rgb:
-        """Return the mean of the image and its zooms by `factors`, which lie `step` apart.
+        """Return the mean of the image and its zooms by `factors`, with equal steps of `step`.
 
         `black_outside` as in `average_zooms`, the same in every call.
         """
         added = self._added if step == self._step and self._added <= len(factors) else 0
-        # A sum that is cut off halfway is of no use.
+        # An incomplete sum must not be reused.
         self._added = 0
         averaged = average_zooms(self._image, factors, self._total, added, black_outside)
         self._step, self._added = step, len(factors)
@@ -135,7 +135,7 @@ class Zooms:
 
 @dataclass(frozen=True)
 class ZoomBlur:
-    """Zoom factors from 1 to `stop`, `step` apart."""
+    """Zoom factors from 1 to `stop`, in steps of `step`."""
 
     stop: float
     step: float
@@ -161,8 +161,8 @@ def zoom_blur(image: Rgb, parameters: ZoomBlur, rng: Rng, zooms: Zooms) -> Rgb:
 
 
 def zoom_factors(parameters: ZoomBlur) -> list[float]:
-    """Return what ``numpy.arange(1, stop, step)`` gives, without a fused multiply-add."""
-    # Floating point adds the stop itself to some of these ranges; the data was made with it.
+    """Return the values of ``numpy.arange(1, stop, step)``, without a fused multiply-add."""
+    # Rounding includes the stop itself in some of these ranges; the published data have it.
     count = math.ceil((parameters.stop - 1) / parameters.step)
     step = (1 + parameters.step) - 1
     return [1 + i * step for i in range(count)]
@@ -188,5 +188,5 @@ class GaussianBlur:
     random=False,
 )
 def gaussian_blur(image: Rgb, parameters: GaussianBlur, rng: Rng) -> Rgb:
-    """Filter with a Gaussian."""
+    """Blur with a Gaussian."""
     return gaussian_bytes(image, parameters.sigma)

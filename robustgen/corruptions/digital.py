@@ -1,4 +1,4 @@
-"""Digital: contrast, elastic transform, pixelate, JPEG, and saturate as the extra one."""
+"""Digital: contrast, elastic transform, pixelate, JPEG, and the extra corruption saturate."""
 
 from dataclasses import dataclass
 
@@ -18,7 +18,7 @@ from robustgen.registry import SCALES, corruption
 
 @dataclass(frozen=True)
 class Contrast:
-    """Factor by which the distance from the mean is multiplied."""
+    """Factor of the distance from the mean."""
 
     factor: float
 
@@ -31,7 +31,7 @@ class Contrast:
     shares=channel_means,
 )
 def contrast(image: Rgb, parameters: Contrast, rng: Rng, means: npt.NDArray[np.float64]) -> Rgb:
-    """Draw every value towards the mean of its channel."""
+    """Move every value towards the mean of its channel."""
     return scale_about(image, means, parameters.factor)
 
 
@@ -58,7 +58,7 @@ _ELASTIC_LARGE = ((2, 0.7, 0.1), (2, 0.08, 0.2), (0.05, 0.01, 0.02), (0.07, 0.01
     "digital",
     ElasticTransform,
     {
-        # 244 is the scripts' own, at a side of 224; so is 360 at 299.
+        # 244 is the number in the scripts for a side of 224; so is 360 for 299.
         224: _elastic(244, *_ELASTIC_LARGE),
         299: _elastic(360, *_ELASTIC_LARGE),
         64: _elastic(
@@ -79,7 +79,7 @@ def elastic_transform(image: Rgb, parameters: ElasticTransform, rng: Rng) -> Rgb
 
 @dataclass(frozen=True)
 class Pixelate:
-    """`fraction` of the side that is left."""
+    """`fraction` of the side after shrinking."""
 
     fraction: float = within(0, 1)
 
@@ -94,11 +94,11 @@ class Pixelate:
         32: (0.95, 0.9, 0.85, 0.75, 0.65),
     },
     random=False,
-    # The blocks of these fractions are all of one size, those between are not.
+    # The blocks of these fractions all have one size; those of other fractions do not.
     breaks={224: (1, 4), 64: (4,), 32: (1, 3)},
 )
 def pixelate(image: Rgb, parameters: Pixelate, rng: Rng) -> Rgb:
-    """Shrink and enlarge again, without smoothing."""
+    """Shrink and enlarge, without smoothing."""
     height, width = image.shape[:2]
     columns, rows = int(width * parameters.fraction), int(height * parameters.fraction)
     if not columns or not rows:
@@ -130,7 +130,7 @@ class JpegCompression:
     random=False,
 )
 def jpeg_compression(image: Rgb, parameters: JpegCompression, rng: Rng) -> Rgb:
-    """Go once through a JPEG file of low quality."""
+    """Compress once as a JPEG of low quality."""
     p = parameters
     file = encode_jpeg(image, p.quality, optimise=False, library=p.library)
     return decode_jpeg(file, library=p.library)

@@ -1,8 +1,8 @@
-"""The nineteen as the package imagecorruptions 1.1.2 computes them, at any image size.
+"""The nineteen corruptions as the package imagecorruptions 1.1.2 computes them, at any image size.
 
-It is the port of ImageNet-C behind COCO-C, Pascal-C and Cityscapes-C: Michaelis et al., "Benchmarking
-Robustness in Object Detection" (2019). Constants are those for 224 pixels, whatever the size. Twelve are
-those of the scripts; the seven here give other pixels, `zoom_blur` at a few sizes alone.
+The package ports ImageNet-C; COCO-C, Pascal-C and Cityscapes-C use it: Michaelis et al., "Benchmarking
+Robustness in Object Detection" (2019). Constants are those for 224 pixels at every size. Twelve corruptions
+equal those of the scripts; the seven here give other pixels, `zoom_blur` only at a few sizes.
 """
 
 import dataclasses
@@ -46,14 +46,14 @@ for _name in _SAME:
 
 
 def _table(name: str, fields: int) -> dict[int, tuple[tuple[float, ...], ...]]:
-    """Return the published constants of `name`, its first `fields`."""
+    """Return the first `fields` of the published constants of `name`."""
     rows = BENCHMARK_FAMILY.corruptions[name].table[224]
     return {224: tuple(dataclasses.astuple(row)[:fields] for row in rows)}
 
 
 @dataclass(frozen=True)
 class LineBlur:
-    """Trail of 2 `radius` + 1 pixels, fading as a Gaussian of `sigma` pixels."""
+    """Trail of 2 `radius` + 1 pixels, weighted by a Gaussian of `sigma` pixels."""
 
     radius: float
     sigma: float
@@ -71,13 +71,13 @@ def motion_blur(image: Rgb, parameters: LineBlur, rng: Rng) -> Rgb:
     "blur", blur.ZoomBlur, _table("zoom_blur", 2), family=IMAGECORRUPTIONS, random=False, shares=blur.Zooms
 )
 def zoom_blur(image: Rgb, parameters: blur.ZoomBlur, rng: Rng, zooms: blur.Zooms) -> Rgb:
-    """Average zooms; a last line that SciPy places outside by rounding is black, as in the package."""
+    """Average zooms; a last line that SciPy's rounding puts outside is black, as in the package."""
     return zooms.average(blur.zoom_factors(parameters), parameters.step, black_outside=True)
 
 
 @dataclass(frozen=True)
 class SnowFall:
-    """Flakes from N(`loc`, `scale`), enlarged by `zoom`, cut off under `threshold`, blown along a line.
+    """Flakes from N(`loc`, `scale`), enlarged by `zoom`, cut off below `threshold`, blown along a line.
 
     `radius` and `sigma` (pixels) are the motion blur's; `mix` is the weight of the unwhitened image.
     """
@@ -93,7 +93,7 @@ class SnowFall:
 
 @corruption("weather", SnowFall, _table("snow", 7), family=IMAGECORRUPTIONS)
 def snow(image: Rgb, parameters: SnowFall, rng: Rng) -> Rgb:
-    """Let wind-blown snow fall; the layer is rounded, and its upper left corner is taken."""
+    """Let wind-blown snow fall; the layer is rounded, and its upper left corner is used."""
     p, (height, width) = parameters, image.shape[:2]
     flakes = _enlarge(normal(rng, p.loc, p.scale, (height, width)), p.zoom)
     flakes[flakes < p.threshold] = 0
@@ -103,9 +103,7 @@ def snow(image: Rgb, parameters: SnowFall, rng: Rng) -> Rgb:
 
 
 def _enlarge(layer: Floats, factor: float) -> Floats:
-    """Return the middle ceil(side / factor) of `layer`, enlarged by `factor`, linearly interpolated; not
-    trimmed.
-    """
+    """Return the middle ceil(side / factor) of `layer`, enlarged linearly by `factor` and not trimmed."""
     from scipy import ndimage
 
     crops = [math.ceil(side / factor) for side in layer.shape]
@@ -119,7 +117,7 @@ def _enlarge(layer: Floats, factor: float) -> Floats:
 
 @dataclass(frozen=True)
 class FrostWindow:
-    """Weights of the image and of the frost; `directory` names another copy of the photographs."""
+    """Weights of the image and of the frost; `directory` contains other frost photographs."""
 
     image_weight: float
     frost_weight: float
@@ -128,7 +126,7 @@ class FrostWindow:
 
 @corruption("weather", FrostWindow, _table("frost", 2), family=IMAGECORRUPTIONS)
 def frost(image: Rgb, parameters: FrostWindow, rng: Rng) -> Rgb:
-    """Add a window of a photograph of frost, which is always enlarged by a tenth."""
+    """Add a window of a frost photograph, which is always enlarged by a tenth."""
     height, width = image.shape[:2]
     photograph = frosting.enlarged_photograph(int(integers(rng, 0, 5)), (height, width), parameters.directory)
     top = integers(rng, 0, photograph.shape[0] - height)
@@ -158,7 +156,7 @@ def elastic_transform(image: Rgb, parameters: ElasticField, rng: Rng) -> Rgb:
     from scipy import ndimage
 
     height, width = image.shape[:2]
-    # Both fields are bounded by the height.
+    # The height limits both fields.
     bound, sigmas = height * parameters.amplitude, (height * parameters.sigma, width * parameters.sigma)
     dx, dy = (
         (
@@ -201,11 +199,11 @@ def pixelate(image: Rgb, parameters: digital.Pixelate, rng: Rng) -> Rgb:
     breaks={224: (3,)},
 )
 def spatter(image: Rgb, parameters: weather.Spatter, rng: Rng) -> Rgb:
-    """Splash water, by distances in float32, or mud of a colour in float64, on the lens."""
+    """Splash water (distances in float32) or mud (colours in float64) on the lens."""
     p = parameters
     layer = splashing.draw_drops(image.shape[:2], p.loc, p.scale, p.sigma, p.threshold, rng)
     if not p.mud:
-        # The outputs that this is held against come of a build of OpenCV that has IPP.
+        # The reference outputs come from a build of OpenCV with IPP.
         splashed = splashing.splash_water(image, layer, p.strength, splashing.IPP_COSTS)
         return to_uint8(unit(image, np.float32)) if splashed is None else splashed
     x = unit(image, np.float32)

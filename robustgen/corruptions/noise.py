@@ -1,8 +1,8 @@
-"""Noise: Gaussian, shot, impulse, and speckle as the extra one.
+"""Noise: Gaussian, shot, impulse, and the extra corruption speckle noise.
 
-From a `RandomState` the deviates are drawn as the published scripts draw them.
-From a `Generator` each value is drawn from its exact distribution over the 256
-results instead (see `robustgen.imaging.alias_sampling`), which is an order faster.
+With a `RandomState`, deviates are drawn as in the published scripts. With a `Generator`, each value is drawn
+from its exact distribution over the 256 results (see `robustgen.imaging.alias_sampling`), which is ten times
+as fast.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from robustgen.registry import corruption
 
 _VALUES = np.arange(256)[:, None] / 255.0
 _EDGES = np.arange(1, 256)[None, :] / 255.0
-# How far each edge lies above each value, from -254 to 255.
+# Distances of each edge from each value, -254 to 255.
 _STEPS = np.arange(1, 256)[None, :] - np.arange(256)[:, None]
 
 
@@ -60,17 +60,17 @@ def gaussian_noise(image: Rgb, parameters: Noise, rng: Rng) -> Rgb:
 
 @dataclass(frozen=True)
 class ShotNoise:
-    """Number of `photons` that full brightness stands for."""
+    """Number of `photons` at full brightness."""
 
     photons: float
 
 
 @lru_cache(maxsize=32)
 def shot_alias_table(photons: float) -> AliasTable:
-    """Alias table of Poisson(x * photons) / photons, clipped and truncated."""
+    """Return the alias table of Poisson(x * photons) / photons, clipped and truncated."""
     counts = np.arange(int(photons) + 1)
     results = to_uint8(counts / photons)
-    # At edge w: the chance of a count whose result is below w.
+    # At edge w: the probability of a count whose result is below w.
     below = np.searchsorted(results, np.arange(1, 256)) - 1
     cumulative = np.empty((256, 255))
     distributions.poisson_below(_VALUES[:, 0] * photons, below, cumulative)
@@ -96,14 +96,14 @@ def shot_noise(image: Rgb, parameters: ShotNoise, rng: Rng) -> Rgb:
 
 @dataclass(frozen=True)
 class ImpulseNoise:
-    """Share `amount` of the values that is hit."""
+    """Share `amount` of the values that change."""
 
     amount: float = within(0, 1)
 
 
 @lru_cache(maxsize=32)
 def impulse_alias_table(amount: float) -> AliasTable:
-    """Alias table of salt and pepper of equal chance in `amount` of the values."""
+    """Return the alias table of salt and pepper, equally likely, in `amount` of the values."""
     chances = np.eye(256) * (1 - amount)
     chances[:, 0] += amount / 2
     chances[:, 255] += amount / 2
@@ -121,7 +121,7 @@ def impulse_alias_table(amount: float) -> AliasTable:
     },
 )
 def impulse_noise(image: Rgb, parameters: ImpulseNoise, rng: Rng) -> Rgb:
-    """Turn values of any channel to 0 or 255 (salt and pepper)."""
+    """Set values of single channels to 0 or 255 (salt and pepper)."""
     if isinstance(rng, np.random.Generator):
         return resample(image, impulse_alias_table(parameters.amount), rng)
     hit = rng.uniform(size=image.shape) <= parameters.amount

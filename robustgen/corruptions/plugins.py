@@ -1,6 +1,6 @@
-"""Families of corruptions from other packages, found by their entry points ``robustgen.corruptions``.
+"""Families of corruptions from other packages, found by the entry points ``robustgen.corruptions``.
 
-Nothing is imported before it is asked for by name, or everything there is has to be listed.
+A package is imported only when its family is used by name, or when everything is listed.
 """
 
 import json
@@ -19,15 +19,15 @@ GROUP = "robustgen.corruptions"
 
 
 def find_plugins(taken: tuple[str, ...]) -> dict[str, EntryPoint]:
-    """Return the plug-ins installed, by the names of their families, but for those whose name is `taken`.
+    """Return the installed plug-ins, by the names of their families, except those whose name is `taken`.
 
-    Of two packages that claim a name, the first in alphabetical order has it.
+    If two packages claim a name, the first in alphabetical order gets it.
     """
     return {entry.name: entry for entry in reversed(_list_entries()) if entry.name not in taken}
 
 
 def find_impostors(taken: tuple[str, ...]) -> dict[str, str]:
-    """Return why plug-ins cannot be used by the name of their family, which is `taken`; by package."""
+    """Return by package why plug-ins cannot be used because the name of their family is `taken`."""
     owners = dict.fromkeys(taken, "robustgen")
     refused = {}
     for entry in _list_entries():
@@ -38,13 +38,13 @@ def find_impostors(taken: tuple[str, ...]) -> dict[str, str]:
 
 
 def package_of(entry: EntryPoint) -> str:
-    """Name and version of the package that a plug-in is from."""
+    """Return name and version of the package of a plug-in."""
     return f"{entry.dist.name} {entry.dist.version}" if entry.dist else "of unknown origin"
 
 
 @lru_cache(maxsize=1)
 def _list_entries() -> tuple[EntryPoint, ...]:
-    # A package may stand on the path twice; each entry counts once.
+    # A package may be on the path twice; each entry counts once.
     found = {(package_of(entry), entry.name): entry for entry in entry_points(group=GROUP)}
     return tuple(found[key] for key in sorted(found))
 
@@ -56,10 +56,10 @@ def load_plugin(entry: EntryPoint) -> Family:
     Raises
     ------
     ArgumentError
-        It cannot be used; the message names the package and says why.
+        The plug-in cannot be used; the message names the package and the reason.
     """
     try:
-        # What a command prints is its own: `robustgen list --json` must stay JSON.
+        # Only robustgen prints to standard output: `robustgen list --json` must stay JSON.
         with redirect_stdout(sys.stderr):
             family: object = entry.load()
         return _check_family(family, entry.name)
@@ -74,9 +74,9 @@ def _check_family(family: object, name: str) -> Family:
     if not isinstance(family, Family):
         raise ArgumentError(f"its entry point must name a robustgen.registry.Family, not {family!r}")
     if family.name != name or not family.qualified:
-        raise ArgumentError(f"its Family must be called {name!r} as the entry point, not {family.name!r}")
+        raise ArgumentError(f"its Family must be called {name!r} like the entry point, not {family.name!r}")
     if not re.fullmatch(r"[a-z][a-z0-9_-]*", name):
-        raise ArgumentError("the name must be of small letters, digits, - and _")
+        raise ArgumentError("the name must consist of small letters, digits, - and _")
     if not family.corruptions:
         raise ArgumentError("it registers no corruption")
     if not all(isinstance(text, str) for text in (family.title, family.citation, family.reference)):
@@ -89,6 +89,6 @@ def _check_family(family: object, name: str) -> Family:
             json.dumps([asdict(row) for rows in corruption.table.values() for row in rows], allow_nan=False)
         except (TypeError, ValueError) as error:
             raise ArgumentError(
-                f"parameters of {corruption.name} are no numbers or texts: {error}"
+                f"parameters of {corruption.name} are not numbers or texts: {error}"
             ) from error
     return family

@@ -1,4 +1,4 @@
-"""Weather: snow, frost, fog, brightness, and spatter as the extra one."""
+"""Weather: snow, frost, fog, brightness, and the extra corruption spatter."""
 
 from dataclasses import dataclass
 
@@ -19,7 +19,7 @@ from robustgen.registry import SCALES, corruption
 
 @dataclass(frozen=True)
 class Snow:
-    """Flakes from N(`loc`, `scale`), enlarged by `zoom`, cut off under `threshold`, blown along a line.
+    """Flakes from N(`loc`, `scale`), enlarged by `zoom`, cut off below `threshold`, blown along a line.
 
     `radius` and `sigma` (pixels) are the motion blur's; `mix` is the weight of the unwhitened image.
     """
@@ -62,7 +62,7 @@ class Snow:
         ),
     },
     shares=luma_of,
-    # From flakes of a pixel to enlarged ones.
+    # From single-pixel flakes to enlarged ones.
     breaks={64: (2,), 32: (2,)},
 )
 def snow(image: Rgb, parameters: Snow, rng: Rng, luma: npt.NDArray[np.float32]) -> Rgb:
@@ -75,9 +75,9 @@ def snow(image: Rgb, parameters: Snow, rng: Rng, luma: npt.NDArray[np.float32]) 
 
 @dataclass(frozen=True)
 class Frost:
-    """Weights of the image and of the frost; the photograph is shrunk by `shrink` first.
+    """Weights of the image and of the frost; the photograph is first shrunk by `shrink`.
 
-    `directory` names another copy of the photographs than the installed one.
+    `directory` contains other frost photographs than the installed ones.
     """
 
     image_weight: float
@@ -97,7 +97,7 @@ class Frost:
     },
 )
 def frost(image: Rgb, parameters: Frost, rng: Rng) -> Rgb:
-    """Add a window of a photograph of frost."""
+    """Add a window of a frost photograph."""
     p = parameters
     crop = frost_crop(image.shape[:2], p.shrink, p.directory, rng)
     return blend(image, p.image_weight, crop, p.frost_weight)
@@ -122,7 +122,7 @@ class Fog:
     },
 )
 def fog(image: Rgb, parameters: Fog, rng: Rng) -> Rgb:
-    """Add a plasma fractal and scale back to the image's own maximum."""
+    """Add a plasma fractal and scale back to the image's original maximum."""
     haze = draw_plasma(image.shape[:2], parameters.decay, rng)
     return add_haze(image, haze, parameters.strength)
 
@@ -147,7 +147,7 @@ def brightness(image: Rgb, parameters: Brightness, rng: Rng) -> Rgb:
 
 @dataclass(frozen=True)
 class Spatter:
-    """Drops where Gaussian-smoothed N(`loc`, `scale`) exceeds `threshold`; `mud` or else water."""
+    """Drops where Gaussian-smoothed N(`loc`, `scale`) exceeds `threshold`; of `mud` or of water."""
 
     loc: float
     scale: float
@@ -201,5 +201,5 @@ def spatter(image: Rgb, parameters: Spatter, rng: Rng) -> Rgb:
     if p.mud:
         return splash_mud(image, layer > p.threshold, p.strength)
     splashed = splash_water(image, layer, p.strength)
-    # The scripts would give a black image without drops, which at the published constants never happens.
+    # Without drops the scripts would give a black image; with the published constants there always are some.
     return to_uint8(unit(image, np.float32)) if splashed is None else splashed

@@ -241,7 +241,7 @@ class Video(_Strict):
     """Compression by `make-p`; by default as published."""
 
     preset: Annotated[str, _check_known("preset", lambda: video.PRESETS)] = Field(
-        "veryslow", description="x264's trade of time for size"
+        "veryslow", description="preset of x264: slower ones give smaller files"
     )
     crf: float | None = Field(None, ge=0, le=51, description="constant rate factor of all sequences")
     pixel_format: Annotated[str, _check_known("pixel format", lambda: video.CODECS)] = Field(
@@ -255,40 +255,40 @@ class Choices(_Strict):
     """Choices of every kind of run; the field descriptions are the reference."""
 
     dataset: str | None = Field(
-        None, description="name of the data set, used in the default output; else that of the source"
+        None, description="name of the data set, for the default output; default that of the source"
     )
-    source: Location | None = Field(None, description="folder or archive of the source images")
-    source_kind: SourceKind = Field("auto", description="how the source is laid out")
+    source: Location | None = Field(None, description="folder, archive, shards or URL of the source images")
+    source_kind: SourceKind = Field("auto", description="layout of the source; auto recognises it")
     split: str | None = Field(
-        None, description="train, or another split that the source has; by default the published one, or all"
+        None, description="split of the source, such as train; default the published one, or all"
     )
     labels: Location | None = Field(
-        None, description="labels file of a flat source, or the archive of ImageNet's devkit"
+        None, description="file of labels for a flat source, or the archive of ImageNet's devkit"
     )
     labels_are_classes: StrictBool = Field(
         False,
-        description="whether labels that are numbers from 1 to 1000 name classes, and are not the devkit's",
+        description="treat numbers from 1 to 1000 in labels as your own classes, not as the devkit's",
     )
     image_columns: Annotated[tuple[str, ...] | None, BeforeValidator(_parts)] = Field(
-        None, description="columns of images of a table; image, if the source is a table and nothing is said"
+        None, description="image columns of a table; default image"
     )
-    image_root: Location | None = Field(
-        None, description="folder of the images that a table names; else that of the table"
-    )
+    image_root: Location | None = Field(None, description="folder of the image paths in a table")
     follow_links: Annotated[tuple[Location, ...], BeforeValidator(_parts)] = Field(
-        (), description="folders outside the source that links in it may lead to"
+        (), description="folders outside the source to which its links may lead"
     )
-    output: Location = Field("out/{dataset}-{kind}", description="where to write; {kind} is c or p")
+    output: Location = Field("out/{dataset}-{kind}", description="output folder or URL; {kind} is c or p")
     seed: Annotated[Whole, Field(ge=0)] = Field(0, description="non-negative whole number")
     jobs: Annotated[Count | None, _none_if("all")] = Field(
-        None, description="worker processes; all: one a core"
+        None, description="worker processes; all: one per core"
     )
-    limit: Count | None = Field(None, description="only the first N images")
+    limit: Count | None = Field(None, description="use only the first N images")
     sample: Count | None = Field(
-        None, description="only so many images, drawn by the seed, as many of each class as can be"
+        None, description="use a class-balanced random sample of N images (see seed)"
     )
-    subset: Location | None = Field(None, description="text file: the keys of the only images to take")
-    images: str | None = Field(None, description="only images whose keys match, for instance `leftImg8bit/*`")
+    subset: Location | None = Field(None, description="text file with the keys of the images to use")
+    images: str | None = Field(
+        None, description="use only images whose keys match, for instance `leftImg8bit/*`"
+    )
 
     def name_dataset(self) -> str:
         """Return the name of the data set: as given, else that of the source's folder or archive."""
@@ -309,54 +309,55 @@ class Config(Choices):
 
     edition: EditionName = Field("folder", description="preparation and constants")
     size: Annotated[Whole, Field(ge=SMALLEST_SIDE, le=MOST_SIDE)] | None = Field(
-        None, description="resize and crop as the edition does, but to so many pixels"
+        None, description="resize and crop to this size in pixels instead of the edition's"
     )
     corruptions: Corruptions = Field("common", validate_default=True, description="names or a group")
     severities: Severities = Field(
-        "1-5", validate_default=True, description="1 to 5, finer ones such as 2.5 too"
+        "1-5", validate_default=True, description="1 to 5, also fractional ones such as 2.5"
     )
     perturbations: Perturbations = Field("common", validate_default=True, description="names or a group")
-    difficulty: Difficulties = Field((1,), description="1 to 3, or all: strengths of the noise sequences")
+    difficulty: Difficulties = Field((1,), description="1 to 3, or all: difficulties of the noise sequences")
     quality: Annotated[Whole, Field(ge=1), AfterValidator(_check_quality)] = Field(
-        85, description="quality of the JPEG files of make-c; at most 95, of edition laion-c 100"
+        85, description="quality of the JPEG files of make-c; at most 95, for edition laion-c 100"
     )
     libjpeg: Libjpeg = Field(
-        "turbo", description="of the files of make-c and jpeg_compression: libjpeg-turbo, or IJG libjpeg 9c"
+        "turbo",
+        description="library for the files of make-c and jpeg_compression: libjpeg-turbo, or IJG libjpeg 9c",
     )
-    classes: StrictBool = Field(
-        True, description="whether ImageNet must come in class folders or with labels"
-    )
-    clean: StrictBool = Field(True, description="whether make-c writes the uncorrupted images too")
-    format: FormatName | None = Field(None, description="of the files, see [formats](formats.md)")
+    classes: StrictBool = Field(True, description="require class folders or labels for ImageNet")
+    clean: StrictBool = Field(True, description="make-c: write the clean images too")
+    format: FormatName | None = Field(None, description="output format, see [formats](formats.md)")
     sample_format: FormatName | None = Field(
-        None, description="of the files in shards; otherwise as published"
+        None, description="encoding of the images in shards; default as published"
     )
-    shard_size: Annotated[Whole, Field(ge=1)] = Field(SHARD_SIZE, description="images of a shard")
+    shard_size: Annotated[Whole, Field(ge=1)] = Field(SHARD_SIZE, description="images per shard")
     mirror: Annotated[Literal["link", "copy"] | None, _none_if("none")] = Field(
         None,
-        description="repeat other files of the source in every arm, as hard links or copies; `none` does not",
+        description="repeat other files of the source in every variant, as hard links or copies; or `none`",
     )
-    video: Video = Field(Video(), description="settings of the encoder of make-p")
+    video: Video = Field(Video(), description="encoder settings of make-p")
     scale: Literal[224, 299, 64, 32, 256, 336, 384, 448] | None = Field(
         None,
-        description="constants instead of the edition's; of the last four they are [ours](calibrate.md)",
+        description="image size whose constants are used; the last four are [robustgen's own](calibrate.md)",
     )
-    motion_blur: Literal["exact", "imagemagick"] = Field("exact", description="our loop, or the library")
+    motion_blur: Literal["exact", "imagemagick"] = Field(
+        "exact", description="robustgen's own implementation, or the library"
+    )
     tiles: Location | None = Field(
         None,
-        description="source of the pictures for laion-c:stickers and laion-c:mosaic; else the set itself, "
-        "without the image in question",
+        description="source of the pictures for laion-c:stickers and laion-c:mosaic; default the set itself, "
+        "without the corrupted image",
     )
     depth_maps: Location | None = Field(
-        None, description="depth maps for 3dcc, a folder, an archive or shards with the keys of the images"
+        None, description="depth maps for 3dcc: a folder, an archive or shards with the keys of the images"
     )
     depth_scale: Annotated[float | Literal["midas"], PlainValidator(_parse_depth_scale)] = Field(
-        1.0, description="factor of the stored depth; midas: 16 bits of inverse depth, as published"
+        1.0, description="factor for the stored depth; midas: 16-bit inverse depth, as published"
     )
-    frost_dir: Location | None = Field(None, description="another copy of the frost photographs")
+    frost_dir: Location | None = Field(None, description="folder with the frost photographs")
     parameters: Annotated[dict[str, dict[Any, Any]], AfterValidator(check_overrides)] = Field(
         {},
-        description="make-c: {corruption: {severity: {parameter: value}}}, not the published constants",
+        description="make-c: your own constants, {corruption: {severity: {parameter: value}}}",
     )
 
     # Of several such validators the last one comes first.

@@ -1,4 +1,4 @@
-"""Charts by matplotlib: whether they can be drawn, their colours, and their files."""
+"""Charts with matplotlib: checks, colours, and files."""
 
 import io
 from collections.abc import Callable
@@ -9,18 +9,18 @@ from robustgen.errors import ConfigError, MissingDependencyError
 from robustgen.storage import save
 
 CHART_SUFFIXES: Final = (".png", ".svg", ".pdf")
-# Okabe and Ito's colours, which most colour-blind people can tell apart.
+# Okabe and Ito's colours, which most colour-blind people can distinguish.
 COLOURS: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 _METADATA: Final = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
 
 
 def check_chart_path(path: Path) -> None:
-    """Find out before the work whether a chart can be drawn at all.
+    """Check before the work that a chart can be drawn.
 
     Raises
     ------
     ConfigError
-        The name ends in nothing we know.
+        The name has an unknown suffix.
     MissingDependencyError
         matplotlib is not installed.
     """
@@ -39,7 +39,7 @@ def _matplotlib() -> Any:
 
 
 def draw_chart(path: Path, draw: Callable[[Any], None]) -> None:
-    """Have `draw` draw into a figure, and save that as a PNG, SVG or PDF file.
+    """Call `draw` on a figure, and save it as a PNG, SVG or PDF file.
 
     Raises
     ------
@@ -47,7 +47,7 @@ def draw_chart(path: Path, draw: Callable[[Any], None]) -> None:
         The file cannot be written.
     """
     matplotlib = _matplotlib()
-    # Without a salt of ours every SVG would have other names in it.
+    # A fixed salt gives every SVG the same names.
     with matplotlib.rc_context({"svg.hashsalt": "robustgen", "font.size": 10}):
         figure = matplotlib.figure.Figure(figsize=(12, 3.8), layout="constrained")
         draw(figure)

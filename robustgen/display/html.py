@@ -1,4 +1,4 @@
-"""Self-contained HTML pages: templates filled in, pictures inside, nothing fetched from elsewhere."""
+"""Self-contained HTML pages: templates with embedded pictures, without any downloads."""
 
 import base64
 import json
@@ -34,7 +34,7 @@ def _environment() -> Environment:
 
 
 def _make_breakable(name: object) -> Markup:
-    """Return a file's name, escaped, that lines may break after slashes and not within the ending."""
+    """Return a file's name, escaped, with line breaks allowed after slashes but not within the suffix."""
     text = escape(name)
     ending = re.search(r"[^/]{0,4}\.\w{1,5}$", text)
     start = text[: ending.start()] if ending else text
@@ -47,29 +47,29 @@ def _template(name: str) -> str:
 
 
 def render_page(template: str, /, **values: Any) -> bytes:
-    """Return the HTML page, UTF-8, that `template` of ``display/templates`` gives with `values`, all escaped.
+    """Return the HTML page, UTF-8, of `template` in ``display/templates`` with `values`, all escaped.
 
-    Bytes that are in no encoding, as file names can hold, are shown as question marks.
+    Bytes without an encoding, which file names may contain, become question marks.
     """
     return _environment().get_template(template).render(values).encode("utf-8", "replace")
 
 
 def check_page_path(page: Path, *sets: str | Path) -> None:
-    """Find out before the work whether `page` can lie where it is to lie.
+    """Check before the work that `page` can be written.
 
     Raises
     ------
     OutputError
-        It is a folder, or lies inside one of the `sets`.
+        The path is a folder, or is inside one of the `sets`.
     """
     if page.is_dir():
         raise OutputError(f"{page}: is a folder")
     if any(page.resolve().is_relative_to(Path(root).resolve()) for root in sets):
-        raise OutputError(f"{page}: lies inside the set, where robustgen verify would call it extra")
+        raise OutputError(f"{page}: is inside the set, where robustgen verify would report it as extra")
 
 
 def embed_data(content: Any) -> Markup:
-    """Return `content` as JSON that can stand in a ``script`` element: no tag can begin or end in it."""
+    """Return `content` as JSON that is safe in a ``script`` element: no tag can begin or end in it."""
     text = json.dumps(content, separators=(",", ":"), allow_nan=False)
     return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
 

@@ -1,4 +1,4 @@
-"""Progress of a command: a bar on a terminal, else a line a minute for the log of a batch job."""
+"""Progress of a command: a bar on a terminal, otherwise one line a minute for the log of a batch job."""
 
 import sys
 import time
@@ -19,7 +19,7 @@ _Item = TypeVar("_Item")
 
 @contextmanager
 def quiet(wanted: bool = True) -> Iterator[None]:
-    """Show no progress meanwhile; what `print_line` prints is shown."""
+    """Show no progress inside the context; `print_line` still prints."""
     global _quiet
     before, _quiet = _quiet, wanted
     try:
@@ -35,7 +35,7 @@ class Meter:
     ----------
     total : int
     unit : str
-        What is counted, in the plural.
+        Plural noun of the counted things.
     """
 
     def __init__(self, total: int, unit: str) -> None:
@@ -56,7 +56,7 @@ class Meter:
         self._bar.close()
 
     def name(self, text: str) -> None:
-        """Name what is being done, before the bar."""
+        """Show `what` is being done, before the bar."""
         self._bar.set_description(escape(text))
 
     def update(self, more: int = 1) -> None:
@@ -64,7 +64,7 @@ class Meter:
         self.show(self.done + more)
 
     def show(self, done: int) -> None:
-        """Show that so many are `done`."""
+        """Set the number of finished things to `done`."""
         self._bar.update(done - self.done)
         self.done = done
         now = time.monotonic()
@@ -79,12 +79,12 @@ class Meter:
 
 
 def open_bar(total: int, unit: str) -> Meter:
-    """Return a meter, as a context manager: call ``update(n)`` on it."""
+    """Return a meter, as a context manager with the method ``update(n)``."""
     return Meter(total, unit)
 
 
 def track(items: Iterable[_Item], total: int, unit: str) -> Iterator[_Item]:
-    """Yield `items`, counted by a bar as they go by."""
+    """Yield `items`, and count them with a bar."""
     with Meter(total, unit) as meter:
         for item in items:
             yield item
@@ -92,7 +92,7 @@ def track(items: Iterable[_Item], total: int, unit: str) -> Iterator[_Item]:
 
 
 def print_note(text: str) -> None:
-    """Print `text` as `print_line` does, unless progress is not to be shown."""
+    """Print `text` like `print_line`, unless progress is hidden."""
     if not _quiet:
         print_line(text)
 

@@ -1,6 +1,7 @@
-"""Labelled contact sheets: rows and columns of pictures become one picture. Arrays in, an array out.
+"""Labelled contact sheets: rows and columns of pictures as one picture. All functions take and return arrays.
 
-`sheet` has labels at the left and above, `grid` a name under each picture; `encoded` gives a file's bytes.
+`draw_sheet` puts labels at the left and above, `draw_grid` a name below each picture; `encode_picture`
+returns a file's bytes.
 """
 
 import math
@@ -24,9 +25,9 @@ PICTURE_SUFFIXES = (".png", ".jpg", ".jpeg", ".webp")
 
 _Colour = tuple[int, int, int]
 PAPER, INK, SOFT, RULE, HAIR = ((grey, grey, grey) for grey in (255, 30, 105, 190, 222))
-# An elongated picture keeps the area of a square cell, but gets no longer than so many cells.
+# An elongated picture gets the area of a square cell, but at most this length in cells.
 _LONGEST = 3
-# Letters are drawn so many times larger than they appear.
+# Letters are drawn larger by this factor and then reduced.
 _FINE = 4
 
 
@@ -36,13 +37,13 @@ class SheetRow(NamedTuple):
     Attributes
     ----------
     label : str
-        What stands at its left; "" for nothing.
+        Text at its left; "" for none.
     pictures : sequence of uint8 ndarray of shape (H, W, 3), or None
-        One per column, drawn as they are (see `fitted`); None leaves a place empty.
+        One per column, drawn unchanged (see `fit_picture`); None leaves a cell empty.
     captions : sequence of str
-        What stands under each picture; none at all by default.
+        Text below each picture; default none.
     group : str
-        Consecutive rows of one group stand closer together, with the group's name along them.
+        Name of consecutive rows that are drawn closer together, with the name beside them.
     """
 
     label: str
@@ -60,11 +61,11 @@ def draw_sheet(
     ----------
     rows : sequence of Row
     columns : sequence of str
-        What stands above the columns; none at all by default.
+        Text above the columns; default none.
     cell : int
-        What the pictures were `fitted` to, 16 to 1024 pixels; letters and gaps are in proportion.
+        Size that the pictures were fitted to, 16 to 1024 pixels; letters and gaps are in proportion.
     note : str
-        A line at the bottom; where it is too long, dots take the place of its beginning.
+        A line at the bottom; if it is too long, dots replace its beginning.
 
     Returns
     -------
@@ -82,15 +83,15 @@ def draw_sheet(
 
 
 def check_cell(cell: int) -> None:
-    """Raise an ArgumentError unless `cell` is a size that a sheet can have."""
+    """Raise an ArgumentError unless `cell` is a valid size."""
     if not SMALLEST_CELL <= cell <= LARGEST_CELL:
-        raise ArgumentError(f"cell must lie in {SMALLEST_CELL} to {LARGEST_CELL} pixels, not {cell}")
+        raise ArgumentError(f"cell must be from {SMALLEST_CELL} to {LARGEST_CELL} pixels, not {cell}")
 
 
 def draw_grid(
     pictures: Iterable[tuple[str, Rgb]], *, across: int = 5, cell: int = CELL, note: str = ""
 ) -> Rgb:
-    """Draw `pictures`, pairs of name and uint8 (H, W, 3), `across` in a row, each over its name."""
+    """Draw `pictures`, pairs of name and uint8 (H, W, 3), `across` in a row, each above its name."""
     named = list(pictures)
     rows = [named[start : start + across] for start in range(0, len(named), across)]
     return draw_sheet(
@@ -101,7 +102,7 @@ def draw_grid(
 def fit_picture(picture: Rgb, cell: int) -> Rgb:
     """Return `picture` at about the area of `cell` x `cell` pixels.
 
-    A large one is reduced (Lanczos); a small one is enlarged by the nearest whole multiple, pixel for pixel.
+    A large picture is reduced (Lanczos); a small one is enlarged by a whole factor, pixel for pixel.
     """
     height, width = picture.shape[:2]
     factor = min(cell / math.sqrt(width * height), _LONGEST * cell / max(width, height))
@@ -113,12 +114,12 @@ def fit_picture(picture: Rgb, cell: int) -> Rgb:
 
 
 def encode_picture(picture: Rgb, suffix: str, quality: int = 90) -> bytes:
-    """Return the file of `picture`: PNG, or JPEG or WebP of `quality` without loss of colour resolution.
+    """Return the file of `picture`: PNG, or JPEG or WebP of `quality` with full colour resolution.
 
     Raises
     ------
     ArgumentError
-        `suffix` is none of `SUFFIXES`, or the picture is too large for the format.
+        `suffix` is not in `PICTURE_SUFFIXES`, or the picture is too large for the format.
     """
     options: dict[str, dict[str, object]] = {
         ".png": {"format": "PNG"},
@@ -160,9 +161,7 @@ def _width(text: str, size: int) -> int:
 
 
 def _mask(text: str, size: int) -> Image.Image:
-    """Return the letters of `text`, white on black: drawn large and reduced, which keeps small ones well
-    spaced.
-    """
+    """Return the letters of `text`, white on black: drawn large and reduced, for better spacing."""
     font = _font(_FINE * size)
     height = math.ceil(sum(font.getmetrics()) / _FINE)
     large = Image.new("L", (_FINE * _width(text, size), _FINE * height))
@@ -172,19 +171,19 @@ def _mask(text: str, size: int) -> Image.Image:
 
 @cache
 def _has_glyph(character: str) -> bool:
-    """Return whether the font, which has few letters but those of English, has this one."""
+    """Return whether the font, which has few letters beyond English, has this one."""
     missing = bytes(_font(16).getmask("\uffff"))
     return character.isprintable() and (character == " " or bytes(_font(16).getmask(character)) != missing)
 
 
 def replace_undrawable(text: str) -> str:
-    """Return `text` with the letters that the font lacks without their accents, or as question marks."""
+    """Return `text` with letters missing in the font replaced by unaccented ones or question marks."""
     plain = "".join(c if _has_glyph(c) else unicodedata.normalize("NFKD", c) for c in text)
     return "".join(c if _has_glyph(c) else "?" for c in plain if not unicodedata.combining(c))
 
 
 def _shorten(text: str, size: int, room: int) -> str:
-    """Return `text`, beginning with dots if it is wider than `room`."""
+    """Return `text`, with dots in place of its beginning if it is wider than `room`."""
     if _width(text, size) <= room:
         return text
     return next((cut for n in range(1, len(text)) if _width(cut := f"…{text[n:]}", size) <= room), "")
@@ -194,7 +193,7 @@ def _shorten(text: str, size: int, room: int) -> str:
 
 
 class _Box(NamedTuple):
-    """A row on the sheet: where its pictures begin, and how high they and their captions are."""
+    """A row on the sheet: positions of its pictures, and heights of pictures and captions."""
 
     top: int
     pictures: int
@@ -216,17 +215,17 @@ class _Layout:
 
     @property
     def text(self) -> int:
-        """Size of the letters."""
+        """Return the size of the letters."""
         return min(max(round(self.cell / 8), 11), 16)
 
     @property
     def line(self) -> int:
-        """Height of a line of text."""
+        """Return the height of a line of text."""
         return round(1.5 * self.text)
 
     @property
     def gap(self) -> int:
-        """Between pictures."""
+        """Return the gap between pictures."""
         return max(2, round(self.cell / 28))
 
     @property
@@ -247,7 +246,7 @@ class _Layout:
 
     @cached_property
     def column(self) -> int:
-        """Width of all columns: of the widest picture, head or caption."""
+        """Return the width of all columns: that of the widest picture, heading or caption."""
         pictures: list[int] = [p.shape[1] for row in self.rows for p in row.pictures if p is not None]
         texts = [*self.heads, *(caption for row in self.captions for caption in row)]
         return max([*pictures, *(_width(text, self.text) + self.text // 2 for text in texts)])
@@ -277,12 +276,12 @@ class _Layout:
             for _ in members:
                 number = next(numbers)
                 heights = [p.shape[0] for p in self.rows[number].pictures if p is not None]
-                # More room below a caption than above it shows to which row it belongs.
+                # A larger gap below a caption than above it shows which row it belongs to.
                 captions = self.line + 3 * self.gap if any(self.captions[number]) else 0
                 height = max([*heights, self.line if self.labels[number] else 0])
                 boxes.append(_Box(top, height, captions))
                 top = boxes[-1].bottom + self.gap
-            # The name of a group of few and low rows needs room as well.
+            # The name of a group of few and low rows needs space as well.
             top = max(top, start + _width(replace_undrawable(group), self.text)) + (
                 2 * self.gap if group else 0
             )
@@ -290,7 +289,7 @@ class _Layout:
 
     @cached_property
     def groups(self) -> list[tuple[str, int, int]]:
-        """Return each group's name, top and bottom."""
+        """Return the name, top and bottom of each group."""
         found = []
         for group, members in groupby(
             zip(self.rows, self.boxes, strict=True), key=lambda pair: pair[0].group
@@ -302,7 +301,7 @@ class _Layout:
 
     @property
     def size(self) -> tuple[int, int]:
-        """Width and height of the sheet."""
+        """Return width and height of the sheet."""
         width = self.left + self.across * (self.column + self.gap) - self.gap + self.margin
         bottom = max(self.boxes[-1].bottom, self.groups[-1][2] if self.groups_width else 0)
         return width, bottom + (self.line if self.note else 0) + self.margin
@@ -320,7 +319,7 @@ class _Layout:
                     height, width = picture.shape[:2]
                     x, y = self.middle(i) - width // 2, box.top + (box.pictures - height) // 2
                     canvas.paste(Image.fromarray(picture), (x, y))
-                    # A hair line keeps snow apart from the paper.
+                    # A thin line separates snow from the paper.
                     draw.rectangle((x - 1, y - 1, x + width, y + height), outline=HAIR)
         for x, y, text, place, colour in self._place_texts():
             self._write(canvas, x, y, text, place, colour)
@@ -330,9 +329,7 @@ class _Layout:
         return canvas
 
     def _place_texts(self) -> Iterator[tuple[int, int, str, float, _Colour]]:
-        """Yield each text with the place of its middle; across, of its beginning (0), middle (0.5) or end
-        (1).
-        """
+        """Yield each text with its middle height and the x of its beginning (0), middle (0.5) or end (1)."""
         half = self.line // 2
         for i, head in enumerate(self.heads):
             yield self.middle(i), self.boxes[0].top - half, head, 0.5, INK
@@ -350,7 +347,7 @@ class _Layout:
             canvas.paste(colour, (x - round(place * mask.width), y - mask.height // 2), mask)
 
     def _draw_group(self, canvas: Image.Image, name: str, top: int, bottom: int) -> None:
-        """Write `name` upwards along a rule."""
+        """Write `name` vertically along a line."""
         mask = _mask(name, self.text).transpose(Image.Transpose.ROTATE_90)
         x = self.margin + self.line
         canvas.paste(SOFT, (x - self.text // 3 - mask.width, (top + bottom - mask.height) // 2), mask)

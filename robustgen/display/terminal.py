@@ -1,7 +1,7 @@
 """Pictures in the terminal, by kitty's graphics protocol or as sixels.
 
-What the terminal can is told by its environment variables alone. Nothing is asked of it: one that does not
-answer would leave us waiting, and one that does would type its answer into the next command.
+Only environment variables tell what the terminal supports. The terminal is not queried: some never answer,
+and a late answer would be typed into the next command.
 """
 
 import base64
@@ -28,23 +28,23 @@ _PROGRAMS: dict[str, Protocol] = {
     "mintty": "sixel",
     "contour": "sixel",
 }
-# Longer pieces are against kitty's protocol.
+# Longer pieces violate kitty's protocol.
 _PIECE = 4096
 _COLOURS = 128
 _WIDTH = 640
 
 
 def detect_protocol(environment: Mapping[str, str]) -> Protocol | None:
-    """Return the protocol for pictures of the terminal with these environment variables; None if it has none.
+    """Return the picture protocol of the terminal with these environment variables; None if it has none.
 
-    tmux and screen pass no pictures on, whatever stands around them.
+    tmux and screen do not forward pictures, whatever terminal they run in.
     """
     term, program = environment.get("TERM", ""), environment.get("TERM_PROGRAM", "")
     if term.startswith(("tmux", "screen", "dumb")) or environment.keys() & {"TMUX", "STY"}:
         return None
     if program in _PROGRAMS:
         return _PROGRAMS[program]
-    # Another terminal, started from within kitty, inherits its number but names itself.
+    # Another terminal, started from kitty, inherits its number but sets its own name.
     if term in _KITTY_TERMS or ("KITTY_WINDOW_ID" in environment and not program):
         return "kitty"
     return "sixel" if term.startswith(_SIXEL_TERMS) else None
@@ -56,7 +56,7 @@ def show_picture(picture: Rgb, stream: BinaryIO, environment: Mapping[str, str])
     Returns
     -------
     bool
-        Whether it was shown: `stream` has to be a terminal that takes pictures.
+        Whether it was shown: `stream` must be a terminal that supports pictures.
     """
     how = detect_protocol(environment) if stream.isatty() else None
     if how is None:
@@ -76,9 +76,7 @@ def _fit_width(picture: Rgb, width: int) -> Rgb:
 
 
 def encode_kitty(picture: Rgb) -> bytes:
-    """Return `picture` in kitty's graphics protocol: a PNG file in pieces; the terminal is told not to
-    answer.
-    """
+    """Return `picture` in kitty's graphics protocol: a PNG file in pieces, with replies suppressed."""
     data = base64.standard_b64encode(encode_picture(picture, ".png"))
     pieces = [data[start : start + _PIECE] for start in range(0, len(data), _PIECE)]
     heads = [b"a=T,f=100,q=2,m=1"] + [b"m=1"] * (len(pieces) - 1)
@@ -97,7 +95,7 @@ def encode_sixel(picture: Rgb) -> bytes:
 
 
 def _band(rows: Rgb) -> Iterator[bytes]:
-    """Up to six rows of colour numbers: for each colour, a character a column tells where it is."""
+    """Yield up to six rows of colour numbers: for each colour, one character per column marks its pixels."""
     bits = (1 << np.arange(len(rows)))[:, None]
     for colour in np.unique(rows):
         columns = ((rows == colour) * bits).sum(axis=0) + ord("?")

@@ -1,4 +1,4 @@
-"""Counts, sizes, times, paths and names as people read them; JSON and CSV as programs do."""
+"""Formatting: counts, sizes, times, paths and names for people; JSON and CSV for programs."""
 
 import csv
 import io
@@ -15,7 +15,7 @@ def format_count(number: int, noun: str) -> str:
 
 
 def format_size(size: float) -> str:
-    """Return `size`, in bytes, with its unit and three digits."""
+    """Return `size`, in bytes, with a unit and three digits."""
     for unit in ("B", "kB", "MB", "GB"):
         if size < 1000:
             return f"{size:.3g} {unit}"
@@ -24,27 +24,25 @@ def format_size(size: float) -> str:
 
 
 def format_time(seconds: float) -> str:
-    """Return `seconds` in the unit that fits."""
+    """Return `seconds` in a suitable unit."""
     if seconds < 120:
         return f"{seconds:.3g} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
 def format_path(path: Path | str) -> str:
-    """Return a path as the user may have named it: relative to the current folder if below it; escaped."""
+    """Return a path, escaped, and relative to the current folder if it is below that."""
     here = Path.cwd().as_posix()
     return escape(str(path).removeprefix(f"{here}/"))
 
 
 def escape(text: object) -> str:
-    """Return `text` with all that cannot be seen, line breaks and marks that turn text around too, as
-    escapes.
-    """
+    """Return `text` with invisible characters, line breaks and direction marks as escapes."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in str(text))
 
 
 def format_json(content: Any) -> str:
-    """Return `content` as JSON; what is not a number is null, as JSON knows neither NaN nor infinity."""
+    """Return `content` as JSON; NaN and infinity become null, because JSON has neither."""
     return json.dumps(_replace_nan(content), indent=1)
 
 
@@ -57,7 +55,7 @@ def _replace_nan(value: Any) -> Any:
 
 
 def format_csv(records: Sequence[Mapping[str, object]]) -> str:
-    """Return one line a record, of which there is at least one; the first names the columns."""
+    """Return one line per record; there is at least one, and the first line names the columns."""
     buffer = io.StringIO()
     writer = csv.DictWriter(buffer, list(records[0]), lineterminator="\n")
     writer.writeheader()

@@ -1,4 +1,4 @@
-"""Baselines by which scores are divided: AlexNet's values, or those of a file."""
+"""Baselines that normalise scores: AlexNet's values, or those in a file."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from robustgen.errors import ConfigError, UnknownNameError
 
 @dataclass(frozen=True)
 class Baseline:
-    """The values of another model, by which scores are divided.
+    """The values of another model, which normalise scores.
 
     Attributes
     ----------
@@ -42,12 +42,12 @@ _BASELINE_KEYS = ("clean_error", "errors", "flip_probabilities", "top5_distances
 
 
 def read_baseline(path: Path) -> Baseline:
-    """Read a baseline from what `robustgen score --format json` printed of one model, or the like in YAML.
+    """Read a baseline: the JSON of one model from `robustgen score --format json`, or similar YAML.
 
     Raises
     ------
     ConfigError
-        The file cannot be read, holds several models, or values that are none; names file and key.
+        The file cannot be read, or has several models or invalid values; the message names file and key.
     """
     content = read_yaml(path)
     models = content.get("models", [content])

@@ -1,4 +1,4 @@
-"""Confidence against accuracy of a model on each arm, from its logits."""
+"""Confidence and accuracy of a model on each arm, from its logits."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from robustgen.metrics.checks import Floats
 from robustgen.predictions import PredictionFile, Predictions, prefix_errors
 
 BINS: Final = 15
-"""Bins of equal width of a reliability diagram."""
+"""Number of bins, of equal width, of a reliability diagram."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Calibration:
     rms, brier : float
         RMS calibration error and Brier score, as fractions.
     bins : ndarray of shape (15, 3)
-        Number of predictions, sum of their confidences, and number of right ones, by confidence.
+        Number of predictions, sum of their confidences, and number of correct ones, by confidence.
     """
 
     rms: float
@@ -35,7 +35,7 @@ class Calibration:
 def read_calibration(predictions: Predictions) -> dict[str, Calibration]:
     """Return the calibration on the clean images and on each corruption, over its severities.
 
-    Errors and scores are means over severities, bins are sums. Empty where only the best classes were kept.
+    Errors and scores are means over severities, bins are sums. Empty if the files have no logits.
     """
     files = predictions.files
     if predictions.kind == "p" or not all(file.has_logits for file in files.values()):
@@ -57,9 +57,9 @@ def _measure(file: PredictionFile) -> Calibration:
 
 
 def _read(file: PredictionFile) -> Iterator[tuple[Floats, Floats, Floats]]:
-    """Yield confidences, hits and Brier scores of pieces of a file."""
+    """Yield confidences, correctness and Brier scores of pieces of a file."""
     labels, start = file.labels, 0
-    assert labels is not None  # which `open_predictions` has seen to
+    assert labels is not None  # checked by `open_predictions`
     for rows in file.logits():
         own = labels[start : start + len(rows)]
         probabilities = softmax(rows)
@@ -76,7 +76,7 @@ def _join(parts: list[Calibration]) -> Calibration:
 
 
 def describe_calibration(found: Mapping[str, Calibration]) -> dict[str, object]:
-    """Return calibrations as lists, for JSON: of each bin its count, mean confidence and accuracy."""
+    """Return calibrations as lists, for JSON: for each bin its count, mean confidence and accuracy."""
     described: dict[str, object] = {}
     for name, each in found.items():
         bins = [

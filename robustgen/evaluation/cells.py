@@ -15,19 +15,19 @@ Cell = tuple[str, int]
 
 
 def find_cells(pattern: str, option: str) -> dict[Cell, Path]:
-    """Return the files that `pattern` stands for, in the order of the benchmark.
+    """Return the files that match `pattern`, in the order of the benchmark.
 
     Raises
     ------
     ConfigError
         The pattern lacks a placeholder.
     SourceError
-        There is no such file.
+        No file matches.
     """
     pieces = re.split(r"(\{corruption\}|\{severity\})", pattern)
     names = pieces[1::2]
     if sorted(names) != ["{corruption}", "{severity}"]:
-        raise ConfigError(f"{option} {pattern}: must hold {{corruption}} and {{severity}} once each")
+        raise ConfigError(f"{option} {pattern}: must contain {{corruption}} and {{severity}} once each")
     groups = {"{corruption}": r"(?P<corruption>[^/]+?)", "{severity}": r"(?P<severity>[1-5])"}
     matcher = re.compile("".join(groups.get(piece) or re.escape(piece) for piece in pieces))
     globbed = "".join("*" if piece in groups else glob.escape(piece) for piece in pieces)
@@ -40,12 +40,12 @@ def find_cells(pattern: str, option: str) -> dict[Cell, Path]:
 
 
 def check_cells(cells: Mapping[Cell, object], option: str, partial: bool) -> list[str]:
-    """Return notes on what is missing of the fifteen corruptions at five severities.
+    """Return notes on missing files of the fifteen corruptions at five severities.
 
     Raises
     ------
     SourceError
-        Something is missing, and `partial` is not set.
+        A file is missing, and `partial` is not set.
     """
     missing = [
         f"{name}/{level}"
@@ -56,14 +56,14 @@ def check_cells(cells: Mapping[Cell, object], option: str, partial: bool) -> lis
     absent = [name for name in IMAGENET_C.common if all(f"{name}/{s}" in missing for s in IMAGENET_C.levels)]
     listed = ", ".join([*absent, *(arm for arm in missing if arm.partition("/")[0] not in absent)])
     if missing and not partial:
-        raise SourceError(f"{option}: incomplete, lacks {listed} (--partial scores what is there)")
-    return [f"incomplete, lacks {listed}; means are over what is there"] * bool(missing)
+        raise SourceError(f"{option}: incomplete, lacks {listed} (--partial scores the rest)")
+    return [f"incomplete, lacks {listed}; means are over the rest"] * bool(missing)
 
 
 def averaged_cells(cells: Mapping[Cell, object]) -> list[Cell]:
-    """Return the cells of the common corruptions, or all where there is none of these.
+    """Return the cells of the common corruptions, or all if there are none of these.
 
-    Severities that one of these corruptions lacks are left out of all.
+    Severities that one of these corruptions lacks are omitted from all.
     """
     names = dict.fromkeys(name for name, _ in cells)
     chosen: Sequence[str] = [name for name in names if name in IMAGENET_C.common] or [*names]
@@ -72,19 +72,19 @@ def averaged_cells(cells: Mapping[Cell, object]) -> list[Cell]:
 
 
 def read_reference(path: Path, cells: Sequence[Cell]) -> dict[str, Any]:
-    """Return what ``score-segmentation --format json`` printed of the model that others are divided by.
+    """Return the reference model's values, as printed by ``score-segmentation --format json``.
 
     Raises
     ------
     ConfigError
-        It is none, lacks one of the `cells`, or is no worse on a corruption than on clean images.
+        The file is invalid, lacks one of the `cells`, or is no worse on a corruption than on clean images.
     """
     try:
         content = read_json(path)
     except (OSError, ValueError) as error:
         raise ConfigError(f"--reference {path}: cannot be read as JSON ({error})") from error
     if not isinstance(content, dict) or not content.keys() >= {"model", "clean", "corruptions"}:
-        raise ConfigError(f"--reference {path}: must hold model, clean and corruptions")
+        raise ConfigError(f"--reference {path}: must contain model, clean and corruptions")
     values: dict[Cell | None, Any] = {None: content["clean"]}
     for name, level in cells:
         by_level = content["corruptions"].get(name) if isinstance(content["corruptions"], dict) else None

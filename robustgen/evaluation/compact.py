@@ -10,7 +10,7 @@ from robustgen.evaluation.reporting import Report
 from robustgen.evaluation.tables import align_grid, as_text
 
 _SHORTEST_NAME = 8
-# The head of one corruption's value, where it is not that of the mean without its m.
+# Heading of a corruption's value, if it differs from that of the mean without its m.
 _SINGLE = {"error": "Error"}
 
 
@@ -76,7 +76,7 @@ def _means(report: Report, width: int) -> list[str]:
 
 
 def _fit_names(grid: Sequence[Sequence[str]], width: int) -> list[list[str]]:
-    """Return the grid with the names in its first column cut to what `width` leaves for them."""
+    """Return the grid with the names in its first column cut to fit `width`."""
     excess = max(map(len, align_grid(grid))) - width
     longest = max(len(name) for name, *_ in grid)
     room = max(_SHORTEST_NAME, longest - max(0, excess))
@@ -84,12 +84,12 @@ def _fit_names(grid: Sequence[Sequence[str]], width: int) -> list[list[str]]:
 
 
 def _cut(name: str, room: int) -> str:
-    # The end of a path tells more than its beginning.
+    # The end of a path is more informative than its beginning.
     return name if len(name) <= room else "…" + name[-(room - 1) :]
 
 
 def _differences(report: Report, width: int) -> list[str]:
-    """Return the means of all models less those of the first."""
+    """Return the differences of the means of all models from those of the first."""
     found: dict[str, list[Difference]] = {}
     for each in report.differences():
         found.setdefault(each.model, []).append(each)
@@ -108,7 +108,7 @@ def _differences(report: Report, width: int) -> list[str]:
         for model, own in found.items()
     ]
     heads = ["Model", *(_mean_name(report, measure) for measure in kept)]
-    title = f"Means less those of {report.models[0].model}, on the same images"
+    title = f"Differences from the means of {report.models[0].model}, on the same images"
     return [title, *align_grid(_fit_names([heads, *rows], width))]
 
 
@@ -132,7 +132,7 @@ def _operations(report: Report, width: int) -> Iterator[list[str]]:
     if max(map(len, lines)) <= width:
         yield [first.title if not alone else "By operation", *lines]
     else:
-        yield [f"{len(report.models)} models do not fit beside each other: --verbose shows all tables"]
+        yield [f"{len(report.models)} models do not fit side by side: --verbose shows all tables"]
 
 
 def _families(report: Report) -> Iterator[list[str]]:

@@ -1,12 +1,12 @@
 """`robustgen evaluate`: from source images to predictions, without a set on disk.
 
-The images are those that make-c or make-p would write and a reader would read, in the batches in which
-`robustgen predict` would give them to the model. So the files of predictions are those of `predict`.
+The images are those that make-c or make-p would write, as a reader reads them, in the batches of
+`robustgen predict`. So the prediction files are those of `predict`.
 
-A unit is a fixed number of consecutive source images, not counting those that failed, and all variants; its
-record names the images. Any number of runs share the units. As an image that fails shifts the batches behind
-it, units are begun in order, and those whose images are others now are predicted again. Failures have records
-of their own; such images are not tried again.
+A unit is a fixed number of consecutive source images, without failed ones, in all variants; its record names
+the images. Any number of runs share the units. A failed image shifts all later batches, so units are started
+in order, and units whose images have changed are predicted again. Failures have their own records; failed
+images are not tried again.
 """
 
 import json
@@ -46,9 +46,9 @@ from robustgen.sources.base import class_of
 from robustgen.storage import open_store
 
 _VIDEO: Final = ".mp4"
-# Choices that decide pixels, beside those that settings name anyway.
+# Settings that decide pixels, besides those in the settings of any run.
 _CHOICES: Final = ("size", "parameters", "libjpeg", "motion_blur")
-# Their rows, of all variants, are in memory until the unit is done.
+# The rows of these images, for all variants, are in memory until the unit is done.
 _MOST_IMAGES: Final[Mapping[Kind, int]] = {"c": 256, "p": 32}
 
 
@@ -79,18 +79,18 @@ class EvaluateResult:
 
 @dataclass(frozen=True)
 class ModelOptions:
-    """Choices of how the models are used.
+    """Settings of the models.
 
     Attributes
     ----------
     preprocessing : str, optional
-        A preset or a YAML file; otherwise the model's own, or what fits the edition.
+        A preset or a YAML file; default the model's own, or the one for the edition.
     flags : mapping
-        Fields of `Preprocessing`, as text, that win over it.
+        Fields of `Preprocessing`, as text, which override it.
     save : {"logits", "top5"}, optional
-        As for `predict`.
+        As in `predict`.
     batch : int
-        Images or frames that a model sees at once.
+        Images or frames per batch.
     runtime : Runtime
     """
 
@@ -106,7 +106,7 @@ class ModelOptions:
 
 @dataclass(frozen=True)
 class Subjects:
-    """The images of a plan as the set that is not written would list them.
+    """The images of a plan, in the order of the set that is not written.
 
     Attributes
     ----------
@@ -115,7 +115,7 @@ class Subjects:
     keys : dict of str to str
         Source image to key in the set, in the order of the set.
     classes : tuple of str or None
-        Class folders that the labels count; None where the source counts.
+        Class folders in the order of the labels; None to use the source's labels.
     """
 
     plan: Plan
@@ -124,7 +124,7 @@ class Subjects:
     classes: tuple[str, ...] | None
 
     def labels(self, sources: Sequence[str]) -> NDArray[np.int64]:
-        """Return the true classes of the images; a SourceError where the class list lacks one."""
+        """Return the true classes of the images; raise a SourceError if the class list lacks one."""
         if self.classes is None:
             return np.array([self.plan.source.label(key) for key in sources], np.int64)
         index = {name: place for place, name in enumerate(self.classes)}
@@ -136,13 +136,12 @@ class Subjects:
 
     @property
     def root(self) -> str:
-        """Path or URL of the source."""
+        """Return the path or URL of the source."""
         return self.plan.source.location
 
 
 def list_subjects(plan: Plan, benchmark: Benchmark, listed: tuple[str, ...] | None) -> Subjects:
-    """Return the images of `plan`; `listed` are the class folders in the order of a model's outputs, if
-    given.
+    """Return the images of `plan`; `listed` are the class folders in the order of a model's outputs.
 
     Raises
     ------
@@ -152,7 +151,7 @@ def list_subjects(plan: Plan, benchmark: Benchmark, listed: tuple[str, ...] | No
     names = {key: plan.writer.output_name(key) for key in plan.keys}
     if any(name is None for name in names.values()):
         if listed:
-            raise ConfigError("--classes goes with class folders; these images become rows of arrays")
+            raise ConfigError("--classes needs class folders; these images become rows of arrays")
         return Subjects(plan, benchmark, {key: key for key in plan.keys}, None)
     keys = {key: str(name).removesuffix(_VIDEO) for key, name in names.items()}
     # Trees are listed by name, shards in the order of the plan.
@@ -176,16 +175,16 @@ class Candidate:
     predictor : Predictor
     store : PredictionStore
     view : int
-        Number of the view of the images that it sees.
+        Index of the preprocessing that it uses.
     subjects : Subjects
     pending : list of Variant
-        Those that are to be predicted.
+        Variants to predict.
     units : dict of str to FilesRecord
-        Records of units, as far as this run has read them.
+        Records of units that this run has read.
     rows : dict of Variant to list
-        Predictions for the images of the unit under way.
+        Predictions for the images of the current unit.
     failed : set of str
-        Images on record as failed.
+        Images recorded as failed.
     """
 
     predictor: Predictor
@@ -200,8 +199,8 @@ class Candidate:
     _wrong: int = 0
 
     def predict(self, variant: Variant, group: Sequence[Rendered]) -> None:
-        """Predict what `variant` has of the images, in batches as `robustgen predict` would."""
-        # Of sequences each is a batch of its own, or several.
+        """Predict the images in `variant`, in the batches of `robustgen predict`."""
+        # Each sequence is a batch by itself, or several.
         size = self.predictor.batch if self.subjects.benchmark.kind == "c" else 1
         for start in range(0, len(group), size):
             part = group[start : start + size]
@@ -223,11 +222,11 @@ class Candidate:
 
     @property
     def running_error(self) -> float | None:
-        """Share of wrong predictions in this run so far."""
+        """Return the share of wrong predictions in this run so far."""
         return self._wrong / self._seen if self._seen else None
 
     def lacks(self, name: str, keys: Sequence[str]) -> bool:
-        """Return whether pending variants of `keys`, the images of the unit `name`, are to be predicted."""
+        """Return whether pending variants of `keys`, the images of the unit `name`, need predictions."""
         record = self.units.get(name)
         if not keys or not self.pending:
             return False
@@ -238,7 +237,7 @@ class Candidate:
         )
 
     def put_unit(self, name: str, images: Mapping[str, Origin]) -> None:
-        """Put the rows of the pending variants, and the record of `images`."""
+        """Write the rows of the pending variants, and the record of `images`."""
         parts = {
             variant.folder: self.store.put_part(
                 variant, name.rpartition("/")[2], np.concatenate(self.rows[variant])
@@ -247,13 +246,13 @@ class Candidate:
         }
         held = self.store.state.read_record(name)
         if isinstance(held, FilesRecord) and [*held.images] == [*images]:
-            # Of variants that another run was asked for.
+            # For variants that another run predicts.
             parts = self.store.list_parts(held) | parts
         self.units[name] = FilesRecord(images, [*parts], [*parts.values()])
         self.store.state.put_record(name, self.units[name])
 
     def put_failures(self, failures: Mapping[str, str]) -> None:
-        """Put a record of those of the `failures` that have none."""
+        """Write a record of the `failures` that have none."""
         new = [{"key": key, "reason": failures[key]} for key in failures if key not in self.failed]
         if new:
             digest = digest_of([each["key"] for each in new])[:16]
@@ -261,7 +260,7 @@ class Candidate:
             self.failed |= failures.keys()
 
     def finish(self, units: Sequence[str], sources: Sequence[str]) -> None:
-        """Write the files of the pending variants from the parts of all `units`, unless others do."""
+        """Write the files of the pending variants from the parts of all `units`, unless other runs do."""
         state, pending = self.store.state, {variant.folder: variant for variant in self.pending}
         keys, labels = [self.subjects.keys[key] for key in sources], self.subjects.labels(sources)
 
@@ -274,7 +273,7 @@ class Candidate:
         finished = {*state.list_records()}
         for name in units:
             left = {f: part for f, part in name_parts(self.units[name]).items() if f not in finished}
-            # The images stay on record: variants that are added must be made of the same.
+            # The images stay recorded: variants added later must use the same ones.
             record = replace(self.units[name], variants=[*left], written=[*left.values()])
             state.put_record(name, record)
         state.delete_claims()
@@ -292,7 +291,7 @@ def evaluate(
     *,
     overwrite: bool = False,
 ) -> EvaluateResult:
-    """Predict what `models` say of a set that is made on the way.
+    """Predict a set with `models` without writing it.
 
     Parameters
     ----------
@@ -300,23 +299,23 @@ def evaluate(
         As for make-c or make-p.
     kind : {"c", "p"}
     models : sequence of str
-        As for `open_model`.
+        As in `open_model`.
     output : path or URL
-        Gets a folder of predictions for each model.
+        Folder with a subfolder of predictions for each model.
     options : ModelOptions, optional
     overwrite : bool
-        Remove other predictions of this tool that are there.
+        Remove other predictions of robustgen.
 
     Raises
     ------
     RobustgenError
-        Models, images and output do not fit each other.
+        Models, images and output do not match.
     """
     started = time.monotonic()
     options = options or ModelOptions()
     opened = [open_model(name, options.runtime) for name in models]
     folders = tuple(f"{open_store(output).location}/{name}" for name in _name_folders(opened))
-    # Other files of the source are for readers of a set.
+    # Other files of the source are only for readers of a set.
     config = config.model_copy(update={"mirror": None})
     plan = plan_benchmark(config, kind, overwrite=True, store=open_store(folders[0]))
     edition = str(plan.choices.get("edition"))
@@ -349,9 +348,7 @@ def evaluate(
 
 
 def _list_views(classifiers: Sequence[Classifier]) -> tuple[tuple[Preprocessing, ...], list[int]]:
-    """Return the different ways in which the models see the images, and the place of each model's among
-    them.
-    """
+    """Return the distinct preprocessings of the models, and the index of each model's."""
     wanted = [
         replace(
             PRESETS["imagenet"], input_size=own.input_size, clahe=own.clahe, interpolation=own.interpolation
@@ -370,7 +367,7 @@ def _try_out(
     subjects: Sequence[Subjects],
     options: ModelOptions,
 ) -> list[Predictor]:
-    """Show each model the first image that can be made, to find out now whether they fit each other."""
+    """Run each model on the first usable image, to check now that they match."""
     arm, reason = plan.arms[0], "there is no image"
     for key in subjects[0].keys:
         (first,) = Renderer(replace(plan, jobs=1), (arm,), views).make([key])
@@ -378,7 +375,7 @@ def _try_out(
             break
         reason = f"{key!r}: {first.reason}"
     else:
-        raise SourceError(f"{plan.source.location}: none of the images can be made ({reason})")
+        raise SourceError(f"{plan.source.location}: all images failed ({reason})")
     predictors = []
     for classifier, place, subject in zip(classifiers, places, subjects, strict=True):
         pixels = first.pixels[arm.folder][place]
@@ -393,18 +390,16 @@ def _try_out(
 
 
 def _name_folders(models: Sequence[Model]) -> list[str]:
-    """Return a name for the folder of each model: its label, without what folders should not have in their
-    names.
-    """
+    """Return a folder name for each model: its label, without characters that are unsuitable for folders."""
     plain = [Path(model.label.partition("@")[0].replace(":", "-")).name for model in models]
     plain = [name.removesuffix(".onnx").removesuffix(".pt2") for name in plain]
     return [name if plain.count(name) == 1 else f"{name}-{i}" for i, name in enumerate(plain, 1)]
 
 
 def _describe(plan: Plan, subjects: Subjects) -> dict[str, Any]:
-    """Return what decides the images, for `predictions.json`."""
+    """Return everything that decides the images, for `predictions.json`."""
     settings = {**plan.settings()}
-    # Those of an arm follow from the rest; arms can be added.
+    # The arms are omitted: the rest decides their pixels, and arms can be added.
     del settings["parameters"]
     own = {name: plan.choices.get(name) for name in _CHOICES}
     sizes = {key: _size(plan, key) for key in plan.keys}
@@ -423,12 +418,12 @@ def _size(plan: Plan, key: str) -> int:
     try:
         return plan.source.size(key)
     except ImageError:
-        # Making it will say what is wrong.
+        # Corrupting the image will report the error.
         return 0
 
 
 class _Run:
-    """One run over all images that some model lacks, as far as nobody else is at them."""
+    """One run over all images that some model lacks, shared with other runs."""
 
     def __init__(
         self, plan: Plan, candidates: Sequence[Candidate], views: tuple[Preprocessing, ...], batch: int
@@ -436,20 +431,20 @@ class _Run:
         self._plan, self._candidates, self._views, self._batch = plan, candidates, views, batch
         self._sources = self._survivors = [*candidates[0].subjects.keys]
         kind = candidates[0].subjects.benchmark.kind
-        # Of sequences each is a batch of its own.
+        # Each sequence is a batch by itself.
         self._step = batch if kind == "c" else 1
         self._unit_size = choose_unit_size(len(self._sources), self._step, _MOST_IMAGES[kind])
-        # What one model could not be shown, the others are not shown either.
+        # Images that failed for one model are skipped for the others.
         self.failures: dict[str, str] = {}
         self._origins: dict[str, Origin] = {}
-        # Of the unit under way: images that are still to be predicted, and keys of the others.
+        # For the current unit: images still to predict, and keys of the others.
         self._rendered: list[Rendered] = []
         self._predicted: list[str] = []
         self._made = 0
         self._look()
 
     def carry_out(self) -> tuple[int, int]:
-        """Have predicted what is lacking; return the number of outputs predicted here, and of all others."""
+        """Predict everything missing; return the number of outputs predicted by this run, and by others."""
         for each in self._candidates:
             keys = [each.subjects.keys[key] for key in self._survivors]
             each.pending = [v for v in self._plan.arms if not each.store.has(v, keys, each.subjects.root)]
@@ -467,12 +462,12 @@ class _Run:
         return [f"units/{start:08d}-{self._unit_size}" for start in starts]
 
     def _list_images(self, name: str) -> list[str]:
-        """Return the images of a unit; those that failed are not tried again."""
+        """Return the images of a unit, without those that failed."""
         start = int(name.removeprefix("units/").partition("-")[0])
         return self._survivors[start : start + self._unit_size]
 
     def _look(self) -> None:
-        """Take in what other runs have recorded since."""
+        """Load the records that other runs have written since."""
         for each in self._candidates:
             names = {*each.store.state.list_records()}
             each.pending = [variant for variant in each.pending if variant.folder not in names]
@@ -495,7 +490,7 @@ class _Run:
             for look in (partial(self._read, each, name), self._look):
                 if each.lacks(name, self._list_images(name)):
                     look()
-            # Parts that are gone may be in a file, which is recorded before they are deleted.
+            # Missing parts may be in a file, which is recorded before they are deleted.
             if each.lacks(name, self._list_images(name)):
                 return False
         return True
@@ -521,15 +516,15 @@ class _Run:
             while lacking:
                 for name in self._sharing.carry_out(lacking, self._make, self._is_done):
                     self._meter.name(name)
-                # Images that another run could not make may have shifted those of later units.
+                # Images that failed in another run may have shifted those of later units.
                 lacking = self._list_lacking()
         if not self._survivors:
-            raise SourceError(f"{self._plan.source.location}: none of the images can be made")
+            raise SourceError(f"{self._plan.source.location}: all images failed")
         for each in waiting:
             each.finish(self._list_units(), self._survivors)
 
     def _make(self, names: Sequence[str], insist: bool) -> Iterator[tuple[str, bool]]:
-        """Predict units one after another; the images of the next group are made meanwhile."""
+        """Predict units one after another; the images of the next group are prepared meanwhile."""
         renderer = Renderer(self._plan, self._arms, self._views)
         # Enough images to keep all workers busy.
         size = (
@@ -542,7 +537,7 @@ class _Run:
                 if not self._is_done(name) and not self._sharing.state.claim(name, insist=insist):
                     settled.append((name, False))
                     continue
-                # Whoever held the claim may be done since.
+                # The owner of the claim may have finished since.
                 self._look()
                 if self._is_done(name):
                     settled.append((name, True))
@@ -569,15 +564,15 @@ class _Run:
                 self._sharing.state.release(name)
 
     def _take(self, name: str, group: Sequence[Rendered]) -> None:
-        """Note which images of a group failed, and predict the others in whole batches."""
+        """Record the failed images of a group, and predict the others in whole batches."""
         for each in group:
             held = self._origins.get(each.key, (0, ""))[1]
             if each.reason is not None:
                 self.failures[each.key] = each.reason
             elif held and each.identity and held != each.identity:
                 raise OutputError(
-                    f"{self._plan.source.location}: {each.key!r} is another image than the one that "
-                    f"predictions in {self._plan.store.location} were made from. {START_OVER}"
+                    f"{self._plan.source.location}: {each.key!r} has changed since the "
+                    f"predictions in {self._plan.store.location} were made. {START_OVER}"
                 )
             self._origins[each.key] = _size(self._plan, each.key), each.identity
         for candidate in self._candidates:
@@ -601,7 +596,7 @@ class _Run:
         self._predicted += [each.key for each in group]
 
     def _complete(self, name: str, renderer: Renderer) -> None:
-        """Predict the rest of a unit and put it, unless its images are others now."""
+        """Predict the rest of a unit and write it, unless its images have changed."""
         while missing := self._list_images(name)[len(self._predicted) + len(self._rendered) :]:
             self._take(name, renderer.make(missing))
         self._predict_some(len(self._rendered))

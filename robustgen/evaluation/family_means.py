@@ -1,4 +1,4 @@
-"""The means and scores of other families of corruptions, such as C-bar, beside the benchmark's."""
+"""The means and scores of other families of corruptions, such as C-bar, in addition to the benchmark's."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,9 +21,9 @@ class FamilyScore:
     Attributes
     ----------
     key, head : str
-        Name in JSON and CSV, and head of its column.
+        Name in JSON and CSV, and heading of its column.
     values : tuple of float or None
-        Of each model, a fraction.
+        A fraction for each model.
     published : mapping of str to float
         Published values, by model or human.
     """
@@ -42,19 +42,19 @@ class FamilyMean:
     ----------
     family, title : str
     names : tuple of str
-        The corruptions that the means go over, which all models have.
+        The corruptions in the means, which all models have.
     whole : bool
-        Whether these are all that count in the family's mean at one scale.
+        Whether these are all corruptions in the family's mean at one scale.
     errors : tuple of dict
         For each model, the mean error over severities, by corruption.
     reference : str
-        The network whose published errors the second means are divided by; empty if there are none.
+        The network whose published errors normalise the second means; empty if there are none.
     published : dict
         Its errors, by corruption.
     scores : tuple of FamilyScore
-        What its paper computes beside the mean error.
+        The paper's scores other than the mean error.
     notes : tuple of str
-        Why some of them are missing.
+        Reasons why some scores are missing.
     """
 
     family: str
@@ -68,7 +68,7 @@ class FamilyMean:
     notes: tuple[str, ...] = ()
 
     def mean(self, place: int) -> float:
-        """Return the mean error of the model at `place`, a fraction."""
+        """Return the mean error of the model with index `place`, a fraction."""
         return fmean(self.errors[place][name] for name in self.names)
 
     def normalised_mean(self, place: int) -> float | None:
@@ -79,13 +79,13 @@ class FamilyMean:
 
 
 def compute_family_means(models: Sequence[Scores], edition: str = "") -> list[FamilyMean]:
-    """Return the means of all families of which every model has a corruption, besides the benchmark's own.
+    """Return the means of all other families of which every model has a corruption.
 
-    `edition` is that of the images, which tells the corruptions that a family has for them.
+    `edition` is that of the images, which decides the corruptions of a family.
     """
     shared = [name for name in models[0].severities if all(name in each.severities for each in models)]
     others = [name for name in shared if name not in IMAGENET_C.names]
-    # Only for sets with other corruptions is it worth loading them.
+    # Families are loaded only for sets with other corruptions.
     return [*_group_by_family(others, models, edition)] if others else []
 
 
@@ -138,7 +138,7 @@ def _score_nothing(names: Sequence[str], models: Sequence[Scores], edition: str)
 def _score_medmnist(names: Sequence[str], models: Sequence[Scores], edition: str) -> _Found:
     """Return BE and rBE, and the clean balanced error."""
     if edition not in MEDMNIST:
-        return [], ["BE and rBE need the edition of the images, such as pathmnist, which nothing names"]
+        return [], ["BE and rBE need the edition of the images, such as pathmnist, which is unknown"]
     if edition == _MULTI_LABEL:
         return [], [f"BE of {edition} needs a score for each label: metrics.multi_label_balanced_error"]
     alexnet = metrics.alexnet_balanced_errors(edition)
@@ -167,7 +167,7 @@ def _score_medmnist(names: Sequence[str], models: Sequence[Scores], edition: str
 
 
 def _score_laion(names: Sequence[str], models: Sequence[Scores], edition: str) -> _Found:
-    """Return the accuracy over sixteen superclasses, in the mean over severities and distortions."""
+    """Return the accuracy over sixteen superclasses, averaged over severities and distortions."""
     values = list[float | None]()
     for model in models:
         folders = [IMAGENET_C.arm(name, level).folder for name in names for level in IMAGENET_C.levels]
@@ -181,7 +181,7 @@ def _score_laion(names: Sequence[str], models: Sequence[Scores], edition: str) -
     if None in values:
         lacking = [model.model for model, value in zip(models, values, strict=True) if value is None]
         return [], [
-            f"{', '.join(lacking)}: no accuracy over superclasses, which takes logits (--save logits) of "
+            f"{', '.join(lacking)}: no accuracy over superclasses, which needs logits (--save logits) of "
             "ImageNet's 1000 classes, and images of the sixteen superclasses"
         ]
     note = "LAION-C: published accuracies are of its own images, which were chosen for the superclasses"

@@ -1,4 +1,4 @@
-"""Images of a set that tell models apart: those that flip first, and those that only one model gets right."""
+"""Images that distinguish models: those that flip first, and those that only one model gets right."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from robustgen.formats import Dataset, parse_variant
 from robustgen.imaging.pixels import Rgb
 
 IMAGES: Final = 8
-"""Images of each kind."""
+"""Number of images of each kind."""
 _CELL: Final = 150
 
 
@@ -28,7 +28,7 @@ class Exhibit:
     arm : str
         Folder of the arm.
     model : str
-        Which it is about.
+        The model in question.
     clean : uint8 ndarray of shape (H, W, 3) or None
     picture : uint8 ndarray of shape (H, W, 3)
     """
@@ -42,7 +42,7 @@ class Exhibit:
 
 @dataclass(frozen=True)
 class Gallery:
-    """The images that are shown.
+    """The images to show.
 
     Attributes
     ----------
@@ -55,14 +55,14 @@ class Gallery:
 
 
 def choose_images(models: Sequence[Scores], dataset: Dataset) -> Gallery:
-    """Choose the images of a C set that tell most, and read them.
+    """Choose the most informative images of a C set, and read them.
 
     Parameters
     ----------
     models : sequence of Scores
         The best first.
     dataset : Dataset
-        Of the same keys.
+        The set, with the same keys.
     """
     keys = sorted(dataset.keys(dataset.arms[0]))
     flipped = [
@@ -77,14 +77,14 @@ def choose_images(models: Sequence[Scores], dataset: Dataset) -> Gallery:
 
 
 def find_first_flips(model: Scores, count: int) -> Iterator[tuple[int, str]]:
-    """Yield places of images that are right when clean and wrong at the lowest severities, and where.
+    """Yield indices of images that are right when clean and wrong at low severities, and the arms.
 
-    An image counts by its lowest wrong severity of each corruption, summed over the corruptions.
+    An image is ranked by its lowest wrong severity of each corruption, summed over the corruptions.
     """
     names = [*model.errors]
     rows = np.stack([model.measured_mistakes(name) for name in names]).astype(bool)
     levels = len(model.levels)
-    # Position of the first wrong severity; beyond the last where there is none.
+    # Index of the first wrong severity; the number of severities if there is none.
     first = np.where(rows.any(axis=1), rows.argmax(axis=1), levels)
     order = np.argsort(first.sum(axis=0), kind="stable")
     clean = np.asarray(model.mistakes.get(CLEAN, np.zeros(rows.shape[-1], bool)))
@@ -95,7 +95,7 @@ def find_first_flips(model: Scores, count: int) -> Iterator[tuple[int, str]]:
 
 
 def find_lone_successes(models: Sequence[Scores], count: int) -> Iterator[tuple[int, int, str]]:
-    """Yield place of a model, of an image that it alone gets right in most arms, and one of these arms."""
+    """Yield the index of a model, of an image that only it gets right in most arms, and one such arm."""
     if len(models) < 2:
         return
     folders = [folder for folder in models[0].mistakes if all(folder in each.mistakes for each in models)]
@@ -107,7 +107,7 @@ def find_lone_successes(models: Sequence[Scores], count: int) -> Iterator[tuple[
         often = alone.sum(axis=0)
         for image in np.argsort(-often, kind="stable")[:share].tolist():
             if often[image]:
-                # The highest severity tells most.
+                # The highest severity is the most informative.
                 best = max(
                     np.flatnonzero(alone[:, image]).tolist(), key=lambda i: folders[i].rpartition("/")[2]
                 )

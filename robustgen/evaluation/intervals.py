@@ -1,8 +1,8 @@
-"""Uncertainty of a report's numbers: bootstrap intervals, paired differences of models, sizes of samples.
+"""Uncertainty of a report's numbers: bootstrap intervals, paired differences of models, sample sizes.
 
-Every value of a table is linear in the errors of the arms, or in the flips of the perturbations. So these
-are resampled, and each sample stands for an image in what the measures make of them. The draws are seeded:
-equal predictions give equal intervals.
+Every value of a table is linear in the errors of the arms, or in the flips of the perturbations. So these are
+resampled, and the measures are applied to samples in the same way as to images. The draws are seeded: equal
+predictions give equal intervals.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ from robustgen.metrics import bootstrap_means, images_needed, percentile_interva
 from robustgen.metrics.checks import Floats
 
 MEAN: Final = "mean"
-"""The column of a measure's mean, beside those of the operations."""
+"""The column of a measure's mean, in addition to those of the operations."""
 
 
 class Column(NamedTuple):
@@ -47,7 +47,7 @@ class Difference:
 
 
 def _resample(columns: Mapping[str, NDArray[Any]]) -> dict[str, Floats]:
-    """Return the means of bootstrap samples in the place of the values of images."""
+    """Return the means of bootstrap samples in place of the values of images."""
     if not columns:
         return {}
     means = bootstrap_means(np.stack([*columns.values()], axis=1))
@@ -62,7 +62,7 @@ class Resampling:
     models : sequence of Scores
         On the same images.
     measures : mapping of Measure to sequence of str
-        And the operations that its mean goes over.
+        And the operations in its mean.
     """
 
     def __init__(self, models: Sequence[Scores], measures: Mapping[Measure, Sequence[str]]) -> None:
@@ -77,7 +77,7 @@ class Resampling:
             self._intervals.append({column: Interval(*ends) for column, *ends in pairs})
 
     def _columns(self, place: int, samples: Scores) -> dict[Column, Floats]:
-        """Return the replicates of every value of a model, whose samples stand as if for images."""
+        """Return the replicates of every value of a model, computed as if samples were images."""
         columns: dict[Column, Floats] = {
             Column("", folder): errors for folder, errors in samples.mistakes.items()
         }
@@ -89,13 +89,13 @@ class Resampling:
         return columns
 
     def interval(self, place: int, measure: str, name: str) -> Interval | None:
-        """Return the interval of a value of the model at `place`; None where it has none."""
+        """Return the interval of a value of the model with index `place`; None if it has none."""
         return self._intervals[place].get(Column(measure, name))
 
     def pairs(self, measure: Measure) -> NDArray[np.float64] | None:
-        """Return the intervals of the means of all models less those of all others: (models, models, 2).
+        """Return the intervals of the differences between the means of all models: (models, models, 2).
 
-        None where the measure has no mean.
+        None if the measure has no mean.
         """
         if not self._measures[measure]:
             return None
@@ -106,7 +106,7 @@ class Resampling:
         return found
 
     def operation_difference(self, measure: Measure, name: str) -> Interval | None:
-        """Return the interval of the second model's value less the first's; None where one is missing."""
+        """Return the interval of the second model's value minus the first's; None if one is missing."""
         columns = [each.get(Column(measure.key, name)) for each in self._replicates[:2]]
         if len(columns) < 2 or columns[0] is None or columns[1] is None:
             return None
@@ -114,7 +114,7 @@ class Resampling:
         return Interval(float(low), float(high))
 
     def differences(self) -> list[Difference]:
-        """Return the means of all models but the first, less those of the first."""
+        """Return the differences of the means of all other models from those of the first."""
         first, found = self._models[0], []
         for measure, averaged in self._measures.items():
             for place, own in enumerate(self._models[1:] if averaged else [], 1):
@@ -127,6 +127,6 @@ class Resampling:
 
 
 def plan_images(model: Scores, measure: Measure, averaged: Sequence[str], half_width: float) -> int:
-    """Return how many images the mean of a measure takes to be known to plus or minus `half_width`."""
+    """Return how many images determine the mean of a measure to plus or minus `half_width`."""
     rows = np.mean([measure.contributions(model, name) for name in averaged], axis=0)
     return images_needed(rows, half_width)

@@ -23,11 +23,11 @@ class Measure:
     title : str
         Title of its table.
     divisors : dict of str to float
-        For each operation the baseline's value; 1 where nothing is divided.
+        The baseline's value for each operation; 1 without normalisation.
     values : tuple of dict
         For each model, the value of each operation.
     baseline : str or None
-        Name of the baseline, where there is one.
+        Name of the baseline, if there is one.
     """
 
     formula: Formula
@@ -38,7 +38,7 @@ class Measure:
 
     @cached_property
     def key(self) -> str:
-        """Name in CSV and JSON."""
+        """Return its name in CSV and JSON."""
         return self.formula.key
 
     def contributions(self, model: Scores, name: str) -> Floats:
@@ -55,14 +55,14 @@ class Measure:
 def make_measures(
     models: Sequence[Scores], baseline: Baseline | None, partial: bool = False
 ) -> list[Measure]:
-    """Return all measures that the scores of `models`, of one kind, allow.
+    """Return all measures for the scores of `models`, all of one kind.
 
-    `partial` leaves out what the baseline has no value for, of the common operations too.
+    `partial` omits operations without a baseline value, also common ones.
 
     Raises
     ------
     ArgumentError
-        The baseline lacks a value, or holds one that nothing can be divided by.
+        The baseline lacks a value, or contains one that cannot be a divisor.
     """
     made = (_measure(formula, models, baseline or Baseline(""), partial) for formula in FORMULAS)
     return [measure for measure in made if any(measure.values)]
@@ -95,6 +95,6 @@ def _select(formula: Formula, model: Scores, baseline: Baseline, partial: bool) 
         # Corruptions that do not make the baseline worse have no relative error.
         clean = baseline.clean_error
         return [] if clean is None else [n for n in names if n in known and np.mean(known[n]) > clean]
-    # Operations of one's own have nothing to be divided by; of the benchmark's, a missing one is an error.
+    # The user's operations have no baseline value; a missing value of the benchmark's is an error.
     common = set() if partial else {*COMMON_CORRUPTIONS, *COMMON_PERTURBATIONS}
     return [name for name in names if known and name in common | known.keys()]

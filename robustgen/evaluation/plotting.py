@@ -36,7 +36,7 @@ def _draw_errors(figure: Any, report: Report) -> None:
 
 
 def _draw_model(axes: Any, model: Scores, names: list[str], colour: str, *, alone: bool) -> None:
-    """Draw the mean of a category, and each corruption of a model that is alone; severity 0 is clean."""
+    """Draw the mean of a category, and each corruption if there is only one model; severity 0 is clean."""
     there = [name for name in names if name in model.errors]
     if alone:
         for i, name in enumerate(there):
@@ -46,7 +46,7 @@ def _draw_model(axes: Any, model: Scores, names: list[str], colour: str, *, alon
     if there:
         label = "mean" if alone else model.model
         look: dict[str, Any] = {"linewidth": 2, "marker": "o", "markersize": 4}
-        # Points at 0 and 100 % are shown whole.
+        # Points at 0 and 100 % should not be cut off.
         axes.plot(*_curve(model, there), color=colour, label=label, clip_on=False, zorder=3, **look)
     if alone and there:
         axes.legend(frameon=False, fontsize=8)

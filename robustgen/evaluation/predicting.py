@@ -1,7 +1,7 @@
-"""`robustgen predict`: runs a model over a C or P set and leaves its predictions on disk.
+"""`robustgen predict`: runs a model on a C or P set and writes its predictions.
 
-A unit is some consecutive images of one variant; its rows become a part and then a record in the state of
-the output. Several runs can share the units. Whoever finds all of a variant done writes its file.
+A unit is some consecutive images of one variant; its rows become a part and then a record in the state of the
+output. Several runs can share the units. The run that finds a variant complete writes its file.
 """
 
 import time
@@ -41,7 +41,7 @@ class PredictResult:
     Attributes
     ----------
     made, kept : int
-        Images or sequences predicted by this run, and by others before or meanwhile.
+        Images or sequences predicted by this run, and by other runs.
     noun : str
         Which of the two.
     seconds : float
@@ -61,7 +61,7 @@ class PredictResult:
 
 @dataclass(frozen=True)
 class Predictor:
-    """A classifier and what is kept of its outputs.
+    """A classifier, and the part of its outputs to store.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class Predictor:
     classes : int
     save : {"logits", "top5"}
     batch : int
-        Images or frames that the model sees at once.
+        Images or frames per batch.
     """
 
     classifier: Classifier
@@ -78,12 +78,12 @@ class Predictor:
     batch: int
 
     def predict(self, pixels: Pixels, keys: Sequence[str], variant: Variant) -> NDArray[Any]:
-        """Return what is kept of the outputs for images (n, H, W, 3) or sequences (n, T, H, W, 3), uint8.
+        """Return the stored part of the outputs for images (n, H, W, 3) or sequences (n, T, H, W, 3), uint8.
 
         Raises
         ------
         ConfigError
-            The model gives NaN or infinity; names the one of `keys`. Minus infinity rules a class out.
+            The model returns NaN or infinity; the message names the key. Minus infinity excludes a class.
         """
         images = pixels.reshape(-1, *pixels.shape[-3:])
         parts = [images[at : at + self.batch] for at in range(0, len(images), self.batch)]
@@ -92,17 +92,17 @@ class Predictor:
         finite = is_finite(logits)
         if not finite.all():
             key, name = keys[int(finite.argmin())], self.classifier.model.name
-            raise ConfigError(f"{name}: gives NaN or infinity for {key!r} of {variant.folder}")
+            raise ConfigError(f"{name}: returns NaN or infinity for {key!r} of {variant.folder}")
         return logits if self.save == "logits" else top_classes(logits).astype(np.int32)
 
     def entries(self, rows: Pieces) -> dict[str, NDArray[Any] | Pieces]:
-        """Return the entries of the file of a variant, of all of its rows."""
+        """Return the entries of a variant's file, from all of its rows."""
         if self.save == "logits":
             return {"logits": rows}
         return {**top5_entries(np.concatenate([*rows.pieces]), self.classes)}
 
     def settings(self) -> dict[str, Any]:
-        """Return what decides the predictions, except for the images."""
+        """Return everything that decides the predictions, except for the images."""
         return {
             "model": self.classifier.model.settings(),
             "preprocessing": self.classifier.preprocessing.settings(),
@@ -110,7 +110,7 @@ class Predictor:
         }
 
     def check_labels(self, labels: NDArray[Any] | None, root: str) -> None:
-        """Raise a SourceError if the set at `root` has labels that the model has no class for."""
+        """Raise a SourceError if the set at `root` has labels outside the model's classes."""
         if labels is not None and (labels.min() < 0 or labels.max() >= self.classes):
             raise SourceError(
                 f"{root}: labels {labels.min()} to {labels.max()} are out of range for the "
@@ -122,7 +122,7 @@ class Predictor:
 
 
 class _Run:
-    """Predicts what is lacking of a set, as far as nobody else does.
+    """Predicts the missing part of a set, shared with other runs.
 
     Attributes
     ----------
@@ -162,7 +162,7 @@ class _Run:
                 meter.update(len(self._units[name].keys))
                 left[variant] -= 1
                 if not left[variant]:
-                    # Where another run is at it, this one waits at its own end.
+                    # If another run works on a unit, this run waits at its own end.
                     deque(finish([variant.folder], False), maxlen=0)
             for _ in sharing.share([v.folder for v in self._waiting], self._finish, self._state.has_record):
                 pass
@@ -195,7 +195,7 @@ class _Run:
     def _finish(self, folder: str) -> None:
         """Write the file of a variant."""
         (variant,) = (each for each in self._waiting if each.folder == folder)
-        # Another run may have finished it, and deleted what this one has not seen.
+        # Another run may have finished the file, and deleted parts that this run has not read.
         parts = [
             self._parts[name]
             for name, unit in self._units.items()
@@ -217,34 +217,34 @@ def predict(
     runtime: Runtime | None = None,
     overwrite: bool = False,
 ) -> PredictResult:
-    """Predict all variants of a set, or those that are not there yet.
+    """Predict all variants of a set that are not predicted yet.
 
     Parameters
     ----------
     dataset, output : path or URL
         A C or P set, and the folder of the predictions.
     model : str
-        As for `open_model`.
+        As in `open_model`.
     preprocessing : str, optional
-        A preset or a YAML file; otherwise what fits the set.
+        A preset or a YAML file; default the one for the set.
     flags : mapping, optional
-        Fields of `Preprocessing`, as text, that win over it.
+        Fields of `Preprocessing`, as text, which override it.
     save : {"logits", "top5"}, optional
-        What to keep; otherwise logits of a C set and top5 of a P set, whose logits fill disks.
+        What to store; default logits for a C set and top5 for a P set, whose logits would need much space.
     batch : int
-        Images or frames that the model sees at once.
+        Images or frames per batch.
     runtime : Runtime, optional
     overwrite : bool
-        Remove other predictions that are in `output`.
+        Remove other predictions in `output`.
 
     Raises
     ------
     RobustgenError
-        Model, set and output do not fit each other.
+        Model, set and output do not match.
     """
     started = time.monotonic()
     data = open_dataset(dataset)
-    # Without an edition, that of published sets of its layout.
+    # Without an edition, the one of published sets with this layout.
     edition = str(data.about.get("edition") or data.usual_edition)
     default = edition if edition in presets.PRESETS else "imagenet"
     opened = open_model(model, runtime or Runtime())
@@ -252,7 +252,7 @@ def predict(
     if chosen.classes:
         data = open_dataset(dataset, chosen.classes)
     if chosen.clahe and EQUALISED in data.about:
-        raise ConfigError(f"{dataset}: has been through CLAHE already; --no-clahe takes it as it is")
+        raise ConfigError(f"{dataset}: is already the result of CLAHE; --no-clahe uses it unchanged")
     classifier = Classifier(opened, chosen)
     classes = classifier.count_classes(data.load(data.arms[0], 0), data.root, data.classes)
     named = preprocessing or (f"of {model}" if opened.preprocessing else default)
@@ -266,14 +266,14 @@ def predict(
 
 
 def choose_saved(wanted: Saved | None, kind: Kind, classes: int) -> Saved:
-    """Return what to keep of a model with that many `classes`: as `wanted`, or what fits the kind of set."""
+    """Return what to store for a model with that many `classes`: `wanted`, or the set's default."""
     if wanted == "top5" and classes < 5:
         raise ConfigError(f"--save top5: the model has only {classes} classes")
     return wanted or ("top5" if kind == "p" and classes >= 5 else "logits")
 
 
 def _describe_dataset(dataset: Dataset) -> dict[str, Any]:
-    """Return what tells the images of `dataset` from others."""
+    """Return the identity of the images of `dataset`."""
     about = dataset.about
     return {
         "kind": dataset.benchmark.title,

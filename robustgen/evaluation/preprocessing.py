@@ -1,13 +1,13 @@
-"""From pixels to what a model takes: `Preprocessing`, read from a small YAML file and from flags.
+"""From pixels to model input: `Preprocessing`, read from a small YAML file and from flags.
 
-mean: [0.485, 0.456, 0.406]     # the model sees (pixel_scale * pixel - mean) / std, pixels from 0 to 255
+mean: [0.485, 0.456, 0.406]     # the model input is (pixel_scale * pixel - mean) / std, pixels from 0 to 255
 std: [0.229, 0.224, 0.225]
-pixel_scale: 0.00392156862745   # 1/255, unless given
-layout: NCHW                    # or NHWC; unless given, what the model says
-input_size: 224                 # or [height, width]; images of another size are resized to it
+pixel_scale: 0.00392156862745   # default 1/255
+layout: NCHW                    # or NHWC; default from the model
+input_size: 224                 # or [height, width]; images of another size are resized
 classes: wnids.txt              # class folders in the order of the model's outputs, or a list of them
 clahe: true                     # equalise the lightness first; or {clip_limit: 2.0, tiles: 8}
-interpolation: bicubic          # of resizing; unless given, bilinear
+interpolation: bicubic          # for resizing; default bilinear
 """
 
 import json
@@ -38,23 +38,23 @@ Colour = tuple[float, float, float]
 
 @dataclass(frozen=True)
 class Preprocessing:
-    """Normalisation of pixels before the model sees them: ``(pixel_scale * pixel - mean) / std``.
+    """Normalisation of pixels to the model input: ``(pixel_scale * pixel - mean) / std``.
 
     Attributes
     ----------
     mean, std : tuple of three floats
-        Of red, green and blue.
+        For red, green and blue.
     pixel_scale : float
     layout : {"NCHW", "NHWC"}, optional
-        None: as the model says, and NCHW if it does not say.
+        None: the model's layout, or NCHW if it has none.
     input_size : (int, int), optional
-        Height and width to which other images are resized; None: they have to fit.
+        Height and width that images are resized to; None: images must have the model's size.
     classes : tuple of str, optional
         Class folders in the order of the model's outputs.
     clahe : Clahe, optional
-        Equalisation of the images as they are in the set, before they are resized.
+        Equalisation of the stored images, before they are resized.
     interpolation : {"bilinear", "bicubic"}
-        How they are resized.
+        Method of resizing.
     """
 
     mean: Colour
@@ -67,7 +67,7 @@ class Preprocessing:
     interpolation: Interpolation = "bilinear"
 
     def normalise(self, pixels: Pixels, layout: Layout, dtype: np.dtype[Any]) -> NDArray[Any]:
-        """Uint8 (n, H, W, 3) as the model takes it: (n, 3, H, W) or (n, H, W, 3) of `dtype`."""
+        """Return the model input of uint8 (n, H, W, 3): (n, 3, H, W) or (n, H, W, 3) of `dtype`."""
         first = layout == "NCHW"
         n, height, width, _ = pixels.shape
         out = np.empty((n, 3, height, width) if first else pixels.shape, dtype)
@@ -93,13 +93,11 @@ class Preprocessing:
         return np.asarray(image)
 
     def prepare(self, pixels: Pixels) -> Pixels:
-        """Return an image (H, W, 3) or frames (T, H, W, 3), equalised and at `input_size`, as far as asked
-        for.
-        """
+        """Return an image (H, W, 3) or frames (T, H, W, 3), equalised and resized if so configured."""
         return self.resize(self.equalise(pixels))
 
     def equalise(self, pixels: Pixels) -> Pixels:
-        """Return an image (H, W, 3) or frames (T, H, W, 3) after CLAHE, if asked for."""
+        """Return an image (H, W, 3) or frames (T, H, W, 3) after CLAHE, if configured."""
         if self.clahe is None:
             return pixels
         if pixels.ndim == 4:
@@ -107,9 +105,9 @@ class Preprocessing:
         return clahe(pixels, self.clahe)
 
     def settings(self) -> dict[str, Any]:
-        """Return what decides the predictions, as plain values."""
+        """Return everything that decides the predictions, as plain values."""
         plain = json.loads(json.dumps(asdict(self)))
-        # What is as usual is not said, so that the settings of a model stay the same when a key is added.
+        # Defaults are omitted, so that the settings of a model stay the same when a key is added.
         usual = {"clahe": None, "interpolation": "bilinear"}
         return {key: value for key, value in plain.items() if key not in usual or value != usual[key]}
 
@@ -119,29 +117,29 @@ PRESETS: Final[Mapping[str, Preprocessing]] = {
     "cifar-10": Preprocessing((0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)),
     "cifar-100": Preprocessing((0.5071, 0.4865, 0.4409), (0.2673, 0.2564, 0.2762)),
 }
-"""Mean and standard deviation of the training images, as most published models are trained with."""
+"""Mean and standard deviation of the training images of most published models."""
 
 
 def load_preprocessing(
     name: str | None, flags: Mapping[str, Any], default: str, own: Preprocessing | None = None
 ) -> Preprocessing:
-    """Read a preset or a YAML file and put the command line's `flags` over it.
+    """Read a preset or a YAML file; the command line's `flags` override it.
 
     Parameters
     ----------
     name : str, optional
         One of `PRESETS`, or a file.
     flags : mapping
-        Field to text, or None where the flag was not given.
+        Field to text, or None if the flag was not given.
     default : str
-        The preset that fits the data set.
+        The preset for the data set.
     own : Preprocessing, optional
-        What the model says, which is taken instead of the default.
+        The model's own preprocessing, which replaces the default.
 
     Raises
     ------
     ConfigError
-        One line that names the file or the flag, the key and what is wrong.
+        The message names the file or the flag, the key and the error.
     """
     base, where = own or PRESETS[default], {}
     given: dict[str, Any] = {}
@@ -163,7 +161,7 @@ def check_fields(given: Any, where: str) -> Preprocessing:
     Raises
     ------
     ConfigError
-        It is none, or a value cannot be used.
+        The mapping or one of its values is invalid.
     """
     if not isinstance(given, Mapping):
         raise ConfigError(f"{where} must be a mapping, not {type(given).__name__}")
@@ -178,7 +176,7 @@ def check_fields(given: Any, where: str) -> Preprocessing:
 
 
 def _simplify(value: Any) -> Any:
-    """Tuples and the like as the lists of a YAML file."""
+    """Return tuples and the like as the lists of a YAML file."""
     return [*value] if isinstance(value, Iterable) and not isinstance(value, (str, Mapping)) else value
 
 
@@ -196,11 +194,11 @@ def _read_file(path: Path) -> dict[str, Any]:
 
 
 def _check_together(given: Mapping[str, Any], where: Mapping[str, str]) -> None:
-    # A mean for pixels from 0 to 1 under a scale for 0 to 255 gives plausible wrong predictions.
+    # A mean for pixels from 0 to 1 with a scale for 0 to 255 gives plausible wrong predictions.
     for key in ("mean", "std", "pixel_scale"):
         lacking = [other for other in ("mean", "std") if key in given and other not in given]
         if lacking:
-            raise ConfigError(f"{where[key]}: needs {' and '.join(lacking)} beside it")
+            raise ConfigError(f"{where[key]}: also needs {' and '.join(lacking)}")
 
 
 def _check_value(where: str, key: str, value: Any) -> Any:
@@ -265,7 +263,7 @@ def _classes(value: Any) -> tuple[str, ...]:
         raise ConfigError("lists no class")
     repeated = next((name for name, count in Counter(names).items() if count > 1), None)
     if repeated is not None:
-        raise ConfigError(f"{repeated!r} stands twice")
+        raise ConfigError(f"{repeated!r} is listed twice")
     return tuple(names)
 
 
@@ -309,30 +307,30 @@ _WANTED = {
 
 
 def class_list(path: Path) -> list[str]:
-    """Names of class folders from a file.
+    """Return the names of class folders in a file.
 
     Parameters
     ----------
     path : Path
-        One name a line (of ``n01440764 tench`` the first word); a JSON list; or Keras's JSON object
+        One name per line (of ``n01440764 tench`` the first word); a JSON list; or Keras's JSON object
         ``{"0": ["n01440764", "tench"], ...}``.
 
     Raises
     ------
     ConfigError
-        It cannot be read, or holds something else.
+        The file cannot be read, or contains something else.
     """
     try:
         text = path.read_text(encoding="utf-8-sig")
         if text.lstrip().startswith(("[", "{")):
             return _parse_json(text)
         lines = [line.strip() for line in text.splitlines() if line.strip()]
-        # Only WordNet's identifiers are parted from what follows: other folders may have spaces.
+        # Only WordNet ids are separated from the following text: other folder names may contain spaces.
         return [found[0] if (found := re.match(r"n\d{8}(?=\s)", line)) else line for line in lines]
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
     except (ValueError, KeyError, TypeError, IndexError) as error:
-        raise ConfigError(f"{path} is no list of class folders") from error
+        raise ConfigError(f"{path} is not a list of class folders") from error
 
 
 def _parse_json(text: str) -> list[str]:

@@ -13,7 +13,7 @@ _work: list[Callable[[Any], Any]] = []
 
 
 def map_files(work: Callable[[_Item], _Result], items: Sequence[_Item], jobs: int) -> Iterator[_Result]:
-    """Yield what `work` returns of each item, in their order; several jobs get a copy of it each."""
+    """Yield the results of `work` for the items, in order; several processes get a copy of it each."""
     if jobs == 1 or len(items) < 2:
         yield from map(work, items)
         return
@@ -22,7 +22,7 @@ def map_files(work: Callable[[_Item], _Result], items: Sequence[_Item], jobs: in
     try:
         for item in items:
             waiting.append(pool.submit(_call, item))
-            # Results that nobody has taken yet would fill the memory.
+            # Unconsumed results would fill the memory.
             if len(waiting) > _AHEAD * jobs:
                 yield waiting.popleft().result()
         while waiting:

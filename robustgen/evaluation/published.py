@@ -1,4 +1,4 @@
-"""Published scores beside one's own, and what differs between them."""
+"""Published scores for comparison, and the differences in how they were measured."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class PublishedTable:
     ----------
     title, source, terms : str
     images : str
-        The images they were measured on.
+        The images of the measurement.
     """
 
     title: str
@@ -34,20 +34,20 @@ class PublishedTable:
     images: str
 
     def describe(self) -> str:
-        """Return the line that names images, source and terms."""
+        """Return the line with images, source and terms."""
         return f"{self.title}: {self.images}. {self.source}. {self.terms}."
 
 
 @dataclass(frozen=True)
 class PublishedModel:
-    """The values of a model as others published them.
+    """The published values of a model.
 
     Attributes
     ----------
     model : str
     table : PublishedTable
     content : dict
-        ``clean_error``, ``errors`` and ``scores`` as in the table's file.
+        ``clean_error``, ``errors`` and ``scores``, as in the table's file.
     """
 
     model: str
@@ -56,7 +56,7 @@ class PublishedModel:
 
     @property
     def clean_error(self) -> float | None:
-        """Top-1 error on clean images."""
+        """Return the top-1 error on clean images."""
         return self.content.get("clean_error")
 
     def values(self, measure: Measure, baseline: Baseline | None) -> dict[str, float]:
@@ -67,7 +67,7 @@ class PublishedModel:
             return dict(printed["values"]) if _is_alexnet(baseline) else {}
         measured = self.content.get(formula.quantity, {})
         base = getattr(baseline, formula.quantity, {})
-        # Means over severities, as AlexNet's, lack the last severity by itself.
+        # Means over severities, such as AlexNet's, lack the separate last severity.
         whole = [name for name, each in measured.items() if isinstance(each, list) or not formula.last]
         names = [name for name in whole if not formula.normalised or name in base]
         clean = baseline.clean_error if baseline else None
@@ -105,9 +105,9 @@ def read_models(kind: Kind) -> list[PublishedModel]:
 
 
 def describe_differences(models: Sequence[PublishedModel], kind: Kind, images: int, origin: str) -> list[str]:
-    """Return lines on what differs between published values and one's own: images, files, sources.
+    """Return lines on the differences between published values and the user's: images, files, sources.
 
-    `origin` says who created the images that were predicted.
+    `origin` is the creator of the predicted images.
     """
     noun = BENCHMARKS[kind].noun
     tables = dict.fromkeys(model.table for model in models)

@@ -1,4 +1,4 @@
-"""The images of a set that is never written: made by the workers, as a reader of the set would get them."""
+"""The images of a set that is never written, created by workers, as a reader of the set would get them."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -24,11 +24,11 @@ class Rendered(NamedTuple):
     ----------
     key : str
     pixels : dict
-        Folder of an arm to the image (H, W, 3), or the frames (T, H, W, 3), uint8, as each view sees them.
+        Folder of an arm to the image (H, W, 3), or the frames (T, H, W, 3), uint8, for each preprocessing.
     reason : str or None
-        Why there are none.
+        Reason of a failure.
     identity : str
-        Of the source image, as it was read.
+        Identity of the source image when it was read.
     """
 
     key: str
@@ -39,18 +39,18 @@ class Rendered(NamedTuple):
 
 @dataclass(frozen=True)
 class Rendering:
-    """A few source images, and what is to be made of each: a job for an executor.
+    """A few source images and their variants: a job for an executor.
 
     Attributes
     ----------
     recipe : Recipe
     source : Items
     writer : Writer
-        Of the set that is not written.
+        Writer of the set that is not written.
     keys : tuple of str
     arms : tuple of Variant
     views : tuple of Preprocessing
-        How the models that look at the images have them resized and equalised.
+        Resizing and equalisation for the models.
     turn : int
         Number of the job in its group; each begins with another variant (`rotate_variants`).
     """
@@ -64,7 +64,7 @@ class Rendering:
     turn: int = 0
 
     def run(self, reporter: Reporter) -> list[Rendered]:
-        """Make them."""
+        """Create the images."""
         keep_freed_memory()
         reporter.tell(0)
         made = []
@@ -86,7 +86,7 @@ class Rendering:
                 pixels[arm.folder] = [view.prepare(read) for view in self.views]
         except MissingDependencyError:
             raise
-        # One bad image does not stop the others, whatever is wrong with it.
+        # A bad image does not stop the others, whatever its error.
         except Exception as error:
             return Rendered(key, {}, explain_failure(error).removeprefix(f"{key!r}: "))
         return Rendered(key, pixels, None, identity)
@@ -94,15 +94,15 @@ class Rendering:
 
 @dataclass(frozen=True)
 class Renderer:
-    """Makes the images of a plan.
+    """Creates the images of a plan.
 
     Attributes
     ----------
     plan : Plan
     arms : tuple of Variant
-        The wanted ones of the plan.
+        The wanted variants of the plan.
     views : tuple of Preprocessing
-        As for `Rendering`.
+        As in `Rendering`.
     """
 
     plan: Plan
@@ -123,7 +123,7 @@ class Renderer:
             chunk[0]: Rendering(plan.recipe, plan.source, plan.writer, chunk, self.arms, self.views, turn)
             for turn, chunk in enumerate(chunks)
         }
-        # Watched group by group, so that workers that wait for the model do not count as silent.
+        # Observed group by group, so that workers that wait for the model do not count as silent.
         with Progress() as progress:
             results: Iterator[list[Rendered]] = carry_out(
                 jobs,

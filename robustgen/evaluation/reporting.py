@@ -1,7 +1,7 @@
-"""Models side by side: the tables of the papers.
+"""Comparison of models: the tables of the papers.
 
-What is divided by a baseline and what is not stand in separate tables, each of which says so. Tables for
-people show per cent; CSV and JSON hold fractions.
+Normalised and raw scores are in separate tables, each of which says so. Tables for people use per cent; CSV
+and JSON contain fractions.
 """
 
 import json
@@ -21,7 +21,7 @@ from robustgen.evaluation.published import PublishedModel, describe_differences
 from robustgen.evaluation.results import Scores
 from robustgen.evaluation.tables import LAYOUTS, Cells, ScoreTable, head_of
 
-# The rows under a model's: the ends of the intervals.
+# The rows below a model's: the ends of the intervals.
 _ENDS: Final = ("  95 % from", "  95 % to")
 
 
@@ -30,7 +30,7 @@ _ENDS: Final = ("  95 % from", "  95 % to")
 
 @dataclass(frozen=True)
 class Report:
-    """Models side by side.
+    """A comparison of models.
 
     Attributes
     ----------
@@ -38,17 +38,17 @@ class Report:
     baseline : Baseline or None
     difficulty : int
     notes : list of str
-        What a reader of the tables has to know.
+        Notes for readers of the tables.
     intervals : bool
         Whether to compute bootstrap intervals.
     partial : bool
-        Whether to leave out what the baseline has no value for.
+        Whether to omit operations without a baseline value.
     published : sequence of PublishedModel
-        To stand beside the models.
+        Published models to compare with.
     origin : str
-        Who created the images, for these.
+        Creator of the images, for these.
     edition : str
-        That of the images; empty if nothing names it.
+        Edition of the images; empty if unknown.
     """
 
     models: list[Scores]
@@ -63,32 +63,32 @@ class Report:
 
     @property
     def kind(self) -> Kind:
-        """Kind of the sets: c or p."""
+        """Return the kind of the sets: c or p."""
         return self.models[0].kind
 
     @property
     def benchmark(self) -> Benchmark:
-        """Benchmark that the sets are of."""
+        """Return the benchmark of the sets."""
         return BENCHMARKS[self.kind]
 
     @cached_property
     def measures(self) -> list[Measure]:
-        """Measures that the scores allow."""
+        """Return the measures that are possible for the scores."""
         return make_measures(self.models, self.baseline, self.partial)
 
     @cached_property
     def families(self) -> list[FamilyMean]:
-        """Means of other families of corruptions, where all of their severities are there."""
+        """Return the means of other families of corruptions, if all of their severities exist."""
         return compute_family_means(self.models, self.edition) if self.kind == "c" else []
 
     @cached_property
     def resampling(self) -> Resampling | None:
-        """Bootstrap samples of all values, where intervals are wanted."""
+        """Return bootstrap samples of all values, if intervals are wanted."""
         measures = {measure: self.averaged(measure) for measure in self.measures}
         return Resampling(self.models, measures) if self.intervals else None
 
     def averaged(self, measure: Measure) -> tuple[str, ...]:
-        """Return the common operations that every model has: those that the means go over."""
+        """Return the common operations that every model has, which the means include."""
         return tuple(name for name in self.benchmark.common if all(name in row for row in measure.values))
 
     def mean(self, measure: Measure, model: Scores) -> float | None:
@@ -113,7 +113,7 @@ class Report:
         return [*map(self._family_table, self.families)]
 
     def family_rankings(self) -> list[ScoreTable]:
-        """Return the scores of families among published ones, from the best down."""
+        """Return the scores of families together with published ones, from the best down."""
         tables = []
         for family in self.families:
             for score in (each for each in family.scores if each.published):
@@ -125,7 +125,7 @@ class Report:
         return tables
 
     def published_tables(self) -> list[ScoreTable]:
-        """Return the means of the models among the published ones, from the best down."""
+        """Return the means of the models together with published ones, from the best down."""
         if not self.published:
             return []
         measures = [measure for measure in self.measures if self.averaged(measure)]
@@ -145,13 +145,13 @@ class Report:
         return [ScoreTable(title, heads, (("", len(heads)),), tuple(scaled), factor=1, digits=1)]
 
     def describe_published(self) -> list[str]:
-        """Return lines on what differs between the published values and these."""
+        """Return lines on the differences between the published values and these."""
         if not self.published:
             return []
         return describe_differences(self.published, self.kind, self.models[0].count, self.origin)
 
     def interval(self, place: int, measure: str, name: str) -> Interval | None:
-        """Return the interval of a value of the model at `place`; None where it has none."""
+        """Return the interval of a value of the model with index `place`; None if it has none."""
         return self.resampling.interval(place, measure, name) if self.resampling else None
 
     # --- tables
@@ -170,9 +170,9 @@ class Report:
         )
 
     def _rows(self, measure: Measure, names: Sequence[str], place: int) -> Iterator[tuple[str, Cells]]:
-        """Yield the values of a model, and under them the ends of their intervals."""
+        """Yield the values of a model, and below them the ends of their intervals."""
         model, values = self.models[place], measure.values[place]
-        # The clean error is a plain error, in per cent, in whichever table.
+        # The clean error is a raw error, in per cent, in every table.
         clean = [model.clean_error] if self.benchmark.has_clean else []
         yield model.model, (*clean, self.mean(measure, model), *(values.get(name) for name in names))
         if self.resampling is None:
@@ -207,7 +207,7 @@ class Report:
         return ScoreTable(title, heads, groups, rows, 100, 1)
 
     def _difference_tables(self) -> Iterator[ScoreTable]:
-        """Yield for each measure a table of the means of the other models less that of the first."""
+        """Yield for each measure a table of the differences of the other models' means from the first's."""
         first = self.models[0].model
         for measure in self.measures:
             found = [each for each in self.differences() if each.measure == measure.key]
@@ -219,7 +219,7 @@ class Report:
                     *zip(_ENDS, ((end,) for end in each.interval), strict=True),
                 )
             ]
-            title = f"Mean less that of {first}, on the same images: {measure.title}"
+            title = f"Difference from the mean of {first}, on the same images: {measure.title}"
             if rows:
                 yield ScoreTable(
                     title,
@@ -231,7 +231,7 @@ class Report:
                 )
 
     def differences(self) -> list[Difference]:
-        """Return the means of all models but the first, less those of the first."""
+        """Return the differences of the means of all other models from those of the first."""
         return self.resampling.differences() if self.resampling else []
 
     def names(self, measure: Measure) -> list[str]:
@@ -310,7 +310,7 @@ class Report:
         ]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return all values, for JSON; what it says of one model serves as a baseline."""
+        """Return all values, for JSON; those of one model can serve as a baseline."""
         differences = [{**vars(each), "interval": [*each.interval]} for each in self.differences()]
         return {
             "kind": self.benchmark.title,
@@ -378,9 +378,10 @@ class Report:
     # --- planning
 
     def describe_plan(self, half_width: float) -> Iterator[str]:
-        """Yield for each model how many images its mean takes to be known to plus or minus `half_width`.
+        """Yield for each model how many images determine its mean to plus or minus `half_width`.
 
-        That is of the first measure, in the unit of its table. Raises an ArgumentError where it has no mean.
+        The mean is that of the first measure, in the unit of its table. Raises an ArgumentError if it has no
+        mean.
         """
         measure = self.measures[0]
         names, unit = self.averaged(measure), " %" if measure.formula.factor == 100 else ""
@@ -392,5 +393,5 @@ class Report:
             yield (
                 f"{model.model}: {measure.formula.mean} {mean:.1f}{unit} from "
                 f"{format_count(model.count, self.benchmark.noun)}; "
-                f"+- {half_width:g}{unit} (95 %) takes {format_count(needed, self.benchmark.noun)}"
+                f"+- {half_width:g}{unit} (95 %) needs {format_count(needed, self.benchmark.noun)}"
             )

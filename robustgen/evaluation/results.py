@@ -1,4 +1,4 @@
-"""Mistakes of a model: its errors, or its flips and top-5 distances, from its predictions alone."""
+"""Mistakes of a model: its errors, or its flips and top-5 distances, computed from its predictions."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -20,26 +20,26 @@ from robustgen.predictions import PredictionFile, Predictions, prefix_errors
 
 @dataclass(frozen=True)
 class Scores:
-    """Mistakes of one model, image by image, from its predictions alone.
+    """Mistakes of one model, image by image, computed from its predictions.
 
     Attributes
     ----------
     model : str
     kind : {"c", "p"}
     count : int
-        Images or sequences.
+        Number of images or sequences.
     missing : tuple of str
-        Arms that a complete set has and this one has not.
+        Arms of a complete set that this one lacks.
     levels : tuple of int
         The severities that errors are averaged over.
     mistakes : dict
         Folder of an arm to whether each image is classified wrongly, (count,), in the order of sorted keys.
     flips, distances : dict
-        Perturbation to share of flips, and to mean top-5 distance, of each sequence, likewise.
+        Perturbation to share of flips, and to mean top-5 distance, of each sequence, in the same order.
     labels : ndarray, optional
-        True classes of the images, (count,), likewise.
+        True classes of the images, (count,), in the same order.
     superclass_mistakes : dict
-        Of LAION-C, folder of a variant to whether each image of a superclass is taken for another superclass.
+        For LAION-C, folder of a variant to whether each image of a superclass is mistaken for another one.
     """
 
     model: str
@@ -55,11 +55,11 @@ class Scores:
 
     @cached_property
     def means(self) -> "Scores":
-        """Scores with the means over images in the place of the images."""
+        """Return the scores with means over images in place of the images."""
         return self.reduce(lambda columns: {name: np.mean(each) for name, each in columns.items()})
 
     def reduce(self, function: Callable[[Mapping[str, NDArray[Any]]], Mapping[str, Any]]) -> "Scores":
-        """Return the same with what `function` makes of the values of images, such as means of samples."""
+        """Return the scores after applying `function` to the values of images, such as means of samples."""
         return replace(
             self,
             mistakes=function(self.mistakes),
@@ -72,7 +72,7 @@ class Scores:
         return np.array([self.mistakes[IMAGENET_C.arm(corruption, level).folder] for level in self.levels])
 
     def measured(self, formula: Formula, name: str) -> tuple[NDArray[Any], NDArray[Any] | None]:
-        """Return what a formula combines of an operation: values (levels, ...), and those on clean images."""
+        """Return a formula's inputs for an operation: values (levels, ...), and those on clean images."""
         if formula.quantity == "errors":
             return self.measured_mistakes(name), self.mistakes.get(CLEAN)
         values = self.flips if formula.quantity == "flip_probabilities" else self.distances
@@ -80,12 +80,12 @@ class Scores:
 
     @property
     def clean_error(self) -> float | None:
-        """Top-1 error on the clean images."""
+        """Return the top-1 error on the clean images."""
         return float(self.means.mistakes[CLEAN]) if CLEAN in self.mistakes else None
 
     @cached_property
     def severities(self) -> dict[str, dict[float, float]]:
-        """Corruption to severity to top-1 error."""
+        """Return the top-1 error by corruption and severity."""
         found: dict[str, dict[float, float]] = {}
         for folder, error in self.means.mistakes.items():
             arm = parse_variant(folder, "c")
@@ -95,7 +95,7 @@ class Scores:
 
     @cached_property
     def errors(self) -> dict[str, list[float]]:
-        """Errors at `levels` of the corruptions that have all of them."""
+        """Return the errors at `levels` of the corruptions that have all of them."""
         return {
             name: [by_level[level] for level in self.levels]
             for name, by_level in self.severities.items()
@@ -104,21 +104,21 @@ class Scores:
 
     @property
     def flip_probabilities(self) -> dict[str, float]:
-        """Flip probability of each perturbation."""
+        """Return the flip probability of each perturbation."""
         return {name: float(each) for name, each in self.means.flips.items()}
 
     @property
     def top5_distances(self) -> dict[str, float]:
-        """Mean top-5 distance of each perturbation."""
+        """Return the mean top-5 distance of each perturbation."""
         return {name: float(each) for name, each in self.means.distances.items()}
 
     @property
     def complete(self) -> bool:
-        """True where errors are averaged over all five severities."""
+        """Return whether errors are averaged over all five severities."""
         return self.levels == IMAGENET_C.levels
 
     def describe_levels(self) -> str:
-        """Return the severities that means go over, for titles."""
+        """Return the severities in the means, for titles."""
         word = "severity" if len(self.levels) == 1 else "severities"
         return "severities" if self.complete else f"{word} {', '.join(map(str, self.levels))} only"
 
@@ -129,7 +129,7 @@ def read_scores(predictions: Predictions, model: str, difficulty: int = 1) -> Sc
     Raises
     ------
     SourceError
-        Predictions that are not numbers or classes; the message names the file.
+        Predictions are not numbers or classes; the message names the file.
     """
     read = _read_corruptions if predictions.kind == "c" else _read_perturbations
     return read(predictions, model, difficulty)
@@ -158,13 +158,13 @@ def _read_corruptions(predictions: Predictions, model: str, _: int) -> Scores:
 
 
 def has_common(predictions: Predictions) -> bool:
-    """Return whether some predictions are of the benchmark's corruptions, not of other families alone."""
+    """Return whether any predictions are of the benchmark's corruptions, not only of other families."""
     names = {file.arm.name for file in predictions.files.values()} - {CLEAN}
     return not names or any(name in IMAGENET_C.names for name in names)
 
 
 def _list_wanted(predictions: Predictions) -> list[str]:
-    """Return the folders of a whole set: the fifteen, or of other families the corruptions that are there."""
+    """Return the folders of a complete set: the fifteen, or for other families the available corruptions."""
     if has_common(predictions):
         pairs = [(name, level) for name in IMAGENET_C.common for level in IMAGENET_C.levels]
     else:
@@ -177,7 +177,7 @@ def _list_wanted(predictions: Predictions) -> list[str]:
 
 
 def _find_superclass_mistakes(file: PredictionFile) -> NDArray[np.bool_]:
-    """Return which images of the sixteen superclasses are taken for another one.
+    """Return which images of the sixteen superclasses are mistaken for another one.
 
     Class folders may be the superclasses themselves, as in the published set, or those of ImageNet.
     """
@@ -196,7 +196,7 @@ def _find_superclass_mistakes(file: PredictionFile) -> NDArray[np.bool_]:
 def _find_mistakes(file: PredictionFile) -> NDArray[np.bool_]:
     """Return which images are classified wrongly, in the order of sorted keys."""
     labels = file.labels
-    assert labels is not None  # which `open_predictions` has seen to
+    assert labels is not None  # checked by `open_predictions`
     best = np.concatenate([rows[:, 0] for rows in file.best(1)])
     return np.asarray(best != labels)[_sort_places(file)]
 
@@ -209,7 +209,7 @@ def _sort_places(file: PredictionFile) -> NDArray[np.intp]:
 def _read_perturbations(predictions: Predictions, model: str, difficulty: int) -> Scores:
     flips: dict[str, Floats] = {}
     distances: dict[str, Floats] = {}
-    # Noises have harder sequences of their own; of the others, frames further apart are compared.
+    # Noises have harder sequences; for the others, frames further apart are compared.
     arms = {name: _arm_at(name, difficulty) for name in _perturbations(predictions)}
     found = {name: predictions.files[arm] for name, arm in arms.items() if arm in predictions.files}
     for name, file in found.items():
@@ -217,7 +217,7 @@ def _read_perturbations(predictions: Predictions, model: str, difficulty: int) -
         if distance is not None:
             distances[name] = distance
     if len(distances) < len(flips):
-        # They would be means over other perturbations than those beside them.
+        # Their means would be over other perturbations than those of other columns.
         distances = {}
     wanted = (_arm_at(name, difficulty) for name in metrics.COMMON_PERTURBATIONS)
     missing = tuple(arm for arm in wanted if arm not in predictions.files)
@@ -252,7 +252,7 @@ def _arm_at(name: str, difficulty: int) -> str:
 
 
 def _instability(file: PredictionFile, name: str, difficulty: int) -> tuple[Floats, Floats | None]:
-    """Return flips, and distances where five classes are known, of the sequences in order of their keys."""
+    """Return flips, and distances if five classes are known, of the sequences in order of their keys."""
     flips: list[Floats] = []
     distances: list[Floats] = []
     how: Any = {"noise": name in metrics.NOISE_PERTURBATIONS, "difficulty": difficulty}

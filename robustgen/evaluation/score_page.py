@@ -1,4 +1,4 @@
-"""`robustgen score --report`: one self-contained page, its numbers as JSON inside."""
+"""`robustgen score --report`: one self-contained page with its numbers as JSON."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -22,7 +22,7 @@ from robustgen.metrics.formulas import ERROR
 from robustgen.predictions import open_predictions
 from robustgen.storage import is_url, save
 
-# Fewer models lie on any line.
+# Minimal number of models for a fitted line.
 _FEWEST_FOR_LINE: Final = 4
 
 
@@ -88,7 +88,7 @@ def _choose_gallery(report: Report, dataset: str | Path) -> Gallery:
 
 
 def collect_data(report: Report) -> dict[str, Any]:
-    """Return all that the page shows of scores, for JSON."""
+    """Return all scores on the page, for JSON."""
     names = list(dict.fromkeys(name for measure in report.measures for name in report.names(measure)))
     there = {name for measure in report.measures for row in measure.values for name in row}
     names = [name for name in names if name in there]
@@ -188,7 +188,7 @@ def _describe_gain(report: Report, names: Sequence[str]) -> dict[str, Any]:
 
 
 def _fit_line(report: Report) -> dict[str, Any] | None:
-    """Return the line of mean error against clean error: of these models, or of published ones."""
+    """Return the line of mean error against clean error, fitted to these models, or to published ones."""
     measure = next((each for each in report.measures if each.formula == ERROR), None)
     if measure is None or report.kind == "p":
         return None

@@ -1,4 +1,4 @@
-"""`robustgen score`: checks that predictions belong together and are whole, and reports on them."""
+"""`robustgen score`: checks that predictions match each other and are complete, and reports on them."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,7 +20,7 @@ from robustgen.metrics import COMMON_PERTURBATIONS
 from robustgen.predictions import ABOUT, Predictions, is_unfinished, open_predictions, prefix_errors
 
 _IMAGENET_CLASSES: Final = 1000
-# Those whose images AlexNet's numbers were measured on, but for the crop.
+# Editions with the images of AlexNet's numbers, except for the crop.
 _ALEXNET_EDITIONS: Final = ("imagenet", "imagenet-inception")
 
 
@@ -40,23 +40,23 @@ def score(
     ----------
     folders : sequence of path or URL
     baseline : str, optional
-        ``"alexnet"``, ``"none"`` or a file for `read_baseline`; otherwise AlexNet where the predictions are
-        of ImageNet's classes at its size, and none elsewhere.
+        ``"alexnet"``, ``"none"`` or a file for `read_baseline`; default AlexNet for predictions of ImageNet's
+        classes at its size, otherwise none.
     partial : bool
         Whether to score sets that are not complete.
     difficulty : int
-        Of the perturbations.
+        Difficulty of the perturbations.
     dataset : path or URL, optional
-        The C or P set, to hold the keys of the predictions against.
+        The C or P set, to compare its keys with those of the predictions.
     intervals : bool
         Whether to compute bootstrap intervals.
     compare_with : {"published"}, optional
-        What to set beside the models.
+        Published models to compare with.
 
     Raises
     ------
     RobustgenError
-        Something is missing, malformed, or does not belong together; one line says what.
+        A file is missing, malformed, or does not match; the message says which.
     """
     opened = [open_predictions(folder) for folder in folders]
     _check_mixture(opened)
@@ -64,7 +64,7 @@ def score(
         _check_keys(opened[0], dataset)
     notes: list[str] = []
     is_common = opened[0].kind == "p" or any(map(has_common, opened))
-    # What is said of AlexNet on ImageNet does not matter to other families.
+    # AlexNet's numbers on ImageNet are irrelevant to other families.
     chosen = _choose_baseline(baseline, opened, difficulty, notes if is_common else [])
     names = _names(folders, opened)
     models = [read_scores(each, name, difficulty) for each, name in zip(opened, names, strict=True)]
@@ -102,7 +102,7 @@ def _take_measures(report: Report, baseline: str | None) -> list[Measure]:
 
 
 def _names(folders: Sequence[str | Path], opened: Sequence[Predictions]) -> list[str]:
-    """Return the folders' own names, or their paths where these are not enough."""
+    """Return the folders' own names, or their paths if the names are not unique."""
     names = [escape(each.root.rpartition("/")[2]) for each in opened]
     return names if len(set(names)) == len(names) else [escape(folder) for folder in folders]
 
@@ -156,17 +156,17 @@ def _choose_baseline(
 
 
 def check_baseline(text: str | None) -> None:
-    """Find out before the work whether `--baseline` names something that can be read."""
+    """Check before the work that `--baseline` names a readable baseline."""
     if text not in (None, "alexnet", "none"):
         read_baseline(Path(str(text)))
 
 
 def _doubt_alexnet(opened: Sequence[Predictions], difficulty: int) -> str | None:
-    """Return why AlexNet's numbers do not fit these predictions, if so."""
+    """Return why AlexNet's numbers do not apply to these predictions, if so."""
     if opened[0].kind == "p" and difficulty > 1:
         return "AlexNet's numbers are those of difficulty 1"
     for each in opened:
-        # Some models have an output for the background.
+        # Some models have an extra output for the background.
         if (each.classes or _IMAGENET_CLASSES) not in (_IMAGENET_CLASSES, _IMAGENET_CLASSES + 1):
             return f"AlexNet's numbers are for ImageNet's 1000 classes, {each.root} has {each.classes}"
         edition = _about(each).get("edition")
@@ -185,8 +185,8 @@ def _check_complete(
     missing = _shorten_missing(model)
     if not partial:
         resume = "the command that predicted resumes its run; " * is_unfinished(predictions.store)
-        raise SourceError(f"{folder}: incomplete, lacks {missing} ({resume}--partial scores what is there)")
-    notes.append(f"{folder}: incomplete, lacks {missing}; means are over what is there")
+        raise SourceError(f"{folder}: incomplete, lacks {missing} ({resume}--partial scores the rest)")
+    notes.append(f"{folder}: incomplete, lacks {missing}; means are over the rest")
 
 
 def _choose_levels(models: list[Scores], baseline: Baseline | None, notes: list[str]) -> list[Scores]:
@@ -198,22 +198,22 @@ def _choose_levels(models: list[Scores], baseline: Baseline | None, notes: list[
     if levels:
         listed = " and ".join(filter(None, [", ".join(map(str, levels[:-1])), str(levels[-1])]))
         word = "severity" if len(levels) == 1 else "severities"
-        why = "; nothing is normalised, as baselines are means over five" if baseline else ""
+        why = "; nothing is normalised, because baselines are means over five" if baseline else ""
         notes.append(f"no corruption has five severities: means are over {word} {listed} only{why}")
     return [replace(model, levels=levels or model.levels) for model in models]
 
 
 def _say_averaged(opened: Sequence[Predictions], notes: list[str]) -> None:
-    """Name the ten perturbations of a CIFAR set that the means go over, which others choose otherwise."""
+    """Add a note on the ten perturbations in the means of a CIFAR set, which others choose differently."""
     first = opened[0]
     edition = str(_about(first).get("edition") or "")
     if first.kind == "p" and (edition.startswith("cifar") or first.classes in (10, 100)):
         ten = ", ".join(COMMON_PERTURBATIONS)
-        notes.append(f"means are over {ten}; the published cifar-p-eval has spatter in place of snow")
+        notes.append(f"means are over {ten}; the published cifar-p-eval has spatter instead of snow")
 
 
 def _describe_origin(predictions: Predictions) -> str:
-    """Return who created the images of the predictions, as far as their folder says."""
+    """Return who created the images of the predictions, if the folder says so."""
     about = _about(predictions)
     if not about.get("edition"):
         return f"{predictions.root} does not say who created them"
@@ -221,15 +221,15 @@ def _describe_origin(predictions: Predictions) -> str:
 
 
 def _choose_published(models: Sequence[Scores], difficulty: int, notes: list[str]) -> list[PublishedModel]:
-    """Return the published models of the kind, where their values are of the same severities."""
+    """Return the published models of the kind, if their values have the same severities."""
     if not models[0].complete or difficulty > 1:
-        notes.append("published values are of five severities and of difficulty 1: none is compared")
+        notes.append("published values are for five severities and difficulty 1: none is compared")
         return []
     return read_models(models[0].kind)
 
 
 def _say_undivided(models: Sequence[Scores], baseline: Baseline, notes: list[str]) -> None:
-    """Name the common operations that the baseline has no value for."""
+    """Add a note on the common operations without a baseline value."""
     common = BENCHMARKS[models[0].kind].common
     known = {*baseline.errors} if models[0].kind == "c" else {*baseline.flip_probabilities}
     measured = {name for model in models for name in (*model.errors, *model.flips)}
@@ -239,7 +239,7 @@ def _say_undivided(models: Sequence[Scores], baseline: Baseline, notes: list[str
 
 
 def _shorten_missing(model: Scores) -> str:
-    """Return the missing arms; a corruption that is missing altogether by its name alone."""
+    """Return the missing arms; a corruption without any arm by its name."""
     lacking = {arm.partition("/")[0] for arm in model.missing} if model.kind == "c" else set()
     absent = [name for name in IMAGENET_C.common if name in lacking - model.severities.keys()]
     single = [arm for arm in model.missing if arm.partition("/")[0] not in absent]

@@ -1,6 +1,6 @@
-"""`robustgen score-segmentation`: mIoU, mCD and rCD from maps of labels.
+"""`robustgen score-segmentation`: mIoU, mCD and rCD from label maps.
 
-Images are read one by one and summed into counts of pixels, so memory does not grow with their number.
+Images are read one by one and added to counts of pixels, so memory does not grow with their number.
 """
 
 import re
@@ -33,10 +33,10 @@ from robustgen.metrics.segmentation import (
 )
 
 REPLICATES: Final = 100
-# Of Cityscapes' 34 label ids, those of its 19 classes in the order of their train ids.
+# Label ids of Cityscapes' 19 classes, of 34, in the order of their train ids.
 _CITYSCAPES: Final = (7, 8, 11, 12, 13, 17, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 31, 32, 33)
 CITYSCAPES_CLASSES: Final = len(_CITYSCAPES)
-# What data sets and tools put after the name of an image.
+# Suffixes that data sets and tools add to the name of an image.
 _TAIL: Final = re.compile(r"_(gtFine_labelTrainIds|gtFine_labelIds|leftImg8bit)$")
 
 
@@ -55,9 +55,9 @@ class LabelFormat:
     ----------
     classes : int
     ignored : int
-        The label of pixels that do not count.
+        Label of pixels to ignore.
     label_ids : {"none", "truth", "results", "both"}
-        Which maps hold Cityscapes' 34 label ids instead of its 19 train ids.
+        Maps that contain Cityscapes' 34 label ids instead of its 19 train ids.
     """
 
     classes: int = CITYSCAPES_CLASSES
@@ -65,7 +65,7 @@ class LabelFormat:
     label_ids: str = "none"
 
     def read(self, path: Path, of: str) -> NDArray[Any]:
-        """Return the classes of the pixels of a file, which is of ``"truth"`` or of ``"results"``."""
+        """Return the classes of the pixels of a file, a ``"truth"`` or one of the ``"results"``."""
         try:
             labels = read_label_map(path)
         except ImageError as error:
@@ -110,11 +110,11 @@ class SegmentationReport:
     model : str
     images : int
     counts : dict of (str, int) or None to ndarray of shape (3, classes)
-        Of each corruption and severity; None is the clean set.
+        For each corruption and severity; None is the clean set.
     averaged : list of (str, int)
-        The cells that means go over.
+        The cells in the means.
     reference : dict or None
-        What `as_dict` said of the model that degradations are divided by.
+        The dictionary from `as_dict` of the reference model.
     notes : list of str
     samples : dict to ndarray of shape (samples, 3, classes)
         Counts of bootstrap samples; empty without intervals.
@@ -129,13 +129,13 @@ class SegmentationReport:
     samples: Mapping[Cell | None, NDArray[np.int64]] = field(default_factory=dict, repr=False)
 
     def miou(self, cell: Cell | None) -> float:
-        """Return the mean intersection over union of a cell; of None, on the clean images."""
+        """Return the mean intersection over union of a cell; for None, on the clean images."""
         return float(mean_intersection_over_union(self.counts[cell]))
 
     def summary(self, samples: bool = False) -> dict[str, Any]:
-        """Return the clean and the mean mIoU, and mCD and rCD where there is a reference.
+        """Return the clean and the mean mIoU, and mCD and rCD if there is a reference.
 
-        With `samples`, of each bootstrap sample.
+        With `samples`, returns them for each bootstrap sample.
         """
         counts = self.samples if samples else self.counts
         degradation = {
@@ -227,7 +227,7 @@ class SegmentationReport:
         ]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return all values, for JSON; what it says serves as a reference."""
+        """Return all values, for JSON, which can serve as a reference."""
         return {
             "model": self.model,
             "images": self.images,
@@ -262,35 +262,35 @@ def score_segmentation(
     Parameters
     ----------
     truth : Path
-        Folder of label maps, PNG files in any folders below.
+        Folder of label maps, PNG files in any subfolders.
     results : str
-        Path of folders with the predicted maps, with ``{corruption}`` and ``{severity}`` in it. Files go by
-        their names, without folders and without the endings of Cityscapes.
+        Path of folders with the predicted maps, with ``{corruption}`` and ``{severity}``. Files are matched
+        by name, without folders and without the suffixes of Cityscapes.
     clean : Path
         Folder of the maps predicted on the clean images.
     labels : LabelFormat, optional
-        Cityscapes' 19 train ids where left out.
+        Default Cityscapes' 19 train ids.
     reference : Path, optional
-        What ``--format json`` printed of another model, by which mCD and rCD are divided.
+        Output of ``--format json`` for the reference model of mCD and rCD.
     partial : bool
         Whether to score incomplete sets.
     replicates : int
-        Bootstrap samples; 0 gives no intervals.
+        Number of bootstrap samples; 0 for no intervals.
     model : str
         Name of the model in CSV and JSON.
     jobs : int
-        Processes that read images.
+        Number of processes that read images.
 
     Raises
     ------
     RobustgenError
-        A file is missing or malformed, or files do not belong together; one line says what.
+        A file is missing or malformed, or files do not match; the message says which.
     """
     cells = find_cells(results, "--results")
     notes = check_cells(cells, "--results", partial)
     averaged = averaged_cells(cells)
     if not averaged:
-        raise SourceError(f"--results {results}: no severity is there of every corruption")
+        raise SourceError(f"--results {results}: the corruptions have no severity in common")
     known = read_reference(reference, averaged) if reference else None
     if not known:
         notes.append("no --reference: mCD and rCD need another model's results")
@@ -324,7 +324,7 @@ def _find_maps(folder: Path, labels: LabelFormat) -> dict[str, Path]:
     wanted = "_labelIds" if labels.label_ids in ("truth", "both") else "_labelTrainIds"
     found: dict[str, Path] = {}
     paths = sorted(folder.rglob("*.png"))
-    # Cityscapes has colours, instances and both kinds of ids beside each other.
+    # Cityscapes has colours, instances and both kinds of ids in one folder.
     if any(path.stem.endswith(wanted) for path in paths):
         paths = [path for path in paths if path.stem.endswith(wanted)]
     for path in paths:
@@ -333,5 +333,5 @@ def _find_maps(folder: Path, labels: LabelFormat) -> dict[str, Path]:
             raise SourceError(f"{folder}: {found[name].name} and {path.name} are of the same image")
         found[name] = path
     if not found:
-        raise SourceError(f"{folder}: holds no PNG files")
+        raise SourceError(f"{folder}: contains no PNG files")
     return found

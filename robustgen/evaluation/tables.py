@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-# Heads as the papers print them.
+# Headings as the papers print them.
 _HEADS: Final = {
     **{"gaussian_noise": "Gauss.", "shot_noise": "Shot", "impulse_noise": "Impulse"},
     **{"speckle_noise": "Speckle", "defocus_blur": "Defocus", "glass_blur": "Glass"},
@@ -18,7 +18,7 @@ _HEADS: Final = {
 
 
 def head_of(operation: str) -> str:
-    """Return the head of the column of an operation, as the papers abbreviate it."""
+    """Return the heading of the column of an operation, as the papers abbreviate it."""
     return _HEADS.get(operation, operation)
 
 
@@ -32,19 +32,19 @@ class ScoreTable:
     Attributes
     ----------
     title : str
-        What the numbers are, and whether they are normalised.
+        Description of the numbers, including whether they are normalised.
     columns : tuple of str
-        Heads of the columns after the model's name.
+        Headings of the columns after the model's name.
     groups : tuple of (str, int)
-        What stands over the columns, and over how many; together over all of them.
+        Headings above the columns, and the number of columns of each; together they cover all columns.
     rows : tuple of (str, tuple of float or None)
-        Model, and its values; None where there is none.
+        Model, and its values; None for a missing value.
     factor : float
-        What the values are multiplied by for print: 100 for per cent.
+        Factor of the values in print: 100 for per cent.
     digits : int
         Decimals in print.
     head : str
-        Head of the first column.
+        Heading of the first column.
     """
 
     title: str
@@ -56,7 +56,7 @@ class ScoreTable:
     head: str = "Model"
 
     def format_rows(self, empty: str) -> list[list[str]]:
-        """Return all rows as text, `empty` where there is no value."""
+        """Return all rows as text, with `empty` for a missing value."""
         return [
             [name, *(empty if v is None else f"{self.factor * v:.{self.digits}f}" for v in values)]
             for name, values in self.rows
@@ -64,7 +64,7 @@ class ScoreTable:
 
 
 def as_text(tables: Sequence[ScoreTable]) -> str:
-    """Lay tables out with columns in line, for a terminal."""
+    """Return tables as text with aligned columns, for a terminal."""
     return "\n\n".join(map(_text, tables))
 
 
@@ -85,7 +85,7 @@ def align_grid(grid: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _span_groups(groups: Sequence[tuple[str, int]], widths: Sequence[int]) -> str:
-    """Return the line of the groups, each in the middle over its columns."""
+    """Return the line of the groups, each centred over its columns."""
     line, at = " " * widths[0], 1
     for label, span in groups:
         room = sum(widths[at : at + span]) + 2 * (span - 1)
@@ -95,7 +95,7 @@ def _span_groups(groups: Sequence[tuple[str, int]], widths: Sequence[int]) -> st
 
 
 def as_markdown(tables: Sequence[ScoreTable]) -> str:
-    """Lay tables out as pipe tables, each under its title in bold."""
+    """Return tables as pipe tables, each below its title in bold."""
     return "\n\n".join(map(_markdown, tables))
 
 
@@ -106,7 +106,7 @@ def _markdown(table: ScoreTable) -> str:
 
 
 def as_latex(tables: Sequence[ScoreTable]) -> str:
-    r"""Lay tables out as `tabular` environments with the rules of the package booktabs."""
+    r"""Return tables as `tabular` environments with the rules of the package booktabs."""
     return "\n\n".join(map(_latex, tables))
 
 
@@ -145,4 +145,4 @@ LAYOUTS: Final[Mapping[str, Callable[[Sequence[ScoreTable]], str]]] = {
     "markdown": as_markdown,
     "latex": as_latex,
 }
-"""How tables can be laid out, by the names that the command line has for it."""
+"""Layouts of tables, by their names on the command line."""

@@ -1,4 +1,4 @@
-"""`robustgen score --ood`: how well confidence tells images of unknown classes, by OpenOOD's definitions."""
+"""`robustgen score --ood`: detection of unknown classes by confidence, by OpenOOD's definitions."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ CONFIDENCES: Final[Mapping[str, Callable[[NDArray[Any]], Floats]]] = {
         logits_of(logits, "images classes").astype(np.float64), axis=1
     ),
 }
-"""Confidences that logits give: maximum softmax probability, maximum logit, negative free energy."""
+"""Confidences computed from logits: maximum softmax probability, maximum logit, negative free energy."""
 _HEADS: Final = ("FPR@95", "AUROC", "AUPR in", "AUPR out")
 
 
@@ -41,7 +41,7 @@ class UnknownClassesReport:
     images : int
         Number of these.
     rates : dict of str to DetectionRates
-        For each OOD set.
+        Rates for each OOD set.
     """
 
     accuracy: float
@@ -50,7 +50,7 @@ class UnknownClassesReport:
 
     @property
     def mean(self) -> DetectionRates:
-        """Mean over the OOD sets."""
+        """Return the mean over the OOD sets."""
         return DetectionRates(*(fmean(each) for each in zip(*self.rates.values(), strict=True)))
 
     def render(self, layout: str) -> str:
@@ -79,14 +79,14 @@ def score_unknown_classes(
         Files of predictions on ID images, taken together: ``clean.npz``, and ``fog/3.npz`` for the full
         spectrum.
     unknown : sequence of Path
-        Files of predictions on OOD images, one a set.
+        Files of predictions on OOD images, one per set.
     confidence : str
         One of `CONFIDENCES`.
 
     Raises
     ------
     SourceError
-        A file is missing, malformed, or holds no logits; the message names it.
+        A file is missing, malformed, or has no logits; the message names it.
     """
     files = [_open(path) for path in known]
     classes = files[0].classes
@@ -105,9 +105,9 @@ def score_unknown_classes(
 def _open(path: Path) -> PredictionFile:
     file = PredictionFile(*locate(path), CLEAN_ARM)
     if not file.has_logits:
-        raise SourceError(f"{path}: holds no logits; predict --save logits keeps them")
+        raise SourceError(f"{path}: has no logits; predict --save logits stores them")
     if len(file.outputs) != 1:
-        raise SourceError(f"{path}: holds sequences, not images")
+        raise SourceError(f"{path}: contains sequences, not images")
     return file
 
 

@@ -1,4 +1,4 @@
-"""`--accept LIST`: the images that a human kept, as they are, in class folders, and what they are."""
+"""`--accept LIST`: copies of the accepted images, in class folders, with a manifest."""
 
 import hashlib
 import json
@@ -23,7 +23,7 @@ MANIFEST = "manifest.json"
 
 
 class _Funnel(BaseModel):
-    """Part of `funnel.json` that is needed."""
+    """The required part of `funnel.json`."""
 
     settings: dict[str, Any]
     steps: list[str]
@@ -47,7 +47,7 @@ class Accepted:
     files, classes : int
     root : str
     made : bool
-        False where all was there already.
+        False if everything existed already.
     """
 
     files: int
@@ -65,22 +65,22 @@ def accept(
     ----------
     rule : Rule
     candidates, output : path or URL
-        As for `filtering.filter_images`, which has been there before.
+        As in `filtering.filter_images`, which must have run before.
     lists : sequence of Path
-        Keys, one a line, as the review pages save them.
+        Keys, one per line, as saved by the review pages.
     overwrite : bool
-        Replace the images that another list accepted.
+        Whether to replace the images of another list.
 
     Raises
     ------
     OutputError
         There is no shortlist, or another list was accepted before.
     ConfigError
-        A key is not in the shortlist; names the line.
+        A key is not in the shortlist; the message names the line.
     ImageError
-        A candidate is gone, or is not the file that was looked at.
+        A candidate is missing, or has changed since the shortlist.
     """
-    # Before the output is made, where there is none.
+    # Checked before the output is created.
     _funnel(rule, open_store(output))
     source = open_store(candidates)
     with open_output(output, source.location) as root:
@@ -99,18 +99,18 @@ def accept(
 def _funnel(rule: Rule, root: Store) -> _Funnel:
     if not root.exists(FUNNEL):
         raise OutputError(
-            f"{root.location}: holds no finished shortlist; give the command without --accept first"
+            f"{root.location}: has no finished shortlist; give the command without --accept first"
         )
     try:
         funnel = _Funnel.model_validate(read_object(root, FUNNEL))
     except ValidationError as error:
         key = error.errors()[0]["loc"]
         raise OutputError(
-            f"{root.location}/{FUNNEL} is damaged{f': look at {key[0]}' if key else ''}"
+            f"{root.location}/{FUNNEL} is damaged{f': check {key[0]}' if key else ''}"
         ) from error
     if funnel.settings["set"] != rule.title:
         raise OutputError(
-            f"{root.location}: holds a shortlist for {funnel.settings['set']}, not {rule.title}"
+            f"{root.location}: contains a shortlist for {funnel.settings['set']}, not {rule.title}"
         )
     return funnel
 
@@ -119,12 +119,12 @@ def _shortlist(root: Store, digest: str) -> dict[str, dict[str, Any]]:
     path = f"{root.location}/{SHORTLIST}"
     data = root.read(SHORTLIST) if root.exists(SHORTLIST) else b""
     if hashlib.sha256(data).hexdigest() != digest:
-        raise OutputError(f"{path}: is not what {FUNNEL} says; give the command without --accept again")
+        raise OutputError(f"{path}: differs from {FUNNEL}; give the command without --accept again")
     try:
         entries = {str(entry["key"]): entry for entry in map(parse_json, data.splitlines())}
     except (ValueError, KeyError, TypeError) as error:
         raise OutputError(f"{path} is damaged: {error}") from error
-    # Whoever made the output may have meant to have files written elsewhere.
+    # A foreign output could name files elsewhere.
     if any(PurePosixPath(key).is_absolute() or ".." in PurePosixPath(key).parts for key in entries):
         raise OutputError(f"{path} is damaged: it names files outside the candidates")
     return entries
@@ -145,9 +145,9 @@ def _read_accepted(lists: Sequence[Path], shortlist: dict[str, Any]) -> set[str]
 
 
 def _lines(path: Path) -> list[tuple[int, str]]:
-    """Number and key of each line that holds one."""
+    """Yield number and key of each line with a key."""
     try:
-        # Not splitlines(): keys may hold form feeds and the like.
+        # Not splitlines(): keys may contain form feeds and the like.
         lines = path.read_bytes().decode("utf-8-sig").split("\n")
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
@@ -203,14 +203,14 @@ def _is_there(accepted: Store, manifest: dict[str, Any]) -> bool:
 
 
 def _write(source: Store, accepted: Store, manifest: dict[str, Any], overwrite: bool) -> None:
-    """Write the files that `manifest` names, in place of what there is, and then the manifest."""
+    """Replace the existing files by those in `manifest`, and then write the manifest."""
     entries = manifest["files"]
     held = {entry.path for entry in accepted.list()}
-    # Without a manifest they are those of a run that was stopped, unless another list named them.
+    # Without a manifest they are from an interrupted run, unless another list named them.
     stale = held - {entry["key"] for entry in entries}
     if stale and not overwrite:
         raise OutputError(
-            f"{accepted.location}: holds what another list accepted, or was changed; --overwrite replaces it"
+            f"{accepted.location}: contains images of another list, or was changed; --overwrite replaces it"
         )
     for entry in entries:
         _read_candidate(source, entry)
@@ -229,5 +229,5 @@ def _read_candidate(source: Store, entry: dict[str, Any]) -> bytes:
     except OSError as error:
         raise ImageError(f"{key!r}: {error.strerror}") from error
     if hashlib.sha256(data).hexdigest() != entry["sha256"]:
-        raise ImageError(f"{key!r}: is not the file that was shortlisted")
+        raise ImageError(f"{key!r}: has changed since the shortlist")
     return data

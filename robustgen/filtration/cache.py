@@ -1,4 +1,4 @@
-"""Predictions of models for candidates: records of units of whole batches, in the output state."""
+"""Stored predictions of models for candidates: records of units of whole batches, in the output state."""
 
 from collections.abc import Mapping
 from dataclasses import fields
@@ -13,21 +13,21 @@ _FIELDS = tuple(field.name for field in fields(Opinions))
 
 
 class Answers:
-    """Predictions of the models for the images in `sizes`, in that order; zeros for images they did not see.
+    """Predictions of the models for the images in `sizes`, in that order; zeros for images without any.
 
     Parameters
     ----------
     models : int
     sizes : mapping of str to int
-        Key to bytes of the file; what was said of an image of another size does not count.
+        Key to bytes of the file; a prediction for a file of another size is ignored.
 
     Attributes
     ----------
     said : Opinions
     identities : dict of str to str
-        Key to identity, as it was read, of the images that the models were asked about.
+        Key to identity, at the time of reading, of the predicted images.
     failures : dict of str to str
-        Key to reason, of images that could not be read.
+        Key to reason, for images that could not be read.
     """
 
     def __init__(self, models: int, sizes: Mapping[str, int]) -> None:
@@ -37,7 +37,7 @@ class Answers:
         self.failures: dict[str, str] = {}
 
     def add(self, record: Record | None) -> None:
-        """Take in the record of a unit."""
+        """Add the record of a unit."""
         if not isinstance(record, ValuesRecord):
             return
         batch = Opinions(*(np.array(record.values[name]) for name in _FIELDS))
@@ -49,7 +49,7 @@ class Answers:
 
 
 def make_record(images: Mapping[str, Origin], said: list[Opinions], failures: list[Failure]) -> ValuesRecord:
-    """Return the record of what was `said` of `images`, batch by batch."""
+    """Return the record of the predictions `said` for `images`, batch by batch."""
     values = {
         name: np.concatenate([getattr(each, name) for each in said], axis=-1).tolist() for name in _FIELDS
     }

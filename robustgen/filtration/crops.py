@@ -1,4 +1,4 @@
-"""Crops of a photograph of any shape for a model: its centre, or ten crops, as torchvision cuts them."""
+"""Crops of a photograph for a model: its centre, or ten crops, as in torchvision."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -9,7 +9,7 @@ from robustgen.imaging.geometry import centre_crop, resize_shorter
 from robustgen.imaging.pixels import Rgb
 
 SHARE: Final = 0.875
-"""Side of the crop by the shorter side of the resized image: 224 / 256, as ImageNet models are tested."""
+"""Side of the crop relative to the shorter side of the resized image: 224 / 256, as in ImageNet tests."""
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Geometry:
     Attributes
     ----------
     height, width : int
-        Of a crop, in pixels.
+        Size of a crop, in pixels.
     shorter : int
         Shorter side of the image that is cropped.
     """
@@ -29,12 +29,12 @@ class Geometry:
     shorter: int
 
     def resize(self, image: Rgb) -> Rgb:
-        """Return `image`, uint8 (H, W, 3), with the shorter side that is cropped; bilinear.
+        """Return `image`, uint8 (H, W, 3), resized to the shorter side before the crop; bilinear.
 
         Raises
         ------
         ImageError
-            It is too elongated.
+            The image is too elongated.
         """
         return resize_shorter(image, self.shorter)
 
@@ -43,7 +43,7 @@ class Geometry:
         return centre_crop(self.resize(image), self.width, self.height)[None]
 
     def crop_ten(self, image: Rgb) -> Rgb:
-        """Four corners and the centre, then those of the mirrored image: uint8 (10, height, width, 3).
+        """Return four corners and the centre, then those of the mirrored image: uint8 (10, height, width, 3).
 
         Krizhevsky et al., 2012, section 4.1.
         """
@@ -51,7 +51,7 @@ class Geometry:
         return np.concatenate([self._five(resized), self._five(resized[:, ::-1])])
 
     def _five(self, image: Rgb) -> Rgb:
-        """Top left, top right, bottom left, bottom right, centre."""
+        """Yield top left, top right, bottom left, bottom right, centre."""
         height, width = self.height, self.width
         rows, columns = (slice(height), slice(-height, None)), (slice(width), slice(-width, None))
         corners = [image[row, column] for row in rows for column in columns]
@@ -59,7 +59,5 @@ class Geometry:
 
 
 def geometry(height: int, width: int, shorter: int | None = None) -> Geometry:
-    """Return the geometry of crops of that size; unless `shorter` is given, of an image larger by 1 /
-    0.875.
-    """
+    """Return the geometry of crops of that size; `shorter` defaults to the crop's size / 0.875."""
     return Geometry(height, width, shorter or round(max(height, width) / SHARE))

@@ -1,4 +1,4 @@
-"""The models that have to be fooled, brought to one list of classes: from crops to opinions."""
+"""The models to be fooled, mapped to one list of classes: from crops to predictions."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,7 +24,7 @@ from robustgen.metrics import softmax
 from robustgen.predictions import digest_of
 
 Outputs = Literal["logits", "probabilities"]
-# What decides what a model sees: how an image is cut, and how it is equalised before.
+# Settings that decide the input of a model: crops, and equalisation before them.
 View = tuple[Geometry, Clahe | None]
 Crops = dict[View, Rgb]
 
@@ -33,22 +33,22 @@ USUAL_SIDE: Final = 224
 
 @dataclass(frozen=True)
 class EnsembleOptions:
-    """Choices of how the models are used, as the command line gives them.
+    """Settings of the models, as given on the command line.
 
     Attributes
     ----------
     models : sequence of str
-        As for `open_model`.
+        As in `open_model`.
     preprocessing, classes : sequence of str
-        Presets or YAML files, and files of class folders: none, one for all models, or one for each.
+        Presets or YAML files, and files of class folders: none, one for all models, or one for each model.
     flags : mapping
         Other fields of `Preprocessing`, as text, for all models.
     only : Path, optional
-        File of the class folders that matter; the other outputs do not enter the softmax.
+        File of the relevant class folders; the other outputs are excluded from the softmax.
     outputs : {"logits", "probabilities"}, optional
-        What the models give; None finds out.
+        Kind of the models' outputs; None detects it.
     shorter : int, optional
-        Shorter side of the images that are cropped.
+        Shorter side of the images before the crop.
     runtime : Runtime
     """
 
@@ -69,7 +69,7 @@ class Member:
     Attributes
     ----------
     label : str
-        File name, unlike that of the others.
+        File name, made unique among the models.
     classifier : Classifier
     geometry : Geometry
     names : tuple of str
@@ -85,23 +85,23 @@ class Member:
 
     @property
     def view(self) -> View:
-        """Return all that decides what the model sees."""
+        """Return all settings that decide the model's input."""
         return self.geometry, self.classifier.preprocessing.clahe
 
     def crops(self, image: Rgb, ten: bool) -> Rgb:
-        """Return the crops of `image` that the model sees: uint8 (10 or 1, height, width, 3)."""
+        """Return the crops of `image` for the model: uint8 (10 or 1, height, width, 3)."""
         equalised = self.classifier.preprocessing.equalise(image)
         return self.geometry.crop_ten(equalised) if ten else self.geometry.crop_centre(equalised)
 
     def probabilities(self, images: Rgb, classes: Sequence[str]) -> Floats:
-        """Probabilities (n, classes) among `classes` alone of crops, uint8 (n, H, W, 3).
+        """Return probabilities (n, classes) among `classes` for crops, uint8 (n, H, W, 3).
 
-        Not finite where the model's outputs are not.
+        They are not finite if the model's outputs are not.
         """
         places = {name: place for place, name in enumerate(self.names)}
         values = self.classifier(images).astype(np.float64)[:, [places[name] for name in classes]]
         if self.outputs == "probabilities":
-            # So that what is left of them sums to 1 again, as it does with logits.
+            # Normalised so that the rest sums to 1 again, as with logits.
             values = np.log(np.maximum(values, np.finfo(np.float64).tiny))
         broken = ~np.isfinite(values.max(axis=1))
         values[broken] = 0
@@ -110,7 +110,7 @@ class Member:
         return result
 
     def settings(self) -> dict[str, Any]:
-        """Return all that decides its predictions."""
+        """Return everything that decides its predictions."""
         own = self.classifier.preprocessing.settings()
         del own["classes"]
         return {
@@ -124,14 +124,14 @@ class Member:
 
 @dataclass(frozen=True)
 class Ensemble:
-    """All models, and the classes that they are asked to choose from.
+    """All models, and the classes to choose from.
 
     Attributes
     ----------
     members : tuple of Member
     classes : tuple of str
     ten : bool
-        Whether they see ten crops of an image, or only its centre.
+        Whether they get ten crops of an image, or only its centre.
     """
 
     members: tuple[Member, ...]
@@ -140,34 +140,34 @@ class Ensemble:
 
     @cached_property
     def known(self) -> frozenset[str]:
-        """Return all classes that any model knows, whether they are asked for or not."""
+        """Return all classes that any model knows, relevant or not."""
         return frozenset(name for member in self.members for name in member.names)
 
     def crops(self, image: Rgb) -> Crops:
-        """Return the crops that the models see of `image`, uint8 (H, W, 3).
+        """Return the crops of `image`, uint8 (H, W, 3), for the models.
 
         Raises
         ------
         ImageError
-            It is too elongated.
+            The image is too elongated.
         """
         viewers = {member.view: member for member in self.members}
         return {view: member.crops(image, self.ten) for view, member in viewers.items()}
 
     def opinions(self, keys: Sequence[str], seen: Sequence[Crops], true: Whole | None) -> Opinions:
-        """Opinions on the images called `keys`.
+        """Return the predictions for the images called `keys`.
 
         Parameters
         ----------
         keys : sequence of str
         seen : sequence of Crops
         true : (images,), integer, optional
-            Their places in `classes`.
+            Indices of the true classes in `classes`.
 
         Raises
         ------
         ConfigError
-            A model gives NaN or infinity; names the image.
+            A model returns NaN or infinity; the message names the image.
         """
         return summarise_opinions(np.stack([self._ask(member, keys, seen) for member in self.members]), true)
 
@@ -177,7 +177,7 @@ class Ensemble:
         broken = np.isnan(values).any(axis=(1, 2))
         if broken.any():
             key = keys[int(broken.argmax())]
-            raise ConfigError(f"{member.classifier.model.name}: gives NaN or infinity for {key!r}")
+            raise ConfigError(f"{member.classifier.model.name}: returns NaN or infinity for {key!r}")
         return values
 
 
@@ -191,14 +191,14 @@ def open_ensemble(choices: EnsembleOptions, folders: Sequence[str], *, ten: bool
     ----------
     choices : EnsembleOptions
     folders : sequence of str
-        What the outputs mean where no class list is given.
+        Meaning of the outputs if no class list is given.
     ten : bool
-        As for `Ensemble`.
+        As in `Ensemble`.
 
     Raises
     ------
     ConfigError
-        A model cannot be used, or it does not know the classes that matter.
+        A model cannot be used, or does not know the relevant classes.
     """
     members = _members(choices, tuple(folders))
     wanted = read_class_set(choices.only) if choices.only else members[0].names
@@ -209,31 +209,31 @@ def open_ensemble(choices: EnsembleOptions, folders: Sequence[str], *, ten: bool
             raise ConfigError(f"{choices.only}: {problem} of {member.classifier.model.name}")
         if unexpected or (not choices.only and len(member.names) > len(wanted)):
             pair = f"{members[0].classifier.model.name} and {member.classifier.model.name}"
-            raise ConfigError(f"{pair} know different classes: name those that matter with --only")
+            raise ConfigError(f"{pair} know different classes: name the relevant ones with --only")
     return Ensemble(members, wanted, ten)
 
 
 def unknown_class(name: str, known: Iterable[str]) -> UnknownNameError:
-    """Return the complaint that `name` is no class: it names the nearest, or a few of the thousand."""
+    """Return the message that `name` is not a class: it names the nearest, or a few of the thousand."""
     names = tuple(known)
     few = names if len(names) <= 10 else (*names[:10], "...")
     return UnknownNameError("class", name, get_close_matches(name, names, n=1) or few)
 
 
 def read_class_set(path: Path) -> tuple[str, ...]:
-    """Return the class folders that a file names, each once.
+    """Return the class folders in a file, each once.
 
     Raises
     ------
     ConfigError
-        The file cannot be read, names fewer than two, or one twice.
+        The file cannot be read, names fewer than two classes, or one twice.
     """
     names = presets.class_list(path)
     if len(names) < 2:
         raise ConfigError(f"{path}: names fewer than two classes")
     repeated = next((name for name, count in Counter(names).items() if count > 1), None)
     if repeated is not None:
-        raise ConfigError(f"{path}: {repeated!r} stands twice")
+        raise ConfigError(f"{path}: {repeated!r} is listed twice")
     return tuple(names)
 
 
@@ -257,7 +257,7 @@ def _repeat_values(flag: str, values: Sequence[str], count: int) -> Sequence[str
 
 
 def _labels(models: Sequence[Model]) -> list[str]:
-    """Short names, numbered where they are the same."""
+    """Return short names, numbered if they are the same."""
     times = Counter(model.label for model in models)
     return [
         model.label if times[model.label] == 1 else f"{model.label} ({number})"
@@ -275,13 +275,13 @@ def _member(
     names = own.classes or folders
     if len(names) != probe.shape[1]:
         held = f"the class list has {len(names)} names" if own.classes else f"there are {len(names)} folders"
-        remedy = "" if own.classes else ": list what its outputs mean with --classes"
+        remedy = "" if own.classes else ": list the classes of its outputs with --classes"
         raise ConfigError(
             f"{model.name} has {probe.shape[1]} classes, {held if names else 'no list of them'}{remedy}"
         )
     if choices.outputs == "probabilities" and probe.min() < 0:
-        raise ConfigError(f"--outputs: {model.name} gives {probe.min():.3g}, which is no probability")
-    # Logits that are positive and sum to 1, twice, are not to be expected; wide enough for float16.
+        raise ConfigError(f"--outputs: {model.name} returns {probe.min():.3g}, which is not a probability")
+    # Positive logits that sum to 1, twice, are very unlikely; the tolerance is wide enough for float16.
     is_sum = np.abs(probe.sum(axis=1) - 1).max() < 0.01 and probe.min() >= 0
     outputs = choices.outputs or ("probabilities" if is_sum else "logits")
     return Member(label, classifier, shape, names, outputs)
@@ -296,5 +296,5 @@ def _geometry(classifier: Classifier, shorter: int | None) -> Geometry:
     model.check_size(shape.height, shape.width, layout)
     longer = max(shape.height, shape.width)
     if shape.shorter < longer:
-        raise ConfigError(f"--resize: {shape.shorter} pixels are less than the {longer} of a crop")
+        raise ConfigError(f"--resize: {shape.shorter} pixels are fewer than the {longer} of a crop")
     return shape

@@ -1,10 +1,10 @@
 """`robustgen filter-a` and `filter-o`: from folders of candidates to a shortlist and its review page.
 
-shortlist.jsonl   what a human is to look at: key, class, prediction, what each model says, why
+shortlist.jsonl   images for review: key, class, prediction, prediction of each model, reason
 dropped.jsonl     all other candidates, each with the step and the reason
-review.html       the shortlist to look at; with more than a thousand images also review-2.html, ...
-funnel.json       settings, and how many images were left after each step, in all and of each class
-errors.jsonl      images that cannot be read, if there are any
+review.html       the shortlist for review; for more than a thousand images also review-2.html, ...
+funnel.json       settings, and the number of images after each step, in total and for each class
+errors.jsonl      unreadable images, if any
 """
 
 import hashlib
@@ -46,7 +46,7 @@ SHORTLIST, DROPPED, FUNNEL, ACCEPTED = "shortlist.jsonl", "dropped.jsonl", "funn
 _SETTINGS, _SHORTLIST = "filter.json", "shortlist"
 _MOST_IMAGES = 64
 _REMEDY = "choose another --output, or --overwrite"
-# What differs, by the key of the settings.
+# Descriptions of the differences, by key of the settings.
 _KINDS = {
     "set": "another kind",
     "models": "other models or preprocessing",
@@ -63,13 +63,13 @@ class FilterResult:
     Attributes
     ----------
     steps : tuple of (str, int)
-        What is left at first and after each step, and how many images.
+        Names of the steps, and the number of images at first and after each.
     passed_over : int
-        Images of classes that --only leaves out.
+        Images of classes that --only excludes.
     made, kept : int
-        Images that the models were asked about now, and earlier.
+        Number of images predicted now, and earlier.
     failures : dict of str to str
-        Key to reason, of images that cannot be used.
+        Key to reason, for unusable images.
     pages : tuple of str
     seconds : float
     """
@@ -100,22 +100,22 @@ def filter_images(
     ----------
     rule : Rule
     candidates, output : path or URL
-        Class folders of images, and where to write.
+        Class folders of images, and the output.
     choices : EnsembleOptions
-        The models and how they are used.
+        The models and their settings.
     batch : int
-        Images that a model sees at once.
+        Images per batch.
     limit : int, optional
-        Only the first few candidates.
+        Use only the first few candidates.
     names : Path, optional
-        File with words for class folders, for the review page.
+        File with names for class folders, for the review page.
     overwrite : bool
-        Replace a shortlist with other settings; what the models said is kept where it still holds.
+        Replace a shortlist with other settings; predictions that are still valid are kept.
 
     Raises
     ------
     RobustgenError
-        Models, candidates and output do not fit each other.
+        Models, candidates or output are invalid, or do not match.
     """
     started = time.monotonic()
     source = ImageFolder(FolderTree(candidates))
@@ -123,7 +123,7 @@ def filter_images(
     words = reviewing.read_words([*map(Path, choices.classes), *([names] if names else [])])
     keys = rule.select_keys(candidates, source.keys(), ensemble, choices.only is not None)
     if not keys:
-        raise SourceError(f"{candidates}: no image is of a class that {choices.only} names")
+        raise SourceError(f"{candidates}: no image has one of the classes in {choices.only}")
     passed_over = len(source.keys()) - len(keys)
     settings = _settings(rule, ensemble)
     with open_output(output, source.location) as root, _open_shortlist(root, settings, overwrite) as state:
@@ -136,7 +136,7 @@ def filter_images(
 
 
 def _split_usable(source: ImageFolder, keys: Iterable[str]) -> tuple[dict[str, int], dict[str, str]]:
-    """Bytes of the files that can be candidates, by key; and key and reason of the others."""
+    """Return sizes in bytes of the candidates' files by key, and keys and reasons of unusable ones."""
     sizes, failures = {}, source.refused()
     for key in keys:
         if "\n" in key or "\r" in key:
@@ -172,7 +172,7 @@ def _settings(rule: Rule, ensemble: Ensemble) -> dict[str, Any]:
 
 @contextmanager
 def _open_shortlist(root: Store, settings: dict[str, Any], overwrite: bool) -> Iterator[OutputState]:
-    """Open the state of the shortlist that `settings` decide; refuse one of other settings."""
+    """Open the state of the shortlist of `settings`; refuse one created with different settings."""
     state = OutputState(root)
     check_foreign(state)
     held = read_object(state.store, _SETTINGS) if state.store.exists(_SETTINGS) else {}
@@ -182,21 +182,21 @@ def _open_shortlist(root: Store, settings: dict[str, Any], overwrite: bool) -> I
     if set(other) - {"thresholds"}:
         forget_opinions(state)
     if other:
-        # The others are only worth something beside it.
+        # The other files are only useful together with it.
         root.delete(FUNNEL)
     _put_json(state.store, _SETTINGS, settings)
     yield state
 
 
 def check_foreign(state: OutputState) -> None:
-    """Raise an OutputError if the output holds what no such run wrote."""
+    """Raise an OutputError if the output contains foreign files."""
     if state.store.exists(_SETTINGS):
         return
     foreign = [name for name in (SHORTLIST, DROPPED, FUNNEL, PREDICTIONS) if state.root.exists(name)]
     foreign += [ACCEPTED] if next(iter(state.root.list(ACCEPTED)), None) else []
     foreign += ["set"] if state.exists else []
     if foreign:
-        raise OutputError(f"{state.root.location}: holds a {foreign[0]} that is not of filter-a or filter-o")
+        raise OutputError(f"{state.root.location}: has {foreign[0]}, which is not from filter-a or filter-o")
 
 
 def _put_json(store: Store, path: str, content: dict[str, Any]) -> None:
@@ -204,7 +204,7 @@ def _put_json(store: Store, path: str, content: dict[str, Any]) -> None:
 
 
 def _write_lines(root: Store, name: str, entries: Iterable[dict[str, Any]]) -> str:
-    """Write a JSON object a line, as there may be millions of them, and return the SHA-256 of the file."""
+    """Write one JSON object per line, as there may be millions, and return the SHA-256 of the file."""
     with root.create(name) as file:
         for entry in entries:
             file.write(json.dumps(entry).encode() + b"\n")
@@ -213,12 +213,12 @@ def _write_lines(root: Store, name: str, entries: Iterable[dict[str, Any]]) -> s
 
 # --- a run ---------------------------------------------------------------------------------------
 
-# Key, what the models are to see or why they cannot, and the identity of the image.
+# Key, the input of the models or the reason why there is none, and the identity of the image.
 _Read = tuple[str, Crops | str, str]
 
 
 class _Run:
-    """One run over all candidates: first the models are asked, then it is written what came of it."""
+    """One run over all candidates: first the models predict, then the results are written."""
 
     def __init__(
         self,
@@ -238,7 +238,7 @@ class _Run:
             self._earlier.add(name)
             self._answers.add(record)
         self._identities = self._answers.identities
-        # An image that could not be read is tried again.
+        # An unreadable image is tried again.
         self._answers.failures.clear()
         if _SHORTLIST in self._earlier and not state.has_live_claims():
             state.delete_record(_SHORTLIST)
@@ -247,16 +247,16 @@ class _Run:
 
     @property
     def kept(self) -> int:
-        """Images that the models were asked about before, or by other runs."""
+        """Return the number of images predicted before, or by other runs."""
         return len(self._identities) - self.made
 
     def ask(self) -> None:
-        """Have the models asked about all images that they were not asked about yet."""
+        """Predict all images that are not yet predicted."""
         keys = [key for key in self._sizes if self._rule.asks(self._ensemble, key)]
         size = choose_unit_size(len(keys), self._batch, _MOST_IMAGES)
         units = dict[str, list[list[str]]]()
         for start in range(0, len(keys), size):
-            # Batches begin at the same images whatever is known already: others may differ in the last digit.
+            # Batches are always the same, because another batch may change the last digit.
             part = keys[start : start + size]
             batches = [part[at : at + self._batch] for at in range(0, len(part), self._batch)]
             lacking = [[key for key in batch if key not in self._identities] for batch in batches]
@@ -275,7 +275,7 @@ class _Run:
         self.failures |= self._answers.failures
 
     def _is_done(self, name: str) -> bool:
-        """Return whether a run that is at work has asked about the images of a unit, and note the answers."""
+        """Return whether another active run has predicted the images of a unit, and load its predictions."""
         if name in self._earlier:
             return False
         record = self._state.read_record(name)
@@ -306,7 +306,7 @@ class _Run:
         self._answers.add(record)
         self.made += len(images)
 
-    # --- what came of it ---
+    # --- results ---
 
     def _case(self) -> Case:
         if self._judged is None:
@@ -316,11 +316,11 @@ class _Run:
         return self._judged
 
     def left(self) -> list[int]:
-        """Return how many images there were, and are after each step."""
+        """Return the number of images at first and after each step."""
         return count_left(self._case().steps, self._rule.order)
 
     def write_once(self, words: dict[str, str], passed_over: int) -> tuple[str, ...]:
-        """Write all files, unless another run that is at work does; return the review pages."""
+        """Write all files, unless another active run does; return the review pages."""
         state = self._state
 
         def write(name: str) -> None:
@@ -358,8 +358,8 @@ class _Run:
         if not sha256.startswith(self._identities[key]):
             forget_opinions(self._state, key)
             raise OutputError(
-                f"{self._source.location}: {key!r} is another image than the one that the models were "
-                "asked about; the same command asks them again"
+                f"{self._source.location}: {key!r} has changed since the models predicted it; "
+                "the same command predicts it again"
             )
         return self._entry(case, index) | {"sha256": sha256}
 
@@ -422,5 +422,5 @@ class _Run:
 
 
 def _round(value: Any) -> float:
-    """Six digits that count: the last ones of single precision depend on the machine."""
+    """Return six significant digits: further digits of single precision depend on the machine."""
     return float(f"{value:.6g}")

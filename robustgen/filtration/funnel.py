@@ -1,4 +1,4 @@
-"""Decisions on which images stay: on arrays alone, without any file or model.
+"""Decisions on which images stay, using only arrays, no files or models.
 
 Hendrycks et al., "Natural Adversarial Examples", section 3.1. The numbers of its dragonflies, from
 candidates to ImageNet-A: 81 413, 8 925, 1 452, 80.
@@ -18,11 +18,11 @@ Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
 MAX_CONFIDENCE: Final = 0.15
-"""Most confidence that a model may have in the true class; section 3.1."""
+"""Highest confidence that a model may have in the true class; section 3.1."""
 PER_CONFUSION: Final = 15
-"""Most images of one confusion; section 3.1."""
+"""Highest number of images of one confusion; section 3.1."""
 MIN_CONFIDENCE: Final = 0.9
-"""Least confidence in a wrong class, for ImageNet-O; the paper says "high" and gives no number."""
+"""Lowest confidence in a wrong class, for ImageNet-O; the paper says "high" and gives no number."""
 
 
 class Step(IntEnum):
@@ -43,18 +43,18 @@ class Opinions:
     Attributes
     ----------
     right : (models, images), integer
-        How many crops give the true class.
+        Number of crops whose prediction is the true class.
     truth : (models, images), float
         Confidence in the true class: mean probability over the crops.
     own : (models, images), integer
         The model's prediction: the class with the highest mean probability over the crops.
     sure : (models, images), float
-        Its confidence in that.
+        Its confidence in that class.
     predicted : (images,), integer
-        The class that the models together take it for: of those that are not the true class, the one with
-        the highest mean probability over crops and models.
+        The joint prediction of the models: of all classes except the true one, the one with the highest mean
+        probability over crops and models.
     confidence : (images,), float
-        That mean probability.
+        Mean probability of that class.
     """
 
     right: Whole
@@ -66,7 +66,7 @@ class Opinions:
 
     @classmethod
     def blank(cls, models: int, images: int) -> "Opinions":
-        """Room for the opinions of that many models on that many images."""
+        """Return empty predictions of that many models for that many images."""
         every, each = (models, images), (images,)
         return cls(
             np.zeros(every, np.int64),
@@ -78,29 +78,29 @@ class Opinions:
         )
 
     def put(self, at: int, other: "Opinions", index: int) -> None:
-        """Take the opinions on the image `index` of `other` over as those on the image `at`."""
+        """Copy the predictions for the image `index` of `other` to the image `at`."""
         for field in fields(self):
             getattr(self, field.name)[..., at] = getattr(other, field.name)[..., index]
 
     def select(self, index: NDArray[np.intp]) -> "Opinions":
-        """Return the opinions on the images at `index`."""
+        """Return the predictions for the images at `index`."""
         return Opinions(*(getattr(self, field.name)[..., index] for field in fields(self)))
 
 
 def summarise_opinions(probabilities: Floats, true: Whole | None = None) -> Opinions:
-    """Sum up what models say of images.
+    """Summarise the probabilities of the models.
 
     Parameters
     ----------
     probabilities : (models, images, crops, classes), float
-        Of equal ones the class that comes first is the prediction.
+        Of equal ones, the first class is the prediction.
     true : (images,), integer, optional
-        True classes; None for images of none of the classes.
+        True classes; None for images of unknown classes.
 
     Raises
     ------
     ArgumentError
-        There is no class but the true one.
+        There is no class except the true one.
     """
     means = probabilities.mean(axis=2)
     together = means.mean(axis=0)
@@ -108,7 +108,7 @@ def summarise_opinions(probabilities: Floats, true: Whole | None = None) -> Opin
     right, truth = np.zeros(own.shape, np.int64), np.zeros(own.shape)
     if true is not None:
         if together.shape[1] < 2:
-            raise ArgumentError("to confuse classes takes at least two of them")
+            raise ArgumentError("confusing classes needs at least two of them")
         every = np.arange(len(true))
         right = (probabilities.argmax(axis=3) == true[:, None]).sum(axis=2)
         truth = means[:, every, true]
@@ -127,10 +127,10 @@ def judge_adversarial(
 ) -> Whole:
     """Return the step at which each candidate for ImageNet-A leaves the funnel.
 
-    An image goes if any crop of any model is right (`Step.CORRECT`); if any model gives the true class more
-    than `max_confidence` (`Step.CONFIDENT`); or if its confusion, true and predicted class, has
-    `per_confusion` images whose true class the models are less sure of (`Step.CROWDED`). How sure they are
-    is what the surest says. Of equally unsure ones the first by key stays.
+    An image is removed if any crop of any model is right (`Step.CORRECT`); if any model gives the true class
+    more than `max_confidence` (`Step.CONFIDENT`); or if its confusion, true and predicted class, has
+    `per_confusion` images with a lower probability of the true class (`Step.CROWDED`). That probability is
+    the highest of all models. Of equal images, the first by key stays.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ def judge_adversarial(
     Returns
     -------
     (images,), integer
-        `Step` of each.
+        `Step` of each image.
     """
     steps = np.full(len(true), Step.KEPT, np.int64)
     steps[(said.truth > max_confidence).any(axis=0)] = Step.CONFIDENT
@@ -153,7 +153,7 @@ def judge_adversarial(
 
 
 def rank_in_confusions(said: Opinions, true: Whole, keys: Sequence[str]) -> Whole:
-    """Place of each image in its confusion, from 1; first come those whose true class seems least likely."""
+    """Return the rank of each image in its confusion, from 1, by probability of the true class."""
     surest = said.truth.max(axis=0)
     order = sorted(range(len(keys)), key=lambda i: (true[i], said.predicted[i], surest[i], keys[i]))
     ranks = np.zeros(len(keys), np.int64)
@@ -170,8 +170,8 @@ def judge_outlying(
 ) -> Whole:
     """Return the step at which each candidate for ImageNet-O leaves the funnel.
 
-    An image goes if it is of a class that the models know (`Step.KNOWN`), or if any model is less sure than
-    `min_confidence` of what it takes it for (`Step.UNSURE`).
+    An image is removed if the models know its class (`Step.KNOWN`), or if the confidence of any model in its
+    prediction is below `min_confidence` (`Step.UNSURE`).
 
     Parameters
     ----------
@@ -181,14 +181,14 @@ def judge_outlying(
     Returns
     -------
     (images,), integer
-        `Step` of each.
+        `Step` of each image.
     """
     unsure = (said.sure < min_confidence).any(axis=0)
     return np.where(known, Step.KNOWN, np.where(unsure, Step.UNSURE, Step.KEPT)).astype(np.int64)
 
 
 def count_left(steps: Whole, order: Sequence[Step]) -> list[int]:
-    """Return how many images there are at first, and how many are left after each step of `order`."""
+    """Return the number of images at first and after each step of `order`."""
     counts = [len(steps)]
     for step in order:
         counts.append(counts[-1] - int((steps == step).sum()))

@@ -1,4 +1,4 @@
-"""The page on which a human keeps or drops each image of a shortlist; whole in itself, and offline."""
+"""The page on which a human keeps or drops each image of a shortlist; self-contained and offline."""
 
 import hashlib
 import re
@@ -16,22 +16,22 @@ from robustgen.json_files import parse_json
 from robustgen.storage import Store
 
 PER_PAGE: Final = 1000
-"""Images of a page: some 15 MB."""
+"""Images per page, about 15 MB."""
 SIDE: Final = 256
 """Longer side of a picture, in pixels."""
 
 
 @dataclass(frozen=True)
 class Item:
-    """One image to look at.
+    """One image for review.
 
     Attributes
     ----------
     key, folder, predicted : str
-        The image, its class and what it is taken for.
+        The image, its class and its prediction.
     confidence : float
     true_confidence : float, optional
-        Of the model that is surest of the true class; None where no class is true.
+        Confidence of the model that is surest of the true class; None without a true class.
     """
 
     key: str
@@ -42,7 +42,7 @@ class Item:
 
 
 def page_name(number: int) -> str:
-    """File name of the page `number`, from 1."""
+    """Return the file name of the page `number`, from 1."""
     return "review.html" if number == 1 else f"review-{number}.html"
 
 
@@ -54,20 +54,20 @@ def write_pages(
     load: Callable[[str], Rgb],
     words: Mapping[str, str],
 ) -> list[WrittenFile]:
-    """Write the review pages, one for every thousand images; remove those that an earlier run wrote.
+    """Write the review pages, one for every thousand images; remove those of an earlier run.
 
     Parameters
     ----------
     output : Store
     title : str
-        Of the set.
+        Title of the set.
     digest : str
-        Of the shortlist: a browser keeps what was decided under it.
+        Digest of the shortlist, under which a browser stores decisions.
     items : sequence of Item
     load : callable
-        The pixels, uint8 (H, W, 3), of a key.
+        Returns the pixels, uint8 (H, W, 3), of a key.
     words : mapping of str to str
-        Class folder to what it means.
+        Class folder to its name.
 
     Returns
     -------
@@ -110,18 +110,18 @@ def thumbnail(image: Rgb) -> Rgb:
 
 
 def read_words(paths: Sequence[Path]) -> dict[str, str]:
-    """Return what class folders mean, as far as the files say.
+    """Return the names of class folders in the files.
 
     Parameters
     ----------
     paths : sequence of Path
-        Lines ``n01440764 tench``, or Keras's JSON object ``{"0": ["n01440764", "tench"], ...}``; of other
-        files nothing is known. Later ones win.
+        Lines ``n01440764 tench``, or Keras's JSON object ``{"0": ["n01440764", "tench"], ...}``; other files
+        are ignored. Later files override earlier ones.
 
     Raises
     ------
     ConfigError
-        One cannot be read.
+        A file cannot be read.
     """
     found: dict[str, str] = {}
     for path in paths:
@@ -147,5 +147,5 @@ def _words_of_keras(text: str) -> dict[str, str]:
         pairs = [entry for entry in entries if isinstance(entry, list) and len(entry) > 1]
         return {str(name): str(word).replace("_", " ") for name, word, *_ in pairs}
     except ValueError:
-        # Whoever takes the file for a list of classes says what is wrong with it.
+        # Reading the file as a list of classes reports its errors.
         return {}

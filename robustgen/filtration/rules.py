@@ -1,4 +1,4 @@
-"""Rules of ImageNet-A and ImageNet-O: which candidates they keep, and the words for it."""
+"""Rules of ImageNet-A and ImageNet-O: which candidates they keep, and the texts about them."""
 
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -27,7 +27,7 @@ from robustgen.sources.base import class_of
 
 @dataclass(frozen=True)
 class Case:
-    """Images that were looked at, and where each leaves the funnel.
+    """Predicted images, and the step at which each leaves the funnel.
 
     Attributes
     ----------
@@ -35,9 +35,9 @@ class Case:
     keys : sequence of str
     said : Opinions
     steps : (images,), integer
-        `Step` of each.
+        `Step` of each image.
     places, crowds : (images,), integer
-        Place in its confusion and how many that has; 0 where they do not matter.
+        Rank in its confusion, and size of the confusion; 0 if irrelevant.
     """
 
     ensemble: Ensemble
@@ -57,15 +57,15 @@ class Case:
 
 
 class Rule(ABC):
-    """One of the two ways to choose.
+    """One of the two rules.
 
     Attributes
     ----------
     title : str
     ten : bool
-        Whether the models see ten crops.
+        Whether the models get ten crops.
     order : tuple of Step
-        In which images are dropped.
+        Order of the steps.
     """
 
     title: ClassVar[str]
@@ -80,29 +80,29 @@ class Rule(ABC):
     def select_keys(
         self, root: object, keys: Sequence[str], ensemble: Ensemble, restricted: bool
     ) -> list[str]:
-        """Those of `keys` that are candidates; `restricted` where --only is given.
+        """Return the `keys` that are candidates; `restricted` if --only is given.
 
         Raises
         ------
         SourceError
-            The models do not know a class folder below `root` that they have to know.
+            A class folder below `root` is unknown to the models but must be known.
         """
 
     @abstractmethod
     def asks(self, ensemble: Ensemble, key: str) -> bool:
-        """Return whether the models have to see the image."""
+        """Return whether the models have to predict the image."""
 
     @abstractmethod
     def true_classes(self, ensemble: Ensemble, keys: Sequence[str]) -> Whole | None:
-        """Places of the true classes in `ensemble.classes`; None where there are none."""
+        """Return the indices of the true classes in `ensemble.classes`; None if there are none."""
 
     @abstractmethod
     def judge(self, ensemble: Ensemble, keys: Sequence[str], said: Opinions) -> Case:
-        """Decide."""
+        """Return the decisions on all images."""
 
     @abstractmethod
     def labels(self) -> list[str]:
-        """Return how many are left at first and after each step of `order`."""
+        """Return the number of images at first and after each step of `order`."""
 
     @abstractmethod
     def reason(self, case: Case, index: int) -> str:
@@ -110,7 +110,7 @@ class Rule(ABC):
 
     @abstractmethod
     def rank(self, case: Case) -> list[int]:
-        """Return the images of the shortlist in the order in which they are listed."""
+        """Return the images of the shortlist in their order."""
 
 
 @dataclass(frozen=True)
@@ -120,9 +120,9 @@ class Adversarial(Rule):
     Attributes
     ----------
     max_confidence : float
-        Most that a model may give the true class.
+        Highest confidence that a model may have in the true class.
     per_confusion : int
-        Most images of one true and one predicted class.
+        Highest number of images of one true and one predicted class.
     """
 
     max_confidence: float = MAX_CONFIDENCE
@@ -140,12 +140,12 @@ class Adversarial(Rule):
         unexpected = sorted({class_of(key) for key in keys} - known)
         if unexpected and not restricted:
             if not unexpected[0]:
-                raise SourceError(f"{root}: some images lie in no class folder")
+                raise SourceError(f"{root}: some images are not in a class folder")
             raise SourceError(f"{root}: class folder: {unknown_class(unexpected[0], ensemble.classes)}")
         return [key for key in keys if class_of(key) in known]
 
     def asks(self, ensemble: Ensemble, key: str) -> bool:
-        """Return whether the models have to see the image."""
+        """Return whether the models have to predict the image."""
         return True
 
     def true_classes(self, ensemble: Ensemble, keys: Sequence[str]) -> Whole:
@@ -168,12 +168,12 @@ class Adversarial(Rule):
         return Case(ensemble, keys, said, steps, places, crowds)
 
     def labels(self) -> list[str]:
-        """Return the words for each image."""
+        """Return the names of the steps."""
         confident = f"true class at most {self.max_confidence:.6g}"
         return ["candidates", "wrong in every crop", confident, f"at most {self.per_confusion} a confusion"]
 
     def reason(self, case: Case, index: int) -> str:
-        """Return the reason that people are told."""
+        """Return the reason, as text."""
         said, place = case.said, f"place {case.places[index]} of {case.crowds[index]} in its confusion"
         surest = f"true class at most {said.truth[:, index].max():.6g}"
         return {
@@ -189,7 +189,7 @@ class Adversarial(Rule):
         }[Step(case.steps[index])]
 
     def rank(self, case: Case) -> list[int]:
-        """Return the order of the images: by class, then by prediction, then by place."""
+        """Return the order of the images: by class, then by prediction, then by rank."""
         rows = case.kept().tolist()
         return sorted(
             rows,
@@ -209,12 +209,12 @@ def _describe_each(case: Case, values: NDArray[Any], text: str, limit: float) ->
 
 @dataclass(frozen=True)
 class Outlying(Rule):
-    """ImageNet-O: images of unknown classes that every model is sure to know.
+    """ImageNet-O: images of unknown classes that every model predicts with high confidence.
 
     Attributes
     ----------
     min_confidence : float
-        Least that each model must give its prediction.
+        Lowest confidence that each model must have in its prediction.
     """
 
     min_confidence: float = MIN_CONFIDENCE
@@ -230,7 +230,7 @@ class Outlying(Rule):
         return [*keys]
 
     def asks(self, ensemble: Ensemble, key: str) -> bool:
-        """Return whether the models have to see the image: not where any model knows its class."""
+        """Return whether the models have to predict the image: not if any model knows its class."""
         return class_of(key) not in ensemble.known
 
     def true_classes(self, ensemble: Ensemble, keys: Sequence[str]) -> None:
@@ -243,11 +243,11 @@ class Outlying(Rule):
         return Case(ensemble, keys, said, steps, np.zeros_like(steps), np.zeros_like(steps))
 
     def labels(self) -> list[str]:
-        """Return the words for each image."""
+        """Return the names of the steps."""
         return ["candidates", "of unknown classes", f"predicted with at least {self.min_confidence:.6g}"]
 
     def reason(self, case: Case, index: int) -> str:
-        """Return the reason that people are told."""
+        """Return the reason, as text."""
         sure = case.said.sure[:, index]
         least = case.ensemble.members[int(sure.argmin())].label
         return {
@@ -257,6 +257,6 @@ class Outlying(Rule):
         }[Step(case.steps[index])]
 
     def rank(self, case: Case) -> list[int]:
-        """Return the order of the images: the surest first."""
+        """Return the order of the images: highest confidence first."""
         rows = case.kept().tolist()
         return sorted(rows, key=lambda i: (-case.said.sure[:, i].min(), case.keys[i]))

@@ -1,8 +1,8 @@
-"""Sets of icons in the manner of Icons-50, for style robustness: emoji by class and style.
+"""Sets of icons as in Icons-50, for style robustness: emoji by class and style.
 
 Source: Hendrycks and Dietterich, "Benchmarks for Neural Network Robustness to Common Distortions and
 Styles", 2018, section 5 and appendix C.
 """
 
 TITLE = "icons in the manner of Icons-50"
-"""What ``dataset.json`` calls this kind of set."""
+"""Name of this kind of set in ``dataset.json``."""

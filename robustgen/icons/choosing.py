@@ -32,21 +32,21 @@ def style_in(key: str) -> str:
 
 
 def own_classes() -> Path:
-    """Return the file of the fifty classes."""
+    """Return the path of the file with the fifty classes."""
     return Path(__file__).parent / "classes.yaml"
 
 
 def read_classes(path: Path) -> dict[str, tuple[str, ...]]:
-    """Class to its emoji, both sorted, from a YAML file of lists of code points.
+    """Return each class with its emoji, both sorted, from a YAML file of lists of code points.
 
     Raises
     ------
     ConfigError
-        The file cannot be used; names the class and the entry.
+        The file is invalid; the message names the class and the entry.
     """
     content = read_yaml(path)
     if not content:
-        raise ConfigError(f"{path}: holds no class")
+        raise ConfigError(f"{path}: contains no class")
     owners: dict[str, str] = {}
     classes = {}
     for name, entries in sorted(content.items(), key=lambda item: str(item[0])):
@@ -60,13 +60,13 @@ def read_classes(path: Path) -> dict[str, tuple[str, ...]]:
 
 def _members(where: str, name: Any, entries: Any) -> tuple[str, ...]:
     if not isinstance(name, str) or not re.fullmatch(r"\w[\w -]*", name) or name == SUMS:
-        raise ConfigError(f"{where}: cannot be the name of a class: letters, digits, _, - and spaces can")
+        raise ConfigError(f"{where}: is not a valid class name; use letters, digits, _, - and spaces")
     if not isinstance(entries, list) or not entries:
         raise ConfigError(f"{where}: must be a list of code points")
     emoji = [_member(where, entry) for entry in entries]
     repeated = [each for each, count in Counter(emoji).items() if count > 1]
     if repeated:
-        raise ConfigError(f"{where}: {repeated[0]} stands twice")
+        raise ConfigError(f"{where}: {repeated[0]} is listed twice")
     return tuple(sorted(emoji, key=order))
 
 
@@ -86,16 +86,16 @@ def _member(where: str, entry: Any) -> str:
 
 @dataclass(frozen=True)
 class Choice:
-    """Choice of what a set holds.
+    """The emoji of a set.
 
     Attributes
     ----------
     members : mapping
         Class to its emoji, the same in every style.
     left_out : mapping
-        Class to the emoji that are beyond the limit per class.
+        Class to the emoji beyond the limit per class.
     lacking : mapping
-        Style to the emoji among `members` that it has no picture of.
+        Style to the emoji in `members` without a picture in it.
     pictures : mapping
         Key to style and file.
     """
@@ -115,10 +115,9 @@ def choose(classes: Classes, styles: Sequence[Style], *, skin_tones: bool, per_c
         Class to its emoji.
     styles : sequence of Style
     skin_tones : bool
-        Whether variants count whose persons have all the same skin tone.
+        Whether to include variants in which all persons have the same skin tone.
     per_class : int or None
-        At most so many emoji of a class: first those that most styles have, of these first those without
-        skin tone.
+        Highest number of emoji in a class: first those that most styles have, then those without skin tone.
     """
     having = Counter(emoji for style in styles for emoji in style.files)
     wanted = _add_skin_tones(classes, having) if skin_tones else classes
@@ -135,7 +134,7 @@ def choose(classes: Classes, styles: Sequence[Style], *, skin_tones: bool, per_c
 
 
 def _add_skin_tones(classes: Classes, found: Iterable[str]) -> Classes:
-    """Return `classes`, and the variants of their emoji among those `found`."""
+    """Return `classes`, with the variants of their emoji that are in `found`."""
     owners = {emoji: name for name, members in classes.items() for emoji in members}
     wanted = {name: set(members) for name, members in classes.items()}
     for emoji in found:
@@ -145,10 +144,10 @@ def _add_skin_tones(classes: Classes, found: Iterable[str]) -> Classes:
 
 
 def _sort_by_rank(emoji: Iterable[str], having: Mapping[str, int]) -> list[str]:
-    """Sort by what is to stay first; `having` tells how many styles have an emoji."""
+    """Sort by priority; `having` is the number of styles that have an emoji."""
 
     def rank(each: str) -> tuple[int, bool, bytes]:
-        # Neighbours among code points look alike; the order of their hashes mixes them.
+        # Neighbouring code points look alike; the order of their hashes mixes them.
         return -having.get(each, 0), strip_tones(each) != each, hashlib.sha256(each.encode()).digest()
 
     return sorted(emoji, key=rank)
@@ -173,12 +172,12 @@ def _pictures(members: Classes, styles: Sequence[Style]) -> dict[str, tuple[str,
 
 @dataclass(frozen=True)
 class Sifted:
-    """The pictures of a `Choice` after a look at their pixels.
+    """The pictures of a `Choice` after a comparison of their pixels.
 
     Attributes
     ----------
     keys : tuple of str
-        Of those to take, sorted.
+        Keys of the pictures to use, sorted.
     duplicates : mapping
         Key of a duplicate to that of the picture it repeats.
     unreadable : mapping
@@ -191,14 +190,14 @@ class Sifted:
 
 
 def drop_duplicates(keys: Iterable[str], pixels_of: Callable[[str], bytes]) -> Sifted:
-    """Of icons with the same pixels keep the first: no style that is held out has an icon of another one.
+    """Keep the first of icons with the same pixels: a held-out style then has no icon of another style.
 
     Parameters
     ----------
     keys : iterable of str
-        Of the icons.
+        Keys of the icons.
     pixels_of : function
-        Key to the pixels of the finished icon; raises ImageError where the picture cannot be read.
+        Key to the pixels of the finished icon; raises ImageError if the picture cannot be read.
     """
     first: dict[bytes, str] = {}
     duplicates, unreadable = {}, {}
@@ -218,7 +217,7 @@ def drop_duplicates(keys: Iterable[str], pixels_of: Callable[[str], bytes]) -> S
 
 
 def split_files(style_of: Mapping[str, str]) -> dict[str, bytes]:
-    """Return the lists that hold one style out each.
+    """Return the lists of the splits, each of which holds out one style.
 
     Parameters
     ----------
@@ -240,7 +239,7 @@ def split_files(style_of: Mapping[str, str]) -> dict[str, bytes]:
 
 
 def count_icons(keys: Iterable[str], style_of: Mapping[str, str]) -> dict[str, dict[str, int]]:
-    """Return how many of `keys` each class has of each style."""
+    """Return the number of `keys` by class and style."""
     counts: dict[str, dict[str, int]] = {}
     none_yet = dict.fromkeys(sorted(set(style_of.values())), 0)
     for key in sorted(keys):

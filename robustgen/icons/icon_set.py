@@ -59,12 +59,12 @@ _NAMED_COLOURS = {"white": (255, 255, 255), "black": (0, 0, 0)}
 
 
 def parse_colour(text: str) -> tuple[int, int, int]:
-    """Red, green and blue from ``"white"``, ``"black"`` or ``"#rrggbb"``.
+    """Return red, green and blue of ``"white"``, ``"black"`` or ``"#rrggbb"``.
 
     Raises
     ------
     ArgumentError
-        It is none of them.
+        The text is none of these.
     """
     if re.fullmatch("#[0-9a-fA-F]{6}", text):
         red, green, blue = bytes.fromhex(text[1:])
@@ -82,9 +82,9 @@ def _normalise_colour(text: str) -> str:
 def _check_style_names(styles: dict[str, str]) -> dict[str, str]:
     for name in styles:
         if not re.fullmatch(r"\w[\w.-]*", name):
-            raise ArgumentError(f"{name!r} cannot name a style: letters, digits, _, - and . can")
+            raise ArgumentError(f"{name!r} is not a valid style name; use letters, digits, _, - and .")
     if len(styles) < 2:
-        raise ArgumentError("at least two styles are needed, as each split holds one out")
+        raise ArgumentError("at least two styles are needed, because each split holds one out")
     return {name: str(Path(folder).absolute()) for name, folder in sorted(styles.items())}
 
 
@@ -99,7 +99,7 @@ def _make_absolute(path: str | None) -> str | None:
 
 
 class IconChoices(Choices):
-    """The choices of a run of make-icons."""
+    """The settings of a run of make-icons."""
 
     dataset: str | None = Field("icons", description="name of the data set")
     output: Location = Field("out/icons", description="where to write")
@@ -124,7 +124,7 @@ class IconChoices(Choices):
 
 
 def compose(picture: Image.Image, background: tuple[int, int, int]) -> Rgb:
-    """Return `picture` in the middle of the smallest square that holds it, on `background`.
+    """Return `picture` centred in the smallest square that contains it, on `background`.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ def compose(picture: Image.Image, background: tuple[int, int, int]) -> Rgb:
 def resize_icon(square: Rgb, size: int) -> Rgb:
     """Return a composed square at `size` by `size` pixels, by Lanczos's filter.
 
-    What is composed has no transparent pixels any more whose hidden colours could fringe the edges.
+    The composed square has no transparent pixels, whose hidden colours could bleed into edges.
     """
     if square.shape[:2] == (size, size):
         return square
@@ -165,7 +165,7 @@ class EmojiPackages(Source):
     background : tuple of int
         Red, green and blue.
     size : int
-        Of the icons; those that are equal at that size are duplicates.
+        Side of the icons; pictures that are equal at that size are duplicates.
     """
 
     def __init__(
@@ -178,7 +178,7 @@ class EmojiPackages(Source):
 
     @cached_property
     def sifted(self) -> Sifted:
-        """Return which pictures are taken, and why the others are not."""
+        """Return the pictures to use, and the reasons why others are not used."""
         return drop_duplicates(
             self._pictures, lambda key: resize_icon(self.load(key), self._icon_size).tobytes()
         )
@@ -190,7 +190,7 @@ class EmojiPackages(Source):
         return self.sifted.keys
 
     def refused(self) -> dict[str, str]:
-        """Return the pictures that cannot be read."""
+        """Return the pictures that cannot be read, with reasons."""
         return dict(self.sifted.unreadable)
 
     def load(self, key: str) -> Rgb:
@@ -223,25 +223,25 @@ class EmojiPackages(Source):
 
     @cached_property
     def classes(self) -> tuple[str, ...]:
-        """Names of the classes that have icons."""
+        """Return the names of the classes that have icons."""
         return tuple(sorted({key.partition("/")[0] for key in self.keys()}))
 
     def label(self, key: str) -> int:
-        """Index of the class."""
+        """Return the index of the class."""
         self._picture(key)
         return self.classes.index(key.partition("/")[0])
 
 
 @dataclass(frozen=True)
 class IconRecipe(Recipe[Rgb]):
-    """Settings by which a composed picture becomes an icon.
+    """Settings that turn a composed picture into an icon.
 
     Attributes
     ----------
     size : int
         Width and height in pixels.
     chosen : dict
-        What else decides the set, for its settings.
+        Other values that decide the set, for its settings.
     """
 
     size: int
@@ -249,7 +249,7 @@ class IconRecipe(Recipe[Rgb]):
 
     title = TITLE
     noun = "icon"
-    # An icon takes milliseconds, and each job carries the list of all pictures.
+    # An icon takes milliseconds, and each job contains the list of all pictures.
     images_at_once = 16
 
     def make(self, arm: Variant, key: str, prepared: Rgb, shared: dict[str, Any] | None = None) -> Rgb:
@@ -257,7 +257,7 @@ class IconRecipe(Recipe[Rgb]):
         return resize_icon(prepared, self.size)
 
     def settings(self, arms: tuple[Variant, ...]) -> dict[str, Any]:
-        """Size, background, styles and classes."""
+        """Return size, background, styles and classes."""
         return {
             "kind": "icons",
             "size": self.size,
@@ -267,7 +267,7 @@ class IconRecipe(Recipe[Rgb]):
 
 
 class IconTree(PngTree):
-    """`<class>/<style>_<code points>.png`, and the split files."""
+    """Writer of `<class>/<style>_<code points>.png`, and the split files."""
 
     def list_companions(self, listing: Listing, folders: Sequence[str]) -> Mapping[str, bytes]:
         """Return the split files."""
@@ -292,25 +292,25 @@ class IconPlan(Plan):
     choice: Choice = field(kw_only=True)
 
     def style_of(self) -> dict[str, str]:
-        """Key to style of the icons that are made."""
+        """Return the style of each created icon by key."""
         return {key: self.style(key) for key in self.keys}
 
     def duplicates(self) -> dict[str, str]:
-        """Key of each picture that is not taken to that of the icon it repeats."""
+        """Return for each unused picture the key of the icon that it repeats."""
         return dict(self.source.sifted.duplicates)
 
     def style(self, key: str) -> str:
-        """Return the style of one icon, taken or not."""
+        """Return the style of one picture, used or not."""
         return self.source.style(key)
 
     def counts(self) -> dict[str, dict[str, int]]:
-        """Return how many icons each class has of each style."""
+        """Return the number of icons by class and style."""
         return count_icons(self.keys, self.style_of())
 
     def about(self) -> dict[str, Any]:
-        """Return what `dataset.json` says beside settings and counts."""
+        """Return the content of `dataset.json` besides settings and counts."""
         about = super().about()
-        # A run whose source is another one, be it in its licence alone, describes the set anew.
+        # A run with another source, or only another licence, writes the description again.
         about["source"] |= {"styles": {style.name: style.about() for style in self.styles}}
         return about | {
             "icons": self.counts(),
@@ -321,12 +321,12 @@ class IconPlan(Plan):
 
 
 def plan_icons(choices: IconChoices) -> IconPlan:
-    """Turn choices into the plan of a set of icons.
+    """Return the plan of a set of icons.
 
     Raises
     ------
     ConfigError, SourceError, OutputError
-        What was asked for cannot be done; names the flag or the folder.
+        The settings or the sources are invalid; the message names the flag or the folder.
     """
     for name in choices.licence.keys() - choices.style.keys():
         raise ConfigError(f"--licence: {UnknownNameError('style', name, choices.style)}")
@@ -368,7 +368,7 @@ def _check_styles(styles: Sequence[Style], choice: Choice, store: Store) -> None
         if style.name not in having:
             raise SourceError(f"--style {style.name}: {style.root} has none of the chosen emoji")
         if f"{store.location}/".startswith(f"{root}/"):
-            raise OutputError(f"output {store.location} lies inside the source {style.root}")
+            raise OutputError(f"output {store.location} is inside the source {style.root}")
 
 
 def _settings(
@@ -377,7 +377,7 @@ def _settings(
     source: EmojiPackages,
     styles: Sequence[Style],
 ) -> dict[str, Any]:
-    # One that cannot be read counts: it may be mended.
+    # An unreadable picture counts, because it may be repaired.
     icons = sorted((*source.sifted.keys, *source.sifted.unreadable))
     versions = [
         f"{style.name}: {style.package or 'a folder'} {style.version or ''}".strip() for style in styles

@@ -1,6 +1,6 @@
 """Unpacked packages of emoji pictures: their layouts, licences and file names.
 
-Known are the layouts of npm's ``emoji-datasource-<style>`` (``img/<style>/64/<code point>.png``), of
+Supported layouts are npm's ``emoji-datasource-<style>`` (``img/<style>/64/<code point>.png``),
 ``@lobehub/fluent-emoji-3d`` (``assets/<code point>.webp``), and plain folders of ``<code point>.png``.
 """
 
@@ -21,7 +21,7 @@ from robustgen.storage.regular import open_regular
 
 SUFFIXES = (".png", ".webp")
 AS_SUPPLIED = "as supplied"
-# What the README of emoji-datasource says of the pictures; its package.json speaks of the data alone.
+# Licences of the pictures in the README of emoji-datasource; its package.json only covers the data.
 PICTURES: Final[Mapping[str, str]] = {
     "emoji-datasource-google": "Apache-2.0",
     "emoji-datasource-twitter": "CC-BY-4.0",
@@ -40,7 +40,7 @@ _LAST_TAG = "e007f"
 
 
 def parse_emoji(name: str) -> str | None:
-    """Return the emoji that `name` stands for: lower-case code points joined by ``-``, without fe0f.
+    """Return the emoji in `name`: lower-case code points joined by ``-``, without fe0f.
 
     Parameters
     ----------
@@ -50,13 +50,13 @@ def parse_emoji(name: str) -> str | None:
     Returns
     -------
     str or None
-        None where `name` holds no code points.
+        None if `name` contains no code points.
     """
     points = re.split("[-_]", name.lower().removeprefix("emoji_u"))
     if not all(re.fullmatch("[0-9a-f]{2,6}", point) for point in points):
         return None
     points = [f"{int(point, 16):04x}" for point in points]
-    # Some packages leave out the tag that ends the flag of a region.
+    # Some packages omit the tag that ends the flag of a region.
     if points[-1].startswith("e00") and points[-1] != _LAST_TAG:
         points.append(_LAST_TAG)
     usable = all(int(point, 16) <= 0x10FFFF for point in points)
@@ -89,17 +89,17 @@ class Style:
     root : Path
         The folder that the user named.
     files : mapping
-        Emoji to its picture; of several, that whose name comes first in the order of code points.
+        Emoji to its picture; of several, the first in the order of code points.
     repeated : tuple of str
-        File names of further pictures of the same emoji, which are passed over.
+        File names of further pictures of the same emoji, which are skipped.
     ignored : int
-        How many pictures are not named after code points.
+        Number of pictures that are not named after code points.
     package, version : str or None
         From ``package.json``.
     declared : str or None
         Licence in ``package.json``.
     licence : str
-        Of the pictures.
+        Licence of the pictures.
     """
 
     name: str
@@ -132,16 +132,16 @@ def read_style(name: str, root: Path, licence: str | None = None) -> Style:
     Parameters
     ----------
     name : str
-        What the style is to be called.
+        Name of the style.
     root : Path
         An unpacked package, or a folder of pictures.
     licence : str, optional
-        Of the pictures, instead of what the package says.
+        Licence of the pictures, instead of that of the package.
 
     Raises
     ------
     SourceError
-        There is no such folder, or it has none of the known layouts.
+        The folder does not exist, or has none of the known layouts.
     """
     try:
         folder, found = _pictures(root)
@@ -149,7 +149,7 @@ def read_style(name: str, root: Path, licence: str | None = None) -> Style:
         raise SourceError(f"{root}: {error.strerror}") from error
     if not found:
         hint = f"; is it {root / 'package'}?" if (root / "package").is_dir() else ""
-        raise SourceError(f"{root} holds no emoji images of a layout we know: {_LAYOUTS}{hint}")
+        raise SourceError(f"{root} contains no emoji images in a known layout: {_LAYOUTS}{hint}")
     files: dict[str, Path] = {}
     repeated = []
     for file in sorted(found, key=_place):
@@ -163,7 +163,7 @@ def read_style(name: str, root: Path, licence: str | None = None) -> Style:
 
 
 def _place(file: str) -> tuple[tuple[int, ...], str]:
-    """Return the sort key of a picture's file name: its code points, fe0f counted."""
+    """Return the sort key of a picture's file name: its code points including fe0f."""
     return tuple(
         int(point, 16)
         for point in re.findall("[0-9a-f]{2,6}", Path(file).stem.lower().removeprefix("emoji_u"))
@@ -175,7 +175,7 @@ def _entries(folder: Path) -> list[str]:
 
 
 def _pictures(root: Path) -> tuple[Path, dict[str, str]]:
-    """Return the folder that holds the pictures, and their file names with the emoji they show."""
+    """Return the folder of the pictures, and their file names with the emoji they show."""
     for folder in (_datasource(root), root / "assets", root):
         if folder and folder.is_dir() and (found := _list_named_after_emoji(folder)):
             return folder, found
@@ -209,7 +209,7 @@ def _package(root: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise SourceError(f"{path} cannot be read: {error}") from error
     if not isinstance(content, dict):
-        raise SourceError(f"{path} holds no object")
+        raise SourceError(f"{path} contains no object")
     return {key: value for key, value in content.items() if isinstance(value, str)}
 
 
@@ -217,13 +217,13 @@ def _package(root: Path) -> dict[str, Any]:
 
 
 def read_picture(path: Path, root: Path) -> Image.Image:
-    """Decode a picture, of an animated one the first frame.
+    """Decode a picture; of an animation, the first frame.
 
     Parameters
     ----------
     path : Path
     root : Path
-        The folder that `path`, should it be a link, must not lead out of.
+        The folder that a link at `path` must not lead out of.
 
     Returns
     -------
@@ -232,7 +232,7 @@ def read_picture(path: Path, root: Path) -> Image.Image:
     Raises
     ------
     ImageError
-        It cannot be read; names the file.
+        The picture cannot be read; the message names the file.
     """
     try:
         if not path.resolve().is_relative_to(root.resolve()):
@@ -245,6 +245,6 @@ def read_picture(path: Path, root: Path) -> Image.Image:
                 return image.convert("RGBA")
     except UnidentifiedImageError:
         raise ImageError(f"'{path}': neither PNG nor WebP") from None
-    # On hostile bytes Pillow's decoders let nearly any exception escape, MemoryError among them.
+    # On malformed bytes, Pillow's decoders raise almost any exception, even MemoryError.
     except Exception as error:
         raise ImageError(f"'{path}': {reason_of(error)}") from error

@@ -1,4 +1,4 @@
-"""Scores of a model on the benchmarks: what the papers define, with the baselines they print.
+"""Scores of a model on the benchmarks, as the papers define them, with the published baselines.
 
 Errors and probabilities are fractions, never per cent. Classes count from zero.
 The papers are cited as
@@ -11,9 +11,9 @@ The papers are cited as
 
 and other families of corruptions in their modules.
 
-Data sets that do not fit into memory are scored chunk by chunk: the functions named in the plural return
-one value per image or sequence, and `RunningMean` averages these. A whole run over frame sequences needs
-of the logits only what `top_classes` keeps of them::
+Data sets that do not fit into memory are scored in chunks: functions named in the plural return one value per
+image or sequence, and `RunningMean` averages these values. For frame sequences, only the results of
+`top_classes` are needed, not all logits::
 
     flips, distances = RunningMean(), RunningMean()
     for logits in chunks:                          # (sequences, frames, classes)
@@ -24,20 +24,20 @@ of the logits only what `top_classes` keeps of them::
 
 The functions of ImageNet-C take `errors`, the top-1 errors at severities 1 to 5, (5,), as fractions. Those in
 the plural take `mistakes`, (5, images): whether each image is classified wrongly at each severity, or errors
-of samples, one a column. They return the share of each image in the score, which is the mean of these shares.
-A `baseline` maps corruptions to five errors of another model, or to their mean, and perturbations to a value.
-`names` are what a mean goes over, by default the common ones; all of them must be there. Wrong shapes, errors
-that are no fractions and baselines without a positive value raise ArgumentError.
+of samples, one per column. They return the share of each image in the score; the score is the mean of these
+shares. A `baseline` maps corruptions to five errors of another model, or to their mean, and perturbations to
+a value. `names` are the operations of a mean, by default the common ones; all of them must have values. Wrong
+shapes, errors that are not fractions and baselines without a positive value raise ArgumentError.
 
-A score that is divided by a baseline and one that is not never share a name: the latter are called
-`unnormalised_...`, or flip *probability* as opposed to flip *rate*.
+A score divided by a baseline and a raw one never share a name: raw scores are called `unnormalised_...`, or
+flip *probability* as opposed to flip *rate*.
 
 names               the operations of the benchmarks, in the order of the tables
 classification      from logits to predictions, probabilities and errors
-formulas            every score of the benchmarks as a weighted sum, in one table
+formulas            all scores of the benchmarks as weighted sums, in one table
 corruption_errors   ImageNet-C
-flips               ImageNet-P: how often the prediction changes
-ranking_distances   ImageNet-P: how far the ranking of the classes moves
+flips               ImageNet-P: changes of the prediction
+ranking_distances   ImageNet-P: changes of the ranking of the classes
 calibration         RMS calibration error, Brier score
 anomalies           ImageNet-A, ImageNet-O, OpenOOD
 segmentation        counts of pixels, mIoU
@@ -48,7 +48,7 @@ depth_errors        RoboDepth
 bootstrap           intervals of means over images
 baselines           AlexNet's values and other published ones
 running             means of values that arrive in chunks
-checks              of what callers pass
+checks              validation of arguments
 """
 
 from robustgen.metrics.anomalies import (

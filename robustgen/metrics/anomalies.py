@@ -1,4 +1,4 @@
-"""ImageNet-A, ImageNet-O and OpenOOD: accuracy among some classes, and anomalies found by confidence."""
+"""ImageNet-A, ImageNet-O and OpenOOD: accuracy on some classes, and anomaly detection by confidence."""
 
 from typing import NamedTuple
 
@@ -11,36 +11,36 @@ from robustgen.metrics.classification import confidences, top1_error
 
 
 def imagenet_a_accuracy(logits: ArrayLike, labels: ArrayLike, classes: ArrayLike) -> float:
-    """Top-1 accuracy among some of the model's classes; [N] section 4.
+    """Return the top-1 accuracy restricted to some of the model's classes; [N] section 4.
 
     Parameters
     ----------
     logits : array_like, (images, model classes), any real dtype
     labels : array_like, (images,), integer
-        True classes, numbered as the model's outputs.
+        True classes, numbered in the order of the model's outputs.
     classes : array_like, (n,), integer
         The outputs that may be predicted: the 200 of ImageNet-A.
 
     Raises
     ------
     ArgumentError
-        If the logits hold NaN or infinity, a shape is wrong or a label is not among `classes`.
+        The logits contain NaN or infinity, a shape is wrong, or a label is not among `classes`.
     """
     array = logits_of(logits, "images classes")
     true, chosen = labels_of(labels, *array.shape), class_set(classes, array.shape[1])
     if not np.isin(true, chosen).all():
-        raise ArgumentError("labels must be among the classes, numbered as the model's outputs")
+        raise ArgumentError("labels must be among the classes, numbered in the order of the model's outputs")
     return 1 - top1_error(array[:, chosen], np.searchsorted(chosen, true))
 
 
 def anomaly_scores(logits: ArrayLike, classes: ArrayLike | None = None) -> Floats:
-    """Negative maximum softmax probabilities; [N] section 4.
+    """Return negative maximum softmax probabilities; [N] section 4.
 
     Parameters
     ----------
     logits : array_like, (images, model classes), any real dtype
     classes : array_like, (n,), integer, optional
-        The outputs that enter the softmax; all where not given.
+        The outputs in the softmax; default all.
 
     Returns
     -------
@@ -49,16 +49,16 @@ def anomaly_scores(logits: ArrayLike, classes: ArrayLike | None = None) -> Float
     Raises
     ------
     ArgumentError
-        If the logits hold NaN or infinity, or a class is out of range.
+        The logits contain NaN or infinity, or a class is out of range.
     """
     array = logits_of(logits, "images classes")
     return -confidences(array if classes is None else array[:, class_set(classes, array.shape[1])])
 
 
 def aupr(scores: ArrayLike, positives: ArrayLike) -> float:
-    """Area under the precision-recall curve as average precision: sum of precision times step in recall.
+    """Return the area under the precision-recall curve: the sum of precision times the step in recall.
 
-    Images of equal score enter the curve together, whatever their order.
+    Images of equal score are added to the curve together, whatever their order.
 
     Parameters
     ----------
@@ -69,11 +69,11 @@ def aupr(scores: ArrayLike, positives: ArrayLike) -> float:
     Raises
     ------
     ArgumentError
-        If a score is NaN, the lengths differ or there is no positive.
+        A score is NaN, the lengths differ or there is no positive.
     """
     values = array_of(scores, "scores", "fiu", "images")
     if np.isnan(values).any():
-        raise ArgumentError("scores hold NaN")
+        raise ArgumentError("scores contain NaN")
     truth = flags_of(positives, "positives", len(values))
     if not truth.any():
         raise ArgumentError("no positives: there is no precision-recall curve")
@@ -86,7 +86,7 @@ def aupr(scores: ArrayLike, positives: ArrayLike) -> float:
 def imagenet_o_aupr(
     usual_logits: ArrayLike, anomalous_logits: ArrayLike, classes: ArrayLike | None = None
 ) -> float:
-    """AUPR of `anomaly_scores` with the anomalies as positives; [N] section 4.
+    """Return the AUPR of `anomaly_scores` with the anomalies as positives; [N] section 4.
 
     Parameters
     ----------
@@ -95,24 +95,24 @@ def imagenet_o_aupr(
     anomalous_logits : array_like, (other images, classes), any real dtype
         On ImageNet-O.
     classes : array_like, (n,), integer, optional
-        As for `anomaly_scores`.
+        As in `anomaly_scores`.
 
     Raises
     ------
     ArgumentError
-        As `anomaly_scores`.
+        As in `anomaly_scores`.
     """
     usual, anomalous = anomaly_scores(usual_logits, classes), anomaly_scores(anomalous_logits, classes)
     return aupr(np.concatenate([usual, anomalous]), np.arange(len(usual) + len(anomalous)) >= len(usual))
 
 
 class DetectionRates(NamedTuple):
-    """Measures of how well confidence separates unknown classes (OOD) from known ones (ID), as fractions.
+    """Measures of the separation of unknown classes (OOD) from known ones (ID) by confidence, as fractions.
 
     Attributes
     ----------
     fpr95 : float
-        Share of ID images flagged where 95 % of OOD images are.
+        Share of ID images flagged at the threshold that flags 95 % of OOD images.
     auroc : float
         Area under the receiver operating characteristic.
     aupr_in, aupr_out : float
@@ -128,7 +128,7 @@ class DetectionRates(NamedTuple):
 def detection_rates(id_confidence: ArrayLike, ood_confidence: ArrayLike) -> DetectionRates:
     """Return the rates of OpenOOD v1.5 (Zhang et al. 2023), from scikit-learn's definitions of the curves.
 
-    Areas are by the trapezoid rule, of precision over recall too; so `aupr_out` is not `aupr`.
+    Areas use the trapezoid rule, also for precision over recall; so `aupr_out` is not `aupr`.
 
     Parameters
     ----------
@@ -139,16 +139,16 @@ def detection_rates(id_confidence: ArrayLike, ood_confidence: ArrayLike) -> Dete
     Raises
     ------
     ArgumentError
-        If a confidence is NaN or there is none.
+        A confidence is NaN, or there is none.
     """
     known = array_of(id_confidence, "id_confidence", "fiu", "images").astype(np.float64)
     unknown = array_of(ood_confidence, "ood_confidence", "fiu", "images").astype(np.float64)
     values = np.concatenate([known, unknown])
     if np.isnan(values).any():
-        raise ArgumentError("confidences hold NaN")
+        raise ArgumentError("confidences contain NaN")
     is_ood = np.arange(len(values)) >= len(known)
     hits, misses = _cumulate(-values, is_ood)
-    # A threshold in the middle of a straight part of the curve is none, as in scikit-learn.
+    # As in scikit-learn, thresholds in the middle of a straight part of the curve are dropped.
     corners = np.append(True, np.diff(hits, 2).astype(bool) | np.diff(misses, 2).astype(bool))
     kept = np.append(corners, True)[-len(hits) :]
     found, flagged = (np.append(0, each[kept]) / each[-1] for each in (hits, misses))

@@ -1,4 +1,4 @@
-"""MedMNIST-C: balanced errors of a model, by themselves and relative to AlexNet's.
+"""MedMNIST-C: balanced errors of a model, raw and relative to AlexNet's.
 
 Di Salvo, Doerrich and Ledig, "MedMNIST-C" (2024), and its code.
 """
@@ -27,7 +27,7 @@ def _read() -> dict[str, dict[str, float]]:
 
 
 def alexnet_balanced_errors(data_set: str) -> Mapping[str, float]:
-    """Return the balanced errors of AlexNet on a data set of MedMNIST-C, and on its clean images as "clean".
+    """Return AlexNet's balanced errors on a data set of MedMNIST-C; those on its clean images are "clean".
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def alexnet_balanced_errors(data_set: str) -> Mapping[str, float]:
     Raises
     ------
     ArgumentError
-        There is no such data set.
+        The data set does not exist.
     """
     known = _read()
     if data_set not in known:
@@ -51,13 +51,13 @@ def balanced_error(predictions: ArrayLike, labels: ArrayLike) -> float:
     Parameters
     ----------
     predictions : array_like, (images,), int
-        The predicted class; of a binary set whether the score of class 1 is above 0.5.
+        The predicted class; for a binary set, whether the score of class 1 is above 0.5.
     labels : array_like, (images,), int
 
     Raises
     ------
     ArgumentError
-        The two do not fit each other.
+        The arrays do not match.
     """
     found = array_of(predictions, "predictions", "iub", "images")
     largest = int(np.max(array_of(labels, "labels", "iub", "images")))
@@ -66,7 +66,7 @@ def balanced_error(predictions: ArrayLike, labels: ArrayLike) -> float:
 
 
 def balance_mistakes(mistakes: ArrayLike, labels: ArrayLike) -> float:
-    """Return the balanced error by which images are classified wrongly: the mean over the classes that occur.
+    """Return the balanced error of classification mistakes: the mean over the classes that occur.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def balance_mistakes(mistakes: ArrayLike, labels: ArrayLike) -> float:
 
 
 def multi_label_balanced_error(scores: ArrayLike, labels: ArrayLike, thresholds: ArrayLike = 0.5) -> float:
-    """Return the mean over labels of the balanced error of each, as ChestMNIST needs it.
+    """Return the mean over labels of the balanced error of each label, for ChestMNIST.
 
     Parameters
     ----------
@@ -88,19 +88,19 @@ def multi_label_balanced_error(scores: ArrayLike, labels: ArrayLike, thresholds:
         Probabilities.
     labels : array_like, (images, labels), 0 or 1
     thresholds : float, or array_like, (labels,)
-        A label is predicted where its score is above its threshold.
+        A label is predicted if its score is above its threshold.
 
     Raises
     ------
     ArgumentError
-        The arrays do not fit each other.
+        The arrays do not match.
     """
     values = bounded(scores, "scores", "images labels")
     truth: NDArray[np.int64] = array_of(labels, "labels", "iub", "images labels").astype(np.int64)
     limits = np.asarray(thresholds, np.float64)
     if truth.shape != values.shape or limits.shape not in ((), values.shape[1:]):
         raise ArgumentError(
-            f"labels {truth.shape} and thresholds {limits.shape} do not fit scores {values.shape}"
+            f"labels {truth.shape} and thresholds {limits.shape} do not match scores {values.shape}"
         )
     found = (values > limits).astype(np.int64)
     return float(np.mean([balanced_error(found[:, each], truth[:, each]) for each in range(truth.shape[1])]))
@@ -115,7 +115,7 @@ def balanced_corruption_error(corruption: str, errors: ArrayLike, baseline: Mapp
     errors : array_like, (severities,), float
         Balanced errors.
     baseline : mapping of str to float
-        Mean errors by corruption, such as `alexnet_balanced_errors` gives.
+        Mean errors by corruption, such as those of `alexnet_balanced_errors`.
     """
     mean = float(bounded(errors, "errors", "severities").mean())
     return mean / check_positive(number(baseline_value(baseline, corruption), corruption), corruption)
@@ -124,10 +124,10 @@ def balanced_corruption_error(corruption: str, errors: ArrayLike, baseline: Mapp
 def relative_balanced_corruption_error(
     corruption: str, errors: ArrayLike, clean_error: float, baseline: Mapping[str, float]
 ) -> float:
-    """Return rBE of one corruption: what is lost from clean to corrupted images, divided by the baseline's.
+    """Return rBE of one corruption: the loss from clean to corrupted images, divided by the baseline's.
 
-    The baseline loses less than nothing to some: contrast_up and gamma_corr_up of PneumoniaMNIST. There rBE
-    has the wrong sign; that is a fact of the published baseline.
+    The baseline has a negative loss on contrast_up and gamma_corr_up of PneumoniaMNIST, so their rBE has the
+    wrong sign. This comes from the published baseline.
     """
     lost = float(bounded(errors, "errors", "severities").mean()) - number(clean_error, "clean_error")
     of_baseline = baseline_value(baseline, corruption) - baseline_value(baseline, CLEAN)

@@ -1,4 +1,4 @@
-"""AlexNet's values as the papers print them, by which scores are divided."""
+"""AlexNet's published values, which normalise scores."""
 
 import json
 from collections.abc import Mapping

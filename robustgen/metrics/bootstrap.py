@@ -1,4 +1,4 @@
-"""Uncertainty of a mean over images: the bootstrap, and how many images a precision takes."""
+"""Uncertainty of a mean over images: the bootstrap, and the number of images for a given precision."""
 
 import math
 from typing import Final
@@ -10,9 +10,9 @@ from robustgen.errors import ArgumentError
 from robustgen.metrics.checks import Floats, array_of
 
 REPLICATES: Final = 1000
-"""Resamples of a bootstrap, as is usual for intervals of 95 %."""
+"""Number of resamples, the usual one for intervals of 95 %."""
 LEVEL: Final = 0.95
-"""Share of the replicates that lie within an interval."""
+"""Share of the replicates inside an interval."""
 NORMAL_QUANTILE: Final = 1.959963984540054
 """Half the width of the central 95 % of the normal distribution, in standard deviations."""
 
@@ -28,7 +28,7 @@ def bootstrap_means(values: ArrayLike, *, replicates: int = REPLICATES, seed: in
     Parameters
     ----------
     values : array_like, (images, columns), bool, integer or float
-        For each image what is averaged.
+        The values of each image.
     replicates : int
     seed : int
 
@@ -39,14 +39,14 @@ def bootstrap_means(values: ArrayLike, *, replicates: int = REPLICATES, seed: in
     Raises
     ------
     ArgumentError
-        If the values have another shape, are no finite numbers, or there is no replicate.
+        The values have another shape, are not finite numbers, or there is no replicate.
     """
     rows = array_of(values, "values", "fiub", "images columns")
     # Single precision counts truth values exactly, up to 2**24 images.
     exact = rows.dtype.kind == "b" and len(rows) < 1 << 24
     rows = rows.astype(np.float32 if exact else np.float64, copy=False)
     if not np.isfinite(rows).all():
-        raise ArgumentError("values hold NaN or infinity")
+        raise ArgumentError("values contain NaN or infinity")
     if replicates < 1:
         raise ArgumentError(f"replicates must be 1 or more, not {replicates}")
     rng, count = np.random.default_rng(seed), len(rows)
@@ -56,13 +56,13 @@ def bootstrap_means(values: ArrayLike, *, replicates: int = REPLICATES, seed: in
         stop = min(start + _ROWS, replicates)
         for row in times[: stop - start]:
             row[:] = np.bincount(rng.integers(0, count, count, np.int32), minlength=count)
-        # How often each image was drawn, times what it counts for: all means of all resamples at once.
+        # Counts of each image's draws times its values: all means of all resamples at once.
         means[start:stop] = times[: stop - start] @ rows
     return means / count
 
 
 def draw_weights(images: int, replicates: int, seed: int = 0) -> NDArray[np.int64]:
-    """Return how often each bootstrap sample has each image, for scores that are no means over images.
+    """Return how often each bootstrap sample contains each image, for scores that are not means over images.
 
     Returns
     -------
@@ -71,7 +71,7 @@ def draw_weights(images: int, replicates: int, seed: int = 0) -> NDArray[np.int6
     Raises
     ------
     ArgumentError
-        If `replicates` is negative.
+        `replicates` is negative.
     """
     if replicates < 0:
         raise ArgumentError(f"replicates must be 0 or more, not {replicates}")
@@ -87,7 +87,7 @@ def percentile_interval(replicates: ArrayLike, level: float = LEVEL) -> tuple[Fl
     ----------
     replicates : array_like, (replicates, ...), float
     level : float
-        The share that lies within.
+        Share of the replicates in the interval.
 
     Returns
     -------
@@ -99,25 +99,25 @@ def percentile_interval(replicates: ArrayLike, level: float = LEVEL) -> tuple[Fl
 
 
 def images_needed(values: ArrayLike, half_width: float) -> int:
-    """Return how many images a 95 % interval of a mean takes to be no wider than twice `half_width`.
+    """Return how many images make the 95 % interval of a mean no wider than twice `half_width`.
 
-    By the normal approximation: (1.96 s / half_width) squared, for the standard deviation s of the values.
+    Uses the normal approximation: (1.96 s / half_width) squared, for the standard deviation s of the values.
 
     Parameters
     ----------
     values : array_like, (images,), float
-        What is averaged, of a sample of two images or more.
+        Values of a sample of at least two images.
     half_width : float
         In the unit of the values.
 
     Raises
     ------
     ArgumentError
-        If there are fewer than two values, or the width is not positive.
+        There are fewer than two values, or the width is not positive.
     """
     sample = array_of(values, "values", "fiub", "images").astype(np.float64)
     if len(sample) < 2:
-        raise ArgumentError("to plan takes predictions on at least two images")
+        raise ArgumentError("planning needs predictions on at least two images")
     if not half_width > 0:
         raise ArgumentError(f"half_width must be positive, not {half_width}")
     return max(2, math.ceil((NORMAL_QUANTILE * float(sample.std(ddof=1)) / half_width) ** 2))

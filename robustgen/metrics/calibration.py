@@ -8,26 +8,26 @@ from numpy.typing import ArrayLike
 from robustgen.metrics.checks import Floats, bounded, distributions, flags_of, labels_of
 
 CALIBRATION_BIN: Final = 100
-"""Predictions in a bin of the RMS calibration error; [M] appendix E."""
+"""Number of predictions in a bin of the RMS calibration error; [M] appendix E."""
 
 
 def rms_calibration_error(confidence: ArrayLike, correct: ArrayLike) -> float:
-    """Root of the size-weighted mean squared gap between confidence and accuracy per bin; [M] appendix E.
+    """Return the root of the size-weighted mean squared gap between confidence and accuracy; [M] appendix E.
 
-    Bins hold 100 predictions in order of confidence; the last one also holds the remainder. Equal
-    confidences keep the order in which they were given.
+    Bins contain 100 predictions in order of confidence; the last one also contains the remainder. Equal
+    confidences keep their given order.
 
     Parameters
     ----------
     confidence : array_like, (images,), float
-        As from `confidences`.
+        As returned by `confidences`.
     correct : array_like, (images,), bool
         Whether the prediction is right: ``~top1_mistakes(logits, labels)``.
 
     Raises
     ------
     ArgumentError
-        If a confidence is not a fraction or the lengths differ.
+        A confidence is not a fraction, or the lengths differ.
     """
     certain = bounded(confidence, "confidence", "images")
     right = flags_of(correct, "correct", len(certain))
@@ -39,12 +39,12 @@ def rms_calibration_error(confidence: ArrayLike, correct: ArrayLike) -> float:
 
 
 def brier_scores(probabilities: ArrayLike, labels: ArrayLike) -> Floats:
-    """Squared distances of the probability vectors to one-hot; [M] appendix E.
+    """Return squared distances of the probability vectors from one-hot vectors; [M] appendix E.
 
     Parameters
     ----------
     probabilities : array_like, (images, classes), float
-        As from `softmax`.
+        As returned by `softmax`.
     labels : array_like, (images,), integer
         True classes.
 
@@ -55,7 +55,7 @@ def brier_scores(probabilities: ArrayLike, labels: ArrayLike) -> Floats:
     Raises
     ------
     ArgumentError
-        If a row is no distribution, a label is out of range or a shape is wrong.
+        A row is not a distribution, a label is out of range, or a shape is wrong.
     """
     rows = distributions(probabilities, "images classes")
     rows[np.arange(len(rows)), labels_of(labels, *rows.shape)] -= 1
@@ -64,5 +64,5 @@ def brier_scores(probabilities: ArrayLike, labels: ArrayLike) -> Floats:
 
 
 def brier_score(probabilities: ArrayLike, labels: ArrayLike) -> float:
-    """Mean of `brier_scores`; arguments as there."""
+    """Return the mean of `brier_scores`; same arguments."""
     return float(brier_scores(probabilities, labels).mean())

@@ -1,4 +1,4 @@
-"""Checks of what callers pass: arrays of the right dtype, shape and range, or one clear ArgumentError."""
+"""Validation of arguments: arrays of the right dtype, shape and range, or an ArgumentError."""
 
 from collections.abc import Iterator
 from typing import Any, TypeAlias
@@ -15,16 +15,14 @@ Classes: TypeAlias = NDArray[np.intp]
 
 
 def array_of(value: ArrayLike, name: str, kinds: str, axes: str) -> NDArray[Any]:
-    """Return `value` as an array of a dtype kind among `kinds` and one axis per word of `axes` ("..." for
-    any).
-    """
+    """Return `value` as an array of a dtype kind in `kinds`; `axes` has a word per axis ("..." for any)."""
     try:
         array = np.asarray(value)
     except (TypeError, ValueError) as error:
-        raise ArgumentError(f"{name} cannot be made an array: {error}") from error
+        raise ArgumentError(f"{name} cannot be converted to an array: {error}") from error
     if array.dtype.kind not in kinds:
         wanted = "numbers" if "f" in kinds else "truth values" if "b" in kinds else "integers"
-        raise ArgumentError(f"{name} must hold {wanted}, not {array.dtype}")
+        raise ArgumentError(f"{name} must contain {wanted}, not {array.dtype}")
     if not _fits(array.shape, axes.split()):
         shape = ", ".join(axes.split())
         raise ArgumentError(f"{name} must have the shape ({shape}), none of them 0, not {array.shape}")
@@ -37,12 +35,10 @@ def _fits(shape: tuple[int, ...], axes: list[str]) -> bool:
 
 
 def logits_of(value: ArrayLike, axes: str = "... classes") -> NDArray[Any]:
-    """Return `value` as floating-point logits; minus infinity rules a class out, NaN and other infinities
-    raise.
-    """
+    """Return `value` as floating-point logits; minus infinity excludes a class, NaN and infinity raise."""
     array = array_of(value, "logits", "fiu", axes)
     if not np.isfinite(array.max(axis=-1)).all():
-        raise ArgumentError("logits hold NaN or infinity")
+        raise ArgumentError("logits contain NaN or infinity")
     return array if array.dtype.kind == "f" else array.astype(np.float64)
 
 
@@ -52,15 +48,15 @@ def labels_of(value: ArrayLike, images: int, classes: int) -> Classes:
     if len(labels) != images:
         raise ArgumentError(f"{len(labels)} labels for {images} images")
     if labels.min() < 0 or labels.max() >= classes:
-        raise ArgumentError(f"labels must lie in 0 .. {classes - 1}, not {labels.min()} .. {labels.max()}")
+        raise ArgumentError(f"labels must be 0 to {classes - 1}, not {labels.min()} to {labels.max()}")
     return labels.astype(np.intp)
 
 
 def class_set(value: ArrayLike, classes: int) -> Classes:
-    """Return `value` in ascending order, which is the order that breaks ties between logits."""
+    """Return `value` in ascending order, which breaks ties between logits."""
     chosen = np.sort(array_of(value, "classes", "iu", "classes"))
     if chosen[0] < 0 or chosen[-1] >= classes or (chosen[1:] == chosen[:-1]).any():
-        raise ArgumentError(f"classes must be distinct indices in 0 .. {classes - 1}")
+        raise ArgumentError(f"classes must be distinct indices from 0 to {classes - 1}")
     return chosen.astype(np.intp)
 
 
@@ -69,7 +65,7 @@ def bounded(value: ArrayLike, name: str, axes: str, most: float = 1.0) -> Floats
     array = array_of(value, name, "fiu", axes).astype(np.float64)
     if not (array.min() >= 0 and array.max() <= most):
         hint = " (fractions, not per cent)" if most == 1 else ""
-        raise ArgumentError(f"{name} must lie in 0 .. {most:g}{hint}, not {array.min():g} .. {array.max():g}")
+        raise ArgumentError(f"{name} must be 0 to {most:g}{hint}, not {array.min():g} to {array.max():g}")
     return array
 
 
@@ -101,6 +97,6 @@ BLOCK_ELEMENTS = 1 << 18
 
 
 def blocks(rows: int, row_elements: int) -> Iterator[slice]:
-    """Slices over `rows` whose elements fit into cache."""
+    """Yield slices of `rows` whose elements fit into the cache."""
     step = max(1, BLOCK_ELEMENTS // row_elements)
     return (slice(start, start + step) for start in range(0, rows, step))

@@ -11,12 +11,12 @@ from robustgen.metrics.checks import Classes, Floats, blocks, labels_of, logits_
 
 
 def top_classes(logits: ArrayLike, count: int = 5) -> Classes:
-    """Classes of the largest logits, best first; of equal logits the lower class comes first.
+    """Return the classes of the largest logits, best first; of equal logits the lower class comes first.
 
     Parameters
     ----------
     logits : array_like, (..., classes), any real dtype
-        Scores of the classes; minus infinity rules a class out.
+        Scores of the classes; minus infinity excludes a class.
     count : int
         Length of the lists.
 
@@ -28,7 +28,7 @@ def top_classes(logits: ArrayLike, count: int = 5) -> Classes:
     Raises
     ------
     ArgumentError
-        If the logits hold NaN or infinity, or fewer than `count` classes.
+        The logits contain NaN or infinity, or fewer than `count` classes.
     """
     array = logits_of(logits)
     if not 1 <= count <= array.shape[-1]:
@@ -41,11 +41,9 @@ def top_classes(logits: ArrayLike, count: int = 5) -> Classes:
 
 
 def _largest(rows: NDArray[Any], count: int) -> Classes:
-    """Return the `count` largest columns of each row; argmax takes the first of equals, unlike
-    argpartition.
-    """
+    """Return the `count` largest columns of each row; the first of equal ones, unlike argpartition."""
     best = np.empty((len(rows), count), np.intp)
-    # Lifts classes already at minus infinity above those struck out below.
+    # Raises classes at minus infinity above those removed below.
     left, every = np.maximum(rows, np.finfo(rows.dtype).min), np.arange(len(rows))
     for rank in range(count):
         best[:, rank] = left.argmax(axis=1)
@@ -54,7 +52,7 @@ def _largest(rows: NDArray[Any], count: int) -> Classes:
 
 
 def softmax(logits: ArrayLike) -> Floats:
-    """Probabilities of the classes.
+    """Return the probabilities of the classes.
 
     Parameters
     ----------
@@ -67,14 +65,14 @@ def softmax(logits: ArrayLike) -> Floats:
     Raises
     ------
     ArgumentError
-        If the logits hold NaN or infinity.
+        The logits contain NaN or infinity.
     """
     probabilities: Floats = special.softmax(logits_of(logits).astype(np.float64, copy=False), axis=-1)
     return probabilities
 
 
 def confidences(logits: ArrayLike) -> Floats:
-    """Maximum softmax probabilities; [M] section 4, [N] section 4.
+    """Return the maximum softmax probabilities; [M] section 4, [N] section 4.
 
     Parameters
     ----------
@@ -87,7 +85,7 @@ def confidences(logits: ArrayLike) -> Floats:
     Raises
     ------
     ArgumentError
-        If the logits hold NaN or infinity, or have another shape.
+        The logits contain NaN or infinity, or have another shape.
     """
     array = logits_of(logits, "images classes")
     return np.concatenate([softmax(array[block]).max(axis=1) for block in blocks(*array.shape)])
@@ -109,7 +107,7 @@ def top1_mistakes(logits: ArrayLike, labels: ArrayLike) -> NDArray[np.bool_]:
     Raises
     ------
     ArgumentError
-        If the logits hold NaN or infinity, a label is out of range or a shape is wrong.
+        The logits contain NaN or infinity, a label is out of range, or a shape is wrong.
     """
     array = logits_of(logits, "images classes")
     wrong: NDArray[np.bool_] = array.argmax(axis=1) != labels_of(labels, *array.shape)
@@ -117,5 +115,5 @@ def top1_mistakes(logits: ArrayLike, labels: ArrayLike) -> NDArray[np.bool_]:
 
 
 def top1_error(logits: ArrayLike, labels: ArrayLike) -> float:
-    """Share of images classified wrongly, E of [C] section 4.2; arguments as for `top1_mistakes`."""
+    """Return the share of wrongly classified images, E of [C] section 4.2; see `top1_mistakes`."""
     return float(top1_mistakes(logits, labels).mean())

@@ -1,9 +1,9 @@
-"""ImageNet-C: errors over severities and corruptions, by themselves and divided by a baseline's.
+"""ImageNet-C: errors over severities and corruptions, raw and divided by a baseline's.
 
-`errors` are top-1 errors at severities 1 to 5, (5,), as fractions; `mistakes`, (5, images), say whether each
-image is classified wrongly at each severity, or hold errors of samples, one a column. The functions in the
-plural return the share of each image in the score of the same name, which is the mean of these. `baseline`
-maps corruptions to five errors of another model, or to their mean. Wrong shapes, errors that are no
+`errors` are top-1 errors at severities 1 to 5, (5,), as fractions. `mistakes`, (5, images), are whether each
+image is classified wrongly at each severity, or errors of samples, one per column. Functions in the plural
+return the share of each image in the score of the same name, which is the mean of these shares. `baseline`
+maps corruptions to five errors of another model, or to their mean. Wrong shapes, errors that are not
 fractions, and baselines without a positive value raise ArgumentError.
 """
 
@@ -28,7 +28,7 @@ from robustgen.metrics.names import COMMON_CORRUPTIONS, SEVERITIES
 def unnormalised_corruption_error(errors: ArrayLike, *, severities: int = SEVERITIES) -> float:
     """Return the mean error over the severities of one corruption, uCE of [M] section 4.
 
-    A mean over other than five `severities` is no uCE.
+    A mean over a number of `severities` other than five is not uCE.
     """
     return float(ERROR.combine(level_values(errors, "errors", severities)))
 
@@ -63,8 +63,8 @@ def relative_corruption_error(
 ) -> float:
     """Return the error beyond the clean one, divided by that of the baseline: Relative CE of [C] section 4.2.
 
-    `clean_error` is the top-1 error on the clean images, a fraction, and `baseline_clean_error` that of the
-    baseline, which only AlexNet can do without. It has to be below the baseline's error on the corruption.
+    `clean_error` is the top-1 error on the clean images, a fraction. `baseline_clean_error` is that of the
+    baseline, required except for AlexNet. It must be below the baseline's error on the corruption.
     """
     of_baseline = RELATIVE_CORRUPTION_ERROR.divisor(
         corruption, baseline, _baseline_clean(baseline, baseline_clean_error)
@@ -114,7 +114,7 @@ def mean_corruption_error(
 ) -> float:
     """Return the mean CE over the fifteen common corruptions: mCE of [C] section 4.2.
 
-    All of `names` must be among `errors`; over others than the fifteen it is no mCE.
+    All of `names` must be in `errors`; over others than the fifteen it is not mCE.
     """
     return mean_over(names, errors, lambda name, value: corruption_error(name, value, baseline))
 
@@ -127,7 +127,7 @@ def unnormalised_mean_corruption_error(
 ) -> float:
     """Return the mean error over corruptions and severities: the score of CIFAR-C, [M] section 4.
 
-    It does not compare with a published mCE.
+    It is not comparable with a published mCE.
     """
     return mean_over(
         names, errors, lambda _, value: unnormalised_corruption_error(value, severities=severities)
@@ -166,7 +166,7 @@ def _mistakes(value: ArrayLike, severities: int = SEVERITIES) -> ArrayLike:
 def _baseline_clean(baseline: Mapping[str, ArrayLike], given: float | None) -> float:
     if given is not None:
         return number(given, "baseline_clean_error")
-    # AlexNet's clean error under another model's errors would give a plausible wrong number.
+    # AlexNet's clean error with another model's errors would give a plausible wrong number.
     if baseline is not ALEXNET_ERROR:
         raise ArgumentError("a baseline other than AlexNet needs its own baseline_clean_error")
     return ALEXNET_CLEAN_ERROR

@@ -1,6 +1,6 @@
 """RoboDepth: errors of depth estimation over severities, and the resilience of a model.
 
-Kong et al., "RoboDepth" (NeurIPS 2023). All are fractions.
+Kong et al., "RoboDepth" (NeurIPS 2023). All values are fractions.
 """
 
 import numpy as np

@@ -12,12 +12,12 @@ from robustgen.metrics.checks import Floats, distributions
 
 
 def jensen_shannon(*rows: ArrayLike) -> Floats:
-    """Mean Kullback-Leibler divergence, in nats, of distributions from their mean; [M] section 3, equation 2.
+    """Return the mean Kullback-Leibler divergence, in nats, of distributions from their mean; [M] eq. 2.
 
     Parameters
     ----------
     *rows : array_like, (..., classes), float
-        Two or more distributions of one shape; in AugMix three, of an image and two augmented copies.
+        Two or more distributions of one shape; in AugMix three, for an image and two augmented copies.
 
     Returns
     -------
@@ -27,12 +27,12 @@ def jensen_shannon(*rows: ArrayLike) -> Floats:
     Raises
     ------
     ArgumentError
-        If there are fewer than two, the shapes differ or a row is no distribution.
+        There are fewer than two, the shapes differ, or a row is not a distribution.
     """
     arrays = [distributions(each) for each in rows]
     if len(arrays) < 2 or len({each.shape for each in arrays}) > 1:
         raise ArgumentError("at least two distributions of one shape are needed")
-    # Where a probability is 0 its term is 0, whatever the logarithm.
+    # The term of a probability of 0 is 0, whatever the logarithm.
     logarithms = [np.log(np.where(each > 0, each, 1)) for each in arrays]
     divergence: Floats = divergence_from_mean(arrays, logarithms, np.finfo(np.float64).tiny, np)
     return divergence
@@ -41,15 +41,15 @@ def jensen_shannon(*rows: ArrayLike) -> Floats:
 def divergence_from_mean(
     probabilities: Sequence[Any], log_probabilities: Sequence[Any], least: float, library: ModuleType
 ) -> Any:
-    """Mean Kullback-Leibler divergence of distributions from their mean, of arrays or of tensors.
+    """Return the mean Kullback-Leibler divergence of distributions from their mean, for arrays or tensors.
 
     Parameters
     ----------
     probabilities, log_probabilities : sequence of tensors or arrays, (..., classes)
     least : float
-        The mean distribution is raised to this before its logarithm is taken.
+        Lower limit of the mean distribution before its logarithm.
     library : module
-        Theirs: numpy or torch.
+        Module of their type: numpy or torch.
 
     Returns
     -------

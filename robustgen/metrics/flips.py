@@ -1,4 +1,4 @@
-"""ImageNet-P: how often the prediction changes along a sequence."""
+"""ImageNet-P: changes of the prediction along a sequence."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,10 +13,10 @@ from robustgen.metrics.names import COMMON_PERTURBATIONS
 
 
 def frame_pairs(frames: NDArray[Any], noise: bool, difficulty: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the frames (sequences, frames, ...) that are compared, as two arrays; [C] section 4.2.
+    """Return the frames (sequences, frames, ...) to compare, as two arrays; [C] section 4.2.
 
-    All pairs `difficulty` apart are those of `difficulty` interleaved chains. The noises' own sequences
-    grow harder instead, so their pairs stay the same ([C] appendix C).
+    The pairs are all frames `difficulty` apart. The noises' own sequences get harder instead, so their pairs
+    stay the same ([C] appendix C).
     """
     if difficulty < 1:
         raise ArgumentError(f"difficulty must be 1 or more, not {difficulty}")
@@ -27,16 +27,17 @@ def frame_pairs(frames: NDArray[Any], noise: bool, difficulty: int) -> tuple[NDA
 
 
 def sequence_flips(predictions: ArrayLike, *, noise: bool, difficulty: int = 1) -> Floats:
-    """Return the share of the frame pairs of each sequence between which the prediction changes.
+    """Return the share of each sequence's frame pairs with different predictions.
 
     Parameters
     ----------
     predictions : array_like, (sequences, frames), integer
         Top-1 predictions, ``top_classes(logits, 1)[..., 0]``.
     noise : bool
-        Whether frames are compared with the first one, as for `NOISE_PERTURBATIONS`, not the previous.
+        Whether frames are compared with the first one, as for `NOISE_PERTURBATIONS`, not with the previous
+        one.
     difficulty : int
-        Distance of the frames compared; without effect on noises.
+        Distance of the compared frames; ignored for noises.
 
     Returns
     -------
@@ -45,7 +46,7 @@ def sequence_flips(predictions: ArrayLike, *, noise: bool, difficulty: int = 1) 
     Raises
     ------
     ArgumentError
-        If the predictions have another shape or dtype, or too few frames.
+        The predictions have another shape or dtype, or too few frames.
     """
     frames = array_of(predictions, "predictions", "iu", "sequences frames")
     before, after = frame_pairs(frames, noise, difficulty)
@@ -54,7 +55,7 @@ def sequence_flips(predictions: ArrayLike, *, noise: bool, difficulty: int = 1) 
 
 
 def flip_probability(predictions: ArrayLike, *, noise: bool, difficulty: int = 1) -> float:
-    """Return the mean of `sequence_flips`: FP of [C] section 4.2; arguments as there."""
+    """Return the mean of `sequence_flips`: FP of [C] section 4.2; same arguments."""
     return float(sequence_flips(predictions, noise=noise, difficulty=difficulty).mean())
 
 
@@ -63,8 +64,8 @@ def flip_rate(
 ) -> float:
     """Return the flip probability divided by that of the baseline: FR of [C] section 4.2.
 
-    `baseline` maps perturbations to flip probabilities of another model. A probability that is no fraction,
-    or a baseline without a positive value, raises ArgumentError.
+    `baseline` maps perturbations to flip probabilities of another model. A probability that is not a
+    fraction, or a baseline without a positive value, raises ArgumentError.
     """
     own = number(probability, f"the value of {perturbation}")
     return own / FLIP_RATE.divisor(perturbation, baseline)
@@ -77,7 +78,7 @@ def mean_flip_rate(
 ) -> float:
     """Return the mean flip rate over the ten common perturbations: mFR of [C] section 4.2.
 
-    All of `names` must be among `probabilities`; over others than the ten it is no mFR.
+    All of `names` must be in `probabilities`; over others than the ten it is not mFR.
     """
     return mean_over(names, probabilities, lambda name, value: flip_rate(name, value, baseline))
 

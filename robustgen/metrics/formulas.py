@@ -1,7 +1,7 @@
-"""The benchmarks' scores as one table: weighted sums of errors, flips or distances, over those of a baseline.
+"""The benchmarks' scores in one table: weighted sums of errors, flips or distances, divided by a baseline's.
 
-A weighted sum is linear. So one formula gives the score of a model from its mean errors, the share of each
-image in that score from its mistakes, and bootstrap replicates from the errors of samples.
+A weighted sum is linear. So one formula gives the score of a model from its mean errors, each image's share
+in that score from its mistakes, and bootstrap replicates from the errors of samples.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,29 +20,29 @@ Quantity = Literal["errors", "flip_probabilities", "top5_distances"]
 _Value = TypeVar("_Value")
 
 LARGEST: Final[Mapping[str, int]] = {"errors": 1, "flip_probabilities": 1, "top5_distances": 15}
-"""Largest possible value of each quantity; 15 is the distance of two lists that share no class."""
+"""Largest possible value of each quantity; 15 is the distance of two lists without a common class."""
 
 
 @dataclass(frozen=True)
 class Formula:
-    """A score of one operation, and how it is printed.
+    """A score of one operation, and its format.
 
     Attributes
     ----------
     key : str
         Name in CSV and JSON.
     title, mean : str
-        Title of its table, where ``{}`` is the baseline or the severities, and symbol of its mean.
+        Title of its table, in which ``{}`` is the baseline or the severities; symbol of its mean.
     quantity : {"errors", "flip_probabilities", "top5_distances"}
     clean, last : float
-        Weights beside those of the mean over severities: of the clean error, and of the last severity,
-        the latter divided by the number of severities.
+        Weights added to the mean over severities: of the clean error, and of the last severity, the latter
+        divided by the number of severities.
     normalised : bool
-        Whether the sum is divided by that of a baseline.
+        Whether the sum is divided by the baseline's.
     any_severities : bool
-        Whether it is defined for other severities than all five.
+        Whether it is defined for severities other than all five.
     factor, digits
-        As for `ScoreTable`.
+        As in `ScoreTable`.
     """
 
     key: str
@@ -62,9 +62,9 @@ class Formula:
         Parameters
         ----------
         values : array_like, (severities, ...)
-            Errors at each severity, or the one value of a sequence: of a model, of images or of samples.
+            Errors at each severity, or the single value of a sequence: of a model, of images or of samples.
         clean : array_like, (...), optional
-            The same on the clean images.
+            The same for the clean images.
         """
         rows = np.asarray(values, np.float64)
         total: Floats = rows.mean(axis=0) + self.last * rows[-1] / len(rows)
@@ -73,12 +73,12 @@ class Formula:
         return total
 
     def divisor(self, name: str, baseline: Mapping[str, Any], clean: float | None = None) -> float:
-        """Return the weighted sum of the baseline's values of `name`; 1 where nothing is divided.
+        """Return the weighted sum of the baseline's values for `name`; 1 without normalisation.
 
         Raises
         ------
         ArgumentError
-            The baseline lacks the value, or nothing can be divided by it.
+            The baseline lacks the value, or the value cannot be a divisor.
         """
         if not self.normalised:
             return 1.0
@@ -104,14 +104,14 @@ def level_values(value: ArrayLike, name: str, severities: int = SEVERITIES, most
 
 
 def baseline_value(baseline: Mapping[str, _Value], name: str) -> _Value:
-    """Return the value of `name`; an ArgumentError lists the names that have one."""
+    """Return the value of `name`; raise an ArgumentError with the known names if there is none."""
     if name not in baseline:
         raise ArgumentError(f"the baseline has no value for {name!r}; it has: {', '.join(baseline)}")
     return baseline[name]
 
 
 def check_positive(value: float, name: str) -> float:
-    """Return `value`, by which something is to be divided; an ArgumentError if it is 0."""
+    """Return `value`, a divisor; raise an ArgumentError if it is 0."""
     if value == 0:
         raise ArgumentError(f"the baseline of {name} is 0; nothing can be divided by it")
     return value
@@ -120,7 +120,7 @@ def check_positive(value: float, name: str) -> float:
 def mean_over(
     names: Sequence[str], values: Mapping[str, _Value], score: Callable[[str, _Value], float]
 ) -> float:
-    """Return the mean of `score` over the operations `names`, all of which must be among `values`."""
+    """Return the mean of `score` over the operations `names`, all of which must have `values`."""
     if not names:
         raise ArgumentError("a mean needs at least one operation")
     missing = [name for name in names if name not in values]
@@ -143,7 +143,7 @@ RELATIVE_CORRUPTION_ERROR: Final = Formula(
     clean=lambda _: -1.0,
     normalised=True,
 )
-# The trapezoid rule over severities 0 to n: half of either end counts.
+# The trapezoid rule over severities 0 to n: either end has half the weight.
 AREA: Final = Formula(
     "area_under_distortion_error",
     "Area under the error curve (AUDE) in %, unnormalised",

@@ -1,4 +1,4 @@
-"""The operations of the benchmarks in the order of the papers' tables, and how many levels there are."""
+"""The operations of the benchmarks in the order of the papers' tables, and the number of severities."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""ImageNet-P: how far the ranking of the classes moves along a sequence."""
+"""ImageNet-P: changes of the ranking of the classes along a sequence."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -14,19 +14,19 @@ from robustgen.metrics.formulas import LARGEST, TOP5_RATIO, mean_over
 from robustgen.metrics.names import COMMON_PERTURBATIONS
 
 LARGEST_TOP5_DISTANCE: Final = LARGEST["top5_distances"]
-"""Top-5 distance of two lists that share no class: 5 + 4 + 3 + 2 + 1."""
+"""Top-5 distance of two lists without a common class: 5 + 4 + 3 + 2 + 1."""
 
 
 def top5_distance(before: ArrayLike, after: ArrayLike) -> NDArray[np.intp]:
     """Return the distance d of pairs of top-5 lists; [C] section 4.2 and appendix C.
 
-    The inner sum is |k - min(sigma(k), 6)|: a class outside the other list counts as sixth, so that no rank
-    below the fifth is ever needed.
+    The inner sum is |k - min(sigma(k), 6)|: a class that the other list does not contain counts as sixth, so
+    ranks below the fifth are never needed.
 
     Parameters
     ----------
     before, after : array_like, (..., 5), integer
-        Classes, best first, as from `top_classes`; broadcast against each other.
+        Classes, best first, as returned by `top_classes`; broadcast against each other.
 
     Returns
     -------
@@ -36,13 +36,13 @@ def top5_distance(before: ArrayLike, after: ArrayLike) -> NDArray[np.intp]:
     Raises
     ------
     ArgumentError
-        If a list does not have five classes, or the shapes do not fit each other.
+        A list does not have five classes, or the shapes do not match.
     """
     first, second = _top5(before), _top5(after)
     try:
         same = first[..., :, None] == second[..., None, :]
     except ValueError as error:
-        raise ArgumentError(f"top-5 lists of shapes {first.shape} and {second.shape} do not fit") from error
+        raise ArgumentError(f"top-5 lists of shapes {first.shape} and {second.shape} do not match") from error
     sigma = 6 - same @ np.arange(5, 0, -1)
     distance: NDArray[np.intp] = np.abs(sigma - np.arange(1, 6)).sum(axis=-1)
     return distance
@@ -51,7 +51,7 @@ def top5_distance(before: ArrayLike, after: ArrayLike) -> NDArray[np.intp]:
 def _top5(value: ArrayLike, axes: str = "... 5") -> NDArray[Any]:
     lists = array_of(value, "top-5 lists", "iu", axes)
     if lists.shape[-1] != 5:
-        raise ArgumentError(f"top-5 lists must hold five classes, not {lists.shape[-1]}")
+        raise ArgumentError(f"top-5 lists must contain five classes, not {lists.shape[-1]}")
     return lists
 
 
@@ -63,7 +63,7 @@ def sequence_top5_distances(top5: ArrayLike, *, noise: bool, difficulty: int = 1
     top5 : array_like, (sequences, frames, 5), integer
         Classes, best first: ``top_classes(logits)``.
     noise, difficulty
-        As for `sequence_flips`.
+        As in `sequence_flips`.
 
     Returns
     -------
@@ -72,7 +72,7 @@ def sequence_top5_distances(top5: ArrayLike, *, noise: bool, difficulty: int = 1
     Raises
     ------
     ArgumentError
-        If the lists have another shape or dtype, or too few frames.
+        The lists have another shape or dtype, or too few frames.
     """
     pairs = frame_pairs(_top5(top5, "sequences frames 5"), noise, difficulty)
     distances: Floats = top5_distance(*pairs).mean(axis=1)
@@ -80,20 +80,20 @@ def sequence_top5_distances(top5: ArrayLike, *, noise: bool, difficulty: int = 1
 
 
 def unnormalised_top5_distance(top5: ArrayLike, *, noise: bool, difficulty: int = 1) -> float:
-    """Return the mean of `sequence_top5_distances`: uT5D of [C] section 4.2; arguments as there."""
+    """Return the mean of `sequence_top5_distances`: uT5D of [C] section 4.2; same arguments."""
     return float(sequence_top5_distances(top5, noise=noise, difficulty=difficulty).mean())
 
 
 def zipf_distance(before: ArrayLike, after: ArrayLike) -> Floats:
-    """Return the distance of pairs of rankings in which rank i weighs 1/i; [C] appendix C.
+    """Return the distance of pairs of rankings in which rank i has the weight 1/i; [C] appendix C.
 
-    Sum over i of w_i |w_i - w_sigma(i)|, where w_i = 1/i and sigma(i) is the rank in `after` of the class
-    that `before` ranks i-th.
+    The distance is the sum over i of w_i |w_i - w_sigma(i)|, where w_i = 1/i and sigma(i) is the rank in
+    `after` of the class with rank i in `before`.
 
     Parameters
     ----------
     before, after : array_like, (..., classes), any real dtype
-        Logits; they broadcast against each other. Of equal logits the lower class ranks first.
+        Logits, broadcast against each other. Of equal logits the lower class ranks first.
 
     Returns
     -------
@@ -102,11 +102,11 @@ def zipf_distance(before: ArrayLike, after: ArrayLike) -> Floats:
     Raises
     ------
     ArgumentError
-        If the logits hold NaN or infinity, or the shapes do not fit each other.
+        The logits contain NaN or infinity, or the shapes do not match.
     """
     first, second = logits_of(before), logits_of(after)
     if first.shape[-1] != second.shape[-1]:
-        raise ArgumentError(f"logits of {first.shape[-1]} and of {second.shape[-1]} classes do not compare")
+        raise ArgumentError(f"logits of {first.shape[-1]} and {second.shape[-1]} classes cannot be compared")
     return _zipf(_rank_weights(first), _rank_weights(second))
 
 
@@ -119,11 +119,11 @@ def _rank_weights(logits: NDArray[Any]) -> Floats:
 
 
 def _zipf(first: Floats, second: Floats) -> Floats:
-    """Return the Zipf distance from the weights that each class has in either ranking."""
+    """Return the Zipf distance from each class's weights in the two rankings."""
     try:
         distance: Floats = (first * np.abs(first - second)).sum(axis=-1)
     except ValueError as error:
-        raise ArgumentError(f"rankings of shapes {first.shape} and {second.shape} do not fit") from error
+        raise ArgumentError(f"rankings of shapes {first.shape} and {second.shape} do not match") from error
     return distance
 
 
@@ -134,7 +134,7 @@ def sequence_zipf_distances(logits: ArrayLike, *, noise: bool, difficulty: int =
     ----------
     logits : array_like, (sequences, frames, classes), any real dtype
     noise, difficulty
-        As for `sequence_flips`.
+        As in `sequence_flips`.
 
     Returns
     -------
@@ -143,7 +143,7 @@ def sequence_zipf_distances(logits: ArrayLike, *, noise: bool, difficulty: int =
     Raises
     ------
     ArgumentError
-        If the logits hold NaN or infinity, have another shape, or too few frames.
+        The logits contain NaN or infinity, have another shape, or too few frames.
     """
     array = logits_of(logits, "sequences frames classes")
     means = np.empty(len(array))
@@ -163,7 +163,7 @@ def standardised_top5_distance(
 ) -> float:
     """Return the unnormalised top-5 distance divided by that of the baseline: T5D of [C] section 4.2.
 
-    `baseline` maps perturbations to uT5D of another model. A distance beyond 15, or a baseline without a
+    `baseline` maps perturbations to uT5D of another model. A distance above 15, or a baseline without a
     positive value, raises ArgumentError.
     """
     own = number(distance, f"the value of {perturbation}", LARGEST_TOP5_DISTANCE)
@@ -177,7 +177,7 @@ def mean_top5_distance(
 ) -> float:
     """Return the mean T5D over the ten common perturbations: mT5D of [C] section 4.2.
 
-    All of `names` must be among `distances`; over others than the ten it is no mT5D.
+    All of `names` must be in `distances`; over others than the ten it is not mT5D.
     """
     return mean_over(names, distances, lambda name, value: standardised_top5_distance(name, value, baseline))
 

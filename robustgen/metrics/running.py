@@ -25,7 +25,7 @@ class RunningMean:
     count: int = 0
 
     def update(self, values: ArrayLike) -> None:
-        """Take in one chunk.
+        """Add one chunk.
 
         Parameters
         ----------
@@ -35,21 +35,21 @@ class RunningMean:
         Raises
         ------
         ArgumentError
-            If a value is not a finite number.
+            A value is not a finite number.
         """
         array = array_of(values, "values", "fiub", "...")
         total = float(array.sum(dtype=np.float64))
         if not np.isfinite(total):
-            raise ArgumentError("values hold NaN or infinity")
+            raise ArgumentError("values contain NaN or infinity")
         self.total, self.count = self.total + total, self.count + array.size
 
     def __add__(self, other: "RunningMean") -> "RunningMean":
-        """Mean over the values of both."""
+        """Return the mean over the values of both."""
         return RunningMean(self.total + other.total, self.count + other.count)
 
     @property
     def mean(self) -> float:
-        """Mean of all values so far; raises ArgumentError where there are none."""
+        """Return the mean of all values so far; raise ArgumentError if there are none."""
         if self.count == 0:
             raise ArgumentError("nothing was added to this mean")
         return self.total / self.count

@@ -1,7 +1,7 @@
 """Semantic segmentation: counts of pixels by class, and mean intersection over union.
 
-Kamann and Rother, Benchmarking the Robustness of Semantic Segmentation Models, CVPR 2020, score 1 - mIoU in
-the place of the error: CD, mCD and rCD are CE, mCE and Relative CE of it.
+Kamann and Rother, Benchmarking the Robustness of Semantic Segmentation Models, CVPR 2020, use 1 - mIoU as the
+error: CD, mCD and rCD are CE, mCE and Relative CE of it.
 """
 
 from typing import Any
@@ -13,31 +13,31 @@ from robustgen.errors import ArgumentError
 from robustgen.metrics.checks import Floats, array_of
 
 IGNORED = 255
-"""Label of pixels that do not count, as in Cityscapes and Pascal VOC."""
+"""Label of pixels to ignore, as in Cityscapes and Pascal VOC."""
 
 
 def count_pixels(
     truth: ArrayLike, predicted: ArrayLike, classes: int, ignored: int = IGNORED
 ) -> NDArray[np.int64]:
-    """Count the pixels of each class that are right, that it has, and that are taken for it.
+    """Count the pixels of each class: correct ones, those with this truth, and those with this prediction.
 
     Parameters
     ----------
     truth, predicted : array_like, (height, width), integer
-        Labels 0 .. classes - 1. Pixels whose truth is `ignored` do not count; where it is predicted, the
-        pixel is wrong.
+        Labels 0 .. classes - 1. Pixels whose truth is `ignored` do not count; pixels whose prediction is
+        `ignored` are wrong.
     classes : int
     ignored : int
 
     Returns
     -------
     ndarray, (3, classes), int64
-        These sum up over images.
+        The counts of several images can be added.
 
     Raises
     ------
     ArgumentError
-        If the shapes differ, or there is another label.
+        The shapes differ, or there is another label.
     """
     true = array_of(truth, "labels", "iu", "height width")
     guess = array_of(predicted, "labels", "iu", "height width")
@@ -78,7 +78,7 @@ def intersections_over_union(counts: ArrayLike) -> Floats:
 
 
 def mean_intersection_over_union(counts: ArrayLike) -> Floats:
-    """Return the mean of `intersections_over_union` over the classes that are there."""
+    """Return the mean of `intersections_over_union` over the classes that occur."""
     found = intersections_over_union(counts)
     there = np.isfinite(found)
     means: Floats = np.where(there, found, 0).sum(axis=-1) / np.maximum(there.sum(axis=-1), 1)

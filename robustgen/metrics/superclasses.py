@@ -1,4 +1,4 @@
-"""LAION-C: sixteen superclasses of ImageNet's classes, and the accuracy over them.
+"""LAION-C: sixteen superclasses of ImageNet's classes, and the accuracy on them.
 
 Li et al., "LAION-C" (ICML 2025), and its code.
 """
@@ -31,12 +31,12 @@ def list_superclasses() -> Mapping[str, tuple[int, ...]]:
 
 
 def published_accuracies() -> Mapping[str, float]:
-    """Return published average accuracies in %, by model or human: over distortions and levels of LAION-C."""
+    """Return published mean accuracies in %, by model or human, over LAION-C's distortions and severities."""
     return dict(_read()["average_accuracy"])
 
 
 def superclass_labels(labels: ArrayLike) -> Classes:
-    """Return the superclass of each class of ImageNet, -1 for those that are in none.
+    """Return the superclass of each class of ImageNet, -1 for classes without one.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def superclass_probabilities(probabilities: ArrayLike) -> Floats:
     Raises
     ------
     ArgumentError
-        They are no distributions over 1000 classes.
+        The rows are not distributions over 1000 classes.
     """
     rows = distributions(probabilities)
     if rows.shape[-1] != IMAGENET_CLASSES:
@@ -73,7 +73,7 @@ def superclass_probabilities(probabilities: ArrayLike) -> Floats:
 
 
 def superclass_predictions(probabilities: ArrayLike) -> Classes:
-    """Return the most probable superclass, the first of equals; `superclass_probabilities` says of what."""
+    """Return the most probable superclass, the first of equal ones; see `superclass_probabilities`."""
     return np.asarray(superclass_probabilities(probabilities).argmax(axis=-1), np.intp)
 
 
@@ -89,7 +89,7 @@ def superclass_accuracy(probabilities: ArrayLike, labels: ArrayLike) -> float:
     Raises
     ------
     ArgumentError
-        As of `superclass_probabilities`, or the labels do not fit.
+        As in `superclass_probabilities`, or the labels do not match.
     """
     predictions = superclass_predictions(probabilities)
     if predictions.ndim != 1:

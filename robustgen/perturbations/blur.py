@@ -1,4 +1,4 @@
-"""Blur sequences: a turning motion blur, a growing zoom blur, and a growing Gaussian as the extra one."""
+"""Blur sequences: rotating motion blur, growing zoom blur, and as the extra one growing Gaussian blur."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ FRAMES = 31
 
 @dataclass(frozen=True)
 class MotionBlur:
-    """Trail (see the corruption) at `step` * (i - `origin`) degrees in each of `frames` frames."""
+    """Trail (as in the corruption) at `step` * (i - `origin`) degrees in each of `frames` frames."""
 
     radius: float
     sigma: float
@@ -33,12 +33,12 @@ class MotionBlur:
     "blur",
     MotionBlur,
     {224: ((10, 3, 4),), 299: ((13, 3, 4),), 64: ((14, 3, 5),), 32: ((6, 1.8, 9, 20, 21),)},
-    # At 64 the scripts blurred the photograph as it came and shrank it afterwards.
+    # At 64 pixels the scripts blurred the original photograph and then shrank it.
     stage={64: "raw"},
     random=False,
 )
 def motion_blur(image: Rgb, parameters: MotionBlur, rng: Rng) -> Iterator[Rgb]:
-    """Turn the direction in which the camera moves."""
+    """Rotate the direction in which the camera moves."""
     p = parameters
     angles = [p.step * (i - p.origin) for i in range(p.frames)]
     return (blur_along_line(image, p.radius, p.sigma, angle, p.engine) for angle in angles)
@@ -59,7 +59,7 @@ class ZoomBlur:
     random=False,
 )
 def zoom_blur(image: Rgb, parameters: ZoomBlur, rng: Rng) -> Iterator[Rgb]:
-    """Move the camera towards the scene: the running mean of ever larger zooms."""
+    """Move the camera towards the scene: the running mean of growing zooms."""
     total = unit(image, np.float32)
     yield image
     for i in range(1, FRAMES):
@@ -68,7 +68,7 @@ def zoom_blur(image: Rgb, parameters: ZoomBlur, rng: Rng) -> Iterator[Rgb]:
 
 @dataclass(frozen=True)
 class GaussianBlur:
-    """Standard deviation `start` + `step` * i pixels, the kernel cut at `truncate` of them."""
+    """Standard deviation `start` + `step` * i pixels; the kernel is cut at `truncate` of them."""
 
     start: float
     step: float
@@ -88,7 +88,7 @@ class GaussianBlur:
     random=False,
 )
 def gaussian_blur(image: Rgb, parameters: GaussianBlur, rng: Rng) -> Iterator[Rgb]:
-    """Filter with a wider Gaussian in every frame."""
+    """Blur with a wider Gaussian in every frame."""
     p = parameters
     sigmas = [p.start + p.step * i for i in range(FRAMES)]
     return (gaussian_bytes(image, sigma, p.truncate) for sigma in sigmas)

@@ -1,4 +1,4 @@
-"""Camera sequences: translate, rotate, tilt, scale, and shear as the extra one."""
+"""Camera sequences: translate, rotate, tilt, scale, and the extra perturbation shear."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class Translate:
     random=False,
 )
 def translate(image: Rgb, parameters: Translate, rng: Rng) -> Iterator[Rgb]:
-    """Move the image from left to right, a pixel a frame."""
+    """Move the image from left to right, one pixel per frame."""
     return (shift_right(image, i - parameters.origin) for i in range(parameters.frames))
 
 
@@ -61,7 +61,7 @@ def rotate(image: Rgb, parameters: Turn, rng: Rng) -> Iterator[Rgb]:
 
 @perturbation("digital", Turn, _ONE_DEGREE | {32: (0.75,)}, stage=_EARLY, random=False)
 def tilt(image: Rgb, parameters: Turn, rng: Rng) -> Iterator[Rgb]:
-    """Tilt the plane of the image about its horizontal and vertical axis at once."""
+    """Tilt the plane of the image about its horizontal and vertical axis together."""
     return (perspective(image, angle, angle) for angle in parameters.angles)
 
 
@@ -81,7 +81,7 @@ class Scale:
     random=False,
 )
 def scale(image: Rgb, parameters: Scale, rng: Rng) -> Iterator[Rgb]:
-    """Enlarge the image from less than half to more than its size."""
+    """Enlarge the image from less than half to more than its original size."""
     factors = [(parameters.start + parameters.step * i) / 100 for i in range(FRAMES)]
     return _affine_sequence(image, [{"scale": factor} for factor in factors])
 

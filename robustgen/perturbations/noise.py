@@ -1,4 +1,4 @@
-"""Noise sequences: frame 0 is the clean image, every other frame an independent noisy copy of it."""
+"""Noise sequences: frame 0 is the clean image; every other frame is an independent noisy copy."""
 
 from collections.abc import Callable, Iterator
 

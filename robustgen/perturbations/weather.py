@@ -1,4 +1,4 @@
-"""Weather sequences: snow in a turning wind, rising brightness, and dripping spatter as the extra one."""
+"""Weather sequences: snow in a rotating wind, rising brightness, and the extra perturbation spatter."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -43,9 +43,9 @@ class Snow:
     },
 )
 def snow(image: Rgb, parameters: Snow, rng: Rng) -> Iterator[Rgb]:
-    """Turn the wind in which the same flakes fall."""
+    """Rotate the wind in which the same flakes fall."""
     p = parameters
-    # Of a large photograph it would take four bytes a pixel while frames are encoded.
+    # For a large photograph it would need four bytes per pixel while frames are encoded.
     kept = luma_of(image) if len(cut_strips(image)) == 1 else None
     flakes = draw_flakes(image.shape[:2], p.loc, p.scale, p.zoom, p.threshold, rng)
 
@@ -74,7 +74,7 @@ def brightness(image: Rgb, parameters: Brightness, rng: Rng) -> Iterator[Rgb]:
 
 @dataclass(frozen=True)
 class Spatter:
-    """Water drops as in the corruption; `drip` is the kernel that each column is convolved with per frame."""
+    """Water drops as in the corruption; in each frame every column is convolved with the kernel `drip`."""
 
     loc: float
     scale: float
@@ -104,6 +104,6 @@ def spatter(image: Rgb, parameters: Spatter, rng: Rng) -> Iterator[Rgb]:
     layer = draw_drops(image.shape[:2], p.loc, p.scale, p.sigma, p.threshold, rng)
     for _ in range(FRAMES):
         splashed = splash_water(image, layer, p.strength)
-        # Black are the frames of which no drop is left: there the scripts divided 0 by 0.
+        # Frames without any remaining drop are black, because the scripts divided 0 by 0.
         yield np.zeros_like(image) if splashed is None else splashed
         weather.drip(layer, np.array(p.drip))

@@ -1,4 +1,4 @@
-"""`robustgen preview`: an image, and the very pixels that make-c or make-p would make of it.
+"""`robustgen preview`: an image, and the exact pixels that make-c or make-p would create from it.
 
-`subject` is which image and what is made of it, `drawing` puts that onto a sheet, `animation` in motion.
+`subject` provides the image and its outputs, `drawing` puts them on a sheet, `animation` animates them.
 """

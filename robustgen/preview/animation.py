@@ -1,4 +1,4 @@
-"""Perturbations in motion: the frames of an animation, and its file."""
+"""Animated perturbations: the frames of an animation, and its file."""
 
 import math
 from io import BytesIO
@@ -17,16 +17,15 @@ from robustgen.preview.subject import Subject
 FRAMES_PER_SECOND = 8
 
 
-# A lone sequence is animated at its own size, if that is reasonable.
+# A single sequence is animated at its own size, within limits.
 _SMALLEST_ALONE = 224
 _LARGEST_ALONE = 512
 
 
 def draw_animation(subject: Subject, cell: int | None = None) -> Rgb:
-    """Return the frames, uint8 (T, H, W, 3), of the perturbations: of one alone, of several side by side
-    with names.
+    """Return the frames, uint8 (T, H, W, 3), of one perturbation, or of several side by side with names.
 
-    Where sequences differ in length, the shorter ones wait at their end.
+    Shorter sequences wait at their end.
     """
     if len(subject.arms) == 1:
         alone = subject.make(subject.arms[0])
@@ -46,7 +45,7 @@ def _shrink_frames(sequence: Rgb, cell: int) -> list[Rgb]:
 
 
 def encode_animation(frames: Rgb, suffix: str, quality: int = 85) -> bytes:
-    """Return the file of `frames`, uint8 (T, H, W, 3): endless GIF or WebP, or MP4 that browsers play.
+    """Return the file of `frames`, uint8 (T, H, W, 3): a looping GIF or WebP, or an MP4 for browsers.
 
     Raises
     ------
@@ -55,7 +54,7 @@ def encode_animation(frames: Rgb, suffix: str, quality: int = 85) -> bytes:
     """
     if suffix == ".mp4":
         encoding = video.Encoding(preset="medium", fps=FRAMES_PER_SECOND).playable()
-        # yuv420p asks for even sides.
+        # yuv420p needs even sides.
         _, height, width, _ = frames.shape
         frames = np.pad(frames, ((0, 0), (0, height % 2), (0, width % 2), (0, 0)), mode="edge")
         return video.encode(frames, encoding)
@@ -67,6 +66,6 @@ def encode_animation(frames: Rgb, suffix: str, quality: int = 85) -> bytes:
         first.save(buffer, format, save_all=True, append_images=others, duration=pause, loop=0, **options)
     except (OSError, ValueError, RuntimeError) as error:
         raise ArgumentError(
-            f"{first.width} x {first.height} pixels do not go into {suffix}: {error}"
+            f"{first.width} x {first.height} pixels cannot be stored as {suffix}: {error}"
         ) from error
     return buffer.getvalue()

@@ -14,16 +14,14 @@ from robustgen.imaging.pixels import Rgb
 from robustgen.preview.subject import Subject
 
 ANIMATED = (".gif", ".webp", ".mp4")
-# Equally far apart in all the published lengths: 16, 21, 31 and 41.
+# Evenly spaced for all published lengths: 16, 21, 31 and 41.
 FRAMES_DRAWN = 6
 
 
 def draw_subject(
     subject: Subject, *, grid: bool = False, frames: int = FRAMES_DRAWN, cell: int = CELL
 ) -> Rgb:
-    """Return the sheet of `subject`, uint8 (H, W, 3); `grid` is for corruptions, `frames` for
-    perturbations.
-    """
+    """Return the sheet, uint8 (H, W, 3); `grid` is for corruptions, `frames` for perturbations."""
     if subject.kind == "p":
         return draw_sequences(subject, frames, cell)
     return (draw_corruption_grid if grid else draw_corruptions)(subject, cell)
@@ -33,7 +31,7 @@ def draw_corruptions(subject: Subject, cell: int = CELL) -> Rgb:
     """Return a row for each corruption, a column for the clean image and each severity; uint8 (H, W, 3)."""
     clean = fit_picture(subject.clean, cell)
     rows = [
-        # Reduced one by one: at their own size, all of a large photograph's would fill the memory.
+        # Reduced one by one: full-size outputs of a large photograph would fill the memory.
         SheetRow(
             format_name(name),
             [clean, *(fit_picture(subject.make(arm), cell) for arm in arms)],
@@ -47,16 +45,16 @@ def draw_corruptions(subject: Subject, cell: int = CELL) -> Rgb:
 
 
 def draw_corruption_grid(subject: Subject, cell: int = CELL) -> Rgb:
-    """Return every corruption at one severity over its name, five in a row, as in the paper's figure 1."""
+    """Return every corruption at one severity above its name, five in a row, as in the paper's figure 1."""
     pictures = [(format_name(arm.name), fit_picture(subject.make(arm), cell)) for arm in subject.arms]
     (level,) = {arm.level for arm in subject.arms}
     return sheets.draw_grid(pictures, cell=cell, note=f"{subject.note} · severity {level}")
 
 
 def draw_sequences(subject: Subject, frames: int = FRAMES_DRAWN, cell: int = CELL) -> Rgb:
-    """Return a row for each perturbation: so many frames of it, evenly spaced from the first to the last."""
+    """Return a row for each perturbation: that many frames, evenly spaced from the first to the last."""
     strips = [_strip(subject.make(arm), frames, cell) for arm in subject.arms]
-    # Not all sequences are of one length; what differs from the heads is told under the pictures.
+    # Sequences may have different lengths; deviations from the headings are noted below the pictures.
     ((heads, _),) = Counter(names for names, _ in strips).most_common(1)
     rows = [
         SheetRow(format_name(arm.folder), pictures, () if names == heads else names, subject.category(arm))
@@ -66,7 +64,7 @@ def draw_sequences(subject: Subject, frames: int = FRAMES_DRAWN, cell: int = CEL
 
 
 def _strip(sequence: Rgb, count: int, cell: int) -> tuple[tuple[str, ...], list[Rgb]]:
-    """Names and pictures of `count` frames, or of all if there are fewer."""
+    """Return names and pictures of `count` frames, or of all if there are fewer."""
     last = len(sequence) - 1
     numbers = np.linspace(0, last, min(count, last + 1)).round().astype(int).tolist()
     return tuple(f"frame {n}" for n in numbers), [fit_picture(sequence[n], cell) for n in numbers]
@@ -79,12 +77,12 @@ def _strip(sequence: Rgb, count: int, cell: int) -> tuple[tuple[str, ...], list[
 
 
 def check_preview_path(path: Path, animate: bool) -> None:
-    """Find out before the work whether `path` can name the file.
+    """Check before the work that `path` can be the name of the file.
 
     Raises
     ------
     OutputError
-        It is a folder, or ends in nothing we know.
+        The path is a folder, or has an unknown suffix.
     """
     known = ANIMATED if animate else sheets.PICTURE_SUFFIXES
     if path.suffix.lower() not in known:

@@ -1,4 +1,4 @@
-"""The page of `robustgen preview --page`: every corruption of one image, with severities to slide through."""
+"""The page of `robustgen preview --page`: every corruption of one image, with sliders for severities."""
 
 import base64
 from collections.abc import Iterator, Mapping
@@ -20,13 +20,13 @@ from robustgen.preview.subject import Subject
 from robustgen.storage import save
 
 MOST_BYTES: Final = 4_000_000
-"""Size of a page at most."""
-# Sides of squares of the same area, from the finest that may do.
+"""Largest size of a page."""
+# Sides of squares of the same area, from the finest possible one.
 _SIDES: Final = (512, 448, 384, 320, 256, 224, 192, 160, 128, 96, 64)
 _QUALITY: Final = 82
-# Smaller pictures are stored without loss: JPEG would show more than the corruption does.
+# Smaller pictures are stored without loss, because JPEG artefacts would be visible.
 _LOSSLESS_PIXELS: Final = 96 * 96
-# No constants: chosen by keys of their own.
+# Settings that are not constants and have their own config keys.
 _NOT_SHOWN: Final = ("engine", "directory", "library", "tiles")
 
 
@@ -38,7 +38,7 @@ class ShownVariant:
     ----------
     variant : Variant
     picture : uint8 ndarray of shape (H, W, 3)
-        As large as a page may show it.
+        Reduced to at most the size for a page.
     ms_ssim : float
         Similarity to the clean image, at full size.
     constants : dict
@@ -56,9 +56,9 @@ def write_explorer(subject: Subject, path: Path) -> int:
     Raises
     ------
     OutputError
-        The page cannot be written, or would be too large even with small pictures.
+        The page cannot be written, or is too large even with small pictures.
     ImageError
-        A corruption cannot be made of the image.
+        A corruption of the image failed.
     """
     variants = [*_make_variants(subject)]
     clean = _shrink(subject.clean, _SIDES[0])
@@ -95,7 +95,7 @@ def _make_variants(subject: Subject) -> Iterator[ShownVariant]:
 
 
 def _shrink(picture: Rgb, side: int) -> Rgb:
-    """Return `picture` at about the area of a square of `side` pixels, or as it is where that is smaller."""
+    """Return `picture` reduced to about the area of a square of `side` pixels; smaller ones unchanged."""
     height, width = picture.shape[:2]
     return picture if height * width <= side * side else fit_picture(picture, side)
 

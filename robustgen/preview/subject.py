@@ -1,4 +1,4 @@
-"""Subject of `robustgen preview`: an image, and the pixels that make-c or make-p would make of it."""
+"""Subject of `robustgen preview`: an image, and the pixels that make-c or make-p would create from it."""
 
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -25,20 +25,20 @@ from robustgen.storage import is_url
 
 @dataclass(frozen=True)
 class Subject:
-    """The image that is shown, and what is made of it.
+    """The shown image, and its outputs.
 
     Attributes
     ----------
     kind : {"c", "p"}
     recipe : Recipe
     arms : tuple of Variant
-        Of corruptions or perturbations, without the clean one, category by category.
+        Variants of corruptions or perturbations, without the clean one, by category.
     key : str
         The image's key, which decides its random streams.
     image : uint8 ndarray of shape (H, W, 3)
-        As the recipe prepares it for corruptions, raw for perturbations.
+        Prepared by the recipe for corruptions, raw for perturbations.
     clean : uint8 ndarray of shape (H, W, 3)
-        Of corruptions, what is compared with the corrupted images.
+        For corruptions, the image that corrupted ones are compared with.
     edition : str
     seed : int
     """
@@ -54,12 +54,12 @@ class Subject:
     _shared: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def make(self, arm: Variant) -> Rgb:
-        """Return what make-c or make-p would write for `arm`, before encoding: (H, W, 3) or (T, H, W, 3).
+        """Return the pixels that make-c or make-p would encode for `arm`: (H, W, 3) or (T, H, W, 3).
 
         Raises
         ------
         ImageError
-            It cannot be made of this image.
+            The variant of this image failed.
         """
         try:
             return self.recipe.make(arm, self.key, self.image, self._shared)
@@ -70,7 +70,7 @@ class Subject:
 
     @property
     def note(self) -> str:
-        """Return what a sheet says of itself at the bottom."""
+        """Return the note at the bottom of a sheet."""
         return f"{self.key} · {self.edition} · seed {self.seed}"
 
     def category(self, arm: Variant) -> str:
@@ -79,18 +79,18 @@ class Subject:
 
 
 def open_from_source(config: Config, kind: Kind, index: int, output: Path) -> Subject:
-    """Return the image at `index`, from 0, among those that make-c or make-p would take.
+    """Return the image at `index`, from 0, of the images that make-c or make-p would use.
 
     Raises
     ------
     SourceError, ConfigError, OutputError
-        There is no such image, or the sheet at `output` would lie among the images.
+        There is no such image, or the sheet at `output` would be among the images.
     ImageError
-        It cannot be read, or is too small for the edition.
+        The image cannot be read, or is too small for the edition.
     """
     plan = _plan(config, kind, output)
     if not 0 <= index < len(plan.keys):
-        raise ConfigError(f"--index {index}: the images have the numbers 0 to {len(plan.keys) - 1}")
+        raise ConfigError(f"--index {index}: must be from 0 to {len(plan.keys) - 1}")
     key = plan.keys[index]
     return _subject(config, kind, plan, key, plan.source.load(key))
 
@@ -98,14 +98,14 @@ def open_from_source(config: Config, kind: Kind, index: int, output: Path) -> Su
 def open_from_file(path: Path, config: Config, kind: Kind, output: Path) -> Subject:
     """Return the image at `path`, whose key is ``<name of its folder>/<its own name>``.
 
-    Of a data set whose images lie in class folders, that is the key which make-c and make-p give it.
+    For an image in a class folder, that is the key in make-c and make-p.
 
     Raises
     ------
     SourceError, OutputError
-        There is no such file, or `output` is the same.
+        The file does not exist, or `output` is the same file.
     ImageError
-        It cannot be read, or is too small for the edition.
+        The image cannot be read, or is too small for the edition.
     """
     with suppress(OSError):
         if path.samefile(output):
@@ -114,7 +114,7 @@ def open_from_file(path: Path, config: Config, kind: Kind, output: Path) -> Subj
         hint = "is a folder; --source shows an image of it" if path.is_dir() else "not a regular file"
         raise SourceError(f"{path}: {'no such file' if not path.exists() else hint}")
     if config.depth_maps:
-        raise ConfigError("--depth goes with --source, whose images it is the depth of")
+        raise ConfigError("--depth needs --source: the depth maps belong to its images")
     own = Path(path.absolute().parent.name) / path.name
     nowhere = {"source": None, "source_kind": "demo", "labels": None, "subset": None, "limit": None}
     plan = _plan(config.model_copy(update=nowhere), kind, output)
@@ -122,12 +122,12 @@ def open_from_file(path: Path, config: Config, kind: Kind, output: Path) -> Subj
 
 
 def _plan(config: Config, kind: Kind, output: Path) -> Plan:
-    # The folder of the sheet takes the place of that of the files; PNG frames ask for nothing beforehand.
+    # The folder of the sheet replaces the output folder; PNG frames need no checks in advance.
     folder = output.absolute().parent
     source = config.source and not is_url(config.source) and Path(config.source).resolve()
     around = config.source is None or (source and folder.resolve() in source.parents)
     if around and folder.is_dir():
-        # Files may not lie around their source, a sheet may; and scikit-image often lies in a .venv below.
+        # A sheet may be next to its source, unlike an output; scikit-image is often in a .venv below.
         folder /= f"{output.name}.files"
     changed = {"output": str(folder), "format": "png", "mirror": None}
     return plan_benchmark(config.model_copy(update=changed), kind, overwrite=True)

@@ -1,5 +1,4 @@
 """`robustgen report`: one page about a finished set.
 
-`sampling` looks at a few images; `facts` and `pictures` are what there is to say and to show; `page` puts
-them together.
+`sampling` reads a few images; `facts` and `pictures` provide the content; `page` puts it together.
 """

@@ -1,4 +1,4 @@
-"""Facts about a finished set: what it is, how much of the benchmark it holds, its constants, its failures."""
+"""Facts about a finished set: description, coverage of the benchmark, constants, failures."""
 
 from collections.abc import Iterator, Mapping
 from itertools import groupby
@@ -25,7 +25,7 @@ class ConstantsTable(NamedTuple):
 
 
 def get_part(content: Mapping[str, Any], *keys: str) -> Mapping[str, Any]:
-    """Return the mapping that lies under `keys`; an empty one where there is something else."""
+    """Return the mapping under `keys`; an empty one if the value is not a mapping."""
     for key in keys:
         inner = content.get(key)
         content = inner if isinstance(inner, dict) else {}
@@ -33,7 +33,7 @@ def get_part(content: Mapping[str, Any], *keys: str) -> Mapping[str, Any]:
 
 
 def list_facts(dataset: Dataset, sample: SetSample) -> Iterator[tuple[str, str]]:
-    """Label and value of each fact, to be read from top to bottom."""
+    """Yield label and value of each fact, in the order of the page."""
     about, settings = dataset.about, get_part(dataset.about, "settings")
     yield "Size", _sizes(sample)
     if not about:
@@ -58,7 +58,7 @@ def list_facts(dataset: Dataset, sample: SetSample) -> Iterator[tuple[str, str]]
 
 
 def _sizes(sample: SetSample) -> str:
-    """Width x height in pixels of the images looked at, frames counted where there are several."""
+    """Return width x height in pixels of the sampled images, with the number of frames for sequences."""
     shapes = sorted({shape for view in sample.views.values() for shape in view.shapes})
     named = dict.fromkeys(f"{width} x {height}" for *_, height, width, _ in shapes)
     return " or ".join([*named][:2]) + ", and others" * (len(named) > 2) if named else "not readable"
@@ -93,7 +93,7 @@ def _format(output: Mapping[str, Any]) -> str:
 
 
 def describe_coverage(dataset: Dataset) -> Iterator[str]:
-    """Return how much of the benchmark is there."""
+    """Yield sentences on which part of the benchmark the set contains."""
     there = {arm.folder for arm in dataset.arms}
     for group, names in _GROUPS[dataset.kind].items():
         levels = [f"/{level}" for level in range(1, metrics.SEVERITIES + 1)] if dataset.kind == "c" else [""]
@@ -116,20 +116,20 @@ _GROUPS: Final[Mapping[Kind, Mapping[str, tuple[str, ...]]]] = {
 
 
 def read_failures(store: Store) -> tuple[list[dict[str, str]], int]:
-    """Return the first entries of `errors.jsonl`, and how many there are in all."""
+    """Return the first entries of `errors.jsonl`, and their total number."""
     entries, damage = read_errors(store)
     if damage:
         raise SourceError(f"{store.location}/{ERRORS}: {damage[0]}")
     shown = [
         {key: each.get(key, "") for key in ("key", "arm", "reason")} for each in entries[:_FAILURES_SHOWN]
     ]
-    # Many reasons begin with the name, which stands beside them.
+    # Many reasons begin with the name, which the page shows separately.
     shown = [each | {"reason": each["reason"].removeprefix(f"{each['key']!r}: ")} for each in shown]
     return shown, len(entries)
 
 
 def tabulate_constants(parameters: Mapping[str, Any], dataset: Dataset) -> Iterator[ConstantsTable]:
-    """Yield one table; or one for each scale, where each image has that nearest to it."""
+    """Yield one table; or one for each scale, if each image uses the nearest."""
     arms = [arm for arm in dataset.arms if arm.folder in parameters and arm.name != CLEAN]
     first: Any = next((parameters[arm.folder] for arm in arms), {})
     scales = [*first] if isinstance(first, dict) and all(map(str.isdecimal, first)) else [""]

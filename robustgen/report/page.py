@@ -31,44 +31,44 @@ BIBTEX: Final = """\
   booktitle = {International Conference on Learning Representations},
   year      = {2019}
 }"""
-# What `dataset.json` says of a set to which no config gave a name.
+# The name in `dataset.json` of a set without a named config.
 _UNNAMED: Final = (None, "", "custom", "folder")
 
 
 @dataclass(frozen=True)
 class SetSummary:
-    """A finished set, as far as it can be told.
+    """A finished set, as far as it can be described.
 
     Attributes
     ----------
     name : str
-        Of its folder.
+        Name of its folder.
     title : str
-        What the set is called.
+        Title of the set.
     kind : {"c", "p"}
     known : bool
         Whether there is a `dataset.json`.
     complete : bool
-        Whether it says that every image has all its files.
+        Whether, according to it, every image has all its files.
     facts : list of (str, str)
-        Label and value, to be read from top to bottom.
+        Label and value, in the order of the page.
     coverage : list of str
-        How much of the benchmark is there, in sentences.
+        Sentences on which part of the benchmark the set contains.
     sample : Sample
     has_clean : bool
-        Whether the set holds the uncorrupted images.
+        Whether the set contains the clean images.
     faces : list of Picture
-        The images shown: uncorrupted, or the first picture that there is of each.
+        The images shown: clean, or the first available picture of each.
     categories : list of Category
     failures : list of dict
         The first entries of `errors.jsonl`: key, arm (or empty) and reason.
     failed : int
-        How many there are in all.
+        Their total number.
     versions : dict
         Library to version.
     constants : list of Table
     digest, verify, licence, bibtex : str
-        The dataset digest, the command that checks it, and terms; empty where not known.
+        The dataset digest, the command that checks it, and terms; empty if unknown.
     """
 
     name: str
@@ -93,7 +93,7 @@ class SetSummary:
 
     @property
     def lead(self) -> str:
-        """Return what the set is, in one line."""
+        """Return a one-line description of the set."""
         names = {row.name for category in self.categories for row in category.rows}
         images, title = format_count(self.sample.total, "image"), BENCHMARKS[self.kind].title
         if self.kind == "p":
@@ -104,31 +104,31 @@ class SetSummary:
 
     @property
     def columns(self) -> int:
-        """Most pictures in a row, the clean one included."""
+        """Return the largest number of pictures in a row, including the clean one."""
         return max((len(category.heads) for category in self.categories), default=0) + self.has_clean
 
     @property
     def floor(self) -> float:
-        """Return where the axis of the curves begins: at 0, or higher where all of them stay high."""
+        """Return where the axis of the curves begins: at 0, or higher if all curves stay high."""
         values = [value for category in self.categories for curve in category.curves for value in curve.low]
         return max(0.0, math.floor(5 * min(values, default=0)) / 5) if self.kind == "p" else 0.0
 
     @property
     def has_curves(self) -> bool:
-        """Return whether there was anything to compare with."""
+        """Return whether any similarity was measured."""
         return any(category.curves for category in self.categories)
 
 
 def write_report(root: str | Path, output: Path | None = None, images: int = 3) -> tuple[Path, int]:
-    """Write the page about the set at `root`.
+    """Write the page about the set at `root`, and return its path and size.
 
     Parameters
     ----------
     root : path or URL
     output : Path, optional
-        Default ``<name>-report.html`` beside the folder; of a URL, in the current one.
+        Default ``<name>-report.html`` next to the folder; for a URL, in the current folder.
     images : int
-        How many images to show.
+        Number of images to show.
 
     Returns
     -------
@@ -152,18 +152,18 @@ def write_report(root: str | Path, output: Path | None = None, images: int = 3) 
 
 
 def summarise_set(root: str | Path, images: int = 3) -> SetSummary:
-    """Look at the set at `root`, and at some of its `images` closely.
+    """Describe the set at `root`, with `images` of its images.
 
     Raises
     ------
     SourceError
-        There is no finished C or P set, or what it says of itself is damaged.
+        There is no finished C or P set, or its manifest is damaged.
     """
     dataset = open_dataset(root)
     about = dataset.about
     if about and about.get("kind") not in TITLES:
         raise SourceError(
-            f"{dataset.root}/{MANIFEST}: a report is for ImageNet-C and -P, not {about.get('kind')!r}"
+            f"{dataset.root}/{MANIFEST}: report supports ImageNet-C and -P, not {about.get('kind')!r}"
         )
     name = dataset.root.rpartition("/")[2] or "dataset"
     sample = sample_set(dataset, images)

@@ -1,4 +1,4 @@
-"""Pictures and curves of a finished set: of each category rows of pictures, and how alike they are."""
+"""Pictures and curves of a finished set: for each category rows of pictures, and similarities."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from robustgen.report.sampling import FRAMES_SHOWN, ArmView, SetSample
 
 
 class Picture(NamedTuple):
-    """One picture of a row; `image` is None where it cannot be read."""
+    """One picture of a row; `image` is None if it cannot be read."""
 
     caption: str
     image: Rgb | None
@@ -37,7 +37,7 @@ class Curve:
     name : str
     x : list of int
     mean, low, high : list of float
-        Of the sampled images: mean, smallest and largest at each `x`.
+        Mean, smallest and largest value of the sampled images at each `x`.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Category:
-    """The rows and curves of noise, blur, weather, digital or what is none of these."""
+    """The rows and curves of noise, blur, weather, digital or other operations."""
 
     name: str
     rows: list[PictureRow]
@@ -57,12 +57,12 @@ class Category:
 
     @property
     def heads(self) -> list[str]:
-        """Captions of the longest row."""
+        """Return the captions of the longest row."""
         return max(([picture.caption for picture in row.strips[0]] for row in self.rows), key=len)
 
 
 def draw_categories(dataset: Dataset, sample: SetSample) -> Iterator[Category]:
-    """Noise, blur, weather and digital, and what is none of these, as far as they are there."""
+    """Return the categories noise, blur, weather, digital and other, as far as present."""
     kind = dataset.kind
     rows = group_arms([arm for arm in dataset.arms if arm.name != CLEAN], kind)
     known = {name: operation.category for name, operation in BENCHMARKS[kind].operations.items()}
@@ -76,7 +76,7 @@ def draw_categories(dataset: Dataset, sample: SetSample) -> Iterator[Category]:
 def _row(arms: list[Variant], sample: SetSample, kind: Kind) -> PictureRow:
     if kind == "p":
         view = sample.views[arms[0]]
-        # There are no numbers where no sequence of this kind can be read.
+        # There are no numbers if no sequence of this kind can be read.
         captions = [str(number) for number in view.frames] or [""] * FRAMES_SHOWN
         return PictureRow(arms[0].folder, [_caption(captions, strip) for strip in view.strips])
     captions = [str(arm.level) for arm in arms]
@@ -91,13 +91,13 @@ def _caption(captions: list[str], images: list[Rgb | None]) -> list[Picture]:
 
 
 def list_faces(sample: SetSample) -> list[Picture]:
-    """Return what the first arm has of each image shown; that is the clean one, where there is one."""
+    """Return the first arm's picture of each image shown; that is the clean one, if it exists."""
     first: ArmView = next(iter(sample.views.values()))
     return [Picture(key, strip[0]) for key, strip in zip(sample.shown, first.strips, strict=True)]
 
 
 def _curve(arms: list[Variant], sample: SetSample, kind: Kind) -> Curve | None:
-    """Return the curve of one row; None where there was nothing to compare with."""
+    """Return the curve of one row; None if nothing was measured."""
     views = [sample.views[arm] for arm in arms]
     if kind == "c":
         points = [[value for (value,) in view.similarities] for view in views]

@@ -1,7 +1,7 @@
-"""Looks at a few images of a C or P set: small pictures to show, and how similar they are to the clean ones.
+"""Sample of a C or P set: small pictures to show, and their similarity to the clean ones.
 
-The images stand at even distances in the list of all, and the list comes from `SHA256SUMS` where there is
-one. So the same set gives the same sample, and 50 000 images take no longer than fifty.
+The images are evenly spaced in the list of all, which comes from `SHA256SUMS` if that exists. So the same set
+gives the same sample, and 50 000 images take no longer than fifty.
 """
 
 import os
@@ -20,17 +20,17 @@ from robustgen.imaging.geometry import centre_crop
 from robustgen.imaging.pixels import Rgb
 from robustgen.imaging.similarity import WINDOW, Reference
 
-# Of the published lengths 16, 21, 31 and 41 so many frames are equally far apart.
+# This number of frames is evenly spaced for the published lengths 16, 21, 31 and 41.
 FRAMES_SHOWN: Final = 6
 _MOST_SAMPLED: Final = {"c": 16, "p": 6}
-# Large images are sampled less, because reading them is what takes long.
+# Fewer large images are sampled, because reading them takes long.
 _SAMPLED_PIXELS: Final = {"c": 4_000_000, "p": 10_000_000}
-# All pictures of a page together; as JPEG some two megabytes.
+# Limit for all pictures of a page together; as JPEG about two megabytes.
 _PAGE_PIXELS: Final = 5_000_000
 _SIDES: Final = (48, 256)
 # Only the middle is compared: photographs of many megapixels would take seconds each.
 _WINDOW: Final = 512
-# How far to go for an image that all arms have.
+# Distance of the search for an image that all arms have.
 _TRIES: Final = 50
 
 
@@ -40,14 +40,14 @@ class ArmView(NamedTuple):
     Attributes
     ----------
     strips : list of list
-        For each image shown its pictures: one, or `FRAMES` frames. None stands for what cannot be read.
+        For each image shown its pictures: one, or `FRAMES` frames. None for an unreadable picture.
     frames : list of int
-        Which frames the pictures are.
+        Numbers of these frames.
     similarities : list of list of float
-        For each sampled image that can be compared: MS-SSIM to the clean one; or for each frame but the
-        first SSIM to the frame that the scores compare it with.
+        For each comparable sampled image: MS-SSIM to the clean one; or for each frame except the first,
+        SSIM to the frame that the scores compare it with.
     shapes : set of tuple of int
-        Of what was read.
+        Shapes of the images that were read.
     """
 
     strips: list[list[Rgb | None]]
@@ -63,11 +63,11 @@ class SetSample:
     Attributes
     ----------
     total : int
-        Images or sequences of the set.
+        Number of images or sequences of the set.
     keys : list of str
-        Those that were looked at.
+        Those that were sampled.
     shown : list of str
-        Those of them that are to be shown.
+        Those that are shown.
     views : dict of Variant to View
     """
 
@@ -78,7 +78,7 @@ class SetSample:
 
 
 def sample_set(dataset: Dataset, images: int) -> SetSample:
-    """Look at some images of `dataset`, and make pictures of `images` of them.
+    """Sample some images of `dataset`, and create pictures of `images` of them.
 
     Raises
     ------
@@ -93,18 +93,18 @@ def sample_set(dataset: Dataset, images: int) -> SetSample:
 
 
 def spread_evenly(count: int, wanted: int) -> list[int]:
-    """At most `wanted` places of `count`, in the middles of as many equal parts."""
+    """Return at most `wanted` indices below `count`, from the middles of that many equal parts."""
     parts = min(wanted, count)
     return [(2 * i + 1) * count // (2 * parts) for i in range(parts)]
 
 
 def _frames(count: int) -> list[int]:
-    """Return the frames to show of `count`, the first and the last among them."""
+    """Return the frames to show of `count`, including the first and the last."""
     return [*dict.fromkeys(round(i * (count - 1) / (FRAMES_SHOWN - 1)) for i in range(FRAMES_SHOWN))]
 
 
 class _Look:
-    """Sample of images and how they are shown."""
+    """Samples images and prepares pictures of them."""
 
     def __init__(self, dataset: Dataset, images: int) -> None:
         self.dataset, self.keys = dataset, dataset.keys(dataset.arms[0])
@@ -121,12 +121,10 @@ class _Look:
             for image in originals
         ]
 
-    # --- which
+    # --- choice
 
     def _find_whole(self, index: int) -> int:
-        """Return the place of the next image from `index` on that all arms have; `index` if there is none
-        near.
-        """
+        """Return the index of the next image from `index` on that all arms have; else `index`."""
         near = range(index, min(index + _TRIES, len(self.keys)))
         return next(
             (i for i in near if all(self.dataset.has(arm, self.keys[i]) for arm in self.dataset.arms)), index
@@ -136,12 +134,12 @@ class _Look:
 
     def _read(self, arm: Variant, index: int) -> Rgb | None:
         try:
-            # By key, as all images of every arm would be listed for their places.
+            # By key, because finding positions would list all images of every arm.
             return self.dataset.read(arm, self.keys[index])
         except ImageError:
             return None
 
-    # --- looking
+    # --- comparison
 
     def at(self, arm: Variant) -> ArmView:
         """Return the pictures and similarities of one arm; one image is in memory at a time."""
@@ -168,13 +166,13 @@ class _Look:
 
     @cached_property
     def _side(self) -> int:
-        """Of the pictures, so that the page does not get too large."""
+        """Return the side of the pictures, which limits the size of the page."""
         across = 1 if self.dataset.kind == "c" else FRAMES_SHOWN
         pictures = max(1, len(self.dataset.arms) * across * len(self.shown))
         return min(max(int((_PAGE_PIXELS / pictures) ** 0.5), _SIDES[0]), _SIDES[1])
 
     def _compare(self, arm: Variant, pixels: Rgb, original: Reference | None) -> Iterator[list[float]]:
-        """Yield one list of similarities, or none where there is nothing to compare with."""
+        """Yield one list of similarities, or nothing if there is nothing to compare with."""
         if self.dataset.kind == "p":
             if min(pixels.shape[1:3]) >= WINDOW:
                 yield [
@@ -185,7 +183,7 @@ class _Look:
 
 
 def _steps(frames: Sequence[Rgb], noise: bool) -> Iterator[float]:
-    """SSIM of each frame to that which the scores compare it with: the one before, or of noise the first."""
+    """Return the SSIM of each frame to the previous one, or for noise to the first, as the scores compare."""
     reference = Reference(frames[0], scales=1)
     for frame in frames[1:]:
         yield reference.similarity(frame).ssim

@@ -1,1 +1,1 @@
-"""The orders in which test-time adaptation meets corrupted images: drawn, written down, and read again."""
+"""Orders of corrupted images for test-time adaptation: drawn, written, and read."""

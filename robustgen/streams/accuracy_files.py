@@ -1,8 +1,8 @@
-"""Files of the accuracies that decide the walk of CCC: the original's pickle, .npz, JSON, or measured ones.
+"""Files of the accuracies that decide the walk of CCC: the original's pickle, .npz, JSON, or measurements.
 
     {"made_of": {...}, "baseline": 40, "severities": [0, 2.5, 5], "measured": [["snow", 2.5, "fog", 5, 31.2]]}
 
-is what `robustgen stream --measure-accuracy` writes: accuracies in % on a coarse grid.
+is the format of `robustgen stream --measure-accuracy`: accuracies in % on a coarse grid.
 """
 
 import io
@@ -33,14 +33,14 @@ _FLOATS: Final = ("f2", "f4", "f8", "i4", "i8")
 
 @dataclass(frozen=True)
 class Measurements:
-    """Accuracies that were measured so far.
+    """Accuracies measured so far.
 
     Attributes
     ----------
     made_of : mapping
-        All that decides them, as JSON takes it.
+        Everything that decides them, in a form for JSON.
     baseline : float
-        Of the runs whose corruptions are measured.
+        Baseline of the runs whose corruptions are measured.
     severities : tuple of float
         The grid.
     measured : dict of Cell to float
@@ -53,7 +53,7 @@ class Measurements:
     measured: dict[Cell, float]
 
     def to_bytes(self) -> bytes:
-        """Return the content of the file, a measurement a line."""
+        """Return the content of the file, one measurement per line."""
         rows = ",\n ".join(json.dumps([*cell, accuracy]) for cell, accuracy in self.measured.items())
         head = {"made_of": self.made_of, "baseline": self.baseline, "severities": self.severities}
         return f'{json.dumps(head, indent=1)[:-2]},\n "measured": [\n {rows}\n ]\n}}\n'.encode()
@@ -65,7 +65,7 @@ def parse_measurements(content: Mapping[str, Any]) -> Measurements:
     Raises
     ------
     ArgumentError
-        It holds none.
+        The object contains none.
     """
     known = {*list_corruptions(40), ""}
     try:
@@ -76,7 +76,7 @@ def parse_measurements(content: Mapping[str, Any]) -> Measurements:
         raise ArgumentError("holds no measured accuracies") from error
     for cell, accuracy in rows:
         if not ({cell.first, cell.second} <= known and 0 <= accuracy <= 100):
-            raise ArgumentError(f"no measurement: {[*cell, accuracy]}")
+            raise ArgumentError(f"not a measurement: {[*cell, accuracy]}")
     return Measurements(made_of, baseline, severities, dict(rows))
 
 
@@ -86,13 +86,13 @@ def load_table(location: Location) -> AccuracyTable:
     Parameters
     ----------
     location : path or URL
-        The original's pickle, or an .npz or JSON file, of arrays called ``n1_<first>_n2_<second>`` of shape
-        (21, 21); or what ``robustgen stream --measure-accuracy`` wrote.
+        The original's pickle; an .npz or JSON file with arrays called ``n1_<first>_n2_<second>`` of shape
+        (21, 21); or a file of ``robustgen stream --measure-accuracy``.
 
     Raises
     ------
     ArgumentError
-        It cannot be read or used; the message names the file.
+        The file cannot be read or used; the message names it.
     """
     try:
         store, name = locate(location)
@@ -108,12 +108,12 @@ def _read(data: bytes) -> AccuracyTable:
         try:
             arrays = _read_npz(data) if data.startswith(b"PK") else _read_pickle(data)
         except Exception as error:
-            raise ArgumentError(f"holds no accuracy table: {error}") from error
+            raise ArgumentError(f"contains no accuracy table: {error}") from error
         return read_table(arrays)
     try:
         content = parse_object(data)
     except ValueError as error:
-        raise ArgumentError(f"is no JSON: {error}") from error
+        raise ArgumentError(f"is not JSON: {error}") from error
     if "measured" not in content:
         return read_table(content)
     found = parse_measurements(content)
@@ -134,7 +134,7 @@ def _read_npz(data: bytes) -> dict[str, npt.NDArray[Any]]:
 def _read_pickle(data: bytes) -> dict[str, Any]:
     content = unpickle(data)
     if not isinstance(content, dict):
-        raise ValueError(f"a pickle of {type(content).__name__}, where a dict is expected")
+        raise ValueError(f"a pickle of {type(content).__name__} instead of a dict")
     return {
         name.decode() if isinstance(name, bytes) else str(name): _build_array(each)
         for name, each in content.items()
@@ -142,7 +142,7 @@ def _read_pickle(data: bytes) -> dict[str, Any]:
 
 
 def _build_array(value: Any) -> Any:
-    """Return the array of a pickle; other values as they are."""
+    """Return the array of a pickle; other values unchanged."""
     if not isinstance(value, Pickled):
         return value
     if value.state is None:
@@ -154,6 +154,6 @@ def _build_array(value: Any) -> Any:
     kind, order = dtype.made_from[0], dtype.state[1]
     kind, order = (each.decode() if isinstance(each, bytes) else each for each in (kind, order))
     if kind not in _FLOATS:
-        raise ValueError(f"an array of {kind}, where numbers are expected")
+        raise ValueError(f"an array of {kind} instead of numbers")
     numbers = np.frombuffer(content, f"{order}{kind}")
     return numbers.reshape(shape, order="F" if by_columns else "C")

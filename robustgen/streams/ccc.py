@@ -1,10 +1,11 @@
-"""CCC: streams whose corruptions change continuously, at a strength that a table of accuracies keeps.
+"""CCC: streams of continuously changing corruptions, at a difficulty that a table keeps constant.
 
-Source: Press, Schneider, Kuemmerer and Bethge, "RDumb" (NeurIPS 2023), and its code. A run walks from pair to
+Source: Press, Schneider, Kuemmerer and Bethge, "RDumb" (NeurIPS 2023), and its code. A run goes from pair to
 pair of corruptions, and in each pair from cell to cell: the first corruption fades, the second one grows.
 
-The sequence of corruptions is that of the published run of the same baseline and seed. Which images a cell
-shows, their crops and their noise follow from the run, the cell and the position alone, and are ours.
+The sequence of corruptions is that of the published run of the same baseline and seed. The images of a cell,
+their crops and their noise depend only on the run, the cell and the position, and differ from the published
+run.
 """
 
 import itertools
@@ -31,33 +32,33 @@ AccuracyTable = Mapping[tuple[str, str], Accuracies]
 """Accuracies of each ordered pair of corruptions."""
 
 IMAGES: Final = 7_500_000
-"""Images of a published run."""
+"""Number of images of a published run."""
 IMAGES_PER_FILE: Final = 25_000
 STEPS: Final = 21
 """Severities 0, 0.25, ... 5."""
 SIDE: Final = 224
 QUALITY: Final = 85
-"""Of the JPEG files."""
+"""Quality of the JPEG files."""
 
 _ALL: Final = (
     *("gaussian_noise", "shot_noise", "impulse_noise", "defocus_blur", "glass_blur", "motion_blur"),
     *("zoom_blur", "snow", "frost", "fog", "contrast", "elastic", "pixelate", "jpeg"),
 )
-# Logarithms of the ratios of a crop, 3/4 and 4/3.
+# Logarithms of the aspect ratios of a crop, 3/4 and 4/3.
 _LOWEST: Final = -0.2876820724517809
 _HIGHEST: Final = 0.28768207245178085
 _HARD: Final = ("gaussian_noise", "shot_noise", "impulse_noise", "contrast")
 
 
 def list_corruptions(baseline: float) -> tuple[str, ...]:
-    """Return the corruptions of a run that keeps the accuracy of ResNet-50 at `baseline` %, in order."""
+    """Return the corruptions, in order, of a run that keeps the accuracy of ResNet-50 at `baseline` %."""
     if baseline >= 40:
         return _ALL
     return _ALL[:-1] if baseline >= 20 else _HARD
 
 
 def draw_corruptions(baseline: float, seed: int) -> Iterator[str]:
-    """Draw the sequence of corruptions of a run, without end; none comes twice in a row."""
+    """Yield the endless sequence of corruptions of a run; none comes twice in a row."""
     draws, names = random.Random(seed), list_corruptions(baseline)
     last = ""
     while True:
@@ -68,7 +69,7 @@ def draw_corruptions(baseline: float, seed: int) -> Iterator[str]:
 
 
 def find_path(accuracies: Accuracies, baseline: float) -> list[tuple[int, int]]:
-    """Find the walk through a pair whose mean accuracy is about `baseline` %.
+    """Return the walk through a pair whose mean accuracy is about `baseline` %.
 
     Parameters
     ----------
@@ -103,7 +104,7 @@ def find_path(accuracies: Accuracies, baseline: float) -> list[tuple[int, int]]:
 
 
 class Cell(NamedTuple):
-    """Images that go through the same two corruptions."""
+    """A part of the run with the same two corruptions at the same severities."""
 
     first: str
     first_severity: float
@@ -112,7 +113,7 @@ class Cell(NamedTuple):
 
 
 def walk(table: AccuracyTable, baseline: float, seed: int) -> Iterator[Cell]:
-    """Yield the cells of a run, without end.
+    """Yield the endless cells of a run.
 
     Raises
     ------
@@ -136,10 +137,10 @@ class CccStep(NamedTuple):
     Attributes
     ----------
     image : int
-        Its number among the source's images.
+        Index of the source image.
     cell : Cell
     seed : tuple of int
-        What its flip, its crop and its noise are drawn from.
+        Seed of its flip, its crop and its noise.
     """
 
     image: int
@@ -149,22 +150,22 @@ class CccStep(NamedTuple):
 
 @dataclass(frozen=True)
 class CccRun:
-    """One run, each of whose images can be asked for by its number: in constant memory, in any order.
+    """One run, whose images are available by number, in constant memory and in any order.
 
     Attributes
     ----------
     table : mapping
         Accuracies of the pairs.
     sources : int
-        Number of images of the source. Where they are fewer than `speed`, a cell shows each once.
+        Number of images of the source. If there are fewer than `speed`, a cell shows each once.
     baseline : float
-        Mean accuracy in % that the run keeps: 40, 20 and 0 are published.
+        Target of the mean accuracy in %: 40, 20 and 0 are published.
     speed : int
-        Images of a cell: 1000, 2000 and 5000 are published.
+        Images per cell: 1000, 2000 and 5000 are published.
     seed : int
         43, 44 and 45 are published.
     images : int
-        Images of the whole run.
+        Number of images of the whole run.
     """
 
     table: AccuracyTable = field(repr=False)
@@ -181,21 +182,21 @@ class CccRun:
         if not 0 <= self.baseline <= 100:
             raise ArgumentError(f"baseline must be from 0 to 100, not {self.baseline}")
         if self.seed < 0:
-            raise ArgumentError(f"seed must not be negative, as {self.seed} is")
+            raise ArgumentError(f"seed must not be negative, not {self.seed}")
 
     @property
     def name(self) -> str:
-        """Return the name that the published run of these settings has."""
+        """Return the name of the published run with these settings."""
         return f"baseline_{self.baseline:g}_transition+speed_{self.speed}_seed_{self.seed}"
 
     @property
     def images_per_cell(self) -> int:
-        """Number of images that a cell shows."""
+        """Return the number of images in a cell."""
         return min(self.speed, self.sources)
 
     @cached_property
     def cells(self) -> tuple[Cell, ...]:
-        """Return all cells, in their order."""
+        """Return all cells, in order."""
         count = -(-self.images // self.images_per_cell)
         return tuple(itertools.islice(walk(self.table, self.baseline, self.seed), count))
 
@@ -204,7 +205,7 @@ class CccRun:
 
     def __getitem__(self, index: int) -> CccStep:
         cell, place = divmod(range(self.images)[index], self.images_per_cell)
-        # Floating-point settings would not make a seed.
+        # Floating-point numbers cannot be seeds.
         run = round(self.baseline * 1000), self.speed, self.seed, cell
         return CccStep(int(_shuffle(run, self.sources)[place]), self.cells[cell], (*run, place))
 
@@ -216,12 +217,12 @@ def _shuffle(run: tuple[int, ...], sources: int) -> npt.NDArray[np.int64]:
 
 
 class Geometry(NamedTuple):
-    """The part of a source image that a step shows.
+    """The part of a source image in a step.
 
     Attributes
     ----------
     flip : bool
-        Whether it is shown as in a mirror.
+        Whether it is mirrored.
     box : tuple of int
         Left, upper, right and lower side of the crop, in the source image.
     """
@@ -231,14 +232,14 @@ class Geometry(NamedTuple):
 
 
 def draw_geometry(step: CccStep, width: int, height: int) -> tuple[Geometry, np.random.Generator]:
-    """Draw the part that `step` shows of an image of that size; return also what its noise is drawn from."""
+    """Draw the view of `step` for an image of that size; return also the generator of its noise."""
     rng = np.random.Generator(np.random.PCG64((*step.seed, 1)))
     flip = bool(rng.random() < 0.5)
     return Geometry(flip, draw_crop(width, height, rng)), rng
 
 
 def make_image(step: CccStep, image: Decoded) -> Rgb:
-    """Flip, crop and resize a source image as `step` draws it, and apply its two corruptions.
+    """Flip, crop and resize a source image for `step`, and apply its two corruptions.
 
     Returns
     -------
@@ -264,14 +265,15 @@ def apply_corruption(pixels: Rgb, name: str, severity: float, rng: np.random.Gen
 
 
 def draw_crop(width: int, height: int, rng: np.random.Generator) -> tuple[int, int, int, int]:
-    """Draw left, upper, right and lower side of a crop: 8 to 100 % of the area, of a ratio of 3/4 to 4/3.
+    """Draw left, upper, right and lower side of a crop: 8 to 100 % of the area, aspect ratio 3/4 to 4/3.
 
-    As torchvision's `RandomResizedCrop`: after ten crops that do not fit, the largest central one that does.
+    As in torchvision's `RandomResizedCrop`: after ten crops that do not fit, the largest central one that
+    does.
     """
     if not width or not height:
         raise ImageError(f"cannot crop an image of {width} x {height} pixels")
     for _ in range(10):
-        # Steps whose last bit is the same on every processor; that of a library's is not.
+        # Operations with the same last bit on every processor, unlike those of a library.
         area = width * height * (0.08 + (1 - 0.08) * rng.random())
         ratio = exact.exp(_LOWEST + (_HIGHEST - _LOWEST) * rng.random())
         across, down = round(math.sqrt(area * ratio)), round(math.sqrt(area / ratio))
@@ -294,19 +296,19 @@ def name_sample(index: int) -> tuple[str, str]:
 
 
 def format_info(wnid: str, file: str, cell: Cell) -> str:
-    """Return the text of a sample's member ``.info``, as the published shards have it."""
+    """Return the text of a sample's member ``.info``, as in the published shards."""
     values = {"dir": wnid, "name": file, "n1": cell.first, "s1": cell.first_severity}
     values |= {"n2": cell.second, "s2": cell.second_severity}
     return "".join(f"++{name}++{value}" for name, value in values.items())
 
 
 def read_table(arrays: Mapping[str, Any]) -> dict[tuple[str, str], Accuracies]:
-    """Read the accuracies of pairs from arrays called ``n1_<first>_n2_<second>``, as the original has them.
+    """Read the accuracies of pairs from arrays called ``n1_<first>_n2_<second>``, as in the original.
 
     Raises
     ------
     ArgumentError
-        A name or an array is of another form; the message names it.
+        A name or an array has another form; the message names it.
     """
     table = {}
     for name, values in arrays.items():
@@ -318,21 +320,21 @@ def read_table(arrays: Mapping[str, Any]) -> dict[tuple[str, str], Accuracies]:
         try:
             accuracies = np.asarray(values, np.float64)
         except (TypeError, ValueError) as error:
-            raise ArgumentError(f"accuracy table: {name}: holds no numbers") from error
+            raise ArgumentError(f"accuracy table: {name}: contains no numbers") from error
         if accuracies.shape != (STEPS, STEPS):
             raise ArgumentError(
                 f"accuracy table: {name}: must have the shape (21, 21), not {accuracies.shape}"
             )
         if not (accuracies.min() >= 0 and accuracies.max() <= 100):
-            raise ArgumentError(f"accuracy table: {name}: accuracies must lie in 0 .. 100 %")
+            raise ArgumentError(f"accuracy table: {name}: accuracies must be from 0 to 100 %")
         table[first, second] = accuracies
     return table
 
 
 def list_measurements(baseline: float, severities: tuple[float, ...]) -> list[Cell]:
-    """List what has to be measured for a table on a coarse grid of `severities`: all pairs at all of them.
+    """List the measurements for a table on a coarse grid of `severities`: all pairs at all severities.
 
-    A corruption that is alone comes once, as the first of its cell; the second has then no name.
+    A single corruption comes once, as the first of its cell; the second then has no name.
     """
     pairs = itertools.permutations(list_corruptions(baseline), 2)
     cells = itertools.product(pairs, severities, severities)
@@ -350,7 +352,7 @@ def _simplify(first: str, one: float, second: str, other: float) -> Cell:
 def interpolate_table(
     measured: Mapping[Cell, float], baseline: float, severities: tuple[float, ...]
 ) -> dict[tuple[str, str], Accuracies]:
-    """Fill a table, linearly between the `severities` that `list_measurements` asked for.
+    """Return a table, interpolated linearly between the `severities` of `list_measurements`.
 
     Parameters
     ----------
@@ -362,7 +364,7 @@ def interpolate_table(
     Raises
     ------
     ArgumentError
-        A measurement is missing, or the severities do not run from 0 to 5.
+        A measurement is missing, or the severities do not ascend from 0 to 5.
     """
     if [*severities] != sorted({0.0, 5.0, *severities}):
         raise ArgumentError(f"severities must ascend from 0 to 5, not {severities}")

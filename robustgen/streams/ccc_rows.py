@@ -1,4 +1,4 @@
-"""The lines of a CCC stream's file: JSON, one for each image; any can be asked for by its number."""
+"""The lines of a CCC stream file: JSON, one for each image, accessible by number."""
 
 import json
 from array import array
@@ -13,7 +13,7 @@ from robustgen.sources.base import Items
 from robustgen.streams.ccc import CccRun, CccStep, Cell, Geometry, draw_geometry
 
 _ENCODER: Final = json.JSONEncoder(ensure_ascii=False)
-# Lines that are read at once: of millions, only every so many-th place is kept in memory.
+# Lines that are read together: of millions, only the positions of some are kept in memory.
 _BLOCK: Final = 1000
 
 
@@ -23,7 +23,7 @@ class CccRow(NamedTuple):
     Attributes
     ----------
     key : str
-        Of the source image.
+        Key of the source image.
     n1, n2 : str
         The corruptions.
     s1, s2 : float
@@ -33,7 +33,7 @@ class CccRow(NamedTuple):
         Left, upper, right and lower side of the crop, in the source image.
     label : int
     seed : sequence of int
-        What flip, crop and noise are drawn from.
+        Seed of flip, crop and noise.
     """
 
     key: str
@@ -48,7 +48,7 @@ class CccRow(NamedTuple):
 
     @property
     def geometry(self) -> Geometry:
-        """Return the part of the source image that is shown."""
+        """Return the part of the source image to show."""
         left, upper, right, lower = self.box
         return Geometry(self.flip, (left, upper, right, lower))
 
@@ -58,7 +58,7 @@ class CccRow(NamedTuple):
         return Cell(self.n1, self.s1, self.n2, self.s2)
 
     def step(self, image: int) -> CccStep:
-        """Return the step that shows the image of that number."""
+        """Return the step number `index`, which shows this image."""
         return CccStep(image, self.cell, tuple(self.seed))
 
 
@@ -80,12 +80,12 @@ def draw_rows(run: CccRun, source: Items[Any], keys: Sequence[str]) -> Iterator[
 
 
 def format_ccc_row(row: CccRow) -> str:
-    """Return the line of `row`, without its end."""
+    """Return the line of `row`, without a line break."""
     return _ENCODER.encode(row._asdict())
 
 
 def holds_ccc(path: Path) -> bool:
-    """Return whether the file at `path` is a CCC stream; an unreadable one is none."""
+    """Return whether the file at `path` is a readable CCC stream."""
     try:
         with path.open("rb") as file:
             content = parse_json(file.readline(1 << 16))
@@ -95,17 +95,17 @@ def holds_ccc(path: Path) -> bool:
 
 
 class CccFile:
-    """The rows of a CCC stream's file. In memory are a few of them, and the places of every thousandth.
+    """The rows of a CCC stream file. Memory contains a few of them, and the positions of every thousandth.
 
     Attributes
     ----------
     name : str
-        What messages call it.
+        Name of the file in messages.
 
     Raises
     ------
     ArgumentError
-        The file cannot be read. When a row is asked for: it is none; the message names file and line.
+        The file cannot be read; or, on access, a row is invalid. The message names file and line.
     """
 
     def __init__(self, path: Path) -> None:
@@ -149,7 +149,7 @@ def _parse(line: bytes, place: str) -> CccRow:
     except ValueError as error:
         raise ArgumentError(f"{place}: not JSON") from error
     if not isinstance(content, dict) or content.keys() != {*CccRow._fields}:
-        raise ArgumentError(f"{place}: must hold {', '.join(CccRow._fields)}, and nothing else")
+        raise ArgumentError(f"{place}: must contain {', '.join(CccRow._fields)}, and nothing else")
     row = CccRow(**content)
     if wrong := [name for name, value in content.items() if not _CHECKS[name](value)]:
         raise ArgumentError(f"{place}: {wrong[0]} cannot be {content[wrong[0]]!r}")

@@ -14,22 +14,22 @@ import numpy.typing as npt
 from robustgen.streams.choices import Chain
 
 Shares = npt.NDArray[np.float64]
-# From here on the open states are listed, instead of drawing until one is met.
+# From this share on, the open states are listed instead of drawing until one is found.
 _MOST_TRIES: Final = 50
 
 
 @dataclass(frozen=True)
 class Factor:
-    """One of the two things that follow the chain: the class, or the corruption.
+    """One of the two variables of the chain: the class, or the corruption.
 
     Attributes
     ----------
     shares : float ndarray of shape (n,)
-        How frequent each state is, the first 1.
+        Relative frequency of each state; that of the first is 1.
     stays : float ndarray of shape (n,)
         The probability that each state is followed by itself; all others are equally likely.
     consistent : bool
-        Whether the chain itself has the `shares`, so that nothing has to be closed.
+        Whether the chain itself has the `shares`, so that no state has to be closed.
     """
 
     shares: Shares
@@ -37,7 +37,7 @@ class Factor:
     consistent: bool
 
     def step(self, state: int, rng: np.random.Generator) -> int:
-        """Draw the state that follows `state`."""
+        """Draw the state after `state`."""
         count = len(self.stays)
         if count == 1 or rng.random() < self.stays[state]:
             return state
@@ -53,7 +53,7 @@ class Factor:
 
 
 def describe_factor(count: int, correlation: float, imbalance: float) -> Factor:
-    """Return the chain over `count` states with this greatest correlation and this imbalance."""
+    """Return the chain over `count` states with this highest correlation and this imbalance."""
     places = np.arange(count) / max(count - 1, 1)
     leaves = imbalance * (1 - correlation)
     consistent = count == 1 or (correlation < 1 and leaves <= 1 - 1 / count)
@@ -66,7 +66,7 @@ def draw_chain(
 ) -> Iterator[tuple[int, int]]:
     """Draw the steps of a chain: the index of an image, and the number of its corruption.
 
-    The images of a class come in a shuffled order for each corruption, and begin again when it is exhausted.
+    The images of a class come in a shuffled order for each corruption, and start again after the last one.
     The stream begins with the first corruption and the first class.
 
     Parameters
@@ -85,7 +85,7 @@ def draw_chain(
     most = chain.most_samples or max(map(len, members))
     bounds = np.rint(most * np.outer(by_domain.shares, by_class.shares)).astype(np.int64)
     is_open = bounds > 0
-    # The chain has the shares by itself: it ends with the first state that is full.
+    # The chain itself has the shares: it ends with the first full state.
     free = by_domain.consistent and by_class.consistent
     given = np.zeros_like(bounds)
     rings: dict[tuple[int, int], npt.NDArray[np.int64]] = {}
@@ -118,7 +118,7 @@ def _follow(
             return following
     chances = np.outer(by_domain.row(state[0]), by_class.row(state[1])) * is_open
     if not chances.any():
-        # With a correlation of 1 nothing follows a state that is closed: any other does.
+        # With a correlation of 1 no state follows a closed one: any other may follow.
         chances = is_open.astype(np.float64)
     place = int(rng.choice(chances.size, p=chances.ravel() / chances.sum()))
     return place // chances.shape[1], place % chances.shape[1]

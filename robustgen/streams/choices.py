@@ -1,4 +1,4 @@
-"""The choices of a stream: the settings of the papers, and their orders of the corruptions."""
+"""The settings of a stream: those of the papers, and their orders of the corruptions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ ALIASES: Final[Mapping[str, Setting]] = MappingProxyType({"dirichlet": "correlat
 
 Law = Literal["rotta", "note"]
 LAWS: Final[tuple[Law, ...]] = get_args(Law)
-"""Whose code divides the classes of a correlated stream."""
+"""Codes whose division of the classes a correlated stream can follow."""
 
 _ROTTA = (
     *("motion_blur", "snow", "fog", "shot_noise", "defocus_blur", "contrast", "zoom_blur", "brightness"),
@@ -39,7 +39,7 @@ ORDERS: Final[Mapping[Setting, tuple[str, ...]]] = MappingProxyType(
 """The corruptions in the order of each setting's paper."""
 
 MOST_SLOTS: Final = 10_000
-"""Shares of a thousand classes are drawn for so many slots in a second; the papers have 100."""
+"""Limit of the slots: shares of a thousand classes are then drawn in a second; the papers use 100."""
 
 MOST_VISITS: Final = 1000
 
@@ -51,11 +51,11 @@ class Chain:
     Attributes
     ----------
     class_correlation, domain_correlation : float
-        0 to 1; the greatest probability that the class (or the corruption) stays.
+        0 to 1; the highest probability that the class (or the corruption) stays.
     class_imbalance, domain_imbalance : float
-        1 to 1000; how many times as frequent the first class (or corruption) is as the last.
+        1 to 1000; frequency of the first class (or corruption) relative to the last.
     most_samples : int or None
-        Images of the most frequent class with the most frequent corruption; None for those of its class.
+        Images of the most frequent class with the most frequent corruption; None for all images of its class.
     """
 
     class_correlation: float = 0.95
@@ -77,31 +77,32 @@ class Chain:
 
 @dataclass(frozen=True)
 class StreamChoices:
-    """Everything that a stream is drawn from, besides the images.
+    """All settings of a stream, without the images.
 
     Attributes
     ----------
     setting : str
         One of `SETTINGS`.
     corruptions : tuple of str
-        In their order.
+        Corruptions, in order.
     severities : tuple of float
-        Of gradual settings all that are climbed and descended, from low to high; of the others exactly one.
+        For gradual settings the severities to go up and down through, ascending; otherwise exactly one.
     shuffle : bool
-        Whether the corruptions come in an order that is drawn.
+        Whether the order of the corruptions is drawn.
     abrupt : bool
-        Of gradual settings: whether the first corruption begins at the highest severity.
+        For gradual settings: whether the first corruption begins at the highest severity.
     concentration : float
-        Of correlated settings: of the Dirichlet distribution; the smaller, the longer a class stays.
+        For correlated settings: parameter of the Dirichlet distribution; a smaller value keeps a class
+        longer.
     slots : int or None
-        Of correlated settings: into how many pieces a class is cut, 1 to `MOST_SLOTS`; None for the number of
+        For correlated settings: number of pieces of a class, 1 to `MOST_SLOTS`; None for the number of
         classes, by RoTTA's law at most 100.
     law : {"rotta", "note"}
-        Of correlated settings: how the classes are divided among the slots.
+        For correlated settings: law that divides the classes among the slots.
     repeat : int
-        How many times the corruptions are visited, 1 to `MOST_VISITS`.
+        Number of passes through the corruptions, 1 to `MOST_VISITS`.
     chain : Chain
-        Of "markov".
+        Chain of the setting "markov".
     """
 
     setting: Setting
@@ -117,12 +118,12 @@ class StreamChoices:
 
     @property
     def gradual(self) -> bool:
-        """Return whether the severity climbs and descends."""
+        """Return whether the severity goes up and down."""
         return is_gradual(self.setting)
 
     @property
     def correlated(self) -> bool:
-        """Return whether like classes come together."""
+        """Return whether images of a class come together."""
         return is_correlated(self.setting)
 
     @property
@@ -144,10 +145,10 @@ class StreamChoices:
 
 
 def is_gradual(setting: Setting) -> bool:
-    """Return whether the severity climbs and descends in `setting`."""
+    """Return whether the severity goes up and down in `setting`."""
     return setting.startswith("gradual")
 
 
 def is_correlated(setting: Setting) -> bool:
-    """Return whether like classes come together in `setting` by a Dirichlet distribution."""
+    """Return whether images of a class come together in `setting` by a Dirichlet distribution."""
     return setting.endswith("correlated")

@@ -1,4 +1,4 @@
-"""Orders in which like classes come together, by Dirichlet distributions.
+"""Orders in which images of a class come together, by Dirichlet distributions.
 
 Yuan, Xie and Li, "Robust Test-Time Adaptation in Dynamic Scenarios" (CVPR 2023), and its code, RoTTA. Gong et
 al., "NOTE: Robust Continual Test-time Adaptation Against Temporal Correlation" (NeurIPS 2022), and its code.
@@ -31,22 +31,22 @@ def draw_correlated(
     rng: np.random.Generator,
     law: Law = "rotta",
 ) -> Indices:
-    """Draw an order in which like classes come together.
+    """Draw an order in which images of a class come together.
 
-    Every class is spread over the slots in shares from a Dirichlet distribution; the slots follow each other,
-    and within a slot the pieces of the classes stand in an order that is drawn.
+    Each class is divided among the slots in shares from a Dirichlet distribution. The slots follow each
+    other; within a slot the pieces of the classes come in a random order.
 
     Parameters
     ----------
     labels : int ndarray of shape (N,)
     concentration : float
-        0.001 to 1000; of all the distribution's parameters.
+        0.001 to 1000; the value of all parameters of the distribution.
     slots : int or None
         1 to 10000; None for the number of classes, by RoTTA's law at most 100.
     rng : numpy.random.Generator
     law : {"rotta", "note"}
-        By NOTE's, a slot that holds its share of the images gets no more, and all is drawn anew until every
-        slot has ten.
+        By NOTE's law, a slot that has its share of the images gets no more, and everything is drawn again
+        until every slot has ten.
 
     Returns
     -------
@@ -56,7 +56,7 @@ def draw_correlated(
     Raises
     ------
     ArgumentError
-        By NOTE's law the slots cannot be filled.
+        By NOTE's law, the slots cannot be filled.
     """
     classes, numbers = np.unique(labels, return_inverse=True)
     count = slots or (min(len(classes), _PUBLISHED_SLOTS) if law == "rotta" else len(classes))
@@ -66,7 +66,7 @@ def draw_correlated(
     divide = _divide_by_rotta if law == "rotta" else _divide_by_note
     slot = np.empty_like(images)
     for number, ends in enumerate(divide(sizes, count, concentration, rng)):
-        # The slot of each image of a class, ascending, by where the share of each slot ends.
+        # The slot of each image of a class, ascending, by the end of each slot's share.
         slot[numbers == number] = np.searchsorted(ends, np.arange(sizes[number]), side="right")
     turns = rng.permuted(np.tile(np.arange(len(classes)), (count, 1)), axis=1)
     # Stable, so that the images of a piece stay shuffled.
@@ -76,7 +76,7 @@ def draw_correlated(
 def _divide_by_rotta(
     sizes: Indices, slots: int, concentration: float, rng: np.random.Generator
 ) -> Iterator[Indices]:
-    """Yield for each class how many of its images lie in the first slot, the first two, and so on."""
+    """Yield for each class the number of its images in the first slot, the first two, and so on."""
     for size in sizes:
         yield _cut(dirichlet(rng, concentration, slots), size)
 
@@ -84,12 +84,12 @@ def _divide_by_rotta(
 def _divide_by_note(
     sizes: Indices, slots: int, concentration: float, rng: np.random.Generator
 ) -> list[Indices]:
-    """Return the same as `_divide_by_rotta`, with slots that are closed once they hold their share."""
+    """Return the result of `_divide_by_rotta`, with slots that are closed when they have their share."""
     total = int(sizes.sum())
     if total < _FEWEST_IN_A_SLOT * slots:
         raise ArgumentError(
             f"law note: {total} images do not fill {slots} slots with {_FEWEST_IN_A_SLOT} each; "
-            "take fewer slots"
+            "use fewer slots"
         )
     deadline = time.monotonic() + _PATIENCE_S
     while time.monotonic() < deadline:
@@ -105,7 +105,7 @@ def _divide_by_note(
             return ends
     raise ArgumentError(
         f"law note: in {_PATIENCE_S} s no division gave every slot {_FEWEST_IN_A_SLOT} images; "
-        "take fewer slots, or a larger concentration"
+        "use fewer slots, or a larger concentration"
     )
 
 

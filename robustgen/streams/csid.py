@@ -1,7 +1,7 @@
-"""Covariate-shifted images of known classes (csID), as OpenOOD's lists name them.
+"""Covariate-shifted images of known classes (csID), for OpenOOD's lists.
 
-The rule by which OpenOOD's own lists were drawn is not published. The rule here: each image once, in the
-order of the source, with a corruption and a severity drawn uniformly and independently.
+The rule behind OpenOOD's own lists is not published. The rule here: each image once, in the order of the
+source, with a corruption and a severity drawn uniformly and independently.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ _JPEG_SUFFIXES: Final = (".JPEG", ".jpeg", ".JPG", ".jpg")
 def draw_csid(
     images: int, corruptions: Sequence[str], severities: Sequence[float], rng: np.random.Generator
 ) -> Iterator[Step]:
-    """Draw a corruption and a severity for each of so many images."""
+    """Draw a corruption and a severity for each of `count` images."""
     chosen = rng.integers(0, len(corruptions) * len(severities), images)
     for image, number in enumerate(chosen.tolist()):
         corruption, severity = divmod(number, len(severities))

@@ -1,11 +1,11 @@
-"""Draws the order of a stream: which image comes when, with which corruption at which severity.
+"""The order of a stream: for each step an image, a corruption and a severity.
 
-A stream consists of stretches, all images with one corruption at one severity. The settings differ in which
-stretches there are and in the order within them; `draw_stream` knows all of them.
+A stream consists of stretches, each of all images with one corruption at one severity. The settings differ in
+the stretches and in the order within them; `draw_stream` implements all of them.
 
 Wang et al., "Continual Test-Time Domain Adaptation" (CVPR 2022), and its code, CoTTA: continual and gradual.
 Marsden, Doebler and Yang, "Universal Test-Time Adaptation through Weight Ensembling, Diversity Weighting, and
-Prior Correction" (WACV 2024), and its code: mixed, those that are reset, and the correlated forms of all.
+Prior Correction" (WACV 2024), and its code: mixed, with resets, and the correlated forms of all.
 Hoang, Vo and Do, "Persistent Test-time Adaptation in Recurring Testing Scenarios" (NeurIPS 2024): the visits.
 """
 
@@ -32,11 +32,11 @@ class Step(NamedTuple):
     corruption : str
     severity : float
     visit : int
-        From 1.
+        Number of the pass through the corruptions, from 1.
     domain : int
         Number of this corruption and severity among those of the stream, from 0.
     reset : bool
-        Whether the model is to be reset before this image.
+        Whether the model should be reset before this image.
     """
 
     image: int
@@ -60,7 +60,7 @@ def draw_stream(labels: Sequence[int], choices: StreamChoices, rng: np.random.Ge
     Raises
     ------
     ArgumentError
-        The images cannot be divided as the law wants it.
+        The images cannot be divided by the law.
     """
     stretches = [*_stretches(choices, rng)]
     domains = [*dict.fromkeys(stretches)]
@@ -86,7 +86,7 @@ def _draw_visit(
         for image, number in draw_chain(labels.tolist(), len(stretches), choices.chain, rng):
             yield image, stretches[number], False
         return
-    # All stretches at once, or one after the other.
+    # All stretches together, or one after the other.
     mixed = choices.setting.startswith("mixed")
     for together in [stretches] if mixed else [[stretch] for stretch in stretches]:
         of_all = np.tile(labels, len(together))

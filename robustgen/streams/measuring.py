@@ -1,7 +1,7 @@
-"""Accuracies of a network under pairs of corruptions, measured on a sample: the table that CCC walks over.
+"""Accuracies of a network under pairs of corruptions, measured on a sample: the table for CCC's walk.
 
-Images are prepared as for ImageNet-C, without the random crops of a run, as the original's were. The file of
-measurements is the state: it is written again after each unit, and a run measures what it lacks.
+Images are prepared as for ImageNet-C, without the random crops of a run, as for the original's table. The
+file of measurements is the state: it is written after each unit, and a run measures the missing ones.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,12 +34,12 @@ from robustgen.streams.accuracy_files import Measurements, parse_measurements
 from robustgen.streams.ccc import QUALITY, Cell, apply_corruption, list_measurements
 
 _EDITION: Final = "imagenet"
-# Images of a worker that may wait for the model: each comes in all cells of a unit, which take ten megabytes.
+# Limit of images that wait for the model: each comes in all cells of a unit, which take ten megabytes.
 _AHEAD: Final = 4
 
 
 class Shown(NamedTuple):
-    """One image in all cells of a unit, as the model sees it: (cells, H, W, 3); or why there is none."""
+    """One image in all cells of a unit, as model input, (cells, H, W, 3); or the reason of its failure."""
 
     key: str
     pixels: Pixels | None
@@ -48,7 +48,7 @@ class Shown(NamedTuple):
 
 @dataclass(frozen=True)
 class ImageJob:
-    """One image in the cells of a unit, which have the first corruption in common: a job for an executor."""
+    """One image in the cells of a unit, which share the first corruption: a job for an executor."""
 
     source: Items[Any]
     key: str
@@ -57,14 +57,14 @@ class ImageJob:
     view: Preprocessing
 
     def run(self, reporter: Reporter) -> Shown:
-        """Make the image in all cells."""
+        """Corrupt the image for all cells."""
         keep_freed_memory()
         reporter.tell(0)
         try:
             return Shown(self.key, np.stack([*self._make()]))
         except MissingDependencyError:
             raise
-        # One bad image does not stop the others, whatever is wrong with it.
+        # A bad image does not stop the others, whatever its error.
         except Exception as error:
             return Shown(self.key, None, explain_failure(error).removeprefix(f"{self.key!r}: "))
 
@@ -89,7 +89,7 @@ class MeasureResult:
     Attributes
     ----------
     made, kept : int
-        Accuracies measured by this run, and by earlier ones.
+        Number of accuracies measured by this run, and by earlier ones.
     images : int
     failures : dict of str to str
         Source image to reason.
@@ -111,14 +111,14 @@ def measure_accuracies(
     *,
     overwrite: bool = False,
 ) -> MeasureResult:
-    """Measure what a table for runs of `baseline` needs, as far as `output` does not have it.
+    """Measure the accuracies for runs of `baseline` that `output` does not contain yet.
 
     Parameters
     ----------
     config : Config
-        Images, seed and number of workers.
+        Defines images, seed and number of workers.
     model : str
-        As for `open_model`.
+        As in `open_model`.
     output : path or URL
         The file of measurements.
     options : ModelOptions
@@ -131,7 +131,7 @@ def measure_accuracies(
     Raises
     ------
     RobustgenError
-        Model, images and output do not fit each other.
+        Model, images and output do not match.
     """
     if [*severities] != sorted({0.0, 5.0, *severities}):
         raise ArgumentError(f"--severities must ascend from 0 to 5, not {severities}")
@@ -166,7 +166,7 @@ def measure_accuracies(
 
 
 def _list_labels(source: Items[Any], keys: Sequence[str], classes: Sequence[str] | None) -> dict[str, int]:
-    """Return the true class of each image, as the `classes` of the model count, or the source."""
+    """Return the true class of each image, numbered by the `classes` of the model, or by the source."""
     if classes is None:
         return {key: source.label(key) for key in keys}
     places = {name: place for place, name in enumerate(classes)}
@@ -176,7 +176,7 @@ def _list_labels(source: Items[Any], keys: Sequence[str], classes: Sequence[str]
 
 
 def _open(output: str, wanted: Measurements, *, overwrite: bool) -> Measurements:
-    """Return the measurements that are in `output`, or those `wanted`, of which there is none yet."""
+    """Return the measurements in `output`, or an empty one with the settings of `wanted`."""
     store, name = locate(output)
     try:
         if not store.exists(name):
@@ -204,12 +204,12 @@ def _find_difference(held: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
 
 
 class _Run:
-    """Shows a model the images of one unit after another.
+    """Runs a model on the images of one unit after another.
 
     Attributes
     ----------
     failures : dict of str to str
-        Source image to reason; these count nowhere.
+        Source image to reason; failed images are not counted.
     """
 
     def __init__(
@@ -226,7 +226,7 @@ class _Run:
         self.failures: dict[str, str] = {}
 
     def try_out(self, folders: int) -> None:
-        """Show the model the first image that can be made, to find out now whether they fit each other."""
+        """Run the model on the first usable image, to check now that they match."""
         self._source.make_ready()
         for key in self._labels:
             shown = self._job(key, (Cell("", 0, "", 0),)).run(Reporter())
@@ -251,7 +251,7 @@ class _Run:
         size = _AHEAD * self._workers
         for start in range(0, len(keys), size):
             jobs = {key: self._job(key, cells) for key in keys[start : start + size]}
-            # Watched group by group, so that workers that wait for the model do not count as silent.
+            # Observed group by group, so that workers that wait for the model do not count as silent.
             with Progress() as progress:
                 for shown in carry_out(jobs, lambda each: each.key, self._workers, progress):
                     if shown.pixels is None:
@@ -268,6 +268,6 @@ class _Run:
         parts = [pixels[start : start + self._batch] for start in range(0, len(pixels), self._batch)]
         logits = np.concatenate([self._classifier(part) for part in parts])
         if not is_finite(logits).all():
-            raise ArgumentError(f"{self._classifier.model.name}: gives NaN or infinity for {key!r}")
+            raise ArgumentError(f"{self._classifier.model.name}: returns NaN or infinity for {key!r}")
         best: NDArray[np.int64] = logits.argmax(axis=1)
         return best

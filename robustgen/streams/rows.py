@@ -1,4 +1,4 @@
-"""The lines of a stream's file: JSON, a line for each image."""
+"""The lines of a stream file: JSON, one line for each image."""
 
 import json
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from robustgen.errors import ArgumentError
 from robustgen.json_files import parse_json
 
-# json.dumps would make a new one for each of millions of rows.
+# json.dumps would create a new encoder for each of millions of rows.
 _ENCODER = json.JSONEncoder(ensure_ascii=False)
 
 
@@ -18,19 +18,19 @@ class StreamRow(NamedTuple):
     Attributes
     ----------
     key : str
-        Of the source image.
+        Key of the source image.
     corruption : str
     severity : float
     label : int
         Class of the image.
     visit : int
-        Which time the corruptions are visited, from 1.
+        Number of the pass through the corruptions, from 1.
     domain : int
         Number of this corruption and severity among those of the stream, from 0.
     reset : bool
-        Whether the model is to be reset before this image; written only where it is.
+        Whether the model should be reset before this image; written only if true.
     edition : str
-        The one that the stream is drawn for; written in the first row only, if it was named.
+        Edition of the stream; written only in the first row, if given.
     """
 
     key: str
@@ -48,7 +48,7 @@ _NEEDED = tuple(name for name in StreamRow._fields if name not in _OPTIONAL)
 
 
 def format_row(row: StreamRow) -> str:
-    """Return the line of `row`, without its end."""
+    """Return the line of `row`, without a line break."""
     content = row._asdict()
     for name in ("reset", "edition"):
         if not content[name]:
@@ -62,7 +62,7 @@ def read_rows(path: Path) -> Iterator[StreamRow]:
     Raises
     ------
     ArgumentError
-        It cannot be read, or a line is no row; the message names file and line.
+        The file cannot be read, or a line is not a row; the message names file and line.
     """
     try:
         with path.open(encoding="utf-8") as file:
@@ -81,7 +81,7 @@ def _parse(line: str, place: str) -> StreamRow:
         raise ArgumentError(f"{place}: not JSON") from error
     if not isinstance(content, dict) or not {*_NEEDED} <= content.keys() <= {*StreamRow._fields}:
         needed, others = ", ".join(_NEEDED), ", ".join(_OPTIONAL)
-        raise ArgumentError(f"{place}: must hold {needed}; may hold {others}, and nothing else")
+        raise ArgumentError(f"{place}: must contain {needed}; may contain {others}, and nothing else")
     if wrong := [name for name, value in content.items() if not _is_right(name, value)]:
         raise ArgumentError(f"{place}: {wrong[0]} cannot be {content[wrong[0]]!r}")
     return StreamRow(**content)

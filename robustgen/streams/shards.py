@@ -1,7 +1,7 @@
 """Runs of CCC as WebDatasets, in the layout of the published ones: ``<run>/serial_00000.tar`` and so on.
 
-A sample has the members ``.info``, ``.input.jpg`` and ``.output.cls``. A shard is a work unit: it is written,
-and then its record is put. Any number of runs can work on one output at once.
+A sample has the members ``.info``, ``.input.jpg`` and ``.output.cls``. A shard is a work unit: the shard is
+written first, then its record. Any number of runs can work on one output at once.
 """
 
 import hashlib
@@ -34,19 +34,19 @@ from robustgen.streams.ccc import IMAGES_PER_FILE, QUALITY, CccRun, format_info,
 
 @dataclass(frozen=True)
 class ShardJob:
-    """One shard, with all that it takes to write it: a job for an executor.
+    """One shard, with everything needed to write it: a job for an executor.
 
     Attributes
     ----------
     stream : CccRun
     source : Items
     keys : tuple of str
-        Of the source's images, in the order in which the run counts them.
+        Keys of the source's images, in the order of their numbers in the run.
     state : OutputState
     number : int
-        Of the shard.
+        Number of the shard.
     insist : bool
-        Whether to write it though somebody else has claimed it.
+        Whether to write it although another run has claimed it.
     """
 
     stream: CccRun
@@ -58,16 +58,16 @@ class ShardJob:
 
     @property
     def images(self) -> range:
-        """Numbers of its images in the run."""
+        """Return the numbers of its images in the run."""
         return range(len(self.stream))[self.number * IMAGES_PER_FILE :][:IMAGES_PER_FILE]
 
     @property
     def name(self) -> str:
-        """Name of the file."""
+        """Return the name of the file."""
         return name_sample(self.images[0])[0]
 
     def run(self, reporter: Reporter) -> Outcome:
-        """Write the shard and its record, unless somebody else has claimed it."""
+        """Write the shard and its record, unless another run has claimed it."""
         started = time.monotonic()
         with self.state.hold(self.name, insist=self.insist) as is_ours:
             if not is_ours:
@@ -87,7 +87,7 @@ class ShardJob:
                     members = self._make(index)
                 except MissingDependencyError:
                     raise
-                # One bad image does not stop the others, whatever is wrong with it.
+                # A bad image does not stop the others, whatever its error.
                 except Exception as error:
                     interruption.check()
                     key = self.keys[self.stream[index].image]
@@ -123,12 +123,12 @@ class ShardsResult:
     location : str
         Path or URL of the folder.
     made, kept : int
-        Images written by this run, and by others before or meanwhile.
+        Number of images written by this run, and by other runs.
     size : int
         Bytes written.
     seconds : float
     failures : list of dict
-        ``key``, ``sample`` and ``reason`` of the samples that this run left out.
+        ``key``, ``sample`` and ``reason`` of the samples that this run omitted.
     """
 
     location: str
@@ -148,27 +148,27 @@ def write_shards(
     jobs: int | None = None,
     overwrite: bool = False,
 ) -> ShardsResult:
-    """Write a run below `output`, or what is lacking of it.
+    """Write a run below `output`, or its missing shards.
 
     Parameters
     ----------
     stream : CccRun
     source : Items
     keys : sequence of str
-        Of the source's images, in the order in which the run counts them.
+        Keys of the source's images, in the order of their numbers in the run.
     output : path or URL
-        Gets a folder called as the published run.
+        Parent of the folder, which is named like the published run.
     jobs : int, optional
-        Worker processes; by default one a core.
+        Number of worker processes; default one per core.
     overwrite : bool
         Start over if the folder was created with other settings.
 
     Raises
     ------
     OutputError
-        The output cannot be used.
+        The output is invalid.
     WriteError
-        The output could not be written any more; what is done stays done.
+        The output can no longer be written; finished shards stay.
     """
     started, sizes = time.monotonic(), {key: source.size(key) for key in keys}
     with open_output(f"{output.rstrip('/')}/{stream.name}", source.location) as store:
@@ -215,7 +215,7 @@ def _is_done(shard: ShardJob) -> bool:
 
 
 def _carry_out(pending: Mapping[str, ShardJob], state: OutputState, workers: int) -> list[Outcome]:
-    """Have the `pending` shards written, here or by others; return the outcomes of those written here."""
+    """Have the `pending` shards written by this run or others; return the outcomes of this run."""
     sharing, done = Sharing(state, at_once=workers), list[Outcome]()
     total = sum(len(shard.images) for shard in pending.values())
     with Meter(total, "images") as meter, Progress(meter) as progress:

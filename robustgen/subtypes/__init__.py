@@ -1,4 +1,4 @@
 """Subtype robustness: unseen kinds of bird are birds too (ICLR 2019 paper, appendix G).
 
-`wordnet` reads the hierarchy, `splitting` tells seen from unseen subtypes and writes the lists.
+`wordnet` reads the hierarchy, `splitting` separates seen from unseen subtypes and writes the lists.
 """

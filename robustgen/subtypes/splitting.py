@@ -1,7 +1,7 @@
-"""Seen and unseen subtypes of 25 broad types: who belongs where, and the lists of their images.
+"""Seen and unseen subtypes of 25 broad types, and the lists of their images.
 
-A subtype is whatever lies below a broad type in WordNet. It is *seen* if it is one of ImageNet-1K's classes,
-and *unseen* if ImageNet-22K alone has it (ICLR 2019 paper, appendix G). The broad type itself is no subtype.
+A subtype is any noun below a broad type in WordNet. It is *seen* if it is one of ImageNet-1K's classes, and
+*unseen* if only ImageNet-22K has it (ICLR 2019 paper, appendix G). The broad type itself is not a subtype.
 """
 
 import json
@@ -37,11 +37,11 @@ _RECORD: Final = "lists"
 _HERE = Path(__file__).parent
 
 
-# --- who belongs where ---------------------------------------------------------------------------
+# --- types and subtypes --------------------------------------------------------------------------
 
 
 class BroadType(NamedTuple):
-    """One of the 25 classes: the name of its folder, its WordNet 3.0 id, and WordNet's word for that."""
+    """One of the 25 broad types: the name of its folder, its WordNet 3.0 id, and its word in WordNet."""
 
     name: str
     wnid: str
@@ -49,7 +49,7 @@ class BroadType(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Place of a subtype: the number of its broad type, and ``"seen"`` or ``"unseen"``."""
+    """Type and split of a subtype: the number of its broad type, and ``"seen"`` or ``"unseen"``."""
 
     type: int
     split: str
@@ -57,7 +57,7 @@ class Place(NamedTuple):
 
 @cache
 def broad_types() -> tuple[BroadType, ...]:
-    """Return the 25 broad types of the paper, in the order of their names, which numbers them from 0."""
+    """Return the 25 broad types of the paper, sorted by name and so numbered from 0."""
     return tuple(BroadType(name, **entry) for name, entry in read_yaml(_HERE / "types.yaml").items())
 
 
@@ -67,7 +67,7 @@ def imagenet_1k() -> tuple[str, ...]:
 
 
 def assign_places(types: Iterable[BroadType], seen: Iterable[str], wordnet: WordNet) -> dict[str, Place]:
-    """Return the place of everything below `types`, by WordNet id.
+    """Return type and split of every subtype of `types`, by WordNet id.
 
     Parameters
     ----------
@@ -79,15 +79,15 @@ def assign_places(types: Iterable[BroadType], seen: Iterable[str], wordnet: Word
     Raises
     ------
     SourceError
-        An id is missing or stands for something else, or something belongs to two types: then this is
-        not WordNet 3.0, where there is no such case.
+        An id is missing or is another noun, or a subtype belongs to two types; neither happens in WordNet
+        3.0.
     """
     types, known = tuple(types), frozenset(seen)
     wordnet.check_has(sorted(known))
     places: dict[str, Place] = {}
     for number, each in enumerate(types):
         if each.word not in wordnet.words.get(each.wnid, ()):
-            raise SourceError(f"{wordnet.path}: is not WordNet 3.0: {each.wnid} is no {each.word}")
+            raise SourceError(f"{wordnet.path}: is not WordNet 3.0: {each.wnid} is not {each.word!r}")
         for wnid in wordnet.below(each.wnid):
             place = Place(number, SEEN if wnid in known else UNSEEN)
             _check_single(wordnet, wnid, types[places.setdefault(wnid, place).type], each)
@@ -105,7 +105,7 @@ def _check_single(wordnet: WordNet, wnid: str, one: BroadType, other: BroadType)
         )
 
 
-# --- what there is of them -----------------------------------------------------------------------
+# --- images --------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -115,9 +115,9 @@ class Share:
     Attributes
     ----------
     images : dict of str to int
-        How many images there are of each subtype that has some.
+        Number of images of each subtype that has any.
     empty, missing : list of str
-        Subtypes whose folders hold no image, and those without a folder.
+        Subtypes whose folders contain no image, and those without a folder.
     """
 
     images: dict[str, int] = field(default_factory=dict)
@@ -126,7 +126,7 @@ class Share:
 
     @property
     def total(self) -> int:
-        """Number of images."""
+        """Return the number of images."""
         return sum(self.images.values())
 
     def described(self) -> dict[str, Any]:
@@ -142,7 +142,7 @@ class Share:
 
 @dataclass(frozen=True)
 class Summary:
-    """Result of a split: what was found and written.
+    """Summary of a run.
 
     Attributes
     ----------
@@ -152,9 +152,9 @@ class Summary:
     refused : dict of str to str
         Files and folders that could not be listed, and why.
     unknown : list of str
-        Folders named like WordNet ids that are none.
+        Folders named like WordNet ids that WordNet does not have.
     others : int
-        Folders of nouns that belong to no broad type.
+        Number of folders of nouns that belong to no broad type.
     """
 
     types: tuple[BroadType, ...]
@@ -164,12 +164,12 @@ class Summary:
     others: int
 
     def without_images(self, split: str) -> list[str]:
-        """Names of the types of which `split` has no image."""
+        """Return the names of the types without any image in `split`."""
         pairs = zip(self.types, self.shares[split], strict=True)
         return [each.name for each, share in pairs if not share.total]
 
     def missing(self, split: str) -> list[str]:
-        """Subtypes of `split` without an image, by id."""
+        """Return the subtypes of `split` without an image, by id."""
         return sorted(wnid for share in self.shares[split] for wnid in (*share.empty, *share.missing))
 
     def described(self) -> dict[str, Any]:
@@ -192,20 +192,20 @@ def make(source: Path, wordnet: Path, output: str | Path, *, links: bool = False
     Parameters
     ----------
     source : Path
-        Folder with a folder ``n01503061`` for each noun, images directly inside; it may lack many.
+        Folder with a folder ``n01503061`` for each noun, images directly inside; it may be incomplete.
     wordnet : Path
         Folder with WordNet 3.0's ``data.noun``.
     output : path or URL
-        Gets ``seen.txt``, ``unseen.txt``, ``types.txt`` and ``subtypes.json``.
+        Output of ``seen.txt``, ``unseen.txt``, ``types.txt`` and ``subtypes.json``.
     links : bool
-        Also make ``<split>/<type>/<id>``, links to the folders of `source`.
+        Whether to create ``<split>/<type>/<id>``, links to the folders of `source`.
 
     Raises
     ------
     SourceError
-        `source` or `wordnet` is not what it should be.
+        `source` or `wordnet` is invalid.
     OutputError
-        `output` holds something else, or cannot be written.
+        `output` contains other files, or cannot be written.
     WriteError
         The disk is full.
     """
@@ -220,12 +220,12 @@ def make(source: Path, wordnet: Path, output: str | Path, *, links: bool = False
     summary = Summary(types, shares, {}, sorted(unknown), len(folders) - len(own) - len(unknown))
     with open_output(output, str(source.resolve())) as root:
         if links and not root.is_local:
-            raise OutputError(f"{root.location}: --links goes with folders of this machine")
+            raise OutputError(f"{root.location}: --links needs a local output folder")
         state = OutputState(root)
         _check_own(state)
-        # While it is there, all that it tells of is whole.
+        # Its presence means that all files in it are complete.
         root.delete(ABOUT)
-        # From now on the files are ours, even if this run is stopped.
+        # From here on the files belong to this run, even if it is interrupted.
         state.put_record(_RECORD, FilesRecord())
         run = _Run(source, root, folders, places, summary)
         state.put_record(
@@ -235,21 +235,21 @@ def make(source: Path, wordnet: Path, output: str | Path, *, links: bool = False
 
 
 def _folders(source: Path) -> frozenset[str]:
-    """Names of the folders in `source` that look like WordNet ids."""
+    """Return the names of the folders in `source` that look like WordNet ids."""
     try:
         entries = [entry for entry in os.scandir(source) if re.fullmatch(r"n\d{8}(\.tar)?", entry.name)]
     except OSError as error:
         raise SourceError(f"{source}: cannot be listed: {error.strerror}") from error
     folders = frozenset(entry.name for entry in entries if entry.is_dir())
     if not folders:
-        hint = "; unpack each n########.tar into a folder of its name" if entries else ""
+        hint = "; extract each n########.tar into a folder of its name" if entries else ""
         raise SourceError(f"{source}: has no folder named by a WordNet id, like n01503061{hint}")
     return folders
 
 
 @dataclass(frozen=True)
 class _Run:
-    """Writes what `make` promises, and notes in `summary` what it finds."""
+    """Writes the files of `make`, and records its findings in `summary`."""
 
     source: Path
     output: Store
@@ -258,7 +258,7 @@ class _Run:
     summary: Summary
 
     def write(self, links: bool, wordnet: dict[str, str]) -> FilesRecord:
-        """Write the lists, the trees and last the manifest, whose presence says that all is whole."""
+        """Write the lists, the trees, and last the manifest, whose presence means that all is complete."""
         files = [self._list(split) for split in SPLITS]
         files.append(self._put(NAMES, _lines(each.name for each in self.summary.types)))
         source = self.source.resolve()
@@ -266,7 +266,7 @@ class _Run:
         for split in SPLITS if isinstance(output, LocalStore) else ():
             assert isinstance(output, LocalStore)
             shares = zip(self.summary.types, self.summary.shares[split], strict=True)
-            # A type without images has a folder: a loader that numbers them is to count 25, or to complain.
+            # A type without images gets a folder, so that a loader counts 25 types or fails.
             trees = {each.name: {wnid: str(source / wnid) for wnid in share.images} for each, share in shares}
             output.replace_links(split, trees if links else {})
         about = {
@@ -295,7 +295,7 @@ class _Run:
             return WrittenFile(f"{split}.txt", file.size, file.sha256)
 
     def _list_found(self, split: str, number: int, wnid: str) -> list[str]:
-        """Names of the images of a subtype."""
+        """Return the names of the images of a subtype."""
         share = self.summary.shares[split][number]
         if wnid not in self.folders:
             share.missing.append(wnid)
@@ -313,7 +313,7 @@ def _lines(lines: Iterable[str]) -> bytes:
 
 
 def _images(source: Path, wnid: str, refused: dict[str, str]) -> list[str]:
-    """Names of the images directly in one folder, sorted; those that no list can hold go to `refused`."""
+    """Return the names of the images directly in one folder, sorted; unlistable ones go to `refused`."""
     try:
         found = [entry.name for entry in os.scandir(source / wnid) if _is_image(entry)]
     except OSError as error:
@@ -331,7 +331,7 @@ def _is_image(entry: os.DirEntry[str]) -> bool:
 
 
 def _fits_a_line(name: str) -> bool:
-    # Readers part lines where str.splitlines() does; what is no UTF-8 has surrogates.
+    # Readers split lines as str.splitlines() does; names that are not UTF-8 contain surrogates.
     return len(name.splitlines()) == 1 and not any("\ud800" <= letter <= "\udfff" for letter in name)
 
 
@@ -339,15 +339,16 @@ def _fits_a_line(name: str) -> bool:
 
 
 def _check_own(state: OutputState) -> None:
-    """Raise an OutputError if the output holds anything that is not of an earlier run."""
+    """Raise an OutputError if the output contains anything that is not from an earlier run."""
     own, root = {*(f"{split}.txt" for split in SPLITS), *SPLITS, ABOUT, NAMES}, state.root
     links = {path for path, what in root.list_irregular() if what == "is a link"}
     paths = {entry.path for entry in root.list() if not entry.path.startswith(f"{STATE}/")} | links
     held = {path.partition("/")[0] for path in paths}
     if unexpected := sorted(held - own if state.has_record(_RECORD) else held):
         raise OutputError(
-            f"{root.location}: holds {unexpected[0]}, which no such run made; choose another output"
+            f"{root.location}: contains {unexpected[0]}, which make-subtypes did not write; "
+            "choose another --output"
         )
     trees = tuple(f"{split}/" for split in SPLITS)
     if real := sorted(path for path in paths - links if path.startswith(trees)):
-        raise OutputError(f"{root.location}/{real[0]}: is no link of an earlier run; remove it first")
+        raise OutputError(f"{root.location}/{real[0]}: is not a link of an earlier run; remove it first")

@@ -1,13 +1,13 @@
-"""WordNet's nouns and what lies below each, read from its file `data.noun`.
+"""WordNet's nouns and the narrower nouns of each, read from its file `data.noun`.
 
-ImageNet names its classes by WordNet 3.0: ``n01503061`` is the noun at 01503061. Other releases number their
-nouns anew. A line of the file is
+ImageNet names its classes by WordNet 3.0: ``n01503061`` is the noun at 01503061. Other releases have other
+numbers. A line of the file is
 
     01503061 05 n 01 bird 0 080 @ 01471682 n 0000 ... ~ 01504179 n 0000 ... | warm-blooded egg-laying ...
 
-the number, a file number, the part of speech, how many words (hexadecimal) and the words, each with a digit;
-then how many pointers and the pointers: symbol, target, its part of speech, places. ``~`` points to a
-narrower noun, ``~i`` to an instance.
+the number, a file number, the part of speech, the number of words (hexadecimal) and the words, each with a
+digit; then the number of pointers and the pointers: symbol, target, its part of speech, places. ``~`` points
+to a narrower noun, ``~i`` to an instance.
 """
 
 import hashlib
@@ -20,9 +20,9 @@ from robustgen.errors import SourceError
 from robustgen.storage.regular import read_regular
 
 DATA = "data.noun"
-# Where it lies in what people have: Debian's folder, the npm package wordnet 2.0.0, Princeton's own archive.
+# Locations in Debian, in the npm package wordnet 2.0.0, and in Princeton's own archive.
 _FOLDERS = ("", "db", "dict", "package/db", "package/dict")
-_REMEDY = "Debian's wordnet-base (/usr/share/wordnet) or npm's wordnet 2.0.0 carry WordNet 3.0"
+_REMEDY = "Debian's wordnet-base (/usr/share/wordnet) and npm's wordnet 2.0.0 contain WordNet 3.0"
 _MOST_NAMED = 10
 
 
@@ -35,9 +35,9 @@ class WordNet:
     path : Path
         The file that was read.
     release : str
-        As its licence says, for instance ``"3.0"``; "" if it does not say.
+        From its licence, for instance ``"3.0"``; "" if not given.
     sha256 : str
-        Of the file.
+        SHA-256 of the file.
     words : dict of str to tuple of str
         Words of each noun by its id, ``n`` and eight digits.
     narrower : dict of str to tuple of str
@@ -51,7 +51,7 @@ class WordNet:
     narrower: dict[str, tuple[str, ...]]
 
     def below(self, wnid: str) -> frozenset[str]:
-        """Return all nouns and instances below `wnid`, itself apart."""
+        """Return all nouns and instances below `wnid`, without itself."""
         found: set[str] = set()
         pending = [wnid]
         while pending:
@@ -61,7 +61,7 @@ class WordNet:
         return frozenset(found - {wnid})
 
     def check_has(self, wnids: Iterable[str]) -> None:
-        """Raise a SourceError that names those of `wnids` that are no nouns of this release."""
+        """Raise a SourceError that names those of `wnids` that are not nouns of this release."""
         wanted = tuple(wnids)
         missing = [wnid for wnid in wanted if wnid not in self.words]
         if missing:
@@ -77,7 +77,7 @@ def open_wordnet(folder: Path) -> WordNet:
     Raises
     ------
     SourceError
-        It is not there, cannot be read, or is malformed; names the line.
+        The file is missing, cannot be read, or is malformed; the message names the line.
     """
     places = [folder / inside / DATA for inside in _FOLDERS]
     path = next((place for place in places if place.is_file()), None)
@@ -102,7 +102,7 @@ def _read(path: Path) -> WordNet:
         try:
             wnid, words[wnid], narrower[wnid] = _parse_line(line)
         except (ValueError, IndexError) as error:
-            raise SourceError(f"{path}, line {number}: no noun of WordNet") from error
+            raise SourceError(f"{path}, line {number}: not a noun of WordNet") from error
     _check_targets(path, narrower)
     return WordNet(path, release, hashlib.sha256(content).hexdigest(), words, narrower)
 
@@ -117,7 +117,7 @@ def _lines(path: Path, content: bytes) -> Iterator[tuple[int, str]]:
 
 
 def _parse_line(line: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-    """Id, words, and ids of the narrower nouns."""
+    """Return id, words, and ids of the narrower nouns."""
     fields = line.partition(" | ")[0].split()
     count = int(fields[3], 16)
     words = fields[4 : 4 + 2 * count : 2]
@@ -135,10 +135,10 @@ def _wnid(number: str) -> str:
 
 
 def _check_targets(path: Path, narrower: dict[str, tuple[str, ...]]) -> None:
-    # A file that was cut off has whole lines enough to look right.
+    # A truncated file has enough valid lines to look right.
     for wnid, below in narrower.items():
         stray = [target for target in below if target not in narrower]
         if stray:
-            raise SourceError(f"{path}: {wnid} points to {stray[0]}, which it lacks; it may be cut off")
+            raise SourceError(f"{path}: {wnid} points to {stray[0]}, which is missing; is it truncated?")
     if not narrower:
-        raise SourceError(f"{path}: holds no nouns")
+        raise SourceError(f"{path}: contains no nouns")

@@ -1,6 +1,6 @@
-"""For loops of one's own in PyTorch: data sets that make their images on the fly, a transform, and a loss.
+"""PyTorch: data sets that create their images on the fly, a transform, and a loss.
 
-Each name loads on first use; PyTorch itself is imported by what cannot do without.
+Each name loads on first use; PyTorch is imported only by objects that need it.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""Checks of the arguments of data sets: whole numbers, variants and qualities."""
+"""Validation of the arguments of data sets: whole numbers, variants and qualities."""
 
 from collections.abc import Iterable
 from numbers import Integral
@@ -11,9 +11,9 @@ from robustgen.editions import get_edition
 from robustgen.errors import ArgumentError, ArgumentTypeError
 
 Quality = int | Literal["published"] | None
-"""Of JPEG files: 1 to 95, that of `make-c` for an edition, or None for no JPEG."""
+"""Quality of JPEG files: 1 to 95, "published" for that of the edition, or None for no JPEG."""
 
-# Families name what they have for ImageNet, where the images have no common size.
+# Without a common image size, families resolve to their corruptions for ImageNet.
 _USUAL_SCALE = 224
 
 
@@ -23,7 +23,7 @@ def check_natural(name: str, value: Any) -> int:
     Raises
     ------
     ArgumentError, ArgumentTypeError
-        It is not from 0 to 2**64 - 1.
+        The value is not from 0 to 2**64 - 1.
     """
     if not isinstance(value, Integral) or isinstance(value, bool):
         raise ArgumentTypeError(f"{name} must be an int, not {type(value).__name__}")
@@ -33,14 +33,14 @@ def check_natural(name: str, value: Any) -> int:
 
 
 def expand_groups(names: Iterable[str], scale: int | None) -> tuple[str, ...]:
-    """Return `names` with groups and families replaced by their members, as ``--corruptions`` takes them.
+    """Return `names` with groups and families replaced by their members, as in ``--corruptions``.
 
     Parameters
     ----------
     names : iterable of str
         Corruptions, ``"common"``, ``"extra"``, ``"all"``, and families such as ``"c-bar"``, ``"c-bar:all"``.
     scale : int or None
-        Of a family those that have constants there; None for the usual 224.
+        Scale that members of a family must have constants for; None for the usual 224.
     """
     return tuple(dict.fromkeys(name for each in names for name in _expand(each, scale or _USUAL_SCALE)))
 
@@ -62,7 +62,7 @@ def find_arm(recipe: BenchmarkRecipe, name: str, level: Any) -> Variant:
     Raises
     ------
     ArgumentError, ArgumentTypeError
-        There is no such operation, or it has no such level, or nothing at the scale of the edition.
+        The operation or level does not exist, or has no constants for the edition.
     """
     benchmark = recipe.benchmark
     if name == CLEAN and benchmark.has_clean:
@@ -72,17 +72,17 @@ def find_arm(recipe: BenchmarkRecipe, name: str, level: Any) -> Variant:
     operation = recipe.get_operation(name)
     scale = get_edition(recipe.edition).fixed_scale(operation.table)
     operation.parameters(level, scale or next(iter(operation.table)))
-    # 3.0 is 3, from which another random stream would be made.
+    # 3.0 becomes 3, because it would seed another random stream.
     return benchmark.arm(name, operation.check_level(level))
 
 
 def resolve_quality(jpeg: Quality, edition: str) -> int | None:
-    """Return the quality of the JPEG files that images go through, or None.
+    """Return the quality of the JPEG files that images pass through, or None.
 
     Raises
     ------
     ArgumentError
-        `jpeg` is no quality.
+        `jpeg` is not a quality.
     """
     if jpeg == "published":
         row = get_edition(edition)

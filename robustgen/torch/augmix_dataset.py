@@ -1,4 +1,4 @@
-"""The data set of AugMix: triples of views.
+"""The data set of AugMix: three versions of each image.
 
 Hendrycks et al., "AugMix" (ICLR 2020), section 3.
 """
@@ -20,28 +20,28 @@ Views = tuple[Any, Any, Any]
 
 
 class AugMixDataset(EpochDataset):
-    """A map-style dataset whose items are ``((clean, mix 1, mix 2), label)``.
+    """A map-style data set whose items are ``((clean, mix 1, mix 2), label)``.
 
-    The two mixes of an item depend on seed, epoch and index alone: not on the number of workers of a
-    DataLoader, nor on the order in which items are asked for.
+    The two mixes of an item depend only on seed, epoch and index, not on the number of workers of a
+    DataLoader or the order of the items.
 
     Parameters
     ----------
     dataset : map-style dataset
-        Of pairs (image, label). Images are Pillow images or uint8 arrays of shape (H, W, 3) or (H, W).
-        Random cropping and flipping belong into it, so that the three views have them in common.
+        Data set of pairs (image, label). Images are Pillow images or uint8 arrays of shape (H, W, 3) or (H,
+        W). Apply random crops and flips in it, so that the three versions share them.
     preprocess : callable, optional
-        Called with each of the views: RGB Pillow images if the dataset gives Pillow images, else uint8
-        arrays of shape (H, W, 3). Tensors are made and normalised here.
+        Called with each version: an RGB Pillow image if the data set returns Pillow images, otherwise a uint8
+        array of shape (H, W, 3). Use it to convert to tensors and normalise.
     severity, width, depth, alpha, operations
         As in `robustgen.augmix`.
     seed : int
-        Not negative.
+        Seed, not negative.
 
     Raises
     ------
     ArgumentError, ArgumentTypeError
-        A value cannot be used, or an item is no pair of an image and a label.
+        An argument is invalid, or an item is not a pair of an image and a label.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""CCC on the fly: millions of images of a run, in constant memory."""
+"""CCC on the fly: the millions of images of a run, in constant memory."""
 
 import operator
 from collections.abc import Callable
@@ -15,26 +15,26 @@ from robustgen.torch.pairs import MapStyle, split_pair
 
 
 class CccDataset:
-    """A map-style dataset of the images of one run of CCC, in its order: ``(image, label)``.
+    """A map-style data set of the images of one run of CCC, in its order: ``(image, label)``.
 
-    Give it to a DataLoader that does not shuffle; the number of workers does not matter. Of one base and one
-    run each item has the same pixels whenever it is asked for.
+    Use a DataLoader that does not shuffle; the number of workers does not matter. For one base and one
+    run, each item always has the same pixels.
 
     Parameters
     ----------
     base : map-style dataset
-        Of ``(image, label)``, images being Pillow images or arrays uint8 (H, W, 3), at their full size: each
-        is flipped, cropped and resized to 224 x 224 pixels here.
+        Data set of ``(image, label)`` with Pillow images or arrays uint8 (H, W, 3), at their full size.
+        Images are flipped, cropped and resized to 224 x 224 pixels here.
     table : mapping of (str, str) to ndarray of shape (21, 21)
         Accuracies of each pair of corruptions; `robustgen.streams.accuracy_files.load_table`
         reads one.
     baseline, speed, seed, images
-        As of `robustgen.streams.ccc.CccRun`; the published runs have 40, 20 and 0, then 1000, 2000 and 5000,
+        As in `robustgen.streams.ccc.CccRun`; the published runs have 40, 20 and 0, then 1000, 2000 and 5000,
         then 43, 44 and 45, and 7 500 000.
     jpeg : int, "published" or None
-        Quality of the JPEG files that images go through: 85 is the published one.
+        Quality of the JPEG files that images pass through; 85 is the published one.
     transform : callable, optional
-        Called with each image: a Pillow image.
+        Called with each image, a Pillow image.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class CccDataset:
     Raises
     ------
     ArgumentError, ArgumentTypeError
-        A value cannot be used, or the table lacks a pair.
+        An argument is invalid, or the table lacks a pair.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class CccDataset:
         self.base, self.transform = base, transform
         self.jpeg = QUALITY if jpeg == "published" else jpeg
         self.run = CccRun(table, len(base), baseline, speed, seed, images)
-        # Found out now, not after a million images, if the table lacks a pair.
+        # Checks now, not after a million images, that the table has all pairs.
         self.cells = self.run.cells
 
     def cell(self, index: int) -> Cell:
@@ -81,14 +81,14 @@ class CccDataset:
 
 
 def as_picture(image: Any) -> Image.Image:
-    """Return an image of a base as a Pillow image of mode RGB."""
+    """Return an image of the base as a Pillow image of mode RGB."""
     return image if isinstance(image, Image.Image) and image.mode == "RGB" else Image.fromarray(as_rgb(image))
 
 
 def make_picture(step: CccStep, picture: Image.Image, jpeg: int | None) -> Image.Image:
-    """Make the image of `step`, as it is read from a JPEG file of that quality, or without one."""
+    """Return the image of `step`, read from a JPEG file of that quality if one is given."""
     pixels = make_image(step, picture)
     if jpeg is not None:
-        # Optimised tables change the file alone.
+        # Optimised tables change only the file, not the pixels.
         pixels = decode_jpeg(encode_jpeg(pixels, jpeg, optimise=False))
     return Image.fromarray(pixels)

@@ -21,37 +21,37 @@ from robustgen.torch.pairs import MapStyle, split_pair
 
 
 def make_output(recipe: BenchmarkRecipe, arm: Variant, key: str, image: Any) -> Rgb:
-    """Return what `arm` makes of the source image `image`: uint8 (H, W, 3), or frames (T, H, W, 3).
+    """Return the output of `arm` for the source image `image`: uint8 (H, W, 3), or frames (T, H, W, 3).
 
     Raises
     ------
     ArgumentTypeError
         `image` is neither a Pillow image nor an array of dtype uint8.
     ImageError
-        It cannot be used; the message names the key.
+        The image cannot be used; the message names the key.
     """
     try:
         loaded = image if isinstance(image, Image.Image) and image.mode == "RGB" else as_rgb(image)
         output = recipe.make(arm, key, recipe.prepare(loaded))
     except ArgumentTypeError as error:
-        raise ArgumentTypeError(f"{key!r}: {error}; transforms go to the data set on the outside") from error
+        raise ArgumentTypeError(f"{key!r}: {error}; pass transforms to the corrupting data set") from error
     except ImageError as error:
         raise ImageError(f"{key!r}: {error}") from error
-    # The base may give the same array again.
+    # The base may return the same array again.
     return output.copy() if isinstance(loaded, np.ndarray) and np.shares_memory(output, loaded) else output
 
 
 @dataclass(frozen=True)
 class Corrupter:
-    """Makes the images of a C set as they are read from its files.
+    """Creates the images of a C set as they are read from its files.
 
     Attributes
     ----------
     recipe : CorruptionRecipe
     jpeg : int or None
-        Quality of the files; None for no JPEG in between.
+        Quality of the files; None for no JPEG.
     transform : callable or None
-        What is called with the result.
+        Function applied to the result.
     """
 
     recipe: CorruptionRecipe
@@ -59,9 +59,7 @@ class Corrupter:
     transform: Callable[[Any], Any] | None
 
     def corrupt(self, arm: Variant, key: str, image: Any) -> Any:
-        """Return the result for `image`: a Pillow image where it is one, else uint8 (H', W', 3);
-        transformed.
-        """
+        """Return the transformed result: a Pillow image for a Pillow image, else uint8 (H', W', 3)."""
         pixels = make_output(self.recipe, arm, key, image)
         if self.jpeg is not None:
             subsampling = get_edition(self.recipe.edition).subsampling
@@ -73,49 +71,49 @@ class Corrupter:
 def open_corrupter(
     edition: str, seed: int, jpeg: Quality, transform: Callable[[Any], Any] | None
 ) -> Corrupter:
-    """Return what makes the images of the C set of `edition` and `seed`.
+    """Return a function that creates the images of the C set of `edition` and `seed`.
 
     Raises
     ------
     ArgumentError, ArgumentTypeError
-        A value cannot be used.
+        An argument is invalid.
     """
     recipe = CorruptionRecipe(get_edition(edition).name, check_natural("seed", seed))
     return Corrupter(recipe, resolve_quality(jpeg, edition), transform)
 
 
 class CorruptedDataset:
-    """A map-style dataset of the images that `make-c` writes for one corruption and severity.
+    """A map-style data set of the images that `make-c` writes for one corruption and severity.
 
-    An item is ``(image, label)``. Its pixels depend on edition, seed, corruption, severity and key alone:
-    not on the workers of a DataLoader, nor on samplers, nor on the order in which items are asked for.
+    An item is ``(image, label)``. Its pixels depend only on edition, seed, corruption, severity and key, not
+    on the workers of a DataLoader, on samplers or on the order of the items.
 
     Parameters
     ----------
     base : map-style dataset
-        Of pairs (image, label): source images as decoded, Pillow images or uint8 arrays of shape (H, W, 3)
-        or (H, W), before any transform.
+        Data set of pairs (image, label): source images as decoded, Pillow images or uint8 arrays of shape
+        (H, W, 3) or (H, W), before any transform.
     corruption : str
         A name in `robustgen.CORRUPTIONS` or of another family, or ``"clean"``.
     severity : int or float
-        1 to 5, whole as published or between; 0 of clean images.
+        1 to 5, whole as published or fractional; 0 for clean images.
     seed : int
-        Not negative.
+        Seed, not negative.
     edition : str
-        Preparation and constants, as `make-c` takes it.
+        Preparation and constants, as in `make-c`.
     key : callable, sequence of str, or None
-        Gives the key of an item by its index. None takes the keys of `make-c` where the data set tells them:
+        Returns the key of an item by its index. None uses the keys of `make-c` for data sets with known keys:
         folders and CIFAR's test split of torchvision, `SourceDataset`, and parts of these.
     jpeg : int, "published" or None
-        Quality of the JPEG file that the image goes through in memory. ``"published"`` is what `make-c`
-        writes: 85, and no JPEG for CIFAR. None is what it writes as PNG.
+        Quality of the JPEG file that the image passes through in memory. ``"published"`` is that of `make-c`:
+        85, and no JPEG for CIFAR. None gives the pixels that it writes as PNG.
     transform : callable, optional
-        Called with the result, an RGB Pillow image if the base gives one, else an array (H', W', 3).
+        Called with the result, an RGB Pillow image if the base returns one, otherwise an array (H', W', 3).
 
     Raises
     ------
     ArgumentError, ArgumentTypeError
-        A value cannot be used, nothing tells the keys, or an item is no pair of an image and a label.
+        An argument is invalid, the keys are unknown, or an item is not a pair of an image and a label.
     ImageError
         An image cannot be used; the message names its key.
     """

@@ -1,4 +1,4 @@
-"""Data sets whose items differ from epoch to epoch, which worker processes are told too."""
+"""Data sets whose items differ between epochs, also in worker processes."""
 
 from ctypes import c_uint64
 from multiprocessing.context import get_spawning_popen
@@ -10,7 +10,7 @@ from robustgen.torch.pairs import MapStyle
 
 
 class Epoch:
-    """A whole number in memory that worker processes share with the process that started them."""
+    """A whole number in memory that worker processes share with their parent."""
 
     def __init__(self, value: int = 0) -> None:
         self._memory = RawValue(c_uint64, value)
@@ -25,14 +25,14 @@ class Epoch:
         self._memory.value = value
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Memory is handed on only to a process that is being started; other copies go their own way.
+        # Memory is shared only with a process that is being started; other copies are independent.
         if get_spawning_popen() is None:
             return Epoch, (self.value,)
         return object.__new__, (Epoch,), {"_memory": self._memory}
 
 
 class EpochDataset:
-    """A map-style dataset of as many items as another, whose draws depend on seed, epoch and index alone."""
+    """A map-style data set of the same length as another, whose draws depend on seed, epoch and index."""
 
     def __init__(self, dataset: MapStyle, seed: int) -> None:
         self.dataset, self.seed = dataset, check_natural("seed", seed)
@@ -44,7 +44,7 @@ class EpochDataset:
         return self._epoch.value
 
     def set_epoch(self, epoch: int) -> None:
-        """Give every item other draws. Call it before each epoch; workers that live on are told too."""
+        """Give every item other draws. Call this before each epoch; it also reaches persistent workers."""
         self._epoch.value = check_natural("epoch", epoch)
 
     def __len__(self) -> int:

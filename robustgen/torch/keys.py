@@ -1,4 +1,4 @@
-"""The keys of what a data set holds: the names by which `make-c` and `make-p` know the same images."""
+"""The keys of the items of a data set: the names of the same images in `make-c` and `make-p`."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -10,23 +10,23 @@ from robustgen.sources.imagenet import find_folders_of_classes
 from robustgen.torch.pairs import MapStyle
 
 Key = Callable[[int], str] | Sequence[str] | None
-"""What a user gives: a function of the index, a sequence as long as the data set, or nothing."""
+"""A function of the index, a sequence as long as the data set, or nothing."""
 
-# What torchvision calls the folders of its CIFAR-10 and CIFAR-100.
+# Folder names of CIFAR-10 and CIFAR-100 in torchvision.
 _CIFAR = ("cifar-10-batches-py", "cifar-100-python")
 
 
 def resolve_keys(base: MapStyle, key: Key = None) -> Callable[[int], str]:
-    """Return a function that gives the key of each item of `base` by its index.
+    """Return a function that returns the key of each item of `base` by its index.
 
-    Without `key` these are, as for `make-c`: the `keys` that a data set has itself; for folders of
-    torchvision the path below `root`, POSIX; for the test split of torchvision's CIFAR the index in five
-    digits; and for parts (`torch.utils.data.Subset`) what the whole says. Picklable, if a given `key` is.
+    Without `key` the keys are those of `make-c`: the data set's `keys` attribute; for torchvision's folders
+    the path below `root`, POSIX; for the test split of torchvision's CIFAR the index in five digits; and for
+    parts (`torch.utils.data.Subset`) the keys of the full data set. Picklable if a given `key` is.
 
     Raises
     ------
     ArgumentError, ArgumentTypeError
-        `key` cannot be used, or is lacking where nothing tells the keys.
+        `key` is invalid, or is missing for a data set without known keys.
     """
     if key is None:
         return _find_keys(base)
@@ -43,7 +43,7 @@ def _look_up(base: MapStyle, keys: Sequence[str]) -> Callable[[int], str]:
     if isinstance(keys, str) or not isinstance(keys, Sequence):
         raise ArgumentTypeError(f"key must be a function or a sequence of keys, not {type(keys).__name__}")
     if len(keys) != len(base):
-        raise ArgumentError(f"key must hold a key for each of the {len(base)} items, not {len(keys)}")
+        raise ArgumentError(f"key must contain a key for each of the {len(base)} items, not {len(keys)}")
     names = tuple(_check(name, index) for index, name in enumerate(keys))
     return names.__getitem__
 
@@ -65,7 +65,7 @@ def _find_keys(base: Any) -> Callable[[int], str]:
     if getattr(base, "base_folder", None) in _CIFAR and base.train is False:
         return "{:05d}".format
     raise ArgumentError(
-        f"nothing tells the keys of a {type(base).__name__}: give key=, a function of the index or a sequence"
+        f"the keys of a {type(base).__name__} are unknown: give key=, a function of the index or a sequence"
     )
 
 
@@ -74,11 +74,11 @@ def _key_of_part(whole: Callable[[int], str], indices: Sequence[int], index: int
 
 
 def _check_level(folder: Any) -> None:
-    """Refuse ImageNet's root in place of one of the folders in it, by the first image and the last."""
+    """Refuse a root above ImageNet's class folders, by the first image and the last."""
     ends = {0, len(folder.samples) - 1} if folder.samples else set()
     if around := find_folders_of_classes(_key_below(folder, index) for index in ends):
         raise ArgumentError(
-            f"{folder.root}: its class folders lie deeper, in {', '.join(around)}; name one as root, or "
+            f"{folder.root}: its class folders are deeper, in {', '.join(around)}; name one as root, or "
             "give key="
         )
 

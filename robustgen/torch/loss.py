@@ -1,4 +1,4 @@
-"""The loss of AugMix, which makes the predictions of three views agree.
+"""The loss of AugMix, which requires similar predictions for three versions of an image.
 
 Hendrycks et al., "AugMix" (ICLR 2020), section 3. PyTorch is imported when the loss is called.
 """
@@ -9,14 +9,14 @@ from typing import Any
 from robustgen.errors import ArgumentError, ArgumentTypeError, MissingDependencyError
 from robustgen.metrics.divergence import divergence_from_mean
 
-# The mean prediction is kept away from 0 before its logarithm is taken, as published.
+# The mean prediction is clamped away from 0 before its logarithm, as published.
 LEAST_PROBABILITY = 1e-7
 
 
 def jensen_shannon_loss(
     logits_clean: Any, logits_1: Any, logits_2: Any, labels: Any = None, weight: float = 12.0
 ) -> Any:
-    """Cross entropy of the clean images, and `weight` times the divergence of the three predictions.
+    """Return the cross entropy of the clean images plus `weight` times the divergence of three predictions.
 
     The divergence is the mean of the Kullback-Leibler divergences of the three distributions from their
     mean, which is clamped to at least 1e-7, averaged over the images.
@@ -24,9 +24,9 @@ def jensen_shannon_loss(
     Parameters
     ----------
     logits_clean, logits_1, logits_2 : torch.Tensor of shape (N, classes)
-        Of the clean images and of their two mixes.
+        Logits of the clean images and of their two mixes.
     labels : torch.Tensor of shape (N,), optional
-        Classes. Without them the result is the weighted divergence alone.
+        True classes. Without them the result is only the weighted divergence.
     weight : float
         12 in the paper's experiments.
 
@@ -38,14 +38,14 @@ def jensen_shannon_loss(
     Raises
     ------
     ArgumentError, ArgumentTypeError
-        The logits are no tensors, or not of one shape (N, classes).
+        The logits are not tensors, or not of one shape (N, classes).
     MissingDependencyError
         PyTorch is not installed.
     """
     torch = _torch()
     logits = (logits_clean, logits_1, logits_2)
     _check_logits(logits, torch)
-    # In half precision 1e-7 would be 0.
+    # In half precision, 1e-7 would be rounded to 0.
     precision = torch.promote_types(logits_clean.dtype, torch.float32)
     logarithms = [torch.log_softmax(each, 1, dtype=precision) for each in logits]
     probabilities = [torch.exp(each) for each in logarithms]

@@ -1,4 +1,4 @@
-"""The data sets that are wrapped: map-style, of pairs of an image and whatever belongs to it."""
+"""The wrapped data sets: map-style, with pairs of an image and something else."""
 
 from typing import Any, Protocol
 
@@ -6,19 +6,19 @@ from robustgen.errors import ArgumentTypeError
 
 
 class MapStyle(Protocol):
-    """A dataset with a length, whose items are images with their labels."""
+    """A data set with a length, whose items are images with their labels."""
 
     def __len__(self) -> int: ...
     def __getitem__(self, index: int, /) -> Any: ...
 
 
 def split_pair(item: Any, index: int) -> tuple[Any, Any]:
-    """Return the image and the label of `item`, which stands at `index`.
+    """Return the image and the label of `item`, the item number `index`.
 
     Raises
     ------
     ArgumentTypeError
-        It is no pair.
+        The item is not a pair.
     """
     if not isinstance(item, (tuple, list)) or len(item) != 2:
         raise ArgumentTypeError(f"item {index} of the dataset must be a pair (image, label)")

@@ -19,29 +19,29 @@ from robustgen.torch.pairs import MapStyle, split_pair
 
 
 class PerturbedDataset:
-    """A map-style dataset of the sequences that `make-p` writes for one perturbation and difficulty.
+    """A map-style data set of the sequences that `make-p` writes for one perturbation and difficulty.
 
     An item is ``(frames, label)``, whose pixels depend on edition, seed, perturbation, difficulty and key.
 
     Parameters
     ----------
     base, seed, edition, key
-        As of `CorruptedDataset`.
+        As in `CorruptedDataset`.
     perturbation : str
         A name in `robustgen.PERTURBATIONS`.
     difficulty : int
-        1 to 3 of the noises, 1 of the others.
+        1 to 3 for the noises, 1 for the others.
     video : bool or "published"
-        Whether the frames go through an MP4 file in memory, as those that `make-p` writes; ``"published"``
-        leaves it out for CIFAR. False gives what `make-p --format png` writes.
+        Whether the frames pass through an MP4 file in memory, like those of `make-p`; ``"published"``
+        skips this for CIFAR. False gives the frames of `make-p --format png`.
     transform : callable, optional
-        Called with each frame, an RGB Pillow image if the base gives one, else an array (H, W, 3). What it
-        returns, tensors or arrays, is stacked. Without it the frames are an array (T, H, W, 3).
+        Called with each frame, an RGB Pillow image if the base returns one, otherwise an array (H, W, 3). The
+        results, tensors or arrays, are stacked. Without it the frames are an array (T, H, W, 3).
 
     Raises
     ------
     ArgumentError, ArgumentTypeError, ImageError
-        As of `CorruptedDataset`.
+        As in `CorruptedDataset`.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class PerturbedDataset:
 
 
 def _stack(frames: Iterable[Any]) -> Any:
-    """Return one tensor of tensors, one array of arrays."""
+    """Stack tensors to a tensor, and arrays to an array."""
     each = list(frames)
     if isinstance(each[0], np.ndarray):
         return np.stack(each)

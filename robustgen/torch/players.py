@@ -1,4 +1,4 @@
-"""Players of streams: one for corruptions that come one at a time, one for the pairs of CCC."""
+"""Players of streams: one for single corruptions, one for the pairs of CCC."""
 
 from array import array
 from collections.abc import Callable, Iterable
@@ -15,29 +15,29 @@ from robustgen.torch.corrupted import Corrupter
 from robustgen.torch.pairs import MapStyle, split_pair
 
 Keys = Callable[[int], str]
-"""Returns the key of an item by its index."""
+"""A function that returns the key of an item by its index."""
 
 
 class DomainPlayer:
-    """Plays rows that name one corruption each; messages call them `name`."""
+    """Creates images from rows that name one corruption each; messages call them `name`."""
 
     def __init__(
         self, base: MapStyle, rows: Iterable[StreamRow], name: str, keys: Keys, corrupter: Corrupter
     ) -> None:
         self._base, self._keys, self._corrupter = base, keys, corrupter
-        # Millions of rows: a few numbers each, which processes share.
+        # For millions of rows: a few numbers each, which processes share.
         self._places, self._numbers, self._labels = array("q"), array("q"), array("q")
         self._visits, self._resets = array("q"), array("b")
         self.arms = self._read(rows, name)
 
     def _read(self, rows: Iterable[StreamRow], name: str) -> tuple[Variant, ...]:
-        """Take in the rows, and return their arms."""
+        """Store the rows, and return their arms."""
         places = _list_places(self._base, self._keys)
         arms: dict[tuple[str, float], tuple[int, Variant]] = {}
         for number, row in enumerate(rows, 1):
             if row.key not in places:
                 raise ArgumentError(f"{name}, line {number}: the data set has no image {row.key!r}")
-            # Without the size of imagenet@384.
+            # The edition without the size, as in imagenet@384.
             own = self._corrupter.recipe.edition.partition("@")[0]
             if row.edition not in ("", own):
                 raise ArgumentError(f"{name}: was drawn for the edition {row.edition!r}, not for {own!r}")
@@ -66,26 +66,26 @@ class DomainPlayer:
         return self._visits[index]
 
     def reset(self, index: int) -> bool:
-        """Return whether the model is to be reset before."""
+        """Return whether the model should be reset before the item."""
         return bool(self._resets[index])
 
     def __len__(self) -> int:
         return len(self._places)
 
     def play(self, index: int) -> tuple[Any, int]:
-        """Make the image, and return it with its label."""
+        """Return the corrupted image with its label."""
         source = self._places[index]
         image, _ = split_pair(self._base[source], source)
         return self._corrupter.corrupt(self.arm(index), self._keys(source), image), self._labels[index]
 
 
 class CccPlayer:
-    """Plays the rows of a CCC stream, which are read from their file when they are played.
+    """Creates images from the rows of a CCC stream, which are read from their file on demand.
 
     Raises
     ------
     ArgumentError
-        The file names an image that `base` lacks. All rows are checked when they are played, the first now.
+        The file names an image that `base` does not have. Each row is checked when read, the first one now.
     """
 
     arms: tuple[Variant, ...] = ()
@@ -125,7 +125,7 @@ class CccPlayer:
         return len(self._rows)
 
     def play(self, index: int) -> tuple[Any, int]:
-        """Make the image, and return it with its label."""
+        """Return the corrupted image with its label."""
         row, source = self._rows[index], self._find(index)
         picture = as_picture(split_pair(self._base[source], source)[0])
         step = row.step(source)
@@ -141,4 +141,4 @@ def _list_places(base: MapStyle, keys: Keys) -> dict[str, int]:
 
 
 Player = DomainPlayer | CccPlayer
-"""Their methods are those of `StreamDataset`, but for `play`."""
+"""Players, with the methods of `StreamDataset` and `play`."""

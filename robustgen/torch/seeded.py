@@ -1,4 +1,4 @@
-"""Items of a data set whose random transforms depend on the index alone, not on workers."""
+"""Items of a data set whose random transforms depend only on the index, not on workers."""
 
 import operator
 from typing import Any
@@ -11,22 +11,22 @@ from robustgen.torch.pairs import MapStyle
 
 
 class SeededDataset(EpochDataset):
-    """A map-style dataset that gives the items of another, with PyTorch's generator seeded for each.
+    """A map-style data set that returns the items of another, after seeding PyTorch's generator for each.
 
-    Transforms that draw from PyTorch's generator, such as `Corrupt` and those of torchvision, then depend on
-    seed, epoch and index alone: not on the number of workers, nor on the order in which items are asked for.
+    Transforms that draw from PyTorch's generator, such as `Corrupt` and those of torchvision, then depend
+    only on seed, epoch and index, not on the number of workers or the order of the items.
 
     Parameters
     ----------
     dataset : map-style dataset
-        Its transforms are inside.
+        Data set whose items apply the transforms.
     seed : int
-        Not negative.
+        Seed, not negative.
 
     Raises
     ------
     ArgumentError, ArgumentTypeError
-        `seed` cannot be used.
+        `seed` is invalid.
     MissingDependencyError
         PyTorch is not installed.
     """

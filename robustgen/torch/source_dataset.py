@@ -10,31 +10,31 @@ from robustgen.sources.opening import open_source
 
 
 class SourceDataset:
-    """A map-style dataset of the source images that `make-c --source` finds: ``(image, label)``.
+    """A map-style data set of the source images that `make-c --source` finds: ``(image, label)``.
 
-    Images are decoded afresh each time, to RGB Pillow images; those of CIFAR, MNIST and MedMNIST are
+    Images are decoded on each access, to RGB Pillow images; those of CIFAR, MNIST and MedMNIST are
     arrays, uint8 (H, W, 3).
 
     Parameters
     ----------
     source : path or Source
-        A folder, an archive, or anything else that ``--source`` takes.
+        A folder, an archive, or any other value of ``--source``.
     labels : path, optional
-        The labels file of a flat folder.
+        File of labels for a flat folder.
     classes : bool
-        Whether to refuse images of ImageNet that have no classes, or folders around its class folders that
-        would be taken for classes.
+        Whether to refuse ImageNet images without classes, and folders around ImageNet's class folders that
+        would be mistaken for classes.
 
     Attributes
     ----------
     keys : tuple of str
     classes : tuple of str
-        Labels index them.
+        Names of the classes, in the order of the labels.
 
     Raises
     ------
     SourceError
-        There is no image at `source`, or its classes are not to be found.
+        There is no image at `source`, or its classes are unknown.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Streams for test-time adaptation, played on the fly."""
+"""Streams for test-time adaptation, with images created on the fly."""
 
 import operator
 from collections.abc import Callable, Iterable
@@ -21,30 +21,30 @@ from robustgen.torch.players import CccPlayer, DomainPlayer, Player
 
 
 class StreamDataset:
-    """A map-style dataset of the images of a stream, in its order: ``(image, label)``.
+    """A map-style data set of the images of a stream, in its order: ``(image, label)``.
 
-    The label is that of the stream. Give it to a DataLoader that does not shuffle; the number of workers does
-    not matter.
+    The label is that of the stream. Use a DataLoader that does not shuffle; the number of workers does not
+    matter.
 
     Parameters
     ----------
     base, seed, edition, key, jpeg, transform
-        As of `CorruptedDataset`; of one key, corruption and severity the pixels are the same. The lines of a
-        CCC stream have seeds of their own, and its edition is ``"imagenet"``.
+        As in `CorruptedDataset`; the pixels of a key, corruption and severity are the same. The lines of a
+        CCC stream contain their own seeds, and its edition is ``"imagenet"``.
     stream : path, or iterable of StreamRow
-        What `robustgen stream` wrote. Lines of a CCC stream are read when they are played, so that memory
-        does not grow with their number.
+        A file written by `robustgen stream`. Lines of a CCC stream are read on demand, so that memory does
+        not grow with their number.
 
     Attributes
     ----------
     arms : tuple of Variant
-        The corruptions at their severities, in the order in which they first come; of CCC none, see `arm`.
+        The corruptions at their severities, in the order of their first use; empty for CCC, see `arm`.
 
     Raises
     ------
     ArgumentError, ArgumentTypeError
-        As of `CorruptedDataset`; the stream cannot be read, names what the base lacks, or was drawn for
-        another edition.
+        As in `CorruptedDataset`; or the stream cannot be read, names an image that the base does not have, or
+        was drawn for another edition.
     ImageError
         An image cannot be used; the message names its key.
     """
@@ -75,7 +75,7 @@ class StreamDataset:
         path = Path(stream) if isinstance(stream, str | PathLike) else None
         if path and holds_ccc(path):
             if get_edition(edition).name != "imagenet" or seed:
-                raise ArgumentError(f"{stream}: a CCC stream has edition 'imagenet', and seeds of its own")
+                raise ArgumentError(f"{stream}: a CCC stream has edition 'imagenet', and its own seeds")
             quality = resolve_quality(jpeg, edition)
             return CccPlayer(self.base, CccFile(path), self.key, quality, transform)
         rows: Any = read_rows(path) if path else stream
@@ -83,15 +83,15 @@ class StreamDataset:
         return DomainPlayer(self.base, rows, str(path or "stream"), self.key, corrupter)
 
     def arm(self, index: int) -> Variant | Cell:
-        """Corruption and severity of an item; of CCC both corruptions with theirs."""
+        """Return corruption and severity of an item; for CCC both corruptions with their severities."""
         return self._player.arm(index)
 
     def visit(self, index: int) -> int:
-        """Return which time the corruptions are visited when this item comes, from 1."""
+        """Return the number of the pass through the corruptions that an item belongs to, from 1."""
         return self._player.visit(index)
 
     def reset(self, index: int) -> bool:
-        """Return whether the stream asks for the model to be reset before this item."""
+        """Return whether the model should be reset before this item."""
         return self._player.reset(index)
 
     def __len__(self) -> int:

@@ -1,6 +1,6 @@
 """Corruptions as a transform of torchvision, for training and for tasks with boxes and masks.
 
-Importing this module imports torchvision; `robustgen.torch` does so when `Corrupt` is asked for.
+Importing this module imports torchvision; `robustgen.torch` does so on the first use of `Corrupt`.
 """
 
 from collections.abc import Iterable
@@ -31,15 +31,15 @@ _PLACED = tuple(
 
 
 class Corrupt(v2.Transform):  # type: ignore[misc]
-    """Corrupt an image by one of several corruptions, drawn anew each time; leave boxes and masks alone.
+    """Corrupt an image by one of several corruptions, drawn on each call; do not change boxes and masks.
 
-    Whatever is drawn comes from PyTorch's generator, as for the transforms of torchvision. For images that
-    depend on their keys alone see `CorruptedDataset`. The image is not resized; constants are those of the
-    scale nearest to its size.
+    All draws come from PyTorch's generator, as in the transforms of torchvision. For images that depend only
+    on their keys see `CorruptedDataset`. The image is not resized; constants are those of the nearest
+    scale.
 
     Images are Pillow images, or uint8 tensors or `tv_tensors.Image` of shape (3, H, W) or (1, H, W), at least
     32 x 32 pixels. The result is of the same type and has three channels. If a sample has several images, all
-    are corrupted in the same way. For each image of a batch, (N, 3, H, W) or (N, 1, H, W), it is drawn anew.
+    are corrupted in the same way. Each image of a batch, (N, 3, H, W) or (N, 1, H, W), gets its own draw.
 
     Draws depend on the number of workers of a DataLoader, because a transform does not know the index of its
     sample; `SeededDataset` makes them depend on the index.
@@ -47,23 +47,23 @@ class Corrupt(v2.Transform):  # type: ignore[misc]
     Parameters
     ----------
     corruptions : str or iterable of str
-        Names in `robustgen.CORRUPTIONS` or of other families, all equally likely; or groups, such as
-        ``"common"``, ``"extra"`` and ``"c-bar"``.
+        Names in `robustgen.CORRUPTIONS` or of other families, all with equal probability; or groups, such
+        as ``"common"``, ``"extra"`` and ``"c-bar"``.
     severities : number or iterable of numbers
-        All equally likely; default 1 to 5. What lies between two published ones will do.
+        All with equal probability; default 1 to 5. Fractional severities are allowed.
     p : float
-        Probability that an image is corrupted at all, 0 to 1.
+        Probability that an image is corrupted, 0 to 1.
     scale : int, optional
-        224, 299, 64 or 32, or our own for 256, 336, 384 or 448: these constants instead of the nearest.
+        224, 299, 64, 32, 256, 336, 384 or 448: use these constants instead of the nearest published ones.
     move : bool
-        Whether a sample with boxes, key points or masks may be given to a corruption that displaces what the
-        image shows, such as elastic_transform. They stay where they were.
+        Whether to accept samples with boxes, key points or masks for corruptions that move the content of
+        the image, such as elastic_transform. Boxes, key points and masks do not move.
 
     Raises
     ------
     ArgumentError, ArgumentTypeError
-        A value cannot be used. On use: the sample has boxes or masks and `move` is needed, or an image is of
-        another kind.
+        An argument is invalid. In a call: the sample has boxes or masks without `move`, or an image has
+        another type.
     """
 
     _transformed_types = (Image.Image, is_pure_tensor, tv_tensors.Image)
@@ -106,20 +106,20 @@ class Corrupt(v2.Transform):  # type: ignore[misc]
         placed = [each for each in flat_inputs if isinstance(each, _PLACED)]
         if moving and placed and not self.move:
             raise ArgumentError(
-                f"{moving[0]} displaces what the image shows, but not the {type(placed[0]).__name__} of the "
-                "sample: leave it out, or give move=True"
+                f"{moving[0]} moves the content of the image, but not the {type(placed[0]).__name__} of the "
+                "sample: omit this corruption, or give move=True"
             )
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
-        """Draw corruption, severity and the seed of its draws; nothing where the image is left alone.
+        """Draw corruption, severity and seed; return nothing if the image stays unchanged.
 
-        For the images of a batch, each by itself, under ``"batch"``.
+        For a batch, the draws of each image are under ``"batch"``.
         """
         if not flat_inputs:
             raise ArgumentTypeError("the sample has no image: Corrupt takes Pillow images and uint8 tensors")
         sizes = {len(each) if _is_batch(each) else None for each in flat_inputs}
         if len(sizes) > 1:
-            raise ArgumentError("the images of a sample must be single ones, or batches of one size")
+            raise ArgumentError("a sample must contain single images, or batches of one size")
         size = sizes.pop()
         return self._draw() if size is None else {"batch": [self._draw() for _ in range(size)]}
 
@@ -133,11 +133,11 @@ class Corrupt(v2.Transform):  # type: ignore[misc]
         }
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        """Corrupt an image, or each of a batch, as was drawn."""
+        """Corrupt an image, or each image of a batch, with the given draws."""
         if _is_batch(inpt):
             drawn, single = params["batch"], [*inpt.as_subclass(torch.Tensor)]
             results = [self.transform(image, own) for image, own in zip(single, drawn, strict=True)]
-            # Those that are left alone have three channels too, where others have.
+            # Unchanged images get three channels too if others have three.
             stacked = torch.stack([each.expand(3, -1, -1) for each in results]) if any(drawn) else inpt
             return tv_tensors.wrap(stacked, like=inpt) if isinstance(inpt, tv_tensors.Image) else stacked
         if not params:
@@ -161,17 +161,17 @@ def _is_batch(image: Any) -> bool:
 
 
 def _draw(count: int) -> int:
-    """Return a whole number from 0 up to, and without, `count`."""
+    """Return a random whole number from 0 to `count` - 1."""
     return int(torch.randint(count, ()).item())
 
 
 def _pixels(image: Any) -> Any:
-    """Return what `robustgen.corrupt` takes: a Pillow image as it is, a tensor as an array (H, W, 3)."""
+    """Return the input of `robustgen.corrupt`: a Pillow image unchanged, a tensor as an array (H, W, 3)."""
     if isinstance(image, Image.Image):
         return image
     if image.dtype != torch.uint8:
         raise ArgumentTypeError(
-            f"Corrupt takes tensors of dtype uint8, not {image.dtype}; it stands before ToDtype"
+            f"Corrupt takes tensors of dtype uint8, not {image.dtype}; put it before ToDtype"
         )
     if image.ndim != 3 or image.shape[0] not in (1, 3):
         raise ArgumentError(

@@ -1,8 +1,8 @@
 """The fifteen corruptions of ImageNet-C-bar and CIFAR-10-C-bar, ten in each set.
 
-Definitions: Mintun, Kirillov and Xie 2021, appendix, as the published generation code computes them. A length
-that was published as a share of the square's side is that share of the shorter side of any other image. The
-categories are ours.
+Definitions: Mintun, Kirillov and Xie 2021, appendix, as the published generation code computes them. Lengths
+published as a share of the square's side become that share of the shorter side of other images. The
+categories are robustgen's.
 """
 
 from robustgen.corruptions.c_bar import blur, digital, noise, weather

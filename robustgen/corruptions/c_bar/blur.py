@@ -1,4 +1,4 @@
-"""Blur of C-bar: turning about the centre, and colours of unlike size."""
+"""Blur of C-bar: rotation about the centre, and colour channels of different size."""
 
 import numpy as np
 
@@ -18,14 +18,14 @@ from robustgen.registry import corruption
     shares=fit_spline,
 )
 def circular_motion_blur(image: Rgb, parameters: CBarStrength, rng: Rng, spline: Spline) -> Rgb:
-    """Turn the camera about its axis."""
+    """Rotate the camera about its axis."""
     return blur_by_turning(spline, parameters.share(15))
 
 
 # The first enlargements differ by less than a pixel.
 @corruption("blur", CBarStrength, {32: (1, 2, 5, 9, 10)}, family=C_BAR, breaks={32: (1,)})
 def transverse_chromatic_abberation(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
-    """Enlarge the colour channels unequally."""
+    """Enlarge the colour channels by different factors."""
     zoom, out = parameters.share(0.5), np.empty_like(image)
     scales = np.array([1, 1 + zoom / 2, 1 + zoom])[rng.permutation(3)]
     for channel, scale in enumerate(scales):

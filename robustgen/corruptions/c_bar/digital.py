@@ -19,7 +19,7 @@ from robustgen.registry import corruption
     family=C_BAR,
 )
 def checkerboard_cutout(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
-    """Grey some squares of a turned checkerboard."""
+    """Grey some squares of a rotated checkerboard."""
     angle = rng.uniform(0, 2 * np.pi)
     cell = max(rng.uniform(0.1, 0.25) * side_of(image), 1)
     count = int(4 * max(image.shape[:2]) // cell)
@@ -32,11 +32,11 @@ def checkerboard_cutout(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
 
 @corruption("digital", CBarStrength, {32: (0.5, 1, 1.5, 2, 2.5)}, family=C_BAR)
 def lines(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
-    """Draw thin grey lines in much the same direction."""
+    """Draw thin grey lines of similar direction."""
     height, width = image.shape[:2]
     side = side_of(image)
     angle, variation = rng.uniform(0, 2 * np.pi), rng.uniform(0.1, 1)
-    # Of each line: where its middle lies, and by how much it is turned.
+    # The centre and the rotation of each line.
     draws = spawn(rng).uniform(size=(int(parameters.share(1) * side), 3))
     down, across = height * draws[:, 0], width * draws[:, 1]
     turns = angle + 2 * np.pi * variation * (draws[:, 2] - 0.5)
@@ -49,11 +49,11 @@ def lines(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
 
 @corruption("digital", CBarStrength, {32: (5.5, 6, 6.5, 8.5, 10)}, family=C_BAR, displaces=True)
 def pinch_and_twirl(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
-    """Pinch and twirl every cell of a grid: three cells on a side below 128 pixels, else five."""
+    """Pinch and twirl every cell of a grid: three cells on a side below 128 pixels, otherwise five."""
     height, width = image.shape[:2]
     cell = side_of(image) // (3 if side_of(image) < 128 else 5)
     rows, columns = height // cell, width // cell
-    # As `choice([1, -1])` of the scripts draws them.
+    # Drawn as `choice([1, -1])` in the scripts.
     backwards = integers(rng, 0, 2, (columns, rows))
     angle, amount = parameters.share(np.pi / 2), parameters.share(0.4) + 0.1
     (pixels, forward), (_, backward) = (_plan_twirl(cell, turn, amount) for turn in (angle, -angle))
@@ -64,7 +64,7 @@ def pinch_and_twirl(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
 
 @corruption("digital", CBarStrength, {32: (5.5, 6, 6.5, 7.5, 8)}, family=C_BAR, displaces=True)
 def ripple(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
-    """Displace rows and columns by a sine each."""
+    """Displace rows and columns by one sine each."""
     side = side_of(image)
     wavelengths, phases = rng.uniform(0.1, 0.3, 2) * side, rng.uniform(0, 2 * np.pi, 2)
     reach = parameters.share(0.025) * side
@@ -81,9 +81,7 @@ def ripple(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
 def _plan_twirl(
     side: int, angle: float, amount: float
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    """Return the pixels (N, 2) that move in a cell of `side`, and where from (N, 2), measured from its
-    centre.
-    """
+    """Return the moving pixels (N, 2) of a cell of `side` and their origins (N, 2), from its centre."""
     pixels, offsets = np.empty((side * side, 2), np.int64), np.empty((side * side, 2))
     count = displacements.twirl_offsets(side, angle, amount, pixels, offsets)
     return pixels[:count].copy(), offsets[:count].copy()

@@ -1,4 +1,4 @@
-"""The family C-bar: its name, its parameter and what its functions share."""
+"""The family C-bar: its name, its parameter and shared functions."""
 
 from dataclasses import dataclass
 
@@ -16,22 +16,20 @@ C_BAR = Family(
 
 @dataclass(frozen=True)
 class CBarStrength:
-    """The `strength` that a severity stands for, 0.5 to 10."""
+    """The `strength` of a severity, 0.5 to 10."""
 
     strength: float
 
     def share(self, most: float) -> float:
-        """Return the share of `most` at a strength; `most` belongs to strength 10."""
+        """Return `most`, the value at strength 10, scaled to this strength."""
         return self.strength * most / 10
 
 
 def side_of(image: Rgb) -> int:
-    """Return the side that lengths are measured by: the shorter one, where the published images are
-    square.
-    """
+    """Return the side in whose unit lengths are measured: the shorter one; published images are square."""
     return int(min(image.shape[:2]))
 
 
 def as_lines(image: Rgb) -> Rgb:
-    """Return `image` (H, W, 3) with the channels of a line side by side: (H, 3 W)."""
+    """Return `image` (H, W, 3) with the channels of a row next to each other: (H, 3 W)."""
     return image.reshape(image.shape[0], -1)

@@ -34,7 +34,7 @@ def blue_noise_sample(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
     family=C_BAR,
 )
 def brownish_noise(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
-    """Add noise whose power falls with the square of its frequency."""
+    """Add noise whose power is inversely proportional to the square of its frequency."""
     noises = draw_brownish_noises(image.shape[:2], 3, spawn(rng)).reshape(3, -1)
     out = np.empty_like(image)
     kernels.add_fields(image.reshape(-1, 3), noises, parameters.share(64), out.reshape(-1, 3))
@@ -43,7 +43,7 @@ def brownish_noise(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
 
 @corruption("noise", CBarStrength, {224: (4.6, 5.2, 5.8, 7.6, 8.8)}, family=C_BAR)
 def perlin_noise(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
-    """Mix with clouds of gradient noise in five octaves."""
+    """Mix with gradient noise in five octaves."""
     clouds = draw_turbulence(image.shape[:2], 32 * side_of(image) / 224, spawn(rng))
     out = np.empty_like(image)
     kernels.mix_turbulence(as_lines(image), clouds, parameters.share(0.5), as_lines(out))
@@ -52,7 +52,7 @@ def perlin_noise(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
 
 @corruption("noise", CBarStrength, {224: (4.75, 7, 8.5, 9.25, 10)}, family=C_BAR)
 def plasma_noise(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
-    """Blend with colours that waves have stirred."""
+    """Blend with a colour pattern that waves distort."""
     time, rounds = rng.uniform(0, 6 * np.pi), integers(rng, 4, 7)
     sharpness, scale = rng.uniform(0.5, 1), rng.uniform(0.075, 0.2) * side_of(image)
     out = np.empty_like(image)

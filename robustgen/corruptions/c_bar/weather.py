@@ -1,4 +1,4 @@
-"""Light of C-bar: sparkles, and the ground of moving water."""
+"""Light of C-bar: sparkles, and the floor under moving water."""
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from robustgen.registry import corruption
     family=C_BAR,
 )
 def sparkles(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
-    """Light five stars."""
+    """Add five bright stars."""
     centres = rng.uniform(0, 1, (5, 2)) * image.shape[:2]
     source, rays = spawn(rng), integers(rng, 50, 200, (5,))
     radius, ends = parameters.share(0.1) * side_of(image), np.zeros(6, np.int64)
@@ -37,7 +37,7 @@ def sparkles(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
     family=C_BAR,
 )
 def inverse_sparkles(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
-    """Bleach all but the neighbourhood of one star."""
+    """Bleach everything except the surroundings of one star."""
     height, width = image.shape[:2]
     row, column = rng.uniform(0.25, 0.75, 2) * (height, width)
     source, count = spawn(rng), integers(rng, 50, 200)
@@ -51,7 +51,7 @@ def inverse_sparkles(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
 
 @corruption("weather", CBarStrength, {224: (2.35, 3.2, 4.9, 6.6, 9.15)}, family=C_BAR, displaces=True)
 def caustic_refraction(image: Rgb, parameters: CBarStrength, rng: Rng) -> Rgb:
-    """Look through moving water, with its light on the ground."""
+    """Look through moving water, with its light patterns on the floor."""
     side = side_of(image)
     time, size = rng.uniform(0.5, 2), rng.uniform(0.75, 1.25) * side
     light, out = np.empty(image.shape[:2]), np.empty_like(image)

@@ -1,8 +1,8 @@
 """The corruptions of CCC, Continuously Changing Corruptions: severities 0 to 5, in quarters.
 
 Definitions: Press, Schneider, Kuemmerer and Bethge 2023, as the published generation code computes them. They
-are those of ImageNet-C, whose constants lie on straight lines between severities; severity 0 changes nothing.
-`robustgen.streams.ccc` makes sequences of pairs of them.
+are those of ImageNet-C with constants interpolated linearly between severities; severity 0 changes nothing.
+`robustgen.streams.ccc` creates sequences of pairs of them.
 """
 
 from robustgen.corruptions.ccc import blur, digital, noise, weather

@@ -1,4 +1,4 @@
-"""Blur of CCC: with radii, numbers of rounds and zooms between those of ImageNet-C."""
+"""Blur of CCC: radii, iterations and zooms interpolated between those of ImageNet-C."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ varying("blur", DefocusBlur, (0, 0), (3, 0.1), (4, 0.5), (6, 0.5), (8, 0.5), (10
 
 @dataclass(frozen=True)
 class Glass:
-    """Gaussian `sigma` before and after `iterations` of displacing pixels by up to `delta`.
+    """Gaussian `sigma` before and after `iterations` of moving pixels by up to `delta`.
 
     The last two are rounded, halves to even, and `delta` is at least 1.
     """
@@ -27,7 +27,7 @@ class Glass:
 
 @varying("blur", Glass, (0, 0, 0), (0.7, 1, 2), (0.9, 2, 1), (1, 2, 3), (1.1, 3, 2), (1.5, 4, 2))
 def glass_blur(image: Rgb, parameters: Glass, rng: Rng) -> Rgb:
-    """Look through frosted glass: pixels are taken from their neighbours at random."""
+    """Look through frosted glass: replace pixels by random neighbours."""
     p = parameters
     return common.glass_blur(
         image, common.GlassBlur(p.sigma, round(max(p.delta, 1)), round(p.iterations)), rng

@@ -13,7 +13,7 @@ from robustgen.imaging.rng import Rng
 varying("digital", Contrast, 1, 0.4, 0.3, 0.2, 0.1, 0.05, random=False, shares=channel_means)(common.contrast)
 
 
-# Lengths are shares of 244, the scripts' own at a side of 224; that of the first sigma is in pixels.
+# Lengths are shares of 244, the number in the scripts for a side of 224; the first sigma is in pixels.
 _ELASTIC = ((2, 0.7, 0.1), (2, 0.08, 0.2), (0.05, 0.01, 0.02), (0.07, 0.01, 0.02), (0.12, 0.01, 0.02))
 
 
@@ -42,6 +42,6 @@ class Jpeg:
 
 @varying("digital", Jpeg, 85, 25, 18, 15, 10, 7, random=False)
 def jpeg(image: Rgb, parameters: Jpeg, rng: Rng) -> Rgb:
-    """Go once through a JPEG file of low quality."""
+    """Compress once as a JPEG of low quality."""
     p = parameters
     return common.jpeg_compression(image, common.JpegCompression(round(p.quality), p.library), rng)

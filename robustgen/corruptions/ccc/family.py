@@ -1,4 +1,4 @@
-"""The family CCC, and how its corruptions are registered."""
+"""The family CCC, and the registration of its corruptions."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -17,7 +17,7 @@ CCC = Family(
     severities=(0, 1, 2, 3, 4, 5),
     linear=True,
 )
-"""Fifteen corruptions; fourteen are used by the published runs."""
+"""Fifteen corruptions; the published runs use fourteen."""
 
 Function = Callable[..., Rgb]
 
@@ -25,7 +25,7 @@ Function = Callable[..., Rgb]
 def varying(category: str, parameters: type, *rows: Any, **flags: Any) -> Callable[[Function], Function]:
     """Register the decorated function with `rows` of constants for the severities 0 to 5.
 
-    At severity 0 it is not called.
+    The function is not called for severity 0.
     """
     still = parameters(*rows[0]) if isinstance(rows[0], tuple) else parameters(rows[0])
 

@@ -1,7 +1,7 @@
 """The six distortions of LAION-C.
 
 Definitions: Li, Klein, Brendel, Geirhos and Zimmermann 2025, as the published generation code computes them.
-The categories are ours.
+The categories are robustgen's.
 """
 
 from robustgen.corruptions.laion_c import distortions

@@ -63,18 +63,18 @@ def vertical_lines(image: Rgb, parameters: Lines, rng: Rng) -> Rgb:
 
 @dataclass(frozen=True)
 class Glitch:
-    """The `amount` of the glitch, up to 10; `seed` 1 of all images as published, or one of each image."""
+    """The `amount` of the glitch, up to 10; `seed` 1 for all images (published), or "own" for each one."""
 
     amount: float
     seed: Literal["published", "own"] = "published"
 
 
-# Each amount draws moves of its own: one between two others need not be.
+# Each amount draws its own moves, so amounts cannot be interpolated.
 @corruption(
     "digital", Glitch, {224: (2, 4, 5, 8, 10)}, family=LAION_C, breaks={224: (1, 2, 3, 4)}, displaces=True
 )
 def glitched(image: Rgb, parameters: Glitch, rng: Rng) -> Rgb:
-    """Let rows slip, move a colour, and blacken every second row; the same for all images of a size."""
+    """Shift rows, move a colour, and blacken every second row; the same for all images of a size."""
     if parameters.amount > 10:
         raise ArgumentError(f"the amount of laion-c:glitched is at most 10, not {parameters.amount:g}")
     seed = 1 if parameters.seed == "published" else int(integers(rng, 0, 2**31 - 1))
@@ -84,7 +84,7 @@ def glitched(image: Rgb, parameters: Glitch, rng: Rng) -> Rgb:
 
 @dataclass(frozen=True)
 class Light:
-    """Values from `low` to `high` that are added to tiles and taken from their neighbours, of 255."""
+    """Values from `low` to `high`, of 255, that are added to tiles and subtracted from their neighbours."""
 
     low: float
     high: float
@@ -97,7 +97,7 @@ class Light:
     family=LAION_C,
 )
 def luminance_checkerboard(image: Rgb, parameters: Light, rng: Rng) -> Rgb:
-    """Lighten and darken tiles of 14 x 14 pixels in turn."""
+    """Lighten and darken alternate tiles of 14 x 14 pixels."""
     height, width = image.shape[:2]
     rows, columns = -(-height // _TILE), -(-width // _TILE)
     amounts = rng.uniform(parameters.low, parameters.high, (rows, columns))
@@ -108,7 +108,7 @@ def luminance_checkerboard(image: Rgb, parameters: Light, rng: Rng) -> Rgb:
 
 @dataclass(frozen=True)
 class Stickers:
-    """Number of `stickers`, and the `tiles` they are taken from: a folder of pictures, or a bank."""
+    """Number of `stickers`, and their `tiles`: a folder of pictures, or a bank."""
 
     stickers: int
     tiles: str | Path | TileBank | None = None
@@ -127,7 +127,7 @@ def stickers(image: Rgb, parameters: Stickers, rng: Rng) -> Rgb:
     rows, columns = (side - STICKER_SIDE for side in image.shape[:2])
     numbers = bank.draw(STICKER_SIDE, count, rng)
     if isinstance(rng, np.random.RandomState):
-        # The published code draws places that it never uses.
+        # The published code draws positions that it never uses.
         rng.randint(0, rows, 2 * count)
     tops, lefts = np.divmod(integers(rng, 0, rows * columns, (count,)), columns)
     return paste(image, bank.tiles(STICKER_SIDE), numbers, tops, lefts)
@@ -142,7 +142,7 @@ class Mosaic:
 
 
 def _prepare_for_mosaic(parameters: Mosaic) -> Preparation:
-    """Resize to a multiple of the tile, and crop later if 224 pixels are none."""
+    """Resize to a multiple of the tile, and crop later if 224 pixels are not a multiple."""
     side = 256 - 256 % parameters.tile
     return Preparation(side, side if 224 % parameters.tile else 224)
 
@@ -172,7 +172,7 @@ def _check_sides(height: int, width: int, tile: int) -> None:
     prepared=_prepare_for_mosaic,
 )
 def mosaic(image: Rgb, parameters: Mosaic, rng: Rng) -> Rgb:
-    """Lay the image anew of other pictures, each of the nearest mean colour."""
+    """Replace tiles of the image by other pictures, each of the nearest mean colour."""
     tile, (height, width) = parameters.tile, image.shape[:2]
     bank = open_bank(parameters.tiles, tile, "laion-c:mosaic")
     _check_sides(height, width, tile)

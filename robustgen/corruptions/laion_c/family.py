@@ -1,4 +1,4 @@
-"""The family LAION-C, and how its images were prepared."""
+"""The family LAION-C, and the preparation of its images."""
 
 from robustgen.imaging.geometry import Preparation
 from robustgen.registry import Family

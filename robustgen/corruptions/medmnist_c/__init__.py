@@ -1,7 +1,7 @@
-"""The corruptions of MedMNIST-C: of twelve sets of medical images, with constants for each.
+"""The corruptions of MedMNIST-C, with constants for each of twelve sets of medical images.
 
 Definitions: Di Salvo, Doerrich and Ledig 2024, as the published generation code computes them. The edition
-names the set, whose own constants are used: ``edition="pathmnist"``.
+is the name of the set: ``edition="pathmnist"``.
 """
 
 from robustgen.corruptions.medmnist_c import blur, colour, digital, microscope, noise

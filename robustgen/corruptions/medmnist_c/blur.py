@@ -1,4 +1,4 @@
-"""Blur of MedMNIST-C: three of ImageNet-C with other strengths, and a Gaussian of a number of taps."""
+"""Blur of MedMNIST-C: three of ImageNet-C with other constants, and a Gaussian with a number of taps."""
 
 from dataclasses import dataclass
 
@@ -58,7 +58,7 @@ corruption(
 
 @dataclass(frozen=True)
 class TapBlur:
-    """Number of `taps` of the Gaussian's kernel, an odd one, which decides on its standard deviation."""
+    """Number of `taps` of the Gaussian kernel, an odd number, which decides its standard deviation."""
 
     taps: int
 
@@ -80,5 +80,5 @@ class TapBlur:
     breaks=dict.fromkeys(MEDMNIST, (1, 2, 3, 4)),
 )
 def gaussian_blur(image: Rgb, parameters: TapBlur, rng: Rng) -> Rgb:
-    """Filter with a Gaussian of a number of taps."""
+    """Blur with a Gaussian of a number of taps."""
     return blur_by_taps(image, parameters.taps)

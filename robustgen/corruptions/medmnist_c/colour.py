@@ -12,7 +12,7 @@ from robustgen.registry import corruption
 
 @dataclass(frozen=True)
 class Factor:
-    """The `factor` that stretches distances from black, or from the mean grey."""
+    """The `factor` for distances from black, or from the mean grey."""
 
     factor: float
 
@@ -115,7 +115,7 @@ def contrast_down(image: Rgb, parameters: Factor, rng: Rng, grey: int) -> Rgb:
 
 @dataclass(frozen=True)
 class Gamma:
-    """The power `gamma` that values in 0 to 1 are raised to."""
+    """The exponent `gamma` for values from 0 to 1."""
 
     gamma: float
 

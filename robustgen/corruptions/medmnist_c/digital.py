@@ -1,4 +1,4 @@
-"""Digital corruptions of MedMNIST-C: those of ImageNet-C, with other strengths."""
+"""Digital corruptions of MedMNIST-C: those of ImageNet-C, with other constants."""
 
 from robustgen.corruptions import digital as common
 from robustgen.corruptions.digital import JpegCompression, Pixelate

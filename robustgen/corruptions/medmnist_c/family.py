@@ -1,4 +1,4 @@
-"""The family MedMNIST-C, and the order in which its sets were made."""
+"""The family MedMNIST-C, and the order of its sets."""
 
 from robustgen.registry import Family
 
@@ -9,7 +9,7 @@ MEDMNIST_C = Family(
     "Improved Classifier Robustness by Simulating Realistic Image Corruptions. arXiv:2406.17536, 2024.",
     licence="Apache-2.0",
 )
-"""The corruptions of the twelve sets; those that a set has no constants for it does not have."""
+"""The corruptions of the twelve sets; a set has those with constants for it."""
 
 _ORDER = (
     *("pixelate", "jpeg_compression", "gaussian_noise", "speckle_noise", "impulse_noise", "shot_noise"),
@@ -20,6 +20,6 @@ _ORDER = (
 
 
 def published_names(data_set: str) -> tuple[str, ...]:
-    """Return the full names of the corruptions of `data_set`, in the order in which it was made."""
+    """Return the full names of the corruptions of `data_set`, in the published order."""
     every = (MEDMNIST_C.corruptions[MEDMNIST_C.full_name(name)] for name in _ORDER)
     return tuple(each.name for each in every if data_set in each.table)

@@ -1,4 +1,4 @@
-"""Marks of microscopes and of photographs of skin: stains, bubbles, black corners and letters."""
+"""Artefacts of microscopy and of skin photographs: stains, bubbles, black corners and letters."""
 
 from dataclasses import dataclass
 
@@ -11,9 +11,9 @@ from robustgen.registry import corruption
 
 @dataclass(frozen=True)
 class Stains:
-    """Most `stains`, and the `size` of their masks: 1 to 5, of 12 to 42 pixels.
+    """Highest number of `stains`, and the `size` of their masks: 1 to 5, for 12 to 42 pixels.
 
-    `masks` names another copy of the masks than the installed one.
+    `masks` names other masks than the installed ones.
     """
 
     stains: int
@@ -32,7 +32,7 @@ class Stains:
     requires=lambda parameters, _: specimen.read_masks(parameters.size, parameters.masks),
 )
 def stain_deposit(image: Rgb, parameters: Stains, rng: Rng) -> Rgb:
-    """Leave black blots of ink."""
+    """Add black blots of ink."""
     masks = specimen.read_masks(parameters.size, parameters.masks)
     with python_draws(rng) as draws:
         return specimen.blot(image, masks, parameters.stains, draws)
@@ -40,7 +40,7 @@ def stain_deposit(image: Rgb, parameters: Stains, rng: Rng) -> Rgb:
 
 @dataclass(frozen=True)
 class Bubbles:
-    """Largest `radius` in pixels, and most `bubbles`."""
+    """Largest `radius` in pixels, and highest number of `bubbles`."""
 
     radius: int
     bubbles: int
@@ -56,14 +56,14 @@ class Bubbles:
     family=MEDMNIST_C,
 )
 def bubble(image: Rgb, parameters: Bubbles, rng: Rng) -> Rgb:
-    """Let bubbles of air show through."""
+    """Add transparent air bubbles."""
     with python_draws(rng) as draws:
         return specimen.add_bubbles(image, parameters.radius, parameters.bubbles, draws)
 
 
 @dataclass(frozen=True)
 class Corners:
-    """Radius of the disk that is left, as a `share` of half the shorter side."""
+    """Radius of the visible disk, as a `share` of half the shorter side."""
 
     share: float
 
@@ -78,13 +78,13 @@ class Corners:
     random=False,
 )
 def black_corner(image: Rgb, parameters: Corners, rng: Rng) -> Rgb:
-    """Blacken all outside a disk, as a dermatoscope does."""
+    """Blacken everything outside a disk, as a dermatoscope does."""
     return specimen.keep_disk(image, parameters.share)
 
 
 @dataclass(frozen=True)
 class Characters:
-    """Most `words`, most `letters` in each, and the largest `size` of them."""
+    """Highest number of `words`, highest number of `letters` in each, and their largest `size`."""
 
     words: int
     letters: int

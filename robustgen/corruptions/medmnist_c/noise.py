@@ -1,4 +1,4 @@
-"""Noise of MedMNIST-C: that of ImageNet-C, with other strengths."""
+"""Noise of MedMNIST-C: that of ImageNet-C, with other constants."""
 
 from robustgen.corruptions import noise as common
 from robustgen.corruptions.medmnist_c.family import MEDMNIST_C

@@ -1,6 +1,7 @@
-"""The fifteen corruptions of MNIST-C, each of one strength, for grey images of 28 x 28 pixels.
+"""The fifteen corruptions of MNIST-C, each with one severity, for grey images of 28 x 28 pixels.
 
-Definitions: Mu and Gilmer 2019, as the published generation code computes them. The categories are ours.
+Definitions: Mu and Gilmer 2019, as the published generation code computes them. The categories are
+robustgen's.
 """
 
 from robustgen.corruptions.mnist_c import effects, geometry, marks

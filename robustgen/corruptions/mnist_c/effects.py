@@ -16,13 +16,13 @@ from robustgen.imaging.pixels import Rgb
 from robustgen.imaging.rng import Rng
 from robustgen.imaging.spatter import draw_cover, draw_drops
 
-# Of the plasma, whose upper left corner is used.
+# Side of the plasma, whose upper left corner is used.
 _PLASMA_SIDE = 256
 
 
 @digit("digital", random=False, common=False)
 def identity(image: Rgb, parameters: Fixed, rng: Rng) -> Rgb:
-    """Leave the image as it is."""
+    """Return the image unchanged."""
     return image
 
 
@@ -34,7 +34,7 @@ def shot_noise(image: Rgb, parameters: ShotNoise, rng: Rng) -> Rgb:
 
 @digit("noise", ImpulseNoise, (0.17,))
 def impulse_noise(image: Rgb, parameters: ImpulseNoise, rng: Rng) -> Rgb:
-    """Turn pixels to 0 or 255 (salt and pepper)."""
+    """Set pixels to 0 or 255 (salt and pepper)."""
     return common.impulse_noise(image, parameters, rng)
 
 
@@ -48,7 +48,7 @@ class GlassBlur:
 
 @digit("blur", GlassBlur, (0.7, 2))
 def glass_blur(image: Rgb, parameters: GlassBlur, rng: Rng) -> Rgb:
-    """Look through frosted glass: pixels change places with their neighbours at random."""
+    """Look through frosted glass: swap pixels with random neighbours."""
     smooth = to_uint8(gaussian(unit(image), parameters.sigma))
     return to_uint8(gaussian(unit(swap_pixels(smooth, parameters.iterations, rng)), parameters.sigma))
 
@@ -68,7 +68,7 @@ def brightness(image: Rgb, parameters: Brightness, rng: Rng) -> Rgb:
 
 @digit("weather", Fog, (3, 1.4))
 def fog(image: Rgb, parameters: Fog, rng: Rng) -> Rgb:
-    """Add a plasma fractal and scale back to the image's own maximum."""
+    """Add a plasma fractal and scale back to the image's original maximum."""
     field, lowest, span = draw_plasma(image.shape[:2], parameters.decay, rng, _PLASMA_SIDE)
     x, strength = unit(image), parameters.strength
     brightest = x.max()

@@ -1,4 +1,4 @@
-"""The family MNIST-C, and how its corruptions are registered."""
+"""The family MNIST-C, and the registration of its corruptions."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ MNIST_C = Family(
     licence="Apache-2.0",
     severities=(1,),
 )
-"""The fifteen."""
+"""The fifteen corruptions of MNIST-C."""
 
 Function = Callable[[Rgb, Any, Any], Rgb]
 
@@ -38,7 +38,7 @@ def digit(
     common: bool = True,
     displaces: bool = False,
 ) -> Callable[[Function], Function]:
-    """Register the decorated function, of images uint8 (28, 28), with its `constants`."""
+    """Register the decorated function, for images uint8 (28, 28), with its `constants`."""
 
     def register(function: Function) -> Function:
         @wraps(function)

@@ -1,4 +1,4 @@
-"""Affine maps of MNIST-C, with signs that are drawn."""
+"""Affine maps of MNIST-C, with random signs."""
 
 from dataclasses import dataclass
 
@@ -19,14 +19,14 @@ class Angle:
 
 @digit("digital", Angle, (0.4,), displaces=True)
 def shear(image: Rgb, parameters: Angle, rng: Rng) -> Rgb:
-    """Shear to one side or to the other."""
+    """Shear to the left or to the right."""
     (sign,) = digits.draw_signs(1, rng)
     return digits.sample_about_centre(image, digits.shear(float(parameters.angle * sign)))
 
 
 @dataclass(frozen=True)
 class Zoom:
-    """The `step`, in pixels of the image, from one pixel of the result to the next."""
+    """The `step`, in pixels of the image, between two pixels of the result."""
 
     step: float
 
@@ -39,7 +39,7 @@ def scale(image: Rgb, parameters: Zoom, rng: Rng) -> Rgb:
 
 @digit("digital", Angle, (0.4,), displaces=True)
 def rotate(image: Rgb, parameters: Angle, rng: Rng) -> Rgb:
-    """Turn to one side or to the other."""
+    """Rotate to the left or to the right."""
     (sign,) = digits.draw_signs(1, rng)
     return digits.sample_about_centre(image, digits.rotation(float(parameters.angle * sign)))
 

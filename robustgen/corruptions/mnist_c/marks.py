@@ -24,7 +24,7 @@ def dotted_line(image: Rgb, parameters: Fixed, rng: Rng) -> Rgb:
     """Draw a dotted line from the left to the right."""
     left, right = integers(rng, 0, SIDE - 1, (2,))
     lined = digits.add_strokes(image, np.array([[0, left], [SIDE - 1, right]], np.float64))
-    # Pairs of columns in turn.
+    # Pairs of alternate columns.
     return np.where(np.arange(SIDE) // 2 % 2, lined, image)
 
 

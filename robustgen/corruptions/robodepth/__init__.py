@@ -1,7 +1,7 @@
-"""The three corruptions of RoboDepth that imagecorruptions lacks: darkness, noise of a sensor, few colours.
+"""The three corruptions of RoboDepth that imagecorruptions lacks: darkness, sensor noise, few colours.
 
-Definitions: Kong et al. 2023. The fifteen others are those of the edition ``"coco-c"``. The categories are
-ours.
+Definitions: Kong et al. 2023. The other fifteen are those of the edition ``"coco-c"``. The categories are
+robustgen's.
 """
 
 from robustgen.corruptions.robodepth import camera

@@ -14,7 +14,7 @@ ROBODEPTH = Family(
     "Information Processing Systems, 2023.",
     licence="CC BY-NC-SA 4.0 (formulas and constants alone are used)",
 )
-"""Three corruptions of KITTI-C and NYUDepth2-C; the fifteen others are those of imagecorruptions."""
+"""Three corruptions of KITTI-C and NYUDepth2-C; the other fifteen are those of imagecorruptions."""
 
 
 @corruption(
@@ -24,7 +24,7 @@ ROBODEPTH = Family(
     family=ROBODEPTH,
 )
 def dark(image: Rgb, parameters: LowLight, rng: Rng) -> Rgb:
-    """Take the light away; the noise of the sensor grows with the severity."""
+    """Darken the image; the sensor noise grows with the severity."""
     return camera.low_light(image, parameters, rng)
 
 

@@ -1,6 +1,6 @@
-"""The corruptions of 3DCC that need no network: three of the image alone, three with its depth map.
+"""The corruptions of 3DCC that need no network: three need only the image, three also its depth map.
 
-Definitions: Kar, Yeo, Atanov and Zamir 2022. The categories are ours.
+Definitions: Kar, Yeo, Atanov and Zamir 2022. The categories are robustgen's.
 """
 
 from robustgen.corruptions.three_d_cc import camera, scene

@@ -1,4 +1,4 @@
-"""Of 3DCC: what a camera does, from the image alone."""
+"""Camera effects of 3DCC, which need only the image."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ _LIGHT = tuple(UNITS.tolist())
 
 @dataclass(frozen=True)
 class Bits:
-    """Number of `bits` of each value that are kept, the highest ones."""
+    """Number of highest `bits` of each value that are kept."""
 
     bits: int
 
@@ -29,7 +29,7 @@ def color_quant(image: Rgb, parameters: Bits, rng: Rng) -> Rgb:
 
 @dataclass(frozen=True)
 class SensorNoise:
-    """Number of `photons` that full brightness stands for, and `sigma` of the circuit's noise."""
+    """Number of `photons` at full brightness, and `sigma` of the circuit noise."""
 
     photons: float
     sigma: float
@@ -42,13 +42,13 @@ class SensorNoise:
     family=THREE_D_CC,
 )
 def iso_noise(image: Rgb, parameters: SensorNoise, rng: Rng) -> Rgb:
-    """Raise the sensitivity of the camera: noise of photons and of the circuit."""
+    """Raise the sensitivity of the camera: photon noise and circuit noise."""
     return expose(image, _LIGHT, parameters.photons, parameters.sigma, rng)
 
 
 @dataclass(frozen=True)
 class LowLight:
-    """Brightest value `left`, and the noise: `photons` of full brightness, `sigma` of the circuit."""
+    """Brightest value `left`, and the noise: `photons` at full brightness, `sigma` of the circuit."""
 
     left: float
     photons: float
@@ -58,10 +58,10 @@ class LowLight:
 @corruption(
     "noise",
     LowLight,
-    # The noise is that of the third severity throughout.
+    # The noise is that of the third severity at all severities.
     {224: tuple((left, 120, 0.018) for left in (0.6, 0.5, 0.4, 0.3, 0.2))},
     family=THREE_D_CC,
 )
 def low_light(image: Rgb, parameters: LowLight, rng: Rng) -> Rgb:
-    """Take the light away, and leave the noise of the sensor."""
+    """Darken the image, and keep the noise of the sensor."""
     return expose(image, darken(image, parameters.left), parameters.photons, parameters.sigma, rng)

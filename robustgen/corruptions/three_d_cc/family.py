@@ -1,4 +1,4 @@
-"""The family 3DCC, and what of it cannot be made here."""
+"""The family 3DCC, and its corruptions that robustgen does not have."""
 
 from robustgen.registry import Family
 
@@ -10,7 +10,7 @@ NOT_MADE = {
     "h265_abr": "needs the video of xy_motion_blur",
     "bit_error": "needs the video of xy_motion_blur",
 }
-"""The other corruptions of ImageNet-3DCC, and why they are not made."""
+"""The other corruptions of ImageNet-3DCC, and the reasons why they are missing."""
 
 THREE_D_CC = Family(
     "3dcc",

@@ -1,8 +1,8 @@
 """COCO's evaluation by pycocotools, and bootstrap samples of its average precisions.
 
-pycocotools matches detections to objects and computes the published numbers. A bootstrap sample takes each
-image some number of times; its precisions follow from the same matches with these numbers as weights. That is
-exact where the scores within an image differ, because repeated detections then stand together.
+pycocotools matches detections to objects and computes the published numbers. A bootstrap sample contains each
+image a number of times; its precisions follow from the same matches with these numbers as weights. That is
+exact if the scores within an image differ, because repeated detections are then adjacent.
 """
 
 import contextlib
@@ -24,27 +24,27 @@ METRICS: Final = (
     *("AP", "AP50", "AP75", "APs", "APm", "APl"),
     *("AR1", "AR10", "AR100", "ARs", "ARm", "ARl"),
 )
-"""The twelve numbers of COCO's summary, in its order."""
+"""The twelve numbers of COCO's summary, in order."""
 PRECISIONS: Final = METRICS[:6]
-"""Those that intervals are given for."""
-# Area range and threshold of each: all thresholds, or the one of that index (0.50, 0.75).
+"""The numbers with intervals."""
+# Area range and threshold of each: all thresholds, or the one with that index (0.50, 0.75).
 _PRECISION_PARTS: Final = ((0, None), (0, 0), (0, 5), (1, None), (2, None), (3, None))
 _SAMPLES_AT_ONCE = 25
 
 
 @dataclass(frozen=True)
 class Matches:
-    """The detections of one category and area range, best first, and which of them are right.
+    """The detections of one category and area range, best first, with their correctness.
 
     Attributes
     ----------
     area : int
     images : ndarray of shape (detections,)
-        Place of each detection's image.
+        Index of each detection's image.
     hits, misses : bool ndarray of shape (thresholds, detections)
-        Right and wrong ones; those that match ignored objects are neither.
+        Right and wrong detections; those matched to ignored objects are neither.
     objects : ndarray of shape (images,)
-        Number of objects that are to be found in each image.
+        Number of objects to find in each image.
     """
 
     area: int
@@ -76,7 +76,7 @@ class Evaluator:
         return made
 
     def evaluate(self, detections: Sequence[dict[str, Any]]) -> Any:
-        """Return pycocotools' ``COCOeval`` of `detections`, its ``stats`` computed."""
+        """Return pycocotools' ``COCOeval`` of `detections`, with its ``stats`` computed."""
         found = self._index(list(self._complete(keep_best(list(detections)))))
         with contextlib.redirect_stdout(io.StringIO()):
             evaluation = self._eval.COCOeval(self._truth, found, self.iou_type)
@@ -102,7 +102,7 @@ class Evaluator:
 
 
 def import_pycocotools() -> tuple[Any, Any, Any]:
-    """Return the modules coco, cocoeval and mask of pycocotools; MissingDependencyError without it."""
+    """Return the modules coco, cocoeval and mask of pycocotools; raise MissingDependencyError without it."""
     try:
         from pycocotools import coco, cocoeval, mask
     except ImportError as error:
@@ -113,7 +113,7 @@ def import_pycocotools() -> tuple[Any, Any, Any]:
 
 
 def stats_of(evaluation: Any) -> dict[str, float | None]:
-    """Return the twelve numbers of COCO's summary; None where there are no such objects."""
+    """Return the twelve numbers of COCO's summary; None if there are no such objects."""
     return {
         name: None if value < 0 else float(value)
         for name, value in zip(METRICS, evaluation.stats, strict=True)
@@ -121,7 +121,7 @@ def stats_of(evaluation: Any) -> dict[str, float | None]:
 
 
 def collect_matches(evaluation: Any) -> list[Matches]:
-    """Return the matches of a ``COCOeval`` by category and area range, of categories that have objects."""
+    """Return the matches of a ``COCOeval`` by category and area range, for categories that have objects."""
     parameters = evaluation.params
     images, areas = len(parameters.imgIds), len(parameters.areaRng)
     found = []
@@ -138,7 +138,7 @@ def collect_matches(evaluation: Any) -> list[Matches]:
         counted = ~np.concatenate([entry["dtIgnore"] for _, entry in entries], axis=1)[:, order]
         places = np.repeat([i for i, _ in entries], [len(entry["dtScores"]) for _, entry in entries])
         hits, misses = matched & counted, ~matched & counted
-        # Detections after the last right one lower no precision that counts.
+        # Detections after the last correct one do not change the precision.
         last = hits.any(axis=0).nonzero()[0].max(initial=-1) + 1
         area = start // images % areas
         found.append(Matches(area, places[order][:last], hits[:, :last], misses[:, :last], objects))
@@ -152,12 +152,12 @@ def weighted_precisions(matches: Sequence[Matches], weights: NDArray[np.int64]) 
     ----------
     matches : sequence of Matches
     weights : integer ndarray of shape (samples, images)
-        Number of times that each sample has each image.
+        Number of times that each sample contains each image.
 
     Returns
     -------
     ndarray of shape (samples, 6), float64
-        `PRECISIONS`; NaN where a sample has no such objects.
+        `PRECISIONS`; NaN if a sample has no such objects.
     """
     total = np.zeros((4, 10, len(weights)))
     count = np.zeros((4, len(weights)))
@@ -182,7 +182,7 @@ _RECALLS: Final = np.linspace(0.0, 1.0, 101)
 
 
 def _average_precisions(each: Matches, weights: NDArray[np.int64], objects: Floats) -> Floats:
-    """Return average precisions of one category: (thresholds, samples); 0 where a sample has no objects."""
+    """Return average precisions of one category: (thresholds, samples); 0 if a sample has no objects."""
     own = weights[:, each.images].astype(np.float64)
     found = np.zeros((len(each.hits), len(weights)))
     if not each.images.size:
@@ -192,7 +192,7 @@ def _average_precisions(each: Matches, weights: NDArray[np.int64], objects: Floa
         right, wrong = (own * hits).cumsum(axis=1), (own * misses).cumsum(axis=1)
         precision = right / (right + wrong + np.spacing(1))
         envelope = np.maximum.accumulate(precision[:, ::-1], axis=1)[:, ::-1]
-        # A recall threshold takes the precision of the first detection that reaches it.
+        # A recall threshold uses the precision of the first detection that reaches it.
         reached = np.searchsorted(_RECALLS, right / scale, side="right")
         steps = np.diff(reached, axis=1, prepend=0)
         found[threshold] = (steps * envelope).sum(axis=1) / len(_RECALLS)
@@ -200,7 +200,7 @@ def _average_precisions(each: Matches, weights: NDArray[np.int64], objects: Floa
 
 
 def encode_mask(mask: NDArray[np.bool_]) -> dict[str, Any]:
-    """Return a mask (H, W) as COCO's compressed run lengths, as JSON takes them."""
+    """Return a mask (H, W) as COCO's compressed run lengths, in a form for JSON."""
     *_, tools = import_pycocotools()
     made = tools.encode(np.asfortranarray(mask, dtype=np.uint8))
     return {"size": [int(side) for side in made["size"]], "counts": made["counts"].decode("ascii")}

@@ -1,4 +1,4 @@
-"""Detectors: those of torchvision with weights of one's own, and functions of one's own."""
+"""Detectors: those of torchvision with given weights, and user functions."""
 
 import hashlib
 import importlib
@@ -20,7 +20,7 @@ from robustgen.storage import locate
 
 FORMS: Final = "torchvision:NAME@FILE or module:function"
 _MASK_THRESHOLD: Final = 0.5
-# Where the detectors of torchvision with regions keep one output a class.
+# Attribute in which torchvision's region-based detectors keep one output per class.
 _CLASS_BIASES: Final = "roi_heads.box_predictor.cls_score.bias"
 
 Detection = dict[str, Any]
@@ -32,23 +32,23 @@ class Detector(ABC):
     Attributes
     ----------
     name : str
-        As the user gave it.
+        Name as given by the user.
     """
 
     name: str
 
     @property
     def label(self) -> str:
-        """Name of its folder."""
+        """Return the name of its folder."""
         return Path(self.name.partition("@")[0].replace(":", "-")).name
 
     @abstractmethod
     def detect(self, image: Rgb) -> list[Detection]:
-        """Return ``category_id``, ``bbox``, ``score`` of each object, and ``segmentation`` of masks."""
+        """Return ``category_id``, ``bbox``, ``score`` of each object, and ``segmentation`` for masks."""
 
     @abstractmethod
     def settings(self) -> dict[str, str]:
-        """Return what tells it from others."""
+        """Return its identity, for settings."""
 
 
 class TorchvisionDetector(Detector):
@@ -70,7 +70,7 @@ class TorchvisionDetector(Detector):
             import_torch().set_num_threads(runtime.threads)
 
     def detect(self, image: Rgb) -> list[Detection]:
-        """Return what `Detector.detect` describes."""
+        """Return the detections, as `Detector.detect`."""
         torch = import_torch()
         pixels = torch.from_numpy(np.ascontiguousarray(image.transpose(2, 0, 1))).to(self._device) / 255
         with torch.inference_mode():
@@ -88,12 +88,12 @@ class TorchvisionDetector(Detector):
         return detections
 
     def settings(self) -> dict[str, str]:
-        """Return what tells it from others."""
+        """Return its identity, for settings."""
         return {"model": self.name.partition("@")[0], "sha256": self._digest}
 
 
 class FunctionDetector(Detector):
-    """A function of one's own, from uint8 pixels (H, W, 3) to a list of detections.
+    """A user function from uint8 pixels (H, W, 3) to a list of detections.
 
     Parameters
     ----------
@@ -107,10 +107,10 @@ class FunctionDetector(Detector):
         self._digest = hashlib.sha256(Path(path).read_bytes()).hexdigest() if path else ""
 
     def detect(self, image: Rgb) -> list[Detection]:
-        """Return what `Detector.detect` describes."""
+        """Return the detections, as `Detector.detect`."""
         try:
             found = self._function(image)
-        # Whatever a function of the user's does wrong.
+        # A user function may raise anything.
         except Exception as error:
             raise ConfigError(f"--model {self.name}: {type(error).__name__}: {first_line(error)}") from error
         if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
@@ -120,7 +120,7 @@ class FunctionDetector(Detector):
         return [{**each} for each in found]
 
     def settings(self) -> dict[str, str]:
-        """Return what tells it from others."""
+        """Return its identity, for settings."""
         return {"model": self.name, "sha256": self._digest}
 
 
@@ -130,9 +130,9 @@ def open_detector(name: str, runtime: Runtime) -> Detector:
     Raises
     ------
     MissingDependencyError
-        The library that it takes is not installed.
+        The required library is not installed.
     ConfigError
-        There is none.
+        There is no such detector.
     """
     library, _, rest = name.partition(":")
     if library == "torchvision" and rest:
@@ -153,7 +153,7 @@ def _open_torchvision(name: str, runtime: Runtime) -> TorchvisionDetector:
     listed = models.list_models(models.detection)
     if known not in listed:
         raise ConfigError(
-            f"--model torchvision:{known}: no detector of torchvision; it has {', '.join(listed)}"
+            f"--model torchvision:{known}: not a detector of torchvision; it has {', '.join(listed)}"
         )
     if not checkpoint:
         raise ConfigError(f"--model torchvision:{known}: name its weights: torchvision:{known}@FILE")
@@ -171,7 +171,7 @@ def _open_torchvision(name: str, runtime: Runtime) -> TorchvisionDetector:
 
 def _open_function(name: str) -> FunctionDetector:
     place, _, function = name.partition(":")
-    # As `python -m` finds modules; installed commands do not by themselves.
+    # The current folder, as in `python -m`; installed commands do not add it.
     if str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
     try:
@@ -186,7 +186,7 @@ def _open_function(name: str) -> FunctionDetector:
 def check_detections(detector: Detector, detections: list[Detection]) -> None:
     """Raise a ConfigError unless every detection has a category, a box and a score.
 
-    More is checked where the result files are read.
+    Further checks follow when the result files are read.
     """
     for each in detections:
         if missing := {"category_id", "bbox", "score"} - each.keys():

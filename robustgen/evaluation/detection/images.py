@@ -1,6 +1,6 @@
-"""The corrupted images that detectors see: those that make-c would write and a reader would read.
+"""The corrupted images for detectors: those that make-c would write, as a reader reads them.
 
-This module alone of the package knows how images are made.
+No other module of the package knows how images are created.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ from robustgen.evaluation.processes import map_files
 from robustgen.execution import count_cores
 from robustgen.imaging.pixels import Rgb
 
-# Choices that decide pixels, beside those that settings name anyway; the last stands for constants.
+# Settings that decide pixels, besides those in the settings of any run; the last one is for constants.
 _CHOICES = ("size", "libjpeg", "motion_blur", "parameters")
 
 
@@ -32,7 +32,7 @@ class CorruptedImages:
     keys : dict of int to str
         Image id to source image.
     sizes : dict of int to (int, int)
-        Height and width by the annotations.
+        Height and width according to the annotations.
     """
 
     plan: Plan
@@ -41,11 +41,11 @@ class CorruptedImages:
 
     @property
     def arms(self) -> tuple[Variant, ...]:
-        """Variants: the clean images, if wanted, and every corruption at every severity."""
+        """Return the variants: the clean images, if wanted, and every corruption at every severity."""
         return self.plan.arms
 
     def settings(self) -> dict[str, Any]:
-        """Return all that decides the pixels of all variants, so that variants can be added."""
+        """Return everything that decides the pixels of all variants, so that variants can be added."""
         plan = self.plan
         found = {**plan.settings()} | {name: plan.choices.get(name) for name in _CHOICES}
         return found | {"source": source_digest({key: plan.source.size(key) for key in self.keys.values()})}
@@ -56,7 +56,7 @@ class CorruptedImages:
         Raises
         ------
         ImageError, SourceError
-            It cannot be made, or has another size than the annotations say.
+            The image fails, or its size differs from the annotations.
         """
         arm, image = wanted
         key, plan = self.keys[image], self.plan
@@ -74,7 +74,7 @@ class CorruptedImages:
         return read
 
     def stream(self, arms: Sequence[Variant]) -> Iterator[tuple[Variant, int, Rgb]]:
-        """Yield all images of some variants, one variant after another; workers keep some of them ready."""
+        """Yield all images of some variants, one variant after another; workers prepare some in advance."""
         wanted = [(arm, image) for arm in arms for image in self.keys]
         made = map_files(self, wanted, self.plan.jobs or count_cores())
         for (arm, image), pixels in zip(wanted, made, strict=True):
@@ -82,9 +82,9 @@ class CorruptedImages:
 
 
 def open_images(config: Config, annotations: Annotations, output: Path) -> CorruptedImages:
-    """Find the images of an annotation file in the source that `config` names.
+    """Find the images of an annotation file in the source of `config`.
 
-    Where the config chooses only some of the source's images, others may be missing.
+    If the config selects only some of the source's images, others may be missing.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""COCO annotations and result files, checked before they reach pycocotools."""
+"""COCO annotations and result files, checked before pycocotools reads them."""
 
 import json
 import math
@@ -12,12 +12,12 @@ from robustgen.imaging.geometry import MOST_PIXELS
 from robustgen.storage.regular import open_regular
 
 MOST_DETECTIONS: Final = 100
-"""Detections of an image and category that COCO's evaluation looks at."""
-# Twice a result file of COCO's 5000 images with a hundred masks each.
+"""Number of detections per image and category that COCO's evaluation uses."""
+# Twice the size of a result file for COCO's 5000 images with a hundred masks each.
 _MOST_BYTES = 4 << 30
 _MOST_SHIFT = 60
 _LARGEST = 1e15
-# Beyond it, pycocotools' floating-point numbers would take one id for another.
+# Above this, ids are no longer distinct in pycocotools' floating-point numbers.
 _MOST_ID = 1 << 53
 
 
@@ -29,7 +29,7 @@ class Annotations:
     ----------
     path : Path
     content : dict
-        The file.
+        Content of the file.
     sizes : dict of int to (int, int)
         Image id to height and width.
     categories : frozenset of int
@@ -55,16 +55,16 @@ def _read_json(path: Path) -> Any:
 def read_annotations(path: Path, masks: bool = False) -> Annotations:
     """Read a COCO annotation file such as ``instances_val2017.json``.
 
-    `masks` asks for the outlines of all objects too.
+    With `masks`, the outlines of all objects are checked too.
 
     Raises
     ------
     SourceError
-        It is none; the message says why.
+        The file is invalid; the message says why.
     """
     content = _read_json(path)
     if not isinstance(content, dict):
-        raise SourceError(f"{path}: no COCO annotations (a result file? it belongs to --results)")
+        raise SourceError(f"{path}: not COCO annotations (a result file? it belongs to --results)")
     try:
         sizes = {int(each["id"]): (int(each["height"]), int(each["width"])) for each in content["images"]}
         categories = frozenset(int(each["id"]) for each in content["categories"])
@@ -74,14 +74,14 @@ def read_annotations(path: Path, masks: bool = False) -> Annotations:
     except SourceError:
         raise
     except (KeyError, TypeError, ValueError) as error:
-        raise SourceError(f"{path}: no COCO annotations ({type(error).__name__}: {error})") from error
+        raise SourceError(f"{path}: not COCO annotations ({type(error).__name__}: {error})") from error
     for image, (height, width) in sizes.items():
         if not (height > 0 < width and height * width <= MOST_PIXELS):
             raise SourceError(f"{path}: image {image} is {width} x {height} pixels")
     if not sizes or not categories:
         raise SourceError(f"{path}: names no {'images' if not sizes else 'categories'}")
     if len({*ids}) < len(ids) or not 1 <= min(ids, default=1) <= max(ids, default=1) < _MOST_ID:
-        # pycocotools keeps one object of an id, and takes 0 for "not matched".
+        # pycocotools keeps one object per id, and treats 0 as "not matched".
         raise SourceError(f"{path}: the ids of annotations must be distinct and positive")
     return Annotations(path, content, sizes, categories)
 
@@ -120,10 +120,10 @@ def _check_outline(where: str, outline: Any, size: tuple[int, int]) -> None:
 def check_mask(where: str, mask: Any, size: tuple[int, int]) -> None:
     """Raise unless `mask` is a run-length mask of `size`, whose runs fill the image."""
     if not isinstance(mask, dict) or "size" not in mask or "counts" not in mask:
-        raise SourceError(f"{where}: its segmentation is no run-length mask")
+        raise SourceError(f"{where}: its segmentation is not a run-length mask")
     if list(mask["size"]) != list(size):
         height, width = size
-        raise SourceError(f"{where}: a mask of size {mask['size']}, where the image has [{height}, {width}]")
+        raise SourceError(f"{where}: a mask of size {mask['size']} for an image of size [{height}, {width}]")
     counts = mask["counts"]
     try:
         runs = counts if isinstance(counts, list) else decode_runs(counts)
@@ -135,10 +135,10 @@ def check_mask(where: str, mask: Any, size: tuple[int, int]) -> None:
 
 
 def decode_runs(counts: str | bytes) -> list[int]:
-    """Return the lengths of the runs in COCO's compressed form.
+    """Return the run lengths of COCO's compressed form.
 
-    Five bits a character from 48 up, the sixth if more follow; from the fourth run on, differences to the
-    run two before.
+    Each character has five bits from 48 up, and a sixth if more follow; from the fourth run on, values are
+    differences from the run two before.
     """
     runs: list[int] = []
     value = shift = 0
@@ -159,16 +159,16 @@ def decode_runs(counts: str | bytes) -> list[int]:
 
 
 def read_results(path: Path, annotations: Annotations) -> list[dict[str, Any]]:
-    """Read a COCO result file: a list of boxes, with masks where a detector gives them.
+    """Read a COCO result file: a list of boxes, with masks if the detector returns them.
 
     Raises
     ------
     SourceError
-        It is none, or of other images or categories than the annotations.
+        The file is invalid, or has other images or categories than the annotations.
     """
     content = _read_json(path)
     if not isinstance(content, list):
-        raise SourceError(f"{path}: no COCO results, which are a list of detections")
+        raise SourceError(f"{path}: not COCO results, which are a list of detections")
     for number, each in enumerate(content):
         _check_detection(f"{path}: detection {number}", each, annotations)
     return content
@@ -193,7 +193,7 @@ def _check_detection(where: str, each: Any, annotations: Annotations) -> None:
 
 
 def _finite(value: Any) -> bool:
-    # Whole numbers beyond all floating-point ones are finite and of no use.
+    # Huge whole numbers are finite but cannot be converted to floating point.
     return isinstance(value, (int, float)) and not isinstance(value, bool) and -_LARGEST < value < _LARGEST
 
 
@@ -202,7 +202,7 @@ def _is_box(value: Any) -> bool:
 
 
 def keep_best(detections: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the hundred best detections of each image and category, in their order; no others count."""
+    """Return the hundred best detections of each image and category, in their order; others are ignored."""
     groups: dict[tuple[int, int], list[int]] = {}
     for place, each in enumerate(detections):
         groups.setdefault((each["image_id"], each["category_id"]), []).append(place)

@@ -1,7 +1,6 @@
-"""`robustgen evaluate --task detection`: detectors over images that are corrupted on the fly.
+"""`robustgen evaluate --task detection`: detectors on images corrupted on the fly.
 
-A result file is written for each variant, whole or not at all; a command that is given again goes on with
-those that are missing.
+A result file for each variant appears when it is complete; the same command resumes with the missing files.
 """
 
 import json
@@ -24,9 +23,9 @@ from robustgen.json_files import read_json
 from robustgen.storage import locate, save
 
 ABOUT: Final = "detections.json"
-"""File beside the results that says what they are of."""
+"""File next to the results that describes them."""
 RESTRICTED: Final = "annotations.json"
-"""The annotations of the images that were chosen, where these are not all."""
+"""The annotations of the chosen images, if these are not all."""
 
 
 @dataclass(frozen=True)
@@ -36,9 +35,9 @@ class DetectionRun:
     Attributes
     ----------
     folder : Path
-        Holds ``clean.json`` and ``<corruption>/<severity>.json``.
+        Folder with ``clean.json`` and ``<corruption>/<severity>.json``.
     annotations : Path
-        Of the images that were chosen.
+        Annotations of the chosen images.
     made, kept : int
         Files written now, and earlier.
     dropped : int
@@ -66,21 +65,21 @@ def evaluate_detectors(
     Parameters
     ----------
     config : Config
-        As for make-c; its source holds the images of the annotations.
+        As for make-c; its source contains the images of the annotations.
     annotations : Path
         Such as ``instances_val2017.json``.
     models : sequence of str
-        As for `open_detector`.
+        As in `open_detector`.
     output : Path
-        Gets a folder for each detector.
+        Folder with a subfolder for each detector.
     runtime : Runtime, optional
     overwrite : bool
-        Remove results of other settings.
+        Remove results created with other settings.
 
     Raises
     ------
     RobustgenError
-        Images, annotations, models and output do not fit each other, or an image cannot be made.
+        Images, annotations, models and output do not match, or an image fails.
     """
     import_pycocotools()
     truth = read_annotations(annotations)
@@ -140,16 +139,16 @@ def _encode(results: list[Detection], detector: Detector) -> bytes:
     try:
         return json.dumps(results).encode()
     except TypeError as error:
-        raise SourceError(f"--model {detector.name}: its detections are no JSON ({error})") from error
+        raise SourceError(f"--model {detector.name}: its detections are not valid JSON ({error})") from error
 
 
 def _claim(folder: Path, about: dict[str, Any], overwrite: bool) -> None:
-    """Write what the results of `folder` are of, or check that it is the same.
+    """Write the settings of the results in `folder`, or check that they are the same.
 
     Raises
     ------
     OutputError
-        There are results of other settings, or files that are not of this command.
+        There are results with other settings, or files of another command.
     """
     path = folder / ABOUT
     if not folder.exists() or not any(folder.iterdir()):
@@ -158,7 +157,7 @@ def _claim(folder: Path, about: dict[str, Any], overwrite: bool) -> None:
     try:
         known = read_json(path)
     except (OSError, ValueError) as error:
-        raise OutputError(f"{folder}: holds other files than results of this command ({error})") from error
+        raise OutputError(f"{folder}: contains files of another command ({error})") from error
     if known == about:
         return
     if not overwrite:

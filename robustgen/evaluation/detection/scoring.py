@@ -33,7 +33,7 @@ from robustgen.metrics.checks import Floats
 
 TITLES: Final[Mapping[IouType, str]] = {"bbox": "Box", "segm": "Mask"}
 REPLICATES: Final = 100
-"""Bootstrap samples: ten times fewer than of errors, as each takes COCO's evaluation again."""
+"""Number of bootstrap samples: ten times fewer than for errors, because each needs COCO's evaluation."""
 _SUMMARY: Final = ("P", "mPC", "rPC")
 _MANY_BOXES: Final = 1_000_000
 
@@ -49,13 +49,13 @@ class DetectionScores:
     ----------
     iou_type : {"bbox", "segm"}
     clean : dict of str to float or None
-        `METRICS` on the clean images; None where there are no such objects.
+        `METRICS` on the clean images; None if there are no such objects.
     cells : dict of (str, int) to the same
-        For each corruption and severity.
+        The same for each corruption and severity.
     averaged : list of (str, int)
-        The cells that mPC is the mean of.
+        The cells in the mean mPC.
     samples : dict of (str, int) or None to ndarray of shape (samples, 6)
-        `PRECISIONS` of bootstrap samples; None are the clean images. Empty without intervals.
+        `PRECISIONS` of bootstrap samples; the key None stands for the clean images. Empty without intervals.
     """
 
     iou_type: IouType
@@ -73,7 +73,7 @@ class DetectionScores:
         return dict(zip(_SUMMARY, (clean, mean, relative), strict=True))
 
     def intervals(self, metric: str) -> dict[str, Interval | None]:
-        """Return the 95 % intervals of P, mPC and rPC; None where there is none."""
+        """Return the 95 % intervals of P, mPC and rPC; None without samples."""
         if not self.samples or metric not in PRECISIONS or self.summary(metric)["P"] is None:
             return dict.fromkeys(_SUMMARY)
         place = PRECISIONS.index(metric)
@@ -81,7 +81,7 @@ class DetectionScores:
         corrupted = np.mean([self.samples[cell][:, place] for cell in self.averaged], axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):
             rows = np.stack([clean, corrupted, corrupted / clean], axis=1)
-        # Few samples of few images can lack a kind of objects.
+        # Few samples of few images may lack a kind of objects.
         rows = rows[np.isfinite(rows).all(axis=1)]
         if not len(rows):
             return dict.fromkeys(_SUMMARY)
@@ -91,7 +91,7 @@ class DetectionScores:
 
 @dataclass(frozen=True)
 class DetectionReport:
-    """The scores of one detector, and what a reader has to know of them.
+    """The scores of one detector, and notes for the reader.
 
     Attributes
     ----------
@@ -100,7 +100,7 @@ class DetectionReport:
     scores : list of DetectionScores
     notes : list of str
     published : dict, optional
-        A table of published values to stand beside.
+        A table of published values to compare with.
     """
 
     model: str
@@ -219,28 +219,28 @@ def score_detections(
     Parameters
     ----------
     annotations : Path
-        Such as ``instances_val2017.json``.
+        Annotation file, such as ``instances_val2017.json``.
     results : str
-        Path of the result files, with ``{corruption}`` and ``{severity}`` in it.
+        Path of the result files, with ``{corruption}`` and ``{severity}``.
     clean : Path
         The results on the clean images.
     types : sequence of {"bbox", "segm"}, optional
-        What to score; otherwise boxes, masks, or both, as the clean results have them.
+        What to score; default boxes, masks, or both, as in the clean results.
     partial : bool
         Whether to score incomplete sets.
     replicates : int
-        Bootstrap samples; 0 gives no intervals.
+        Number of bootstrap samples; 0 for no intervals.
     model : str
         Name of the detector in CSV and JSON.
     jobs : int
-        Processes that score files.
+        Number of processes that score files.
     compare_with : {"published"}, optional
-        What to set beside the detector.
+        Published detectors to compare with.
 
     Raises
     ------
     RobustgenError
-        A file is missing or malformed, or files do not belong together; one line says what.
+        A file is missing or malformed, or files do not match; the message says which.
     """
     cells = find_cells(results, "--results")
     notes = check_cells(cells, "--results", partial)
@@ -263,7 +263,7 @@ def score_detections(
                 samples[place][cell] = drawn
     averaged = averaged_cells(cells)
     if not averaged:
-        raise SourceError(f"--results {results}: no severity is there of every corruption")
+        raise SourceError(f"--results {results}: the corruptions have no severity in common")
     scores = [
         DetectionScores(kind, own.pop(None), {cell: own[cell] for cell in cells}, averaged, drawn)
         for kind, own, drawn in zip(chosen, stats, samples, strict=True)
@@ -280,7 +280,7 @@ def score_detections(
 
 @dataclass(frozen=True)
 class _Scorer:
-    """Scores result files, each by itself, in this process or in several.
+    """Scores result files one by one, in this process or in several.
 
     Attributes
     ----------
@@ -316,7 +316,7 @@ def _types_of(detections: Sequence[Mapping[str, Any]], path: Path) -> list[IouTy
     names: list[tuple[IouType, str]] = [("bbox", "bbox"), ("segm", "segmentation")]
     found = [kind for kind, name in names if all(name in each for each in detections)]
     if not detections:
-        raise SourceError(f"{path}: holds no detections; --type says what to score")
+        raise SourceError(f"{path}: has no detections; give --type")
     if not found:
         raise SourceError(f"{path}: some detections lack bbox, and some segmentation")
     return found
@@ -330,7 +330,7 @@ def _check_has(kind: IouType, path: Path, detections: Sequence[Mapping[str, Any]
 
 def _describe_results(path: Path, detections: Sequence[Mapping[str, Any]]) -> list[str]:
     if not detections:
-        return [f"{path}: holds no detections"]
+        return [f"{path}: has no detections"]
     if len(detections) > _MANY_BOXES:
         number = format_count(len(detections), "detection")
         return [f"{path}: {number}; the hundred best of each image and category count"]

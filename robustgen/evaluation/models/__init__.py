@@ -1,9 +1,9 @@
-"""Models of images, by what holds them: what they take, what they give, and whether that fits a data set.
+"""Models of images, by file format or library: inputs, outputs, and whether they match a data set.
 
-base         what all kinds have in common
+base         shared by all kinds
 onnx         ONNX Runtime: model.onnx
 pytorch      PyTorch: model.pt2, timm:NAME, torchvision:NAME@FILE, package.module:factory
-exported     whether a .pt2 can run code
+exported     a check that a .pt2 cannot run code
 opening      from the name of a model to the model
 classifier   a model with its preprocessing
 """

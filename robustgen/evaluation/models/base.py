@@ -16,20 +16,21 @@ Device = Literal["auto", "cpu", "cuda", "mps"]
 
 @dataclass(frozen=True)
 class Runtime:
-    """Device and precision with which models compute.
+    """Device and precision of models.
 
     Attributes
     ----------
     device : {"auto", "cpu", "cuda", "mps"}
-        "auto" is the first there is of cuda, mps and cpu.
+        "auto" is the first available of cuda, mps and cpu.
     threads : int
-        Of the processor; 0 for one a core.
+        Processor threads; 0 for one per core.
     mixed_precision : bool
-        Half precision where it is safe, on PyTorch.
+        Half precision where it is safe, for PyTorch.
     provider : str, optional
-        Of ONNX Runtime, for instance ``"TensorrtExecutionProvider"``, instead of the device's.
+        Execution provider of ONNX Runtime, for instance ``"TensorrtExecutionProvider"``, instead of the
+        device's.
     trust_model : bool
-        Whether a file may be loaded that can run any code.
+        Whether to load a file that could run any code.
     """
 
     device: Device = "auto"
@@ -44,18 +45,18 @@ class OutOfDeviceMemoryError(Exception):
 
 
 class Model(ABC):
-    """Takes preprocessed images and gives logits.
+    """Takes preprocessed images and returns logits.
 
     Attributes
     ----------
     name : str
-        As the user gave it.
+        Name as given by the user.
     label : str
-        Short enough for tables.
+        Short name for tables.
     dtype : dtype
-        Of the images.
+        Type of the images.
     preprocessing : Preprocessing or None
-        What the model was trained with, as far as it says so itself.
+        Preprocessing that the model declares, if any.
     """
 
     name: str
@@ -66,16 +67,16 @@ class Model(ABC):
 
     @abstractmethod
     def settings(self) -> dict[str, Any]:
-        """Return the identity of the model, as JSON takes it: ``"file"`` and ``"sha256"``."""
+        """Return the identity of the model, for JSON: ``"file"`` and ``"sha256"``."""
 
     @abstractmethod
     def versions(self) -> dict[str, str]:
-        """Return the libraries on which the last digits depend."""
+        """Return the versions of the libraries that decide the last digits."""
 
     @property
     @abstractmethod
     def shape(self) -> tuple[int | None, ...]:
-        """(images, ...) that it takes; None for an axis of any length."""
+        """Return the input shape (images, ...); None for an axis of any length."""
 
     @abstractmethod
     def run(self, images: NDArray[Any]) -> NDArray[Any]:
@@ -84,15 +85,13 @@ class Model(ABC):
         Raises
         ------
         OutOfDeviceMemoryError
-            There are too many of them.
+            There are too many images.
         Exception
             The model fails; the caller names it.
         """
 
     def layout(self, wanted: Layout | None) -> Layout:
-        """Return the layout that the model says, or else the one `wanted`; a ConfigError where they
-        disagree.
-        """
+        """Return the model's layout, or else `wanted`; raise a ConfigError if they disagree."""
         first, last = self.shape[1] == 3, self.shape[3] == 3
         own: Layout | None = None if first == last else "NCHW" if first else "NHWC"
         if own and wanted and own != wanted:
@@ -101,7 +100,7 @@ class Model(ABC):
         return own or wanted or "NCHW"
 
     def sides(self, layout: Layout) -> tuple[int | None, int | None]:
-        """Height and width of the images that the model takes; None where it takes any."""
+        """Return height and width of the images that the model takes; None for any size."""
         height, width = self.shape[2:4] if layout == "NCHW" else self.shape[1:3]
         return height, width
 
@@ -117,7 +116,7 @@ class Model(ABC):
                 )
 
     def __call__(self, images: NDArray[Any]) -> NDArray[Any]:
-        """Logits (n, classes) of preprocessed images (n, ...)."""
+        """Return logits (n, classes) of preprocessed images (n, ...)."""
         fixed = self.shape[0]
         if not fixed:
             outputs, start = [], 0
@@ -126,13 +125,13 @@ class Model(ABC):
                 start += len(outputs[-1])
             return np.concatenate(outputs)
         parts = [images[start : start + fixed] for start in range(0, len(images), fixed)]
-        # The last image stands for those that a part lacks.
+        # The last image pads an incomplete batch.
         filled = [np.concatenate([p, np.repeat(p[-1:], fixed - len(p), axis=0)]) for p in parts]
         found = [self._run_checked(each)[: len(part)] for each, part in zip(filled, parts, strict=True)]
         return np.concatenate(found)
 
     def _run_halving(self, images: NDArray[Any]) -> NDArray[Any]:
-        """Run fewer images at once from now on, where these are too many for the device."""
+        """Use smaller batches from now on, because this one is too large for the device."""
         try:
             return self._run_checked(images)
         except OutOfDeviceMemoryError as error:
@@ -148,11 +147,11 @@ class Model(ABC):
             logits = self.run(images)
         except (ConfigError, OutOfDeviceMemoryError):
             raise
-        # Neither ONNX Runtime nor PyTorch has a base for what a model can raise.
+        # Neither ONNX Runtime nor PyTorch has a base class for a model's errors.
         except Exception as error:
             raise ConfigError(f"{self.name}: fails on images {images.shape}: {first_line(error)}") from error
         if logits.ndim != 2 or len(logits) != len(images):
-            raise ConfigError(f"{self.name}: gives {logits.shape} for {len(images)} images")
+            raise ConfigError(f"{self.name}: returns {logits.shape} for {len(images)} images")
         return logits
 
 

@@ -1,4 +1,4 @@
-"""A model with the preprocessing it was trained with: pixels to logits."""
+"""A model with its preprocessing: from pixels to logits."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,19 +13,19 @@ from robustgen.evaluation.preprocessing import Pixels, Preprocessing
 
 @dataclass(frozen=True)
 class Classifier:
-    """A model with the preprocessing it was trained with: pixels to logits."""
+    """A model with its preprocessing: from pixels to logits."""
 
     model: Model
     preprocessing: Preprocessing
 
     def __call__(self, images: Pixels) -> NDArray[Any]:
-        """Logits (n, K) of uint8 images (n, H, W, 3)."""
+        """Return logits (n, K) of uint8 images (n, H, W, 3)."""
         layout = self.model.layout(self.preprocessing.layout)
         self.model.check_size(images.shape[1], images.shape[2], layout)
         return self.model(self.preprocessing.normalise(images, layout, self.model.dtype))
 
     def count_classes(self, pixels: Pixels, root: str, folders: int | None) -> int:
-        """Return how many classes the model tells apart, judged by an image of the set at `root`.
+        """Return the number of the model's classes, from an image of the set at `root`.
 
         Parameters
         ----------
@@ -33,12 +33,12 @@ class Classifier:
             An image or a sequence of the set.
         root : str
         folders : int or None
-            How many classes the set has, as far as it tells.
+            Number of the set's class folders, if known.
 
         Raises
         ------
         ConfigError
-            The model does not take these images, or its classes are not those of the set.
+            The model does not accept these images, or its classes are not those of the set.
         """
         prepared = self.preprocessing.resize(pixels)
         classes = int(self(prepared.reshape(-1, *prepared.shape[-3:])[:1]).shape[-1])
@@ -54,6 +54,6 @@ class Classifier:
 
 
 def is_finite(logits: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return which rows (n, ..., K) are numbers, (n,); minus infinity rules a class out."""
+    """Return which rows (n, ..., K) are numbers, (n,); minus infinity excludes a class."""
     finite: NDArray[np.bool_] = np.isfinite(logits.max(axis=-1)).reshape(len(logits), -1).all(axis=1)
     return finite

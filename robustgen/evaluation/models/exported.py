@@ -1,7 +1,7 @@
-"""Exported programs of PyTorch (``.pt2``), looked through before PyTorch loads them.
+"""Exported programs of PyTorch (``.pt2``), inspected before PyTorch loads them.
 
 `torch.export.load` unpickles objects, evaluates the expressions of shapes and calls the functions that the
-graph names: a file can run any code. Here everything is refused that is not on a list of harmless things.
+graph names: a file can run any code. This module refuses everything that is not on a list of harmless things.
 """
 
 import ast
@@ -38,7 +38,7 @@ _TEXTS: Final = ("as_string", "as_strings", "stack_trace", "nn_module_stack", "s
 _CUSTOM: Final = ("custom_obj", "as_custom_obj", "custom_obj_values")
 _CONTAINERS: Final = (None, "builtins.tuple", "builtins.list", "builtins.dict")
 
-# Of SymPy, and those that PyTorch adds to them.
+# Functions of SymPy, and those that PyTorch adds.
 _FUNCTIONS: Final = (
     *("Symbol", "Integer", "Float", "Rational", "Add", "Mul", "Pow", "Max", "Min", "Abs", "Mod"),
     *("And", "Or", "Not", "Eq", "Ne", "Lt", "Le", "Gt", "Ge", "Equality", "Unequality"),
@@ -54,7 +54,7 @@ _ARITHMETIC: Final = (
 
 
 def find_danger(path: Path, torch: Any) -> str | None:
-    """Return why loading the archive at `path` could run code; None where it cannot.
+    """Return why loading the archive at `path` could run code; None if it cannot.
 
     Parameters
     ----------
@@ -65,13 +65,13 @@ def find_danger(path: Path, torch: Any) -> str | None:
     try:
         reader = torch._C.PyTorchFileReader(str(path))
         records = [str(name) for name in reader.get_all_records()]
-        # What fails to load is read again by another reader, as the format of older releases.
+        # If loading fails, PyTorch uses another reader, for the format of older releases.
         with zipfile.ZipFile(path) as archive:
             listed = [name.partition("/")[2] for name in archive.namelist()]
     except (RuntimeError, zipfile.BadZipFile):
         records = listed = []
     if "archive_format" not in records or sorted(listed) != sorted(records):
-        return "is not of the format that PyTorch 2.8 and later write"
+        return "is not in the format of PyTorch 2.8 and later"
     for name in records:
         if problem := _check_record(name, reader, torch):
             return problem
@@ -79,28 +79,28 @@ def find_danger(path: Path, torch: Any) -> str | None:
 
 
 def _check_record(name: str, reader: Any, torch: Any) -> str | None:
-    """Return what is dangerous about one file in the archive."""
+    """Return the first danger in one file of the archive."""
     if _HARMLESS.fullmatch(name):
         return None
     if _PICKLE.fullmatch(name):
         try:
-            # PyTorch tries this too, but goes on without the restriction where it fails.
+            # PyTorch tries this too, but continues without the restriction if it fails.
             torch.load(io.BytesIO(reader.get_record(name)), map_location="cpu", weights_only=True)
         except Exception:
-            return f"holds a pickle of more than tensors, {name}"
+            return f"has a pickle with more than tensors, {name}"
         return None
     if not _GRAPH.fullmatch(name) and not _TENSORS.fullmatch(name):
-        return f"holds {name}"
+        return f"contains {name}"
     try:
         content = parse_json(reader.get_record(name), _MOST_GRAPH)
         problems = _check_graph(content) if _GRAPH.fullmatch(name) else _check_tensors(content)
-        return next((f"holds {problem} in {name}" for problem in problems), None)
+        return next((f"contains {problem} in {name}" for problem in problems), None)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return f"holds something unknown in {name}"
+        return f"contains something unknown in {name}"
 
 
 def _check_tensors(content: Any) -> Iterator[str]:
-    """Find what is no plain tensor among the weights or constants."""
+    """Yield weights or constants that are not plain tensors."""
     for entry in content["config"].values():
         if entry["use_pickle"] is not False or not re.fullmatch(r"(weight|tensor)_\d+", entry["path_name"]):
             yield f"the object {entry['path_name']!r}"
@@ -108,7 +108,7 @@ def _check_tensors(content: Any) -> Iterator[str]:
 
 
 def _check_graph(value: Any, key: str = "") -> Iterator[str]:
-    """Find what could run code in a part of the graph, which stands under `key`."""
+    """Yield what could run code in a part of the graph, found under `key`."""
     if isinstance(value, dict):
         for name, each in value.items():
             if name in _CUSTOM and each:
@@ -134,7 +134,7 @@ def _is_harmless(text: str, key: str) -> bool:
 
 
 def _is_arithmetic(text: str) -> bool:
-    """Return whether an expression computes with sizes and calls only known functions."""
+    """Return whether an expression only computes with sizes and calls known functions."""
     if re.search(r"[#\\\n\r]", text):
         return False
     try:

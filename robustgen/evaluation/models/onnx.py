@@ -1,4 +1,4 @@
-"""Models in ONNX files, by ONNX Runtime."""
+"""Models in ONNX files, run by ONNX Runtime."""
 
 import hashlib
 import re
@@ -22,7 +22,7 @@ _PROVIDERS: Final = {
 
 
 class OnnxModel(Model):
-    """An ONNX model that takes images and gives logits.
+    """An ONNX model that takes images and returns logits.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class OnnxModel(Model):
     MissingDependencyError
         ONNX Runtime is not installed.
     ConfigError
-        There is no such model or provider, or it is no classifier of images.
+        There is no such model or provider, or it is not a classifier of images.
     """
 
     def __init__(self, path: Path, runtime: Runtime) -> None:
@@ -43,7 +43,7 @@ class OnnxModel(Model):
         self._input, self._output = self._find_input(), self._find_output()
         self.dtype = np.dtype(_DTYPES[self._input.type])
         if not {3} & {*self.shape[1::2]} and None not in self.shape[1::2]:
-            raise ConfigError(f"{path}: its input {self._input.shape} is not of RGB images")
+            raise ConfigError(f"{path}: its input {self._input.shape} is not for RGB images")
 
     def _find_input(self) -> Any:
         inputs = self._session.get_inputs()
@@ -57,7 +57,7 @@ class OnnxModel(Model):
     def _find_output(self) -> Any:
         outputs = self._session.get_outputs()
         floats = [each for each in outputs if each.type in _DTYPES]
-        # Some exporters leave the axes open; what comes is looked at then.
+        # Some exporters leave the axes open; the outputs are then checked.
         given = [each for each in floats if len(each.shape or "??") == 2]
         if len(given) != 1:
             raise ConfigError(
@@ -67,7 +67,7 @@ class OnnxModel(Model):
         return given[0]
 
     def settings(self) -> dict[str, Any]:
-        """Return file and digest; weights in files of their own belong to the digest."""
+        """Return file and digest; the digest includes weights in separate files."""
         store, name = locate(self._path)
         digests = [file_digest(store, each) for each in (name, *list_weights(store.read(name)))]
         sha256 = digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
@@ -96,9 +96,9 @@ class OnnxModel(Model):
 
 
 def list_weights(model: bytes) -> list[str]:
-    """Return the sorted paths, relative to a `model` of ONNX, of the files with weights that it names."""
+    """Return the sorted paths, relative to an ONNX `model`, of its weight files."""
     found = set()
-    # A TensorProto says {"location": "model.data"} as a StringStringEntryProto.
+    # A TensorProto names its file in a StringStringEntryProto {"location": "model.data"}.
     for match in re.finditer(rb"\n\x08location\x12([\x80-\xff]?)([\x00-\x7f])", model):
         low, high = match.groups()
         size = (low[0] & 0x7F) | high[0] << 7 if low else high[0]

@@ -1,4 +1,4 @@
-"""From what a user calls a model to the model."""
+"""From the name of a model to the model."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -11,7 +11,7 @@ from robustgen.evaluation.models.onnx import OnnxModel
 from robustgen.evaluation.models.pytorch import open_exported, open_factory, open_timm, open_torchvision
 
 FORMS: Final = "model.onnx, model.pt2, timm:NAME, torchvision:NAME@FILE or package.module:function"
-"""How models are named."""
+"""Forms of the names of models."""
 
 _LIBRARIES: Final[Mapping[str, Callable[[str, Runtime], Model]]] = {
     "timm": open_timm,
@@ -25,9 +25,9 @@ def open_model(name: str, runtime: Runtime) -> Model:
     Raises
     ------
     MissingDependencyError
-        The library that it takes is not installed.
+        The required library is not installed.
     ConfigError
-        There is none, or it is no classifier of images.
+        There is no such model, or it is not a classifier of images.
     """
     library, colon, rest = name.partition(":")
     if colon and library in _LIBRARIES:
@@ -37,9 +37,9 @@ def open_model(name: str, runtime: Runtime) -> Model:
     if re.fullmatch(r"[A-Za-z_][\w.]*(?<!\.py):[A-Za-z_]\w*", name) and not Path(name).exists():
         return open_factory(name, runtime)
     if Path(name).suffix in (".pt", ".pth", ".safetensors"):
-        raise ConfigError(f"--model {name}: weights alone are no model; name it by one of {FORMS}")
+        raise ConfigError(f"--model {name}: a file of weights needs a network; use one of {FORMS}")
     if factory := _guess_factory(name):
-        raise ConfigError(f"--model {name}: no model; a function of yours is named {factory}, others {FORMS}")
+        raise ConfigError(f"--model {name}: not a model; did you mean {factory}? Forms: {FORMS}")
     return OnnxModel(Path(name), runtime)
 
 

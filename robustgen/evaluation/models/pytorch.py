@@ -1,7 +1,7 @@
-"""Models of PyTorch: exported ones, those of timm and torchvision, and what a function of one's own returns.
+"""Models of PyTorch: exported ones, those of timm and torchvision, and results of user functions.
 
-PyTorch and the others are imported when such a model is asked for. Nothing is trained, and nothing that a
-file could bring along is executed: weights are read as tensors alone.
+PyTorch and the others are imported on demand. Nothing is trained, and nothing in a file is executed: weights
+are read only as tensors.
 """
 
 import hashlib
@@ -25,13 +25,13 @@ from robustgen.evaluation.models.exported import find_danger
 from robustgen.evaluation.preprocessing import Preprocessing, check_fields
 from robustgen.storage import locate
 
-# Where checkpoints keep the weights, beside the state of the training.
+# Keys of the weights in checkpoints that also contain the state of the training.
 _NESTED: Final = ("state_dict", "model_state_dict", "model")
 _NAMED: Final = 3
 
 
 class TorchModel(Model):
-    """A `torch.nn.Module` that takes images (n, 3, H, W) and gives logits.
+    """A `torch.nn.Module` that takes images (n, 3, H, W) and returns logits.
 
     Parameters
     ----------
@@ -39,11 +39,11 @@ class TorchModel(Model):
     module : torch.nn.Module
     runtime : Runtime
     preprocessing : Preprocessing, optional
-        Its own.
+        Its own preprocessing.
     shape : tuple of int or None
-        What it takes.
+        Its input shape.
     identity : str, optional
-        SHA-256 of its file; otherwise that of its weights.
+        SHA-256 of its file; default that of its weights.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class TorchModel(Model):
         self.dtype = np.dtype(np.float32)
         if runtime.threads:
             torch.set_num_threads(runtime.threads)
-        # The same model gives the same numbers on every run.
+        # The same model should give the same numbers on every run.
         torch.backends.cudnn.benchmark = False
         torch.backends.cudnn.deterministic = True
         torch.backends.cudnn.allow_tf32 = False
@@ -92,10 +92,10 @@ class TorchModel(Model):
         try:
             with torch.inference_mode(), self._precision(torch):
                 logits = self._module(torch.from_numpy(images).to(self._device))
-                # Half precision is not kept: NumPy's other functions are slow with it.
+                # Half precision is converted: it makes NumPy's other functions slow.
                 return np.asarray(self._check_output(logits, torch).float().cpu().numpy())
         except RuntimeError as error:
-            # Of CUDA it is a class of its own, of MPS it is not.
+            # CUDA has its own error class for this, MPS does not.
             if isinstance(error, torch.cuda.OutOfMemoryError) or "out of memory" in str(error):
                 if self._device == "cuda":
                     torch.cuda.empty_cache()
@@ -108,10 +108,10 @@ class TorchModel(Model):
         return torch.autocast(self._device, dtype=kind) if self._mixed else context
 
     def _check_output(self, output: Any, torch: Any) -> Any:
-        # Models of Hugging Face keep their logits under this name.
+        # Models of Hugging Face return their logits under this name.
         logits = getattr(output, "logits", output)
         if not isinstance(logits, torch.Tensor):
-            raise ConfigError(f"{self.name}: gives {type(output).__name__}, not a tensor of logits")
+            raise ConfigError(f"{self.name}: returns {type(output).__name__}, not a tensor of logits")
         return logits
 
 
@@ -119,7 +119,7 @@ class TorchModel(Model):
 
 
 def import_torch() -> Any:
-    """PyTorch; a MissingDependencyError where it is not installed."""
+    """Return the module torch; raise a MissingDependencyError if it is not installed."""
     return _import("torch", "torch")
 
 
@@ -138,7 +138,7 @@ def choose_device(wanted: Device) -> str:
     Raises
     ------
     ConfigError
-        It is not there.
+        The device is not available.
     """
     torch = import_torch()
     there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
@@ -146,7 +146,7 @@ def choose_device(wanted: Device) -> str:
         return next(name for name, is_there in there.items() if is_there)
     if not there[wanted]:
         listed = ", ".join(name for name, is_there in there.items() if is_there)
-        raise ConfigError(f"--device {wanted}: PyTorch has none here; it has {listed}")
+        raise ConfigError(f"--device {wanted}: not available to PyTorch; it has {listed}")
     return wanted
 
 
@@ -168,7 +168,7 @@ def read_weights(path: Path) -> dict[str, Any]:
     Raises
     ------
     ConfigError
-        It cannot be read, or holds something else.
+        The file cannot be read, or contains something else.
     """
     if not path.is_file():
         raise ConfigError(f"--model: there is no file {path}")
@@ -180,14 +180,14 @@ def read_weights(path: Path) -> dict[str, Any]:
     except MissingDependencyError:
         raise
     except Exception as error:
-        raise ConfigError(f"{path}: no file of weights: {first_line(error)}") from error
+        raise ConfigError(f"{path}: not a file of weights: {first_line(error)}") from error
     for key in _NESTED:
         if isinstance(content, Mapping) and isinstance(content.get(key), Mapping):
             content = content[key]
             break
     tensors = isinstance(content, Mapping) and all(isinstance(v, torch.Tensor) for v in content.values())
     if not content or not tensors:
-        raise ConfigError(f"{path}: holds no weights by name (a state_dict)")
+        raise ConfigError(f"{path}: contains no weights by name (a state_dict)")
     return {str(name).removeprefix("module."): tensor for name, tensor in content.items()}
 
 
@@ -206,7 +206,7 @@ def _load_weights(module: Any, weights: Mapping[str, Any], path: Path, name: str
 
 
 def _count_outputs(weights: Mapping[str, Any]) -> int:
-    """Return how many classes the weights are for: the length of the last layer's bias, which stands last."""
+    """Return the number of classes of the weights: the length of the last layer's bias, the last entry."""
     return int([*weights.values()][-1].shape[0])
 
 
@@ -215,23 +215,23 @@ def _suggest(name: str, known: Sequence[str]) -> str:
     return f" (did you mean {' or '.join(near)}?)" if near else ""
 
 
-# --- the ways to name a model --------------------------------------------------------------------
+# --- forms of names ------------------------------------------------------------------------------
 
 
 def open_exported(path: Path, runtime: Runtime) -> TorchModel:
-    """Open a ``.pt2`` that `torch.export.save` wrote; one that could run code only if it is trusted."""
+    """Open a ``.pt2`` written by `torch.export.save`; one that could run code only if it is trusted."""
     torch = import_torch()
     if not path.is_file():
         raise ConfigError(f"--model: there is no file {path}")
     try:
         if not zipfile.is_zipfile(path):
-            raise ConfigError(f"{path}: no exported program of PyTorch (a zip archive)")
+            raise ConfigError(f"{path}: not an exported program of PyTorch (a zip archive)")
         if not runtime.trust_model and (danger := find_danger(path, torch)):
             raise ConfigError(
-                f"{path}: {danger}: to load it could run any code. Give --trust-model if you trust its origin"
+                f"{path}: {danger}: loading it could run any code. Give --trust-model if you trust its origin"
             )
         with warnings.catch_warnings():
-            # Of weights that share memory, which is no concern of the user's.
+            # A warning about weights that share memory, which does not concern users.
             warnings.simplefilter("ignore")
             program = torch.export.load(path)
         inputs = [
@@ -244,14 +244,14 @@ def open_exported(path: Path, runtime: Runtime) -> TorchModel:
     except ConfigError:
         raise
     except Exception as error:
-        raise ConfigError(f"{path}: no exported program of PyTorch: {first_line(error)}") from error
+        raise ConfigError(f"{path}: not an exported program of PyTorch: {first_line(error)}") from error
     if len(shapes) != 1 or len(shapes[0]) != 4:
         raise ConfigError(f"{path}: must have one input, images (n, 3, H, W), not {shapes}")
     return TorchModel(str(path), module, runtime, shape=shapes[0], identity=file_digest(*locate(path)))
 
 
 def open_timm(name: str, runtime: Runtime) -> TorchModel:
-    """Return ``timm:NAME`` with timm's own weights, or ``timm:NAME@checkpoint.pth``."""
+    """Return ``timm:NAME`` with timm's pretrained weights, or ``timm:NAME@checkpoint.pth``."""
     timm = _import("timm", "timm")
     known, _, checkpoint = name.partition("@")
     if known.partition(".")[0] not in timm.list_models():
@@ -262,7 +262,7 @@ def open_timm(name: str, runtime: Runtime) -> TorchModel:
     try:
         module = timm.create_model(known, pretrained=weights is None, **classes).eval()
     except Exception as error:
-        hint = "" if checkpoint else f" (timm:{known}@FILE takes weights of your own)"
+        hint = "" if checkpoint else f" (timm:{known}@FILE loads your own weights)"
         raise ConfigError(f"--model timm:{name}: {first_line(error)}{hint}") from error
     if weights is not None:
         _load_weights(module, weights, Path(checkpoint), f"timm:{known}")
@@ -308,13 +308,13 @@ def open_factory(name: str, runtime: Runtime) -> TorchModel:
     """Return ``package.module:factory``, a function that returns a module, or (module, its preprocessing)."""
     torch = import_torch()
     place, _, function = name.partition(":")
-    # As `python -m` finds modules; installed commands do not by themselves.
+    # The current folder, as in `python -m`; installed commands do not add it.
     if str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
     try:
         factory = getattr(importlib.import_module(place), function)
         made = factory()
-    # Whatever a function of the user's does wrong.
+    # A user function may raise anything.
     except Exception as error:
         raise ConfigError(f"--model {name}: {type(error).__name__}: {first_line(error)}") from error
     module, own = made if isinstance(made, tuple) and len(made) == 2 else (made, None)
