@@ -17,7 +17,9 @@ from robustgen.errors import ConfigError
 @click.option(
     "--deep", metavar="N", help="Make N images (or all) again from the source and compare the bytes."
 )
-@click.option("--source", metavar="PATH", help="Path or URL of the source, for --deep, if it has moved.")
+@click.option(
+    "--source", metavar="PATH", help="Path or URL of the source, for --deep, if it or the set has moved."
+)
 @click.option("--against", metavar="OTHER", help="Compare with another output, or with a dataset digest.")
 @click.option("--allow-failures", is_flag=True, help="Accept a set that lacks only images that failed.")
 @click.option("--json", "as_json", is_flag=True, help="Print all findings and counts as one JSON object.")
