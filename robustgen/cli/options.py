@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from robustgen.errors import ConfigError
+from robustgen.execution.running import BACKENDS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Decorator = Callable[[Command], Command]
@@ -172,7 +173,7 @@ shard_options = combine(
     click.option("--shard", metavar="I/N", help="Only part I of N; auto takes both from a SLURM array."),
     click.option(
         "--backend",
-        type=click.Choice(["loky", "dask", "ray"]),
+        type=click.Choice(BACKENDS),
         default="loky",
         help="Where workers run: loky (this machine, default), dask or ray.",
     ),
