@@ -464,7 +464,7 @@ def test_links_are_followed_to_places_that_are_named(tmp_path: Path) -> None:
     assert "'n01': symlink that leaves the source (--follow-links" in done.stderr
     cli("make-c", "--source", few, "--follow-links", f"{big},{tmp_path / 'more'}", *more)
     recorded = json.loads((tmp_path / "out" / "dataset.json").read_text())["config"]["follow_links"]
-    assert recorded == [str(big), str(tmp_path / "more")]
+    assert recorded == [big.name, "more"]
     cli("verify", tmp_path / "out", "--deep", "2")
 
 

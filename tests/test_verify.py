@@ -97,7 +97,7 @@ def test_the_manifest_says_what_and_from_where(output, photos):
     keys = ["cat/a.JPEG", "cat/b.jpg", "cat/c.png", "dog/a.JPEG", "dog/d.JPEG"]
     listing = "".join(f"{(photos / key).stat().st_size} {key}\n" for key in keys)
     assert held["source"] == {
-        "location": str(photos.resolve()),
+        "location": photos.name,
         "images": 5,
         "digest": hashlib.sha256(listing.encode()).hexdigest(),
     }
@@ -384,11 +384,11 @@ def forge_manifest(root):
 
 
 @pytest.mark.parametrize("deep", ["5", "all"])
-def test_deep_finds_a_file_altered_with_its_sum(output, tmp_path, deep):
+def test_deep_finds_a_file_altered_with_its_sum(output, photos, tmp_path, deep):
     public = published(output, tmp_path / "public")
     forge(public, "gaussian_noise/4/dog/d.JPEG")
     assert findings(public, status=0) == []
-    (line,) = findings(public, "--deep", deep)
+    (line,) = findings(public, "--deep", deep, "--source", photos)
     assert line.startswith("differs gaussian_noise/4/dog/d.JPEG")
 
 
@@ -402,16 +402,16 @@ def test_deep_takes_a_sample(output, photos, tmp_path, monkeypatch):
     assert len(set(taken)) == len(taken) == 2
 
 
-def test_deep_finds_a_row_altered_with_the_sum_of_its_array(cifar_output, tmp_path):
-    public = published(cifar_output, tmp_path / "public")
-    assert findings(public, "--deep", "all", status=0) == []
+def test_deep_finds_a_row_altered_with_the_sum_of_its_array(cifar, cifar_output, tmp_path):
+    public, deep = published(cifar_output, tmp_path / "public"), ("--deep", "all", "--source", cifar[0])
+    assert findings(public, *deep, status=0) == []
     np.load(public / "contrast.npy", mmap_mode="r+")[2 * 20 + 7, 5, 5, 0] ^= 1
     digest = hashlib.sha256((public / "contrast.npy").read_bytes()).hexdigest()
     listed = sums_in(public) | {"contrast.npy": digest}
     (public / "SHA256SUMS").write_text("".join(f"{sum_}  {name}\n" for name, sum_ in listed.items()))
     forge_manifest(public)
     assert findings(public, status=0) == []
-    (line,) = findings(public, "--deep", "all")
+    (line,) = findings(public, *deep)
     assert line.startswith("differs contrast.npy: row 47 (00007, contrast/3)")
 
 
@@ -420,7 +420,8 @@ def test_deep_covers_what_earlier_runs_made(photos, tmp_path):
     make_c(photos, tmp_path / "out", *FEW, "--corruptions", "gaussian_noise")
     public = published(tmp_path / "out", tmp_path / "public")
     forge(public, "contrast/4/dog/d.JPEG")
-    assert any("contrast/4/dog/d.JPEG" in line for line in findings(public, "--deep", "all"))
+    found = findings(public, "--deep", "all", "--source", photos)
+    assert any("contrast/4/dog/d.JPEG" in line for line in found)
 
 
 def test_deep_works_from_any_folder(photos, tmp_path, monkeypatch):
@@ -431,12 +432,13 @@ def test_deep_works_from_any_folder(photos, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("loss", ["missing", "cut off"])
-def test_deep_survives_a_lost_array(cifar_output, tmp_path, loss):
+def test_deep_survives_a_lost_array(cifar, cifar_output, tmp_path, loss):
     public = published(cifar_output, tmp_path / "public")
     (public / "contrast.npy").write_bytes(b"\x93NUMPY")
     if loss == "missing":
         (public / "contrast.npy").unlink()
-    assert any("contrast.npy" in line for line in findings(public, "--deep", "1"))
+    found = findings(public, "--deep", "1", "--source", cifar[0])
+    assert any("contrast.npy" in line for line in found)
 
 
 def test_deep_without_the_source_is_an_error(photos, tmp_path):
@@ -444,6 +446,42 @@ def test_deep_without_the_source_is_an_error(photos, tmp_path):
     make_c(source, tmp_path / "out", *FEW, "--limit", "1")
     shutil.rmtree(source)
     assert "src" in cli_error("verify", tmp_path / "out", "--deep", "1")
+
+
+def test_deep_of_a_published_set_needs_its_source(output, photos, tmp_path):
+    public = published(output, tmp_path / "public")
+    message = f"--deep: dataset.json does not say where {photos.name!r} lies; name it with --source"
+    assert cli_error("verify", public, "--deep", "1") == message
+    assert findings(public, "--deep", "all", "--source", photos, status=0) == []
+
+
+FORMATS = ("jpeg", "original", "png", "webp", "npy", "npz", "webdataset", "parquet")
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_what_is_published_names_no_folder_of_this_machine(photos, tmp_path, form):
+    source, out = tmp_path / "src", tmp_path / "out"
+    for key in ("cat/a.JPEG", "dog/a.JPEG"):
+        (source / key).parent.mkdir(parents=True)
+        shutil.copy(photos / key, source / key)
+    (tmp_path / "subset.txt").write_text("cat/a.JPEG\ndog/a.JPEG\n")
+    flags = (*FEW, "--format", form, "--subset", tmp_path / "subset.txt")
+    make_c(source, out, *flags)
+    private = str(tmp_path).encode()
+    assert [name for name, data in whole(out).items() if private in data] == []
+    config = manifest(out)["config"]
+    assert (config["source"], config["subset"]) == ("src", "subset.txt")
+    assert findings(out, "--deep", "all", status=0) == []
+    assert "nothing to do" in make_c(source, out, *flags).stdout
+
+
+def test_failures_that_are_published_name_no_folder_of_this_machine(tmp_path):
+    put_photo(tmp_path / "src" / "cat" / "a.png")
+    (tmp_path / "src" / "cat" / "damaged.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    (tmp_path / "src" / "cat" / "outside.png").symlink_to(put_photo(tmp_path / "private.png"))
+    make_c(tmp_path / "src", tmp_path / "out", *FEW, status=1)
+    assert len(errors_of(tmp_path / "out")) == 2
+    assert str(tmp_path) not in (tmp_path / "out" / "errors.jsonl").read_text()
 
 
 def test_against_another_output(output, photos, tmp_path):

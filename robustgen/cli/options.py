@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from robustgen.errors import ConfigError
+from robustgen.execution.running import BACKENDS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Decorator = Callable[[Command], Command]
@@ -177,7 +178,7 @@ shard_options = combine(
     ),
     click.option(
         "--backend",
-        type=click.Choice(["loky", "dask", "ray"]),
+        type=click.Choice(BACKENDS),
         default="loky",
         help="Executor of the workers: loky (this machine, default), dask or ray.",
     ),

@@ -17,7 +17,9 @@ from robustgen.errors import ConfigError
 @click.option(
     "--deep", metavar="N", help="Regenerate N images (or all) from the source and compare the bytes."
 )
-@click.option("--source", metavar="PATH", help="Current path or URL of the source, for --deep.")
+@click.option(
+    "--source", metavar="PATH", help="Path or URL of the source, for --deep, if it or the set has moved."
+)
 @click.option("--against", metavar="OTHER", help="Compare with another output, or with a dataset digest.")
 @click.option("--allow-failures", is_flag=True, help="Exit with status 0 if only failed images are missing.")
 @click.option("--json", "as_json", is_flag=True, help="Print all findings and counts as one JSON object.")

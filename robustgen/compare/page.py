@@ -16,6 +16,7 @@ from robustgen.compare.layouts import (
     list_troubles,
 )
 from robustgen.compare.results import Comparison, OperationResult
+from robustgen.dataset.manifest import hide_paths
 from robustgen.display import html
 from robustgen.errors import RobustgenError
 
@@ -108,7 +109,9 @@ def render_comparison(comparison: Comparison) -> bytes:
     return html.render_page(
         "compare.html",
         comparison=comparison,
-        sides=[(name, side.root, describe_origin(side)) for name, side in list_sides(comparison)],
+        sides=[
+            (name, hide_paths(str(side.root)), describe_origin(side)) for name, side in list_sides(comparison)
+        ],
         images=describe_images(comparison),
         tests=count_tests(comparison),
         alpha=ALPHA,

@@ -188,9 +188,14 @@ def _read_fields(files: str) -> _Fields:
     return {"image": (_IMAGE, _from_file(files, "content")), "path": (_TEXT, _from_file(files, "fullpath"))}
 
 
+def _type_of(name: str) -> tuple[str, str]:
+    """Return the media type and the suffix of files in the format called `name`."""
+    return _FILES.get(name, (f"image/{name}", name))
+
+
 def _describe_tree(manifest: Mapping[str, Any], _sums: _Sums) -> Iterator[_Node]:
     """Yield the files and records of a tree: `fog/3/<class>/<name>.JPEG`, `tilt/<class>/<name>.mp4`."""
-    encoding, suffix = _FILES[manifest["settings"]["output"]["format"]]
+    encoding, suffix = _type_of(manifest["settings"]["output"]["format"])
     leveled = sorted({arm.partition("/")[0] for arm in manifest["arms"] if "/" in arm})
     others = sorted(arm for arm in manifest["arms"] if "/" not in arm)
     for name, arms, depth in (("levels", leveled, 2), ("variants", others, 1)):
@@ -213,7 +218,7 @@ def _describe_tree(manifest: Mapping[str, Any], _sums: _Sums) -> Iterator[_Node]
 
 def _describe_shards(manifest: Mapping[str, Any], sums: _Sums) -> Iterator[_Node]:
     """Yield the shards, and a record set for each variant: names in a shard do not say which it is."""
-    encoding, suffix = _FILES[manifest["settings"]["output"]["sample"]["format"]]
+    encoding, suffix = _type_of(manifest["settings"]["output"]["sample"]["format"])
     ending = "jpg" if suffix == "*" else suffix
     for prefix, content in sums.items():
         listed = read_sums(content)
@@ -232,7 +237,7 @@ def _describe_shards(manifest: Mapping[str, Any], sums: _Sums) -> Iterator[_Node
 
 def _describe_parquet(manifest: Mapping[str, Any], _sums: _Sums) -> Iterator[_Node]:
     """Yield the tables, whose columns are those of the records."""
-    encoding, _ = _FILES[manifest["settings"]["output"]["sample"]["format"]]
+    encoding, _ = _type_of(manifest["settings"]["output"]["sample"]["format"])
     yield _file_set("shards", _PARQUET, [f"{FOLDER}/*.parquet"])
 
     def column(name: str, **transform: str) -> _Node:

@@ -197,7 +197,7 @@ class Summary:
         OutputError
             The output state is damaged.
         """
-        state, store, about = self._state, self._state.root, describe(self._state)
+        state, store, about = self._state, self._state.root, hide_paths(describe(self._state))
         counts = {"files": 0, "bytes": 0}
         replaced = {path for files in self._stale.values() for path in files}
         digests: dict[str, dict[str, str]] = {SUMS: {}, FRAMES: {}}
@@ -254,6 +254,17 @@ def describe(state: OutputState) -> dict[str, Any]:
         "arrays": sorted({array for about in abouts for array in about["arrays"]}),
         "settings": state.settings() | {"parameters": parameters},
     }
+
+
+def hide_paths(content: Any) -> Any:
+    """Return JSON `content` with only the last part of every absolute path, as sets are published."""
+    if isinstance(content, dict):
+        return {key: hide_paths(value) for key, value in content.items()}
+    if isinstance(content, list):
+        return [hide_paths(value) for value in content]
+    if isinstance(content, str) and Path(content).is_absolute():
+        return Path(content).name
+    return content
 
 
 _TYPES: Final = {

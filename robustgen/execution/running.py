@@ -1,7 +1,7 @@
 """Chooses an executor and carries jobs out with it, whoever dies meanwhile."""
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from robustgen.display.progress import print_line
 from robustgen.errors import ConfigError, WriteError
@@ -11,6 +11,7 @@ from robustgen.execution.this_process import ThisProcess
 
 Name = TypeVar("Name", bound=Hashable)
 _MOST_DEATHS = 3
+_TOGETHER = "--backend dask and --scheduler ADDRESS go together; --address belongs to --backend ray"
 
 
 def count_cores() -> int:
@@ -18,6 +19,28 @@ def count_cores() -> int:
     from joblib import cpu_count
 
     return int(cpu_count())
+
+
+def _open_dask(address: str | None) -> Executor:
+    if address is None:
+        raise ConfigError(_TOGETHER)
+    from robustgen.execution.dask import DaskCluster
+
+    return DaskCluster(address)
+
+
+def _open_ray(address: str | None) -> Executor:
+    from robustgen.execution.ray import RayCluster
+
+    return RayCluster(address or "auto")
+
+
+_CLUSTERS: Final[Mapping[str, Callable[[str | None], Executor]]] = {
+    "dask": _open_dask,
+    "ray": _open_ray,
+}
+BACKENDS: Final = ("loky", *_CLUSTERS)
+"""Names of `--backend`: loky is this machine."""
 
 
 def open_cluster(backend: str, address: str | None) -> Executor | None:
@@ -28,19 +51,11 @@ def open_cluster(backend: str, address: str | None) -> Executor | None:
     ConfigError
         The address is missing, or there is nothing that it could belong to.
     """
-    if backend == "ray":
-        from robustgen.execution.ray import RayCluster
-
-        return RayCluster(address or "auto")
-    if (backend == "dask") != (address is not None):
-        raise ConfigError(
-            "--backend dask and --scheduler ADDRESS go together; --address belongs to --backend ray"
-        )
-    if address is None:
-        return None
-    from robustgen.execution.dask import DaskCluster
-
-    return DaskCluster(address)
+    if backend in _CLUSTERS:
+        return _CLUSTERS[backend](address)
+    if address is not None:
+        raise ConfigError(_TOGETHER)
+    return None
 
 
 def open_executor(workers: int) -> Executor:

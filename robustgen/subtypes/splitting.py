@@ -271,7 +271,7 @@ class _Run:
             output.replace_links(split, trees if links else {})
         about = {
             "kind": "subtypes",
-            "source": str(self.source),
+            "source": self.source.name,
             "wordnet": wordnet,
             "sha256": {file.path: file.sha256 for file in files},
             "links": links,

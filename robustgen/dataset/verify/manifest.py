@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from robustgen.dataset.manifest import Tally, describe, frames_digest, read_errors
+from robustgen.dataset.manifest import Tally, describe, frames_digest, hide_paths, read_errors
 from robustgen.dataset.names import ERRORS, FRAMES, MANIFEST, STATE
 from robustgen.dataset.opening import name_command
 from robustgen.dataset.state import OutputState
@@ -45,7 +45,7 @@ def check_manifest(
 
 def check_state(state: OutputState, manifest: Mapping[str, Any]) -> Iterator[Finding]:
     """Yield where manifest and failures are not those of the records, and damaged records."""
-    recorded, tally = describe(state), Tally()
+    recorded, tally = hide_paths(describe(state)), Tally()
     for name in sorted(recorded):
         for key, here, there in _differences(name, manifest.get(name), recorded[name]):
             yield Finding("changed", MANIFEST, f": {key} is {here!r}, where {there!r} was recorded")

@@ -8,7 +8,9 @@ from typing import Any
 
 from robustgen.benchmark import CLEAN_ARM, IMAGENET_C
 from robustgen.dataset.config import make_absolute
+from robustgen.dataset.manifest import describe
 from robustgen.dataset.names import MANIFEST
+from robustgen.dataset.state import OutputState
 from robustgen.dataset.verify.findings import Finding
 from robustgen.errors import ArgumentError, ImageError
 from robustgen.plans import plan_again
@@ -32,7 +34,7 @@ def remake_images(
     Raises
     ------
     ArgumentError
-        `deep` is neither.
+        `deep` is neither, or the set holds no state that says where its source is, and no `source` is given.
     SourceError
         The source is not where it was.
     """
@@ -44,15 +46,13 @@ def remake_images(
 
 
 def _plan_again(store: Store, manifest: Mapping[str, Any], source: str | None) -> Any:
-    given = manifest["config"].get("source")
-    # What was given may have been relative to a folder that is not the current one.
-    held = (
-        given
-        if given is None or is_url(given) or Path(given).is_absolute()
-        else manifest["source"]["location"]
-    )
-    found = make_absolute(source) if source else held
-    content = manifest["config"] | {"output": store.location, "source": found}
+    state = OutputState(store)
+    # dataset.json, which is published, names no folders of this machine; the state does.
+    config = describe(state)["config"] if state.exists else manifest["config"]
+    held = config.get("source")
+    if held and not source and not is_url(held) and not Path(held).is_absolute():
+        raise ArgumentError(f"--deep: {MANIFEST} does not say where {held!r} lies; name it with --source")
+    content = config | {"output": store.location, "source": make_absolute(source) if source else held}
     name = f"{store.location}/{MANIFEST}"
     plan = plan_again(manifest["kind"], content, name)
     arms = plan.recipe.list_arms(manifest.get("arms", ()))
