@@ -464,7 +464,7 @@ def print_tables(figures: dict[str, object]) -> None:
     for name, row in figures["milliseconds"].items():
         sums = [f"{sum(each['milliseconds'][name]):.1f}" for each in (figures, busy)]
         print("|", " | ".join([name, *(f"{t:.2f}" for t in row), *sums, f"{PUBLISHED[name]:g}"]), "|")
-    print("\n| what | alone | beside a neighbour |\n|---|---|---|")
+    print("\n| measurement | alone | beside a neighbour |\n|---|---|---|")
     for name, (words, unit) in WORDS.items():
         cells = [
             f"{each[name]:.{0 if each[name] >= 100 else 2}f} {unit}".rstrip() if name in each else ""
@@ -477,15 +477,15 @@ def print_tables(figures: dict[str, object]) -> None:
 # Names and units of the figures in docs/performance.md.
 WORDS = {
     "fifteen_ms": ("the fifteen at 224 x 224, all severities", "ms"),
-    "make_c_ms_per_image": ("`make-c`, 15 x 5 outputs of a 500 x 375 photograph, one worker", "ms"),
-    "codec_ms_per_image": ("of which decoding, preparing and encoding alone would take", "ms"),
-    "ratio_to_codec_processor": ("`make-c` to its codec", ""),
-    "two_workers_to_one": ("two workers to one", ""),
-    "files_to_plain_processor": ("files of a tree to plain ones", ""),
-    "files_to_plain_and_digest_processor": ("files of a tree to plain ones and their SHA-256", ""),
-    "jpeg_ms_per_image_in_memory": ("`--format jpeg` in memory, by the clock", "ms"),
-    "webdataset_ms_per_image_in_memory": ("`--format webdataset` there", "ms"),
-    "parquet_ms_per_image_in_memory": ("`--format parquet` there", "ms"),
+    "make_c_ms_per_image": ("`make-c`, 15 x 5 outputs of one 500 x 375 photograph, one worker", "ms"),
+    "codec_ms_per_image": ("of this, decoding, preparing and encoding", "ms"),
+    "ratio_to_codec_processor": ("`make-c` relative to decoding, preparing and encoding", ""),
+    "two_workers_to_one": ("speed of two workers relative to one", ""),
+    "files_to_plain_processor": ("files of a tree relative to plain ones", ""),
+    "files_to_plain_and_digest_processor": ("files of a tree relative to plain ones and their SHA-256", ""),
+    "jpeg_ms_per_image_in_memory": ("`--format jpeg` in memory, wall time", "ms"),
+    "webdataset_ms_per_image_in_memory": ("`--format webdataset` in memory, wall time", "ms"),
+    "parquet_ms_per_image_in_memory": ("`--format parquet` in memory, wall time", "ms"),
     "training_images_a_second_cheap": (
         "shards of images of 256, two cheap corruptions at one severity",
         "/s",
@@ -493,7 +493,7 @@ WORDS = {
     "training_to_codec_cheap": ("the same to decoding and encoding alone", ""),
     "training_images_a_second_dear": ("images of 256 to shards, two blurs", "/s"),
     "training_to_codec_dear": ("the same to decoding and encoding alone", ""),
-    "cifar_ms_per_image": ("CIFAR-10-C, 75 of an image, one worker", "ms"),
+    "cifar_ms_per_image": ("CIFAR-10-C, 75 outputs of one image, one worker", "ms"),
     "cifar_processor_seconds_whole_set": ("CIFAR-10-C, all 10 000", "s of processor time"),
     "cifar_peak_memory_mb": ("peak memory of that process", "MB"),
     "ratio_to_x264": ("`make-p` relative to x264 alone, all ten", ""),
