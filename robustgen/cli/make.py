@@ -70,7 +70,9 @@ _of_both = combine(
     help="Link or copy annotations and other files into every variant's folder; with --format original.",
 )
 @click.option("--quality", type=int, help="JPEG quality; default 85, as published.")
-@click.option("--libjpeg", metavar="LIBRARY", help="turbo (default), or ijg: libjpeg 9c, as in 2018.")
+@click.option(
+    "--libjpeg", metavar="LIBRARY", help="turbo (default), or ijg: libjpeg 9c, as in Pillow of 2018."
+)
 @click.option("--clean/--no-clean", default=None, help="Write the clean images too; default on.")
 @_of_both
 def make_c(**flags: Any) -> None:

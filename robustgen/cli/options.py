@@ -95,7 +95,9 @@ source_options = combine(
 selection_options = combine(
     click.option("--limit", type=int, metavar="N", help="Use only the first N images."),
     click.option("--sample", type=int, metavar="N", help="Use a class-balanced random sample of N images."),
-    click.option("--subset", metavar="FILE", help="Use only the images whose keys are in the file."),
+    click.option(
+        "--subset", metavar="FILE", help="Use only the images whose keys (<class>/<name>) are in the file."
+    ),
     click.option("--images", metavar="PATTERN", help="Use only images whose keys match, such as 'val/*'."),
 )
 
@@ -122,7 +124,7 @@ size_option = click.option(
 seed_option = click.option("--seed", type=int, help="Seed, a non-negative whole number; default 0.")
 corruption_options = combine(
     click.option("--corruptions", metavar="NAMES", shell_complete=complete_operations, help=_common),
-    click.option("--severities", metavar="N,N", help="Severities: 1-5 (default), or for instance 1,3."),
+    click.option("--severities", metavar="N,N", help="Severities, such as 1,3; default 1-5."),
 )
 ingredient_options = combine(
     click.option(
