@@ -80,7 +80,9 @@ def test_a_source_added_by_the_guide_is_recognised(copy):
     (copy / "robustgen" / "sources" / "stack.py").write_text(module, encoding="utf-8")
     opening = copy / "robustgen" / "sources" / "opening.py"
     insert(
-        opening, "from robustgen.sources.places import Place", "from robustgen.sources.stack import Stack\n"
+        opening,
+        "from robustgen.sources.places import Place, find_place",
+        "from robustgen.sources.stack import Stack\n",
     )
     insert(opening, "_ROWS = (", f"{row.rstrip()},\n")
     np.save(copy / "x.stack.npy", np.random.default_rng(0).integers(0, 256, (3, 40, 40, 3), np.uint8))
