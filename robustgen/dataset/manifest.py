@@ -286,6 +286,8 @@ def read_manifest(store: Store) -> dict[str, Any]:
     if not wrong:
         settings = manifest["settings"]
         wrong = [name for name in ("output", "versions") if not isinstance(settings.get(name), dict)]
+        lists = {name: manifest[name] for name in ("arms", "arrays")}
+        wrong += [name for name, held in lists.items() if not all(isinstance(each, str) for each in held)]
     if wrong:
         raise OutputError(f"{path} is not robustgen's: it has no {wrong[0]!r}")
     return manifest

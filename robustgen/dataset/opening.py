@@ -148,11 +148,9 @@ def _from_manifest(
 ) -> tuple[Kind, dict[str, str]]:
     kind = TITLES[about["kind"]].kind
     arms = about["arms"]
-    if not all(isinstance(arm, str) for arm in arms):
-        raise SourceError(f"{store.location}/{MANIFEST}: arms must be a list of names")
     parents = {path.rpartition("/")[0] for path in files}
     there = {*files} | {"/".join(path.split("/")[:depth]) for path in parents for depth in (1, 2, 3)}
-    array = str((about["arrays"] or [""])[0])
+    array = next(iter(about["arrays"]), "")
     if array.endswith(SUFFIX):
         places = {arm: file_of(arm) for arm in arms}
     else:
