@@ -720,7 +720,7 @@ def test_sets_that_are_not_whole(folder_c, model, tmp_path):
     manifest = json.loads((broken / "dataset.json").read_text())
     for arms in ([1], "fog/1"):
         (broken / "dataset.json").write_text(json.dumps(manifest | {"arms": arms}))
-        assert "dataset.json: arms must be a list of names" in wrong(broken, model, tmp_path)
+        assert "dataset.json is not robustgen's: it has no 'arms'" in wrong(broken, model, tmp_path)
     (broken / "dataset.json").unlink()
     assert "has no dataset.json, its run has not finished; the same 'robustgen make-c ...' command" in wrong(
         broken, model, tmp_path

@@ -12,7 +12,7 @@ from typing import IO, Any, Final
 
 from robustgen.dataset.croissant import CROISSANT, encode_croissant, make_croissant
 from robustgen.dataset.names import ERRORS, FRAMES, MANIFEST, SUMS
-from robustgen.dataset.records import Failure, Record
+from robustgen.dataset.records import Failure, FilesRecord, Record
 from robustgen.dataset.state import OutputState, find_largest
 from robustgen.errors import OutputError
 from robustgen.formats import FORMATS
@@ -176,6 +176,8 @@ class Summary:
         self._state, self._stale = state, stale or {}
         self._fingerprint = state.fingerprint(self._stale)
         self._folder = TemporaryDirectory(prefix="robustgen-")
+        # Name of checksum files to the path and digest of each.
+        self._digests: dict[str, dict[str, str]] = {SUMS: {}, FRAMES: {}}
         self._sums, self.names, self.tally = _SumsByFolder(Path(self._folder.name)), set[str](), Tally()
 
     def __enter__(self) -> "Summary":
@@ -184,6 +186,10 @@ class Summary:
                 self.names.add(name)
                 self.tally.add(record)
                 self._sums.add(record)
+                for _, file in record.files() if isinstance(record, FilesRecord) else ():
+                    if file.path.rpartition("/")[2] in self._digests and file.path.count("/") <= 2:
+                        # A source may have checksums of its own, which --mirror repeats.
+                        self._digests[file.path.rpartition("/")[2]][file.path] = file.sha256
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -200,10 +206,9 @@ class Summary:
         state, store, about = self._state, self._state.root, hide_paths(describe(self._state))
         counts = {"files": 0, "bytes": 0}
         replaced = {path for files in self._stale.values() for path in files}
-        digests: dict[str, dict[str, str]] = {SUMS: {}, FRAMES: {}}
         for folder, files in self._sums.read():
             for name, path, digest in _write_checksums(store, folder, files):
-                digests[name][path] = digest
+                self._digests[name][path] = digest
             counts["files"] += len(files)
             counts["bytes"] += sum(size for size, *_ in files.values())
             replaced -= files.keys()
@@ -221,10 +226,10 @@ class Summary:
             "failures": len(failures),
             "complete": all(size >= 0 for size in store.sizes(about["arrays"]))
             and self.tally.count_complete(frozenset(about["arms"])) >= about["images"],
-            "digest": _combine(digests[SUMS]),
+            "digest": _combine(self._digests[SUMS]),
         }
-        if digests[FRAMES]:
-            manifest["frames_digest"] = _combine(digests[FRAMES])
+        if self._digests[FRAMES]:
+            manifest["frames_digest"] = _combine(self._digests[FRAMES])
         for name, data in make_cards(manifest).items():
             store.put(name, data)
         store.put(CROISSANT, encode_croissant(make_croissant(manifest, store)))
@@ -297,6 +302,8 @@ def read_manifest(store: Store) -> dict[str, Any]:
     if not wrong:
         settings = manifest["settings"]
         wrong = [name for name in ("output", "versions") if not isinstance(settings.get(name), dict)]
+        lists = {name: manifest[name] for name in ("arms", "arrays")}
+        wrong += [name for name, held in lists.items() if not all(isinstance(each, str) for each in held)]
     if wrong:
         raise OutputError(f"{path} is not robustgen's: it has no {wrong[0]!r}")
     return manifest

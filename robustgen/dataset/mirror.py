@@ -3,7 +3,6 @@
 So each variant is a complete data set, which other tools read as they read the original.
 """
 
-import hashlib
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from functools import cache
 from pathlib import PurePosixPath
 
 from robustgen.dataset.names import FRAMES, SUMS
+from robustgen.dataset.outputs import measure_file
 from robustgen.dataset.records import Failure, FilesRecord
 from robustgen.formats import WrittenFile
 from robustgen.storage import Store
@@ -119,11 +119,7 @@ class Mirror:
 
     @cache  # noqa: B019
     def _describe(self, name: str) -> WrittenFile:
-        digest = hashlib.sha256()
-        with self.source.open(name) as file:
-            while block := file.read(1 << 20):
-                digest.update(block)
-            return WrittenFile(name, file.tell(), digest.hexdigest())
+        return WrittenFile(name, *measure_file(self.source, name))
 
 
 def _is_hidden(name: str) -> bool:

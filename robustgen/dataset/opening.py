@@ -147,12 +147,10 @@ def _from_manifest(
     store: Store, about: Mapping[str, Any], files: Sequence[str]
 ) -> tuple[Kind, dict[str, str]]:
     kind = TITLES[about["kind"]].kind
-    arms = about.get("arms") or []
-    if not isinstance(arms, list) or not all(isinstance(arm, str) for arm in arms):
-        raise SourceError(f"{store.location}/{MANIFEST}: arms must be a list of names")
+    arms = about["arms"]
     parents = {path.rpartition("/")[0] for path in files}
     there = {*files} | {"/".join(path.split("/")[:depth]) for path in parents for depth in (1, 2, 3)}
-    array = str((about.get("arrays") or [""])[0])
+    array = next(iter(about["arrays"]), "")
     if array.endswith(SUFFIX):
         places = {arm: file_of(arm) for arm in arms}
     else:
@@ -175,6 +173,7 @@ def _from_layout(store: Store, files: Sequence[str]) -> tuple[Kind, dict[str, st
     """Return the kind, and where each variant is, of a set without `dataset.json`."""
     if archives := _find_archives(files):
         return "c", archives
+    own = {*files}
     # Archives of the published sets are often unpacked into a folder per category.
     for depth in (1, 2):
         places = dict.fromkeys(
@@ -184,7 +183,7 @@ def _from_layout(store: Store, files: Sequence[str]) -> tuple[Kind, dict[str, st
         found = {
             place.rpartition("/")[2]: place
             for place in sorted(places)
-            if _is_operation(place.rpartition("/")[2]) and (place in arrays or place not in {*files})
+            if _is_operation(place.rpartition("/")[2]) and (place in arrays or place not in own)
         }
         if set(found) - {CLEAN, f"{CLEAN}.npy"}:
             return _list_variants(store, found, files)
@@ -235,15 +234,11 @@ def _list_variants(
         name = name.removesuffix(".npy")
         if kind == "p" or name == CLEAN:
             folders[name] = place
+        elif arrays:
+            folders |= {f"{name}/{level}": place for level in _LEVELS}
         else:
-            levels = (
-                _LEVELS
-                if arrays
-                else _find_severities(
-                    path.removeprefix(f"{place}/") for path in files if path.startswith(f"{place}/")
-                )
-            )
-            folders |= {f"{name}/{level}": place if arrays else f"{place}/{level}" for level in levels}
+            below = (path.removeprefix(f"{place}/") for path in files if path.startswith(f"{place}/"))
+            folders |= {f"{name}/{level}": f"{place}/{level}" for level in _find_severities(below)}
     return kind, {folder: place for folder, place in folders.items() if kind == "c" or folder != CLEAN}
 
 

@@ -75,10 +75,15 @@ def read_object(store: Store, path: str) -> dict[str, Any]:
         raise OutputError(f"{store.location}/{path} is damaged: {error}") from error
 
 
-def file_digest(store: Store, path: str) -> str:
-    """Return the SHA-256 of a file, in hexadecimal."""
+def measure_file(store: Store, path: str) -> tuple[int, str]:
+    """Return the bytes of a file and its SHA-256, in hexadecimal."""
     digest = hashlib.sha256()
     with store.open(path) as file:
         while block := file.read(_BLOCK):
             digest.update(block)
-    return digest.hexdigest()
+        return file.tell(), digest.hexdigest()
+
+
+def file_digest(store: Store, path: str) -> str:
+    """Return the SHA-256 of a file, in hexadecimal."""
+    return measure_file(store, path)[1]

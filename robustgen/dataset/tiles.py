@@ -5,6 +5,7 @@ import io
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import islice
 from typing import Any, Final
 
@@ -79,25 +80,18 @@ class Tiles:
         return f"tiles-{hashlib.sha256(''.join(parts).encode()).hexdigest()[:16]}.npz"
 
     def _open(self) -> tuple[TileBank, dict[str, int]]:
-        if not self._read:
-            place = self.store, self._name
-            if place not in _KNOWN:
-                _KNOWN.clear()
-                _KNOWN[place] = self._load()
-            self._read.append(_KNOWN[place])
-        return self._read[0]
-
-    def _load(self) -> tuple[TileBank, dict[str, int]]:
-        with np.load(io.BytesIO(self.store.read(self._name)), allow_pickle=False) as content:
-            keys = content["keys"].tobytes().decode("utf-8", "surrogateescape").split("\0")
-            tiles = {side: content[str(side)] for side in self.digests}
-        if {side: _digest(each) for side, each in tiles.items()} != dict(self.digests):
-            raise OutputError(f"{self.store.location}/{self._name}: is damaged; delete it, and run again")
-        return TileBank(tiles), {key: number for number, key in enumerate(keys)}
+        return self._read[0] if self._read else _load(self.store, self._name, tuple(self.digests.items()))
 
 
-# Of a worker: the bank of the run that it works for, which comes with each of its tasks.
-_KNOWN: dict[tuple[Store, str], tuple[TileBank, dict[str, int]]] = {}
+# A worker keeps the bank of the run that it works for, which comes with each of its tasks.
+@lru_cache(maxsize=1)
+def _load(store: Store, name: str, digests: tuple[tuple[int, str], ...]) -> tuple[TileBank, dict[str, int]]:
+    with np.load(io.BytesIO(store.read(name)), allow_pickle=False) as content:
+        keys = content["keys"].tobytes().decode("utf-8", "surrogateescape").split("\0")
+        tiles = {side: content[str(side)] for side, _ in digests}
+    if any(_digest(tiles[side]) != digest for side, digest in digests):
+        raise OutputError(f"{store.location}/{name}: is damaged; delete it, and run again")
+    return TileBank(tiles), {key: number for number, key in enumerate(keys)}
 
 
 def read_tiles(

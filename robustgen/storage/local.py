@@ -190,7 +190,8 @@ class LocalStore(Store):
     def copy(self, source: Store, name: str, path: str, *, link: bool = False) -> None:
         """Copy a file of another store; `link` makes a hard link where the file system can."""
         if link and isinstance(source, LocalStore):
-            self._make_folder(self._temporary)
+            self._check_real(self._temporary)
+            os.makedirs(self._temporary, exist_ok=True)
             temporary = f"{self._temporary}/{name_temporary()}"
             try:
                 with suppress(OSError, NotImplementedError):
@@ -273,7 +274,7 @@ class LocalStore(Store):
             give_name(temporary, target)
 
     def _make_folder(self, place: str) -> None:
-        """Create a folder of this store."""
+        """Create a folder of this store, or one that somebody has removed."""
         self._real.clear()
         self._check_real(place)
         os.makedirs(place, exist_ok=True)

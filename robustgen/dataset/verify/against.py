@@ -1,10 +1,10 @@
 """One output against another, or against a dataset digest."""
 
-import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
 from robustgen.dataset.names import ERRORS, FRAMES, MANIFEST, STATE, SUMS
+from robustgen.dataset.outputs import file_digest
 from robustgen.dataset.verify.contents import list_folders, read_listed
 from robustgen.dataset.verify.findings import Finding
 from robustgen.errors import ArgumentError
@@ -31,16 +31,15 @@ def compare_outputs(store: Store, other: str, digest: str) -> list[Finding]:
 def _compare_folders(store: Store, other: Store) -> list[Finding]:
     """Compare folder by folder, so that memory does not grow with the set."""
     own, others = list_folders(store), list_folders(other)
-    # A published set has no sums; its files speak for themselves.
-    folders = dict.fromkeys([*own, *others] if others else own)
     findings: list[Finding] = []
     common = False
-    for prefix in folders:
+    for prefix in dict.fromkeys([*own, *others]):
         ours = read_listed(store, prefix)
-        theirs = read_listed(other, prefix)
-        if not others:
-            paths = _list_files(other, prefix)
-            theirs = {path: hashlib.sha256(other.read(path)).hexdigest() for path in paths}
+        if others:
+            theirs = read_listed(other, prefix)
+        else:
+            # A published set has no sums; its files speak for themselves.
+            theirs = {path: file_digest(other, path) for path in _list_files(other, prefix)}
         common = common or not ours.keys().isdisjoint(theirs)
         findings += _compare(store, other, prefix, ours, theirs)
     if not common:

@@ -9,6 +9,7 @@ from itertools import groupby, islice
 from robustgen.dataset.croissant import CROISSANT
 from robustgen.dataset.manifest import list_sums
 from robustgen.dataset.names import ERRORS, FRAMES, MANIFEST, STATE, SUMS
+from robustgen.dataset.outputs import measure_file
 from robustgen.dataset.state import OutputState
 from robustgen.dataset.verify.findings import Finding
 from robustgen.name_lists import read_sums
@@ -104,18 +105,14 @@ def _check_listed(
 
 
 def _check_file(store: Store, path: str, digest: str) -> tuple[int, Finding | None]:
-    total = hashlib.sha256()
     try:
-        with store.open(path) as file:
-            while block := file.read(1 << 20):
-                total.update(block)
-            size = file.tell()
+        size, found = measure_file(store, path)
     except (FileNotFoundError, NotADirectoryError):
         return 0, Finding("missing", path)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         return 0, Finding("changed", path, f": cannot be read: {reason}")
-    return size, None if total.hexdigest() == digest else Finding("changed", path)
+    return size, None if found == digest else Finding("changed", path)
 
 
 def _check_frames(store: Store, prefix: str, listed: Mapping[str, str]) -> Iterator[Finding]:
