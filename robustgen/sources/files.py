@@ -13,7 +13,6 @@ from robustgen.imaging.decode import (
     blame_image,
     decode_to_pillow,
     read_dimensions,
-    reason_of,
 )
 from robustgen.imaging.pixels import Decoded, Rgb
 from robustgen.sources.base import Source, class_of, sort_classes
@@ -153,10 +152,8 @@ class FileSource(EncodedSource):
 
     def size(self, key: str) -> int:
         """Return the size of one image's file in bytes; an ImageError if there is no such file."""
-        try:
+        with blame_image(key):
             return self._tree.size(self._name(key))
-        except (OSError, ValueError, LookupError) as error:
-            raise ImageError(f"{key!r}: {reason_of(error)}") from error
 
     def storage_order(self, key: str) -> tuple[int, ...]:
         """Return the place of an image in an archive."""
