@@ -112,7 +112,7 @@ def test_truncated_gzip_and_missing_labels(tmp_path):
     folder = put_mnist(tmp_path / "mnist", packed=("images",))
     path = folder / f"{IMAGES}.gz"
     path.write_bytes(path.read_bytes()[:-500])
-    with pytest.raises(SourceError, match=rf"{IMAGES}\.gz: truncated"):
+    with pytest.raises(SourceError, match=rf"{IMAGES}\.gz: damaged after"):
         open_source(folder).keys()
     (folder / LABELS).unlink()
     with pytest.raises(SourceError, match=rf"{LABELS}, the labels of its images, is missing"):
@@ -231,7 +231,7 @@ def test_labels_of_a_multi_label_set(chest):
     [
         ({"test_images": np.zeros((3, 4), np.uint8)}, r"test_images.npy: uint8 \(3, 4\) is not uint8"),
         ({"test_images": np.zeros((3, 4, 4), np.float32)}, "test_images.npy: float32"),
-        ({"test_labels": np.zeros((2, 1), np.uint8)}, "labels uint8 .* do not fit 3 images"),
+        ({"test_labels": np.zeros((2, 1), np.uint8)}, "2 labels do not fit 3 images"),
         ({"test_labels": np.full((3, 2), 7, np.uint8)}, "labels from 7 to 7"),
         ({"test_images": np.array([None])}, "test_images.npy: "),
     ],

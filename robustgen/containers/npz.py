@@ -48,6 +48,16 @@ def read_array_header(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NpyH
     return header
 
 
+def read_image_header(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NpyHeader:
+    """Read the header of an array of images; a ValueError, too, if it holds no images."""
+    header = read_array_header(archive, member)
+    shape = header.shape
+    if header.dtype != np.uint8 or len(shape) not in (3, 4) or shape[3:] not in ((), (3,)) or 0 in shape:
+        found = f"{header.dtype} {shape}"
+        raise ValueError(f"{member.filename}: {found} is not uint8 (N, H, W) or (N, H, W, 3)")
+    return header
+
+
 def copy_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo, write: Callable[[bytes], Any]) -> None:
     """Unpack an array in pieces, as the `.npy` file that it is."""
     with archive.open(member) as file:
@@ -55,11 +65,15 @@ def copy_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo, write: Callabl
             write(piece)
 
 
-def read_small(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
-    """Read an array that fits into memory, such as labels; a ValueError if it does not."""
+def read_labels(archive: zipfile.ZipFile, name: str) -> NDArray[np.int64]:
+    """Read the array `name` of labels, (images, labels); a ValueError if it holds none, or too many."""
+    member = find_array(archive, name)
     header = read_array_header(archive, member)
     if member.file_size > _MOST_SMALL_BYTES:
         raise ValueError(f"{member.filename}: {member.file_size} bytes are more than labels have")
     with archive.open(member) as file:
         data = file.read()
-    return np.frombuffer(data, header.dtype, offset=header.offset).reshape(header.shape)
+    labels = np.frombuffer(data, header.dtype, offset=header.offset).reshape(header.shape)
+    if labels.dtype.kind not in "biu" or labels.ndim not in (1, 2):
+        raise ValueError(f"{name} {labels.dtype} {labels.shape} are no labels")
+    return labels.reshape(len(labels), -1).astype(np.int64)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from io import BytesIO
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -104,19 +105,13 @@ class PredictionStore:
 
     def read_parts(self, variant: Variant, parts: Sequence[WrittenFile], count: int) -> Pieces:
         """Return the `count` rows of `variant` in `parts`, each of which is read when it is needed."""
-        first = self._read_part(parts[0])
+        first = self._read_part(variant, parts[0])
+        rest = (self._read_part(variant, part, first.shape[1:]) for part in parts[1:])
+        return Pieces((count, *first.shape[1:]), first.dtype, chain([first], rest))
 
-        def read() -> Iterator[NDArray[Any]]:
-            yield first
-            for part in parts[1:]:
-                rows = self._read_part(part)
-                if rows.shape[1:] != first.shape[1:]:
-                    raise SourceError(f"{variant.folder}: its sequences differ in length")
-                yield rows
-
-        return Pieces((count, *first.shape[1:]), first.dtype, read())
-
-    def _read_part(self, part: WrittenFile) -> NDArray[Any]:
+    def _read_part(
+        self, variant: Variant, part: WrittenFile, shape: tuple[int, ...] | None = None
+    ) -> NDArray[Any]:
         data = self.root.read(part.path)
         if hashlib.sha256(data).hexdigest() != part.sha256:
             self.root.delete(part.path)
@@ -124,6 +119,8 @@ class PredictionStore:
                 f"{self.root.location}/{part.path}: was damaged; the same command predicts its rows again"
             )
         rows: NDArray[Any] = np.load(BytesIO(data), allow_pickle=False)
+        if shape is not None and rows.shape[1:] != shape:
+            raise SourceError(f"{variant.folder}: its sequences differ in length")
         return rows
 
     def finish(

@@ -158,12 +158,7 @@ class Archives(Arrays):
     def _shape(self, file: str) -> tuple[int, ...]:
         if file not in self._shapes:
             with _open_archive(self.store, file) as (archive, member):
-                header = npz.read_array_header(archive, member)
-            shape = header.shape
-            if header.dtype != np.uint8 or shape[3:] not in ((), (3,)) or len(shape) < 3 or 0 in shape:
-                found = f"{header.dtype} {shape}"
-                raise SourceError(f"{self.root}/{file}: {found} is not uint8 (N, H, W) or (N, H, W, 3)")
-            self._shapes[file] = shape
+                self._shapes[file] = npz.read_image_header(archive, member).shape
         return self._shapes[file]
 
     def _open_checked(self, file: str) -> StoredArray:
@@ -180,10 +175,9 @@ class Archives(Arrays):
     def _read_labels(self) -> Labels | None:
         file = self._file(self.arms[0])
         with _open_archive(self.store, file) as (archive, _):
-            values = npz.read_small(archive, npz.find_array(archive, _LABELS))[: self.images]
-        if values.dtype.kind not in "biu" or values.ndim not in (1, 2) or len(values) != self.images:
-            raise SourceError(f"{self.root}/{file}: {_LABELS} {values.dtype} {values.shape} are no labels")
-        rows = values.reshape(self.images, -1).astype(np.int64)
+            rows = npz.read_labels(archive, _LABELS)[: self.images]
+        if len(rows) != self.images:
+            raise SourceError(f"{self.root}/{file}: {len(rows)} labels for {self.images} images")
         if rows.shape[1] == 1:
             return rows[:, 0]
         # Images of a multi-label set are of one class if all of their labels are the same.

@@ -25,10 +25,8 @@ from robustgen.formats.units import WorkUnit, cut
 from robustgen.imaging import decode, video
 from robustgen.imaging.pixels import Rgb
 from robustgen.name_lists import join_names
-from robustgen.sources.files import IndexedSource
-from robustgen.sources.parquet import Parquet
+from robustgen.sources.files import IndexedSource, ShardSource
 from robustgen.sources.sample_names import KEYS
-from robustgen.sources.webdataset import WebDataset
 from robustgen.storage import Store
 from robustgen.storage import Writer as OpenFile
 
@@ -112,7 +110,7 @@ class ShardWriter(SampleWriter):
     """
 
     format: ClassVar[str]
-    reader: ClassVar[type[WebDataset | Parquet]]
+    reader: ClassVar[type[ShardSource]]
     needs_labels = True
 
     def __init__(self, encoder: TreeWriter, images: int, shard_size: int) -> None:
@@ -281,7 +279,7 @@ class Shards(SourceSet):
     """A folder of shards per variant."""
 
     suffix: ClassVar[str]
-    reader: ClassVar[type[WebDataset | Parquet]]
+    reader: ClassVar[type[ShardSource]]
 
     def open_folder(self, location: str) -> IndexedSource:
         """Open the shards of a variant."""

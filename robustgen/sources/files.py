@@ -4,20 +4,22 @@ import hashlib
 import io
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
+from robustgen.benchmark import Kind
 from robustgen.errors import ImageError, SourceError
 from robustgen.imaging.decode import (
     EXTENSIONS,
+    Location,
     as_rgb,
     blame_image,
     decode_to_pillow,
     read_dimensions,
-    reason_of,
 )
 from robustgen.imaging.pixels import Decoded, Rgb
 from robustgen.sources.base import Source, class_of, sort_classes
-from robustgen.sources.index import Index, Listing
+from robustgen.sources.index import Cache, Index, Listing
+from robustgen.sources.places import Place, find_place
 from robustgen.sources.trees import FileTree
 from robustgen.sources.walk import UNREAD, Found
 
@@ -96,6 +98,39 @@ class IndexedSource(EncodedSource):
         return self._index.listing.labels[key]
 
 
+class ShardSource(IndexedSource):
+    """Images in files that hold many of them each.
+
+    Parameters
+    ----------
+    files : path or URL
+        A file, a folder of files, or a pattern: ``val-{000000..000063}.tar``, ``val-*.parquet``.
+    index : (Store, str), optional
+        A file in which the listing may be cached.
+    split : str, optional
+        Only the files of this split, as their names tell.
+    kind : {"c", "p"}, optional
+        Of the set of which the files are a variant: keys are the names of the samples, those of sequences
+        without suffix, and labels are numbers as they are stored.
+
+    Raises
+    ------
+    SourceError
+        There is no such file. From everything else: they hold no images.
+    """
+
+    index_type: ClassVar[type[Index]]
+
+    def __init__(
+        self,
+        files: Location | Place,
+        index: Cache = None,
+        split: str | None = None,
+        kind: Kind | None = None,
+    ) -> None:
+        super().__init__(self.index_type(find_place(files).location, index, split, kind))
+
+
 class _Listing(NamedTuple):
     """All that was found: keys, refused ones with their reasons, and those that are passed over."""
 
@@ -153,10 +188,8 @@ class FileSource(EncodedSource):
 
     def size(self, key: str) -> int:
         """Return the size of one image's file in bytes; an ImageError if there is no such file."""
-        try:
+        with blame_image(key):
             return self._tree.size(self._name(key))
-        except (OSError, ValueError, LookupError) as error:
-            raise ImageError(f"{key!r}: {reason_of(error)}") from error
 
     def storage_order(self, key: str) -> tuple[int, ...]:
         """Return the place of an image in an archive."""

@@ -1,7 +1,6 @@
 """Images in class folders, or without any, below a folder or in an archive."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from robustgen.imaging.decode import Location
 from robustgen.sources.files import FileSource
@@ -34,7 +33,7 @@ class ImageFolder(FileSource):
     def __init__(
         self, root: Location | Place | FileTree, follow: Sequence[Location] = (), index: Cache = None
     ) -> None:
-        tree = open_tree(root, tuple(map(Path, follow)), index)
+        tree = open_tree(root, follow, index)
         root_of_classes = tree.common_folder()
         if root_of_classes and any("/" not in name for name, _ in tree.below(root_of_classes).find()):
             # A single class: its folder is not left out.

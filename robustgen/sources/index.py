@@ -138,6 +138,11 @@ class Index(ABC):
                 known.listing, known.is_new = self.build(known.files), True
         return known.listing
 
+    @property
+    def files(self) -> list[SourceFile]:
+        """Return the files that the source consists of."""
+        return self._get().files
+
     def make_ready(self) -> None:
         """List the files, cache the listing and unpack compressed files, which each worker would else do.
 
@@ -190,7 +195,7 @@ class Index(ABC):
 
     def check(self, number: int) -> SourceFile:
         """Return one of the files, if it is still the one that was listed."""
-        file = self._get().files[number]
+        file = self.files[number]
         # Asking a server for each image takes longer than reading it: once in a process.
         if file.store.is_local or file not in _CHECKED:
             file.check_unchanged()

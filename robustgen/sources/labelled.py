@@ -1,7 +1,6 @@
 """Images without class folders, and a file that tells their classes."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 
 from robustgen.imaging.decode import Location
 from robustgen.sources.files import FileSource
@@ -43,7 +42,7 @@ class LabelledFolder(FileSource):
         index: Cache = None,
         labels_are_classes: bool = False,
     ) -> None:
-        tree = open_tree(root, tuple(map(Path, follow)), index)
+        tree = open_tree(root, follow, index)
         super().__init__(tree.below(tree.common_folder()))
         self._labels = find_place(labels or "")
         self._are_classes = labels_are_classes

@@ -97,27 +97,22 @@ class _RowIndex(Index):
         (file,) = files
         with file.store.open(file.name) as content, zipfile.ZipFile(content) as archive:
             images = npz.find_array(archive, f"{self.split}_images")
-            header = npz.read_array_header(archive, images)
-            labels = npz.read_small(archive, npz.find_array(archive, f"{self.split}_labels"))
+            header = npz.read_image_header(archive, images)
+            labels = npz.read_labels(archive, f"{self.split}_labels")
         shape = header.shape
-        if header.dtype != np.uint8 or len(shape) not in (3, 4) or shape[3:] not in ((), (3,)) or 0 in shape:
-            raise ValueError(
-                f"{images.filename}: {header.dtype} {shape} is not uint8 (N, H, W) or (N, H, W, 3)"
-            )
         numbers, classes = _read_classes(labels, shape[0])
         size, keys = math.prod(shape[1:]), name_rows(shape[0])
         rows = ((0, header.offset + row * size, size, *shape[1:]) for row in range(len(keys)))
         return Listing(dict(zip(keys, rows, strict=True)), {}, classes, dict(zip(keys, numbers, strict=True)))
 
 
-def _read_classes(labels: NDArray[Any], count: int) -> tuple[list[int], list[str]]:
+def _read_classes(values: NDArray[np.int64], count: int) -> tuple[list[int], list[str]]:
     """Return the class of each of `count` images, and the names of the classes, which are numbers.
 
     A multi-label image belongs to the class of all images with the same labels: "00100000000000".
     """
-    if labels.dtype.kind not in "biu" or labels.ndim not in (1, 2) or len(labels) != count:
-        raise ValueError(f"labels {labels.dtype} {labels.shape} do not fit {count} images")
-    values = labels.reshape(count, -1).astype(np.int64)
+    if len(values) != count:
+        raise ValueError(f"{len(values)} labels do not fit {count} images")
     if values.min() < 0 or values.max() > (1 if values.shape[1] > 1 else _MOST_CLASSES - 1):
         raise ValueError(f"labels from {values.min()} to {values.max()}")
     if values.shape[1] == 1:

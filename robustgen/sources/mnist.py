@@ -1,14 +1,14 @@
 """MNIST and its relatives in IDX files, as published: plain or compressed by gzip."""
 
-import gzip
+import io
 import math
 import re
-import zlib
 from functools import lru_cache
 from typing import Final
 
 import numpy as np
 
+from robustgen.containers.compressed import unpack
 from robustgen.errors import SourceError
 from robustgen.imaging.decode import Location
 from robustgen.imaging.pixels import Rgb
@@ -111,7 +111,10 @@ def _read_idx(file: SourceFile, magic: int) -> Rgb:
     with blame_source(where):
         data = file.store.read(file.name, size=_MOST_BYTES + 1)
         if file.name.endswith(".gz"):
-            data = _gunzip(data)
+            plain = io.BytesIO()
+            if damage := unpack(io.BytesIO(data), file.name, len(data), plain.write):
+                raise ValueError(damage)
+            data = plain.getvalue()
         if len(data) > _MOST_BYTES:
             raise ValueError(f"more than {_MOST_BYTES} bytes")
         found = int.from_bytes(data[:4], "big")
@@ -126,14 +129,3 @@ def _read_idx(file: SourceFile, magic: int) -> Rgb:
             raise ValueError(f"no IDX file: {there} bytes for an array of shape {shape}")
     values: Rgb = np.frombuffer(data, np.uint8, offset=start).reshape(shape)
     return values
-
-
-def _gunzip(data: bytes) -> bytes:
-    unpacker = zlib.decompressobj(16 + zlib.MAX_WBITS)
-    try:
-        plain = unpacker.decompress(data, _MOST_BYTES + 1)
-    except zlib.error as error:
-        raise gzip.BadGzipFile(f"damaged: {error}") from error
-    if not unpacker.eof and len(plain) <= _MOST_BYTES:
-        raise EOFError("truncated: the compressed data end too soon")
-    return plain

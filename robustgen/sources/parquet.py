@@ -16,12 +16,12 @@ from robustgen.containers.parquet import (
     read_group,
 )
 from robustgen.errors import SourceError
-from robustgen.imaging.decode import Location, reason_of
+from robustgen.imaging.decode import reason_of
 from robustgen.sources.base import class_of, sort_classes
-from robustgen.sources.files import IndexedSource
-from robustgen.sources.index import Cache, Index, Listing
+from robustgen.sources.files import ShardSource
+from robustgen.sources.index import Index, Listing
 from robustgen.sources.labels import is_folder_name
-from robustgen.sources.places import PARQUET, Place, SourceFile, find_place
+from robustgen.sources.places import PARQUET, Place, SourceFile
 
 _IMAGE_COLUMNS: Final = ("image", "img", "jpg", "jpeg", "png", "webp", "picture", "pixels")
 _LABEL_COLUMNS: Final = ("label", "labels", "cls", "class", "fine_label", "category", "target")
@@ -37,80 +37,18 @@ class _Found(NamedTuple):
     label: Any
 
 
-class Parquet(IndexedSource):
-    """Images in Parquet files.
-
-    The column of images is a struct of ``bytes`` and ``path``, or binary; labels are integers, whose names
-    are in the metadata of the schema, or names. The key of an image is ``<class>/<name>``, by its path, or
-    by the number of its row where paths tell nothing.
-
-    Parameters
-    ----------
-    files : path or URL
-        A file, a folder, or a pattern: ``data/validation-*.parquet``.
-    index : (Store, str), optional
-        A file in which the listing may be cached.
-    split : str, optional
-        Only the files of this split, as their names tell.
-    kind : {"c", "p"}, optional
-        Of the set of which the files are a variant: keys are the paths, those of sequences without suffix,
-        and labels are numbers as they are stored. Sizes are not listed.
+class RowIndex(Index):
+    """The rows of all files: number of the file, row group, row, bytes, and column of each.
 
     Raises
     ------
-    SourceError
-        There is no such file. From everything else: it holds no images.
     MissingDependencyError
         pyarrow is not installed.
     """
 
-    def __init__(
-        self,
-        files: Location | Place,
-        index: Cache = None,
-        split: str | None = None,
-        kind: Kind | None = None,
-    ) -> None:
+    def __init__(self, *arguments: Any) -> None:
         import_pyarrow()
-        super().__init__(RowIndex(find_place(files).location, index, split, kind))
-
-    def read_bytes(self, key: str) -> bytes:
-        """Read the cell of one image."""
-        number, group, row, _, column = self._place(key)
-        data = read_cells(self._index.check(number), column, group)[row].as_py()
-        if not isinstance(data, bytes):
-            raise ValueError("its row holds no bytes")
-        return data
-
-    def size(self, key: str) -> int:
-        """Return the bytes of one image's file; an ImageError if there is no such image."""
-        return int(self._place(key)[3])
-
-
-def is_parquet(place: Place) -> bool:
-    """Return True for a Parquet file, a pattern of some, or a folder that has some directly in it."""
-    if place.is_folder:
-        return any(map(_is_parquet_name, place.children))
-    return place.has_suffix(PARQUET)
-
-
-def _is_parquet_name(name: str) -> bool:
-    return name.lower().endswith(PARQUET)
-
-
-# Rows are read one after the other.
-@lru_cache(maxsize=4)
-def read_cells(file: SourceFile, column: str, group: int) -> Any:
-    """Return the values of a column in a row group."""
-    with file.store.open(file.name) as content:
-        return read_group(open_table(content, file.size), group, column)
-
-
-# --- listing -------------------------------------------------------------------------------------
-
-
-class RowIndex(Index):
-    """The rows of all files: number of the file, row group, row, bytes, and column of each."""
+        super().__init__(*arguments)
 
     def find_files(self) -> list[SourceFile]:
         """Look up the files."""
@@ -156,6 +94,51 @@ def _list_as_stored(
             listing.labels[key] = each.label
         listing.places[key] = each.place
     return listing
+
+
+class Parquet(ShardSource):
+    """Images in Parquet files.
+
+    The column of images is a struct of ``bytes`` and ``path``, or binary; labels are integers, whose names
+    are in the metadata of the schema, or names. The key of an image is ``<class>/<name>``, by its path, or
+    by the number of its row where paths tell nothing.
+    """
+
+    index_type = RowIndex
+
+    def read_bytes(self, key: str) -> bytes:
+        """Read the cell of one image."""
+        number, group, row, _, column = self._place(key)
+        data = read_cells(self._index.check(number), column, group)[row].as_py()
+        if not isinstance(data, bytes):
+            raise ValueError("its row holds no bytes")
+        return data
+
+    def size(self, key: str) -> int:
+        """Return the bytes of one image's file; an ImageError if there is no such image."""
+        return int(self._place(key)[3])
+
+
+def is_parquet(place: Place) -> bool:
+    """Return True for a Parquet file, a pattern of some, or a folder that has some directly in it."""
+    if place.is_folder:
+        return any(map(_is_parquet_name, place.children))
+    return place.has_suffix(PARQUET)
+
+
+def _is_parquet_name(name: str) -> bool:
+    return name.lower().endswith(PARQUET)
+
+
+# Rows are read one after the other.
+@lru_cache(maxsize=4)
+def read_cells(file: SourceFile, column: str, group: int) -> Any:
+    """Return the values of a column in a row group."""
+    with file.store.open(file.name) as content:
+        return read_group(open_table(content, file.size), group, column)
+
+
+# --- listing -------------------------------------------------------------------------------------
 
 
 def _agree(names: Sequence[str] | None, own: Sequence[str] | None) -> Sequence[str] | None:

@@ -166,11 +166,6 @@ class TableIndex(Index):
         self._columns = columns
 
     @property
-    def files(self) -> list[SourceFile]:
-        """Return the tables."""
-        return self._get().files
-
-    @property
     def images(self) -> FolderTree:
         """Return the files that cells name."""
         place = Place(self.location)

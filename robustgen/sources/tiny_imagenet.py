@@ -1,7 +1,6 @@
 """The validation or training images of Tiny ImageNet."""
 
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 from robustgen.errors import SourceError
 from robustgen.imaging.decode import Location
@@ -43,7 +42,7 @@ class TinyImageNet(FileSource):
         index: Cache = None,
         split: str = "val",
     ) -> None:
-        tree = open_tree(root, tuple(map(Path, follow)), index)
+        tree = open_tree(root, follow, index)
         self.split = check_split(tree.location, split, ("val", "train"))
         folder = tree.common_folder()
         if split == "train" and folder.rpartition("/")[2] != "train":

@@ -1,7 +1,7 @@
 """Trees of files: in a folder, or in an archive that is read in place."""
 
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
@@ -159,7 +159,7 @@ FileTree = FolderTree | ArchiveTree
 
 
 def open_tree(
-    root: Location | Place | FileTree, follow: tuple[Path, ...] = (), cache: Cache = None
+    root: Location | Place | FileTree, follow: Sequence[Location] = (), cache: Cache = None
 ) -> FileTree:
     """Open a folder or an archive; a tree is returned unchanged."""
     if isinstance(root, FileTree):
@@ -169,7 +169,7 @@ def open_tree(
         return ArchiveTree(place, cache)
     if place.store.is_local and not place.is_folder:
         raise SourceError(f"{place.location}: not a folder, nor an archive ({', '.join(ARCHIVES)})")
-    return FolderTree(place, follow)
+    return FolderTree(place, tuple(map(Path, follow)))
 
 
 # --- listing -------------------------------------------------------------------------------------

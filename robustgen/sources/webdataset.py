@@ -7,14 +7,14 @@ from typing import Any, Final, NamedTuple
 from robustgen.benchmark import Kind
 from robustgen.containers.tar import peek_names
 from robustgen.errors import SourceError
-from robustgen.imaging.decode import EXTENSIONS, Location, reason_of
+from robustgen.imaging.decode import EXTENSIONS, reason_of
 from robustgen.json_files import parse_json
 from robustgen.name_lists import split_names
 from robustgen.sources.base import class_of, sort_classes
-from robustgen.sources.files import IndexedSource
-from robustgen.sources.index import Cache, Index, Listing
+from robustgen.sources.files import ShardSource
+from robustgen.sources.index import Index, Listing
 from robustgen.sources.labels import is_folder_name
-from robustgen.sources.places import ARCHIVES, Place, SourceFile, find_place
+from robustgen.sources.places import ARCHIVES, Place, SourceFile
 from robustgen.sources.sample_names import CLASS_NAMES, KEYS, sample_key, sample_name
 from robustgen.sources.trees import list_archive, read_member
 from robustgen.sources.walk import check_name, is_image
@@ -33,73 +33,6 @@ class _Sample(NamedTuple):
     member: str
     label: Label | None
     name: str
-
-
-class WebDataset(IndexedSource):
-    """The images of a WebDataset.
-
-    The image of a sample has one of the usual suffixes; its label is what ``.cls`` or ``.json`` say, a
-    number or a name, or else the folder in its key. Numbers have names in ``classnames.txt``, beside the
-    shards or in the folder above. Where the folders are the classes that the labels tell, keys are the names
-    of the members; otherwise ``<class>/<name>``.
-
-    Parameters
-    ----------
-    shards : path or URL
-        A tar, a folder of tars, or a pattern: ``val-{000000..000063}.tar``, ``val-*.tar``.
-    index : (Store, str), optional
-        A file in which the listing may be cached.
-    split : str, optional
-        Only the shards of this split, as their names tell.
-    kind : {"c", "p"}, optional
-        Of the set of which the shards are a variant: keys are the names of the samples, those of sequences
-        without suffix, and labels are numbers as they are stored.
-
-    Raises
-    ------
-    SourceError
-        There is no such shard.
-    """
-
-    def __init__(
-        self,
-        shards: Location | Place,
-        index: Cache = None,
-        split: str | None = None,
-        kind: Kind | None = None,
-    ) -> None:
-        super().__init__(ShardIndex(find_place(shards).location, index, split, kind))
-
-    def read_bytes(self, key: str) -> bytes:
-        """Read the member of one image."""
-        return read_member(self._index, self._place(key))
-
-    def size(self, key: str) -> int:
-        """Return the size of an image's file in bytes; an ImageError if there is no such image."""
-        return int(self._place(key)[2])
-
-
-def is_webdataset(place: Place) -> bool:
-    """Return True for a pattern of shards, a folder of tars, or a tar with labels beside its images."""
-    if place.is_folder:
-        children = place.children
-        is_flat = not any(children.values())
-        return is_flat and any(map(_is_shard, children)) and not any(map(is_image, children))
-    if place.is_pattern:
-        return place.has_suffix(*ARCHIVES)
-    if not place.has_suffix(".tar"):
-        return False
-    with place.store.open(place.name) as file:
-        names = peek_names(file, _MOST_PEEKED)
-    images = {name.rpartition(".")[0] for name in names if is_image(name)}
-    return any(name.rpartition(".")[0] in images for name in names if name.endswith((".cls", ".json")))
-
-
-def _is_shard(name: str) -> bool:
-    return name.lower().endswith(ARCHIVES) and not name.lower().endswith(".zip")
-
-
-# --- listing -------------------------------------------------------------------------------------
 
 
 class ShardIndex(Index):
@@ -206,6 +139,49 @@ class ShardIndex(Index):
         if isinstance(value, str) and is_folder_name(value):
             return value
         raise ValueError(f"{str(value)[:40]!r} cannot be the name of a class")
+
+
+class WebDataset(ShardSource):
+    """The images of a WebDataset.
+
+    The image of a sample has one of the usual suffixes; its label is what ``.cls`` or ``.json`` say, a
+    number or a name, or else the folder in its key. Numbers have names in ``classnames.txt``, beside the
+    shards or in the folder above. Where the folders are the classes that the labels tell, keys are the names
+    of the members; otherwise ``<class>/<name>``.
+    """
+
+    index_type = ShardIndex
+
+    def read_bytes(self, key: str) -> bytes:
+        """Read the member of one image."""
+        return read_member(self._index, self._place(key))
+
+    def size(self, key: str) -> int:
+        """Return the size of an image's file in bytes; an ImageError if there is no such image."""
+        return int(self._place(key)[2])
+
+
+def is_webdataset(place: Place) -> bool:
+    """Return True for a pattern of shards, a folder of tars, or a tar with labels beside its images."""
+    if place.is_folder:
+        children = place.children
+        is_flat = not any(children.values())
+        return is_flat and any(map(_is_shard, children)) and not any(map(is_image, children))
+    if place.is_pattern:
+        return place.has_suffix(*ARCHIVES)
+    if not place.has_suffix(".tar"):
+        return False
+    with place.store.open(place.name) as file:
+        names = peek_names(file, _MOST_PEEKED)
+    images = {name.rpartition(".")[0] for name in names if is_image(name)}
+    return any(name.rpartition(".")[0] in images for name in names if name.endswith((".cls", ".json")))
+
+
+def _is_shard(name: str) -> bool:
+    return name.lower().endswith(ARCHIVES) and not name.lower().endswith(".zip")
+
+
+# --- listing -------------------------------------------------------------------------------------
 
 
 def _decode_name(member: str) -> str:
