@@ -30,13 +30,15 @@ _PUBLIC = {
 __all__ = ["__version__", *_PUBLIC]
 
 
-def __getattr__(name: str) -> Any:
-    # Public names load on first use, so that `robustgen --help` need not import OpenCV and numba.
-    if name not in _PUBLIC:
-        raise AttributeError(f"module 'robustgen' has no attribute {name!r}")
-    from importlib import import_module
+if not TYPE_CHECKING:  # else every misspelled name would have a type
 
-    return getattr(import_module(_PUBLIC[name]), name)
+    def __getattr__(name: str) -> Any:
+        # Public names load on first use, so that `robustgen --help` need not import OpenCV and numba.
+        if name not in _PUBLIC:
+            raise AttributeError(f"module 'robustgen' has no attribute {name!r}")
+        from importlib import import_module
+
+        return getattr(import_module(_PUBLIC[name]), name)
 
 
 def __dir__() -> list[str]:

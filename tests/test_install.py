@@ -1,13 +1,18 @@
 """An install with only what one needs: files that other packages carry, libraries that are extras."""
 
 import hashlib
+import re
 import subprocess
 import sys
+import venv
 import zipfile
+from pathlib import Path
 
+import numpy as np
 import pytest
 from helpers import FEW, cli, cli_error, put_photo
 
+import robustgen
 from robustgen.errors import MissingDependencyError
 from robustgen.imaging import carried
 from robustgen.imaging.carried import EVERYTHING, FROST
@@ -121,3 +126,38 @@ def test_images_need_no_video_library(tmp_path):
     flags = ("--source", tmp_path / "photos", "--output", tmp_path / "out", *FEW)
     done = without("av", "make-c", *flags)
     assert done.returncode == 0, done.stderr
+
+
+TYPED = """\
+import numpy as np
+import robustgen
+from robustgen.dataset import open_dataset
+
+image = np.zeros((224, 224, 3), np.uint8)
+robustgen.corrupt(image, "fog", 3, rng=0).shape
+open_dataset("out/demo-c").arms[0].folder.upper()
+robustgen.corrupt(image, 5, 3)
+robustgen.corrupt(image, "fog", 3).shap
+robustgen.corupt(image)
+"""
+
+
+def test_installed_types_serve_a_script_of_a_user(tmp_path):
+    venv.create(tmp_path / "environment", symlinks=True)
+    (packages,) = (tmp_path / "environment").glob("lib/python*/site-packages")
+    (packages / "robustgen").symlink_to(Path(robustgen.__file__).parent)
+    (packages / "dependencies.pth").write_text(str(Path(np.__file__).parent.parent))
+    (tmp_path / "script.py").write_text(TYPED)
+    python = tmp_path / "environment" / "bin" / "python"
+    words = ("--strict", "--python-executable", python, "--cache-dir", tmp_path / "cache", "script.py")
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", *words], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    errors = [
+        re.fullmatch(r"script.py:(\d+): error: .*  \[(.*)\]", line) for line in done.stdout.splitlines()
+    ]
+    assert [each.groups() for each in errors if each] == [
+        ("8", "arg-type"),
+        ("9", "attr-defined"),
+        ("10", "attr-defined"),
+    ]
