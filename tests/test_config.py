@@ -481,7 +481,7 @@ def test_wrong_outputs():
     assert "inside the source" in cli_error("make-c", "--source", "src", "--output", "src/out")
     assert "inside the source" in cli_error("make-c", "--source", "src", "--output", "src")
     assert "file: is a file" in cli_error("make-c", "--source", "src", "--output", "file")
-    assert "file/out" in cli_error("make-c", "--source", "src", "--output", "file/out", "--jobs", "1")
+    assert "file: is a file" in cli_error("make-c", "--source", "src", "--output", "file/out", "--jobs", "1")
     assert pictures("src") == {"cat/a.png"}
 
 

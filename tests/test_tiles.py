@@ -11,7 +11,7 @@ from PIL import Image
 
 import robustgen
 from robustgen.corruptions.laion_c import published_preparation
-from robustgen.dataset.config import check
+from robustgen.dataset.config import Config, check
 from robustgen.dataset.plan import plan_benchmark
 from robustgen.formats import parse_variant
 from robustgen.formats.jpeg import JpegTree
@@ -167,7 +167,7 @@ def test_stickers_and_mosaics_of_two_runs_are_checked_together(source, tmp_path)
 
 def test_tiles_travel_to_workers_by_the_output_state(source, tmp_path):
     choices = {"source": str(source), "corruptions": ["laion-c:stickers"], "severities": [1]}
-    plan = plan_benchmark(check(choices, "config"), "c", store=open_store(tmp_path / "out"))
+    plan = plan_benchmark(check(Config, choices, "config"), "c", store=open_store(tmp_path / "out"))
     assert len(pickle.dumps(plan.recipe)) < 3000
     plan.recipe.make_ready()
     image = photo(80, 80)
