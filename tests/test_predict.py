@@ -642,7 +642,7 @@ def test_wrong_flags(folder_c, model, tmp_path, flags, says):
         ("means: 1", "own.yaml: unknown key 'means' (did you mean 'mean'?)"),
         ("mean: [a, b, c]\nstd: 1", "own.yaml: mean: must be one number, or three"),
         ("classes: []", "own.yaml: classes: lists no class"),
-        ("classes: [a, b, a]", "own.yaml: classes: 'a' stands twice"),
+        ("classes: [a, b, a]", "own.yaml: classes: 'a' is listed twice"),
         ("classes: [a, b]", "the class list has 2 names"),
         ("classes: 3", "own.yaml: classes: must be a file, or a list of class folders, not 3"),
         ("mean: [", "own.yaml: line"),
