@@ -112,7 +112,7 @@ def test_wrong_use_is_answered(source, tmp_path):
         (("--for-size", 384), "must be given together"),
         (("--output", tmp_path / "x.yaml"), "must be given together"),
         (("--for-size", 299, "--output", tmp_path / "x.yaml"), "have published constants"),
-        (("--for-size", 31, "--output", tmp_path / "x.yaml"), "between 32 and 1024"),
+        (("--for-size", 31, "--output", tmp_path / "x.yaml"), "from 32 to 1024"),
         (("--for-size", 384, "--output", tmp_path), "is a folder"),
         (
             ("--for-size", 384, "--output", tmp_path / "x", "--edition", "imagenet-64"),

@@ -790,7 +790,7 @@ def test_wrong_classes(candidates, model, classes, tmp_path, text, says):
         (("--classes", "CLASSES", "--names", "missing.txt"), "missing.txt cannot be read"),
         (("--classes", "missing.txt"), "--classes: missing.txt cannot be read"),
         (("--provider", "TPU"), "ONNX Runtime has no TPU"),
-        (("--classes", "DEEP"), "is no list of class folders"),
+        (("--classes", "DEEP"), "is not a list of class folders"),
     ],
 )
 def test_wrong_flags(candidates, model, classes, tmp_path, flags, says):

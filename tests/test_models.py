@@ -229,7 +229,7 @@ def test_weights_that_could_run_code_are_refused(made, tmp_path, suffix):
     line = cli_error(
         "predict", made / "c", "--model", f"torchvision:resnet18@{tmp_path}/w{suffix}", "--output", tmp_path
     )
-    assert line.startswith(f"{tmp_path}/w{suffix}: no file of weights: ")
+    assert line.startswith(f"{tmp_path}/w{suffix}: not a file of weights: ")
     assert not (tmp_path / "touched").exists()
 
 
@@ -316,7 +316,7 @@ def test_models_that_cannot_be_used(made, tmp_path, model, says):
 def test_files_that_are_no_weights(made, tmp_path):
     (tmp_path / "w.pth").write_bytes(b"weights")
     common = ("predict", made / "c", "--output", tmp_path / "p", "--model")
-    assert "w.pth: no file of weights" in cli_error(*common, f"torchvision:resnet18@{tmp_path / 'w.pth'}")
+    assert "w.pth: not a file of weights" in cli_error(*common, f"torchvision:resnet18@{tmp_path / 'w.pth'}")
     torch.save([1, 2], tmp_path / "w.pth")
     assert "contains no weights by name" in cli_error(*common, f"torchvision:resnet18@{tmp_path / 'w.pth'}")
     (tmp_path / "m.pt2").write_bytes(b"program")

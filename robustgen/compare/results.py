@@ -252,7 +252,7 @@ def _mean(values: Iterable[float]) -> float:
 
 @dataclass(frozen=True)
 class Scope:
-    """Variants and images to compare.
+    """The scope of a comparison.
 
     Attributes
     ----------

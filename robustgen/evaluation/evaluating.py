@@ -375,7 +375,7 @@ def _try_out(
             break
         reason = f"{key!r}: {first.reason}"
     else:
-        raise SourceError(f"{plan.source.location}: all images failed ({reason})")
+        raise SourceError(f"{plan.source.location}: none of the images can be made ({reason})")
     predictors = []
     for classifier, place, subject in zip(classifiers, places, subjects, strict=True):
         pixels = first.pixels[arm.folder][place]
@@ -519,7 +519,7 @@ class _Run:
                 # Images that failed in another run may have shifted those of later units.
                 lacking = self._list_lacking()
         if not self._survivors:
-            raise SourceError(f"{self._plan.source.location}: all images failed")
+            raise SourceError(f"{self._plan.source.location}: none of the images can be made")
         for each in waiting:
             each.finish(self._list_units(), self._survivors)
 

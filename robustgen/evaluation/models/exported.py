@@ -87,7 +87,7 @@ def _check_record(name: str, reader: Any, torch: Any) -> str | None:
             # PyTorch tries this too, but continues without the restriction if it fails.
             torch.load(io.BytesIO(reader.get_record(name)), map_location="cpu", weights_only=True)
         except Exception:
-            return f"has a pickle with more than tensors, {name}"
+            return f"contains a pickle with more than tensors, {name}"
         return None
     if not _GRAPH.fullmatch(name) and not _TENSORS.fullmatch(name):
         return f"contains {name}"
