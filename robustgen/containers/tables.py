@@ -50,16 +50,10 @@ class _Text(ABC):
 
     def read(self, file: IO[bytes], columns: Sequence[str] | None = None) -> Iterator[Rows]:
         """Yield all rows, some at a time; a ValueError if one is damaged."""
-        found = Rows([], [], [])
-        for offset, raw, row in self._iterate(file):
-            found.places.append((offset, len(raw)))
-            found.rows.append(row)
-            found.raw.append(raw)
-            if len(found.rows) == _ROWS:
-                yield found
-                found = Rows([], [], [])
-        if found.rows:
-            yield found
+        found = self._iterate(file)
+        while some := [*itertools.islice(found, _ROWS)]:
+            offsets, raw, rows = map(list, zip(*some, strict=True))
+            yield Rows([(offset, len(each)) for offset, each in zip(offsets, raw, strict=True)], rows, raw)
 
 
 class JsonLines(_Text):

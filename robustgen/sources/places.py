@@ -4,7 +4,7 @@ import fnmatch
 import itertools
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import Any, Final, NamedTuple
@@ -159,15 +159,9 @@ def _expand_braces(text: str) -> Iterator[str]:
     if not braces:
         yield text
         return
-    for choice in _choices(braces[1]):
+    choices: Iterable[str] = braces[1].split(",")
+    if span := re.fullmatch(r"(\d{1,9})\.\.(\d{1,9})", braces[1]):
+        width = len(span[1]) if span[1].startswith("0") else 0
+        choices = (f"{number:0{width}d}" for number in range(int(span[1]), int(span[2]) + 1))
+    for choice in choices:
         yield from _expand_braces(f"{text[: braces.start()]}{choice}{text[braces.end() :]}")
-
-
-def _choices(inside: str) -> Iterator[str]:
-    span = re.fullmatch(r"(\d{1,9})\.\.(\d{1,9})", inside)
-    if not span:
-        yield from inside.split(",")
-        return
-    width = len(span[1]) if span[1].startswith("0") else 0
-    for number in range(int(span[1]), int(span[2]) + 1):
-        yield f"{number:0{width}d}"
