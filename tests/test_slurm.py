@@ -90,8 +90,14 @@ def test_what_slurm_refuses_and_where_there_is_none(photos, tmp_path, sbatch, mo
         (("--slurm", "partition=cpu"), "--slurm OPTIONS and --shards N must be given together"),
         (("--shards", "3"), "--slurm OPTIONS and --shards N must be given together"),
         (("--wait",), "--wait needs both"),
-        (("--slurm", "partition=cpu", "--shards", "3", "--overwrite"), "--slurm and --overwrite cannot be combined"),
-        (("--slurm", "partition=cpu", "--shards", "3", "--shard", "1/3"), "--slurm and --shard cannot be combined"),
+        (
+            ("--slurm", "partition=cpu", "--shards", "3", "--overwrite"),
+            "--slurm and --overwrite cannot be combined",
+        ),
+        (
+            ("--slurm", "partition=cpu", "--shards", "3", "--shard", "1/3"),
+            "--slurm and --shard cannot be combined",
+        ),
         (("--slurm", "array=1-4", "--shards", "3"), "--slurm: array is set by robustgen"),
         (
             ("--slurm", "=cpu", "--shards", "3"),
