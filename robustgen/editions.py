@@ -282,6 +282,7 @@ _ROWS = (
 )
 
 EDITIONS: Mapping[str, Edition] = MappingProxyType({edition.name: edition for edition in _ROWS})
+"""Preparations with their constants, by name."""
 
 
 def get_edition(name: str) -> Edition:

@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 CORRUPTIONS = BENCHMARK_FAMILY.corruptions
-"""The nineteen corruptions, by name."""
+"""The nineteen corruptions of ImageNet-C, by name."""
 
 _BUILT_IN = {family.name: family for family in (BENCHMARK_FAMILY, C_BAR)}
 LATER = {

@@ -13,3 +13,4 @@ from robustgen.registry import registered_perturbations
 __all__ = ["PERTURBATIONS", "blur", "digital", "noise", "weather"]
 
 PERTURBATIONS = registered_perturbations()
+"""The perturbations of ImageNet-P, by name."""
