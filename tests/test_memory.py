@@ -1,7 +1,10 @@
 """How processes look after their memory."""
 
+import os
 import subprocess
 import sys
+
+import pytest
 
 COMMAND = """
 import atexit, gc
@@ -20,6 +23,34 @@ def test_what_pytorch_leaves_is_collected():
 def test_a_command_collects_garbage_rarely_and_not_when_it_ends():
     done = subprocess.run([sys.executable, "-c", COMMAND], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "True True"
+
+
+COMPILED = """
+import gc
+import numpy as np
+from robustgen.imaging.kernels import elementwise
+from robustgen.storage.memory import collect_garbage_rarely
+
+if {ours}:
+    collect_garbage_rarely()
+elementwise.widen(np.zeros(3, np.uint8), np.zeros(256), np.zeros(3))
+began = []
+gc.callbacks.append(lambda phase, about: began.append(phase))
+elementwise.quantise(np.zeros(3), np.zeros(3, np.uint8))
+gc.callbacks.clear()
+print(len(began), gc.isenabled(), gc.get_freeze_count() > 1000)
+"""
+
+
+@pytest.mark.parametrize("ours", [False, True])
+def test_no_garbage_is_collected_while_a_loop_is_compiled(tmp_path, ours):
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-c", COMPILED.format(ours=ours)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    collections, *rest = done.stdout.split()
+    # Two for each collection; what waits is collected when the loop is there.
+    assert int(collections) <= 4 and rest == ["True", str(ours)]
+    assert any(tmp_path.rglob("*.nbc"))
 
 
 FREED = """

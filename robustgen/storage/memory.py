@@ -15,6 +15,9 @@ _ALLOCATIONS_BETWEEN_COLLECTIONS = 50_000
 # From glibc's malloc.h.
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_MMAP_MAX = -1, -3, -4
 
+# Whether this process does nothing else.
+_is_ours = False
+
 
 @cache
 def collect_garbage_rarely() -> None:
@@ -22,18 +25,23 @@ def collect_garbage_rarely() -> None:
 
     Going through all that numba and SciPy have imported takes longer than an image does, several times over.
     """
+    global _is_ours
+    _is_ours = True
     gc.set_threshold(_ALLOCATIONS_BETWEEN_COLLECTIONS)
     leave_garbage_at_exit()
 
 
 @contextmanager
 def pause_collection() -> Iterator[None]:
-    """Look for no circular garbage while modules are imported, and leave theirs when the process ends."""
+    """Look for no circular garbage while modules are imported or loops compiled, and leave it at the end."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
+        if _is_ours:
+            # Nearly all of what was allocated stays, and need not be gone through again.
+            _leave_garbage()
         if was_enabled:
             gc.enable()
     leave_garbage_at_exit()

@@ -1,20 +1,33 @@
 """Compilation of loops: by numba on first use, cached on disk."""
 
+from contextlib import ExitStack
+
 from numba import config, njit
 from numba.core import event
 from numba.np import linalg
 
 from robustgen.imaging.kernels.loop_cache import tell_of_compiling, use_temporary_cache
+from robustgen.storage.memory import pause_collection
 
 
 class _Listener(event.Listener):  # type: ignore[misc,unused-ignore]
     """Hears of each loop that is compiled, rather than read from the cache."""
 
+    def __init__(self):
+        self._depth, self._pause = 0, ExitStack()
+
     def on_start(self, event):
-        tell_of_compiling()
+        """Look for no garbage before the outermost loop is compiled, which takes a sixth longer otherwise."""
+        if not self._depth:
+            tell_of_compiling()
+            self._pause.enter_context(pause_collection())
+        self._depth += 1
 
     def on_end(self, event):
-        """Nobody needs to know."""
+        """Look for garbage again after the outermost loop."""
+        self._depth -= 1
+        if not self._depth:
+            self._pause.close()
 
 
 event.register("numba:compile", _Listener())
@@ -33,23 +46,26 @@ def _skip_blas_check():
 _skip_blas_check()
 
 
-def _choose_compiler():
-    """Return the decorator of all loops, with a cache that can be written."""
+def _choose_options():
+    """Return the options of all loops, with a cache that can be written."""
     # None of them is called from C, so that the wrappers for that need not be compiled.
     options = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
-    cached = njit(cache=True, **options)
+    cached = {"cache": True, **options}
     try:
-        cached(_choose_compiler)
+        njit(**cached)(_choose_options)
     except RuntimeError:
         # Read-only site-packages and home, as in many containers.
         try:
             config.CACHE_DIR = use_temporary_cache()
         except OSError:
-            return njit(**options)
+            return options
     return cached
 
 
-compiled = _choose_compiler()
+_OPTIONS = _choose_options()
 
-# For functions that only other loops call: they become part of those, and are not compiled by themselves.
-inner = njit(inline="always")
+compiled = njit(**_OPTIONS)
+
+# For functions that other loops call in one place: they become part of those, and are compiled by themselves
+# only where Python calls them. Long ones of two places or more take longer to compile so.
+inner = njit(inline="always", **_OPTIONS)

@@ -115,7 +115,7 @@ def channel_sums(image, units, sums):
     sums[0], sums[1], sums[2] = r, g, b
 
 
-@compiled
+@inner
 def look_up(image, table, out):
     """Replace each value of channel c of `image` (uint8, (N, 3)) by its entry in column c of `table`."""
     for i in range(image.shape[0]):

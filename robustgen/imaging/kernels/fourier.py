@@ -18,7 +18,7 @@ def _store_turned(x, y, c, s, real, imaginary, at):
     store(y * c - x * s, imaginary, at)
 
 
-@compiled
+@inner
 def _combine_twos(source, target, rest, length, cosines, sines):
     """Transform pairs of rows."""
     real, imaginary, out_real, out_imaginary = source[0], source[1], target[0], target[1]
@@ -34,7 +34,7 @@ def _combine_twos(source, target, rest, length, cosines, sines):
             _store_turned(w - x, y - z, c, s, out_real, out_imaginary, to + length)
 
 
-@compiled
+@inner
 def _combine_fours(source, target, rest, length, cosines, sines):
     """Transform fours of rows."""
     real, imaginary, out_real, out_imaginary = source[0], source[1], target[0], target[1]
@@ -61,7 +61,7 @@ def _combine_fours(source, target, rest, length, cosines, sines):
             _store_turned(x, y, c3, s3, out_real, out_imaginary, to + 3 * length)
 
 
-@compiled
+@inner
 def _combine_odds(source, target, size, rest, length, cosines, sines):
     """Transform groups of `size` rows, an odd number: the r-th from either end share cosines and sines."""
     real, imaginary, out_real, out_imaginary = source[0], source[1], target[0], target[1]
