@@ -1,5 +1,6 @@
 """The whole of make, resume, verify, evaluate and score without what only POSIX has, as on Windows."""
 
+import errno
 import os
 import shutil
 import subprocess
@@ -11,7 +12,7 @@ from digits import put_folder, put_model
 from helpers import cli, put_photo, tree
 
 import robustgen
-from robustgen.storage import local
+from robustgen.storage import host, local
 from robustgen.storage.local import LocalStore
 
 # Python runs it in every process before anything else, in those that workers are started as too.
@@ -117,3 +118,49 @@ def test_a_file_that_somebody_reads_is_replaced_a_moment_later(tmp_path, monkeyp
     monkeypatch.setattr(os, "replace", refuse_once)
     store.put("a.txt", b"content")
     assert (tmp_path / "a.txt").read_bytes() == b"content" and not refusals
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "NUL",
+        "con.JPEG",
+        "a/Aux.tar.gz/b",
+        "com1",
+        "LPT\u00b2.txt",
+        "nul .txt",
+        "C:b.txt",
+        "a.txt:s",
+        "a\\..\\b",
+    ]
+    + ["b.", "c ", "d./e", "what?.png", "tab\t", "a*"],
+)
+def test_what_is_no_name_on_windows_is_refused(tmp_path, monkeypatch, name):
+    monkeypatch.setattr(local, "IS_WINDOWS", True)
+    with pytest.raises(OSError, match="cannot be the name of a file on Windows") as refused:
+        LocalStore(tmp_path).put(name, b"content")
+    assert refused.value.errno == errno.EINVAL and tree(tmp_path) == {}
+
+
+def test_other_names_are_written_on_windows(tmp_path, monkeypatch):
+    monkeypatch.setattr(local, "IS_WINDOWS", True)
+    names = ["console.txt", "aux_1.png", "com10.txt", ".hidden/state.json", "a b/n02.JPEG", "null"]
+    for name in names:
+        LocalStore(tmp_path).put(name, b"content")
+    assert tree(tmp_path) == dict.fromkeys(names, b"content")
+
+
+@pytest.mark.parametrize("enabled", [False, True])
+def test_a_path_too_long_for_the_settings_of_windows_is_refused(tmp_path, monkeypatch, enabled):
+    monkeypatch.setattr(local, "IS_WINDOWS", True)
+    monkeypatch.setattr(host, "_has_long_paths", lambda: enabled)
+    store, room = LocalStore(tmp_path), 259 - len(str(tmp_path)) - 1
+    longest = f"{'a' * 100}/{'b' * (room - 101)}"
+    store.put(longest, b"content")
+    if enabled:
+        store.put(f"{longest}b", b"content")
+    else:
+        with pytest.raises(OSError, match="enable long paths in Windows") as refused:
+            store.put(f"{longest}b", b"content")
+        assert refused.value.errno == errno.ENAMETOOLONG
+    assert tree(tmp_path).keys() == ({longest, f"{longest}b"} if enabled else {longest})

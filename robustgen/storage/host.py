@@ -1,6 +1,8 @@
 """Processes, standard streams, terminal and private folders of this machine."""
 
+import errno
 import os
+import re
 import signal
 import socket
 import struct
@@ -8,10 +10,45 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Any, BinaryIO, Final
 
 HOST: Final = socket.gethostname()
+IS_WINDOWS: Final = os.name == "nt"
+
+# A device whatever its extension, a drive or a stream of another file, or written under another name.
+_NOT_FOR_WINDOWS: Final = re.compile(
+    r"(?:CON|PRN|AUX|NUL|CONIN\$|CONOUT\$|(?:COM|LPT)[1-9\u00b9\u00b2\u00b3]) *(?:\..*)?|"
+    r'.*[\x00-\x1f<>:"|?*\\].*|.*[. ]',
+    re.IGNORECASE | re.DOTALL,
+)
+_LONGEST_ON_WINDOWS: Final = 259
+
+
+def check_for_windows(location: str, path: str) -> None:
+    """Refuse a file below a folder that Windows would write to a device or elsewhere, or under another name.
+
+    Raises
+    ------
+    OSError
+        A part of `path` is no name for Windows, or both together are too long for its settings.
+    """
+    for part in path.split("/"):
+        if _NOT_FOR_WINDOWS.fullmatch(part):
+            raise OSError(errno.EINVAL, f"{part!r} cannot be the name of a file on Windows", location)
+    if len(location) + 1 + len(path) > _LONGEST_ON_WINDOWS and not _has_long_paths():
+        reason = f"more than {_LONGEST_ON_WINDOWS} characters; enable long paths in Windows"
+        raise OSError(errno.ENAMETOOLONG, reason, f"{location}/{path}")
+
+
+@cache
+def _has_long_paths() -> bool:
+    """Return whether this process may use paths of more than 259 characters on Windows."""
+    import ctypes
+
+    system: Any = ctypes
+    return bool(system.windll.ntdll.RtlAreLongPathsEnabled() & 1)
 
 
 def is_alive(process: int) -> bool:

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, Final
 
 from robustgen.errors import OutputError
 from robustgen.storage.base import CLOSED, Entry, Store, Writer
-from robustgen.storage.host import HOST, is_left_over
+from robustgen.storage.host import HOST, IS_WINDOWS, check_for_windows, is_left_over
 from robustgen.storage.regular import open_descriptor, open_regular
 
 _NEW: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -290,6 +290,8 @@ class LocalStore(Store):
     def _full(self, path: str) -> str:
         if path[:1] == "/" or (".." in path and ".." in path.split("/")):
             raise OSError(errno.EINVAL, f"{path!r} is not below the folder", self.location)
+        if IS_WINDOWS:
+            check_for_windows(self.location, path)
         return f"{self.location}/{path}" if path else self.location
 
     def _check_real(self, place: str) -> None:
