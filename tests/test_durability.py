@@ -575,4 +575,4 @@ def test_a_scheduler_that_does_not_answer(photos, tmp_path, dask, monkeypatch, a
 
 def test_a_cluster_needs_both_flags(photos):
     for flags in (("--backend", "dask"), ("--scheduler", "tcp://127.0.0.1:1")):
-        assert "must be given together" in cli_error("make-c", "--source", photos, *flags)
+        assert "--scheduler ADDRESS" in cli_error("make-c", "--source", photos, *flags)
