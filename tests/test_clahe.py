@@ -241,7 +241,7 @@ def test_verify_makes_them_anew(set_c, tmp_path):
 def test_other_parameters_want_another_output(set_c, tmp_path):
     preprocess(set_c, tmp_path / "c")
     error = cli_error("preprocess", "clahe", set_c, tmp_path / "c", "--tiles", "4")
-    assert "clahe.tiles is 8 there and 4 here" in error
+    assert "clahe.tiles was 8 and is now 4" in error
 
 
 @pytest.fixture(scope="module", params=["ours", "published"])
@@ -342,7 +342,7 @@ def test_wrong_input_is_answered_with_one_line(set_c, tmp_path):
     (tmp_path / "empty").mkdir()
     assert "no images" in error(tmp_path / "empty")
     assert error(tmp_path / "none").endswith("none: no such folder")
-    assert "lies inside the source" in error(set_c, output=set_c / "out")
+    assert "is inside the source" in error(set_c, output=set_c / "out")
     assert "--tiles: " in error(set_c, "--tiles", "0")
     assert "--clip-limit: " in error(set_c, "--clip-limit", "0")
     assert "--clip-limit: " in error(set_c, "--clip-limit", "nan")

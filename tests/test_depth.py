@@ -166,8 +166,8 @@ def test_a_map_of_several_channels_or_none_at_all_fails_alone(source, maps, tmp_
             ("--depth", "npy", "--depth-scale", "0"),
             "--depth-scale: must be a positive number or midas, not '0'",
         ),
-        (("--corruptions", "fog", "--depth", "npy"), "depth: goes with 3dcc:fog_3d"),
-        (("--corruptions", "fog", "--depth-scale", "2"), "depth: goes with 3dcc:fog_3d"),
+        (("--corruptions", "fog", "--depth", "npy"), "depth: used only by 3dcc:fog_3d"),
+        (("--corruptions", "fog", "--depth-scale", "2"), "depth: used only by 3dcc:fog_3d"),
         (
             ("--corruptions", "3dcc:flash"),
             "3dcc:flash cannot be made: it needs a map of the shading, which a",

@@ -200,8 +200,8 @@ def test_one_warning_that_boxes_do_not_follow(coco, tmp_path):
     [
         (
             ("--format", "png"),
-            "mirror: goes with format original, which keeps the names that other files refer to; "
-            "--mirror none leaves them out",
+            "mirror: needs --format original, which keeps the names that other files refer to; "
+            "choose it, or --mirror none",
         ),
         (
             ("--images", "nowhere/*"),

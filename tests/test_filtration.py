@@ -824,7 +824,7 @@ def test_numbers_that_are_none(candidates, tmp_path):
 def test_outputs_that_are_not_ours(candidates, model, classes, tmp_path):
     flags = ("--classes", classes)
     inside = refused("filter-a", candidates, model, candidates / "out", *flags)
-    assert f"lies inside the source {candidates}" in inside
+    assert f"is inside the source {candidates}" in inside
     (tmp_path / "file").write_text("")
     assert "file: is a file" in refused("filter-a", candidates, model, tmp_path / "file", *flags)
     (tmp_path / "other").mkdir()

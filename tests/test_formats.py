@@ -138,7 +138,7 @@ def test_a_format_of_the_other_benchmark_is_refused(photos, tmp_path, command, n
 
 def test_another_format_is_another_output(photos, lossless):
     message = cli_error("make-c", "--source", photos, "--output", lossless, *FEW, "--format", "webp")
-    assert "output.format is 'png' there and 'webp' here" in message
+    assert "output.format was 'png' and is now 'webp'" in message
 
 
 def test_the_documentation_names_every_format():

@@ -26,11 +26,11 @@ def open_output(location: str | Path, source: str) -> Iterator[Store]:
     Raises
     ------
     OutputError
-        `location` is a file, or lies inside `source`.
+        `location` is a file, or is inside `source`.
     """
     store = open_store(location)
     if f"{store.location}/".startswith(f"{source}/"):
-        raise OutputError(f"{store.location}: lies inside the source {source}")
+        raise OutputError(f"{store.location}: is inside the source {source}; choose another --output")
     refuse_files(store)
     with blame_output(store):
         try:
