@@ -134,7 +134,7 @@ def test_the_place_in_a_list_is_that_in_the_file():
 BAD_PARAMETERS = {
     "{fog: {decay: 1.5}}": "parameters: fog.decay: name a severity from 1 to 5, as in fog: {3: {...}}",
     "{fog: {true: {decay: 1.5}}}": "fog.True: name a severity",
-    "{fog: {}}": "parameters: fog: names no severity, as fog: {3: {...}} does",
+    "{fog: {}}": "parameters: fog: no severity given; write fog: {3: {...}}",
     "{fog: {3: {}}}": "fog.3: name a severity",
     "{forst: {1: {shrink: 1}}}": "unknown corruption 'forst' (did you mean 'frost'?)",
     "{frost: {6: {shrink: 1}}}": "severity 6 of frost does not exist",

@@ -743,7 +743,7 @@ def test_an_output_that_is_damaged_or_none(candidates, model, classes, tmp_path)
     assert "filter.json is damaged" in refused("filter-a", candidates, model, tmp_path / "a", *flags)
     (tmp_path / "file").write_text("")
     line = refused("filter-a", candidates, model, tmp_path / "file" / "a", *flags)
-    assert line == f"{tmp_path / 'file'}: is a file"
+    assert line == f"{tmp_path / 'file'}: is a file, not a folder"
 
 
 def test_candidates_that_are_none(candidates, model, classes, tmp_path):

@@ -722,15 +722,16 @@ def test_sets_that_are_not_whole(folder_c, model, tmp_path):
         (broken / "dataset.json").write_text(json.dumps(manifest | {"arms": arms}))
         assert "dataset.json is not robustgen's: it has no 'arms'" in wrong(broken, model, tmp_path)
     (broken / "dataset.json").unlink()
-    assert "has no dataset.json, its run has not finished; the same 'robustgen make-c ...' command" in wrong(
-        broken, model, tmp_path
+    assert (
+        "has no dataset.json because its run has not finished; the same 'robustgen make-c ...' command"
+        in wrong(broken, model, tmp_path)
     )
     (broken / "dataset.json").write_text("{")
     assert "dataset.json: cannot be read" in wrong(broken, model, tmp_path)
 
 
 def test_no_set_at_all(digits, model, tmp_path):
-    assert "holds no folder or array of a corruption" in wrong(digits, model, tmp_path)
+    assert "contains no folder or array of a corruption" in wrong(digits, model, tmp_path)
     assert "no such folder" in wrong(tmp_path / "missing", model, tmp_path)
 
 

@@ -279,7 +279,7 @@ def test_an_output_inside_or_around_its_source_is_refused(photos, place, spellin
 
 
 def test_verify_of_nothing_is_one_line(place):
-    assert "holds no files" in cli_error("verify", f"{place}/nothing")
+    assert "contains no files" in cli_error("verify", f"{place}/nothing")
 
 
 def test_a_listing_that_lags_makes_units_again_and_nothing_else(photos, tmp_path, place, monkeypatch):

@@ -674,7 +674,7 @@ def test_a_dry_run_over_an_output_leaves_it_alone(photos, tmp_path, undisturbed)
 
 def test_the_demo_does_not_pass_its_photographs_for_one_s_own(photos, tmp_path):
     message = cli_error("make-c", "--dataset", "demo", "--source", photos, "--output", tmp_path / "out")
-    assert message == f"{photos}: the demo has photographs of its own; name another --dataset"
+    assert message == f"{photos}: the demo has its own photographs; choose another --dataset"
     assert not (tmp_path / "out").exists()
 
 

@@ -132,7 +132,7 @@ def test_other_tiles_are_refused_though_their_names_and_sizes_are_the_same(sourc
         (("--tiles", "nowhere"), "nowhere: No such file"),
         (("--tiles", "empty"), "empty: no images"),
         (("--tiles", "broken"), "broken: 'x.png': in none of the formats"),
-        (("--limit", "1", "--source", "single"), "has no picture besides the image in question; name other"),
+        (("--limit", "1", "--source", "single"), "contains no other picture; name other"),
         (
             ("--corruptions", "fog", "--tiles", "single"),
             "tiles: used only by laion-c:stickers and laion-c:mosaic",

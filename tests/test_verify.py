@@ -214,7 +214,7 @@ def test_verify_names_the_lines_of_errors_that_are_none(photos, tmp_path):
     errors = out / "errors.jsonl"
     errors.write_text("{\n" + errors.read_text() + '{"key": 3}\n' + "[" * 100_000 + "\n")
     assert [line for line in findings(out) if "errors" in line] == [
-        f"damaged errors.jsonl: line {number} is no entry of robustgen's" for number in (1, 3, 4)
+        f"damaged errors.jsonl: line {number} is not a robustgen entry" for number in (1, 3, 4)
     ]
 
 
