@@ -129,7 +129,7 @@ def test_predictions_say_so_and_are_not_mixed(set_c, model, tmp_path):
     about = json.loads((tmp_path / "with" / "predictions.json").read_text())
     assert about["preprocessing"]["clahe"] == {"clip_limit": 2.0, "tiles": 8}
     error = cli_error("predict", set_c, "--model", model, "--output", tmp_path / "with", *PLAIN)
-    assert "holds predictions of another preprocessing" in error
+    assert "contains predictions of another preprocessing" in error
     predict(set_c, model, tmp_path / "without")
     # Predictions from before there was CLAHE can be continued.
     assert "clahe" not in json.loads((tmp_path / "without" / "predictions.json").read_text())["preprocessing"]

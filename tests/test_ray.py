@@ -129,7 +129,10 @@ class Told:
     ("package", "expected"),
     [
         (None, r"worker on \S+ cannot import robustgen \S+ \(.*\); install it there"),
-        ("__version__ = '0.0.9'", r"worker on \S+ has robustgen 0\.0\.9, this run \S+; install the same one"),
+        (
+            "__version__ = '0.0.9'",
+            r"worker on \S+ has robustgen 0\.0\.9, this run \S+; install the same version",
+        ),
     ],
 )
 def test_a_worker_without_the_package_or_with_another_release_refuses(tmp_path, package, expected):
