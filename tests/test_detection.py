@@ -184,7 +184,7 @@ def test_links_and_files_about_the_set_are_named_and_not_mirrored(coco, tmp_path
         "link.json": "is a link, which is not mirrored",
         "folder": "is a link, which is not mirrored",
         "SHA256SUMS": "its copy would lie where the set's own SHA256SUMS belongs",
-        "pipe": "is no regular file, which is not mirrored",
+        "pipe": "is not a regular file, which is not mirrored",
     }
     assert (tmp_path / "out/contrast/2/annotations/instances_val2017.json").exists()
 

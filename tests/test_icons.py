@@ -277,10 +277,10 @@ def test_an_unreadable_picture_is_named(tmp_path, content):
 
 def test_a_pipe_in_the_place_of_a_picture_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "1f600.png")
-    with pytest.raises(ImageError, match=r"1f600\.png': is no regular file"):
+    with pytest.raises(ImageError, match=r"1f600\.png': is not a regular file"):
         read_picture(tmp_path / "1f600.png", tmp_path)
     os.mkfifo(tmp_path / "package.json")
-    with pytest.raises(SourceError, match="is no regular file"):
+    with pytest.raises(SourceError, match="is not a regular file"):
         read_style("x", tmp_path)
 
 

@@ -211,7 +211,9 @@ def _remove_own(state: OutputState) -> None:
     root, own = state.root, dict[str, str]()
     for _, record in state.read_records():
         own |= {file.path: file.sha256 for _, file in record.files()} if record else {}
-    irregular = {path for path, what in root.list_irregular() if what in ("is a link", "is no regular file")}
+    irregular = {
+        path for path, what in root.list_irregular() if what in ("is a link", "is not a regular file")
+    }
     for path in (*sorted(irregular), *predictions.list_files(root)):
         if path in irregular or path not in own or file_digest(root, path) != own[path]:
             raise OutputError(
