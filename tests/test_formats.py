@@ -108,7 +108,7 @@ def test_the_first_of_two_with_one_output_name_keeps_it(tmp_path):
     for name in ("a.JPEG", "a.png", "a.jpg", "A.png"):
         put_photo(tmp_path / "src" / "c" / name, seed=len(name))
     root = make_c(tmp_path / "src", tmp_path / "jpeg", status=1)
-    assert errors_of(root) == [{"key": "c/a.png", "reason": "its output would be that of 'c/a.JPEG'"}]
+    assert errors_of(root) == [{"key": "c/a.png", "reason": "its output would replace that of 'c/a.JPEG'"}]
     root = make_c(tmp_path / "src", tmp_path / "same", "--format", "original")
     assert sorted(path.name for path in root.glob("clean/c/*")) == ["A.png", "a.JPEG", "a.jpg", "a.png"]
 

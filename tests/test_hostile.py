@@ -75,7 +75,7 @@ BAD_FILES = {
     "bad/bomb.png": (bomb(), "decompression bomb"),
     "bad/postscript.jpg": (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 50 50\n", "in none of the formats"),
     "bad/secret.png": (saved(Image.fromarray(PHOTO), format="PNG"), "Permission denied"),
-    "twin/x.png": (saved(Image.fromarray(PHOTO), format="PNG"), "would be that of 'twin/x.bmp'"),
+    "twin/x.png": (saved(Image.fromarray(PHOTO), format="PNG"), "would replace that of 'twin/x.bmp'"),
 }
 LINKS = {
     "loop/around": ("..", "symlink loop"),

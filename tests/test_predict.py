@@ -716,7 +716,7 @@ def test_sets_that_are_not_whole(folder_c, model, tmp_path):
         f"fog/3: 1 of 30 images are missing, for instance '{victim.parent.name}/{victim.name}'"
     )
     shutil.rmtree(broken / "fog" / "3")
-    assert "lacks fog/3, which its dataset.json names" in wrong(broken, model, tmp_path)
+    assert "lacks fog/3, which its dataset.json lists" in wrong(broken, model, tmp_path)
     manifest = json.loads((broken / "dataset.json").read_text())
     for arms in ([1], "fog/1"):
         (broken / "dataset.json").write_text(json.dumps(manifest | {"arms": arms}))

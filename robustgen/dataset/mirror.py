@@ -91,9 +91,7 @@ class Mirror:
             if name in self.images or _is_hidden(name):
                 continue
             if name in (SUMS, FRAMES):
-                failures.append(
-                    {"key": name, "reason": f"its copy would lie where the set's own {name} belongs"}
-                )
+                failures.append({"key": name, "reason": f"its copy would replace the set's own {name}"})
             else:
                 names.append(name)
         irregular = {

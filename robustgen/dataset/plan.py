@@ -323,9 +323,9 @@ def _collisions(source: Items[Any], writer: Writer, arms: tuple[Variant, ...]) -
             continue
         earlier = first.setdefault(name, key)
         if (top := name.split("/")[0]) in reserved:
-            refused[key] = f"its output would lie where the set's own {top} belongs"
+            refused[key] = f"its output would replace the set's own {top}"
         elif earlier != key:
-            refused[key] = f"its output would be that of {earlier!r}"
+            refused[key] = f"its output would replace that of {earlier!r}"
     return refused
 
 

@@ -79,7 +79,7 @@ class ImagesRecord:
                 yield key, frozenset(f for f, done in zip(self.variants, made, strict=True) if done)
 
     def list_attempts(self) -> Iterator[tuple[str, frozenset[str]]]:
-        """Yield each key and the folders of the variants that were made of it or failed."""
+        """Yield each key and the folders of the variants that were created from it or failed."""
         failed: dict[str, set[str]] = {}
         for failure in self.failures:
             own = [failure["arm"]] if "arm" in failure else self.variants
@@ -137,7 +137,7 @@ class FilesRecord:
             yield next(inside, ""), file
 
     def list_attempts(self) -> Iterator[tuple[str, frozenset[str]]]:
-        """Yield each key and the folders of the variants that were made of it or failed."""
+        """Yield each key and the folders of the variants that were created from it or failed."""
         folders = frozenset(self.variants)
         return ((key, folders) for key in self.images)
 
