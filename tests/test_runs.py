@@ -723,7 +723,7 @@ def test_a_set_without_labels_is_not_continued_with_them(tmp_path):
     make_c(tmp_path / "flat", tmp_path / "out", *FEW)
     labelled = ("--source", tmp_path / "flat", "--labels", tmp_path / "labels.txt")
     refusal = cli_error("make-c", *labelled, "--output", tmp_path / "out", *FEW)
-    assert "it holds 'a.JPEG', where this one has 'cat/a.JPEG'" in refusal
+    assert "it contains 'a.JPEG', this source contains 'cat/a.JPEG'" in refusal
 
 
 def test_images_that_are_added_to_a_source_are_made_too(copied, tmp_path):

@@ -164,7 +164,7 @@ def _from_manifest(
         missing = [arm for arm, place in places.items() if place not in there]
     if missing or not arms:
         raise SourceError(
-            f"{store.location}: lacks {', '.join(missing[:5]) or 'all arms'}, which its {MANIFEST} lists"
+            f"{store.location}: lacks {', '.join(missing[:5]) or 'all variants'}, which its {MANIFEST} lists"
         )
     return kind, places
 

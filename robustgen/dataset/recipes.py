@@ -322,7 +322,7 @@ class CorruptionRecipe(BenchmarkRecipe):
         return prepared if self.depth else super().cut(prepared, side)
 
     def get_operation(self, name: str) -> Operation:
-        """Return the corruption `name`, in the dialect of the edition."""
+        """Return the corruption `name`, in the version of the edition."""
         return get_corruption(name, get_edition(self.edition).dialect)
 
     def make(self, arm: Variant, key: str, prepared: Rgb, shared: dict[str, Any] | None = None) -> Rgb:
