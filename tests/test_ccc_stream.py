@@ -220,7 +220,7 @@ def test_a_run_of_shards_resumes(table, photos, tmp_path, small_shards):
     assert "10 were there already" in done.stdout and tree(folder) == whole
     assert write(table, photos, tmp_path).stdout.startswith("0 images (")
     message = write(table, photos, tmp_path, length=26, status=2).stderr
-    assert "created with different settings: output.images is 24 there and 26 here" in message
+    assert "created with different settings: output.images was 24 and is now 26" in message
     assert write(table, photos, tmp_path, "--overwrite", length=26).stdout.startswith("26 images (")
 
 

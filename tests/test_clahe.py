@@ -129,7 +129,7 @@ def test_predictions_say_so_and_are_not_mixed(set_c, model, tmp_path):
     about = json.loads((tmp_path / "with" / "predictions.json").read_text())
     assert about["preprocessing"]["clahe"] == {"clip_limit": 2.0, "tiles": 8}
     error = cli_error("predict", set_c, "--model", model, "--output", tmp_path / "with", *PLAIN)
-    assert "holds predictions of another preprocessing" in error
+    assert "contains predictions of another preprocessing" in error
     predict(set_c, model, tmp_path / "without")
     # Predictions from before there was CLAHE can be continued.
     assert "clahe" not in json.loads((tmp_path / "without" / "predictions.json").read_text())["preprocessing"]
@@ -241,7 +241,7 @@ def test_verify_makes_them_anew(set_c, tmp_path):
 def test_other_parameters_want_another_output(set_c, tmp_path):
     preprocess(set_c, tmp_path / "c")
     error = cli_error("preprocess", "clahe", set_c, tmp_path / "c", "--tiles", "4")
-    assert "clahe.tiles is 8 there and 4 here" in error
+    assert "clahe.tiles was 8 and is now 4" in error
 
 
 @pytest.fixture(scope="module", params=["ours", "published"])
@@ -342,7 +342,7 @@ def test_wrong_input_is_answered_with_one_line(set_c, tmp_path):
     (tmp_path / "empty").mkdir()
     assert "no images" in error(tmp_path / "empty")
     assert error(tmp_path / "none").endswith("none: no such folder")
-    assert "lies inside the source" in error(set_c, output=set_c / "out")
+    assert "is inside the source" in error(set_c, output=set_c / "out")
     assert "--tiles: " in error(set_c, "--tiles", "0")
     assert "--clip-limit: " in error(set_c, "--clip-limit", "0")
     assert "--clip-limit: " in error(set_c, "--clip-limit", "nan")

@@ -96,9 +96,7 @@ def test_a_set_that_is_moved_or_copied_verifies_without_its_state(train, tmp_pat
     moved.parent.mkdir()
     out.rename(moved)
     assert "4 files checked, 0 findings" in cli("verify", moved).stdout
-    assert "a set that was moved needs its hidden state folder beside it" in cli_error(
-        "preprocess", "clahe", train, moved
-    )
+    assert "move the hidden state folder of a set with it" in cli_error("preprocess", "clahe", train, moved)
     assert not state_of(moved).exists()
     state_of(out).rename(state_of(moved))
     assert "nothing to do" in preprocess(train, moved).stdout
@@ -174,12 +172,12 @@ def test_where_nothing_can_lie_beside_it_is_said(train, tmp_path):
     (closed / "out").mkdir(parents=True)
     state_of(closed / "out").write_text("in the way")
     line = cli_error("preprocess", "clahe", train, closed / "out")
-    assert f"{state_of(closed / 'out')}: is in the way" in line
+    assert f"{state_of(closed / 'out')}: is in the way of" in line
     assert not [*(closed / "out").iterdir()]
 
 
 def test_a_run_that_fails_at_once_leaves_nothing_beside(train, tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out/letter.txt").write_text("dear")
-    assert "already holds letter.txt" in cli_error("preprocess", "clahe", train, tmp_path / "out")
+    assert "contains letter.txt" in cli_error("preprocess", "clahe", train, tmp_path / "out")
     assert not state_of(tmp_path / "out").exists()

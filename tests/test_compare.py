@@ -461,7 +461,7 @@ def test_too_few_images_are_no_verdict(make):
 def test_what_cannot_be_compared_is_refused(make, tmp_path):
     a = make(*FEW)
     assert cli_error("compare", a, tmp_path / "none").endswith("none: no such folder")
-    assert "holds no folder" in cli_error("compare", a, tmp_path)
+    assert "contains no folder" in cli_error("compare", a, tmp_path)
     assert "did you mean 'fog'?" in cli_error("compare", a, a, "--corruptions", "frog")
     assert "--severities: severity 7" in cli_error("compare", a, a, "--severities", "7")
     assert "--sample: must be a number" in cli_error("compare", a, a, "--sample", "0")

@@ -71,9 +71,7 @@ def test_the_command_adds_what_only_the_user_knows(sets, tmp_path):
     assert (content["datePublished"], content["rai:dataBiases"]) == ("2026-01-02", "unknown")
     assert not findings(sets / "npy", status=0)
     fields.write_text("distribution: []\n")
-    assert "distribution: not a field that can be set" in cli_error(
-        "croissant", sets / "npy", "--rai", fields
-    )
+    assert "distribution: cannot be set; choose from" in cli_error("croissant", sets / "npy", "--rai", fields)
 
 
 def test_verify_names_a_description_of_another_set(sets, tmp_path):

@@ -119,10 +119,10 @@ def test_other_maps_are_refused(source, maps, output, tmp_path):
 
 BAD = {
     "another shape": (np.ones((30, 40), F32), "depth map dog/c.npy has 40 x 30 pixels, the image 64 x 64"),
-    "NaN": (np.where(np.eye(64) > 0, np.nan, 0.3), "dog/c.npy holds NaN or infinity"),
-    "negative": (np.where(np.eye(64) > 0, -1, 0.3), "dog/c.npy holds negative depth"),
+    "NaN": (np.where(np.eye(64) > 0, np.nan, 0.3), "dog/c.npy contains NaN or infinity"),
+    "negative": (np.where(np.eye(64) > 0, -1, 0.3), "dog/c.npy contains negative depth"),
     "channels": (np.ones((64, 64, 3), F32), "depth map dog/c.npy has 3 x 64 x 64 pixels"),
-    "words": (np.full((64, 64), "a"), "dog/c.npy: holds <U1, not numbers"),
+    "words": (np.full((64, 64), "a"), "dog/c.npy: contains <U1, not numbers"),
     "objects": (np.full((64, 64), None), "dog/c.npy: "),
 }
 
@@ -166,8 +166,8 @@ def test_a_map_of_several_channels_or_none_at_all_fails_alone(source, maps, tmp_
             ("--depth", "npy", "--depth-scale", "0"),
             "--depth-scale: must be a positive number or midas, not '0'",
         ),
-        (("--corruptions", "fog", "--depth", "npy"), "depth: goes with 3dcc:fog_3d"),
-        (("--corruptions", "fog", "--depth-scale", "2"), "depth: goes with 3dcc:fog_3d"),
+        (("--corruptions", "fog", "--depth", "npy"), "depth: used only by 3dcc:fog_3d"),
+        (("--corruptions", "fog", "--depth-scale", "2"), "depth: used only by 3dcc:fog_3d"),
         (
             ("--corruptions", "3dcc:flash"),
             "3dcc:flash cannot be made: it needs a map of the shading, which a",

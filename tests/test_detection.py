@@ -183,8 +183,8 @@ def test_links_and_files_about_the_set_are_named_and_not_mirrored(coco, tmp_path
     assert {error["key"]: error["reason"] for error in errors_of(tmp_path / "out")} == {
         "link.json": "is a link, which is not mirrored",
         "folder": "is a link, which is not mirrored",
-        "SHA256SUMS": "its copy would lie where the set's own SHA256SUMS belongs",
-        "pipe": "is no regular file, which is not mirrored",
+        "SHA256SUMS": "its copy would replace the set's own SHA256SUMS",
+        "pipe": "is not a regular file, which is not mirrored",
     }
     assert (tmp_path / "out/contrast/2/annotations/instances_val2017.json").exists()
 
@@ -200,8 +200,8 @@ def test_one_warning_that_boxes_do_not_follow(coco, tmp_path):
     [
         (
             ("--format", "png"),
-            "mirror: goes with format original, which keeps the names that other files refer to; "
-            "--mirror none leaves them out",
+            "mirror: needs --format original, which keeps the names that other files refer to; "
+            "choose it, or --mirror none",
         ),
         (
             ("--images", "nowhere/*"),

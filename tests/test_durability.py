@@ -65,9 +65,9 @@ def refused(photos, root, *flags):
 @pytest.mark.parametrize(
     ("flags", "difference"),
     [
-        (("--seed", "7"), "created with different settings: seed is 0 there and 7 here. "),
-        (("--quality", "90"), "output.quality is 85 there and 90 here"),
-        (("--edition", "imagenet-64"), "edition is 'folder' there and 'imagenet-64' here"),
+        (("--seed", "7"), "created with different settings: seed was 0 and is now 7. "),
+        (("--quality", "90"), "output.quality was 85 and is now 90"),
+        (("--edition", "imagenet-64"), "edition was 'folder' and is now 'imagenet-64'"),
     ],
     ids=str,
 )
@@ -78,13 +78,13 @@ def test_another_config_is_refused_with_the_difference(photos, output, flags, di
 def test_another_constant_is_refused_with_the_difference(photos, output, tmp_path):
     (tmp_path / "my.yaml").write_text("parameters: {gaussian_noise: {4: {sigma: 0.5}}}")
     message = refused(photos, output, "--config", tmp_path / "my.yaml")
-    assert "parameters.gaussian_noise/4.224.sigma is 0.26 there and 0.5 here" in message
+    assert "parameters.gaussian_noise/4.224.sigma was 0.26 and is now 0.5" in message
 
 
 def test_another_version_of_a_library_is_refused_with_the_difference(photos, output, monkeypatch):
     versions = plan.list_versions()
     monkeypatch.setattr(plan, "list_versions", lambda _: versions | {"scipy": "9.9"})
-    assert f"versions.scipy is '{versions['scipy']}' there and '9.9' here" in refused(photos, output)
+    assert f"versions.scipy was '{versions['scipy']}' and is now '9.9'" in refused(photos, output)
 
 
 def test_corruptions_and_severities_may_be_added(photos, output, tmp_path):

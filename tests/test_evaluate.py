@@ -348,7 +348,7 @@ def test_other_choices_want_another_folder(digits, model, tmp_path):
     flags = (*FOLDER, "--corruptions", "fog", "--severities", "1", "--jobs", "1")
     evaluate(digits, model, tmp_path / "p", *flags)
     common = ("evaluate", "--source", digits, "--model", model, "--output", tmp_path / "p", *PLAIN, *flags)
-    assert "holds predictions of another seed; choose" in cli_error(*common, "--seed", "1")
+    assert "contains predictions of another seed; choose" in cli_error(*common, "--seed", "1")
     cli(*common, "--seed", "1", "--overwrite")
 
 

@@ -223,7 +223,7 @@ def test_what_is_missing_is_named_before_the_work(tmp_path, tiles):
     flags = ["--source", tmp_path / "in", "--edition", "imagenet", "--output", tmp_path / "out"]
     for name, severity, message in (
         ("3dcc:fog_3d", 3, "3dcc:fog_3d needs depth maps"),
-        ("laion-c:stickers", 3, "the set itself has no picture besides the image in question"),
+        ("laion-c:stickers", 3, "the set itself contains no other picture"),
         ("laion-c:mosaic", 2, "multiples of 6, not 224 x 224"),
     ):
         assert message in cli_error("make-c", *flags, "--corruptions", name, "--severities", severity)

@@ -743,7 +743,7 @@ def test_an_output_that_is_damaged_or_none(candidates, model, classes, tmp_path)
     assert "filter.json is damaged" in refused("filter-a", candidates, model, tmp_path / "a", *flags)
     (tmp_path / "file").write_text("")
     line = refused("filter-a", candidates, model, tmp_path / "file" / "a", *flags)
-    assert line == f"{tmp_path / 'file'}: is a file"
+    assert line == f"{tmp_path / 'file'}: is a file, not a folder"
 
 
 def test_candidates_that_are_none(candidates, model, classes, tmp_path):
@@ -824,7 +824,7 @@ def test_numbers_that_are_none(candidates, tmp_path):
 def test_outputs_that_are_not_ours(candidates, model, classes, tmp_path):
     flags = ("--classes", classes)
     inside = refused("filter-a", candidates, model, candidates / "out", *flags)
-    assert f"lies inside the source {candidates}" in inside
+    assert f"is inside the source {candidates}" in inside
     (tmp_path / "file").write_text("")
     assert "file: is a file" in refused("filter-a", candidates, model, tmp_path / "file", *flags)
     (tmp_path / "other").mkdir()

@@ -108,7 +108,7 @@ def test_the_first_of_two_with_one_output_name_keeps_it(tmp_path):
     for name in ("a.JPEG", "a.png", "a.jpg", "A.png"):
         put_photo(tmp_path / "src" / "c" / name, seed=len(name))
     root = make_c(tmp_path / "src", tmp_path / "jpeg", status=1)
-    assert errors_of(root) == [{"key": "c/a.png", "reason": "its output would be that of 'c/a.JPEG'"}]
+    assert errors_of(root) == [{"key": "c/a.png", "reason": "its output would replace that of 'c/a.JPEG'"}]
     root = make_c(tmp_path / "src", tmp_path / "same", "--format", "original")
     assert sorted(path.name for path in root.glob("clean/c/*")) == ["A.png", "a.JPEG", "a.jpg", "a.png"]
 
@@ -138,7 +138,7 @@ def test_a_format_of_the_other_benchmark_is_refused(photos, tmp_path, command, n
 
 def test_another_format_is_another_output(photos, lossless):
     message = cli_error("make-c", "--source", photos, "--output", lossless, *FEW, "--format", "webp")
-    assert "output.format is 'png' there and 'webp' here" in message
+    assert "output.format was 'png' and is now 'webp'" in message
 
 
 def test_the_documentation_names_every_format():

@@ -75,7 +75,7 @@ BAD_FILES = {
     "bad/bomb.png": (bomb(), "decompression bomb"),
     "bad/postscript.jpg": (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 50 50\n", "in none of the formats"),
     "bad/secret.png": (saved(Image.fromarray(PHOTO), format="PNG"), "Permission denied"),
-    "twin/x.png": (saved(Image.fromarray(PHOTO), format="PNG"), "would be that of 'twin/x.bmp'"),
+    "twin/x.png": (saved(Image.fromarray(PHOTO), format="PNG"), "would replace that of 'twin/x.bmp'"),
 }
 LINKS = {
     "loop/around": ("..", "symlink loop"),
@@ -384,8 +384,8 @@ YAML = {
     "new": ("seed: !!python/object/new:os.system ['touch owned']", "could not determine a constructor"),
     "name": ("source: !!python/name:os.system", "could not determine a constructor"),
     "module": ("source: !!python/module:antigravity", "could not determine a constructor"),
-    "twice": ("seed: 1\njobs: 1\nseed: 2", "line 3, column 1: 'seed' stands twice"),
-    "twice below": ("video:\n  preset: fast\n  preset: slow", "line 3, column 3: 'preset' stands twice"),
+    "twice": ("seed: 1\njobs: 1\nseed: 2", "line 3, column 1: 'seed' occurs twice"),
+    "twice below": ("video:\n  preset: fast\n  preset: slow", "line 3, column 3: 'preset' occurs twice"),
     "nested": ("[" * 5000, "my.yaml: "),
     "binary": ("seed: \0", "my.yaml: "),
     "documents": ("seed: 1\n---\nseed: 2", "my.yaml: "),

@@ -145,7 +145,7 @@ def test_sequences_consist_of_assigned_code_points():
         ("SHA256SUMS: ['2708']", "SHA256SUMS: is not a valid class name"),
         ("../a: ['2708']", "../a: is not a valid class name"),
         ("1: ['2708']", "1: is not a valid class name"),
-        ("- a", "must hold keys and values"),
+        ("- a", "must contain keys and values"),
     ],
 )
 def test_wrong_classes_are_refused_with_file_and_class(tmp_path, text, message):
@@ -277,10 +277,10 @@ def test_an_unreadable_picture_is_named(tmp_path, content):
 
 def test_a_pipe_in_the_place_of_a_picture_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "1f600.png")
-    with pytest.raises(ImageError, match=r"1f600\.png': is no regular file"):
+    with pytest.raises(ImageError, match=r"1f600\.png': is not a regular file"):
         read_picture(tmp_path / "1f600.png", tmp_path)
     os.mkfifo(tmp_path / "package.json")
-    with pytest.raises(SourceError, match="is no regular file"):
+    with pytest.raises(SourceError, match="is not a regular file"):
         read_style("x", tmp_path)
 
 
@@ -646,7 +646,7 @@ def test_a_single_style_is_too_few(tmp_path, packages):
 def test_an_output_that_holds_something_else_is_left_alone(tmp_path, packages):
     (tmp_path / "out").mkdir()
     (tmp_path / "out/letter.txt").write_text("dear")
-    assert "already holds letter.txt" in cli_error("make-icons", *packages, "--output", tmp_path / "out")
+    assert "contains letter.txt" in cli_error("make-icons", *packages, "--output", tmp_path / "out")
     assert [path.name for path in (tmp_path / "out").iterdir() if path.name != ".robustgen"] == ["letter.txt"]
 
 

@@ -207,7 +207,7 @@ def test_the_edition_makes_sets_in_the_format_and_size_of_the_source(tmp_path):
     about = json.loads((out / "dataset.json").read_text())
     assert about["edition"] == "coco-c" and "Michaelis" in about["citation"]
     cli("verify", out, "--deep", "2")
-    assert "has a motion blur of its own" in cli_error(
+    assert "defines its own motion blur" in cli_error(
         "make-c", *flags, "--motion-blur", "imagemagick", "--output", out
     )
     assert "has no perturbations" in cli_error("make-p", *flags[:4], "--output", tmp_path / "p")

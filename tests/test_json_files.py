@@ -48,7 +48,7 @@ def test_numbers_without_end_are_refused():
 def test_size_is_limited(tmp_path):
     (tmp_path / "a.json").write_text(" " * 50 + "1")
     assert read_json(tmp_path / "a.json", 51) == 1
-    with pytest.raises(OSError, match="has 51 bytes, where at most 50 are expected"):
+    with pytest.raises(OSError, match="has 51 bytes; at most 50 are allowed"):
         read_json(tmp_path / "a.json", 50)
     with pytest.raises(ValueError, match="JSON of 51 bytes, more than 50"):
         parse_json(" " * 50 + "1", 50)
@@ -56,5 +56,5 @@ def test_size_is_limited(tmp_path):
 
 def test_pipes_are_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(OSError, match="is no regular file"):
+    with pytest.raises(OSError, match="is not a regular file"):
         read_json(tmp_path / "pipe")

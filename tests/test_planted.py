@@ -209,7 +209,7 @@ def test_sums_of_files_outside_are_findings(copied, victim):
     sums = copied / "contrast/1/SHA256SUMS"
     with sums.open("a") as file:
         file.write(f"{'0' * 64}  ../../../victim/x.txt\n{'0' * 64}  /etc/hostname\n")
-    lines = [line for line in findings(copied) if "lies outside" in line]
+    lines = [line for line in findings(copied) if "is outside" in line]
     assert len(lines) == 2 and all(line.startswith("changed contrast/1/SHA256SUMS: names") for line in lines)
 
 
@@ -241,13 +241,13 @@ def test_damaged_digests_of_frames(videos, tmp_path, damage, with_state):
 @pytest.mark.parametrize(
     ("forge", "says"),
     [
-        (lambda held: held["settings"].update(seed=7), "settings.seed is 7, where 0 was recorded"),
-        (lambda held: held["config"].update(seed=7), "config.seed is 7, where 0 was recorded"),
-        (lambda held: held.update(images=4), "images is 4, where 5 was recorded"),
-        (lambda held: held.update(licence="none"), "licence is 'none', where"),
+        (lambda held: held["settings"].update(seed=7), "settings.seed is 7, the record has 0"),
+        (lambda held: held["config"].update(seed=7), "config.seed is 7, the record has 0"),
+        (lambda held: held.update(images=4), "images is 4, the record has 5"),
+        (lambda held: held.update(licence="none"), "licence is 'none', the record has"),
         (lambda held: held["counts"].update(files=9), "the counts are {'bytes'"),
         (lambda held: held.update(failures=3), "lists 0 failures, dataset.json 3"),
-        (lambda held: held.update(digest="0" * 64), "the sums give the digest"),
+        (lambda held: held.update(digest="0" * 64), "the checksums give the digest"),
     ],
 )
 def test_a_manifest_that_disagrees_with_the_state(copied, forge, says):
@@ -314,8 +314,7 @@ def test_a_flipped_letter_in_a_record_is_named_and_mended(photos, copied, made):
     name = flip_a_path(copied)
     (line,) = findings(copied)
     assert line == (
-        f"damaged .robustgen/records/{name}: is not as it was written; "
-        "the same make command makes its images again"
+        f"damaged .robustgen/records/{name}: is damaged; run the same make command to create its images again"
     )
     make_c(photos, copied)
     assert findings(copied, "--against", made, status=0) == []

@@ -393,7 +393,7 @@ def test_rows_that_were_lost_are_predicted_again(folder_c, model, tmp_path, monk
         damage(part)
         common = ("predict", folder_c, "--model", model, "--output", output, *PLAIN, "--batch", "8")
         if damage is falsify:
-            assert "was damaged; the same command predicts its rows again" in cli_error(*common)
+            assert "was damaged; run the same command again" in cli_error(*common)
         cli(*common)
         assert tree(output) == tree(tmp_path / "whole")
 
@@ -472,7 +472,7 @@ def test_another_model_or_preprocessing_wants_another_folder(folder_c, model, tm
     predict(folder_c, model, tmp_path / "p")
     other = put_model(tmp_path / "other.onnx", scale=2.0)
     common = ("predict", folder_c, "--output", tmp_path / "p", "--model")
-    assert "holds predictions of another model; choose" in cli_error(*common, other, *PLAIN)
+    assert "contains predictions of another model; choose" in cli_error(*common, other, *PLAIN)
     assert "of another preprocessing" in cli_error(*common, model)
     predict(folder_c, other, tmp_path / "p", "--overwrite")
     predict(folder_c, other, tmp_path / "fresh", "--overwrite")
@@ -491,7 +491,7 @@ def test_weights_in_files_of_their_own_belong_to_the_model(folder_c, model, tmp_
     weights = np.fromfile(tmp_path / "m.data", np.uint8)
     (weights ^ 1).tofile(tmp_path / "m.data")
     line = cli_error("predict", folder_c, "--model", path, "--output", tmp_path / "p", *PLAIN)
-    assert "holds predictions of another model; choose" in line
+    assert "contains predictions of another model; choose" in line
 
 
 def test_overwriting_removes_only_what_the_tool_wrote(folder_c, model, tmp_path):
@@ -502,11 +502,11 @@ def test_overwriting_removes_only_what_the_tool_wrote(folder_c, model, tmp_path)
     foreign.parent.mkdir()
     np.savez(foreign, logits=np.zeros((1, 1)))
     again = ("predict", folder_c, "--model", other, "--output", output, *PLAIN, "--overwrite")
-    assert f"{foreign}: is not as this tool wrote it" in cli_error(*again)
+    assert f"{foreign}: not as robustgen wrote it" in cli_error(*again)
     foreign.unlink()
     changed = output / "fog" / "3.npz"
     changed.write_bytes(changed.read_bytes()[::-1])
-    assert f"{changed}: is not as this tool wrote it" in cli_error(*again)
+    assert f"{changed}: not as robustgen wrote it" in cli_error(*again)
     assert {**tree(output), "fog/3.npz": b""} == {**before, "fog/3.npz": b""}
     changed.unlink()
     predict(folder_c, other, output, "--overwrite")
@@ -520,7 +520,7 @@ def test_nothing_is_removed_or_written_through_a_link(folder_c, model, tmp_path)
     (output / "fog").symlink_to(victim)
     before = tree(victim)
     common = ("predict", folder_c, "--model", model, *PLAIN, "--output")
-    assert "is not as this tool wrote it" in cli_error(*common, output, "--overwrite")
+    assert "not as robustgen wrote it" in cli_error(*common, output, "--overwrite")
     (victim / "3.npz").unlink()
     assert "fog: is a link" in cli_error(*common, output)
     assert tree(victim) == {name: data for name, data in before.items() if name != "3.npz"}
@@ -537,7 +537,7 @@ def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(folder_c, model, tmp_pa
     assert "3.npz: not a complete file of predictions" in cli_error("score", output, "--partial")
     common = ("predict", folder_c, "--model", model, "--output", output, *PLAIN)
     assert "3.npz: not a complete file of predictions" in cli_error(*common)
-    assert "is not as this tool wrote it" in cli_error(*common, "--overwrite")
+    assert "not as robustgen wrote it" in cli_error(*common, "--overwrite")
     (output / "predictions.json").unlink()
     os.mkfifo(output / "predictions.json")
     assert "predictions.json: cannot be read" in cli_error(*common)
@@ -716,21 +716,22 @@ def test_sets_that_are_not_whole(folder_c, model, tmp_path):
         f"fog/3: 1 of 30 images are missing, for instance '{victim.parent.name}/{victim.name}'"
     )
     shutil.rmtree(broken / "fog" / "3")
-    assert "lacks fog/3, which its dataset.json names" in wrong(broken, model, tmp_path)
+    assert "lacks fog/3, which its dataset.json lists" in wrong(broken, model, tmp_path)
     manifest = json.loads((broken / "dataset.json").read_text())
     for arms in ([1], "fog/1"):
         (broken / "dataset.json").write_text(json.dumps(manifest | {"arms": arms}))
         assert "dataset.json is not robustgen's: it has no 'arms'" in wrong(broken, model, tmp_path)
     (broken / "dataset.json").unlink()
-    assert "has no dataset.json, its run has not finished; the same 'robustgen make-c ...' command" in wrong(
-        broken, model, tmp_path
+    assert (
+        "has no dataset.json because its run has not finished; the same 'robustgen make-c ...' command"
+        in wrong(broken, model, tmp_path)
     )
     (broken / "dataset.json").write_text("{")
     assert "dataset.json: cannot be read" in wrong(broken, model, tmp_path)
 
 
 def test_no_set_at_all(digits, model, tmp_path):
-    assert "holds no folder or array of a corruption" in wrong(digits, model, tmp_path)
+    assert "contains no folder or array of a corruption" in wrong(digits, model, tmp_path)
     assert "no such folder" in wrong(tmp_path / "missing", model, tmp_path)
 
 
@@ -749,7 +750,7 @@ def test_a_folder_of_other_things_is_not_written_into(folder_c, model, tmp_path)
     (tmp_path / "p").unlink()
     (tmp_path / "p" / "fog").mkdir(parents=True)
     np.savez(tmp_path / "p" / "fog" / "1.npz", logits=np.zeros((1, 1)))
-    assert "holds predictions of unknown origin" in wrong(folder_c, model, tmp_path)
+    assert "contains predictions of unknown origin" in wrong(folder_c, model, tmp_path)
 
 
 def test_a_damaged_image_is_named(folder_c, model, tmp_path):

@@ -290,7 +290,7 @@ def test_mistakes_are_answered_in_one_line_and_leave_no_file(photos, tmp_path):
         "folder.png: is a folder": [image, "--output", tmp_path / "folder.png"],
         "a.jpg: is a file": [image, "--output", image / "x.png"],
         "is the image itself": [image, "--output", image],
-        "lies inside the source": ["--source", photos, "--output", photos / "out" / "x.png"],
+        "is inside the source": ["--source", photos, "--output", photos / "out" / "x.png"],
         "must be from 0 to 2": ["--source", photos, "--index", 3],
         "give IMAGE, or --source": [image, "--index", 0],
         "cell must be from 16 to 1024": [image, "--cell", 0],

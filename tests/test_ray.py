@@ -109,8 +109,8 @@ def test_a_worker_with_another_library_or_without_the_paths_refuses(photos, tmp_
         r"has numpy 2\.\S+, not 1\.0; install": lambda job: replace(
             job, versions={**job.versions, "numpy": "1.0"}
         ),
-        r"does not see \S+/unseen; all workers": lambda job: replace(job, state=OutputState(away.store)),
-        r"does not see \S+/away; all workers": lambda job: replace(job, source=away.source),
+        r"cannot see \S+/unseen; all workers": lambda job: replace(job, state=OutputState(away.store)),
+        r"cannot see \S+/away; all workers": lambda job: replace(job, source=away.source),
     }
     for expected, change in changes.items():
         with pytest.raises(ArgumentError, match=rf"^the worker on \S+ {expected}"):
@@ -129,7 +129,10 @@ class Told:
     ("package", "expected"),
     [
         (None, r"worker on \S+ cannot import robustgen \S+ \(.*\); install it there"),
-        ("__version__ = '0.0.9'", r"worker on \S+ has robustgen 0\.0\.9, this run \S+; install the same one"),
+        (
+            "__version__ = '0.0.9'",
+            r"worker on \S+ has robustgen 0\.0\.9, this run \S+; install the same version",
+        ),
     ],
 )
 def test_a_worker_without_the_package_or_with_another_release_refuses(tmp_path, package, expected):

@@ -141,7 +141,7 @@ def test_sets_grow_and_are_started_over(photos, tmp_path, place):
     make_c(photos, tmp_path / "local")
     assert stored(f"{place}/out") == whole(tmp_path / "local")
     message = cli_error("make-c", "--source", photos, "--output", f"{place}/out", *FEW, "--seed", "1")
-    assert message.startswith(f"{place}/out: created with different settings: seed is 0 there and 1 here.")
+    assert message.startswith(f"{place}/out: created with different settings: seed was 0 and is now 1.")
     make_c(photos, f"{place}/out", "--seed", "1", "--overwrite")
     make_c(photos, tmp_path / "seed", "--seed", "1")
     assert stored(f"{place}/out") == whole(tmp_path / "seed")
@@ -267,7 +267,7 @@ def test_web_servers_are_only_read_from(photos, web):
 def test_an_output_of_files_that_no_run_recorded_is_refused(photos, place):
     open_store(f"{place}/out").put("contrast/1/cat/mine.png", b"precious")
     message = cli_error("make-c", "--source", photos, "--output", f"{place}/out", *FEW)
-    assert "already holds contrast/1/cat/mine.png, which no run of robustgen recorded" in message
+    assert "contains contrast/1/cat/mine.png, which no run of robustgen recorded" in message
     assert stored(f"{place}/out") == {"contrast/1/cat/mine.png": b"precious"}
 
 
@@ -279,7 +279,7 @@ def test_an_output_inside_or_around_its_source_is_refused(photos, place, spellin
 
 
 def test_verify_of_nothing_is_one_line(place):
-    assert "holds no files" in cli_error("verify", f"{place}/nothing")
+    assert "contains no files" in cli_error("verify", f"{place}/nothing")
 
 
 def test_a_listing_that_lags_makes_units_again_and_nothing_else(photos, tmp_path, place, monkeypatch):

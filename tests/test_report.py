@@ -320,7 +320,7 @@ def test_a_set_of_another_kind_is_refused(copied, change, reason):
 
 def test_folders_without_a_set_are_refused(tmp_path):
     assert "no such folder" in cli_error("report", tmp_path / "nowhere")
-    assert "holds no folder" in cli_error("report", tmp_path)
+    assert "contains no folder" in cli_error("report", tmp_path)
 
 
 OBJECTS = dict.fromkeys(("counts", "config", "source"), dict)

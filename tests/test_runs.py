@@ -389,10 +389,10 @@ def test_the_work_of_a_dead_worker_is_done_again(many, tmp_path, undisturbed_man
 @pytest.mark.parametrize(
     ("flags", "difference"),
     [
-        (["--seed", "1"], "seed is 0 there and 1 here"),
-        (["--edition", "imagenet-64"], "edition is 'folder' there and 'imagenet-64' here"),
-        (["--quality", "90"], "quality is 85 there and 90 here"),
-        (["--scale", "64"], "scale is 'nearest' there and 64 here"),
+        (["--seed", "1"], "seed was 0 and is now 1"),
+        (["--edition", "imagenet-64"], "edition was 'folder' and is now 'imagenet-64'"),
+        (["--quality", "90"], "quality was 85 and is now 90"),
+        (["--scale", "64"], "scale was 'nearest' and is now 64"),
     ],
     ids=str,
 )
@@ -420,7 +420,7 @@ def test_a_c_set_is_not_mixed_with_a_p_set(photos, tmp_path):
     make_c(photos, tmp_path / "out", *FEW)
     flags = ("--perturbations", "rotate", "--format", "png", "--jobs", "1")
     message = cli_error("make-p", "--source", photos, "--output", tmp_path / "out", *flags)
-    assert "kind is 'c' there and 'p' here" in message
+    assert "kind was 'c' and is now 'p'" in message
 
 
 def test_files_of_others_are_not_written_over(photos, tmp_path, undisturbed):
@@ -428,7 +428,7 @@ def test_files_of_others_are_not_written_over(photos, tmp_path, undisturbed):
     stranger.parent.mkdir(parents=True)
     stranger.write_text("precious")
     message = cli_error("make-c", "--source", photos, "--output", tmp_path / "out", *FEW)
-    assert "already holds fog" in message
+    assert "contains fog" in message
     assert stranger.read_text() == "precious"
     make_c(photos, tmp_path / "out", *FEW, "--overwrite")
     assert tree(tmp_path / "out") == undisturbed
@@ -674,7 +674,7 @@ def test_a_dry_run_over_an_output_leaves_it_alone(photos, tmp_path, undisturbed)
 
 def test_the_demo_does_not_pass_its_photographs_for_one_s_own(photos, tmp_path):
     message = cli_error("make-c", "--dataset", "demo", "--source", photos, "--output", tmp_path / "out")
-    assert message == f"{photos}: the demo has photographs of its own; name another --dataset"
+    assert message == f"{photos}: the demo has its own photographs; choose another --dataset"
     assert not (tmp_path / "out").exists()
 
 
@@ -706,7 +706,8 @@ def test_another_source_is_refused_where_a_set_is(tmp_path):
     before = tree(output)
     refusal = cli_error("make-c", "--source", theirs, "--output", output, *FEW)
     assert refusal == (
-        f"{output}: created from another source: it holds 'cat/a.JPEG', where this one has 'dog/b.JPEG'. "
+        f"{output}: created from another source: it contains 'cat/a.JPEG', "
+        "this source contains 'dog/b.JPEG'. "
         "Choose another --output, or start over with --overwrite"
     )
     assert tree(output) == before
@@ -722,7 +723,7 @@ def test_a_set_without_labels_is_not_continued_with_them(tmp_path):
     make_c(tmp_path / "flat", tmp_path / "out", *FEW)
     labelled = ("--source", tmp_path / "flat", "--labels", tmp_path / "labels.txt")
     refusal = cli_error("make-c", *labelled, "--output", tmp_path / "out", *FEW)
-    assert "it holds 'a.JPEG', where this one has 'cat/a.JPEG'" in refusal
+    assert "it contains 'a.JPEG', this source contains 'cat/a.JPEG'" in refusal
 
 
 def test_images_that_are_added_to_a_source_are_made_too(copied, tmp_path):
@@ -818,7 +819,7 @@ def test_an_edition_at_another_size(photos, tmp_path):
     refusal = cli_error(
         "make-c", "--source", photos, "--output", tmp_path / "out", *FEW, "--edition", "imagenet"
     )
-    assert "edition is 'imagenet@96' there and 'imagenet' here" in refusal
+    assert "edition was 'imagenet@96' and is now 'imagenet'" in refusal
 
 
 def test_cifar_has_one_size(cifar, tmp_path):
@@ -879,20 +880,20 @@ def test_without_a_terminal_a_line_a_minute_tells_how_far_it_is(photos, tmp_path
 def test_an_output_around_its_source_is_refused(copied):
     for output in (copied.parent, copied.parent.parent):
         refusal = cli_error("make-c", "--source", copied, "--output", output, *FEW)
-        assert refusal == f"output {output} lies around the source {copied}"
+        assert refusal == f"output {output} contains the source {copied}; choose another --output"
 
 
 def test_an_output_inside_another_set_is_refused(photos, tmp_path):
     make_c(photos, tmp_path / "set", *FEW, "--limit", "1")
     inside = tmp_path / "set" / "more" / "p"
     refusal = cli_error("make-p", "--source", photos, "--output", inside)
-    assert refusal == f"output {inside} lies inside another set, {tmp_path / 'set'}"
+    assert refusal == f"output {inside} is inside another set, {tmp_path / 'set'}; choose another --output"
     assert not inside.parent.exists()
 
 
 def test_a_run_that_cannot_begin_leaves_nothing_behind(photos, tmp_path):
     put_photo(tmp_path / "own" / "contrast" / "a.jpg")
-    assert "already holds contrast/a.jpg" in cli_error(
+    assert "contains contrast/a.jpg" in cli_error(
         "make-c", "--source", photos, "--output", tmp_path / "own", *FEW
     )
     nowhere = ("--backend", "dask", "--scheduler", "nowhere")
@@ -905,7 +906,7 @@ def test_arrays_of_images_of_different_sizes_are_refused_at_once(photos, tmp_pat
     for command in ("make-c", "make-p"):
         refusal = cli_error(command, *flags)
         assert refusal.startswith(
-            "format npy: 'cat/a.JPEG' is 40 x 36, 'dog/d.JPEG' is 33 x 50; images of one size"
+            "format npy: 'cat/a.JPEG' is 40 x 36, 'dog/d.JPEG' is 33 x 50; all images must have one size"
         )
     assert not (tmp_path / "out").exists()
 

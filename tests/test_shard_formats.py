@@ -232,7 +232,7 @@ def test_another_list_of_images_makes_the_shards_anew(photos, sets, tmp_path):
 def test_another_size_of_shards_is_refused(photos, tmp_path):
     make(photos, tmp_path / "out", "webdataset")
     result = make(photos, tmp_path / "out", "webdataset", "--shard-size", "4", status=2)
-    assert "shard_size is 3 there and 4 here" in result.stderr
+    assert "shard_size was 3 and is now 4" in result.stderr
 
 
 # --- checked ---------------------------------------------------------------------------------------

@@ -152,7 +152,7 @@ def test_shards_that_there_are_not(photos, tmp_path, shard):
 
 def test_shards_do_not_overwrite(copied, photos):
     message = cli_error("make-c", "--source", photos, "--output", copied, "--shard", "1/2", "--overwrite")
-    assert "--overwrite and --shard exclude each other" in message
+    assert "--overwrite cannot be combined with --shard" in message
 
 
 # --- what shards say, and batch systems ----------------------------------------------------------

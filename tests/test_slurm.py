@@ -81,7 +81,7 @@ def test_what_slurm_refuses_and_where_there_is_none(photos, tmp_path, sbatch, mo
     refused = submit(photos, tmp_path / "out", options="partition=nowhere", status=2)
     assert refused.stderr == "Error: --slurm: sbatch: error: invalid partition specified: nowhere\n"
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert "there is no sbatch on this machine" in submit(photos, tmp_path / "out", status=2).stderr
+    assert "sbatch is not installed on this machine" in submit(photos, tmp_path / "out", status=2).stderr
 
 
 @pytest.mark.parametrize(

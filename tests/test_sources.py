@@ -231,7 +231,7 @@ def test_folder_or_missing_file_in_place_of_an_image(tmp_path: Path) -> None:
     put(tmp_path / "x.jpg" / "y.png")
     source = ImageFolder(tmp_path)
     assert source.keys() == ("x.jpg/y.png",)
-    with pytest.raises(ImageError, match="is no regular file"):
+    with pytest.raises(ImageError, match="is not a regular file"):
         source.load("x.jpg")
     for key in ("gone.jpg", "nul\0.jpg"):
         with pytest.raises(ImageError):
@@ -496,7 +496,7 @@ def test_malformed_labels_name_file_and_line(tmp_path: Path, content: bytes, lin
 def test_labels_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r"missing\.txt: No such file"):
         LabelledFolder(tmp_path, tmp_path / "missing.txt")
-    with pytest.raises(SourceError, match="is no regular file"):
+    with pytest.raises(SourceError, match="is not a regular file"):
         LabelledFolder(tmp_path, tmp_path).keys()
 
 

@@ -322,7 +322,7 @@ def test_pipes_are_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     store = open_store(tmp_path)
     for ask in (store.read, store.open, store.stat):
-        with pytest.raises(OSError, match="is no regular file"):
+        with pytest.raises(OSError, match="is not a regular file"):
             ask("pipe")
     assert [*store.list()] == [] and [*store.sizes(["pipe"])] == [-1]
 
@@ -563,7 +563,7 @@ def test_a_web_server_is_only_read_from(web: tuple[str, Path, type[RangeHandler]
         lambda: store.delete("a"),
         lambda: store.create("a").__enter__(),
     ):
-        with pytest.raises(OSError, match="only read from"):
+        with pytest.raises(OSError, match="are read-only"):
             ask()
     with pytest.raises(OSError, match="cannot be listed"):
         [*store.list()]
@@ -577,7 +577,7 @@ def test_a_web_server_without_ranges_is_named(web: tuple[str, Path, type[RangeHa
     (root / "big").write_bytes(os.urandom(1 << 20))
     store = open_store(url)
     assert len(store.read("big")) == 1 << 20
-    with pytest.raises(OSError, match="does not send parts of files"):
+    with pytest.raises(OSError, match="does not support range requests"):
         store.read("big", 10, 20)
     handler.trouble[:] = [403]
     with pytest.raises(PermissionError, match="access refused"):

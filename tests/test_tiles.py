@@ -132,8 +132,11 @@ def test_other_tiles_are_refused_though_their_names_and_sizes_are_the_same(sourc
         (("--tiles", "nowhere"), "nowhere: No such file"),
         (("--tiles", "empty"), "empty: no images"),
         (("--tiles", "broken"), "broken: 'x.png': in none of the formats"),
-        (("--limit", "1", "--source", "single"), "has no picture besides the image in question; name other"),
-        (("--corruptions", "fog", "--tiles", "single"), "tiles: go with laion-c:stickers and laion-c:mosaic"),
+        (("--limit", "1", "--source", "single"), "contains no other picture; name other"),
+        (
+            ("--corruptions", "fog", "--tiles", "single"),
+            "tiles: used only by laion-c:stickers and laion-c:mosaic",
+        ),
         (("--edition", "imagenet"), "multiples of 6, not 224 x 224; published_preparation"),
         (("--edition", "laion-c@384"), "unknown edition"),
         (("--quality", "101"), "--quality: must be at most 100, not 101"),

@@ -146,7 +146,7 @@ def test_a_run_that_begins_at_the_same_time_removes_nothing_of_the_other(photos,
 
     monkeypatch.setattr(OutputState, "exists", property(look))
     message = cli_error("make-c", "--source", photos, "--output", tmp_path / "out", *FEW)
-    assert "created with different settings: " in message and "seed is 1 there and 0 here" in message
+    assert "created with different settings: " in message and "seed was 1 and is now 0" in message
     assert (tmp_path / "out" / ".robustgen" / "settings.json").exists()
     assert [*(tmp_path / "out" / ".robustgen" / "plans").iterdir()]
 
@@ -279,7 +279,7 @@ def refused_then_overwritten(source, output, name, *flags):
     """Continuing is refused, and changes nothing; starting over gives what a new output would hold."""
     before = {k: v for k, v in whole(output).items() if k != "dataset.json"}
     message = cli_error("make-c", "--source", source, "--output", output, *flags)
-    assert f"{name!r} is another image than the one that {output} was made from. " in message
+    assert f"{name!r} differs from the image that {output} was created from. " in message
     assert message.endswith("Choose another --output, or start over with --overwrite")
     assert {k: v for k, v in whole(output).items() if k in before} == before
     assert not litter(output)
@@ -330,7 +330,7 @@ def test_another_archive_of_the_same_shape(tmp_path):
             "--corruptions",
             "contrast,fog",
         )
-        assert "is another image than the one that " in message
+        assert "differs from the image that " in message
         # Nothing has been touched.
         assert findings(out, status=0) == []
         make_c(one, out, *flags, "--format", form, "--corruptions", "contrast,fog")
@@ -352,7 +352,7 @@ def test_more_images_of_another_archive_of_the_same_shape(tmp_path):
         *FEW[:4],
     )
     cli("make-c", "--source", one, *flags, "--limit", "3")
-    assert "is another image than the one that " in cli_error("make-c", "--source", other, *flags)
+    assert "differs from the image that " in cli_error("make-c", "--source", other, *flags)
     cli("make-c", "--source", one, *flags)
 
 

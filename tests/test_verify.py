@@ -214,7 +214,7 @@ def test_verify_names_the_lines_of_errors_that_are_none(photos, tmp_path):
     errors = out / "errors.jsonl"
     errors.write_text("{\n" + errors.read_text() + '{"key": 3}\n' + "[" * 100_000 + "\n")
     assert [line for line in findings(out) if "errors" in line] == [
-        f"damaged errors.jsonl: line {number} is no entry of robustgen's" for number in (1, 3, 4)
+        f"damaged errors.jsonl: line {number} is not a robustgen entry" for number in (1, 3, 4)
     ]
 
 
@@ -344,7 +344,7 @@ def test_arrays_that_failed_images_keep_from_being_written_are_unfinished(photos
     said = make_c(source, tmp_path / "out", *flags, "--no-clean", status=1).stderr
     assert "contrast.npy was not written, because some of its images failed" in said
     said = cli("verify", tmp_path / "out", "--allow-failures", status=1).stdout
-    assert "unfinished contrast.npy: was not written, as images of it failed" in said
+    assert "unfinished contrast.npy: was not written, because some of its images failed" in said
     assert "complete but for" not in said
 
 
@@ -450,7 +450,7 @@ def test_deep_without_the_source_is_an_error(photos, tmp_path):
 
 def test_deep_of_a_published_set_needs_its_source(output, photos, tmp_path):
     public = published(output, tmp_path / "public")
-    message = f"--deep: dataset.json does not say where {photos.name!r} lies; name it with --source"
+    message = f"--deep: dataset.json does not locate {photos.name!r}; pass it with --source"
     assert cli_error("verify", public, "--deep", "1") == message
     assert findings(public, "--deep", "all", "--source", photos, status=0) == []
 
@@ -522,7 +522,7 @@ def test_against_a_digest(output):
     [
         (("--against", "nonsense"), "'nonsense' is neither a folder nor a dataset digest"),
         (("--against", "A" * 64), "neither a folder nor"),
-        (("--against", "."), "holds no SHA256SUMS"),
+        (("--against", "."), "contains no SHA256SUMS"),
         (("--deep", "0"), "must be a number of images, or all"),
         (("--deep", "some"), "not 'some'"),
         (("--deep", "-1"), "not '-1'"),

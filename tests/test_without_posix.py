@@ -136,7 +136,7 @@ def test_a_file_that_somebody_reads_is_replaced_a_moment_later(tmp_path, monkeyp
 )
 def test_what_is_no_name_on_windows_is_refused(tmp_path, monkeypatch, name):
     monkeypatch.setattr(local, "IS_WINDOWS", True)
-    with pytest.raises(OSError, match="cannot be the name of a file on Windows") as refused:
+    with pytest.raises(OSError, match="cannot be a file name on Windows") as refused:
         LocalStore(tmp_path).put(name, b"content")
     assert refused.value.errno == errno.EINVAL and tree(tmp_path) == {}
 

@@ -91,7 +91,9 @@ def test_a_stopped_worker_is_named(many, tmp_path, undisturbed, soon_silent, sil
     assert len(stopped) == 2
     for pid in stopped:
         # One of them may not have had its first task yet.
-        assert re.search(rf"worker {pid} is stopped, (silent since \d\d:\d\d:\d\d|has not begun)", lines)
+        assert re.search(
+            rf"worker {pid} is stopped, (silent since \d\d:\d\d:\d\d|has not reported yet)", lines
+        )
     assert "silent since" in lines
     assert tree(tmp_path / "out") == undisturbed
 

@@ -1,4 +1,4 @@
-"""Sets as values: from a config to a plan, work units, records and a finished set, and back to its images.
+"""Data sets as values: config, plan, work units, records, finished set, and reading its images.
 
 dataset = open_dataset("out/imagenet-c", classes=wnids)
 for arm in dataset.arms:

@@ -1,7 +1,7 @@
-"""YAML and flags to a typed `Config`, and a `Config` to the `Plan` of a run.
+"""Typed choices of a run, read from YAML and flags.
 
-A config holds choices, never the published constants; those stand beside their
-functions. Flags of the command line win over the file.
+A config contains choices, never the published constants, which are defined next to their functions.
+Command-line flags override the file.
 """
 
 import os
@@ -43,12 +43,12 @@ from robustgen.storage import is_url
 
 GROUPS = ("common", "extra", "all")
 USUAL_SCALE = 224
-# Beyond it files grow, and hardly any pixel gets better.
+# A higher quality enlarges the files and hardly improves any pixel.
 _MOST_QUALITY = 95
 
 
 def _parts(value: Any) -> Any:
-    """Return a comma-separated string as a list; anything else as it is."""
+    """Return a comma-separated string as a list, and any other value unchanged."""
     return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
 
 
@@ -57,8 +57,9 @@ def _level_parts(value: Any) -> Any:
 
 
 def _span(what: str, highest: int, *, finer: bool = False) -> PlainValidator:
-    """Return ``3``, ``"3"``, ``"1-5"`` or ``"all"`` as a range of levels; if `finer`, ``2.5`` as that
-    level.
+    """Return a validator that turns ``3``, ``"3"``, ``"1-5"`` or ``"all"`` into levels.
+
+    If `finer`, it also accepts fractional levels such as ``2.5``.
     """
 
     def check(part: Any) -> Sequence[float]:
@@ -82,12 +83,12 @@ def _span(what: str, highest: int, *, finer: bool = False) -> PlainValidator:
 
 
 def _flat(spans: tuple[Sequence[float], ...]) -> tuple[float, ...]:
-    # Rows of arrays are severity-major from 1 up, whatever the order in which they were asked for.
+    # Rows of arrays are ordered by rising severity, whatever the order in the request.
     return _once(tuple(sorted(level for span in spans for level in span)))
 
 
 def _expand_groups(known: Mapping[str, Operation]) -> AfterValidator:
-    """Replaces the groups among the names (`common`, `extra`, `all`) by what they stand for."""
+    """Return a validator that replaces the groups `common`, `extra` and `all` with their members."""
 
     def members(part: str) -> list[str]:
         if part not in GROUPS:
@@ -98,7 +99,7 @@ def _expand_groups(known: Mapping[str, Operation]) -> AfterValidator:
 
 
 class _CorruptionNames(Collection[str]):
-    """Return the names that `corruptions` takes: those of all families, and the groups of the benchmark."""
+    """Names that `corruptions` accepts: corruptions of all families, families, and groups."""
 
     def __contains__(self, name: object) -> bool:
         return name in GROUPS or name in FAMILIES or name in ALL_CORRUPTIONS
@@ -111,10 +112,9 @@ class _CorruptionNames(Collection[str]):
 
 
 def expand_families(names: Any, scales: Collection[Scale | None]) -> Any:
-    """Return `names` with ``family``, ``family:all`` and ``family:name`` replaced by what they are at
-    `scales`.
+    """Return `names` with ``family``, ``family:all`` and ``family:name`` replaced by corruption names.
 
-    What is none of these stays as it is.
+    A family expands to its corruptions with constants for one of the `scales`. Other names are unchanged.
     """
     parts = _parts(names)
     if not isinstance(parts, (list, tuple)):
@@ -126,18 +126,18 @@ def _expand_family(part: Any, scales: Collection[Scale | None]) -> Iterable[Any]
     name, colon, member = part.partition(":") if isinstance(part, str) else ("", "", "")
     try:
         family = FAMILIES[name]
-    except (KeyError, ArgumentError):  # Refused where each name is looked up.
+    except (KeyError, ArgumentError):  # The lookup of each name reports it.
         return [part]
     every = [each for each in family.corruptions.values() if each.common or colon]
     if member in ("", "all"):
-        # Where the family has nothing at these scales, all are named, and refused with the reason.
+        # If no member supports these scales, return all: the check of each one reports the reason.
         found = [each.name for each in every if any(scale in each.table for scale in scales)]
         return found or [each.name for each in every]
     return [family.full_name(member)]
 
 
 def are_laion_c(corruptions: Any) -> bool:
-    """Return whether all `corruptions` that are named are of LAION-C."""
+    """Return whether all named `corruptions` belong to LAION-C."""
     names = _parts(corruptions)
     families = {str(name).partition(":")[0] for name in names} if isinstance(names, (list, tuple)) else set()
     return families == {"laion-c"}
@@ -159,7 +159,7 @@ def _check_known(kind: str, names: Any) -> AfterValidator:
 
 
 def _expand_variables(value: Any) -> Any:
-    """Return `value` with ``${NAME}`` and a leading ``~`` replaced."""
+    """Return `value` with ``${NAME}`` and a leading ``~`` expanded."""
     if not isinstance(value, str):
         return value
     for name in re.findall(r"\$\{(\w+)\}", value):
@@ -175,12 +175,12 @@ def _expand_variables(value: Any) -> Any:
 
 
 def make_absolute(location: str) -> str:
-    """Return a path as an absolute one, so that it holds in any folder; a URL as it is."""
+    """Return a path as an absolute path, valid in any working folder, and a URL unchanged."""
     return location if is_url(location) else str(Path(location).absolute())
 
 
 def _none_if(word: str) -> BeforeValidator:
-    """Replaces `word` by None."""
+    """Return a validator that replaces `word` with None."""
     return BeforeValidator(lambda value: None if value == word else value)
 
 
@@ -226,7 +226,7 @@ Count = Annotated[Whole, Field(ge=1)]
 
 
 def _check_quality(value: int, info: ValidationInfo) -> int:
-    """Refuse more than Pillow recommends, unless a set was published so."""
+    """Reject a quality above Pillow's recommendation, unless the edition was published with it."""
     edition = EDITIONS.get(info.data.get("edition", ""))
     if value > (most := max(_MOST_QUALITY, edition.quality if edition else 0)):
         raise PydanticKnownError("less_than_equal", {"le": most})
@@ -238,7 +238,7 @@ class _Strict(BaseModel):
 
 
 class Video(_Strict):
-    """Compression by `make-p`; by default as published."""
+    """Video compression of `make-p`; the defaults are the published settings."""
 
     preset: Annotated[str, _check_known("preset", lambda: video.PRESETS)] = Field(
         "veryslow", description="preset of x264: slower ones give smaller files"
@@ -252,7 +252,7 @@ class Video(_Strict):
 
 
 class Choices(_Strict):
-    """Choices of every kind of run; the field descriptions are the reference."""
+    """Choices common to all kinds of run; the field descriptions are the reference."""
 
     dataset: str | None = Field(
         None, description="name of the data set, for the default output; default that of the source"
@@ -291,21 +291,21 @@ class Choices(_Strict):
     )
 
     def name_dataset(self) -> str:
-        """Return the name of the data set: as given, else that of the source's folder or archive."""
+        """Return the given name of the data set, or the name of the source's folder or archive."""
         if self.dataset or self.source is None:
             return self.dataset or "custom"
-        # Of a pattern such as val-{000000..000063}.tar, what stands before it.
+        # A pattern such as val-{000000..000063}.tar gives the name before its first wildcard.
         name = re.split(r"[{*?\[]", Path(self.source).name)[0].rstrip("-_.")
         source = Path(self.source).resolve().with_name(name or Path(self.source).absolute().parent.name)
         return (source.name.partition(".")[0] if source.is_file() else source.name) or "custom"
 
     def resolve_output(self, kind: str) -> str:
-        """Return where to write a set of this `kind`: a URL, or an absolute path."""
+        """Return the output for a set of this `kind`: a URL or an absolute path."""
         return make_absolute(self.output.replace("{dataset}", self.name_dataset()).replace("{kind}", kind))
 
 
 class Config(Choices):
-    """The choices of a run of make-c or make-p."""
+    """Choices of a run of make-c or make-p."""
 
     edition: EditionName = Field("folder", description="preparation and constants")
     size: Annotated[Whole, Field(ge=SMALLEST_SIDE, le=MOST_SIDE)] | None = Field(
@@ -360,15 +360,15 @@ class Config(Choices):
         description="make-c: your own constants, {corruption: {severity: {parameter: value}}}",
     )
 
-    # Of several such validators the last one comes first.
+    # Pydantic runs the last validator of this mode first.
     @model_validator(mode="before")
     @classmethod
     def _expand_families(cls, content: Any) -> Any:
-        """Replace families of corruptions by their members, which depend on the edition and the scale."""
+        """Replace families of corruptions with their members, which depend on edition and scale."""
         if not isinstance(content, Mapping) or "corruptions" not in content:
             return content
         edition = EDITIONS.get(str(content.get("edition", cls.model_fields["edition"].default)))
-        # A set of images of all sizes takes what was published for the usual one.
+        # A set with images of any size uses the corruptions published for the usual size.
         scale = content.get("scale") or (edition and edition.scale) or USUAL_SCALE
         if not isinstance(scale, int):
             return content
@@ -378,7 +378,7 @@ class Config(Choices):
     @model_validator(mode="before")
     @classmethod
     def _take_as_published(cls, content: Any) -> Any:
-        """Put in the edition of LAION-C, if all corruptions are of it, and the quality of its files."""
+        """Set edition and quality as published if all corruptions belong to LAION-C."""
         if not isinstance(content, Mapping):
             return content
         if "edition" not in content and are_laion_c(content.get("corruptions")):
@@ -387,10 +387,10 @@ class Config(Choices):
         return {"quality": edition.quality, **content} if edition else content
 
     def arms(self, kind: Kind) -> tuple[Variant, ...]:
-        """Return the arms of the C or the P set that is asked for."""
+        """Return the variants of the requested C or P set."""
         if kind == "c":
             arms = IMAGENET_C.arms(self.corruptions, self.severities, clean=self.clean)
-            # In an array the severities of a corruption follow each other.
+            # In an array, the severities of a corruption are consecutive.
             as_published = EDITIONS[self.edition].by_corruption and self.format != "npy"
             return tuple(map(IMAGENET_C.published_arm, arms)) if as_published else arms
         return IMAGENET_P.arms(self.perturbations, self.difficulty)
@@ -400,7 +400,7 @@ class Config(Choices):
 
 
 class _Loader(yaml.SafeLoader):
-    """Safe YAML that refuses what a config never needs: repeated keys, and aliases, which can explode."""
+    """Safe YAML loader that rejects repeated keys, and aliases, which can expand without limit."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         if self.check_event(yaml.AliasEvent):
@@ -415,20 +415,20 @@ class _Loader(yaml.SafeLoader):
                 raise yaml.MarkedYAMLError(None, None, "a key must be a word", key_node.start_mark)
             key = key_node.value
             if key in seen:
-                raise yaml.MarkedYAMLError(None, None, f"{key!r} stands twice", key_node.start_mark)
+                raise yaml.MarkedYAMLError(None, None, f"{key!r} occurs twice", key_node.start_mark)
             seen.add(key)
         return super().construct_mapping(node, deep)
 
 
 def config_folder() -> Path:
-    """Return the folder of the configs: inside the installed package, or beside it in a checkout."""
+    """Return the folder of the configs: in the installed package, or next to it in a checkout."""
     package = Path(__file__).parents[1]
     installed = package / "configs"
     return installed if installed.is_dir() else package.parent / "configs"
 
 
 def dataset_names() -> list[str]:
-    """Return the data sets that `--dataset` knows."""
+    """Return the names that `--dataset` accepts."""
     return sorted(path.stem for path in config_folder().glob("*.yaml"))
 
 
@@ -450,7 +450,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
     Raises
     ------
     ConfigError
-        The file cannot be read, is not YAML, or holds no mapping.
+        The file cannot be read, is not YAML, or contains no mapping.
     """
     try:
         content = yaml.load(path.read_text(encoding="utf-8"), _Loader)  # derives from SafeLoader
@@ -464,7 +464,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
     if content is None:
         return {}
     if not isinstance(content, dict):
-        raise ConfigError(f"{path}: must hold keys and values, not a {type(content).__name__}")
+        raise ConfigError(f"{path}: must contain keys and values, not a {type(content).__name__}")
     return content
 
 
@@ -472,19 +472,19 @@ AnyChoices = TypeVar("AnyChoices", bound=Choices)
 
 
 def load(path: Path | None, flags: Mapping[str, Any] | None = None) -> Config:
-    """Read and check the config of make-c or make-p, as `load_as`."""
+    """Read and check the config of make-c or make-p; see `load_as`."""
     return load_as(Config, path, flags)
 
 
 def load_as(model: type[AnyChoices], path: Path | None, flags: Mapping[str, Any] | None = None) -> AnyChoices:
-    """Read and check the config at `path` (None: defaults only), with the command line's `flags` over it.
+    """Read the config at `path` (None: defaults only), override it with the `flags`, and check it.
 
-    `model` tells which keys there are.
+    `model` defines the keys.
 
     Raises
     ------
     ConfigError
-        One line that names the file (or the flag), the key and what is wrong.
+        The message names the file or the flag, the key and the problem in one line.
     """
     given = {key: value for key, value in (flags or {}).items() if value is not None}
     content = read_yaml(path) if path else {}
@@ -492,9 +492,7 @@ def load_as(model: type[AnyChoices], path: Path | None, flags: Mapping[str, Any]
 
 
 def _merge(content: Mapping[str, Any], flags: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `content` with `flags` over it; a flag called ``"video.preset"`` goes into the section
-    `video`.
-    """
+    """Return `content` overridden by `flags`; ``"video.preset"`` sets a key of the section `video`."""
     merged = dict(content)
     for flag, value in flags.items():
         section, dot, key = flag.rpartition(".")
@@ -508,13 +506,12 @@ def _merge(content: Mapping[str, Any], flags: Mapping[str, Any]) -> dict[str, An
 def check(
     model: type[AnyChoices], content: Mapping[str, Any], name: str, flags: Mapping[str, Any] | None = None
 ) -> AnyChoices:
-    """Return the config that `content`, read from the file `name`, holds; keys in `flags` are from the
-    command line.
+    """Return the config in `content`, read from the file `name`; keys in `flags` come from the command line.
 
     Raises
     ------
     ConfigError
-        As `load_as`.
+        A key or a value is invalid; see `load_as`.
     """
     try:
         return model.model_validate(content)
@@ -540,7 +537,7 @@ def _explain(error: ValidationError, file: str, flags: Mapping[str, Any], model:
     return f"{where}: must be {_describe_wanted(first)}, not {first['input']!r}"
 
 
-# What pydantic wants of a value, by the first word of its type of error.
+# Description of the expected value, by the first word of pydantic's error type.
 _WANTED = {
     "int": "a whole number",
     "float": "a number",
@@ -555,7 +552,7 @@ _WANTED = {
 
 
 def _describe_wanted(error: ErrorDetails) -> str:
-    """Return what was expected in the place of a wrong value, in a few words."""
+    """Return a short description of the expected value."""
     limits = error.get("ctx", {})
     if error["type"] == "greater_than_equal":
         return f"at least {limits['ge']:g}"
@@ -567,7 +564,7 @@ def _describe_wanted(error: ErrorDetails) -> str:
 
 
 def _format_location(location: tuple[int | str, ...]) -> str:
-    # Where a key is wrong, pydantic says so in a step of its own.
+    # Pydantic marks an invalid key with an extra step.
     location = tuple(part for part in location if part != "[key]")
     path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)
     return path.removeprefix(".")

@@ -1,7 +1,7 @@
-"""`croissant.json`: the description of a finished set that hubs and conferences read (Croissant 1.1).
+"""Description of a finished set for hubs and conferences: `croissant.json` (Croissant 1.1).
 
-Everything in it follows from `dataset.json` and the `SHA256SUMS` files, except the fields that only the user
-knows, such as who publishes the set; see `add_fields`. Specification: MLCommons Croissant 1.1, 2026.
+It follows from `dataset.json` and the `SHA256SUMS` files, except for fields that only the user knows, such as
+the publisher of the set; see `add_fields`. Specification: MLCommons Croissant 1.1, 2026.
 """
 
 import hashlib
@@ -32,11 +32,11 @@ _TEXT, _INTEGER, _IMAGE, _VIDEO = "sc:Text", "sc:Integer", "sc:ImageObject", "sc
 _Node = dict[str, Any]
 # Name to type and source.
 _Fields = dict[str, tuple[str, _Node]]
-# Prefix of paths to the content of the checksums there.
+# Path prefix to the content of the checksum file in that folder.
 _Sums = dict[str, bytes]
 _RECORDS: Final = "cr:RecordSet"
 _PARQUET: Final = "application/x-parquet"
-# mlcroissant decodes no other images, and no videos: those have files and no records.
+# mlcroissant decodes no other images and no videos: sets of those list files but no records.
 _READABLE: Final = ("image/jpeg", "image/png")
 
 
@@ -48,7 +48,7 @@ def make_croissant(manifest: Mapping[str, Any], store: Store) -> dict[str, Any]:
     manifest : mapping
         The content of ``dataset.json``.
     store : Store
-        The output, whose checksums are read.
+        Output, for its checksums.
     """
     settings = manifest["settings"]
     versions = settings.get("versions", {})
@@ -114,19 +114,17 @@ def add_fields(content: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[st
     Raises
     ------
     ConfigError
-        A field is not among `USER_FIELDS`.
+        A field is not in `USER_FIELDS`.
     """
     if unknown := sorted(str(name) for name in fields if name not in USER_FIELDS):
-        raise ConfigError(
-            f"{unknown[0]}: not a field that can be set; the fields are {', '.join(sorted(USER_FIELDS))}"
-        )
+        raise ConfigError(f"{unknown[0]}: cannot be set; choose from {', '.join(sorted(USER_FIELDS))}")
     return {**content, **fields}
 
 
 def find_difference(manifest: Mapping[str, Any], store: Store) -> str | None:
-    """Return how `croissant.json` differs from the set that it describes, or None.
+    """Return a description of how `croissant.json` differs from the set, or None.
 
-    A set without the file is in order: it may have been deleted before publishing elsewhere.
+    A set without the file is valid: the user may have deleted it before publishing elsewhere.
     """
     try:
         there = parse_object(store.read(CROISSANT))
@@ -184,7 +182,7 @@ def _from_file(files: str, part: str, regex: str | None = None) -> _Node:
 
 
 def _read_fields(files: str) -> _Fields:
-    """Return the fields that all images have."""
+    """Return the fields common to all images."""
     return {"image": (_IMAGE, _from_file(files, "content")), "path": (_TEXT, _from_file(files, "fullpath"))}
 
 
@@ -202,7 +200,7 @@ def _describe_tree(manifest: Mapping[str, Any], _sums: _Sums) -> Iterator[_Node]
         if not arms:
             continue
         files, head = f"{name}-files", "[^/]+/" * depth
-        # The checksums beside the images have no dot in their names.
+        # The names of the checksum files next to the images have no dot.
         yield _file_set(files, encoding, [f"{arm}/*.{suffix}" if arm else f"*.{suffix}" for arm in arms])
         if encoding not in _READABLE:
             continue
@@ -217,7 +215,7 @@ def _describe_tree(manifest: Mapping[str, Any], _sums: _Sums) -> Iterator[_Node]
 
 
 def _describe_shards(manifest: Mapping[str, Any], sums: _Sums) -> Iterator[_Node]:
-    """Yield the shards, and a record set for each variant: names in a shard do not say which it is."""
+    """Yield the shards, and a record set for each variant, which names in a shard do not contain."""
     encoding, suffix = _type_of(manifest["settings"]["output"]["sample"]["format"])
     ending = "jpg" if suffix == "*" else suffix
     for prefix, content in sums.items():
@@ -236,7 +234,7 @@ def _describe_shards(manifest: Mapping[str, Any], sums: _Sums) -> Iterator[_Node
 
 
 def _describe_parquet(manifest: Mapping[str, Any], _sums: _Sums) -> Iterator[_Node]:
-    """Yield the tables, whose columns are those of the records."""
+    """Yield the tables, and a record set with their columns."""
     encoding, _ = _type_of(manifest["settings"]["output"]["sample"]["format"])
     yield _file_set("shards", _PARQUET, [f"{FOLDER}/*.parquet"])
 
@@ -251,14 +249,14 @@ def _describe_parquet(manifest: Mapping[str, Any], _sums: _Sums) -> Iterator[_No
 
 
 def _describe_files(_manifest: Mapping[str, Any], sums: _Sums) -> Iterator[_Node]:
-    """Yield the files of sets whose records Croissant cannot describe: arrays, and tables of all layouts."""
+    """Yield the files of sets whose records Croissant cannot describe: arrays and tables of other layouts."""
     for prefix, content in sums.items():
         for path, digest in sorted(read_sums(content).items()):
             yield _file_object(f"{prefix}{path}", "application/octet-stream", digest)
 
 
 def _describe_folders(manifest: Mapping[str, Any], _sums: _Sums) -> Iterator[_Node]:
-    """Yield the files of each variant where they are too many to list, and of any kind."""
+    """Yield a pattern for the files of each variant, which are too many to list and of any type."""
     for arm in manifest["arms"]:
         yield _file_set(config_name(arm), "application/octet-stream", [f"{arm}/*"])
 
@@ -275,4 +273,4 @@ _FILES: Final = {
     "as in the source": ("image/jpeg", "*"),
     "mp4": ("video/mp4", "mp4"),
 }
-"""Format to the media type of its files and their suffix."""
+"""Format to media type and suffix of its files."""

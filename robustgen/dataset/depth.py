@@ -1,4 +1,4 @@
-"""Depth maps of the images of a set, which lie beside them under the same keys."""
+"""Depth maps with the same keys as the images of a set."""
 
 import hashlib
 import io
@@ -22,7 +22,7 @@ from robustgen.storage import Store
 
 SUFFIXES: Final = (".png", ".npy", ".tif", ".tiff")
 _UNREAD: Final = ".exr"
-# Maps whose content is compared from run to run; of all others names and sizes are.
+# Number of maps whose content enters the digest; the others contribute only names and sizes.
 _LOOKED_AT: Final = 4
 
 Scale = float | Literal["midas"]
@@ -30,15 +30,15 @@ Scale = float | Literal["midas"]
 
 @dataclass(frozen=True, eq=False)
 class DepthMaps:
-    """Reads the depth map of each image. Picklable.
+    """Reader of the depth map of each image. Picklable.
 
     Attributes
     ----------
     location : str
     images : Source
-        Whose depth they are.
+        Images that the maps belong to.
     scale : float or "midas"
-        Factor of the stored values; or these are the 16 bits that hold MiDaS' inverse depth.
+        Factor of the stored values; "midas" for the 16-bit inverse depth of MiDaS.
     """
 
     location: str
@@ -48,7 +48,7 @@ class DepthMaps:
 
     @cached_property
     def digest(self) -> str:
-        """Return a SHA-256 of names and sizes of the maps of all images, and of the content of a few."""
+        """Return a SHA-256 of the names and sizes of all maps, and of the content of a few."""
         total = hashlib.sha256()
         found = [place for key in self.images.keys() if (place := self.find(key))]  # noqa: SIM118
         for tree, name in found:
@@ -59,7 +59,7 @@ class DepthMaps:
         return total.hexdigest()
 
     def find(self, key: str) -> tuple[FileTree, str] | None:
-        """Return where the map of the image `key` lies; None if there is none."""
+        """Return the file tree and the name of the map of the image `key`; None if there is none."""
         return next(
             ((tree, name) for tree in self.trees for name in _list_names(key, SUFFIXES) if tree.has(name)),
             None,
@@ -84,11 +84,11 @@ class DepthMaps:
         Raises
         ------
         ImageError
-            It cannot be read, has another shape than the image, or holds NaN or negative values.
+            The map is missing or unreadable, differs in shape from the image, or has NaN or negative values.
         """
         found = self.find(key)
         if found is None:
-            raise ImageError(f"{key!r}: has no depth map in {self.location}")
+            raise ImageError(f"{key!r}: no depth map in {self.location}")
         tree, name = found
         try:
             stored = _decode(name, tree.read(name))
@@ -103,13 +103,13 @@ class DepthMaps:
         else:
             values = np.asarray(stored, np.float32) * np.float32(self.scale)
         if not np.isfinite(values).all():
-            raise ImageError(f"{key!r}: depth map {name} holds NaN or infinity")
+            raise ImageError(f"{key!r}: depth map {name} contains NaN or infinity")
         if values.min() < 0:
-            raise ImageError(f"{key!r}: depth map {name} holds negative depth")
+            raise ImageError(f"{key!r}: depth map {name} contains negative depth")
         return values
 
     def describe(self) -> str:
-        """Return what decides the pixels that the maps give."""
+        """Return what decides the pixels of the depth maps, in one line."""
         return f"{self.digest[:16]}, scale {self.scale}"
 
     def make_ready(self) -> None:
@@ -127,17 +127,17 @@ def open_depth(location: str, images: Source, scale: Scale, cache: Store) -> Dep
     images : Source
     scale : float or "midas"
     cache : Store
-        Where listings of archives may be kept.
+        Cache for the listings of archives.
 
     Raises
     ------
     ConfigError
-        There is nothing, or it cannot be read.
+        There are no maps, or they cannot be read.
     """
     try:
         with blame_source(location):
             maps = DepthMaps(location, images, scale, _open_trees(Place(location), cache))
-            # What cannot be read is told now.
+            # Report unreadable maps now.
             maps.describe()
     except SourceError as error:
         raise ConfigError(f"depth: {error}") from error
@@ -154,22 +154,22 @@ def _open_trees(place: Place, cache: Store) -> tuple[FileTree, ...]:
     for number, file in enumerate(files):
         tree = ArchiveTree(Place(f"{file.store.location}/{file.name}"), (cache, f"depth-index-{number}"))
         folders = {name.partition("/")[0] for name in tree.names()}
-        # An archive of a folder has that folder in all names.
+        # In an archive of a single folder, all names start with that folder.
         trees += [tree, *(tree.below(folder) for folder in folders if len(folders) == 1)]
     return tuple(trees)
 
 
 def _list_names(key: str, suffixes: Sequence[str]) -> list[str]:
-    """Return what the map of the image `key` may be called, in a folder and in shards."""
+    """Return the possible names of the map of the image `key`, in a folder and in shards."""
     stems = dict.fromkeys([PurePosixPath(key).with_suffix("").as_posix(), sample_key(key), key])
     return [f"{stem}{suffix}" for stem in stems for suffix in suffixes]
 
 
 def _decode(name: str, data: bytes) -> Any:
-    """Return the numbers in the file of a map, (H, W)."""
+    """Return the values in the file of a map, of shape (H, W)."""
     if not name.endswith(".npy"):
         return read_depth_picture(data)
     values = np.load(io.BytesIO(data), allow_pickle=False)
     if values.dtype.kind not in "fiu":
-        raise ValueError(f"holds {values.dtype}, not numbers")
+        raise ValueError(f"contains {values.dtype}, not numbers")
     return values.squeeze() if values.ndim == 3 and 1 in (values.shape[0], values.shape[2]) else values

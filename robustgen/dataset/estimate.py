@@ -1,6 +1,6 @@
-"""Estimates what a run takes: outputs, bytes and seconds, from a sample of a few images.
+"""Estimates of the outputs, bytes and seconds of a run, from a sample of a few images.
 
-All variants are made of the middle of each image; cost and size grow with the pixels.
+All variants of the middle of each image are created; cost and size are scaled by the number of pixels.
 """
 
 import math
@@ -18,9 +18,9 @@ from robustgen.execution import count_cores
 SECONDS = 3.5
 _SIDE, _MOST_IMAGES, _MOST_HEADERS = 448, 8, 200
 _BLOCK = 4096
-# The output itself, its manifest and sums, and its state apart from the records.
+# The output folder, its manifest and checksums, and its state except for records.
 _ABOUT_THE_SET = 10
-# Of the processor, to create, write and check a file of a tree.
+# Processor time to create, write and check one file of a tree.
 _SECONDS_PER_FILE = 60e-6
 
 
@@ -34,12 +34,12 @@ class Estimate:
     size : int
         Bytes of the files.
     disk : int
-        Bytes of the blocks that they occupy.
+        Bytes of the blocks that the files occupy.
     inodes : int
-        Files and folders, those of the output state included.
+        Number of files and folders, including the output state.
     seconds : float
     images : int
-        Size of the sample.
+        Number of images in the sample.
     """
 
     outputs: int
@@ -56,14 +56,14 @@ def estimate(plan: Plan) -> Estimate:
     Raises
     ------
     ImageError
-        No image can be made.
+        No image can be processed.
     """
     keys = sorted(plan.keys, key=lambda key: rank(0, key))
     costs, reason, deadline = list[tuple[float, float, float, float]](), "there are none", 0.0
     for key in keys:
         try:
             if not costs:
-                # The first time loads libraries, compiles the loops and builds the tables.
+                # The first pass loads libraries, compiles loops and builds tables.
                 _measure(plan, key)
                 deadline = time.process_time() + SECONDS
             costs.append(_measure(plan, key))
@@ -77,10 +77,10 @@ def estimate(plan: Plan) -> Estimate:
         if len(costs) == _MOST_IMAGES or time.process_time() > deadline:
             break
     if not costs:
-        raise ImageError(f"{plan.source.location}: none of the images can be made: {reason}")
+        raise ImageError(f"{plan.source.location}: none of the images can be processed: {reason}")
     pixels, seconds, size, own = (sum(values) / len(costs) for values in zip(*costs, strict=True))
     if plan.recipe.keeps_size:
-        # The sample may be of the smaller images; headers tell of many more.
+        # The sample may contain only small images; headers give the size of many more.
         typical = []
         for key in keys[:_MOST_HEADERS]:
             with suppress(ImageError):
@@ -104,9 +104,9 @@ def estimate(plan: Plan) -> Estimate:
 
 
 def _count_inodes(plan: Plan, own: float) -> int:
-    """Return how many files and folders a finished output has; `own` of them for each image."""
+    """Return the number of files and folders of a finished output, `own` of them for each image."""
     writer, units = plan.writer, [*plan.cut()]
-    # Folders and checksums of the variants, and a record of each unit.
+    # Count folders and checksums of the variants, and a record of each unit.
     companions = writer.list_companions(plan.listing(lambda: ()), [variant.folder for variant in plan.arms])
     around = 2 * len(plan.arms) + len(units) + len(companions) + _ABOUT_THE_SET
     if writer.joint:
@@ -117,8 +117,8 @@ def _count_inodes(plan: Plan, own: float) -> int:
 
 
 def _measure(plan: Plan, key: str) -> tuple[float, float, float, float]:
-    """Return the pixels of an image, and the seconds, bytes and inodes that all of its variants take."""
-    # Of the processor, as other processes may be at work now and not later, or the other way about.
+    """Return the pixels of an image, and the seconds, bytes and inodes of all its variants."""
+    # Measure processor time, which other processes on this machine hardly affect.
     started, shared = time.process_time(), dict[str, Any]()
     prepared = plan.recipe.prepare(plan.source.open(key))
     opened, part = time.process_time(), plan.recipe.cut(prepared, _SIDE)

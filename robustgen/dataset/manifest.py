@@ -1,6 +1,6 @@
-"""Finishing: `SHA256SUMS` in every folder, `errors.jsonl` and `dataset.json`.
+"""Manifest and checksums: `SHA256SUMS` in every folder, `errors.jsonl` and `dataset.json`.
 
-All of it is a pure function of the output state, whoever computes it and however often.
+All of them are pure functions of the output state.
 """
 
 import hashlib
@@ -27,20 +27,20 @@ class Tally:
     Attributes
     ----------
     attempted : dict
-        Key to the folders of the variants that were made or failed.
+        Key to the folders of the variants that were created or failed.
     made : dict
-        Key to the folders of the variants that were made.
+        Key to the folders of the variants that were created.
     """
 
     def __init__(self) -> None:
         self.attempted: dict[str, frozenset[str]] = {}
         self.made: dict[str, frozenset[str]] = {}
         self._failures: dict[tuple[str, str], tuple[int, Failure]] = {}
-        # Most images have the same variants; one object serves them all.
+        # Most images have the same variants and share one object.
         self._known: dict[frozenset[str], frozenset[str]] = {}
 
     def add(self, record: Record) -> None:
-        """Take in a record."""
+        """Add a record."""
         failed = {(failure["key"], failure.get("arm", "")) for failure in record.failures}
         for key, folders in record.list_attempts():
             self._add(self.attempted, key, folders)
@@ -49,7 +49,7 @@ class Tally:
             self._add(self.made, key, folders)
         for failure in record.failures:
             place, size = (failure["key"], failure.get("arm", "")), len(record.images)
-            # A later attempt is of fewer images; its reason is the one that stands.
+            # A later attempt has fewer images; keep its reason.
             if place not in self._failures or size <= self._failures[place][0]:
                 self._failures[place] = size, failure
 
@@ -58,17 +58,17 @@ class Tally:
         known[key] = self._known.setdefault(every, every)
 
     def list_failures(self) -> list[Failure]:
-        """Return the failures that stand, by key: no later attempt has made those outputs."""
+        """Return the failures that no later attempt has repaired, sorted by key."""
         standing = []
         for (key, folder), (_, failure) in sorted(self._failures.items(), key=lambda pair: pair[0][0]):
             made = self.made.get(key, frozenset())
-            # With an empty folder, all variants that were attempted have to be made.
+            # A failure without a folder needs all attempted variants.
             if not (made and (made >= self.attempted[key] or folder in made)):
                 standing.append(failure)
         return standing
 
     def count_complete(self, folders: frozenset[str]) -> int:
-        """Return how many images have the variants in all `folders`."""
+        """Return the number of images with the variants in all `folders`."""
         return sum(made >= folders for made in self.made.values())
 
 
@@ -76,7 +76,7 @@ class Tally:
 
 
 def list_sums(store: Store, name: str = SUMS) -> list[str]:
-    """Return the paths of all files called `name` up to two folders deep, in order."""
+    """Return the sorted paths of all files called `name`, at most two folders deep."""
     found = (entry.path for entry in store.list())
     return sorted(
         (path for path in found if path.rpartition("/")[2] == name and path.count("/") <= 2),
@@ -85,12 +85,12 @@ def list_sums(store: Store, name: str = SUMS) -> list[str]:
 
 
 def dataset_digest(store: Store) -> str:
-    """Return one SHA-256 for all files of an output: that of its `SHA256SUMS` files and where they are."""
+    """Return one SHA-256 for a whole output, computed from paths and content of its `SHA256SUMS` files."""
     return _combine({path: _sha256(store.read(path)) for path in list_sums(store)})
 
 
 def frames_digest(store: Store) -> str | None:
-    """Return the same of the `FRAMES.SHA256` files; None where there are none."""
+    """Return one SHA-256 for all `FRAMES.SHA256` files of an output; None if there are none."""
     digests = {path: _sha256(store.read(path)) for path in list_sums(store, FRAMES)}
     return _combine(digests) if digests else None
 
@@ -105,21 +105,21 @@ def _sha256(data: bytes) -> str:
 
 
 class _SumsByFolder:
-    """The files of each folder with checksums, kept on the disk, as a whole set has millions."""
+    """Files of each folder with checksums, kept on disk because a whole set has millions."""
 
     def __init__(self, place: Path) -> None:
         self._place = place
         self._texts: dict[str, IO[str]] = {}
 
     def add(self, record: Record) -> None:
-        """Take in the files of a record."""
+        """Add the files of a record."""
         for folder, (path, size, sha256, frames) in record.files():
             if not path.startswith(f"{folder}/"):
                 folder = ""
             if folder not in self._texts:
                 text = self._place / str(len(self._texts))
                 self._texts[folder] = text.open("w+", encoding="utf-8", errors="surrogatepass", newline="\n")
-            # Unlike a line feed, a zero cannot be in a name.
+            # A name may contain a line feed, but never a zero.
             self._texts[folder].write(f"{size} {sha256} {frames} {path}".replace("\n", "\0") + "\n")
 
     def read(self) -> Iterator[tuple[str, dict[str, tuple[int, str, str]]]]:
@@ -137,7 +137,7 @@ class _SumsByFolder:
 def _write_checksums(
     store: Store, folder: str, files: Mapping[str, tuple[int, str, str]]
 ) -> Iterator[tuple[str, str, str]]:
-    """Write the checksum files of a folder; yield their names, paths and digests."""
+    """Write the checksum files of a folder; yield the name, path and digest of each."""
     prefix = f"{folder}/" if folder else ""
     lines: dict[str, list[str]] = {SUMS: [], FRAMES: []}
     for path in sorted(files):
@@ -157,18 +157,18 @@ def _write_checksums(
 
 
 class Summary:
-    """Content of an output, by one reading of its records; a context manager, as sums wait on the disk.
+    """Content of an output, from one pass over its records; a context manager with temporary files.
 
     Parameters
     ----------
     state : OutputState
     stale : mapping of str to sequence of str
-        Records of files that others replace, to the files, which `finish` deletes.
+        Name of each replaced record to its files, which `finish` deletes.
 
     Attributes
     ----------
     names : set of str
-        Those of the records.
+        Names of the records.
     tally : Tally
     """
 
@@ -176,7 +176,7 @@ class Summary:
         self._state, self._stale = state, stale or {}
         self._fingerprint = state.fingerprint(self._stale)
         self._folder = TemporaryDirectory(prefix="robustgen-")
-        # Name of checksum files to the path and digest of each.
+        # Name of checksum files to path to digest.
         self._digests: dict[str, dict[str, str]] = {SUMS: {}, FRAMES: {}}
         self._sums, self.names, self.tally = _SumsByFolder(Path(self._folder.name)), set[str](), Tally()
 
@@ -188,7 +188,7 @@ class Summary:
                 self._sums.add(record)
                 for _, file in record.files() if isinstance(record, FilesRecord) else ():
                     if file.path.rpartition("/")[2] in self._digests and file.path.count("/") <= 2:
-                        # A source may have checksums of its own, which --mirror repeats.
+                        # --mirror also repeats checksum files of the source.
                         self._digests[file.path.rpartition("/")[2]][file.path] = file.sha256
         return self
 
@@ -239,7 +239,7 @@ class Summary:
 
 
 def describe(state: OutputState) -> dict[str, Any]:
-    """Return what the manifest says of the plans that were carried out: of the largest, with all variants.
+    """Return the description of the largest executed plan, with the variants of all plans, for the manifest.
 
     Raises
     ------
@@ -248,7 +248,7 @@ def describe(state: OutputState) -> dict[str, Any]:
     """
     plans = state.plans()
     if not plans:
-        raise OutputError(f"{state.location}: holds no plan; run the make command again")
+        raise OutputError(f"{state.location}: contains no plan; run the same make command again")
     abouts = [plan["about"] for plan in plans]
     parameters: dict[str, Any] = {}
     for plan in plans:
@@ -262,7 +262,7 @@ def describe(state: OutputState) -> dict[str, Any]:
 
 
 def hide_paths(content: Any) -> Any:
-    """Return JSON `content` with only the last part of every absolute path, as sets are published."""
+    """Return JSON `content` with every absolute path cut to its last part, for publishing."""
     if isinstance(content, dict):
         return {key: hide_paths(value) for key, value in content.items()}
     if isinstance(content, list):
@@ -287,9 +287,9 @@ def read_manifest(store: Store) -> dict[str, Any]:
     Raises
     ------
     FileNotFoundError
-        There is none.
+        There is no manifest.
     OutputError
-        It is damaged, or not robustgen's.
+        The manifest is damaged, or was not written by robustgen.
     """
     path = f"{store.location}/{MANIFEST}"
     try:
@@ -310,13 +310,13 @@ def read_manifest(store: Store) -> dict[str, Any]:
 
 
 def make_cards(manifest: Mapping[str, Any]) -> Mapping[str, bytes]:
-    """Return the files that tell people of the set, if its format has any: path to content."""
+    """Return the cards that describe the set, if its format has any: path to content."""
     row = FORMATS.get(manifest["settings"].get("output", {}).get("format", ""))
     return row.card(manifest) if row and row.card else {}
 
 
 def source_digest(sizes: Mapping[str, int]) -> str:
-    """Return the SHA-256 of the sorted source keys and the bytes of each image."""
+    """Return the SHA-256 of the sorted source keys and the size of each image."""
     digest = hashlib.sha256()
     for key in sorted(sizes):
         digest.update(f"{sizes[key]} {key}\n".encode("utf-8", "surrogateescape"))
@@ -324,14 +324,14 @@ def source_digest(sizes: Mapping[str, int]) -> str:
 
 
 def read_errors(store: Store) -> tuple[list[Failure], list[str]]:
-    """Read `errors.jsonl`, or nothing where there is none.
+    """Read `errors.jsonl`; return empty lists if it does not exist.
 
     Returns
     -------
     entries : list of dict
-        Of the lines that are as they should be.
+        Entries of the valid lines.
     damage : list of str
-        What is wrong with other lines, or with the file, as ``"line 7 is no entry of robustgen's"``.
+        Problems of other lines or of the file, such as ``"line 7 is not a robustgen entry"``.
     """
     try:
         lines = store.read(ERRORS).splitlines()
@@ -340,7 +340,7 @@ def read_errors(store: Store) -> tuple[list[Failure], list[str]]:
     except OSError as error:
         return [], [f"cannot be read: {error.strerror or error}"]
     entries = [_parse_entry(line) for line in lines]
-    damage = [f"line {i} is no entry of robustgen's" for i, entry in enumerate(entries, 1) if entry is None]
+    damage = [f"line {i} is not a robustgen entry" for i, entry in enumerate(entries, 1) if entry is None]
     return [entry for entry in entries if entry is not None], damage
 
 

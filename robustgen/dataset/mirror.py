@@ -1,6 +1,6 @@
-"""Other files of a source (annotations, lists, masks), repeated in every variant of an output.
+"""Other files of a source (annotations, lists, masks), linked or copied into every variant of an output.
 
-So each variant is a complete data set, which other tools read as they read the original.
+Each variant is then a complete data set, which other tools read like the original.
 """
 
 import re
@@ -17,18 +17,18 @@ from robustgen.storage import Store
 
 
 def select_companions(names: Iterable[str], images: Collection[str], others: Collection[str]) -> list[str]:
-    """Return which of the files called `names` go with `images`, and not with others.
+    """Return the files among `names` that belong to `images`, and not only to others.
 
-    A file goes with an image if its name begins with that of the image. Files named after no image go with
-    all, unless a word of their path names a folder that has only other images, such as ``train2017``.
+    A file belongs to an image if its name begins with that of the image. Files named after no image belong to
+    all images, unless a word of their path names a folder with only other images, such as ``train2017``.
 
     Parameters
     ----------
     names : iterable of str
     images : collection of str
-        The chosen ones.
+        Selected images.
     others : collection of str
-        Files that look like images and were not chosen; those that go with `images` are maps of labels.
+        Files that look like images and were not selected; those that belong to `images` are label maps.
     """
     own = {_identify(name) for name in images}
     folders = {name.rpartition("/")[0] for name in images}
@@ -47,15 +47,15 @@ def select_companions(names: Iterable[str], images: Collection[str], others: Col
 
 
 def _identify(name: str) -> str:
-    """Return what files about an image begin with: its name without extension, and without its top folder's.
+    """Return the common start of files about an image: its name without extension and top folder's name.
 
-    So it is in Cityscapes: ``leftImg8bit/val/bonn/bonn_000000_leftImg8bit.png``.
+    An example is Cityscapes: ``leftImg8bit/val/bonn/bonn_000000_leftImg8bit.png``.
     """
     return PurePosixPath(name).stem.removesuffix(f"_{name.partition('/')[0]}")
 
 
 def _find_owner(name: str, owners: Collection[str]) -> str:
-    """Return the longest of `owners` that the last part of a path begins with; "" if there is none."""
+    """Return the longest of `owners` that starts the last part of a path; "" if there is none."""
     last = name.rpartition("/")[2]
     ends = [len(last), *(match.start() for match in re.finditer(r"[._-]", last))]
     return next((last[:end] for end in sorted(ends, reverse=True) if last[:end] in owners), "")
@@ -63,17 +63,17 @@ def _find_owner(name: str, owners: Collection[str]) -> str:
 
 @dataclass(frozen=True)
 class Mirror:
-    """Repeats the other files of a source.
+    """Copies of the other files of a source in an output.
 
     Attributes
     ----------
     source : Store
     images : frozenset of str
-        Paths in it of the images, which are not repeated.
+        Paths of the images in the source, which are not repeated.
     others : frozenset of str
-        Paths of files that look like images but were not chosen: maps of labels, or other images.
+        Paths of files that look like images but were not selected: label maps, or other images.
     link : bool
-        Whether to make hard links, where the file system can; else copies.
+        Whether to create hard links, if the file system supports them, instead of copies.
     """
 
     source: Store
@@ -82,18 +82,16 @@ class Mirror:
     link: bool
 
     def list_files(self) -> tuple[list[str], list[Failure]]:
-        """Return the files to repeat, and those that cannot be, with reasons.
+        """Return the files to repeat, and the files that cannot be repeated, with reasons.
 
-        Hidden files are passed over, and so is what goes with images that were not chosen.
+        Hidden files are skipped, and so are files that belong to images that were not selected.
         """
         names, failures = [], []
         for name in sorted(entry.path for entry in self.source.list()):
             if name in self.images or _is_hidden(name):
                 continue
             if name in (SUMS, FRAMES):
-                failures.append(
-                    {"key": name, "reason": f"its copy would lie where the set's own {name} belongs"}
-                )
+                failures.append({"key": name, "reason": f"its copy would replace the set's own {name}"})
             else:
                 names.append(name)
         irregular = {
@@ -109,12 +107,12 @@ class Mirror:
         return names, sorted(failures, key=lambda failure: failure["key"])
 
     def make_record(self, folder: str, names: Sequence[str]) -> FilesRecord:
-        """Return the record of the files called `names` repeated in one `folder` of an output."""
+        """Return the record of the copies of the files `names` in one `folder` of an output."""
         files = [self._describe(name)._replace(path=f"{folder}/{name}") for name in names]
         return FilesRecord({}, [folder], files)
 
     def copy(self, store: Store, folder: str, path: str) -> None:
-        """Repeat the file that is to be at `path`, in `folder` of the output `store`."""
+        """Create the copy at `path`, in `folder` of the output `store`."""
         store.copy(self.source, path.removeprefix(f"{folder}/"), path, link=self.link)
 
     @cache  # noqa: B019

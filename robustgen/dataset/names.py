@@ -1,4 +1,4 @@
-"""Names of the files about a set, POSIX paths below its root."""
+"""Names of the files that describe a set, as POSIX paths below its root."""
 
 from typing import Final
 

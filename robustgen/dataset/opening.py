@@ -1,4 +1,4 @@
-"""Finds out what set lies in a folder, by its manifest or by its layout, and opens it."""
+"""Opening of a finished set, recognised by its manifest or its layout."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -21,7 +21,7 @@ from robustgen.registry import MEDMNIST
 from robustgen.storage import Store, open_store
 
 EQUALISED = "CLAHE"
-"""The kind of a set that `robustgen preprocess clahe` made of another."""
+"""Kind of a set that `robustgen preprocess clahe` created from another set."""
 _LEVELS = tuple(map(str, BENCHMARKS["c"].levels))
 _ARRAYS = (".npy", SUFFIX)
 
@@ -35,13 +35,13 @@ def open_dataset(root: str | Path | Store, classes: Sequence[str] | None = None)
         An output of make-c or make-p in any format, or a published set: ImageNet-C, ImageNet-P, Tiny ImageNet
         or CIFAR.
     classes : sequence of str, optional
-        Names of class folders in the order of the model's outputs. Otherwise the labels count the class
-        folders in sorted order; those of arrays are what `labels.npy` says, and shards hold their own.
+        Names of class folders in the order of the model's outputs. By default, labels number the class
+        folders in sorted order; arrays use `labels.npy`, and shards contain their labels.
 
     Raises
     ------
     SourceError
-        There is none, it is not finished, or its parts do not fit each other.
+        There is no set, it is unfinished, or its parts are inconsistent.
     ConfigError
         Classes are given for arrays, which have no class folders.
     """
@@ -52,7 +52,7 @@ def open_dataset(root: str | Path | Store, classes: Sequence[str] | None = None)
     kind, folders = (
         _from_manifest(store, about, files) if about.get("kind") in TITLES else _from_layout(store, files)
     )
-    # Clean first, then the order of the paper's tables, then others; levels as in arrays.
+    # Sort clean first, then in the order of the paper's tables, then others; levels as in arrays.
     ranks = {name: i for i, name in enumerate((CLEAN, *BENCHMARKS[kind].names))}
     variants = (parse_variant(folder, kind) for folder in folders)
     arms = tuple(sorted(variants, key=lambda variant: ranks.get(variant.name, len(ranks))))
@@ -60,11 +60,11 @@ def open_dataset(root: str | Path | Store, classes: Sequence[str] | None = None)
     if about.get("arrays") or (not about and first.endswith(_ARRAYS)):
         if classes:
             raise ConfigError(
-                f"a class list goes with class folders; {store.location} has arrays with labels.npy"
+                f"a class list needs class folders; {store.location} has arrays with labels.npy"
             )
         if not first.endswith(SUFFIX):
             return Arrays(store, kind, arms, about)
-        # The folder of published archives is called as the data set.
+        # The folder of published archives has the name of the data set.
         name = store.location.rpartition("/")[2]
         return Archives(store, "c", arms, about or ({"edition": name} if name in MEDMNIST else {}))
     places = {arm: folders[arm.folder] for arm in arms}
@@ -80,31 +80,31 @@ def open_dataset(root: str | Path | Store, classes: Sequence[str] | None = None)
 
 
 def check_folder(store: Store) -> None:
-    """Raise a SourceError unless there is a folder (locally) with files in it (elsewhere)."""
+    """Raise a SourceError unless a local folder exists, or a remote one contains files."""
     path = Path(store.location)
     if store.is_local and not path.is_dir():
         raise SourceError(f"{path}: {'not a folder' if path.exists() else 'no such folder'}")
     if not store.is_local and next(iter(store.list()), None) is None:
-        raise SourceError(f"{store.location}: holds no files")
+        raise SourceError(f"{store.location}: contains no files")
 
 
 def read_about(store: Store) -> dict[str, Any]:
-    """Return the content of the manifest of a set, or nothing if there is none.
+    """Return the content of the manifest of a set; empty if there is none.
 
-    Of a set that went through CLAHE, kind and digest of the source are those of the original, so that the two
-    can be scored together, and ``"CLAHE"`` are the parameters.
+    For a set processed with CLAHE, kind and source digest are those of the original set, so that both can be
+    scored together, and ``"CLAHE"`` contains the parameters.
 
     Raises
     ------
     SourceError
-        The set is not finished, or the manifest cannot be read.
+        The set is unfinished, or the manifest cannot be read.
     """
     try:
         about = read_manifest(store)
     except FileNotFoundError:
         if OutputState(store).exists:
             raise SourceError(
-                f"{store.location}: has no {MANIFEST}, its run has not finished; "
+                f"{store.location}: has no {MANIFEST} because its run has not finished; "
                 f"{name_command(_find_kind(store))} resumes it"
             ) from None
         return {}
@@ -133,13 +133,13 @@ _COMMANDS = {
 
 
 def _find_kind(store: Store) -> str:
-    """Return the kind of a set without a manifest, as far as its state tells."""
+    """Return the kind of a set without a manifest, from its state."""
     plans = OutputState(store).plans()
     return str(plans[0]["about"].get("kind")) if plans else ""
 
 
 def name_command(kind: str) -> str:
-    """Return how to make a set of that `kind`, or go on with it."""
+    """Return the command that creates or resumes a set of this `kind`."""
     return f"the same '{_COMMANDS.get(kind, 'robustgen make-...')} ...' command"
 
 
@@ -159,22 +159,22 @@ def _from_manifest(
         places = {arm: f"{FOLDER}/{place}" for arm, place in places.items()}
     missing = [arm for arm, place in places.items() if place not in there]
     if missing:
-        # Of a variant whose files are all gone, a folder may be left.
+        # An empty folder may remain of a variant whose files were deleted.
         there |= {path.rstrip("/") for path, _ in store.list_irregular()}
         missing = [arm for arm, place in places.items() if place not in there]
     if missing or not arms:
         raise SourceError(
-            f"{store.location}: lacks {', '.join(missing[:5]) or 'all arms'}, which its {MANIFEST} names"
+            f"{store.location}: lacks {', '.join(missing[:5]) or 'all variants'}, which its {MANIFEST} lists"
         )
     return kind, places
 
 
 def _from_layout(store: Store, files: Sequence[str]) -> tuple[Kind, dict[str, str]]:
-    """Return the kind, and where each variant is, of a set without `dataset.json`."""
+    """Return the kind of a set without `dataset.json`, and the location of each variant."""
     if archives := _find_archives(files):
         return "c", archives
     own = {*files}
-    # Archives of the published sets are often unpacked into a folder per category.
+    # Users often unpack the published archives into a folder per category.
     for depth in (1, 2):
         places = dict.fromkeys(
             "/".join(path.split("/")[:depth]) for path in files if path.count("/") >= depth - 1
@@ -187,11 +187,11 @@ def _from_layout(store: Store, files: Sequence[str]) -> tuple[Kind, dict[str, st
         }
         if set(found) - {CLEAN, f"{CLEAN}.npy"}:
             return _list_variants(store, found, files)
-    raise SourceError(f"{store.location}: holds no folder or array of a corruption or perturbation")
+    raise SourceError(f"{store.location}: contains no folder or array of a corruption or perturbation")
 
 
 def _find_archives(files: Sequence[str]) -> dict[str, str]:
-    """Return where each variant is in the archives of the published MedMNIST-C; nothing without any."""
+    """Return the location of each variant in the archives of the published MedMNIST-C; empty without any."""
     stems = {path.removesuffix(SUFFIX) for path in files if path.endswith(SUFFIX) and "/" not in path}
     if not stems:
         return {}
@@ -224,7 +224,7 @@ def _list_variants(
     if arrays:
         single = open_array(store, sample).ndim == 4
     else:
-        # All folders in that of an operation are severities, and hold no videos.
+        # All folders in the folder of an operation are severities, and contain no videos.
         folders_inside = {path.partition("/")[0] for path in inside if "/" in path}
         videos = any(path.endswith(".mp4") and path.count("/") == 1 for path in inside)
         single = len(folders_inside) == len(_find_severities(inside)) > 0 and not videos
@@ -243,6 +243,6 @@ def _list_variants(
 
 
 def _find_severities(inside: Iterable[str]) -> list[str]:
-    """Return the names of the folders that are severities, in their order."""
+    """Return the names of the severity folders, in order of severity."""
     names = {path.partition("/")[0] for path in inside if "/" in path}
     return sorted((name for name in names if BENCHMARKS["c"].read_level(name) is not None), key=float)

@@ -1,4 +1,4 @@
-"""Outputs that are no sets, such as predictions and shortlists: folders or URLs that a command writes to."""
+"""Outputs other than sets, such as predictions and shortlists: folders or URLs that a command writes to."""
 
 import hashlib
 from collections.abc import Iterator
@@ -15,22 +15,22 @@ _BLOCK = 1 << 20
 
 @contextmanager
 def open_output(location: str | Path, source: str) -> Iterator[Store]:
-    """Open an output for a while; what its store refuses meanwhile becomes a WriteError.
+    """Open an output for a block, in which errors of its store become WriteErrors.
 
     Parameters
     ----------
     location : path or URL
     source : str
-        What the output is made from, which must not hold it.
+        Source of the output, which must not contain it.
 
     Raises
     ------
     OutputError
-        `location` is a file, or lies inside `source`.
+        `location` is a file, or is inside `source`.
     """
     store = open_store(location)
     if f"{store.location}/".startswith(f"{source}/"):
-        raise OutputError(f"{store.location}: lies inside the source {source}")
+        raise OutputError(f"{store.location}: is inside the source {source}; choose another --output")
     refuse_files(store)
     with blame_output(store):
         try:
@@ -41,7 +41,7 @@ def open_output(location: str | Path, source: str) -> Iterator[Store]:
 
 @contextmanager
 def blame_output(store: Store) -> Iterator[None]:
-    """Raise OSErrors of the block as WriteErrors, which name the `store`."""
+    """Convert OSErrors of the block to WriteErrors that name the `store`."""
     try:
         yield
     except OSError as error:
@@ -51,23 +51,23 @@ def blame_output(store: Store) -> Iterator[None]:
 
 
 def refuse_files(store: Store) -> None:
-    """Raise an OutputError if a file is in the place of a local store, or of a folder that it lies in."""
+    """Raise an OutputError if a file has the path of a local store or of one of its parents."""
     place = Path(store.location)
     above = (place, *place.parents) if store.is_local else ()
     try:
         if file := next((each for each in above if each.exists() and not each.is_dir()), None):
-            raise OutputError(f"{file}: is a file")
+            raise OutputError(f"{file}: is a file, not a folder")
     except OSError as error:
         raise OutputError(f"output {place} cannot be used: {error.strerror}") from error
 
 
 def read_object(store: Store, path: str) -> dict[str, Any]:
-    """Read the JSON object in a file of ours.
+    """Read the JSON object in a file that robustgen wrote.
 
     Raises
     ------
     OutputError
-        It is damaged.
+        The file is damaged.
     """
     try:
         return parse_object(store.read(path))
@@ -76,7 +76,7 @@ def read_object(store: Store, path: str) -> dict[str, Any]:
 
 
 def measure_file(store: Store, path: str) -> tuple[int, str]:
-    """Return the bytes of a file and its SHA-256, in hexadecimal."""
+    """Return the size of a file in bytes, and its SHA-256 in hexadecimal."""
     digest = hashlib.sha256()
     with store.open(path) as file:
         while block := file.read(_BLOCK):
@@ -85,5 +85,5 @@ def measure_file(store: Store, path: str) -> tuple[int, str]:
 
 
 def file_digest(store: Store, path: str) -> str:
-    """Return the SHA-256 of a file, in hexadecimal."""
+    """Return the SHA-256 of a file in hexadecimal."""
     return measure_file(store, path)[1]

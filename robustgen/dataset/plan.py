@@ -1,4 +1,4 @@
-"""A `Plan`: all that decides the bytes of a set, as a value.
+"""Plan: all that decides the bytes of a set, as a value.
 
 `assemble_plan` serves every kind of set; `plan_benchmark` turns a `Config` into the plan of a C or a P set.
 """
@@ -58,30 +58,30 @@ LICENCE = (
 
 @dataclass(frozen=True)
 class Plan:
-    """All that a run needs to know.
+    """Complete description of a run.
 
     Attributes
     ----------
     recipe : Recipe
     source : Source
     keys : tuple of str
-        The source images, in the order of the source.
+        Keys of the source images, in the order of the source.
     refused : dict
-        Images of the source that must not be taken, with the reasons.
+        Images that must be skipped, with the reasons.
     arms : tuple of Variant
     writer : Writer
     store : Store
         The output.
     jobs : int or None
-        Worker processes; None for one a core.
+        Number of worker processes; None for one per core.
     dataset : str
         Name of the data set.
     choices : dict
-        The choices that it was made from, as JSON takes them, paths absolute.
+        Choices that the plan follows from, as JSON values with absolute paths.
     citation, licence : str
-        Of the set.
+        Citation and licence of the set.
     mirror : Mirror, optional
-        Repeats other files of the source in every variant.
+        Links or copies other files of the source into every variant.
     """
 
     recipe: Recipe[Any]
@@ -100,11 +100,11 @@ class Plan:
 
     @property
     def is_beside(self) -> bool:
-        """Return whether every folder of the output is a class, so that its state lies beside it."""
+        """Return whether every folder of the output is a class; its state then lies next to the output."""
         return any(not variant.folder for variant in self.arms)
 
     def about(self) -> dict[str, Any]:
-        """Return what `dataset.json` says beside settings and counts."""
+        """Return the content of `dataset.json` except for settings and counts."""
         return {
             "dataset": self.dataset,
             "kind": self.recipe.title,
@@ -119,32 +119,32 @@ class Plan:
         }
 
     def listing(self, failed: Callable[[], Collection[tuple[str, str]]]) -> Listing:
-        """Return the images, in order, their classes, and which of them `failed`."""
+        """Return the images in order, their classes, and the `failed` ones."""
         return Listing(self.keys, self.source.label, lambda: self.source.classes, failed)
 
     def settings(self) -> dict[str, Any]:
-        """Return all that decides the bytes of the output, except for the source images."""
+        """Return everything that decides the bytes of the output, except for the source images."""
         return self.recipe.settings(self.arms) | {
             "output": self.writer.settings(),
             "versions": list_versions(self.choices.get("libjpeg", "turbo")) | self.writer.versions(),
         }
 
     def cut(self) -> Iterator[WorkUnit]:
-        """Yield the work units, which follow from the plan alone."""
+        """Yield the work units, which depend only on the plan."""
         return self.writer.cut(self.keys, self.arms)
 
     def labels(self, unit: WorkUnit) -> tuple[int, ...]:
-        """Return the classes of the images of `unit`, if its files hold them."""
+        """Return the classes of the images of `unit`, if its files contain them."""
         return tuple(map(self.source.label, unit.keys)) if self.writer.needs_labels else ()
 
     def list_incomplete(self) -> list[str]:
-        """Return the arrays that do not exist, as images of them failed."""
+        """Return the arrays that were not written because some of their images failed."""
         sizes = self.store.sizes(self.writer.arrays)
         return [array for array, size in zip(self.writer.arrays, sizes, strict=True) if size < 0]
 
 
 def resolve_paths(choices: Choices) -> dict[str, Any]:
-    """Return `choices` without what decides no byte, with absolute paths, which hold in any folder."""
+    """Return the `choices` that decide bytes, with paths made absolute."""
     plain = choices.model_dump(mode="json", exclude={"output", "jobs"})
     paths = {"source", "labels", "subset", "frost_dir", "tiles", "depth_maps", "image_root"}
     absolute = {k: make_absolute(v) if k in paths and isinstance(v, str) else v for k, v in plain.items()}
@@ -161,14 +161,14 @@ def plan_benchmark(
     config : Config
     kind : {"c", "p"}
     overwrite : bool
-        Whether existing variants of the output do not count.
+        Whether to ignore existing variants of the output.
     store : Store, optional
-        The output, if it is not the one that the config names.
+        Output to use instead of the one in the config.
 
     Raises
     ------
     ConfigError, SourceError, OutputError
-        What was asked for cannot be done; the message names the key.
+        The request cannot be met; the message names the key.
     """
     try:
         if kind == "p":
@@ -200,7 +200,7 @@ def plan_benchmark(
             recipe, tiles=tiles, depth=_open_depth(config, arms, source, keys, store)
         )
     writer = _open_writer(name, config, recipe, source, keys, arms)
-    # Of corruptions, the publications that they are from.
+    # Cite the publications that the corruptions come from.
     dialect, cited = EDITIONS[config.edition].dialect, operations if kind == "c" else []
     families = [get_family(get_corruption(each.name, dialect)) for each in cited]
     citation = " ".join(dict.fromkeys(family.citation for family in families)) or CITATION
@@ -211,19 +211,21 @@ def plan_benchmark(
 def _open_tiles(
     config: Config, recipe: CorruptionRecipe, arms: tuple[Variant, ...], source: Source, store: Store
 ) -> Tiles | None:
-    """Read the pictures that `arms` need as tiles; None if they need none.
+    """Read the pictures that `arms` need as tiles; return None if they need none.
 
     Raises
     ------
     ConfigError, SourceError
-        There are too few, or they cannot be read.
+        There are too few pictures, or one cannot be read.
     """
     bound = [recipe.bind(arm) for arm in arms if arm.name.startswith("laion-c:")]
     parameters = [each.parameters(USUAL_SCALE) for each in bound]
     sides = [find_tile_side(each) for each in parameters if lacks_tiles(each)]
     if not sides:
         if config.tiles:
-            raise ConfigError("tiles: go with laion-c:stickers and laion-c:mosaic, which are not asked for")
+            raise ConfigError(
+                "tiles: used only by laion-c:stickers and laion-c:mosaic, which are not selected"
+            )
         return None
     if config.tiles is None:
         return read_tiles(source, match_keys(source, config), sides, OutputState(store).store, own=True)
@@ -238,19 +240,19 @@ def _open_tiles(
 def _open_depth(
     config: Config, arms: tuple[Variant, ...], source: Source, keys: tuple[str, ...], store: Store
 ) -> DepthMaps | None:
-    """Open the depth maps that `arms` need, and find out whether all images have one; None if they need none.
+    """Open the depth maps that `arms` need, and check every image for one; return None if none are needed.
 
     Raises
     ------
     ConfigError
-        Maps are missing, or are asked for in vain.
+        Maps are missing, or are given although no variant needs them.
     """
     dialect = EDITIONS[config.edition].dialect
     needed = any(arm != CLEAN_ARM and get_corruption(arm.name, dialect).needs_depth for arm in arms)
     if config.depth_maps is None or not needed:
         if config.depth_maps or config.depth_scale != 1:
             raise ConfigError(
-                "depth: goes with 3dcc:fog_3d, 3dcc:near_focus and 3dcc:far_focus, and with --depth"
+                "depth: used only by 3dcc:fog_3d, 3dcc:near_focus and 3dcc:far_focus, together with --depth"
             )
         return None
     maps = open_depth(make_absolute(config.depth_maps), source, config.depth_scale, OutputState(store).store)
@@ -259,7 +261,7 @@ def _open_depth(
 
 
 def _open_mirror(name: str, config: Config, source: Source) -> Mirror | None:
-    """Return what repeats the other files of the source, if the config asks for it.
+    """Return the mirror of the source's other files, if the config asks for one.
 
     Raises
     ------
@@ -270,12 +272,12 @@ def _open_mirror(name: str, config: Config, source: Source) -> Mirror | None:
         return None
     if name != "original":
         raise ConfigError(
-            "mirror: goes with format original, which keeps the names that other files refer to; "
-            "--mirror none leaves them out"
+            "mirror: needs --format original, which keeps the names that other files refer to; "
+            "choose it, or --mirror none"
         )
     folder = open_store(source.location)
     if folder.is_local and not Path(source.location).is_dir():
-        raise ConfigError(f"mirror: {source.location} is no folder; --mirror none leaves other files out")
+        raise ConfigError(f"mirror: {source.location} is not a folder; choose --mirror none")
     chosen, others = frozenset(match_keys(source, config)), frozenset(source.keys())
     return Mirror(folder, chosen, others - chosen, link=config.mirror == "link")
 
@@ -292,12 +294,12 @@ def assemble_plan(
     citation: str = CITATION,
     licence: str = LICENCE,
 ) -> Plan:
-    """Return the plan of making `arms` of the images `keys` of `source`, without those it refuses.
+    """Return the plan to create `arms` from the images `keys` of `source`, without refused images.
 
     Raises
     ------
     OutputError
-        The output lies where it must not.
+        The location of the output is not allowed.
     """
     _check_output(store, source)
     refused = source.refused() | _collisions(source, writer, arms)
@@ -307,8 +309,9 @@ def assemble_plan(
 
 
 def _collisions(source: Items[Any], writer: Writer, arms: tuple[Variant, ...]) -> dict[str, str]:
-    """Return the images whose output would be that of an earlier one or a file about the set, with the
-    reason.
+    """Return the images whose output name is already taken by an earlier image or by a file about the set.
+
+    The values are the reasons.
     """
     reserved = {SUMS, FRAMES}
     if any(not arm.folder for arm in arms):
@@ -320,16 +323,16 @@ def _collisions(source: Items[Any], writer: Writer, arms: tuple[Variant, ...]) -
             continue
         earlier = first.setdefault(name, key)
         if (top := name.split("/")[0]) in reserved:
-            refused[key] = f"its output would lie where the set's own {top} belongs"
+            refused[key] = f"its output would replace the set's own {top}"
         elif earlier != key:
-            refused[key] = f"its output would be that of {earlier!r}"
+            refused[key] = f"its output would replace that of {earlier!r}"
     return refused
 
 
 def _add_existing(
     arms: tuple[Variant, ...], store: Store, benchmark: Benchmark, *, stacked: bool
 ) -> tuple[Variant, ...]:
-    """Return `arms` and those of the output, whose files share one list of images, in a fixed order."""
+    """Return `arms` and the existing variants, in a fixed order, if their files share a list of images."""
     try:
         existing = [arm for plan in OutputState(store).plans() for arm in plan["about"]["arms"]]
     except (OSError, OutputError):
@@ -345,24 +348,24 @@ def _add_existing(
 
 
 def _check_output(store: Store, source: Items[Any]) -> None:
-    """Refuse an output that its source, another set or a file is in the way of."""
+    """Raise an error if the output overlaps its source, another set or a file."""
     output, root = store.location, source.location
     if store.is_local != (not is_url(root)):
         return
     if f"{output}/".startswith(f"{root}/"):
-        raise OutputError(f"output {output} lies inside the source {root}")
+        raise OutputError(f"output {output} is inside the source {root}; choose another --output")
     if root.startswith(f"{output}/"):
-        raise OutputError(f"output {output} lies around the source {root}")
+        raise OutputError(f"output {output} contains the source {root}; choose another --output")
     if not store.is_local:
         return
     refuse_files(store)
     for folder in Path(output).parents:
         if (folder / MANIFEST).exists() or OutputState(open_store(folder)).exists:
-            raise OutputError(f"output {output} lies inside another set, {folder}")
+            raise OutputError(f"output {output} is inside another set, {folder}; choose another --output")
 
 
 def _check_strengths(operations: Iterable[Operation], config: Config) -> None:
-    """Refuse what has no published strength where the size of an image has no say in it."""
+    """Raise an error for an operation without published constants at the fixed scale."""
     for operation in operations:
         side = EDITIONS[config.edition].side
         if side and side < operation.smallest_side:
@@ -379,12 +382,12 @@ def _check_strengths(operations: Iterable[Operation], config: Config) -> None:
 
 
 def _check_ingredients(arms: tuple[Variant, ...], config: Config) -> None:
-    """Find out now, not at the first image, whether what is not our own is there."""
+    """Check for external libraries and files now rather than at the first image."""
     names = {arm.name for arm in arms}
     if "frost" in names:
         check_frost(config.frost_dir)
     if config.motion_blur == "imagemagick" and EDITIONS[config.edition].dialect:
-        raise ConfigError(f"motion_blur: imagemagick: edition {config.edition} has a motion blur of its own")
+        raise ConfigError(f"motion_blur: imagemagick: edition {config.edition} defines its own motion blur")
     if config.motion_blur == "imagemagick" and names & {"motion_blur", "snow"}:
         check_imagemagick()
     if config.libjpeg == "ijg":
@@ -395,7 +398,7 @@ def _check_ingredients(arms: tuple[Variant, ...], config: Config) -> None:
 
 
 def _check_requirements(arm: Variant, config: Config) -> None:
-    """Find out whether what a corruption of a later family needs is there."""
+    """Check that the depth maps, tiles or libraries of a corruption are available."""
     edition = EDITIONS[config.edition]
     operation = get_corruption(arm.name, edition.dialect)
     if operation.needs_depth and not config.depth_maps:
@@ -412,14 +415,14 @@ def _check_requirements(arm: Variant, config: Config) -> None:
 
 
 def _try_out(config: Config) -> None:
-    """Make one image with each of the config's own parameters, as they may fit each other no better."""
+    """Corrupt one image with each set of the config's own parameters, as values may not fit each other."""
     row = EDITIONS[config.edition]
     side = min(64, row.side or 64)
     image = np.arange(side * side * 3, dtype=np.uint8).reshape(side, side, 3)
     edition = config.edition if row.dialect or row.data_set else "folder"
     recipe = CorruptionRecipe(edition, 0, config.scale, config.parameters)
     for name, levels in config.parameters.items():
-        # What needs files, `_check_requirements` finds out.
+        # `_check_requirements` covers the corruptions that need files.
         tried = [] if getattr(get_corruption(name, row.dialect), "requires", None) else levels
         for level in tried:
             try:
@@ -429,9 +432,7 @@ def _try_out(config: Config) -> None:
 
 
 def _overrides(config: Config, kind: Kind) -> dict[str, dict[int, dict[str, Any]]]:
-    """Return the config's own parameters, and its choice of libraries and photographs, per operation and
-    level.
-    """
+    """Return the config's own parameters, libraries and photographs, by operation and level."""
     overrides: dict[str, dict[int, dict[str, Any]]] = {}
     if kind == "c":
         _try_out(config)
@@ -494,7 +495,7 @@ def _encodings(config: Config) -> tuple[video.Encoding, video.Encoding]:
 def _shapes(
     recipe: BenchmarkRecipe, source: Source, keys: tuple[str, ...], arms: tuple[Variant, ...]
 ) -> Mapping[str, tuple[int, ...]]:
-    """Return the shape of what each arm makes, taken from the first image that can be read."""
+    """Return the shape of each variant's output, computed from the first readable image."""
     if get_edition(recipe.edition).keeps_size:
         _check_one_size(source, keys)
     reason = ""
@@ -504,18 +505,18 @@ def _shapes(
             return {arm.folder: np.shape(recipe.make(arm, key, image)) for arm in arms}
         except ImageError as error:
             reason = reason or f": {error}"
-    raise SourceError(f"{source.location}: no image of it can be read{reason}")
+    raise SourceError(f"{source.location}: none of its images can be read{reason}")
 
 
 def _check_one_size(source: Source, keys: tuple[str, ...]) -> None:
-    """Refuse to make arrays of images that do not fit the same rows."""
+    """Raise an error if the images differ in size and cannot be rows of one array."""
     first: dict[tuple[int, int], str] = {}
     for key in keys:
-        # What cannot be read fails in the run.
+        # Unreadable images fail in the run.
         with suppress(ImageError):
             first.setdefault(source.dimensions(key), key)
         if len(first) > 1:
             named = ", ".join(f"{key!r} is {width} x {height}" for (width, height), key in first.items())
             raise ConfigError(
-                f"format npy: {named}; images of one size are needed: name an edition, or --size"
+                f"format npy: {named}; all images must have one size: choose an edition, or --size"
             )

@@ -1,4 +1,4 @@
-"""`produce`: writes the files of one work unit, and then its record."""
+"""Production of one work unit: write its files, then return its record."""
 
 import errno
 import time
@@ -39,9 +39,9 @@ _ERRORS_OF_A_NAME = (
     errno.EINVAL,
 )
 
-# Values of an image whose sequence leaves no room for freed memory: two and a half megapixels.
+# Number of values (2.5 megapixels) above which a sequence leaves no room to keep freed memory.
 _LARGE: Final = 7_500_000
-# Its multiples leave no wide gap between 0 and 1, however many there are.
+# Any number of its multiples, modulo 1, cover the range from 0 to 1 without wide gaps.
 _GOLDEN_SECTION: Final = 0.6180339887498949
 
 
@@ -52,14 +52,14 @@ class Outcome:
     Attributes
     ----------
     name : str
-        Of the unit.
+        Name of the unit.
     made, size : int
-        Outputs, and bytes written.
+        Number of outputs and of bytes written.
     failures : sequence of dict
     seconds : float
-        How long it took.
+        Duration.
     claimed : bool
-        Whether nothing was done because somebody else works on it.
+        Whether the unit was skipped because another run works on it.
     """
 
     name: str
@@ -72,7 +72,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Production:
-    """A work unit with all that it takes to make it: what `produce` needs, as a job for an executor.
+    """Work unit as a job for an executor, with everything that `produce` needs.
 
     Attributes
     ----------
@@ -82,13 +82,13 @@ class Production:
     state : OutputState
     unit : WorkUnit
     sizes : sequence of int
-        Bytes of each source image of the unit when the run began.
+        Bytes of each source image of the unit at the start of the run.
     labels : sequence of int
         Class of each image of the unit, for formats that store it.
     insist : bool
-        Whether to work on it though somebody else has claimed it.
+        Whether to process the unit even if another run has claimed it.
     versions : mapping of str to str
-        Releases that a worker elsewhere needs, by library; empty for workers of this machine.
+        Library to the version required of workers on other machines; empty for local workers.
     """
 
     recipe: Recipe[Any]
@@ -102,7 +102,7 @@ class Production:
     versions: Mapping[str, str] = field(default_factory=dict)
 
     def run(self, reporter: Reporter) -> Outcome:
-        """Run `produce`, unless somebody else has claimed the unit."""
+        """Run `produce`, unless another run has claimed the unit."""
         name, started = self.unit.name, time.monotonic()
         if self.versions:
             self._check_worker()
@@ -117,7 +117,7 @@ class Production:
         return Outcome(name, unit.count_outputs() - sum(lost), size, failures, time.monotonic() - started)
 
     def _check_worker(self) -> None:
-        """Refuse to work with other releases of libraries than the run, or where its files are not seen."""
+        """Raise an error if this worker has other library versions than the run, or cannot see its files."""
         wanted, location = self.versions, self.state.root.location
         here = list_versions("ijg" if wanted["libjpeg"].startswith("IJG") else "turbo")
         here |= self.writer.versions()
@@ -128,20 +128,18 @@ class Production:
         ]
         if others:
             raise OutputError(
-                f"the worker on {HOST} has {'; '.join(others)}; install there what this machine has"
+                f"the worker on {HOST} has {'; '.join(others)}; install the same versions on all machines"
             )
         if not self.state.exists:
-            raise OutputError(
-                f"the worker on {HOST} does not see {location}; all workers need the same paths"
-            )
+            raise OutputError(f"the worker on {HOST} cannot see {location}; all workers need the same paths")
         if any(self.sizes) and not any(measure_image(self.source, key) for key in self.unit.keys):
             raise SourceError(
-                f"the worker on {HOST} does not see {self.source.location}; all workers need the same paths"
+                f"the worker on {HOST} cannot see {self.source.location}; all workers need the same paths"
             )
 
 
 def measure_image(source: Items[Any], key: str) -> int:
-    """Return the bytes of a source image; 0 if it has gone, which loading it will report."""
+    """Return the bytes of a source image; 0 if it no longer exists, which loading it reports."""
     try:
         return source.size(key)
     except ImageError:
@@ -154,9 +152,9 @@ def produce(job: Production, reporter: Reporter) -> Record:
     Raises
     ------
     WriteError
-        The output cannot be written; nothing is wrong with the images.
+        The output cannot be written; the images are not the cause.
     AnotherImageError
-        A source image is not the one that existing outputs were made from.
+        A source image differs from the one that existing outputs were created from.
     """
     keep_freed_memory()
     reporter.tell(0)
@@ -172,7 +170,7 @@ def produce(job: Production, reporter: Reporter) -> Record:
                 ImageWork(job, writer, unit.start + place, unit.keys[place], job.sizes[place])
                 for place in range(start, min(start + step, len(unit.keys)))
             ]
-            # Variant by variant, so that the tables of one stay in the processor's cache from image to image.
+            # Process variant by variant, so that the tables of each stay in the processor's cache.
             for variant in rotate_variants(unit.variants, unit.number):
                 for work in works:
                     made += work.make(variant)
@@ -183,7 +181,7 @@ def produce(job: Production, reporter: Reporter) -> Record:
                 failures += work.list_failures()
                 for folder in outputs:
                     outputs[folder].append(work.files.get(folder))
-            # The pixels go before the next images come.
+            # Free the pixels before loading the next images.
             del works, work
         files = writer.finish([*dict.fromkeys(failure["key"] for failure in failures)])
     reporter.tell(0)
@@ -193,9 +191,9 @@ def produce(job: Production, reporter: Reporter) -> Record:
 
 
 def rotate_variants(variants: Iterable[Variant], turn: int) -> list[Variant]:
-    """Return all `variants`, beginning with another one at every turn.
+    """Return all `variants`, rotated so that each `turn` starts with a different one.
 
-    So the workers of a first run compile different loops, and find those of others in the cache.
+    The workers of a first run thus compile different loops, and load the loops of others from the cache.
     """
     variants = list(variants)
     first = int(turn * _GOLDEN_SECTION % 1 * len(variants))
@@ -203,19 +201,19 @@ def rotate_variants(variants: Iterable[Variant], turn: int) -> list[Variant]:
 
 
 class AnotherImageError(OutputError):
-    """A source image is not the one that existing outputs were made from."""
+    """Error: a source image differs from the one that existing outputs were created from."""
 
 
 def check_identity(source: str, output: str, key: str, expected: str, identity: str) -> None:
-    """Raise an AnotherImageError if the `identity` of the image `key` is not the `expected` one."""
+    """Raise an AnotherImageError if the `identity` of the image `key` differs from the `expected` one."""
     if expected and expected != identity:
         raise AnotherImageError(
-            f"{source}: {key!r} is another image than the one that {output} was made from. {START_OVER}"
+            f"{source}: {key!r} differs from the image that {output} was created from. {START_OVER}"
         )
 
 
 def _guard_frames(frames: Iterator[Rgb]) -> Iterator[Rgb]:
-    """Yield the `frames`, which are made while they are written; an OSError in making one is the image's."""
+    """Yield the `frames`, computed while they are written; raise an OSError of a frame as an ImageError."""
     try:
         yield from frames
     except OSError as error:
@@ -223,15 +221,15 @@ def _guard_frames(frames: Iterator[Rgb]) -> Iterator[Rgb]:
 
 
 class ImageWork:
-    """One source image in the making: loaded at once, then turned into one variant after another.
+    """Processing of one source image: it is loaded once, then corrupted in each variant in turn.
 
     Attributes
     ----------
     key : str
     origin : Origin
-        Bytes and identity of the image as it was read.
+        Bytes and identity of the image at the time of reading.
     files : dict of str to list of WrittenFile
-        Folder of each variant that is done to its files.
+        Folder of each finished variant to its files.
     failures : list of dict
     """
 
@@ -254,9 +252,9 @@ class ImageWork:
             self._fail(error)
 
     def make(self, variant: Variant) -> bool:
-        """Make and write one variant; record a failure, unless it is not the image's.
+        """Create and write one variant; record a failure caused by the image, raise any other.
 
-        Returns whether there was anything to do.
+        Returns whether there was work to do.
         """
         job, key, image = self._job, self.key, self._image
         made: Any = None
@@ -283,22 +281,22 @@ class ImageWork:
         return True
 
     def _fail_to_write(self, error: OSError) -> None:
-        """Record that the image gives a name that no file can have; raise any other error."""
+        """Record that the output name of the image is invalid; raise any other error."""
         if isinstance(error, RobustgenError) or error.errno not in _ERRORS_OF_A_NAME:
             raise error
-        # Every other variant would fail alike.
+        # All other variants would fail for the same reason.
         self._image = None
         name = self._job.writer.output_name(self.key)
         self._fail(ImageError(f"{name} cannot name its output: {error.strerror}"))
 
     def _fail(self, error: Exception, variant: Variant | None = None) -> None:
         interruption.check()
-        # The entry names the key already.
+        # The failure already names the key.
         reason = explain_failure(error).removeprefix(f"{self.key!r}: ")
         entry = {"key": self.key, "arm": variant.folder} if variant else {"key": self.key}
         self.failures.append(entry | {"reason": reason})
 
     def list_failures(self) -> list[Failure]:
-        """Return the failures in the order of the variants, whichever was made first."""
+        """Return the failures in the order of the variants, whatever the order of processing."""
         order = {variant.folder: place for place, variant in enumerate(self._job.unit.variants)}
         return sorted(self.failures, key=lambda failure: order.get(failure.get("arm", ""), 0))

@@ -1,4 +1,4 @@
-"""The last step before a set is published: the user's own fields in `croissant.json`."""
+"""Last step before a set is published: the user's own fields in `croissant.json`."""
 
 from collections.abc import Mapping
 from datetime import date

@@ -1,4 +1,4 @@
-"""Recipes: the way from a source image to an output, and the random stream of each output."""
+"""Recipes: the computation of an output from a source image, and the random stream of each output."""
 
 import dataclasses
 import hashlib
@@ -35,7 +35,7 @@ _WORD: Final = np.dtype("<u8")
 
 
 class _Words(np.random.SeedSequence):
-    """Seeds a bit generator with `words` themselves."""
+    """Seed sequence that passes `words` to a bit generator unchanged."""
 
     __slots__ = ("_words",)
 
@@ -47,32 +47,32 @@ class _Words(np.random.SeedSequence):
 
 
 def _identify_stream(seed: int, kind: str, edition: str, name: str, level: float) -> str:
-    """Return the common part of the random streams of one variant; the key of the image follows."""
+    """Return the part of the stream identity that all images of a variant share; the key follows it."""
     return "\0".join([str(seed), kind, edition, name, str(level), ""])
 
 
 def item_rng(seed: int, kind: str, edition: str, name: str, level: float, key: str) -> np.random.Generator:
-    """Return the random stream of one output: a hash of what it is, and of nothing else."""
+    """Return the random stream of one output, seeded by a hash of the arguments only."""
     return _make_rng(_identify_stream(seed, kind, edition, name, level) + key)
 
 
 def _make_rng(identity: str) -> np.random.Generator:
-    # A SHA-256 has four words of 64 bits, which is what PCG64 takes.
+    # PCG64 takes four words of 64 bits, the length of a SHA-256.
     digest = hashlib.sha256(identity.encode("utf-8", "surrogateescape")).digest()
     return np.random.Generator(np.random.PCG64(_Words(np.frombuffer(digest, _WORD))))
 
 
 class Recipe(ABC, Generic[Loaded]):
-    """All that decides the pixels of an output, but for the source image. Picklable.
+    """Everything that decides the pixels of an output, except for the source image. Picklable.
 
     Attributes
     ----------
     title : str
-        What ``dataset.json`` calls the kind of set.
+        Name of this kind of set in ``dataset.json``.
     noun : str
-        What one output is called: an image, a sequence.
+        Name of one output: image or sequence.
     images_at_once : int
-        How many images a worker takes at once.
+        Number of images that a worker processes at once.
     """
 
     title: ClassVar[str]
@@ -85,14 +85,14 @@ class Recipe(ABC, Generic[Loaded]):
         return False
 
     def cut(self, prepared: Loaded, side: int) -> Loaded:
-        """Return the middle of a large image, `side` pixels square, by which the cost of all is judged.
+        """Return the middle of a large image, `side` pixels square, for estimates of the cost.
 
-        Where cost does not depend on the size of the image, it is all of it.
+        If the cost does not depend on the image size, return the whole image.
         """
         return prepared
 
     def prepare(self, loaded: Loaded) -> Loaded:
-        """Return the image from which all variants start, prepared from what the source has loaded.
+        """Return the prepared image that all variants start from, given a loaded image.
 
         Raises
         ------
@@ -102,38 +102,36 @@ class Recipe(ABC, Generic[Loaded]):
         return loaded
 
     def make_ready(self) -> None:
-        """Put what the outputs need where worker processes find it, before any is made."""
+        """Store what the outputs need where worker processes find it, before the work begins."""
 
     @abstractmethod
     def make(self, arm: Variant, key: str, prepared: Loaded, shared: dict[str, Any] | None = None) -> Rgb:
-        """Make one output from what `prepare` gave: uint8 (H, W, 3), or frames (T, H, W, 3).
+        """Return one output of a prepared image: uint8 (H, W, 3), or frames (T, H, W, 3).
 
-        `shared` keeps what the arms of one image have in common.
+        `shared` caches what the variants of one image have in common.
         """
 
     def stream(self, arm: Variant, key: str, prepared: Loaded) -> Iterator[Rgb] | None:
-        """Return the frames that `make` would give, each made when it is asked for; None where there are
-        none.
-        """
+        """Return an iterator that computes the frames of `make` one by one; None for images."""
         return None
 
     @abstractmethod
     def settings(self, arms: tuple[Variant, ...]) -> dict[str, Any]:
-        """Return all that decides the pixels of `arms`, as JSON takes it, ``"parameters"`` by folder."""
+        """Return everything that decides the pixels of `arms` as JSON values, ``"parameters"`` by folder."""
 
     def list_arms(self, folders: Iterable[str]) -> tuple[Variant, ...]:
-        """Return the arms of a set whose arms have `folders`, where there can be more than were asked for."""
+        """Return the variants with these `folders`, for sets that can contain more than was requested."""
         return ()
 
 
 def rank(seed: int, key: str) -> bytes:
-    """Sorted by this, images stand in an order that the seed and their names alone decide."""
+    """Return a sort key that depends only on the seed and the key of the image."""
     return hashlib.sha256(f"{seed}\0{key}".encode("utf-8", "surrogateescape")).digest()
 
 
 @dataclass(frozen=True, eq=False)
 class BoundVariant:
-    """One arm of a recipe, with all that needs no image found once.
+    """One variant of a recipe, with everything that can be computed without an image.
 
     Attributes
     ----------
@@ -145,7 +143,7 @@ class BoundVariant:
     overrides : mapping of str to value
         Parameters instead of the published constants.
     stream : str
-        What the random streams of its outputs have in common.
+        Common part of the identities of its random streams.
     """
 
     operation: Operation
@@ -158,30 +156,28 @@ class BoundVariant:
 
     @cached_property
     def fixed_scale(self) -> Scale | None:
-        """Return the scale that all images take; None if each takes one by its size."""
+        """Return the scale for all images; None if it depends on the image size."""
         return self.scale or self.edition.fixed_scale(self.operation.table)
 
     def scale_for(self, image: Rgb) -> Scale:
-        """Return the scale whose constants `image` takes."""
+        """Return the scale whose constants apply to `image`."""
         return self.fixed_scale or self.edition.scale_for(image, known=self.operation.table)
 
     def parameters(self, scale: Scale) -> Any:
-        """Return the parameter object at `scale`, overrides applied."""
+        """Return the parameter object at `scale`, with overrides applied."""
         if scale not in self._known:
             published = self.operation.parameters(self.level, scale)
             self._known[scale] = dataclasses.replace(published, **self.overrides)
         return self._known[scale]
 
     def random_stream(self, key: str) -> np.random.Generator | None:
-        """Return the random stream of the output of the image `key`; None for an operation that draws
-        nothing.
-        """
+        """Return the random stream for the image `key`; None for an operation without randomness."""
         return _make_rng(self.stream + key) if self.operation.random else None
 
 
 @dataclass(frozen=True)
 class BenchmarkRecipe(Recipe[Rgb]):
-    """Base of the recipes of both benchmarks.
+    """Base class of the recipes of both benchmarks.
 
     Attributes
     ----------
@@ -192,7 +188,7 @@ class BenchmarkRecipe(Recipe[Rgb]):
     overrides : mapping
         Operation to level to parameter to value, instead of the published constants.
     smallest_side : int
-        Pixels that each side of an image needs for any of the operations.
+        Smallest side in pixels that all operations accept.
     """
 
     edition: str
@@ -211,11 +207,11 @@ class BenchmarkRecipe(Recipe[Rgb]):
 
     @property
     def keeps_size(self) -> bool:
-        """Return whether the edition leaves images as they are."""
+        """Return whether the edition keeps the size of images."""
         return get_edition(self.edition).keeps_size
 
     def list_arms(self, folders: Iterable[str]) -> tuple[Variant, ...]:
-        """Return the arms that have `folders`, in their order."""
+        """Return the variants with these `folders`, in their order."""
         found = (self.benchmark.arm_in(folder) for folder in folders)
         return tuple(
             arm for arm in found if arm and (arm.name == CLEAN or arm.name in self.benchmark.operations)
@@ -227,17 +223,17 @@ class BenchmarkRecipe(Recipe[Rgb]):
         return centre_crop(prepared, min(width, side), min(height, side)) if self.keeps_size else prepared
 
     def prepare(self, loaded: Decoded) -> Rgb:
-        """Return the pixels of the image, if its sides are long enough for any operation."""
+        """Return the pixels of the image; raise an ImageError if it is too small for any operation."""
         return _check_side(as_rgb(loaded), min(self.smallest_side, get_edition(self.edition).smallest_side))
 
     def get_operation(self, name: str) -> Operation:
-        """Return the corruption or perturbation `name`, as the edition has it."""
+        """Return the corruption or perturbation `name` in the version of the edition."""
         operation: Operation = get_known("operation", name, self.benchmark.operations)
         return operation
 
     def bind(self, arm: Variant) -> BoundVariant:
-        """Return `arm` with its operation, and with the constants that this recipe gives it."""
-        # Hashed in a fifth of the time that the arm itself takes.
+        """Return `arm` with its operation and its constants in this recipe."""
+        # Hashing this tuple takes a fifth of the time of hashing the variant.
         place = arm.name, arm.level
         bound = self._bound.get(place)
         if bound is None:
@@ -249,7 +245,7 @@ class BenchmarkRecipe(Recipe[Rgb]):
         return bound
 
     def settings(self, arms: tuple[Variant, ...]) -> dict[str, Any]:
-        """Edition, seed, scale and the constants of every arm."""
+        """Return edition, seed, scale and the constants of every variant."""
         return {
             "kind": self.benchmark.kind,
             "edition": self.edition,
@@ -270,12 +266,12 @@ class BenchmarkRecipe(Recipe[Rgb]):
         }
 
     def _describe(self, operation: Operation, parameters: Any) -> dict[str, Any]:
-        """Return what decides the pixels of a variant, as JSON takes it."""
+        """Return everything that decides the pixels of a variant, as JSON values."""
         return _plain(parameters)
 
 
 def _check_side(image: Rgb, smallest: int) -> Rgb:
-    """Return `image`, if its sides have at least `smallest` pixels."""
+    """Return `image`; raise an ImageError if a side has fewer than `smallest` pixels."""
     try:
         return check_size(image, smallest)
     except ArgumentError as error:
@@ -284,14 +280,14 @@ def _check_side(image: Rgb, smallest: int) -> Rgb:
 
 @dataclass(frozen=True)
 class CorruptionRecipe(BenchmarkRecipe):
-    """Of ImageNet-C: one image for each corruption and severity, from the prepared image.
+    """Recipe of ImageNet-C: one image for each corruption and severity, from the prepared image.
 
     Attributes
     ----------
     tiles : Tiles or None
-        What stickers and mosaics are made of, where the parameters name nothing else.
+        Pictures for stickers and mosaics whose parameters name no others.
     depth : DepthMaps or None
-        Of the images, for corruptions that need it.
+        Depth of the images, for corruptions that need it.
     """
 
     tiles: Tiles | None = None
@@ -302,35 +298,35 @@ class CorruptionRecipe(BenchmarkRecipe):
     noun = IMAGENET_C.noun
 
     def make_ready(self) -> None:
-        """Put the tiles, and the listings of depth maps, where worker processes find them."""
+        """Store the tiles and the listings of depth maps where worker processes find them."""
         if self.tiles:
             self.tiles.make_ready()
         if self.depth:
             self.depth.make_ready()
 
     def prepare(self, loaded: Decoded) -> Rgb:
-        """Return the image as the edition prepares it, which all corruptions act on.
+        """Return the image as the edition prepares it, the input of all corruptions.
 
-        Where each corruption has a preparation of its own, it is the raw image.
+        If each corruption has its own preparation, return the raw image.
         """
         edition = get_edition(self.edition)
         return super().prepare(loaded if edition.by_corruption else edition.prepared(loaded))
 
     def complete(self, prepared: Rgb) -> Rgb:
-        """Return the result of `prepare` at the end of the edition's preparation."""
+        """Return the result of `prepare` after the rest of the edition's preparation."""
         edition = get_edition(self.edition)
         return edition.prepared(prepared) if edition.by_corruption else prepared
 
     def cut(self, prepared: Rgb, side: int) -> Rgb:
-        """Return the middle of a large image; all of it where it has a depth map."""
+        """Return the middle of a large image, or the whole image if it has a depth map."""
         return prepared if self.depth else super().cut(prepared, side)
 
     def get_operation(self, name: str) -> Operation:
-        """Return the corruption `name`, in the dialect of the edition."""
+        """Return the corruption `name`, in the version of the edition."""
         return get_corruption(name, get_edition(self.edition).dialect)
 
     def make(self, arm: Variant, key: str, prepared: Rgb, shared: dict[str, Any] | None = None) -> Rgb:
-        """Corrupt the prepared image: uint8 (H, W, 3)."""
+        """Return the corrupted image: uint8 (H, W, 3)."""
         if arm.name == CLEAN:
             return self.complete(prepared)
         bound = self.bind(arm)
@@ -346,7 +342,7 @@ class CorruptionRecipe(BenchmarkRecipe):
             if self.depth is None:
                 raise ImageError("has no depth map: name the maps with --depth")
             if "depth" not in shared:
-                # After the preparation that the image had.
+                # The depth map gets the same preparation as the image.
                 shared["depth"] = edition.prepared.follow(self.depth.read(key))
             image = self.complete(prepared)
             return as_rgb(edition.corrupt(bound.operation, image, parameters, rng, depth=shared["depth"]))
@@ -368,33 +364,31 @@ class CorruptionRecipe(BenchmarkRecipe):
 
 
 def lacks_tiles(parameters: Any) -> bool:
-    """Return whether `parameters` are of tiles, and name none."""
+    """Return whether `parameters` need tiles and name none."""
     return getattr(parameters, "tiles", "") is None
 
 
 def find_tile_side(parameters: Any) -> int:
-    """Return the side of the tiles that a corruption with these `parameters` takes."""
+    """Return the side in pixels of the tiles for a corruption with these `parameters`."""
     return int(getattr(parameters, "tile", STICKER_SIDE))
 
 
 @dataclass(frozen=True)
 class PerturbationRecipe(BenchmarkRecipe):
-    """Of ImageNet-P: a sequence of frames for each perturbation, from the raw image."""
+    """Recipe of ImageNet-P: a sequence of frames for each perturbation, from the raw image."""
 
     benchmark = IMAGENET_P
     title = IMAGENET_P.title
     noun = IMAGENET_P.noun
-    # A sequence takes long enough by itself.
+    # One sequence takes long enough.
     images_at_once = 1
 
     def make(self, arm: Variant, key: str, prepared: Rgb, shared: dict[str, Any] | None = None) -> Rgb:
-        """Perturb the raw image at the stage that the perturbation acts on: uint8 (T, H, W, 3)."""
+        """Return the sequence of the raw image, perturbed at the perturbation's stage: uint8 (T, H, W, 3)."""
         return np.stack([*self.stream(arm, key, prepared)])
 
     def stream(self, arm: Variant, key: str, prepared: Rgb) -> Iterator[Rgb]:
-        """Return the frames of `make`, one after the other: those of a large photograph would fill the
-        memory.
-        """
+        """Yield the frames of `make` one by one, because those of a large photograph would fill memory."""
         bound = self.bind(arm)
         edition, operation, scale = bound.edition, PERTURBATIONS[arm.name], bound.scale_for(prepared)
         stage, parameters = operation.stage[scale], bound.parameters(scale)
@@ -407,7 +401,7 @@ RECIPES: Final[Mapping[Kind, type[BenchmarkRecipe]]] = MappingProxyType(
 )
 
 
-# Chosen by keys of their own, the first two because they change no pixel.
+# Config keys of their own choose these; the first two change no pixel.
 _NOT_CONSTANTS = ("engine", "directory", "masks")
 _CHOSEN_BY_KEYS = (*_NOT_CONSTANTS, "library")
 
@@ -418,7 +412,7 @@ def _plain(parameters: Any) -> dict[str, Any]:
 
 
 def check_overrides(overrides: Overrides) -> Overrides:
-    """Parameters of corruptions, with whole numbers as int.
+    """Return the parameters of corruptions, with whole numbers as int.
 
     Raises
     ------
@@ -429,9 +423,9 @@ def check_overrides(overrides: Overrides) -> Overrides:
     for name, levels in overrides.items():
         operation = get_corruption(name)
         if not levels:
-            raise ArgumentError(f"{name}: names no severity, as {name}: {{3: {{...}}}} does")
+            raise ArgumentError(f"{name}: no severity given; write {name}: {{3: {{...}}}}")
         for given, values in levels.items():
-            # YAML may have it as a text.
+            # YAML may give the level as a string.
             level = int(given) if isinstance(given, str) and given.isdecimal() else given
             is_whole = isinstance(level, int) and not isinstance(level, bool)
             if not is_whole or not (isinstance(values, Mapping) and values):

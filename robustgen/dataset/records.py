@@ -1,20 +1,20 @@
-"""Records: what the work units of a set have written, and from which source images.
+"""Records of the files that work units have written, and of their source images.
 
-A record is one small file that is put after all files of its unit, so what a record names is there. It is the
-only state of a run. The first line is the SHA-256 of the second, which is a JSON object, of images with files
-of their own
+A record is one small file, written after all files of its unit, so that the files it names exist. Records are
+the only state of a run. The first line is the SHA-256 of the second, which is a JSON object. For one file per
+image:
 
     {"images": {"cat/a.JPEG": [110230, "9f86d081884c7d65"]}, "variants": ["fog/3"],
      "outputs": {"fog/3": [[["cat/a.JPEG", 8123, "5891b5b5..."]]]}, "failures": []}
 
-and of files that hold many images
+For files with many images:
 
     {"images": {...}, "variants": ["fog/3"], "written": [["fog/3/000000.tar", 8123904, "5891b5b5..."]],
      "failures": [{"key": "dog/b.png", "reason": "truncated"}]}
 
-Images have the bytes and the identity of the source file as it was read. Outputs have, for each image in the
-order of ``images``, the files of that variant, or null where it failed: name below the folder of the variant,
-bytes, SHA-256, and of a video the digest of its frames.
+``images`` contains the bytes and the identity of each source file at the time of reading. For each image in
+the order of ``images``, ``outputs`` contains the files of that variant, or null if it failed: name below the
+folder of the variant, bytes, SHA-256, and for a video the digest of its frames.
 """
 
 import hashlib
@@ -29,12 +29,12 @@ from robustgen.formats import WrittenFile
 Failure = dict[str, str]
 """An entry of `errors.jsonl`: ``key``, ``arm`` if only one variant failed, ``reason``."""
 Origin = tuple[int, str]
-"""Bytes of a source image, and its identity as it was read (empty if it could not be read)."""
+"""Bytes of a source image, and its identity at the time of reading (empty if it could not be read)."""
 
 
 @dataclass(frozen=True)
 class ImagesRecord:
-    """Record of images that have files of their own.
+    """Record of images with one or more files each.
 
     Attributes
     ----------
@@ -43,8 +43,8 @@ class ImagesRecord:
     variants : sequence of str
         Folders of the variants that were attempted.
     outputs : mapping of str to list
-        Folder of a variant to the files of each image, in the order of `images`; None where it failed or was
-        not attempted.
+        Folder of a variant to the files of each image, in the order of `images`; None if the image failed or
+        was not attempted.
     failures : sequence of dict
     """
 
@@ -54,21 +54,21 @@ class ImagesRecord:
     failures: Sequence[Failure] = ()
 
     def files(self) -> Iterator[tuple[str, WrittenFile]]:
-        """Yield the folder of the variant and each file, its path below the output."""
+        """Yield the folder of the variant and each file, with its path below the output."""
         for folder, rows in self.outputs.items():
             prefix = f"{folder}/" if folder else ""
             for file in chain.from_iterable(filter(None, rows)):
                 yield folder, WrittenFile(prefix + file[0], file[1], file[2], file[3])
 
     def list_outputs(self) -> Iterator[tuple[str, str, WrittenFile]]:
-        """Yield key, folder of the variant, and each file, its path below that folder."""
+        """Yield the key, the folder of the variant, and each file, with its path below that folder."""
         for folder, rows in self.outputs.items():
             for key, files in zip(self.images, rows, strict=True):
                 for file in files or ():
                     yield key, folder, WrittenFile(*file)
 
     def list_made(self) -> Iterator[tuple[str, frozenset[str]]]:
-        """Yield each key and the folders of the variants that were made of it."""
+        """Yield each key and the folders of its finished variants."""
         rows = [self.outputs[folder] for folder in self.variants]
         whole = frozenset(self.variants)
         for place, key in enumerate(self.images):
@@ -79,7 +79,7 @@ class ImagesRecord:
                 yield key, frozenset(f for f, done in zip(self.variants, made, strict=True) if done)
 
     def list_attempts(self) -> Iterator[tuple[str, frozenset[str]]]:
-        """Yield each key and the folders of the variants that were made of it or failed."""
+        """Yield each key and the folders of the variants that were created from it or failed."""
         failed: dict[str, set[str]] = {}
         for failure in self.failures:
             own = [failure["arm"]] if "arm" in failure else self.variants
@@ -100,19 +100,19 @@ class ImagesRecord:
 
 @dataclass(frozen=True)
 class FilesRecord:
-    """Files that hold many images, or that belong to the set as a whole.
+    """Record of files that contain many images, or that belong to the set as a whole.
 
     Attributes
     ----------
     images : mapping of str to Origin
-        As for `ImagesRecord`; empty for files of the set.
+        See `ImagesRecord`; empty for files of the set.
     variants : sequence of str
     written : sequence of WrittenFile
-        Their paths below the output.
+        Files, with their paths below the output.
     failures : sequence of dict
-        Of images that the files lack.
+        Failures of the images that the files lack.
     shared : str
-        What the files say of the whole set, where that decides their bytes too.
+        Part of the content of the files that depends on the whole set; empty if there is none.
     """
 
     images: Mapping[str, Origin] = field(default_factory=dict)
@@ -122,9 +122,9 @@ class FilesRecord:
     shared: str = ""
 
     def files(self) -> Iterator[tuple[str, WrittenFile]]:
-        """Yield the folder of the variant that each file belongs to (empty: none), and the file.
+        """Yield each file, after the folder of its variant (empty: none).
 
-        The folder lies at the root, or in another one of the output.
+        The folder is at the root of the output, or in one of its folders.
         """
         folders = [folder for folder in self.variants if folder]
         for file in map(WrittenFile._make, ([*each, ""][:4] for each in self.written)):
@@ -137,19 +137,19 @@ class FilesRecord:
             yield next(inside, ""), file
 
     def list_attempts(self) -> Iterator[tuple[str, frozenset[str]]]:
-        """Yield each key and the folders of the variants that were made of it or failed."""
+        """Yield each key and the folders of the variants that were created from it or failed."""
         folders = frozenset(self.variants)
         return ((key, folders) for key in self.images)
 
 
 @dataclass(frozen=True)
 class ValuesRecord(FilesRecord):
-    """Record of results about some images, kept in the record itself.
+    """Record that contains the results for its images.
 
     Attributes
     ----------
     values : mapping of str to list
-        As JSON takes it.
+        JSON values.
     """
 
     values: Mapping[str, Any] = field(default_factory=dict)
@@ -159,22 +159,22 @@ Record = ImagesRecord | FilesRecord
 
 
 def to_bytes(record: Record) -> bytes:
-    """Return the file of `record`; equal records give equal bytes."""
+    """Return `record` as the bytes of a file; equal records give equal bytes."""
     body = json.dumps(vars(record), separators=(",", ":"))
     return f"{hashlib.sha256(body.encode()).hexdigest()}\n{body}\n".encode()
 
 
 def from_bytes(data: bytes) -> Record:
-    """Return the record in a file of one.
+    """Return the record in the bytes of a file.
 
     Raises
     ------
     ValueError
-        It is damaged.
+        The file is damaged.
     """
     digest, _, body = data.partition(b"\n")
     if hashlib.sha256(body.removesuffix(b"\n")).hexdigest().encode() != digest:
-        raise ValueError("its checksum differs")
+        raise ValueError("its checksum does not match")
     content: dict[str, Any] = json.loads(body)
     kind = ImagesRecord if "outputs" in content else ValuesRecord if "values" in content else FilesRecord
     record: Record = kind(**content)

@@ -1,4 +1,4 @@
-"""Carries a plan out: finds the work units that lack a record, has them made, and finishes the set."""
+"""A run: find the work units without a record, process them, and finish the set."""
 
 import hashlib
 import time
@@ -22,7 +22,7 @@ from robustgen.execution.progress import Progress
 from robustgen.formats import WorkUnit, WrittenFile
 
 _COMPANIONS, _REFUSED = "companions", "refused"
-# Images of which something exists, and which are compared with it before anything is made.
+# Number of source images compared with the recorded identities before the work begins.
 _LOOKED_AT = 4
 
 
@@ -33,16 +33,16 @@ class RunResult:
     Attributes
     ----------
     made, kept : int
-        Outputs (images or sequences) written by this run, and by others before or meanwhile.
+        Outputs (images or sequences) written by this run, and by earlier or simultaneous runs.
     size : int
         Bytes written.
     seconds : float
     failures : list of dict
-        Those of this run; at the end of the last shard, those of all shards.
+        Failures of this run; at the end of the last shard, failures of all shards.
     waiting : list of int
-        Numbers of the shards that have not ended.
+        Numbers of the unfinished shards.
     incomplete : list of str
-        Arrays that were not written because images of them failed.
+        Arrays that were not written because some of their images failed.
     """
 
     made: int
@@ -55,7 +55,7 @@ class RunResult:
 
 
 UnitLog = Callable[[WorkUnit, Outcome], None]
-"""Is told of each unit that this run has made."""
+"""Callback for each unit that this run has processed."""
 
 
 def run(
@@ -67,35 +67,35 @@ def run(
     log: UnitLog = lambda unit, outcome: None,
     on_begin: Callable[[], None] = lambda: None,
 ) -> RunResult:
-    """Carry out `plan`, or one shard of it. Any number of runs can work on one output at once.
+    """Execute `plan`, or one shard of it. Any number of runs can work on one output at once.
 
     Parameters
     ----------
     plan : Plan
     overwrite : bool
-        Start over if the output was created with other settings or from another source.
+        Start over if the output was created with different settings or from another source.
     shard : (int, int), optional
         (3, 16): every sixteenth work unit, from the third.
     cluster : Executor, optional
-        Does the work elsewhere than in processes of this machine.
+        Runs the work units instead of processes of this machine.
     log : callable, optional
-        Is called with each unit that this run has made, and its outcome.
+        Called with each unit that this run has processed, and its outcome.
     on_begin : callable, optional
-        Called before the first output is made; not at all if nothing is to be made.
+        Called before the first output is created; not called if there is nothing to do.
 
     Raises
     ------
     OutputError
         The output cannot be used.
     WriteError
-        The output could not be written any more; what is done stays done.
+        The output can no longer be written; finished units are kept.
     """
     if overwrite and shard:
-        raise OutputError("--overwrite and --shard exclude each other: shards share one output")
+        raise OutputError("--overwrite cannot be combined with --shard, because shards share one output")
     state = OutputState(plan.store, beside=plan.is_beside)
     lies_beside = not state.location.startswith(f"{plan.store.location}/")
     if lies_beside and state.list_records() and next(iter(plan.store.list()), None) is None:
-        # The set was removed, and what lies beside it was not.
+        # The set was removed, but the state folder next to it was not.
         state.clear()
         state = OutputState(plan.store, beside=plan.is_beside)
     with _clean_up(plan, state):
@@ -115,7 +115,7 @@ def run(
 
 
 def list_waiting(plan: Plan, shards: int) -> list[int]:
-    """Return the numbers of the `shards` of `plan` that have not ended; 1 if only the manifest is missing."""
+    """Return the numbers of the unfinished `shards` of `plan`; 1 if only the manifest is missing."""
     state = OutputState(plan.store, beside=plan.is_beside)
     with Summary(state) as summary:
         waiting = _Run(plan, state, (1, shards)).list_waiting(summary)
@@ -124,7 +124,7 @@ def list_waiting(plan: Plan, shards: int) -> list[int]:
 
 @contextmanager
 def _clean_up(plan: Plan, state: OutputState) -> Iterator[None]:
-    """Leave no temporary files, and nothing of a run that failed before its work began."""
+    """Remove temporary files, and everything written by a run that failed before its work began."""
     with blame_output(plan.store):
         is_new = not state.exists
         try:
@@ -141,19 +141,19 @@ def _clean_up(plan: Plan, state: OutputState) -> Iterator[None]:
 
 @dataclass
 class _Held:
-    """Part of a plan that an output holds.
+    """Part of a plan that already exists in the output.
 
     Attributes
     ----------
     units : set of str
-        Names of the units of the plan that are done.
+        Names of the finished units of the plan.
     made : dict
-        Of images with files of their own: key to the folders of the variants that other records hold. Of
-        files that hold many images: digest of their keys to the folders of the variants with such a file.
+        For one file per image: key to the folders of the variants in other records. For files with many
+        images: digest of their keys to the folders of the variants with such a file.
     stale : dict of str to list of str
-        Records of files that the plan replaces, to these files.
+        Name of each record whose files the plan replaces, to these files.
     identities : dict of str to str
-        Key to what the source image was when outputs were made of it.
+        Key to the identity of the source image when its outputs were created.
     """
 
     units: set[str] = field(default_factory=set)
@@ -188,7 +188,7 @@ class _Run:
     # --- beginning
 
     def begin(self, overwrite: bool) -> None:
-        """Find out which units are lacking."""
+        """Find the missing units."""
         plan, (part, parts) = self._plan, self._shard
         held = self._settle(self._units, overwrite)
         own = [unit for place, unit in enumerate(self._units.values()) if place % parts == part - 1]
@@ -199,11 +199,11 @@ class _Run:
             plan.recipe.make_ready()
             self.pending = {unit.name: unit for unit in self._expect(pending, held.identities)}
         if pending or held.stale:
-            # Where there is a manifest, it must be that of all records, even if this run is killed.
+            # An existing manifest must describe all records, even if this run is killed.
             plan.store.delete(MANIFEST)
 
     def _settle(self, units: Mapping[str, WorkUnit], overwrite: bool) -> _Held:
-        """Settle with earlier and simultaneous runs what the output is; return what it holds."""
+        """Agree on settings with earlier and simultaneous runs; return the existing part of the plan."""
         plan, state = self._plan, self._state
         settings, about = plan.settings(), plan.about()
         parameters = settings.pop("parameters")
@@ -221,19 +221,19 @@ class _Run:
             return _Held()
 
     def _refuse_unrecorded(self) -> None:
-        """Refuse to write where there are files that no run recorded."""
+        """Raise an OutputError if the output contains files that no run recorded."""
         plan, store = self._plan, self._plan.store
         for name in sorted({variant.folder.partition("/")[0] for variant in plan.arms}):
             entries = (entry.path for entry in store.list(name) if not entry.path.startswith(f"{STATE}/"))
             if found := next(entries, None) or next(filter(store.exists, plan.writer.arrays), None):
-                remark = " (a set that was moved needs its hidden state folder beside it)" * plan.is_beside
+                remark = " (move the hidden state folder of a set with it)" * plan.is_beside
                 raise OutputError(
-                    f"{store.location}: already holds {found}, which no run of robustgen recorded{remark}; "
-                    "choose another --output, or write over it with --overwrite"
+                    f"{store.location}: contains {found}, which no run of robustgen recorded{remark}; "
+                    "choose another --output, or --overwrite"
                 )
 
     def _list_held(self, units: Mapping[str, WorkUnit]) -> _Held:
-        """Find out what the records say, as far as files and source images are still the same.
+        """Return the recorded outputs whose files and source images are unchanged.
 
         Raises
         ------
@@ -249,7 +249,7 @@ class _Run:
                 self._state.delete_record(name)
                 continue
             for key, (size, identity) in record.images.items():
-                # What was made of an image of another size is made again.
+                # Outputs of an image whose size has changed are created again.
                 if identity and size == self._sizes.get(key):
                     held.identities[key] = identity
             if isinstance(record, FilesRecord):
@@ -273,16 +273,16 @@ class _Run:
         return held
 
     def _check_images(self, record: FilesRecord | ImagesRecord, unknown: set[str], known: set[str]) -> None:
-        """Refuse a record of images that the source does not have; failed ones do not count."""
+        """Raise an OutputError if a record has images that the source lacks, except for failed images."""
         failed = {failure["key"] for failure in record.failures if "arm" not in failure}
         if foreign := unknown - failed:
             raise OutputError(
-                f"{self._plan.store.location}: created from another source: it holds {min(foreign)!r}, "
-                f"where this one has {min(known, default='nothing')!r}. {START_OVER}"
+                f"{self._plan.store.location}: created from another source: it contains {min(foreign)!r}, "
+                f"this source contains {min(known, default='nothing')!r}. {START_OVER}"
             )
 
     def _has_changed(self, record: FilesRecord) -> bool:
-        """Return whether images of a record have changed, or failed ones can be loaded now."""
+        """Return whether images of a record have changed, or failed images can now be loaded."""
         if any(self._sizes.get(key, size) != size for key, (size, _) in record.images.items()):
             return True
         for key in {failure["key"] for failure in record.failures}:
@@ -293,7 +293,7 @@ class _Run:
         return False
 
     def _find_lost(self, record: FilesRecord) -> frozenset[str]:
-        """Return the folders of the variants whose files are missing or of another size; all for arrays."""
+        """Return the folders of the variants with files missing or of another size; all for arrays."""
         files = [*record.files()]
         sizes = self._find_sizes(file.path for _, file in files)
         lost = {folder for (folder, file), size in zip(files, sizes, strict=True) if size != file.size}
@@ -301,7 +301,7 @@ class _Run:
         return frozenset(lost if separable else record.variants if lost or not files else ())
 
     def _find_sizes(self, paths: Iterable[str]) -> list[int]:
-        """Return the sizes of files; elsewhere than on this machine from one listing for all records."""
+        """Return the sizes of files; in a remote store, from one listing for all records."""
         store = self._plan.store
         if store.is_local:
             return [*store.sizes(paths)]
@@ -310,7 +310,7 @@ class _Run:
         return [self._listing.get(path, -1) for path in paths]
 
     def _forget_changed(self, name: str, record: ImagesRecord, known: set[str]) -> ImagesRecord:
-        """Delete what was made of images that have changed since, as it may not be made again."""
+        """Delete the outputs of images that have changed, because this run may not create them again."""
         unknown = record.images.keys() - known
         self._check_images(record, unknown, known)
         changed = {key for key, (size, _) in record.images.items() if self._sizes.get(key, size) != size}
@@ -324,7 +324,7 @@ class _Run:
         return kept
 
     def _find_missing(self, record: ImagesRecord) -> dict[str, frozenset[str]]:
-        """Return of each image the folders of the variants whose files are missing or of another size."""
+        """Return, for each image, the folders of the variants with files missing or of another size."""
         wanted = [(file.path, file.size) for _, file in record.files()]
         sizes = self._find_sizes(path for path, _ in wanted)
         if sizes == [size for _, size in wanted]:
@@ -337,7 +337,7 @@ class _Run:
         return missing
 
     def _find_lacking(self, unit: WorkUnit, held: _Held) -> WorkUnit | None:
-        """Return the part of `unit` that is not there; None if all of it is."""
+        """Return the missing part of `unit`; None if the unit is complete."""
         if unit.name in held.units:
             return None
         folders = frozenset(variant.folder for variant in unit.variants)
@@ -362,12 +362,12 @@ class _Run:
         )
 
     def _expect(self, pending: list[WorkUnit], known: Mapping[str, str]) -> list[WorkUnit]:
-        """Return `pending` with the `known` identities of source images that other outputs were made from.
+        """Return `pending` with the `known` identities of the source images of existing outputs.
 
         Raises
         ------
         AnotherImageError
-            One of a few images is another one now; nothing has been changed then.
+            One of a few sampled images has changed; the output is left unchanged.
         """
         keys, plan = [*known], self._plan
         for key in {keys[len(keys) * place // _LOOKED_AT] for place in range(_LOOKED_AT)} if keys else ():
@@ -379,16 +379,16 @@ class _Run:
                     self._state.store.delete(self._new_plan)
                 raise
             except Exception:
-                # Where it is needed, it fails again and is recorded.
+                # The image fails again when it is processed, and is recorded then.
                 continue
         return [
             replace(unit, expected={key: known[key] for key in unit.keys if key in known}) for unit in pending
         ]
 
-    # --- making
+    # --- processing
 
     def make_pending(self) -> None:
-        """Have all pending units made, here or by other runs, and show the progress meanwhile."""
+        """Process all pending units, or wait for other runs to do so, and show progress."""
         total = sum(unit.count_outputs() for unit in self.pending.values())
         with (
             Meter(total, f"{self._plan.recipe.noun}s") as meter,
@@ -398,7 +398,7 @@ class _Run:
                 self._progress.finish(self.pending[name].count_outputs())
 
     def _make(self, names: Sequence[str], insist: bool) -> Iterator[tuple[str, bool]]:
-        """Make units; yield the name of each, and whether nobody else has claimed it."""
+        """Process units; yield the name of each, and False if another run has claimed it, else True."""
         plan, jobs = self._plan, dict[str, Production]()
         common = plan.recipe, plan.source, plan.writer, self._state
         versions = plan.settings()["versions"] if self._cluster else {}
@@ -421,7 +421,7 @@ class _Run:
     # --- the end
 
     def finish(self) -> RunResult:
-        """Write what belongs to the set as a whole, unless shards have not ended."""
+        """Finish the set, unless some shards are unfinished, and return the result of this run."""
         plan, state, is_sharded = self._plan, self._state, self._shard[1] > 1
         failures = sorted(self._failures, key=lambda failure: failure["key"])
         refused = [{"key": key, "reason": reason} for key, reason in plan.refused.items()]
@@ -464,7 +464,7 @@ class _Run:
         )
 
     def list_waiting(self, summary: Summary) -> list[int]:
-        """Return the numbers of the shards that have not ended."""
+        """Return the numbers of the unfinished shards."""
         attempted, waiting = summary.tally.attempted, set()
         for place, (name, unit) in enumerate(self._units.items()):
             folders = {variant.folder for variant in unit.variants}
@@ -479,7 +479,7 @@ class _Run:
     def _put_files(
         self, name: str, record: FilesRecord, write: Callable[[str], None] = lambda path: None
     ) -> None:
-        """Write the files of a `record` that belong to the set as a whole, and it, unless they are there."""
+        """Write a `record` of files about the whole set, and its missing files."""
         store, state, wanted = self._plan.store, self._state, list(record.written)
         held = state.read_record(name)
         recorded = {file for _, file in held.files()} if held else set()
@@ -502,7 +502,7 @@ def _digest(keys: Iterable[str], shared: str) -> str:
 
 
 def clear(state: OutputState) -> None:
-    """Delete what earlier runs recorded in an output, and nothing else."""
+    """Delete everything that earlier runs recorded in an output, and nothing else."""
     folders = {""}
     for _, record in state.read_records():
         if record:

@@ -1,4 +1,4 @@
-"""Selection of a source's images: a subset that a file lists, a sample, the first few, or all."""
+"""Selection of images of a source: a listed subset, a sample, the first few, or all."""
 
 from collections import defaultdict
 from collections.abc import Callable, Container, Sequence
@@ -19,17 +19,17 @@ _IMAGENET: Final = ("imagenet", "tiny-imagenet")
 
 
 def open_chosen_source(config: Choices, index: tuple[Store, str] | None = None) -> Source:
-    """Open the source that `config` names; `index` is where its listing may be kept.
+    """Open the source that `config` names; `index` is the cache for its listing.
 
     Raises
     ------
     SourceError
-        It names none, or one that cannot be used.
+        The config names no source, or one that cannot be used.
     """
     if config.source is None and config.source_kind != "demo":
         raise SourceError("no source: name the folder of images with --source or `source:`")
     if config.source is not None and config.source_kind == "demo":
-        raise SourceError(f"{config.source}: the demo has photographs of its own; name another --dataset")
+        raise SourceError(f"{config.source}: the demo has its own photographs; choose another --dataset")
     located, labels, root = (
         p and make_absolute(p) for p in (config.source, config.labels, config.image_root)
     )
@@ -39,26 +39,25 @@ def open_chosen_source(config: Choices, index: tuple[Store, str] | None = None) 
 
 
 def check_classes(source: Source, config: Config) -> None:
-    """Raise a SourceError for ImageNet without its classes: nobody could score the result."""
+    """Raise a SourceError for ImageNet without classes, because the result could not be scored."""
     if config.classes and config.edition.startswith(_IMAGENET):
         named = (config.dataset or "").startswith(_IMAGENET)
-        imagenet.check_classes(source, "say --no-classes, or `classes: false` in a config", is_imagenet=named)
+        imagenet.check_classes(source, "use --no-classes, or `classes: false` in a config", is_imagenet=named)
 
 
 def select_keys(source: Items[Any], config: Choices) -> tuple[str, ...]:
-    """Return the keys of the images that `config` asks for: of its subset or of all, a sample or the first
-    few.
+    """Return the keys of the images that `config` selects: its subset or all, a sample or the first few.
 
     Raises
     ------
     ConfigError
-        The subset names what is not there, or a sample and a limit are both asked for.
+        The subset names a missing image, or the config has both a sample and a limit.
     """
     keys = match_keys(source, config)
     if config.subset:
         keys = _select_listed(config.subset, keys)
     if config.sample and config.limit:
-        raise ConfigError("sample and limit exclude each other: a sample of N images, or the first N")
+        raise ConfigError("sample and limit cannot be combined: choose a sample of N images, or the first N")
     if config.sample:
         if config.sample > len(keys):
             raise ConfigError(
@@ -69,12 +68,12 @@ def select_keys(source: Items[Any], config: Choices) -> tuple[str, ...]:
 
 
 def match_keys(source: Items[Any], config: Choices) -> tuple[str, ...]:
-    """Return the keys of all that `config` takes for images.
+    """Return the keys of all files that `config` accepts as images.
 
     Raises
     ------
     ConfigError
-        There are none.
+        No key matches.
     """
     keys = source.keys()
     if config.images is None:
@@ -86,9 +85,9 @@ def match_keys(source: Items[Any], config: Choices) -> tuple[str, ...]:
 
 
 def sample_keys(keys: Sequence[str], label: Callable[[str], int], count: int, seed: int) -> tuple[str, ...]:
-    """Draw `count` of the `keys`, of each class as many as can be, in their own order.
+    """Return a class-balanced sample of `count` of the `keys`, in their order.
 
-    Seed and names alone decide. A smaller sample is part of a larger one.
+    It depends only on seed and names. A smaller sample is part of a larger one.
 
     Parameters
     ----------
@@ -101,7 +100,7 @@ def sample_keys(keys: Sequence[str], label: Callable[[str], int], count: int, se
     places: dict[int, int] = defaultdict(int)
     turns = []
     for key in sorted(keys, key=lambda key: rank(seed, key)):
-        # Every class has a first image, then every class a second one, and so on.
+        # Take a first image of every class, then a second one, and so on.
         turns.append((places[label(key)], rank(seed, f"class {label(key)}"), key))
         places[label(key)] += 1
     drawn = {key for *_, key in sorted(turns)[:count]}
@@ -109,9 +108,9 @@ def sample_keys(keys: Sequence[str], label: Callable[[str], int], count: int, se
 
 
 def _select_listed(path: str, keys: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the keys that the file at `path` lists, one a line, in the source's own order."""
+    """Return the keys that the file at `path` lists, one per line, in the order of the source."""
     try:
-        # Not splitlines(): keys may hold form feeds and the like.
+        # splitlines() would also split at form feeds, which keys may contain.
         store, name = locate(path)
         lines = store.read(name).decode("utf-8", "surrogateescape").split("\n")
     except OSError as error:
@@ -120,7 +119,7 @@ def _select_listed(path: str, keys: tuple[str, ...]) -> tuple[str, ...]:
     named = ((_read_key(line, there), i) for i, line in enumerate(lines, 1))
     wanted = {key: i for key, i in named if key}
     if keys and not any("/" in key for key in keys):
-        # A flat folder: lists of ImageNet's images, such as RobustBench's, name their class folders.
+        # Lists such as RobustBench's name class folders, which a flat folder of ImageNet lacks.
         wanted = {key.rpartition("/")[2]: i for key, i in wanted.items()}
     for key in wanted.keys() - there:
         raise ConfigError(f"{path}, line {wanted[key]}: the source has no image {key!r}")
@@ -130,9 +129,7 @@ def _select_listed(path: str, keys: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _read_key(line: str, there: Container[str]) -> str:
-    """Return the key in a line: all of it, if it is one; else without the space around it, nothing in a
-    comment.
-    """
+    """Return the key in a line: the whole line if it is a key, else stripped; empty for a comment."""
     readings = (line, line.removesuffix("\r"), unescape_name(line.removeprefix("\\")))
     comment = line.startswith("#")
     return next((key for key in readings if key in there), "" if comment else line.strip())

@@ -1,4 +1,4 @@
-"""Divides units among the runs that work on one output at the same time; no byte depends on claims."""
+"""Division of units among simultaneous runs on one output; no byte depends on claims."""
 
 import random
 import time
@@ -8,29 +8,29 @@ from dataclasses import dataclass
 from robustgen.dataset.state import OutputState
 
 _SECONDS_BETWEEN_LOOKS = 0.5
-# Claims of another machine are respected for so many seconds, and for so many times this run's slowest unit.
+# Seconds, and multiples of this run's slowest unit, for which claims of other machines are respected.
 _PATIENCE, _PATIENT_UNITS = 30.0, 4.0
 
 Make = Callable[[Sequence[str], bool], Iterable[tuple[str, bool]]]
-"""Makes units, and yields the name of each and True; or False if another run has claimed it.
+"""Callback that processes units; yields the name of each and True, or False if another run has claimed it.
 
-The second argument is whether to take units over that others have claimed.
+The second argument is whether to take over units that others have claimed.
 """
 
 
 @dataclass
 class Sharing:
-    """The part of one run in work that any number of runs share.
+    """Share of one run in work that any number of runs divide among themselves.
 
     Attributes
     ----------
     state : OutputState
     slowest : float
-        Seconds that the slowest unit of this run took; whoever makes units keeps it.
+        Duration in seconds of the slowest unit of this run; the `Make` callback updates it.
     at_once : int
-        Units that this run makes at the same time.
+        Number of units that this run processes at the same time.
     in_order : bool
-        Whether units have to begin in order; otherwise whoever joins begins elsewhere.
+        Whether to start units in order; otherwise a run that joins others starts at a random unit.
     """
 
     state: OutputState
@@ -39,14 +39,14 @@ class Sharing:
     in_order: bool = False
 
     def carry_out(self, names: Iterable[str], make: Make, is_done: Callable[[str], bool]) -> Iterator[str]:
-        """Have all units made, here or by others; yield the name of each that is done.
+        """Process all units, or wait for other runs to do so; yield the name of each finished unit.
 
         Parameters
         ----------
         names : iterable of str
         make : callable
         is_done : callable
-            Returns whether the unit of that name is done, whoever made it.
+            Returns whether the unit of that name is finished, by this run or another.
         """
         order = [*names]
         if order and not self.in_order and self.state.has_live_claims():
@@ -67,7 +67,7 @@ class Sharing:
             patience = max(_PATIENCE, _PATIENT_UNITS * self.slowest)
             for name in (each for each in left if each not in done):
                 claim = self.state.read_claim(name)
-                # One that another run has taken over counts anew.
+                # If another run takes a unit over, its wait starts again.
                 seen[name] = seen[name] if name in seen and seen[name][0] == claim else (claim, now)
                 if not self.state.is_alive(claim):
                     free.append(name)
@@ -78,14 +78,14 @@ class Sharing:
                 time.sleep(_SECONDS_BETWEEN_LOOKS)
 
     def make_each(self, make: Callable[[str], None], is_done: Callable[[str], bool]) -> Make:
-        """Return what makes units by `make`, one after another, unless they are done."""
+        """Return a callback that processes unfinished units with `make`, one after another."""
 
         def make_all(names: Sequence[str], insist: bool) -> Iterator[tuple[str, bool]]:
             for name in names:
                 if not is_done(name):
                     started = time.monotonic()
                     with self.state.hold(name, insist=insist) as is_ours:
-                        # Whoever held the claim may be done since.
+                        # The previous owner of the claim may have finished meanwhile.
                         if is_ours and not is_done(name):
                             make(name)
                     if not is_ours:
@@ -99,5 +99,5 @@ class Sharing:
     def share(
         self, names: Iterable[str], make: Callable[[str], None], is_done: Callable[[str], bool]
     ) -> Iterator[str]:
-        """Have units made one after another, as `carry_out` does."""
+        """Process units one after another; see `carry_out`."""
         return self.carry_out(names, self.make_each(make, is_done), is_done)

@@ -1,14 +1,14 @@
-"""The output state: what an output was created with, and the records of its work units.
+"""Output state: the settings of an output, and the records of its work units.
 
-    .robustgen/settings.json        all that decides the bytes; put once, by whoever is first
-    .robustgen/plans/<number>-<digest>.json  what dataset.json says of each plan that was carried out here
+    .robustgen/settings.json        all that decides the bytes; written once, by the first run
+    .robustgen/plans/<number>-<digest>.json  the content of dataset.json for each plan executed here
     .robustgen/records/<unit>.json  records, see `robustgen.dataset.records`
-    .robustgen/claims/<unit>        who is working on a unit, so that others begin elsewhere: a hint
-    .robustgen/finished             which plans and records the checksums and dataset.json were made from
-    .robustgen/source-index         listing of the archives that are the source, see `robustgen.sources`
+    .robustgen/claims/<unit>        a hint: who is working on a unit, so that others start elsewhere
+    .robustgen/finished             digest of the plans and records behind the checksums and dataset.json
+    .robustgen/source-index         listing of the source's archives, see `robustgen.sources`
 
-Where class folders lie at the root of an output, every folder there counts as a class; so the state of
-``icons`` lies beside it as ``.icons.robustgen``.
+If the folders at the root of an output are classes, a state folder would count as a class too. The state of
+the output ``icons`` is then the folder ``.icons.robustgen`` next to it.
 """
 
 import hashlib
@@ -31,20 +31,20 @@ _READERS = 32
 
 
 class OutputState:
-    """The state of the output `root`. Picklable.
+    """State of the output `root`. Picklable.
 
     Parameters
     ----------
     root : Store
     beside : bool
-        Whether a new state lies beside the output.
+        Whether to create a new state next to the output rather than in it.
 
     Attributes
     ----------
     location : str
-        Of the state itself.
+        Location of the state itself.
     is_ours : bool
-        Whether it was this object that put the settings.
+        Whether this object wrote the settings.
     """
 
     is_ours = False
@@ -58,23 +58,23 @@ class OutputState:
 
     @property
     def index_place(self) -> tuple[Store, str]:
-        """Return where the source may keep its listing for workers and later runs."""
+        """Return where to cache the listing of the source for workers and later runs."""
         return self.store, "source-index"
 
     # --- settings and plans
 
     @property
     def exists(self) -> bool:
-        """Return whether a run began here."""
+        """Return whether a run has started here."""
         return self.store.exists("settings.json")
 
     def settings(self) -> dict[str, Any]:
-        """Return what the output was created with; nothing where there is no output yet.
+        """Return the settings of the output; empty if there is no output yet.
 
         Raises
         ------
         OutputError
-            It is damaged.
+            The settings are damaged.
         """
         if self.store.exists("journal.jsonl"):
             raise OutputError(
@@ -84,7 +84,7 @@ class OutputState:
             return {}
         settings = self._read("settings.json")
         if not all(isinstance(settings.get(name), dict) for name in ("output", "versions")):
-            raise OutputError(f"{self.location}/settings.json: is damaged (it says too little). {START_OVER}")
+            raise OutputError(f"{self.location}/settings.json: is damaged (keys are missing). {START_OVER}")
         return settings
 
     def _read(self, path: str) -> dict[str, Any]:
@@ -94,7 +94,7 @@ class OutputState:
             raise OutputError(f"{self.location}/{path}: is damaged ({error}). {START_OVER}") from error
 
     def _read_text(self, path: str) -> str:
-        """Return the text of a hint, empty where there is none."""
+        """Return the text of a hint; empty if there is none."""
         try:
             return self.store.read(path).decode()
         except (FileNotFoundError, UnicodeDecodeError):
@@ -103,7 +103,7 @@ class OutputState:
     def agree(
         self, settings: Mapping[str, Any], about: Mapping[str, Any], parameters: Mapping[str, Any]
     ) -> str:
-        """Put the settings of this run if there are none, and its plan; return the path of a new plan.
+        """Write the plan of this run, and its settings if there are none; return the path of a new plan.
 
         Raises
         ------
@@ -117,13 +117,14 @@ class OutputState:
         except (FileExistsError, NotADirectoryError):
             if not self.exists:
                 raise OutputError(
-                    f"{self.location}: is in the way; what robustgen records of the output has to lie there"
+                    f"{self.location}: is in the way of robustgen's state folder; move it, "
+                    "or choose another --output"
                 ) from None
             self._compare(self.settings(), wanted)
         plan = json.loads(json.dumps({"about": about, "parameters": parameters}))
         for path, held_plan in self._read_plans():
             if held_plan is None:
-                # This command, or the other one that put it, puts it again.
+                # This command, or the simultaneous one that wrote the plan, writes it again.
                 self.store.delete(path)
         held = self.plans()
         self._compare_parameters(held, plan)
@@ -133,7 +134,7 @@ class OutputState:
         path = f"plans/{len(held):04d}-{_digest(data)}.json"
         self.store.put(path, data)
         try:
-            # Of two runs that start at once, at least one sees the other's.
+            # If two runs start at once, at least one sees the plan of the other.
             self._compare_parameters(self.plans(), plan)
         except OutputError:
             self.store.delete(path)
@@ -154,12 +155,12 @@ class OutputState:
             )
 
     def plans(self) -> list[dict[str, Any]]:
-        """Return the plans that were begun here, the last one at the end: ``"about"`` and ``"parameters"``.
+        """Return the plans started here, the latest last, each with ``"about"`` and ``"parameters"``.
 
         Raises
         ------
         OutputError
-            One is damaged.
+            A plan is damaged.
         """
         plans = []
         for path, plan in self._read_plans():
@@ -169,7 +170,7 @@ class OutputState:
         return plans
 
     def _read_plans(self) -> Iterator[tuple[str, dict[str, Any] | None]]:
-        """Yield the path of each plan and the plan, None if it is damaged."""
+        """Yield the path of each plan, and the plan or None if it is damaged."""
         for entry in self.store.list("plans"):
             data = self.store.read(entry.path)
             yield entry.path, json.loads(data) if entry.path.endswith(f"-{_digest(data)}.json") else None
@@ -183,7 +184,7 @@ class OutputState:
         ]
 
     def read_records(self) -> Iterator[tuple[str, Record | None]]:
-        """Yield the name of each record and the record, None if it is damaged."""
+        """Yield the name of each record, and the record or None if it is damaged."""
         names = self.list_records()
         if self.store.is_local:
             yield from zip(names, map(self.read_record, names), strict=True)
@@ -194,7 +195,7 @@ class OutputState:
                 yield from zip(some, pool.map(self.read_record, some), strict=True)
 
     def read_record(self, name: str) -> Record | None:
-        """Return a record; None if it is damaged or gone."""
+        """Return a record; None if it is damaged or missing."""
         try:
             return from_bytes(self.store.read(f"records/{name}.json"))
         except (FileNotFoundError, ValueError):
@@ -205,7 +206,7 @@ class OutputState:
         return self.store.exists(f"records/{name}.json")
 
     def put_record(self, name: str, record: Record) -> None:
-        """Put a record; all its files must be there."""
+        """Write a record; all its files must exist."""
         self.store.put(f"records/{name}.json", to_bytes(record))
 
     def delete_record(self, name: str) -> None:
@@ -215,7 +216,7 @@ class OutputState:
     # --- claims
 
     def claim(self, name: str, *, insist: bool = False) -> bool:
-        """Claim the unit `name`; return False if somebody else has, who may be alive, and not `insist`."""
+        """Claim the unit `name`; return False if a process that may be alive has it and not `insist`."""
         path, own = f"claims/{name}", f"{os.getpid()} {HOST}".encode()
         for _ in range(2):
             try:
@@ -229,7 +230,7 @@ class OutputState:
 
     @contextmanager
     def hold(self, name: str, *, insist: bool = False) -> Iterator[bool]:
-        """Claim the unit `name` for a block, as `claim`; the claim is released if the block raises."""
+        """Claim the unit `name` for a block; release the claim if the block raises; see `claim`."""
         if not self.claim(name, insist=insist):
             yield False
             return
@@ -241,32 +242,32 @@ class OutputState:
             raise
 
     def read_claim(self, name: str) -> str:
-        """Return who has claimed the unit `name`; empty where nobody has."""
+        """Return who has claimed the unit `name`; empty if nobody has."""
         return self._read_text(f"claims/{name}")
 
     def is_alive(self, claim: str) -> bool:
-        """Return whether a claim is of somebody else, who may be alive."""
+        """Return whether a claim belongs to another process that may be alive."""
         process, _, host = claim.partition(" ")
         if not process.isdecimal():
             return False
         return host != HOST or (int(process) != os.getpid() and is_alive(int(process)))
 
     def has_live_claims(self) -> bool:
-        """Return whether somebody may be at work here."""
+        """Return whether another process may be working here."""
         return any(self.is_alive(self.read_claim(name)) for name in self.list_claims())
 
     def release(self, name: str) -> None:
-        """Say that nobody works on the unit `name` any more; that somebody did can still be seen."""
+        """Release the claim of the unit `name`, but keep a trace of it."""
         self.store.put(f"claims/{name}", b"released")
 
     def list_claims(self) -> list[str]:
-        """Return the names of the units that work has begun on."""
+        """Return the names of the units that have been started."""
         return [entry.path.removeprefix("claims/") for entry in self.store.list("claims")]
 
     # --- the end
 
     def fingerprint(self, stale: Collection[str] = ()) -> str:
-        """Return a digest of which plans and records there are, but for those that are `stale`."""
+        """Return a digest of the names of all plans and records except the `stale` ones."""
         without = {f"records/{name}.json" for name in stale}
         entries = [entry for folder in ("plans", "records") for entry in self.store.list(folder)]
         entries = [entry for entry in entries if entry.path not in without]
@@ -275,29 +276,29 @@ class OutputState:
 
     @property
     def finished(self) -> str:
-        """Return the fingerprint of what the manifest was made from; empty where there is none."""
+        """Return the fingerprint that the manifest was written for; empty if there is none."""
         return self._read_text("finished")
 
     def mark_finished(self, fingerprint: str) -> None:
-        """Say which plans and records the manifest was made from."""
+        """Write the fingerprint of the plans and records behind the manifest."""
         self.store.put("finished", fingerprint.encode())
         self.delete_claims()
 
     def delete_claims(self) -> None:
-        """Delete all claims, as nothing is left to do."""
+        """Delete all claims, after the last unit."""
         for name in self.list_claims():
             self.store.delete(f"claims/{name}")
 
     def clear(self) -> None:
-        """Delete everything in it."""
+        """Delete the whole state."""
         for entry in [*self.store.list()]:
             self.store.delete(entry.path)
 
 
 def find_largest(plans: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return the plan of most images and variants, the last one of several.
+    """Return the plan with the most images and variants; the last one of several.
 
-    It says what the set is, as others took a part of it; unless the source no longer has so many images.
+    It describes the set, because other plans are parts of it, unless the source has lost images since.
     """
     there = plans[-1]["about"]["source"]["images"] if plans else 0
     held = [plan for plan in plans if plan["about"]["images"] <= there]
@@ -307,10 +308,10 @@ def find_largest(plans: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _is_part(plan: Mapping[str, Any], held: Sequence[dict[str, Any]]) -> bool:
-    """Return whether `plan` adds nothing to those that are there."""
+    """Return whether `plan` adds nothing to the existing plans."""
     about, largest = plan["about"], find_largest(held)["about"]
     known = {name for each in held for name in (*each["about"]["arms"], *each["about"]["arrays"])}
-    # The digest is that of the images of a plan.
+    # The digest covers only the images of a plan, so a part has another digest.
     ours, theirs = dict(about["source"]), dict(largest["source"])
     if about["images"] < largest["images"]:
         ours["digest"] = theirs.get("digest")
@@ -323,7 +324,7 @@ def _open_beside(root: Store) -> Store:
     place = f"{parent}/.{name}{STATE}"
     store = open_store(place)
     if store.is_local and store.location != place:
-        raise OutputError(f"{place}: is a link; the state of an output lies in a real folder only")
+        raise OutputError(f"{place}: is a link; the state of an output needs a real folder")
     return store
 
 
@@ -336,10 +337,10 @@ def _digest(data: bytes) -> str:
 
 
 def _differences(held: Mapping[str, Any], wanted: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
-    """Yield what differs among the keys that both have; what only one has is an addition."""
+    """Yield the differences among the keys that both mappings have; a key in only one is an addition."""
     for key in sorted(held.keys() & wanted.keys()):
         name, old, new = f"{prefix}{key}", held[key], wanted[key]
         if isinstance(old, dict) and isinstance(new, dict):
             yield from _differences(old, new, f"{name}.")
         elif old != new:
-            yield f"{name} is {old!r} there and {new!r} here"
+            yield f"{name} was {old!r} and is now {new!r}"

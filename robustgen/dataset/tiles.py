@@ -1,4 +1,4 @@
-"""The pictures of which stickers and mosaics are made: those of another source, or of the set itself."""
+"""Pictures for stickers and mosaics, from another source or from the set itself."""
 
 import hashlib
 import io
@@ -19,28 +19,28 @@ from robustgen.imaging.tiles import MOST_PICTURES, TileBank, shrink_to_tile
 from robustgen.sources.base import Source
 from robustgen.storage import Store
 
-# Pictures that one thread has in hand.
+# Number of pictures queued per thread.
 _AHEAD: Final = 4
 
 
 @dataclass(frozen=True, eq=False)
 class Tiles:
-    """A bank of tiles, and the number of each picture in it. Picklable and small when pickled.
+    """Bank of tiles, and the number of each picture in it. Picklable, and small when pickled.
 
-    Workers read the tiles from the output state, where `make_ready` puts them.
+    Workers read the tiles from the output state, where `make_ready` writes them.
 
     Attributes
     ----------
     store : Store
         The output state.
     digests : mapping of int to str
-        Side of the tiles to a SHA-256 of all tiles of that side.
+        Side of the tiles in pixels to a SHA-256 of all tiles of that side.
     count : int
         Number of pictures.
     names : str
-        A SHA-256 of their keys.
+        SHA-256 of the keys of the pictures.
     own : bool
-        Whether the pictures are those of the set itself, so that none becomes a tile of its own image.
+        Whether the pictures are the images of the set; each is then excluded from its own tiles.
     """
 
     store: Store
@@ -54,17 +54,17 @@ class Tiles:
         return self.__dict__ | {"_read": []}
 
     def bank_for(self, key: str) -> TileBank:
-        """Return the bank for the image `key`: without that image, if the bank is of the set itself."""
+        """Return the bank for the image `key`, without that image if the pictures are those of the set."""
         bank, numbers = self._open()
         return bank.without(numbers[key]) if self.own and key in numbers else bank
 
     def describe(self, side: int) -> str:
-        """Return what decides the pixels that tiles of `side` give."""
+        """Return what decides the pixels of tiles of `side`, in one line."""
         whose = "of the set itself" if self.own else "of another source"
         return f"{self.count} {whose}, {self.digests[side][:16]}"
 
     def make_ready(self) -> None:
-        """Put the tiles where workers read them."""
+        """Write the tiles where workers read them."""
         if self.store.exists(self._name):
             return
         bank, numbers = self._open()
@@ -83,7 +83,7 @@ class Tiles:
         return self._read[0] if self._read else _load(self.store, self._name, tuple(self.digests.items()))
 
 
-# A worker keeps the bank of the run that it works for, which comes with each of its tasks.
+# A worker caches the bank of its run, which every task names.
 @lru_cache(maxsize=1)
 def _load(store: Store, name: str, digests: tuple[tuple[int, str], ...]) -> tuple[TileBank, dict[str, int]]:
     with np.load(io.BytesIO(store.read(name)), allow_pickle=False) as content:
@@ -97,7 +97,7 @@ def _load(store: Store, name: str, digests: tuple[tuple[int, str], ...]) -> tupl
 def read_tiles(
     source: Source, keys: Iterable[str], sides: Iterable[int], store: Store, *, own: bool
 ) -> Tiles:
-    """Read the pictures `keys` of `source`, the first 100 096 at most, and shrink them to tiles of `sides`.
+    """Read the pictures `keys` of `source`, at most the first 100 096, and shrink them to tiles of `sides`.
 
     Parameters
     ----------
@@ -105,10 +105,10 @@ def read_tiles(
     keys : iterable of str
     sides : iterable of int
     store : Store
-        Where `Tiles.make_ready` will put the tiles.
+        Store that `Tiles.make_ready` will write the tiles to.
     own : bool
-        Whether `source` is the set itself: a picture that cannot be read is then left out, as the run names
-        it.
+        Whether `source` is the set itself; unreadable pictures are then skipped, because the run reports
+        them.
 
     Raises
     ------
@@ -128,7 +128,7 @@ def read_tiles(
         for side, tile in zip(wanted, made, strict=True):
             tiles[side].append(tile)
     if len(numbers) < 1 + own:
-        reason = "the set itself has no picture besides the image in question" if own else "it has no picture"
+        reason = "the set itself contains no other picture" if own else "it contains no picture"
         raise ConfigError(f"tiles: {source.location}: {reason}; name other pictures with --tiles")
     stacked = {side: np.stack(each) for side, each in tiles.items()}
     read = [(TileBank(stacked), numbers)]
@@ -140,7 +140,7 @@ def read_tiles(
 def _shrink_all(
     source: Source, keys: list[str], sides: list[int]
 ) -> Iterator[tuple[str, list[Rgb] | ImageError]]:
-    """Yield each key with the tiles of its picture, or with the error; Pillow works on threads at once."""
+    """Yield each key with the tiles of its picture, or with the error; Pillow runs in several threads."""
 
     def shrink(key: str) -> list[Rgb] | ImageError:
         try:

@@ -1,4 +1,4 @@
-"""The versions of the libraries that decide the bytes of every output; writers add those of their formats."""
+"""Versions of the libraries that decide the bytes of every output; writers add those of their formats."""
 
 from importlib import metadata
 
@@ -8,9 +8,9 @@ from robustgen.imaging.opencv import cv2
 
 
 def list_versions(libjpeg: Libjpeg = "turbo") -> dict[str, str]:
-    """Library name to version, of those that a changed pixel could come from.
+    """Return the name and version of each library that can change a pixel.
 
-    `libjpeg` is the one that encodes; the one that reads source images comes with Pillow.
+    `libjpeg` is the encoder; the decoder of source images comes with Pillow.
     """
     return {
         "robustgen": __version__,

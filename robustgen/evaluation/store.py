@@ -1,10 +1,10 @@
-"""The folder of one model's predictions: whose it is, what is finished in it, what is under way.
+"""Folder of one model's predictions: its settings, finished variants and unfinished parts.
 
-predictions.json                 what decides the predictions
-fog/3.npz, tilt.npz              finished variants, for `robustgen.predictions`
-.robustgen/records/fog/3.json    record of each of them
+predictions.json                 settings that decide the predictions
+fog/3.npz, tilt.npz              finished variants, see `robustgen.predictions`
+.robustgen/records/fog/3.json    record of each finished variant
 .robustgen/records/units/        records of work units, see `predicting` and `evaluating`
-.robustgen/parts/fog/3/          rows of variants under way: a file for each unit, named in its record
+.robustgen/parts/fog/3/          rows of unfinished variants: one file per unit, named in its record
 """
 
 import hashlib
@@ -38,12 +38,12 @@ _FEWEST_UNITS: Final = 16
 
 
 def choose_unit_size(images: int, batch: int, most: int) -> int:
-    """Return how many of so many images a unit has: whole batches, and about `most` images at most."""
+    """Return the number of images per unit: whole batches, and at most about `most` of all `images`."""
     return max(1, min(most, images // _FEWEST_UNITS) // batch) * batch
 
 
 class PredictionStore:
-    """A folder of predictions.
+    """Folder of predictions.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class PredictionStore:
         Raises
         ------
         SourceError
-            They are not of `keys`, those of the set at `source`, or cannot be read.
+            The predictions cannot be read, or belong to other images than `keys` of the set at `source`.
         """
         file = PredictionFile(self.root, predictions.path_of(variant.folder), variant)
         recorded = self.state.has_record(variant.folder)
@@ -69,18 +69,18 @@ class PredictionStore:
             if not isinstance(error.__cause__, FileNotFoundError):
                 raise
             if recorded:
-                # Someone has deleted the file.
+                # The file was deleted.
                 self.state.delete_record(variant.folder)
             return False
         if own != tuple(keys):
             reason = describe_difference(own, keys, "keys")
             raise SourceError(f"{file.location}: not the images of {source}: {reason}")
-        # A run may have been killed before it could record the file.
+        # A run may have been killed before it recorded the file.
         parts = self.root.list(f"{_PARTS}/{variant.folder}")
         return recorded or next(parts, None) is None
 
     def put_part(self, variant: Variant, unit: str, rows: NDArray[Any]) -> WrittenFile:
-        """Write the rows of `variant` that the unit `unit` has predicted."""
+        """Write the predicted rows of `variant` of the unit `unit`."""
         buffer = BytesIO()
         np.save(buffer, rows, allow_pickle=False)
         path, data = f"{_PARTS}/{variant.folder}/{unit}.npy", buffer.getvalue()
@@ -89,7 +89,7 @@ class PredictionStore:
         return WrittenFile(path, len(data), hashlib.sha256(data).hexdigest())
 
     def list_parts(self, record: FilesRecord) -> dict[str, WrittenFile]:
-        """Return the parts that the record of a unit names and that are there, by folder of the variant."""
+        """Return the existing parts in the record of a unit, by folder of the variant."""
         return {folder: part for folder, part in name_parts(record).items() if part.size == self._size(part)}
 
     @cached_property
@@ -98,13 +98,13 @@ class PredictionStore:
 
     def _size(self, part: WrittenFile) -> int:
         if self._listed.get(part.path) != part.size:
-            # It may be newer than the listing.
+            # The part may be newer than the listing.
             with suppress(FileNotFoundError):
                 return self.root.stat(part.path).size
         return self._listed.get(part.path, -1)
 
     def read_parts(self, variant: Variant, parts: Sequence[WrittenFile], count: int) -> Pieces:
-        """Return the `count` rows of `variant` in `parts`, each of which is read when it is needed."""
+        """Return the `count` rows of `variant` in `parts`; each part is read when needed."""
         first = self._read_part(variant, parts[0])
         rest = (self._read_part(variant, part, first.shape[1:]) for part in parts[1:])
         return Pieces((count, *first.shape[1:]), first.dtype, chain([first], rest))
@@ -115,9 +115,7 @@ class PredictionStore:
         data = self.root.read(part.path)
         if hashlib.sha256(data).hexdigest() != part.sha256:
             self.root.delete(part.path)
-            raise OutputError(
-                f"{self.root.location}/{part.path}: was damaged; the same command predicts its rows again"
-            )
+            raise OutputError(f"{self.root.location}/{part.path}: was damaged; run the same command again")
         rows: NDArray[Any] = np.load(BytesIO(data), allow_pickle=False)
         if shape is not None and rows.shape[1:] != shape:
             raise SourceError(f"{variant.folder}: its sequences differ in length")
@@ -131,7 +129,7 @@ class PredictionStore:
         parts: Sequence[WrittenFile],
         make_entries: Callable[[Pieces], Mapping[str, NDArray[Any] | Pieces]],
     ) -> None:
-        """Write and record the file of `variant`, and delete its `parts`, unless another run was faster."""
+        """Write and record the file of `variant` and delete its `parts`, unless another run already has."""
         folder = variant.folder
         try:
             if not self.state.has_record(folder):
@@ -156,22 +154,22 @@ def name_parts(record: FilesRecord) -> dict[str, WrittenFile]:
 def open_prediction_store(
     location: str | Path, source: str, settings: Mapping[str, Any], *, overwrite: bool = False
 ) -> Iterator[PredictionStore]:
-    """Open the folder for the predictions that `settings` decide.
+    """Open the folder for predictions with these `settings`.
 
     Parameters
     ----------
     location : path or URL
     source : str
-        What the images are read from, which must not hold the folder.
+        Source of the images, which must not contain the folder.
     settings : mapping
-        What `predictions.json` is to say.
+        Content of `predictions.json`.
     overwrite : bool
-        Remove earlier predictions, if all that is there was written by this tool.
+        Remove earlier predictions, if robustgen wrote all files in the folder.
 
     Raises
     ------
     OutputError
-        The folder cannot be used, or holds something else.
+        The folder cannot be used, or contains something else.
     """
     with open_output(location, source) as root:
         if overwrite:
@@ -181,13 +179,13 @@ def open_prediction_store(
 
 
 def _agree(root: Store, settings: Mapping[str, Any]) -> None:
-    """Put `predictions.json`, or compare `settings` with the one that is there."""
+    """Write `predictions.json`, or compare `settings` with the existing one."""
     data = (json.dumps(settings, indent=1, sort_keys=True) + "\n").encode()
     try:
         held = parse_object(root.read(ABOUT))
     except FileNotFoundError:
         if predictions.list_files(root):
-            message = f"{root.location}: holds predictions of unknown origin; choose another --output"
+            message = f"{root.location}: contains predictions of unknown origin; choose another --output"
             raise OutputError(message) from None
         try:
             return root.put(ABOUT, data, exclusive=True)
@@ -196,11 +194,11 @@ def _agree(root: Store, settings: Mapping[str, Any]) -> None:
     except (OSError, ValueError) as error:
         raise OutputError(f"{root.location}/{ABOUT}: cannot be read; {_REMEDY}") from error
     if other := _find_difference(held, settings):
-        raise OutputError(f"{root.location}: holds predictions of another {other}; {_REMEDY}")
+        raise OutputError(f"{root.location}: contains predictions of another {other}; {_REMEDY}")
 
 
 def _find_difference(held: Mapping[str, Any], wanted: Mapping[str, Any]) -> str | None:
-    """Return the first key with another value, or of how images were made on the way, the first setting."""
+    """Return the first differing key; if that is the corruption on the fly, its first differing setting."""
     other = next((key for key in {**wanted, **held} if held.get(key) != wanted.get(key)), None)
     made, to_be_made = held.get("made"), wanted.get("made")
     if other == "made" and isinstance(made, dict) and isinstance(to_be_made, dict):
@@ -209,16 +207,18 @@ def _find_difference(held: Mapping[str, Any], wanted: Mapping[str, Any]) -> str 
 
 
 def _remove_own(state: OutputState) -> None:
-    """Remove all predictions, or none: none if one is not as a record says."""
+    """Remove all predictions, or none if a file differs from its record."""
     root, own = state.root, dict[str, str]()
     for _, record in state.read_records():
         own |= {file.path: file.sha256 for _, file in record.files()} if record else {}
-    irregular = {path for path, what in root.list_irregular() if what in ("is a link", "is no regular file")}
+    irregular = {
+        path for path, what in root.list_irregular() if what in ("is a link", "is not a regular file")
+    }
     for path in (*sorted(irregular), *predictions.list_files(root)):
         if path in irregular or path not in own or file_digest(root, path) != own[path]:
             raise OutputError(
-                f"{root.location}/{path}: is not as this tool wrote it; --overwrite removes only what is, "
-                f"so remove it yourself, or choose another --output"
+                f"{root.location}/{path}: not as robustgen wrote it, so --overwrite keeps it; "
+                f"remove it yourself, or choose another --output"
             )
     for path in own:
         root.delete(path)

@@ -1,4 +1,4 @@
-"""Executors: they map jobs to workers, report progress and survive dead workers, whatever the jobs are."""
+"""Executors, which map any jobs to workers, report progress and survive dead workers."""
 
 from robustgen.execution.base import Executor as Executor
 from robustgen.execution.base import Job as Job

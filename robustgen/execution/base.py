@@ -1,4 +1,4 @@
-"""The interface between jobs and those who run them."""
+"""Interface between jobs and executors."""
 
 from collections.abc import Iterable, Iterator
 from typing import Protocol, TypeVar
@@ -11,18 +11,18 @@ Covariant = TypeVar("Covariant", covariant=True)
 
 
 class WorkersLostError(Exception):
-    """Workers died before their jobs were done; the jobs have to run again."""
+    """Error: workers died before they finished their jobs, which have to run again."""
 
 
 class Job(Protocol[Covariant]):
-    """A piece of work for one worker. Picklable."""
+    """Piece of work for one worker. Picklable."""
 
     def run(self, reporter: Reporter) -> Covariant:
-        """Do the work, and tell the `reporter` how far it is."""
+        """Run the job, report progress to the `reporter`, and return the result."""
 
 
 class Executor(Protocol):
-    """Runs jobs, in any order and any number at a time."""
+    """Runner of jobs, in any order and any number at a time."""
 
     def map(self, jobs: Iterable[Job[Result]], reporter: Reporter) -> Iterator[Result]:
         """Yield the result of each job as it is finished.
@@ -32,14 +32,14 @@ class Executor(Protocol):
         WorkersLostError
             The jobs without a result have to run again.
         WriteError
-            The output cannot be written, or there are no workers any more.
+            The output cannot be written, or no workers are left.
         """
 
     def describe_silence(self, last: dict[str, float]) -> str:
-        """Name the silent workers in one line, given when each was heard last (seconds since 1970)."""
+        """Return one line about silent workers, given when each last reported (seconds since 1970)."""
 
 
 def run_job(job: Job[Result], reporter: Reporter) -> Result:
-    """Run `job`; a function of a module, as worker processes need it."""
+    """Run `job`; a module-level function, because worker processes need to import it."""
     call_before_compiling(reporter.tell_compiling)
     return job.run(reporter)

@@ -1,4 +1,4 @@
-"""The executor of a Dask cluster, whose workers see the same places as this process."""
+"""Executor on a Dask cluster whose workers see the same paths as this process."""
 
 import logging
 import threading
@@ -14,13 +14,13 @@ from robustgen.execution.base import Job, Result, WorkersLostError
 from robustgen.execution.progress import Reporter, at_clock
 from robustgen.execution.remote import make_task, pack, take_result
 
-# Enough jobs to keep all threads busy, those of workers that join later among them.
+# Enough jobs to keep all threads busy, including threads of workers that join later.
 _JOBS_PER_THREAD, _FEWEST_JOBS, _SECONDS_BETWEEN_COUNTS = 3, 16, 1.0
 _SECONDS_FOR_AN_ANSWER = 5.0
 
 
 class DaskCluster:
-    """Runs jobs on the workers of the Dask scheduler at `address`, whenever they join.
+    """Executor on the workers of the Dask scheduler at `address`; workers may join at any time.
 
     Raises
     ------
@@ -37,14 +37,14 @@ class DaskCluster:
         self._client: Any = None
 
     def map(self, jobs: Iterable[Job[Result]], reporter: Reporter) -> Iterator[Result]:
-        """Yield the result of each job as it is finished; a WorkersLostError if workers keep dying on one."""
+        """Yield each result as its job finishes; raise a WorkersLostError if a job keeps killing workers."""
         with _silence_log(), self._connect() as client:
             ahead, task = iter(jobs), make_task()
 
             def submit(count: int) -> list[Any]:
                 if client.status != "running":
                     raise self._lost()
-                # Dask would run pure jobs of equal content only once.
+                # Dask would run pure jobs with equal content only once.
                 return [
                     client.submit(task, pack(job, reporter), __version__, pure=False)
                     for job in islice(ahead, max(0, count))
@@ -86,28 +86,28 @@ class DaskCluster:
         return WriteError(f"the Dask scheduler at {self.address} is lost; run the same command to resume")
 
     def _count_jobs(self) -> int:
-        """Return how many jobs should be under way."""
+        """Return the number of jobs to have submitted at a time."""
         now = time.monotonic()
         if now - self._counted >= _SECONDS_BETWEEN_COUNTS:
             self._threads, self._counted = sum(self._ask("nthreads", {}).values()), now
         return max(_FEWEST_JOBS, _JOBS_PER_THREAD * self._threads)
 
     def describe_silence(self, last: dict[str, float]) -> str:
-        """Return each worker and when the scheduler heard of it last, the longest silent first."""
+        """Return each worker and the time of its last message to the scheduler, the oldest first."""
         known = self._ask("scheduler_info", None)
         if known is None:
             return f"the Dask scheduler at {self.address} does not answer"
         if not known["workers"]:
             return f"the Dask cluster at {self.address} has no workers"
         seen = sorted((about["last_seen"], name) for name, about in known["workers"].items())
-        return "; ".join(f"worker {name} last heard of at {at_clock(when)}" for when, name in seen)
+        return "; ".join(f"worker {name} last seen at {at_clock(when)}" for when, name in seen)
 
     def _ask(self, question: str, otherwise: Any) -> Any:
-        """Return the scheduler's answer to a `question` of the client; `otherwise` if it gives none."""
+        """Return the scheduler's answer to a `question` of the client; `otherwise` without an answer."""
         answers: list[Any] = []
 
         def ask() -> None:
-            # A lost scheduler is reported where results are waited for.
+            # The code that waits for results reports a lost scheduler.
             try:
                 answers.append(getattr(self._client, question)())
             except Exception:
@@ -121,7 +121,7 @@ class DaskCluster:
 
 @contextmanager
 def _silence_log() -> Iterator[None]:
-    """Keep Dask from reporting in many lines what is reported in one."""
+    """Silence Dask's log, because robustgen reports the same in one line."""
     log = logging.getLogger("distributed")
     before = log.level
     log.setLevel(logging.CRITICAL + 1)

@@ -1,4 +1,4 @@
-"""The executor of one machine: worker processes, by joblib."""
+"""Executor on this machine: worker processes of joblib."""
 
 import os
 import signal
@@ -16,16 +16,16 @@ from robustgen.storage.memory import collect_garbage_rarely, keep_freed_memory
 
 @dataclass(frozen=True)
 class Processes:
-    """Runs jobs in `count` processes of this machine."""
+    """Executor in `count` processes of this machine."""
 
     count: int
 
     def map(self, jobs: Iterable[Job[Result]], reporter: Reporter) -> Iterator[Result]:
-        """Yield the result of each job as it is finished; a WorkersLostError if a worker dies."""
+        """Yield each result as its job finishes; raise a WorkersLostError if a worker dies."""
         from joblib import Parallel, delayed, parallel_config
         from joblib.externals.loky.process_executor import TerminatedWorkerError
 
-        # loky's resource tracker complains of workers that were killed, which helps nobody.
+        # loky's resource tracker prints useless warnings about killed workers.
         os.environ.setdefault(
             "PYTHONWARNINGS", "ignore::UserWarning:joblib.externals.loky.backend.resource_tracker"
         )
@@ -42,21 +42,21 @@ class Processes:
             raise WorkersLostError("a worker died (killed, or out of memory)") from error
 
     def describe_silence(self, last: dict[str, float]) -> str:
-        """Return each worker and when it was heard last, the longest silent first."""
+        """Return each worker and the time of its last report, the oldest first."""
         heard = {int(worker.rpartition(":")[2]): seconds for worker, seconds in last.items()}
         workers = sorted(
             (child.pid for child in active_children() if child.pid), key=lambda each: heard.get(each, 0)
         )
         described = [
             f"worker {each}{' is stopped,' * is_stopped(each)} "
-            + (f"silent since {at_clock(heard[each])}" if each in heard else "has not begun")
+            + (f"silent since {at_clock(heard[each])}" if each in heard else "has not reported yet")
             for each in workers
         ]
         return "; ".join(described) or "no worker is left"
 
 
 def _start_worker(parent: int) -> None:
-    """Prepare a worker process: it leaves Ctrl-C to its parent, and ends when that is gone."""
+    """Prepare a worker process: ignore Ctrl-C, and exit when the parent process has ended."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     collect_garbage_rarely()
     keep_freed_memory()

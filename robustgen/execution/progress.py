@@ -1,4 +1,4 @@
-"""Progress of a run: workers report it by datagrams, a thread draws it and names silent workers."""
+"""Progress of a run: workers report it by datagrams; a thread displays it and names silent workers."""
 
 import os
 import secrets
@@ -21,12 +21,12 @@ _last_told: dict[str, tuple[float, int]] = {}
 
 @dataclass(frozen=True)
 class Reporter:
-    """Tells the run how much of a job is done. Picklable; a report that gets lost does no harm.
+    """Sender of progress reports to the run. Picklable; lost reports do no harm.
 
     Attributes
     ----------
     address : (str, int) or None
-        Where the run listens; None where nobody does.
+        Address at which the run listens; None if nobody listens.
     token : str
         Distinguishes this run from others.
     """
@@ -35,7 +35,7 @@ class Reporter:
     token: str = field(default="", repr=False)
 
     def tell(self, done: int) -> None:
-        """Report that `done` outputs of the current job are made, at most twice a second."""
+        """Report that `done` outputs of the current job are finished, at most twice a second."""
         now, (told, before) = time.monotonic(), _last_told.get(self.token, (0.0, -1))
         too_soon = done and now - told < _SECONDS_BETWEEN_REPORTS
         if self.address is None or too_soon or done == before:
@@ -44,7 +44,7 @@ class Reporter:
         self._send(str(done))
 
     def tell_compiling(self) -> None:
-        """Report that the worker compiles a loop."""
+        """Report that the worker is compiling a loop."""
         if self.address is not None:
             self._send(_COMPILING)
 
@@ -59,19 +59,19 @@ NOBODY = Reporter()
 
 
 class Progress:
-    """Watches over one run, as a context manager: shows its progress, and who is silent.
+    """Display of one run's progress and silent workers, as a context manager.
 
     Parameters
     ----------
     meter : Meter, optional
         Shows the number of outputs.
     everywhere : bool
-        Listen to other machines too.
+        Whether to listen to other machines too.
     """
 
     def __init__(self, meter: Meter | None = None, *, everywhere: bool = False) -> None:
         self._meter = meter
-        # Replaced by the executor at work.
+        # The active executor replaces it.
         self.describe: Callable[[dict[str, float]], str] = lambda last: "no worker has been started yet"
         self._finished = self._shown = 0
         self._told_of_compiling = False
@@ -113,10 +113,10 @@ class Progress:
             now = time.monotonic()
             if now - looked < _SECONDS_BETWEEN_REPORTS:
                 continue
-            # Never more than a look's time, so that a machine that slept was not silent.
+            # Limit each step, so that the sleep of a suspended machine does not count as silence.
             passed, looked = min(now - looked, 2 * _SECONDS_BETWEEN_REPORTS), now
             under_way = sum(self._done.values())
-            # A job that ends counts twice or not at all for a moment.
+            # For a moment, a job that finishes counts twice or not at all.
             self._show(max(self._shown, self._finished + under_way))
             state = self._finished, under_way
             silent = silent + passed if state == before else 0.0
@@ -139,11 +139,11 @@ class Progress:
                 print_note(COMPILING)
 
     def forget_workers(self) -> None:
-        """Forget what workers reported, before others take their place."""
+        """Discard the reports of workers before new workers replace them."""
         self._done.clear()
         self._heard.clear()
 
 
 def at_clock(seconds: float) -> str:
-    """Return the time of day of `seconds` since 1970, as ``"15:03:12"``."""
+    """Return the time of day at `seconds` since 1970, as ``"15:03:12"``."""
     return time.strftime("%H:%M:%S", time.localtime(seconds))

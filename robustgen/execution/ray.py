@@ -1,4 +1,4 @@
-"""The executor of a Ray cluster, whose workers see the same places as this process."""
+"""Executor on a Ray cluster whose workers see the same paths as this process."""
 
 import logging
 import signal
@@ -16,13 +16,13 @@ from robustgen.execution.base import Job, Result, WorkersLostError
 from robustgen.execution.progress import Reporter
 from robustgen.execution.remote import make_task, pack, take_result
 
-# Enough tasks to keep all cores busy, those of nodes that join later among them.
+# Enough tasks to keep all cores busy, including cores of nodes that join later.
 _JOBS_PER_CORE, _FEWEST_JOBS, _SECONDS_BETWEEN_COUNTS = 3, 16, 1.0
 _SECONDS_FOR_AN_ANSWER = 10.0
 
 
 class RayCluster:
-    """Runs jobs as tasks of one core on the Ray cluster at `address`, whichever nodes join or leave.
+    """Executor of one-core tasks on the Ray cluster at `address`; nodes may join and leave.
 
     Raises
     ------
@@ -38,9 +38,9 @@ class RayCluster:
         self.address, self._ray = address, ray
 
     def map(self, jobs: Iterable[Job[Result]], reporter: Reporter) -> Iterator[Result]:
-        """Yield the result of each job as it is finished; a WorkersLostError if workers keep dying on one."""
+        """Yield each result as its job finishes; raise a WorkersLostError if a job keeps killing workers."""
         with self._connect():
-            # Ray itself runs a task again, three times, if its worker or node died.
+            # Ray itself repeats a task up to three times if its worker or node dies.
             task = self._ray.remote(num_cpus=1)(make_task())
             ahead, wanted, counted = iter(jobs), 0, 0.0
             under_way: list[Any] = []
@@ -62,13 +62,13 @@ class RayCluster:
         host, colon, port = self.address.rpartition("/")[2].rpartition(":")
         try:
             if colon and port.isdecimal():
-                # Ray itself tries for ten minutes.
+                # Check the address first, because Ray itself tries for ten minutes.
                 socket.create_connection((host, int(port)), _SECONDS_FOR_AN_ANSWER).close()
             self._ray.init(address=self.address, log_to_driver=False, logging_level=logging.CRITICAL)
         except OSError as error:
             raise ArgumentError(f"no Ray cluster answers at {self.address}") from error
         except (RuntimeError, ValueError) as error:
-            # Releases of Ray and of Python must be those of the cluster.
+            # The versions of Ray and Python must match those of the cluster.
             told = " ".join(str(error).split())
             raise ArgumentError(f"the Ray cluster at {self.address} cannot be used: {told}") from error
         if threading.current_thread() is threading.main_thread():
@@ -87,13 +87,13 @@ class RayCluster:
         except errors.OutOfMemoryError as error:
             raise WorkersLostError("Ray ended workers because a node ran out of memory") from error
         except errors.RayTaskError as error:
-            # Its cause is the worker's own error.
+            # The cause is the worker's error.
             if isinstance(error.cause, RobustgenError):
                 raise error.cause from None
             raise WriteError(f"a worker of {self.address} failed: {name_error(error.cause)}") from error
 
     def describe_silence(self, last: dict[str, float]) -> str:
-        """Return how many cores each node has, and which nodes are lost."""
+        """Return the number of cores of each node, and the lost nodes."""
         if not self._ray.is_initialized():
             return f"no connection to the Ray cluster at {self.address}"
         nodes = [

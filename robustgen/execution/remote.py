@@ -1,4 +1,4 @@
-"""Jobs for the machines of a cluster, whose workers may lack robustgen or have another release of it."""
+"""Jobs for the machines of a cluster, where robustgen may be missing or have another version."""
 
 import pickle
 from collections.abc import Callable
@@ -10,14 +10,14 @@ from robustgen.execution.progress import Reporter
 
 
 def pack(job: Job[Any], reporter: Reporter) -> bytes:
-    """Return a job as bytes, which a worker reads only after it has compared releases."""
+    """Return a job as bytes, which a worker unpickles only after comparing versions."""
     return pickle.dumps((job, reporter))
 
 
 def make_task() -> Callable[[bytes, str], tuple[str, Any]]:
-    """Return a function that runs a packed job and returns why it cannot, or ``""``, and the result."""
+    """Return a function that runs a packed job; it returns why it cannot, or ``""``, and the result."""
 
-    # Nested, because Dask and Ray then send its code, which runs where robustgen is missing too.
+    # Dask and Ray send the code of a nested function, which runs even where robustgen is missing.
     def run_packed(packed: bytes, release: str) -> tuple[str, Any]:
         import pickle
         import socket
@@ -29,7 +29,7 @@ def make_task() -> Callable[[bytes, str], tuple[str, Any]]:
             return f"{worker} cannot import robustgen {release} ({error}); install it there", None
         if robustgen.__version__ != release:
             found = robustgen.__version__
-            return f"{worker} has robustgen {found}, this run {release}; install the same one there", None
+            return f"{worker} has robustgen {found}, this run {release}; install the same version there", None
         job, reporter = pickle.loads(packed)
         return "", job.run(reporter)
 
@@ -37,12 +37,12 @@ def make_task() -> Callable[[bytes, str], tuple[str, Any]]:
 
 
 def take_result(answer: tuple[str, Any], cluster: str) -> Any:
-    """Return the result in the answer of a task.
+    """Return the result of a task from its answer.
 
     Raises
     ------
     WriteError
-        The worker cannot run jobs of this release.
+        The worker cannot run jobs of this version.
     """
     refusal, result = answer
     if refusal:

@@ -1,4 +1,4 @@
-"""Chooses an executor and carries jobs out with it, whoever dies meanwhile."""
+"""Choice of an executor, and the execution of jobs with it, repeated if workers die."""
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import Final, TypeVar
@@ -11,11 +11,11 @@ from robustgen.execution.this_process import ThisProcess
 
 Name = TypeVar("Name", bound=Hashable)
 _MOST_DEATHS = 3
-_TOGETHER = "--backend dask and --scheduler ADDRESS go together; --address belongs to --backend ray"
+_TOGETHER = "use --scheduler ADDRESS with --backend dask only, and --address ADDRESS with --backend ray only"
 
 
 def count_cores() -> int:
-    """Return how many cores the machine, or the container, gives us."""
+    """Return the number of cores available to this process on the machine or in the container."""
     from joblib import cpu_count
 
     return int(cpu_count())
@@ -40,16 +40,16 @@ _CLUSTERS: Final[Mapping[str, Callable[[str | None], Executor]]] = {
     "ray": _open_ray,
 }
 BACKENDS: Final = ("loky", *_CLUSTERS)
-"""Names of `--backend`: loky is this machine."""
+"""Choices of `--backend`; loky is this machine."""
 
 
 def open_cluster(backend: str, address: str | None) -> Executor | None:
-    """Return the executor of the cluster at `address`; None for the backend loky, which is this machine.
+    """Return the executor on the cluster at `address`; None for the backend loky, which is this machine.
 
     Raises
     ------
     ConfigError
-        The address is missing, or there is nothing that it could belong to.
+        The address is missing, or the backend takes none.
     """
     if backend in _CLUSTERS:
         return _CLUSTERS[backend](address)
@@ -59,7 +59,7 @@ def open_cluster(backend: str, address: str | None) -> Executor | None:
 
 
 def open_executor(workers: int) -> Executor:
-    """Return the executor for `workers` processes of this machine."""
+    """Return the executor in `workers` processes of this machine."""
     if workers == 1:
         return ThisProcess()
     from robustgen.execution.processes import Processes
@@ -75,26 +75,26 @@ def carry_out(
     cluster: Executor | None = None,
     remedy: str = "",
 ) -> Iterator[Result]:
-    """Run all `jobs`, in order of their start, and yield their results; lost ones run again.
+    """Start all `jobs` in order and yield their results; lost jobs run again.
 
     Parameters
     ----------
     jobs : mapping
-        Name of each job to the job.
+        Name to job.
     name_of : callable
-        Returns from a result the name of its job.
+        Returns the name of the job of a result.
     workers : int
-        Processes at most.
+        Maximum number of processes.
     progress : Progress
     cluster : Executor, optional
-        Runs the jobs elsewhere instead.
+        Runs the jobs instead of processes of this machine.
     remedy : str
-        Ends the message if workers keep dying.
+        End of the message if workers keep dying.
 
     Raises
     ------
     WriteError
-        The output cannot be written any more, or workers keep dying.
+        The output can no longer be written, or workers keep dying.
     """
     left, deaths = dict(jobs), 0
     while left:
@@ -107,7 +107,7 @@ def carry_out(
                 yield result
         except WorkersLostError as error:
             deaths = 1 if len(left) < before else deaths + 1
-            print_line(f"{error}; doing its work again")
+            print_line(f"{error}; repeating its jobs")
             if deaths >= _MOST_DEATHS:
                 raise WriteError(
                     f"workers keep dying; memory may be short: try fewer --jobs (now {workers}){remedy}"

@@ -1,4 +1,4 @@
-"""Arrays of SLURM: one batch script, each of whose tasks makes one shard."""
+"""SLURM job arrays: one batch script, each task of which processes one shard."""
 
 import re
 import shlex
@@ -7,26 +7,26 @@ from collections.abc import Mapping, Sequence
 
 from robustgen.errors import ConfigError
 
-# These belong to the launcher itself; others go to sbatch as they are.
+# The launcher sets these options; all others are passed to sbatch unchanged.
 _OURS = ("array", "wait", "wrap", "parsable", "chdir")
 
 
 def parse_options(text: str) -> dict[str, str]:
-    """Return options of sbatch: ``"partition=cpu,exclusive"`` as ``{"partition": "cpu", "exclusive": ""}``.
+    """Return sbatch options: ``"partition=cpu,exclusive"`` becomes ``{"partition": "cpu", "exclusive": ""}``.
 
     Raises
     ------
     ConfigError
-        An option has no name, or is one that the launcher sets itself.
+        An option has no name, or is reserved for the launcher.
     """
     options = {}
-    # Commas in brackets belong to names of nodes: n[1,3-5].
+    # Commas in brackets are part of node names: n[1,3-5].
     for part in re.split(r",(?![^\[\]]*\])", text):
         name, _, value = (each.strip() for each in part.partition("="))
         if not re.fullmatch(r"[a-z][a-z0-9-]*", name) or "\n" in value:
             raise ConfigError(f"--slurm: must be options of sbatch, such as partition=cpu, not {part!r}")
         if name in _OURS:
-            raise ConfigError(f"--slurm: {name} is set by robustgen; --shards says how many tasks there are")
+            raise ConfigError(f"--slurm: {name} is set by robustgen; leave it out (--shards sets the tasks)")
         options[name] = value
     return options
 
@@ -34,13 +34,13 @@ def parse_options(text: str) -> dict[str, str]:
 def compose_script(
     command: Sequence[str], shards: Sequence[int], count: int, folder: str, options: Mapping[str, str]
 ) -> str:
-    """Return the script of an array of `shards`, of `count` in all, that runs `command` on each."""
+    """Return the script of a job array that runs `command` on each of the `shards`, `count` in all."""
     given = {"output": f"{folder}/%A-%a.log", "requeue": "", **options, "array": _join(shards)}
     directives = [f"--{name}={shlex.quote(value)}" if value else f"--{name}" for name, value in given.items()]
     lines = [
         "#!/bin/bash",
         *(f"#SBATCH {directive}" for directive in directives),
-        # In place of the shell, so that the signal at the end of the time arrives.
+        # exec replaces the shell, so that the command receives the signal at the time limit.
         f"exec {shlex.join(command)} \\",
         f'    --shard "$SLURM_ARRAY_TASK_ID/{count}" --jobs "${{SLURM_CPUS_PER_TASK:-1}}"',
     ]
@@ -48,21 +48,21 @@ def compose_script(
 
 
 def submit(script: str, *, wait: bool = False) -> str:
-    """Submit the file `script`, and wait for its end if asked to; return the number of the job.
+    """Submit the file `script`, if `wait` until it ends, and return the number of the job.
 
     Raises
     ------
     ConfigError
-        There is no SLURM here, or it refuses the script.
+        SLURM is not installed, or rejects the script.
     """
     command = ["sbatch", "--parsable", *["--wait"] * wait, script]
     try:
         done = subprocess.run(command, capture_output=True, text=True)
     except FileNotFoundError as error:
         raise ConfigError(
-            "--slurm: there is no sbatch on this machine; give the command on a login node of the cluster"
+            "--slurm: sbatch is not installed on this machine; run the command on a login node of the cluster"
         ) from error
-    # With --wait the status is that of the tasks, which have had their say in the log files.
+    # With --wait, the status is that of the tasks, whose log files contain their errors.
     job = done.stdout.partition(";")[0].strip()
     if not job:
         told = " ".join(done.stderr.split()) or f"sbatch ended with status {done.returncode}"
@@ -71,7 +71,7 @@ def submit(script: str, *, wait: bool = False) -> str:
 
 
 def _join(numbers: Sequence[int]) -> str:
-    """Return sorted numbers as sbatch takes them: ``"1-4,7"``."""
+    """Return sorted numbers in the format of sbatch: ``"1-4,7"``."""
     runs: list[list[int]] = []
     for number in numbers:
         if runs and runs[-1][-1] == number - 1:

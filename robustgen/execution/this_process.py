@@ -1,4 +1,4 @@
-"""The executor without workers: jobs run in this process, one after the other."""
+"""Executor without workers: jobs run in this process, one after another."""
 
 from collections.abc import Iterable, Iterator
 
@@ -7,12 +7,12 @@ from robustgen.execution.progress import Reporter
 
 
 class ThisProcess:
-    """Runs jobs in this process."""
+    """Executor in this process."""
 
     def map(self, jobs: Iterable[Job[Result]], reporter: Reporter) -> Iterator[Result]:
         """Yield the result of each job, in order."""
         return (run_job(job, reporter) for job in jobs)
 
     def describe_silence(self, last: dict[str, float]) -> str:
-        """Return why nothing happens: the current output takes long."""
-        return "the current output takes long"
+        """Return the reason for silence: the current output takes a long time."""
+        return "the current output takes a long time"

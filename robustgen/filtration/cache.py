@@ -1,4 +1,4 @@
-"""Stored predictions of models for candidates: records of units of whole batches, in the output state."""
+"""Cached predictions of models for candidates: records in the output state, of units of whole batches."""
 
 from collections.abc import Mapping
 from dataclasses import fields
@@ -13,7 +13,7 @@ _FIELDS = tuple(field.name for field in fields(Opinions))
 
 
 class Answers:
-    """Predictions of the models for the images in `sizes`, in that order; zeros for images without any.
+    """Predictions of the models for the images in `sizes`, in that order; zeros where there are none.
 
     Parameters
     ----------
@@ -25,9 +25,9 @@ class Answers:
     ----------
     said : Opinions
     identities : dict of str to str
-        Key to identity, at the time of reading, of the predicted images.
+        Key to identity, at the time of reading, of each predicted image.
     failures : dict of str to str
-        Key to reason, for images that could not be read.
+        Key to reason for each unreadable image.
     """
 
     def __init__(self, models: int, sizes: Mapping[str, int]) -> None:
@@ -57,7 +57,7 @@ def make_record(images: Mapping[str, Origin], said: list[Opinions], failures: li
 
 
 def forget_opinions(state: OutputState, key: str | None = None) -> None:
-    """Delete all records, or those of units with the image `key`."""
+    """Delete all records, or only those of units with the image `key`."""
     for name, record in [*state.read_records()]:
         if key is None or record is None or key in record.images:
             state.delete_record(name)

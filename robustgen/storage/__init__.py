@@ -1,7 +1,7 @@
-"""Files below one place: a local folder, a bucket, a web server.
+"""Stores: files below a local folder, in a bucket or on a web server.
 
-The only room that knows operating systems and object stores. Nothing outside a store's folder is ever
-written or deleted, files appear whole or not at all, and every failure is an OSError of one line.
+Only this package knows operating systems and object stores. A store never writes or deletes files outside its
+folder, files appear complete or not at all, and every failure is an OSError with a one-line message.
 """
 
 from robustgen.storage.base import CLOSED as CLOSED

@@ -1,4 +1,4 @@
-"""The interface of all stores."""
+"""Interface of all stores."""
 
 import hashlib
 import io
@@ -9,20 +9,20 @@ from contextlib import AbstractContextManager
 from typing import Any, BinaryIO, ClassVar, Final, NamedTuple
 
 CLOSED: Final = "cannot be listed"
-"""What `Store.list_irregular` says of a folder that is closed to us."""
+"""Description of a folder without read permission in `Store.list_irregular`."""
 
 
 class Entry(NamedTuple):
-    """A file in a store.
+    """File in a store.
 
     Attributes
     ----------
     path : str
         POSIX path below the store.
     size : int
-        Bytes; -1 if the server does not tell.
+        Size in bytes; -1 if the server does not report it.
     stamp : str
-        Differs when the content may differ; "" if the server does not tell.
+        Changes whenever the content may have changed; "" if the server does not report it.
     """
 
     path: str
@@ -31,7 +31,7 @@ class Entry(NamedTuple):
 
 
 class Writer(io.RawIOBase):
-    """A file that is written in pieces; knows its size and SHA-256 so far."""
+    """File that is being written in pieces, with its current size and SHA-256."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file, self._hash, self.size = file, hashlib.sha256(), 0
@@ -47,17 +47,17 @@ class Writer(io.RawIOBase):
         return self._hash.hexdigest()
 
     def read_back(self) -> Iterator[bytes]:
-        """Yield what is written so far, in pieces."""
+        """Yield the bytes written so far, in pieces."""
         self._file.seek(0)
         while block := self._file.read(1 << 20):
             yield block
 
     def write_at(self, offset: int, data: bytes) -> None:
-        """Write `data` at any place, which need not follow on what is written."""
+        """Write `data` at `offset`; offsets may come in any order."""
         if self._in_sequence:
             self._file.flush()
             self._in_sequence = False
-        # Past the buffer, which every seek would empty.
+        # Bypass the buffer, because every seek would empty it.
         raw = getattr(self._file, "raw", self._file)
         raw.seek(offset)
         view = memoryview(data)
@@ -66,7 +66,7 @@ class Writer(io.RawIOBase):
         self.size = max(self.size, offset + len(data))
 
     def discard(self) -> None:
-        """Say that there is to be no file after all."""
+        """Cancel the file."""
         self.is_discarded = True
 
     def writable(self) -> bool:
@@ -74,7 +74,7 @@ class Writer(io.RawIOBase):
         return True
 
     def write(self, data: Any) -> int:
-        """Append `data` and return the number of its bytes."""
+        """Append `data` and return its number of bytes."""
         self._file.write(data)
         self._hash.update(data)
         count = memoryview(data).nbytes
@@ -87,7 +87,7 @@ class Writer(io.RawIOBase):
 
 
 class Seekable(io.RawIOBase):
-    """A file that is being written, for archives that go back to complete what they wrote before."""
+    """File that is being written, for archive writers that seek back to complete headers."""
 
     def __init__(self, target: Writer) -> None:
         self._target, self._at = target, 0
@@ -101,16 +101,16 @@ class Seekable(io.RawIOBase):
         return True
 
     def tell(self) -> int:
-        """Return where the next bytes go."""
+        """Return the offset of the next write."""
         return self._at
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Choose where the next bytes go."""
+        """Set the offset of the next write, and return it."""
         self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at}.get(whence, self._target.size)
         return self._at
 
     def write(self, data: Any) -> int:
-        """Write `data` there, and return the number of its bytes."""
+        """Write `data` at the offset, and return its number of bytes."""
         self._target.write_at(self._at, data)
         count = memoryview(data).nbytes
         self._at += count
@@ -118,9 +118,9 @@ class Seekable(io.RawIOBase):
 
 
 class Store(ABC):
-    """Files below one place, under POSIX paths. Small and picklable; equal to others of the same place.
+    """Files below one location, under POSIX paths. Small and picklable; equal if the locations are equal.
 
-    All methods raise an OSError with a one-line `strerror` if the place cannot be reached or refuses.
+    All methods raise an OSError with a one-line `strerror` if the location cannot be reached or used.
 
     Attributes
     ----------
@@ -133,31 +133,31 @@ class Store(ABC):
 
     @abstractmethod
     def read(self, path: str, start: int = 0, size: int | None = None) -> bytes:
-        """Read a file, or up to `size` of its bytes from `start` on."""
+        """Read a file, or up to `size` bytes of it from offset `start`."""
 
     @abstractmethod
     def open(self, path: str) -> BinaryIO:
-        """Open a file for reading; it can be searched."""
+        """Open a file for reading; the file is seekable."""
 
     @abstractmethod
     def put(self, path: str, data: bytes, *, exclusive: bool = False) -> None:
-        """Write a file, whole or not at all.
+        """Write a file completely or not at all.
 
         Raises
         ------
         FileExistsError
-            `exclusive`, and there is one already.
+            With `exclusive`, if the file exists.
         OutputError
             A link leads out of the store.
         """
 
     @abstractmethod
     def create(self, path: str) -> AbstractContextManager[Writer]:
-        """Write a file in pieces: it appears when the block ends, and not at all if the block raises."""
+        """Write a file in pieces; it appears when the block ends, or not at all if the block raises."""
 
     @abstractmethod
     def list(self, prefix: str = "") -> Iterator[Entry]:
-        """Iterate over all files below the folder `prefix`, hidden ones too, sorted by path."""
+        """Yield all files below the folder `prefix`, including hidden ones, sorted by path."""
 
     @abstractmethod
     def stat(self, path: str) -> Entry:
@@ -166,31 +166,31 @@ class Store(ABC):
         Raises
         ------
         FileNotFoundError
-            There is none.
+            The file does not exist.
         """
 
     @abstractmethod
     def delete(self, path: str) -> None:
-        """Delete a file, if there is one, and the folders that are empty without it."""
+        """Delete a file if it exists, and the folders that are then empty."""
 
     @abstractmethod
     def folder(self, path: str) -> "Store":
-        """Return the store of a folder below; "" gives this store."""
+        """Return the store of a folder of this store; "" gives this store."""
 
     @abstractmethod
     def sizes(self, paths: Iterable[str]) -> Iterator[int]:
-        """Iterate over the sizes of many files; -1 stands for one that does not exist."""
+        """Yield the sizes of many files; -1 for a file that does not exist."""
 
     def passing_over_closed(self) -> "Store":
-        """Return this store, but its listings pass over folders that cannot be listed, where others raise."""
+        """Return a store whose listings skip unreadable folders, if other stores raise an error for them."""
         return self
 
     def list_irregular(self) -> Iterator[tuple[str, str]]:
-        """Iterate over links, empty folders and what else is no file, each with what it is."""
+        """Yield links, empty folders and everything else that is not a file, each with a description."""
         return iter(())
 
     def exists(self, path: str) -> bool:
-        """Return True if there is a file at `path`."""
+        """Return whether there is a file at `path`."""
         try:
             self.stat(path)
         except (FileNotFoundError, NotADirectoryError):
@@ -198,15 +198,15 @@ class Store(ABC):
         return True
 
     def copy(self, source: "Store", name: str, path: str, *, link: bool = False) -> None:
-        """Copy the file `name` of another store to `path`, by a hard link if `link` and both can."""
+        """Copy the file `name` of another store to `path`; if `link`, as a hard link where possible."""
         with source.open(name) as file, self.create(path) as target:
             shutil.copyfileobj(file, target, 1 << 20)
 
     def clean(self) -> None:  # noqa: B027
-        """Delete temporary files that dead processes of this host left behind."""
+        """Delete the temporary files of dead processes of this host."""
 
     def withdraw(self) -> None:  # noqa: B027
-        """Remove the folder, and those above it, as far as this store has created them and they are empty."""
+        """Remove the folder and its parents, as far as this store created them and they are empty."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Store) and self.location == other.location

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, Final
 HOST: Final = socket.gethostname()
 IS_WINDOWS: Final = os.name == "nt"
 
-# A device whatever its extension, a drive or a stream of another file, or written under another name.
+# Windows takes these names for devices, drives or streams of other files, or changes them.
 _NOT_FOR_WINDOWS: Final = re.compile(
     r"(?:CON|PRN|AUX|NUL|CONIN\$|CONOUT\$|(?:COM|LPT)[1-9\u00b9\u00b2\u00b3]) *(?:\..*)?|"
     r'.*[\x00-\x1f<>:"|?*\\].*|.*[. ]',
@@ -27,16 +27,16 @@ _LONGEST_ON_WINDOWS: Final = 259
 
 
 def check_for_windows(location: str, path: str) -> None:
-    """Refuse a file below a folder that Windows would write to a device or elsewhere, or under another name.
+    """Raise an OSError for a path that Windows would write to a device or elsewhere, or rename.
 
     Raises
     ------
     OSError
-        A part of `path` is no name for Windows, or both together are too long for its settings.
+        A part of `path` is not a valid name on Windows, or the full path is too long for its settings.
     """
     for part in path.split("/"):
         if _NOT_FOR_WINDOWS.fullmatch(part):
-            raise OSError(errno.EINVAL, f"{part!r} cannot be the name of a file on Windows", location)
+            raise OSError(errno.EINVAL, f"{part!r} cannot be a file name on Windows", location)
     if len(location) + 1 + len(path) > _LONGEST_ON_WINDOWS and not _has_long_paths():
         reason = f"more than {_LONGEST_ON_WINDOWS} characters; enable long paths in Windows"
         raise OSError(errno.ENAMETOOLONG, reason, f"{location}/{path}")
@@ -52,31 +52,31 @@ def _has_long_paths() -> bool:
 
 
 def is_alive(process: int) -> bool:
-    """Return False if this machine certainly has no process of this number."""
-    # On Windows signal 0 would end it.
+    """Return False if this machine certainly has no process with this number."""
+    # On Windows, signal 0 would end the process.
     if os.name == "posix":
         with suppress(PermissionError):
             try:
                 os.kill(process, 0)
             except (ProcessLookupError, OverflowError):
                 return False
-    # One that has ended stays a zombie until its parent asks for its status.
+    # A process that has ended stays a zombie until its parent reads its status.
     return _read_state(process) != "Z"
 
 
 def is_left_over(name: str) -> bool:
-    """Return True if ``<host>-<process>-<number>`` is the temporary file of a dead process of this host."""
+    """Return whether ``<host>-<process>-<number>`` is the temporary file of a dead process of this host."""
     host, process, _ = ("", "", *name.rsplit("-", 2))[-3:]
     return host == HOST and process.isdigit() and not is_alive(int(process))
 
 
 def is_stopped(process: int) -> bool:
-    """Return True if a signal has stopped the process, as far as the system tells."""
+    """Return whether a signal has stopped the process; False if the system does not report it."""
     return _read_state(process) in ("T", "t")
 
 
 def _read_state(process: int) -> str:
-    """Return the letter that Linux has for the state of a process; empty if it does not tell."""
+    """Return the letter of Linux for the state of a process; empty if it is not available."""
     with suppress(OSError):
         return Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2][:1]
     return ""
@@ -84,7 +84,7 @@ def _read_state(process: int) -> str:
 
 @contextmanager
 def hold_back_interrupts() -> Iterator[None]:
-    """Hold back Ctrl-C: processes started in this block never see it, not even while they import."""
+    """Block Ctrl-C for processes started in this block, even while they import modules."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -96,14 +96,14 @@ def hold_back_interrupts() -> Iterator[None]:
 
 
 def private_folder(name: str) -> Path:
-    """Create a folder below the temporary ones that nobody else can have put anything into.
+    """Create a folder in the folder for temporary files that no other user can write to, and return it.
 
     Raises
     ------
     OSError
         There is no folder for temporary files.
     """
-    # Folders of Windows' users are their own.
+    # On Windows, each user has a private folder for temporary files.
     user = os.getuid() if hasattr(os, "getuid") else 0
     folder = Path(tempfile.gettempdir()) / f"{name}-{user}"
     folder.mkdir(mode=0o700, exist_ok=True)
@@ -114,7 +114,7 @@ def private_folder(name: str) -> Path:
 
 
 def window_width(terminal: BinaryIO) -> int:
-    """Return the width in pixels of the window of a terminal; 0 if the system does not tell."""
+    """Return the width of a terminal's window in pixels; 0 if the system does not report it."""
     try:
         import fcntl
         import termios
@@ -127,13 +127,13 @@ def window_width(terminal: BinaryIO) -> int:
 
 
 def open_closed_streams() -> None:
-    """Open the null device for standard streams that the caller has closed, as ``2>&-`` does.
+    """Open the null device for standard streams that the caller has closed, for instance with ``2>&-``.
 
-    Libraries write to them without looking, and files of ours would get their numbers.
+    Libraries write to these streams unconditionally, and other files would get their descriptors.
     """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
-            # The lowest number that is free is that of the stream.
+            # The lowest free descriptor is that of the stream.
             null = os.open(os.devnull, os.O_RDWR)
             if null > number:
                 os.dup2(null, number)

@@ -1,4 +1,4 @@
-"""Folders of this machine."""
+"""Store in a folder of this machine."""
 
 import errno
 import itertools
@@ -19,28 +19,28 @@ from robustgen.storage.regular import open_descriptor, open_regular
 _NEW: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 _PIECE: Final = 1 << 18
 _MOST_KNOWN: Final = 10_000
-# Windows refuses to replace a file that somebody reads at that moment.
+# Windows cannot replace a file while another process reads it.
 _PAUSES: Final = (0.01, 0.1, 0.5, 2.0) if os.name == "nt" else ()
 _numbers = itertools.count()
-# Two containers may have the same name of host.
+# Two containers may have the same host name.
 _OWN: Final = secrets.token_hex(4)
 
 
 def name_temporary() -> str:
-    """Name a temporary file after this host and process, so that `Store.clean` knows when it is left over."""
+    """Return a name for a temporary file with host and process, by which `Store.clean` finds leftovers."""
     return f"{HOST}-{os.getpid()}-{_OWN}.{next(_numbers)}"
 
 
 class LocalStore(Store):
-    """A folder of this machine, which may not exist yet.
+    """Folder of this machine, which may not exist yet.
 
-    Files are written under a temporary name and renamed. The way to a folder is searched for links once.
+    Files are written under a temporary name and renamed. The path of each folder is checked for links once.
 
     Parameters
     ----------
     location : path
     temporary : path, optional
-        Folder for files that are not whole yet, on the same file system; by default ``.robustgen/tmp``.
+        Folder for incomplete files, on the same file system; by default ``.robustgen/tmp``.
     """
 
     is_local = True
@@ -51,7 +51,7 @@ class LocalStore(Store):
         self.location = os.path.realpath(location)
         self._root = self.location
         self._temporary = os.path.realpath(temporary) if temporary else f"{self.location}/.robustgen/tmp"
-        # Folders that no link leads to.
+        # Folders whose paths contain no links.
         self._real: set[str] = set()
         above = [Path(self.location), *Path(self.location).parents]
         self._missing = list(itertools.takewhile(lambda place: not place.exists(), above))
@@ -60,13 +60,13 @@ class LocalStore(Store):
         return vars(self) | {"_real": set(), "_missing": ()}
 
     def passing_over_closed(self) -> "LocalStore":
-        """Return this store, but its listings pass over folders that cannot be listed."""
+        """Return a store whose listings skip unreadable folders."""
         store = LocalStore.__new__(LocalStore)
         vars(store).update(self.__getstate__(), _passes_over_closed=True)
         return store
 
     def folder(self, path: str) -> "LocalStore":
-        """Return the store of a folder below; the same links are refused."""
+        """Return the store of a folder of this store, which rejects the same links."""
         if not path:
             return self
         inner = LocalStore.__new__(LocalStore)
@@ -91,21 +91,21 @@ class LocalStore(Store):
             os.close(file)
 
     def open(self, path: str) -> BinaryIO:
-        """Open a regular file; pipes and devices are refused at once."""
+        """Open a regular file; raise an OSError for pipes and devices."""
         return open_regular(self._full(path))
 
     def stat(self, path: str) -> Entry:
         """Look up one regular file."""
         status = os.stat(self._full(path))
         if not stat.S_ISREG(status.st_mode):
-            raise FileNotFoundError(errno.ENOENT, "is no regular file", self._full(path))
+            raise FileNotFoundError(errno.ENOENT, "is not a regular file", self._full(path))
         return _entry(path, status)
 
     def list(self, prefix: str = "") -> Iterator[Entry]:
-        """Iterate over all regular files below a folder; linked folders are not entered."""
+        """Yield all regular files below a folder, without following links to folders."""
         try:
             with os.scandir(self._full(prefix)) as listed:
-                # With a slash behind folders the order is that of whole paths.
+                # With a slash after folder names, entries sort like full paths.
                 entries = sorted(
                     (f"{e.name}/" * e.is_dir(follow_symlinks=False) or e.name, e) for e in listed
                 )
@@ -126,7 +126,7 @@ class LocalStore(Store):
                 yield from self.list(before + entry.name)
 
     def list_irregular(self, prefix: str = "") -> Iterator[tuple[str, str]]:
-        """Iterate over links, empty folders, folders that cannot be listed, and what else is no file."""
+        """Yield links, empty and unreadable folders, and everything else that is not a regular file."""
         try:
             with os.scandir(self._full(prefix)) as listed:
                 entries = sorted(listed, key=lambda entry: entry.name)
@@ -142,10 +142,10 @@ class LocalStore(Store):
             elif entry.is_dir() and self._full(path) != self._temporary:
                 yield from self.list_irregular(path)
             elif not entry.is_file():
-                yield path, "is no regular file"
+                yield path, "is not a regular file"
 
     def sizes(self, paths: Iterable[str]) -> Iterator[int]:
-        """Iterate over the sizes of many files."""
+        """Yield the sizes of many files."""
         before = f"{self.location}/"
         for path in paths:
             try:
@@ -157,8 +157,8 @@ class LocalStore(Store):
     # --- writing
 
     def put(self, path: str, data: bytes, *, exclusive: bool = False) -> None:
-        """Write a file, whole or not at all."""
-        # Without a context manager, as this runs 75 times an image.
+        """Write a file completely or not at all."""
+        # Avoid a context manager, because this runs 75 times per image.
         temporary, file = self._begin(path)
         try:
             try:
@@ -174,7 +174,7 @@ class LocalStore(Store):
 
     @contextmanager
     def create(self, path: str) -> Iterator[Writer]:
-        """Write a file in pieces, whole or not at all."""
+        """Write a file in pieces, completely or not at all."""
         temporary, number = self._begin(path)
         try:
             with os.fdopen(number, "w+b", _PIECE) as file:
@@ -188,7 +188,7 @@ class LocalStore(Store):
             raise
 
     def copy(self, source: Store, name: str, path: str, *, link: bool = False) -> None:
-        """Copy a file of another store; `link` makes a hard link where the file system can."""
+        """Copy a file of another store; if `link`, as a hard link where the file system supports it."""
         if link and isinstance(source, LocalStore):
             self._check_real(self._temporary)
             os.makedirs(self._temporary, exist_ok=True)
@@ -198,17 +198,17 @@ class LocalStore(Store):
                     os.link(source._full(name), temporary, follow_symlinks=False)
                     return self._move(temporary, path)
             finally:
-                # Renaming one link to another of the same file does nothing.
+                # Renaming a link to another link of the same file does nothing, so remove it.
                 _remove(temporary)
         return super().copy(source, name, path)
 
     def replace_links(self, path: str, folders: Mapping[str, Mapping[str, str]]) -> None:
-        """Fill `path` with folders of links to folders: name of each to name and target of its links.
+        """Replace the content of `path` with `folders` of links: folder name to link name to target folder.
 
         Raises
         ------
         OSError
-            `path` holds anything else than folders of links, which is not deleted.
+            `path` contains anything other than folders of links; it is not deleted.
         """
         place = self._full(path)
         self._check_real(place)
@@ -225,7 +225,7 @@ class LocalStore(Store):
                 os.rmdir(place)
 
     def delete(self, path: str) -> None:
-        """Delete a file, if there is one, and the folders that are empty without it."""
+        """Delete a file if it exists, and the folders that are then empty."""
         full = self._full(path)
         self._check_real(os.path.dirname(full))
         with suppress(FileNotFoundError, NotADirectoryError):
@@ -235,7 +235,7 @@ class LocalStore(Store):
                 os.rmdir(self._full(path))
 
     def clean(self) -> None:
-        """Delete temporary files that dead processes of this host left behind, and their folder if empty."""
+        """Delete the temporary files of dead processes of this host, and their folder if it is empty."""
         with suppress(OSError):
             self._check_real(self._temporary)
             for name in os.listdir(self._temporary):
@@ -245,7 +245,7 @@ class LocalStore(Store):
             os.rmdir(os.path.dirname(self._temporary))
 
     def withdraw(self) -> None:
-        """Remove the folder, and those above it, as far as they did not exist before and are empty."""
+        """Remove the folder and its parents, as far as this store created them and they are empty."""
         self.clean()
         with suppress(OSError):
             for place in self._missing:
@@ -274,7 +274,7 @@ class LocalStore(Store):
             give_name(temporary, target)
 
     def _make_folder(self, place: str) -> None:
-        """Create a folder of this store, or one that somebody has removed."""
+        """Create a folder of this store, also if it was removed meanwhile."""
         self._real.clear()
         self._check_real(place)
         os.makedirs(place, exist_ok=True)
@@ -287,7 +287,7 @@ class LocalStore(Store):
         return f"{self.location}/{path}" if path else self.location
 
     def _check_real(self, place: str) -> None:
-        """Refuse a folder if a link leads to it from the root, for it may lead anywhere."""
+        """Raise an OutputError if a link is on the path of a folder, because it may lead anywhere."""
         if place in self._real:
             return
         if len(self._real) >= _MOST_KNOWN:
@@ -303,12 +303,12 @@ class LocalStore(Store):
             except FileNotFoundError:
                 return
             if stat.S_ISLNK(mode):
-                raise OutputError(f"{part}: is a link; an output is written into real folders only")
+                raise OutputError(f"{part}: is a link; an output needs real folders")
             self._real.add(part)
 
 
 def _replace(temporary: str, target: str) -> None:
-    """Rename a file over whatever has its name."""
+    """Rename a file, and replace an existing one."""
     for seconds in _PAUSES:
         with suppress(PermissionError):
             return os.replace(temporary, target)
@@ -317,20 +317,20 @@ def _replace(temporary: str, target: str) -> None:
 
 
 def _claim(temporary: str, target: str) -> None:
-    """Rename a file to a name that must be free."""
+    """Rename a file; raise a FileExistsError if the name is taken."""
     try:
         os.link(temporary, target)
     except (FileExistsError, FileNotFoundError):
         raise
     except OSError:
-        # Without hard links the name is taken first.
+        # Without hard links, reserve the name first.
         os.close(os.open(target, _NEW, 0o666))
         return os.replace(temporary, target)
     os.unlink(temporary)
 
 
 def _remove(temporary: str) -> None:
-    """Remove a temporary file, if it is still there."""
+    """Remove a temporary file, if it still exists."""
     with suppress(OSError):
         os.unlink(temporary)
 

@@ -1,4 +1,4 @@
-"""Memory of a process that does nothing else than the work of robustgen."""
+"""Memory settings for processes that run only robustgen."""
 
 import atexit
 import ctypes
@@ -9,21 +9,21 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any
 
-# Nothing leaves much garbage in circles, while imports and compiling allocate millions of objects that stay.
+# Little cyclic garbage arises, while imports and compilation allocate millions of lasting objects.
 _ALLOCATIONS_BETWEEN_COLLECTIONS = 50_000
 
 # From glibc's malloc.h.
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_MMAP_MAX = -1, -3, -4
 
-# Whether this process does nothing else.
+# Whether this process runs only robustgen.
 _is_ours = False
 
 
 @cache
 def collect_garbage_rarely() -> None:
-    """Look for circular garbage less often than Python does by itself, and not at all when the process ends.
+    """Collect cyclic garbage less often than Python's default, and not at all at exit.
 
-    Going through all that numba and SciPy have imported takes longer than an image does, several times over.
+    One pass over the objects of numba and SciPy takes several times as long as an image.
     """
     global _is_ours
     _is_ours = True
@@ -33,14 +33,14 @@ def collect_garbage_rarely() -> None:
 
 @contextmanager
 def pause_collection() -> Iterator[None]:
-    """Look for no circular garbage while modules are imported or loops compiled, and leave it at the end."""
+    """Collect no cyclic garbage while importing modules or compiling loops, nor at exit."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         if _is_ours:
-            # Nearly all of what was allocated stays, and need not be gone through again.
+            # Nearly all new objects last, so later collections can skip them.
             _leave_garbage()
         if was_enabled:
             gc.enable()
@@ -49,31 +49,31 @@ def pause_collection() -> Iterator[None]:
 
 @cache
 def leave_garbage_at_exit() -> None:
-    """Do not look for circular garbage when the process ends: that takes longer than to corrupt an image."""
+    """Collect no cyclic garbage at exit, because that takes longer than corrupting an image."""
     atexit.register(_leave_garbage)
 
 
 def _leave_garbage() -> None:
-    # What PyTorch brings along complains of objects that are left.
+    # Libraries that come with PyTorch print warnings about objects that remain.
     if "torch" not in sys.modules:
         gc.freeze()
 
 
 def keep_freed_memory() -> None:
-    """Tell glibc to keep what is freed: handing megabytes back and forth costs more than the arithmetic."""
-    # What is mapped by itself the kernel clears every time; a threshold would be 32 MB at most.
+    """Make glibc keep freed memory, because returning and requesting it takes longer than the arithmetic."""
+    # The kernel clears each separate mapping; M_MMAP_THRESHOLD could avoid this only up to 32 MB.
     _set_parameters({_M_MMAP_MAX: 0, _M_TRIM_THRESHOLD: 1 << 28})
 
 
 def return_freed_memory() -> None:
-    """Tell glibc to hand back what is freed, at once: kept next to large frames, it adds up to gigabytes."""
+    """Make glibc return freed memory at once; next to large frames, kept memory adds up to gigabytes."""
     _set_parameters({_M_MMAP_MAX: 1 << 16, _M_MMAP_THRESHOLD: 1 << 20, _M_TRIM_THRESHOLD: 1 << 20})
     with suppress(OSError, AttributeError):
         _load_libc().malloc_trim(0)
 
 
 def _set_parameters(values: dict[int, int]) -> None:
-    """Tell glibc from how many bytes on, and how many times, memory is mapped, and how much free is kept."""
+    """Set the thresholds of glibc for memory mappings and for kept memory."""
     with suppress(OSError, AttributeError):
         for parameter, value in values.items():
             _load_libc().mallopt(parameter, value)

@@ -1,4 +1,4 @@
-"""Stores and files by their paths and URLs."""
+"""Opening of stores and files by path or URL."""
 
 import os
 import re
@@ -15,26 +15,26 @@ _URL = re.compile(r"[A-Za-z][\w+.:-]+://")
 
 
 def is_url(text: object) -> bool:
-    """Return True if `text` is a URL rather than a path; ``file://`` counts as one."""
+    """Return whether `text` is a URL rather than a path; ``file://`` counts as a URL."""
     return bool(_URL.match(str(text)))
 
 
 def open_store(location: str | os.PathLike[str], temporary: str | Path | None = None) -> Store:
-    """Open a folder, which may not exist yet.
+    """Open the store of a folder, which may not exist yet.
 
     Parameters
     ----------
     location : path or URL
     temporary : path, optional
-        Folder for the temporary files of a local store, on the same file system; by default
-        ``.robustgen/tmp`` in it.
+        Folder for the temporary files of a local store, on the same file system; by default its
+        ``.robustgen/tmp``.
 
     Raises
     ------
     ArgumentError
         The scheme of the URL is unknown.
     MissingDependencyError
-        The package for it is not installed.
+        The package for the scheme is not installed.
     """
     text = _text_of(location)
     if not is_url(text):
@@ -45,21 +45,21 @@ def open_store(location: str | os.PathLike[str], temporary: str | Path | None = 
 
 
 def locate(location: str | os.PathLike[str]) -> tuple[Store, str]:
-    """Open the folder that a single file lies in, and return it with the name of the file."""
+    """Return the store of the folder of a file, and the name of the file."""
     text = _text_of(location)
     if not is_url(text):
         folder, name = os.path.split(os.path.abspath(text))
         return LocalStore(folder), name
     folder, _, name = text.rstrip("/").rpartition("/")
-    # A bucket or a host is a folder.
+    # Buckets and hosts count as folders.
     return (open_store(text), "") if folder.endswith("/") else (open_store(folder), name)
 
 
 def _text_of(location: str | os.PathLike[str]) -> str:
-    """Return a path or URL as text: of ``file://`` the path, and of a `Path` the URL that it was made of."""
+    """Return a path or URL as text; a ``file://`` URL becomes a path, a `Path` of a URL becomes the URL."""
     text = os.fspath(location)
     if not isinstance(location, str) and not os.path.lexists(location):
-        # A Path makes one slash of two.
+        # A Path turns two slashes into one.
         text = re.sub(r"^([A-Za-z][\w+.-]+):/(?=[^/])", r"\1://", text)
     if not text.lower().startswith("file://"):
         return text
@@ -70,12 +70,12 @@ def _text_of(location: str | os.PathLike[str]) -> str:
 
 @contextmanager
 def open_log(path: str | os.PathLike[str], called: str) -> Iterator[Callable[[str], None]]:
-    """Open a file of this machine and give what appends a line to it, at once; messages call it `called`.
+    """Open a local file and yield a function that appends a line at once; messages name the file `called`.
 
     Raises
     ------
     OutputError
-        It cannot be written.
+        The file cannot be written.
     """
 
     def append(text: str) -> None:
@@ -85,7 +85,7 @@ def open_log(path: str | os.PathLike[str], called: str) -> Iterator[Callable[[st
             raise OutputError(f"{called}: {error.strerror or error}") from error
 
     try:
-        # Unbuffered: the lines of several processes do not mix.
+        # Without a buffer, the lines of several processes do not mix.
         file = open(path, "ab", buffering=0)  # noqa: SIM115
     except OSError as error:
         raise OutputError(f"{called}: {error.strerror or error}") from error
@@ -94,14 +94,14 @@ def open_log(path: str | os.PathLike[str], called: str) -> Iterator[Callable[[st
 
 
 def save(location: str | os.PathLike[str], data: bytes | Iterable[bytes], called: str = "") -> None:
-    """Write a file of the user's choosing, whole or not at all; messages call it `called`.
+    """Write a file chosen by the user, completely or not at all; messages name it `called`.
 
-    A device or a pipe is written to, not replaced.
+    Devices and pipes are written to, not replaced.
 
     Raises
     ------
     OutputError
-        It cannot be written.
+        The file cannot be written.
     """
     parts = [data] if isinstance(data, bytes) else data
     try:

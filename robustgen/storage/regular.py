@@ -1,4 +1,4 @@
-"""Regular files, opened without ever waiting for a pipe or a device."""
+"""Regular files, opened without waiting for pipes or devices."""
 
 import errno
 import os
@@ -15,7 +15,7 @@ def open_regular(path: str | Path) -> BinaryIO:
     Raises
     ------
     OSError
-        It is a pipe, a device or a folder, or cannot be read.
+        The file is a pipe, a device or a folder, or cannot be read.
     """
     return os.fdopen(open_descriptor(path, os.O_RDONLY), "rb")
 
@@ -26,26 +26,26 @@ def read_regular(path: str | Path, most: int | None = None) -> bytes:
     Raises
     ------
     OSError
-        It is no regular file, cannot be read, or has more bytes.
+        The file is not regular, cannot be read, or has more than `most` bytes.
     """
     with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
         if most is not None and size > most:
-            raise OSError(errno.EFBIG, f"has {size} bytes, where at most {most} are expected", str(path))
+            raise OSError(errno.EFBIG, f"has {size} bytes; at most {most} are allowed", str(path))
         return file.read()
 
 
 def open_descriptor(path: str | Path, flags: int) -> int:
-    """Open the regular file at `path` with the `flags` of `os.open` and return the descriptor.
+    """Open the regular file at `path` with the `flags` of `os.open`, and return the descriptor.
 
     Raises
     ------
     OSError
-        It is no regular file, or the system refuses.
+        The file is not regular, or cannot be opened.
     """
-    # Opening a pipe would wait for whoever is at its other end.
+    # Opening a pipe would otherwise wait for a process at its other end.
     file = os.open(path, flags | _FLAGS, 0o666)
     if not stat.S_ISREG(os.fstat(file).st_mode):
         os.close(file)
-        raise OSError(errno.EINVAL, "is no regular file", str(path))
+        raise OSError(errno.EINVAL, "is not a regular file", str(path))
     return file

@@ -1,4 +1,4 @@
-"""Object stores and web servers, by way of fsspec; credentials and endpoints come from the environment."""
+"""Object stores and web servers through fsspec; credentials and endpoints come from the environment."""
 
 import errno
 import io
@@ -20,12 +20,12 @@ _PACKAGES: Final = {"s3": "robustgen[s3]", "gs": "robustgen[gcs]", "hf": "robust
 _PACKAGES.update({"http": "fsspec[http]", "https": "fsspec[http]"})
 _SAME: Final = {"s3a": "s3", "gcs": "gs", "abfss": "abfs"}
 _WEB: Final = ("http", "https")
-# Libraries that raise exceptions of their own for lost connections.
+# Libraries with their own exceptions for lost connections.
 _TRANSPORTS: Final = frozenset(["aiohttp", "botocore", "requests", "urllib3", "httpx", "httpcore", "http"])
 _STAMPS: Final = ["ETag", "etag", "blob_id", "md5Hash", "mtime", "LastModified", "last_modified", "created"]
 _PASSING: Final = {408, 409, 425, 429, 500, 502, 503, 504}
 _WAITS: Final = (0.2, 0.6, 2.0, 5.0)
-# Listing a tar reads headers between images: one request for many of them.
+# Listing a tar reads the headers between images; one request fetches many of them.
 _BLOCK: Final = 4 << 20
 _MOST_AHEAD: Final = 8
 _MOST_LOOKS: Final = 100
@@ -34,14 +34,14 @@ _MOST_LOOKS: Final = 100
 class RemoteStore(Store):
     """Files below a URL, for instance ``s3://bucket/folder`` or ``https://host/folder``, which is read-only.
 
-    Throttling and lost connections are retried for some ten seconds.
+    Throttled requests and lost connections are retried for about ten seconds.
 
     Raises
     ------
     ArgumentError
-        The scheme is unknown.
+        The scheme of the URL is unknown.
     MissingDependencyError
-        The package for it is not installed.
+        The package for the scheme is not installed.
     """
 
     is_local = False
@@ -54,13 +54,13 @@ class RemoteStore(Store):
         _connect(self.location, os.getpid())
 
     def folder(self, path: str) -> "RemoteStore":
-        """Return the store of a folder below."""
+        """Return the store of a folder of this store."""
         return RemoteStore(f"{self.location}/{path}") if path else self
 
     # --- reading
 
     def read(self, path: str, start: int = 0, size: int | None = None) -> bytes:
-        """Read a file, or a part of it; what is read in order is fetched in large pieces."""
+        """Read a file, or a part of it; sequential reads are fetched in large pieces."""
         if size is None:
             data: bytes = self._call("cat_file", path, **({"start": start} if start else {}))
             return data
@@ -68,7 +68,7 @@ class RemoteStore(Store):
         first, piece = _ahead.pop(url, (start, b""))
         last = first + len(piece)
         if not first <= start <= start + size <= last:
-            # Who reads on, or a little further, will go on.
+            # A read near the end of the last piece announces more sequential reads.
             goes_on = piece and first <= start < last + _BLOCK // 4
             first, piece = start, self._fetch(path, start, max(size, _BLOCK) if goes_on else size)
         _ahead[url] = first, piece
@@ -79,11 +79,11 @@ class RemoteStore(Store):
     def _fetch(self, path: str, start: int, size: int) -> bytes:
         data: bytes = self._call("cat_file", path, start=start, end=start + size) if size else b""
         if len(data) > size:
-            raise OSError(errno.EOPNOTSUPP, "the server does not send parts of files", self._url(path))
+            raise OSError(errno.EOPNOTSUPP, "the server does not support range requests", self._url(path))
         return data
 
     def open(self, path: str) -> BinaryIO:
-        """Open a file for reading by ranges."""
+        """Open a file for reading with range requests."""
         size = self.stat(path).size
         if size <= _BLOCK:
             return io.BytesIO(self.read(path))
@@ -93,11 +93,11 @@ class RemoteStore(Store):
         """Look up one file."""
         about = self._call("info", path)
         if about.get("type") != "file":
-            raise FileNotFoundError(errno.ENOENT, "there is no such file", self._url(path))
+            raise FileNotFoundError(errno.ENOENT, "no such file", self._url(path))
         return _entry(path, about)
 
     def list(self, prefix: str = "") -> Iterator[Entry]:
-        """Iterate over all files below a folder, by one listing."""
+        """Yield all files below a folder, from one listing."""
         if self._scheme in _WEB:
             raise OSError(errno.EOPNOTSUPP, "folders on web servers cannot be listed", self._url(prefix))
         files = _connect(self.location, os.getpid())
@@ -116,11 +116,11 @@ class RemoteStore(Store):
                 yield _entry(before + name, about)
 
     def sizes(self, paths: Iterable[str]) -> Iterator[int]:
-        """Iterate over the sizes of many files, by one listing, and by a look at some that it lacks."""
+        """Yield the sizes of many files, from one listing and requests for some files missing from it."""
         known, looks = {entry.path: entry.size for entry in self.list()}, 0
         for path in paths:
             size = known.get(path, -1)
-            # A listing may lag behind.
+            # A listing may be out of date.
             if size < 0 and looks < _MOST_LOOKS:
                 looks += 1
                 with suppress(FileNotFoundError):
@@ -130,19 +130,19 @@ class RemoteStore(Store):
     # --- writing
 
     def put(self, path: str, data: bytes, *, exclusive: bool = False) -> None:
-        """Write a file, whole or not at all."""
+        """Write a file completely or not at all."""
         self._check_writable(path)
         if not exclusive:
             self._call("pipe_file", path, data)
             return
         if self.exists(path):
-            raise FileExistsError(errno.EEXIST, "there is one already", self._url(path))
-        # Others cannot, or not yet.
+            raise FileExistsError(errno.EEXIST, "already exists", self._url(path))
+        # Other file systems do not support exclusive creation, or not yet.
         conditional = {"mode": "create"} if self._scheme in ("s3", "gs", "memory") else {}
         try:
             self._call("pipe_file", path, data, **conditional)
         except FileExistsError:
-            # The first attempt may have succeeded though its answer was lost.
+            # The first attempt may have succeeded even if its response was lost.
             if self.read(path) != data or self._scheme == "memory":
                 raise
         except OSError as error:
@@ -152,7 +152,7 @@ class RemoteStore(Store):
 
     @contextmanager
     def create(self, path: str) -> Iterator[Writer]:
-        """Write a file in pieces to a temporary one on disk (`TMPDIR`), which is then sent."""
+        """Write a file in pieces to a temporary file (in `TMPDIR`), then upload it."""
         self._check_writable(path)
         folder = TemporaryFolder()
         temporary = folder.path / "file"
@@ -164,7 +164,7 @@ class RemoteStore(Store):
         folder.remove()
 
     def delete(self, path: str) -> None:
-        """Delete a file, if there is one."""
+        """Delete a file if it exists."""
         self._check_writable(path)
         if self.exists(path):
             self._call("rm_file", path)
@@ -172,7 +172,7 @@ class RemoteStore(Store):
     def _check_writable(self, path: str) -> None:
         _ahead.pop(self._url(path), None)
         if self._scheme in _WEB:
-            raise OSError(errno.EROFS, "web servers are only read from", self._url(path))
+            raise OSError(errno.EROFS, "web servers are read-only", self._url(path))
 
     # --- calling
 
@@ -180,7 +180,7 @@ class RemoteStore(Store):
         return f"{self.location}/{path}" if path else self.location
 
     def _call(self, verb: str, path: str, *arguments: Any, **options: Any) -> Any:
-        """Call a method of fsspec, again if that may help; failures are raised as OSErrors."""
+        """Call a method of fsspec, with retries for passing failures; raise failures as OSErrors."""
         url = self._url(path)
         parts = (*arguments, url) if verb == "put_file" else (url, *arguments)
         for wait in (*_WAITS, None):
@@ -190,16 +190,16 @@ class RemoteStore(Store):
                 failure = _translate(error, url)
                 if wait is None or not isinstance(failure, ConnectionError):
                     raise failure from error
-            # Workers that were throttled together come back one by one.
+            # Workers that were throttled together retry at different times.
             time.sleep(wait * random.uniform(0.5, 1.5))
 
 
-# Pieces of files that were fetched last: offset and bytes by URL.
+# Last fetched piece of each file: URL to offset and bytes.
 _ahead: dict[str, tuple[int, bytes]] = {}
 
 
 class _Ranges(io.RawIOBase):
-    """A remote file, read by ranges."""
+    """Remote file that is read with range requests."""
 
     def __init__(self, store: RemoteStore, path: str, size: int) -> None:
         self._store, self._path, self._size, self._at = store, path, size, 0
@@ -226,7 +226,7 @@ class _Ranges(io.RawIOBase):
 
 @lru_cache(maxsize=64)
 def _connect(url: str, process: int) -> Any:
-    """Open the file system of fsspec behind `url`; a forked `process` must not use that of its parent."""
+    """Return the fsspec file system for `url`; a forked `process` must not use that of its parent."""
     scheme = url.partition("://")[0]
     remedy = f"{scheme}:// needs a package: pip install '{_PACKAGES.get(scheme, 'fsspec')}'"
     try:
@@ -240,20 +240,20 @@ def _connect(url: str, process: int) -> Any:
     options: dict[str, Any] = {"use_listings_cache": False}
     if scheme == "s3":
         options["config_kwargs"] = {"connect_timeout": 10, "retries": {"max_attempts": 1}}
-        # Else each file is asked for its size before it is read.
+        # Otherwise, fsspec requests the size of each file before reading it.
         options["max_concurrency"] = 1
     try:
         files = fsspec.core.url_to_fs(url, **options)[0]
     except Exception as error:
         raise _translate(error, url) from error
-    # We retry by ourselves.
+    # `RemoteStore` has its own retries.
     if hasattr(files, "retries"):
         files.retries = 1
     return files
 
 
 def _leave_connections() -> None:
-    """In a forked process: leave the thread that fsspec sends requests from to the parent."""
+    """Drop fsspec's request thread in a forked process, because it belongs to the parent."""
     if "fsspec.asyn" in sys.modules:
         sys.modules["fsspec.asyn"].reset_lock()
 
@@ -263,14 +263,14 @@ if hasattr(os, "register_at_fork"):
 
 
 def _translate(error: Exception, url: str) -> OSError:
-    """Say in one line of which kind an error of fsspec, of its backends or of a server is."""
+    """Return an error of fsspec, its backends or a server as an OSError with a one-line message."""
     text = " ".join((getattr(error, "strerror", None) or str(error) or type(error).__name__).split())
     status = _status_of(error)
     names = {kind.__name__ for kind in type(error).__mro__}
     if isinstance(error, FileExistsError) or status == 412:
-        return FileExistsError(errno.EEXIST, "there is one already", url)
+        return FileExistsError(errno.EEXIST, "already exists", url)
     if isinstance(error, FileNotFoundError) or status == 404:
-        missing = text if "bucket" in text else "there is no such file"
+        missing = text if "bucket" in text else "no such file"
         return FileNotFoundError(errno.ENOENT, missing, url)
     if isinstance(error, PermissionError) or status in (401, 403) or any("Credential" in n for n in names):
         return PermissionError(errno.EACCES, f"access refused: {text}", url)
@@ -284,7 +284,7 @@ def _translate(error: Exception, url: str) -> OSError:
 
 
 def _status_of(error: BaseException | None) -> int | None:
-    """Find the status of HTTP in an exception, or in one that caused it."""
+    """Return the HTTP status in an exception or one of its causes; None without any."""
     while error is not None:
         answer = getattr(error, "response", None)
         if isinstance(answer, dict):

@@ -1,4 +1,4 @@
-"""Temporary folders that every process of this machine can read, and that nothing leaves behind for long."""
+"""Temporary folders that all processes of this machine can read, and that are removed even after a kill."""
 
 import os
 import shutil
@@ -11,28 +11,28 @@ from robustgen.storage.local import name_temporary
 
 
 class TemporaryFolder:
-    """A folder below that of temporary files (`TMPDIR`), removed with this object or with the process.
+    """Folder in the folder for temporary files (`TMPDIR`), removed with this object or at process exit.
 
-    If the process is killed, the next one that makes such a folder removes it.
+    If the process is killed, the next process that creates such a folder removes it.
 
     Raises
     ------
     OSError
-        There is no place for it.
+        No temporary folder can be created.
     """
 
     def __init__(self) -> None:
         self.path = Path()
         while not self.path.name:
             parent = private_folder("robustgen")
-            # Another process may remove it at this moment.
+            # Another process may remove the folder at the same time.
             with suppress(FileNotFoundError):
                 for left in parent.iterdir():
                     if is_left_over(left.name):
                         shutil.rmtree(left, ignore_errors=True)
                 (parent / (name := name_temporary())).mkdir()
                 self.path = parent / name
-        # Now or at the end of the process.
+        # Callable now; otherwise runs at process exit.
         self.remove = weakref.finalize(self, _remove, self.path, os.getpid())
 
 

@@ -1,4 +1,4 @@
-"""Checks an output: against its own checksums and records, against its source, against another output."""
+"""Verification of an output against its checksums, its records, its source or another output."""
 
 import os
 from contextlib import suppress
@@ -36,24 +36,24 @@ def verify(
     ----------
     root : path or URL
     jobs : int, optional
-        Threads that read files; default one a core.
+        Number of threads that read files; default one per core.
     deep : str, optional
-        How many images to make again from the source, or ``"all"``.
+        Number of images to recreate from the source, or ``"all"``.
     source : path or URL, optional
-        Where the source is now, if it has moved.
+        Current location of the source, if it has moved.
     against : str, optional
         Another output, or a dataset digest.
 
     Raises
     ------
     OutputError
-        There is no output of robustgen at `root`.
+        `root` is not an output of robustgen.
     ArgumentError
         `deep` or `against` cannot be used.
     WriteError
         The manifest of merged shards cannot be written.
     """
-    # What cannot be listed is a finding, and the rest is checked.
+    # Report unreadable folders as findings and check everything else.
     store = open_store(root).passing_over_closed()
     try:
         check_folder(store)
@@ -61,7 +61,7 @@ def verify(
         raise OutputError(str(error)) from None
     state = OutputState(store)
     if state.exists and not store.exists(MANIFEST):
-        # The shards of a set were merged.
+        # Merged shards have no manifest yet.
         with blame_output(store), suppress(PermissionError), Summary(state) as summary:
             summary.finish()
     manifest, digest = read_finished(store), dataset_digest(store)
@@ -89,11 +89,11 @@ def read_finished(store: Store) -> dict[str, Any]:
     Raises
     ------
     OutputError
-        There is none, or it is not robustgen's.
+        There is no manifest, or robustgen did not write it.
     """
     try:
         return read_manifest(store)
     except FileNotFoundError:
         raise OutputError(
-            f"{store.location} holds no {MANIFEST}; it is not a finished output of robustgen"
+            f"{store.location} contains no {MANIFEST}; it is not a finished output of robustgen"
         ) from None

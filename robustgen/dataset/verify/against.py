@@ -1,4 +1,4 @@
-"""One output against another, or against a dataset digest."""
+"""Comparison of an output with another, or with a dataset digest."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,12 +13,12 @@ from robustgen.storage import Store, open_store
 
 
 def compare_outputs(store: Store, other: str, digest: str) -> list[Finding]:
-    """Return how an output, which has the dataset `digest`, differs from the `other` output or digest.
+    """Return the differences of an output with the dataset `digest` from the `other` output or digest.
 
     Raises
     ------
     ArgumentError
-        `other` is neither, or has nothing in common with the output.
+        `other` is neither a folder nor a digest, or has no files in common with the output.
     """
     theirs = open_store(other)
     if next(iter(theirs.list()), None) or (theirs.is_local and Path(theirs.location).is_dir()):
@@ -29,7 +29,7 @@ def compare_outputs(store: Store, other: str, digest: str) -> list[Finding]:
 
 
 def _compare_folders(store: Store, other: Store) -> list[Finding]:
-    """Compare folder by folder, so that memory does not grow with the set."""
+    """Return the differences, compared folder by folder to limit memory."""
     own, others = list_folders(store), list_folders(other)
     findings: list[Finding] = []
     common = False
@@ -38,12 +38,12 @@ def _compare_folders(store: Store, other: Store) -> list[Finding]:
         if others:
             theirs = read_listed(other, prefix)
         else:
-            # A published set has no sums; its files speak for themselves.
+            # A published set has no checksums, so compute them from its files.
             theirs = {path: file_digest(other, path) for path in _list_files(other, prefix)}
         common = common or not ours.keys().isdisjoint(theirs)
         findings += _compare(store, other, prefix, ours, theirs)
     if not common:
-        raise ArgumentError(f"--against: {other.location} holds no {SUMS} and none of these files")
+        raise ArgumentError(f"--against: {other.location} contains no {SUMS} and none of these files")
     if not others:
         known = tuple(own)
         beside = (path for path in _list_files(other, "") if not path.startswith(known))
@@ -61,13 +61,13 @@ def _compare(
     if different:
         our_frames, their_frames = (read_listed(each, prefix, FRAMES) for each in (store, other))
         for path in different:
-            # Of videos, whether their frames differ too.
+            # Videos can differ in bytes but have the same frames.
             same = path in our_frames and our_frames[path] == their_frames.get(path)
             yield Finding("differs", path, f": from {place}" + ", with the same frames" * same)
 
 
 def _list_files(store: Store, prefix: str) -> Iterator[str]:
-    """Yield the files below `prefix`, except for hidden ones and those about the set."""
+    """Yield the files below `prefix`, except for hidden files and files about the set."""
     about = {MANIFEST, ERRORS, KEYS, STATE}
     for path in (entry.path for entry in store.list(prefix.rstrip("/"))):
         if path not in about and not any(part.startswith(".") for part in path.split("/")):

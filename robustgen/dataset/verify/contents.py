@@ -1,4 +1,4 @@
-"""The files of an output against its checksums, folder by folder, so that memory stays as it is."""
+"""Comparison of an output with its checksums, folder by folder to limit memory."""
 
 import hashlib
 from collections.abc import Collection, Iterator, Mapping
@@ -27,7 +27,7 @@ class Contents:
     ----------
     findings : list of Finding
     counts : dict
-        Folder with checksums to the files that they list, and the bytes of these.
+        Folder with checksums to the number and the bytes of the files that they list.
     """
 
     findings: list[Finding] = field(default_factory=list)
@@ -35,17 +35,17 @@ class Contents:
 
     @property
     def files(self) -> int:
-        """Number of files that the checksums list."""
+        """Return the number of files that the checksums list."""
         return sum(files for files, _ in self.counts.values())
 
 
 def list_folders(store: Store) -> list[str]:
-    """Return the folders that have checksums, as prefixes of paths, in order."""
+    """Return the sorted folders with checksums, as path prefixes."""
     return [path.removesuffix(SUMS) for path in list_sums(store)]
 
 
 def read_listed(store: Store, prefix: str, name: str = SUMS) -> dict[str, str]:
-    """Return path to digest of all that the checksums in one folder list; nothing if it has none."""
+    """Return path to digest from the checksums in one folder; empty if it has none."""
     try:
         listed = read_sums(store.read(f"{prefix}{name}"))
     except FileNotFoundError:
@@ -54,15 +54,15 @@ def read_listed(store: Store, prefix: str, name: str = SUMS) -> dict[str, str]:
 
 
 def check_contents(store: Store, jobs: int, cards: Mapping[str, bytes] | None = None) -> Contents:
-    """Compare all files with the checksums, and look for files that they do not list.
+    """Compare all files with the checksums, and find files that they do not list.
 
     Parameters
     ----------
     store : Store
     jobs : int
-        Threads that read files.
+        Number of threads that read files.
     cards : mapping of str to bytes, optional
-        Files about the set that need not be listed, as they follow from its manifest.
+        Files about the set that need no checksums, because they follow from its manifest.
     """
     contents, cards = Contents(), cards or {}
     for name, data in cards.items():
@@ -79,7 +79,7 @@ def check_contents(store: Store, jobs: int, cards: Mapping[str, bytes] | None = 
             }
             for path in listed.keys() - inside.keys():
                 contents.findings.append(
-                    Finding("changed", prefix + SUMS, f": names {path!r}, which lies outside")
+                    Finding("changed", prefix + SUMS, f": names {path!r}, which is outside the folder")
                 )
             contents.counts[prefix] = len(inside), _check_listed(store, inside, pool, contents.findings)
             contents.findings += _check_frames(store, prefix, inside)
@@ -91,7 +91,7 @@ def check_contents(store: Store, jobs: int, cards: Mapping[str, bytes] | None = 
 def _check_listed(
     store: Store, listed: Mapping[str, str], pool: ThreadPoolExecutor, findings: list[Finding]
 ) -> int:
-    """Add what is wrong with the files to `findings`; return their bytes."""
+    """Add the problems of the files to `findings`; return the total size of the files in bytes."""
 
     def check(path: str) -> tuple[int, Finding | None]:
         return _check_file(store, path, listed[path])
@@ -116,7 +116,7 @@ def _check_file(store: Store, path: str, digest: str) -> tuple[int, Finding | No
 
 
 def _check_frames(store: Store, prefix: str, listed: Mapping[str, str]) -> Iterator[Finding]:
-    """Yield whether the digests of frames are missing, of the videos that there are."""
+    """Yield a finding if frame digests of the videos are missing or incomplete."""
     videos = {path for path in listed if path.endswith(_VIDEO)}
     if not videos:
         return
@@ -149,14 +149,14 @@ def _find_unlisted(store: Store, folders: Collection[str], cards: Collection[str
 
 
 def _find_folder(path: str, folders: Collection[str]) -> str:
-    """Return the innermost of the `folders` that `path` lies in, as a prefix."""
+    """Return the innermost of the `folders` that contains `path`, as a prefix."""
     parts = path.split("/")
     prefixes = ("/".join([*parts[:depth], ""]) for depth in (2, 1) if len(parts) > depth)
     return next((prefix for prefix in prefixes if prefix in folders), "")
 
 
 def _name_truncated(store: Store, findings: list[Finding]) -> None:
-    """Call those changed files truncated that are shorter than they were written."""
+    """Mark changed files as truncated if they are shorter than their records say."""
     changed = {finding.path: place for place, finding in enumerate(findings) if finding.kind == "changed"}
     if not changed:
         return

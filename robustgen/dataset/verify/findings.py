@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, order=True)
 class Finding:
-    """One thing that is not as it should be.
+    """One problem of an output.
 
     Attributes
     ----------
@@ -13,7 +13,7 @@ class Finding:
     path : str
         POSIX path below the output.
     detail : str
-        More about it, or empty.
+        Details of the problem, or empty.
     """
 
     kind: str
@@ -29,17 +29,17 @@ class Findings:
     ----------
     problems : list of Finding
     failed : list of str
-        Source images that failed when the set was made, if nothing else is missing.
+        Source images that failed when the set was created, if nothing else is missing.
     images : int
-        Source images of the set.
+        Number of source images of the set.
     checked : int
-        Files that the checksums list.
+        Number of files that the checksums list.
     remade : int
-        Images that were made again.
+        Number of images that were recreated.
     digest : str
-        Of the data set.
+        Digest of the data set.
     known_as : str or None
-        A sentence on the canonical set that it is.
+        Sentence that names the canonical set with this digest, if any.
     """
 
     problems: list[Finding]

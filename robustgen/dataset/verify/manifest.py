@@ -1,4 +1,4 @@
-"""The manifest and `errors.jsonl` of an output against each other, and against its records."""
+"""Comparison of the manifest and `errors.jsonl` of an output with each other and with its records."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -15,23 +15,25 @@ from robustgen.storage import Store
 def check_manifest(
     store: Store, manifest: Mapping[str, Any], digest: str, contents: Contents
 ) -> Iterator[Finding]:
-    """Yield where the manifest does not fit the files and the failures."""
+    """Yield the differences of the manifest from the files and the failures."""
     entries, damage = read_errors(store)
     if not manifest["complete"] and not entries:
         yield _name_unfinished(manifest)
     if not manifest["complete"] and entries:
         for array, size in zip(manifest["arrays"], store.sizes(manifest["arrays"]), strict=True):
             if size < 0:
-                yield Finding("unfinished", array, ": was not written, as images of it failed")
+                yield Finding("unfinished", array, ": was not written, because some of its images failed")
     if manifest["digest"] != digest:
-        yield Finding("changed", MANIFEST, f": the sums give the digest {digest}, not {manifest['digest']}")
-    # Small files of some sets have checksums of their own, which are not counted.
+        yield Finding(
+            "changed", MANIFEST, f": the checksums give the digest {digest}, not {manifest['digest']}"
+        )
+    # Some sets have separate checksums of small files, which do not count.
     arms = {f"{arm}/" if arm else "" for arm in ("", *manifest.get("arms", ()))}
     found = [count for folder, count in contents.counts.items() if folder in arms]
     counts = {"files": sum(files for files, _ in found), "bytes": sum(size for _, size in found)}
     if manifest["counts"] != counts and not contents.findings:
         yield Finding(
-            "changed", MANIFEST, f": the counts are {manifest['counts']!r}, where there are {counts!r}"
+            "changed", MANIFEST, f": the counts are {manifest['counts']!r}, the files have {counts!r}"
         )
     if manifest.get("frames_digest") != frames_digest(store):
         yield Finding("changed", FRAMES, f": {MANIFEST} has another digest of the frames")
@@ -44,15 +46,15 @@ def check_manifest(
 
 
 def check_state(state: OutputState, manifest: Mapping[str, Any]) -> Iterator[Finding]:
-    """Yield where manifest and failures are not those of the records, and damaged records."""
+    """Yield the differences of manifest and failures from the records, and damaged records."""
     recorded, tally = hide_paths(describe(state)), Tally()
     for name in sorted(recorded):
         for key, here, there in _differences(name, manifest.get(name), recorded[name]):
-            yield Finding("changed", MANIFEST, f": {key} is {here!r}, where {there!r} was recorded")
+            yield Finding("changed", MANIFEST, f": {key} is {here!r}, the record has {there!r}")
     for name, record in state.read_records():
         if record is None:
-            remedy = "the same make command makes its images again"
-            yield Finding("damaged", f"{STATE}/records/{name}.json", f": is not as it was written; {remedy}")
+            remedy = "run the same make command to create its images again"
+            yield Finding("damaged", f"{STATE}/records/{name}.json", f": is damaged; {remedy}")
         else:
             tally.add(record)
     if not manifest["complete"]:

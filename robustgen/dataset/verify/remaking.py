@@ -1,4 +1,4 @@
-"""Images of an output made again from its source, and compared with what is there."""
+"""Comparison of an output with images recreated from its source."""
 
 import random
 from collections.abc import Iterator, Mapping
@@ -20,23 +20,23 @@ from robustgen.storage import Store, is_url
 def remake_images(
     store: Store, manifest: Mapping[str, Any], deep: str, source: str | None = None
 ) -> tuple[int, list[Finding]]:
-    """Make a random sample of images, or all, again; return how many, and what differs.
+    """Recreate a random sample of images, or all; return their number and the differences.
 
     Parameters
     ----------
     store : Store
     manifest : mapping
     deep : str
-        How many images, or ``"all"``.
+        Number of images, or ``"all"``.
     source : path or URL, optional
-        Where the source images are now.
+        Current location of the source images.
 
     Raises
     ------
     ArgumentError
-        `deep` is neither, or the set holds no state that says where its source is, and no `source` is given.
+        `deep` is invalid, or the location of the source is neither in the state nor given as `source`.
     SourceError
-        The source is not where it was.
+        The source cannot be found.
     """
     plan = _plan_again(store, manifest, source)
     chosen = _choose_sample(list(enumerate(plan.keys)), deep)
@@ -47,17 +47,17 @@ def remake_images(
 
 def _plan_again(store: Store, manifest: Mapping[str, Any], source: str | None) -> Any:
     state = OutputState(store)
-    # dataset.json, which is published, names no folders of this machine; the state does.
+    # Only the state names folders of this machine; dataset.json is published.
     config = describe(state)["config"] if state.exists else manifest["config"]
     held = config.get("source")
     if held and not source and not is_url(held) and not Path(held).is_absolute():
-        raise ArgumentError(f"--deep: {MANIFEST} does not say where {held!r} lies; name it with --source")
+        raise ArgumentError(f"--deep: {MANIFEST} does not locate {held!r}; pass it with --source")
     content = config | {"output": store.location, "source": make_absolute(source) if source else held}
     name = f"{store.location}/{MANIFEST}"
     plan = plan_again(manifest["kind"], content, name)
     arms = plan.recipe.list_arms(manifest.get("arms", ()))
     if manifest["kind"] == IMAGENET_C.title and {*arms} - {*plan.arms}:
-        # Another run may have added corruptions that need more, such as tiles of other sizes.
+        # Another run may have added corruptions with more needs, such as tiles of other sizes.
         added = {
             "corruptions": [*dict.fromkeys(arm.name for arm in arms if arm != CLEAN_ARM)],
             "severities": sorted({arm.level for arm in arms if arm != CLEAN_ARM}),
@@ -71,7 +71,7 @@ def _choose_sample(numbered: list[tuple[int, str]], deep: str) -> list[tuple[int
         return numbered
     if not deep.isdecimal() or int(deep) < 1:
         raise ArgumentError(f"--deep: must be a number of images, or all, not {deep!r}")
-    # Seeded by the system: another sample each time finds more.
+    # The seed comes from the system, because a new sample each time finds more.
     return random.sample(numbered, min(int(deep), len(numbered)))
 
 
