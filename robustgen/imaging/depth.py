@@ -40,7 +40,7 @@ def read_depth_picture(data: bytes) -> npt.NDArray[Any]:
     """
     with open_image(io.BytesIO(data)) as picture:
         if picture.mode not in ("L", "F") and not picture.mode.startswith("I"):
-            raise ValueError(f"has several channels (mode {picture.mode}), where depth has one")
+            raise ValueError(f"has several channels (mode {picture.mode}); depth needs one")
         return np.array(picture)
 
 
