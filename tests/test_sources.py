@@ -119,7 +119,7 @@ def test_modes(mode: str, colour: Any, form: str, expected: list[int]) -> None:
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_floating_point_values_that_are_not_finite(value: float) -> None:
-    with pytest.raises(ImageError, match="'x': holds values that are not finite"):
+    with pytest.raises(ImageError, match="'x': contains values that are not finite"):
         decode(saved(Image.new("F", (5, 4), value), format="TIFF"), "x")
 
 
