@@ -90,7 +90,7 @@ class UnitWriter(Protocol):
         Raises
         ------
         ImageError
-            The format cannot hold these pixels.
+            The format cannot store these pixels.
         OSError
         """
 
@@ -162,7 +162,7 @@ class Writer(ABC):
         Raises
         ------
         ImageError
-            The format cannot hold these pixels.
+            The format cannot store these pixels.
         """
         return pixels
 

@@ -128,7 +128,7 @@ def read_batch(location: str, split: str, stamps: tuple[SourceFile, ...]) -> Row
     if len(present) != 1:
         choice = " nor ".join(edition.batches[split][0] for edition in _EDITIONS)
         problem = "both CIFARs; name one" if present else f"neither {choice}"
-        raise SourceError(f"{location}: holds {problem}")
+        raise SourceError(f"{location}: contains {problem}")
     return _parse(location, files, present[0], split)
 
 

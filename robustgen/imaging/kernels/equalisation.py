@@ -40,8 +40,8 @@ def _neighbours(size, side, tiles, nearest, after, weights):
 def equalise(plane, tiles, columns, rows, limit, out):
     """Equalise `plane` (uint8, (H, W)) by `tiles` x `tiles` tables, interpolated bilinearly, into `out`.
 
-    `rows` and `columns` name the line of the plane that stands at each place of the tiles together, which may
-    be larger; no level counts more than `limit` in a tile. All is in single precision, as in OpenCV.
+    `rows` and `columns` are the line of the plane at each place of the tiles together, which may be larger;
+    counts of a level in a tile are limited to `limit`. Computed in single precision, as in OpenCV.
     """
     height, width = plane.shape
     tile_height, tile_width = rows.size // tiles, columns.size // tiles
