@@ -324,7 +324,7 @@ def test_gif_files_are_refused_one_by_one(tmp_path):
     Image.fromarray(photo(40, 40)).save(tmp_path / "src" / "b.gif")
     preprocess(tmp_path / "src", tmp_path / "out", status=1)
     (entry,) = errors_of(tmp_path / "out")
-    assert entry["reason"] == "GIF files cannot hold the result; convert them to PNG first"
+    assert entry["reason"] == "GIF files cannot store the result; convert them to PNG first"
 
 
 def test_twice_is_refused(set_c, model, tmp_path):

@@ -408,7 +408,7 @@ def test_without_jpeglib_one_line_says_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "jpeglib", None)
     message = error_of("libjpeg: ijg")
     assert message == (
-        "libjpeg: ijg needs jpeglib, which carries IJG libjpeg 9c: pip install 'robustgen[ijg]'"
+        "libjpeg: ijg needs jpeglib, which includes IJG libjpeg 9c: pip install 'robustgen[ijg]'"
     )
 
 

@@ -67,7 +67,7 @@ def test_original_names_what_it_cannot_write(tmp_path):
     put_photo(tmp_path / "src" / "b.jpg")
     root = make_c(tmp_path / "src", tmp_path / "out", "--format", "original", status=1)
     assert {error["reason"] for error in errors_of(root)} == {
-        "GIF files cannot hold the result; convert them to PNG first"
+        "GIF files cannot store the result; convert them to PNG first"
     }
     assert (root / "contrast/2/b.jpg").exists()
 

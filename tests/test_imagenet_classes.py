@@ -77,7 +77,7 @@ def test_images_beside_the_class_folders_shift_no_label(tmp_path: Path, stray: s
     source = put(tmp_path / "val", *VAL, stray)
     flags = ("--source", source, *FEW, "--output", tmp_path / "out", "--dry-run")
     line = cli_error("make-c", "--dataset", "imagenet-64", *flags)
-    assert f"{stray!r} lies in no class folder" in line
+    assert f"{stray!r} is not in a class folder" in line
     cli("make-c", "--dataset", "imagenet-64", "--no-classes", *flags)
 
 

@@ -189,7 +189,7 @@ def test_bad_banks_are_refused(name, own, message):
 
 
 def test_an_empty_folder_of_tiles_is_refused(tmp_path):
-    with pytest.raises(ArgumentError, match="holds no picture"):
+    with pytest.raises(ArgumentError, match="contains no picture"):
         robustgen.corrupt(photo(224, 224), "laion-c:stickers", 3, parameters={"tiles": str(tmp_path)})
 
 

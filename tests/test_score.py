@@ -706,7 +706,7 @@ def test_folders_without_predictions(tmp_path):
     put_top5(tmp_path / "clean.npz", 0)
     assert "has no predictions" in cli_error("score", tmp_path)
     put_top5(tmp_path / "fog" / "6.npz", 0)
-    assert "'fog/6' is no corruption with a severity from 1 to 5" in cli_error("score", tmp_path)
+    assert "'fog/6' is not a corruption with a severity from 1 to 5" in cli_error("score", tmp_path)
 
 
 @pytest.mark.parametrize("arm", ["clean", "tilt"])

@@ -182,7 +182,7 @@ def test_wrong_maps(tmp_path):
     put_map(path, labels + 37)
     assert cli_error(*command) == f"{path}: it has label 37, where 19 classes and 255 are expected"
     put_map(path, np.stack([labels] * 3, axis=-1))
-    assert "holds colours (RGB), not labels" in cli_error(*command)
+    assert "contains colours (RGB), not labels" in cli_error(*command)
     path.write_bytes(b"no image")
     assert str(path) in cli_error(*command)
     path.unlink()

@@ -149,7 +149,7 @@ def test_names_that_come_later_count(tmp_path: Path) -> None:
     assert len(opened(path, tmp_path / "state").keys()) == len(NAMES)
     ready(path, tmp_path / "state")
     (path / "more.tar").write_bytes((path / "val-000000.tar").read_bytes())
-    assert "stands in the shards twice" in opened(path, tmp_path / "state").refused().values()
+    assert "occurs twice in the shards" in opened(path, tmp_path / "state").refused().values()
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("zip", "parquet")])

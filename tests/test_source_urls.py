@@ -167,7 +167,7 @@ def test_places_that_are_none(s3: Weather, tmp_path: Path) -> None:
         (f"s3://{BUCKET}/nothing", r"no images"),
         (f"s3://{BUCKET}", r"no images"),
         (f"s3://{BUCKET}/nothing.tar", r"no such file"),
-        (f"s3://{BUCKET}/val-*.tar", r"stands for no file"),
+        (f"s3://{BUCKET}/val-*.tar", r"matches no file"),
         ("s3://robustgen-no-such-bucket/val", r"bucket"),
         ("foo://bar", r"unknown scheme 'foo'"),
     ):

@@ -119,7 +119,7 @@ def test_modes(mode: str, colour: Any, form: str, expected: list[int]) -> None:
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_floating_point_values_that_are_not_finite(value: float) -> None:
-    with pytest.raises(ImageError, match="'x': holds values that are not finite"):
+    with pytest.raises(ImageError, match="'x': contains values that are not finite"):
         decode(saved(Image.new("F", (5, 4), value), format="TIFF"), "x")
 
 
@@ -332,7 +332,7 @@ def test_links(tmp_path: Path) -> None:
     refused = source.refused()
     assert "a/notes.txt" not in refused and "a/broken.txt" not in refused
     for key in ("a/outside.png", "b/outside.png", "a/up", "away"):
-        assert refused[key].startswith("symlink that leaves the source (--follow-links ")
+        assert refused[key].startswith("symlink that leaves the source (allow its target")
     for key in ("a/broken.png", "a/loop.png", "gone"):
         assert refused[key].startswith("symlink that cannot be followed")
     assert refused["a/self"] == "symlink loop"
@@ -437,7 +437,7 @@ def test_the_layouts_of_imagenet_have_the_same_keys(tmp_path: Path, content: str
 @pytest.mark.parametrize("name", ["ILSVRC2012_validation_ground_truth.txt", "labels.txt"])
 def test_numbers_of_the_devkit_are_no_classes_unless_that_is_said(tmp_path: Path, name: str) -> None:
     flat, labels = flat_imagenet(tmp_path), write(tmp_path / name, "490\n361\n171\n")
-    with pytest.raises(SourceError, match=r"numbers of the devkit.* say --labels-are-classes"):
+    with pytest.raises(SourceError, match=r"numbers of the devkit.* add --labels-are-classes"):
         LabelledFolder(flat, labels).keys()
     keys = LabelledFolder(flat, labels, labels_are_classes=True).keys()
     assert keys[0] == "171/ILSVRC2012_val_00002138.JPEG"
@@ -474,7 +474,7 @@ def test_classes_of_several_words(tmp_path: Path) -> None:
     ("content", "line", "reason"),
     [
         (b"", 1, "no labels"),
-        (b"a.png cat\nb.png\n", 2, "no class beside 'b.png'"),
+        (b"a.png cat\nb.png\n", 2, "no class for 'b.png'"),
         (b"a.png,cat\n\nb.png,\n", 3, "'' cannot be"),
         (b"a.png cat\nb.png ../../etc\n", 2, "cannot be the name of a class"),
         (b"a.png ..\n", 1, "cannot be the name of a class"),
@@ -482,7 +482,7 @@ def test_classes_of_several_words(tmp_path: Path) -> None:
         (b"a.png cat\na.png dog\n", 2, "'a.png' was 'cat' before, now 'dog'"),
         (b"cat\n", 1, "1 labels for 2 images"),
         (b"a.png cat\nb.png \xff\n", 2, "not UTF-8"),
-        (b"ImageId,PredictionString\na,n01 1 2 3 4\nb,\n", 3, "no class beside 'b'"),
+        (b"ImageId,PredictionString\na,n01 1 2 3 4\nb,\n", 3, "no class for 'b'"),
     ],
 )
 def test_malformed_labels_name_file_and_line(tmp_path: Path, content: bytes, line: int, reason: str) -> None:

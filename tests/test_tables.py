@@ -321,18 +321,18 @@ BASE64 = as_text(encoded(0))
 @pytest.mark.parametrize(
     ("name", "content", "flags", "message"),
     [
-        ("t.jsonl", '{"picture": "x"}', (), "t.jsonl: has no column 'image' (it has picture); see --image-"),
-        ("t.jsonl", '{"image": "x"}', (), "column 'image' holds no images; see --image-columns"),
+        ("t.jsonl", '{"picture": "x"}', (), "t.jsonl: no column 'image' (columns: picture); see --image-"),
+        ("t.jsonl", '{"image": "x"}', (), "column 'image' contains no images; see --image-columns"),
         ("t.jsonl", '{"image": "x"', (), "t.jsonl: line 1: Expecting"),
-        ("t.jsonl", "[1]", (), "t.jsonl: line 1: holds list, not an object"),
+        ("t.jsonl", "[1]", (), "t.jsonl: line 1: contains list, not an object"),
         ("t.jsonl", '{"image": "a.jpg"}', (), "'a.jpg': row 0 of t.jsonl: No such file"),
         ("t.jsonl", f'{{"image": "{BASE64}", "b": "a.jpg"}}', ("--image-columns", "image,b"), "name files"),
-        ("t.tsv", "image\timage\n1\t2\n", (), "t.tsv: its header names 'image' twice"),
+        ("t.tsv", "image\timage\n1\t2\n", (), "t.tsv: column 'image' occurs twice in the header"),
         ("t.tsv", "image\ta\n1\n", (), "t.tsv: row 0 has 1 cells, the header 2"),
         ("t.tsv", "", (), "t.tsv: has no header"),
         ("t.parquet", "no parquet", (), "t.parquet: "),
-        ("t.csv", "image\n", (), "t.csv: is no table (.parquet, .jsonl, .tsv)"),
-        ("photos/a.txt", "", (), "photos: holds no table (.parquet, .jsonl, .tsv)"),
+        ("t.csv", "image\n", (), "t.csv: not a table (.parquet, .jsonl, .tsv)"),
+        ("photos/a.txt", "", (), "photos: contains no table (.parquet, .jsonl, .tsv)"),
     ],
 )
 def test_tables_that_cannot_be_used_are_refused(tmp_path, name, content, flags, message):

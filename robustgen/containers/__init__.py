@@ -1,1 +1,1 @@
-"""Containers of many files, rows or arrays, on file objects: they know no paths and no policy."""
+"""Containers of many files, rows or arrays; they work on file objects, independent of paths and policy."""

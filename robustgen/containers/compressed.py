@@ -1,4 +1,4 @@
-"""Compressed files, unpacked in pieces."""
+"""Decompression of files in pieces."""
 
 import bz2
 import gzip
@@ -7,24 +7,24 @@ import zlib
 from collections.abc import Callable
 from typing import IO, Any, Final
 
-# Images hardly shrink; what unpacks to a hundred times its size and more is there to fill a disk.
+# Images hardly compress; a file that grows a hundredfold is meant to fill a disk.
 _MOST_GROWTH: Final = 100
 _HARMLESS_BYTES = 1 << 30
 
 
 class TooLargeError(ValueError):
-    """The unpacked data are larger than images could be."""
+    """The unpacked data are too large for images."""
 
 
 def unpack(file: IO[bytes], name: str, size: int, write: Callable[[bytes], Any]) -> str | None:
-    """Decompress a file of `size` bytes as far as possible, and return what is wrong with it.
+    """Decompress a file of `size` bytes as far as possible; return a description of any damage.
 
-    Its `name` tells how it is compressed. An OSError of `write` is passed on.
+    The suffix of `name` determines the compression. An OSError of `write` propagates.
 
     Raises
     ------
     TooLargeError
-        It grows beyond measure.
+        The unpacked data are too large.
     """
     kinds: dict[str, Any] = {"bz2": bz2.BZ2File, "xz": lzma.LZMAFile}
     packed = kinds.get(name.lower().rpartition(".")[2], gzip.GzipFile)
@@ -42,4 +42,4 @@ def unpack(file: IO[bytes], name: str, size: int, write: Callable[[bytes], Any])
         write(piece)
         done += len(piece)
         if done > most:
-            raise TooLargeError(f"unpacks to more than {most} bytes, which no images do")
+            raise TooLargeError(f"unpacks to more than {most} bytes, too large for images")

@@ -1,4 +1,4 @@
-"""Arrays in NumPy's format: their header, and their rows."""
+"""Arrays in NumPy's format: headers and rows."""
 
 import io
 import math
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 
 class NpyHeader(NamedTuple):
-    """The header of an array: its shape, its dtype, and the offset of its first row."""
+    """Header of an array: its shape, its dtype, and the offset of its first row."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -27,30 +27,30 @@ def header_bytes(shape: Sequence[int], dtype: Any = np.uint8) -> bytes:
 
 
 def read_header(file: IO[bytes]) -> NpyHeader:
-    """Read the header; a ValueError if `file` holds no array of plain values in C order."""
+    """Read the header; raise a ValueError unless `file` is an array of plain values in C order."""
     read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
     version = np.lib.format.read_magic(file)
     if version not in read:
-        raise ValueError(f"version {version} of NumPy's format is not read")
+        raise ValueError(f"version {version} of NumPy's format is not supported")
     shape, by_columns, dtype = read[version](file)
     if by_columns or dtype.hasobject or not shape:
-        raise ValueError("no array of plain values in rows")
+        raise ValueError("not an array of plain values in C order")
     return NpyHeader(shape, dtype, file.tell())
 
 
 class StoredArray:
-    """An array in a file, whose rows are read when they are asked for.
+    """An array in a file, whose rows are read on demand.
 
     Parameters
     ----------
     file : file object
     folder : object, optional
-        Kept as long as the array: the temporary folder that it lies in, for instance.
+        Object to keep alive with the array, for instance its temporary folder.
 
     Raises
     ------
     ValueError
-        It is cut short, or no array of plain values in rows.
+        The file is truncated, or not an array of plain values in C order.
     """
 
     def __init__(self, file: IO[bytes], folder: object = None) -> None:
@@ -60,7 +60,7 @@ class StoredArray:
         # Threads that read ahead share the file, and its position.
         self._lock = Lock()
         if file.seek(0, io.SEEK_END) < self._start + len(self) * self._row:
-            raise ValueError("it ends within its rows")
+            raise ValueError("the array ends within its rows")
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -69,7 +69,7 @@ class StoredArray:
         return np.asarray(self.read(row, 1)[0])
 
     def read(self, start: int = 0, count: int | None = None) -> NDArray[Any]:
-        """Return `count` rows from row `start` on, or all that there are."""
+        """Return `count` rows from row `start`, or all remaining rows."""
         count = len(self) - start if count is None else count
         with self._lock:
             self._file.seek(self._start + start * self._row)

@@ -1,4 +1,4 @@
-"""Arrays in NumPy's archives, read in pieces."""
+"""Arrays in NumPy archives, read in pieces."""
 
 import math
 import zipfile
@@ -12,18 +12,18 @@ from numpy.typing import NDArray
 from robustgen.containers.npy import NpyHeader, read_header
 
 ZLIB: Final = zlib.ZLIB_RUNTIME_VERSION
-"""Release of the library that compresses."""
+"""Release of the compression library."""
 _PIECE: Final = 1 << 20
-# Images hardly shrink; what unpacks to a hundred times its size and more is there to fill a disk.
+# Images hardly compress; a file that grows a hundredfold is meant to fill a disk.
 _MOST_GROWTH, _HARMLESS_BYTES = 100, 1 << 30
 _MOST_SMALL_BYTES: Final = 1 << 26
 
 
 def find_array(archive: zipfile.ZipFile, name: str) -> zipfile.ZipInfo:
-    """Find the array called `name`; a ValueError that says what there is instead."""
+    """Find the array called `name`; if missing, raise a ValueError that lists the others."""
     if f"{name}.npy" not in archive.namelist():
         there = ", ".join(each.removesuffix(".npy") for each in archive.namelist()[:10]) or "nothing"
-        raise ValueError(f"holds no {name} (it has {there})")
+        raise ValueError(f"contains no {name} (arrays: {there})")
     return archive.getinfo(f"{name}.npy")
 
 
@@ -33,7 +33,7 @@ def read_array_header(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NpyH
     Raises
     ------
     ValueError
-        It is no array of plain values in rows, has another size than it says, or grows beyond measure.
+        It is not an array of plain values in C order, its size does not match its shape, or it is too large.
     """
     with archive.open(member) as file:
         try:
@@ -42,14 +42,14 @@ def read_array_header(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NpyH
             raise ValueError(f"{member.filename}: {error}") from error
     size = header.offset + math.prod(header.shape) * header.dtype.itemsize
     if member.file_size != size:
-        raise ValueError(f"{member.filename}: {member.file_size} bytes, where its shape takes {size}")
+        raise ValueError(f"{member.filename}: {member.file_size} bytes, but its shape needs {size}")
     if size > max(_HARMLESS_BYTES, _MOST_GROWTH * member.compress_size):
-        raise ValueError(f"{member.filename}: unpacks to {size} bytes, which no images do")
+        raise ValueError(f"{member.filename}: unpacks to {size} bytes, too large for images")
     return header
 
 
 def read_image_header(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NpyHeader:
-    """Read the header of an array of images; a ValueError, too, if it holds no images."""
+    """Read the header of an array of images; raise a ValueError if shape or dtype is another."""
     header = read_array_header(archive, member)
     shape = header.shape
     if header.dtype != np.uint8 or len(shape) not in (3, 4) or shape[3:] not in ((), (3,)) or 0 in shape:
@@ -59,21 +59,21 @@ def read_image_header(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NpyH
 
 
 def copy_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo, write: Callable[[bytes], Any]) -> None:
-    """Unpack an array in pieces, as the `.npy` file that it is."""
+    """Unpack the `.npy` file of an array in pieces."""
     with archive.open(member) as file:
         while piece := file.read(_PIECE):
             write(piece)
 
 
 def read_labels(archive: zipfile.ZipFile, name: str) -> NDArray[np.int64]:
-    """Read the array `name` of labels, (images, labels); a ValueError if it holds none, or too many."""
+    """Read the labels array `name`, (images, labels); raise a ValueError if it is invalid or too large."""
     member = find_array(archive, name)
     header = read_array_header(archive, member)
     if member.file_size > _MOST_SMALL_BYTES:
-        raise ValueError(f"{member.filename}: {member.file_size} bytes are more than labels have")
+        raise ValueError(f"{member.filename}: too large for labels: {member.file_size} bytes")
     with archive.open(member) as file:
         data = file.read()
     labels = np.frombuffer(data, header.dtype, offset=header.offset).reshape(header.shape)
     if labels.dtype.kind not in "biu" or labels.ndim not in (1, 2):
-        raise ValueError(f"{name} {labels.dtype} {labels.shape} are no labels")
+        raise ValueError(f"{name}: {labels.dtype} {labels.shape} is not an array of labels")
     return labels.reshape(len(labels), -1).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Parquet files, read a row group at a time."""
+"""Parquet files, read one row group at a time."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -9,15 +9,15 @@ from robustgen.containers.tables import RowPlace
 from robustgen.errors import MissingDependencyError
 from robustgen.json_files import parse_json
 
-# Encoded images hardly compress: what a row group is decoded to has about the size that it has in the file.
-# Masks may compress to a twentieth; a dictionary may repeat one value a million times.
+# Encoded images hardly compress, so a decoded row group has about its size in the file. Masks may compress
+# to a twentieth; a dictionary may repeat one value a million times.
 _EXPANSION: Final = 24
 _ALWAYS_ALLOWED: Final = 1 << 26
 _MOST_DECODED: Final = 1 << 31
 _BATCH_BYTES: Final = 1 << 26
 _MOST_ROWS: Final = 256
 
-# Snappy makes at most some twenty bytes of one.
+# Snappy expands one byte to some twenty at most.
 _HARDLY_EXPANDING: Final = ("UNCOMPRESSED", "SNAPPY")
 
 
@@ -27,7 +27,7 @@ def import_pyarrow() -> tuple[Any, Any]:
     Raises
     ------
     MissingDependencyError
-        It is not installed.
+        pyarrow is not installed.
     """
     try:
         import pyarrow
@@ -38,7 +38,7 @@ def import_pyarrow() -> tuple[Any, Any]:
 
 
 def read_features(schema: Any) -> Mapping[str, Any]:
-    """Return the notes of the library `datasets` about the columns."""
+    """Return the column features that the library `datasets` stores in the schema."""
     try:
         features = parse_json(schema.metadata[b"huggingface"])["info"]["features"]
     except (KeyError, TypeError, ValueError):
@@ -52,7 +52,7 @@ class Table(NamedTuple):
     Attributes
     ----------
     size : int
-        Its bytes, to which decoded values are held.
+        Bytes of the file, which limit the decoded values.
     file : pyarrow.parquet.ParquetFile
     """
 
@@ -61,19 +61,19 @@ class Table(NamedTuple):
 
 
 def open_table(content: BinaryIO, size: int) -> Table:
-    """Open a file of `size` bytes; pyarrow's errors say what is wrong with it."""
+    """Open a file of `size` bytes; pyarrow raises its own errors for damaged files."""
     return Table(size, import_pyarrow()[1].ParquetFile(content))
 
 
 def iterate_batches(table: Table, group: int, columns: Sequence[str]) -> Iterator[Any]:
-    """Iterate over the rows of a row group, a few at a time.
+    """Yield the rows of a row group, a few at a time.
 
     Parameters
     ----------
     table : Table
     group : int
     columns : sequence of str
-        ``"image.bytes"`` is the part `bytes` of the struct `image`.
+        ``"image.bytes"`` is the field `bytes` of the struct `image`.
 
     Yields
     ------
@@ -82,20 +82,20 @@ def iterate_batches(table: Table, group: int, columns: Sequence[str]) -> Iterato
     Raises
     ------
     ValueError
-        The values take far more memory than the file has bytes, or more than 2 GB.
+        The values need far more memory than the file has bytes, or more than 2 GB.
     """
     most = min(_MOST_DECODED, _ALWAYS_ALLOWED + _EXPANSION * table.size)
     about, decoded = table.file.metadata.row_group(group), 0
     stated = about.total_byte_size
     if not 0 <= stated <= most:
-        raise ValueError(f"a row group of {stated} bytes, where at most {most} are expected")
+        raise ValueError(f"a row group has {stated} bytes, but at most {most} are expected")
     packed = any(about.column(i).compression not in _HARDLY_EXPANDING for i in range(about.num_columns))
-    # Each value of a batch may be the same one, of all bytes that there are; packed ones may be any size.
+    # All values of a batch may repeat one value as large as the group; packed ones may have any size.
     rows = 1 if packed else min(_MOST_ROWS, 1 + _BATCH_BYTES // (1 + stated))
     for batch in table.file.iter_batches(rows, row_groups=[group], columns=columns, use_threads=False):
         decoded += batch.nbytes
         if decoded > most:
-            raise ValueError(f"a row group is decoded to more than {most} bytes")
+            raise ValueError(f"a row group decodes to more than {most} bytes")
         yield batch
 
 
@@ -108,7 +108,7 @@ def read_group(table: Table, group: int, column: str) -> Any:
 
 
 class ParquetTable:
-    """A Parquet file, a row group or less at a time; its schema is kept, with all metadata."""
+    """Reader and writer of Parquet files in chunks; the schema is kept, with all metadata."""
 
     suffix = ".parquet"
 
@@ -117,7 +117,7 @@ class ParquetTable:
         return list(_open_table(file).file.schema_arrow.names)
 
     def read(self, file: IO[bytes], columns: Sequence[str] | None = None) -> Iterator["ParquetRows"]:
-        """Yield the rows, or only some of their `columns`."""
+        """Yield all rows, or only the given `columns`."""
         table = _open_table(file)
         for group in range(table.file.num_row_groups):
             start = 0
@@ -129,9 +129,9 @@ class ParquetTable:
 
     @contextmanager
     def write(self, file: Any, like: IO[bytes]) -> Iterator[Callable[[Any], None]]:
-        """Begin a file with the schema of `like`, and return what appends rows."""
+        """Begin a file with the schema of `like`, and return a function that appends rows."""
         schema = _open_table(like).file.schema_arrow
-        # Encoded images neither shrink nor repeat.
+        # Encoded images neither compress further nor repeat.
         with import_pyarrow()[1].ParquetWriter(
             file, schema, compression="snappy", use_dictionary=False, store_schema=True
         ) as writer:
@@ -139,17 +139,17 @@ class ParquetTable:
 
 
 class ParquetRows:
-    """Consecutive rows of a Parquet file, as `tables.Rows`."""
+    """Consecutive rows of a Parquet file, with the interface of `tables.Rows`."""
 
     def __init__(self, places: list[RowPlace], table: Any) -> None:
         self.places, self.table = places, table
 
     def cells(self, column: str) -> list[Any]:
-        """Return what the rows hold in `column`."""
+        """Return the cells of `column`."""
         return list(self.table[column].to_pylist())
 
     def replace(self, columns: Mapping[str, list[Any]], kept: Sequence[bool]) -> "ParquetRows":
-        """Return the rows that are `kept`, in which `columns` (of all rows) stand instead of their own."""
+        """Return the `kept` rows, with their `columns` (given for all rows) replaced."""
         pyarrow, table = import_pyarrow()[0], self.table
         for name, cells in columns.items():
             place = table.schema.get_field_index(name)
@@ -166,7 +166,7 @@ def _open_table(file: IO[bytes]) -> Table:
 
 @contextmanager
 def _blame_parquet() -> Iterator[None]:
-    """Turn what pyarrow raises into a ValueError."""
+    """Turn errors of pyarrow into a ValueError."""
     try:
         yield
     except import_pyarrow()[0].ArrowException as error:

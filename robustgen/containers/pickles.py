@@ -1,13 +1,13 @@
-"""Pickles of arrays, as CIFAR is published in: nothing in them is called, and memory is bounded."""
+"""Pickles of arrays, the format of CIFAR, read without calling anything and with bounded memory."""
 
 import io
 import pickle
 from collections.abc import Callable
 from typing import Any, Final
 
-# A batch of 99 999 images and their file names takes some 500 000.
+# A batch of 99 999 images and their file names needs some 500 000.
 MOST_STEPS: Final = 2_000_000
-# One text can be encoded many times.
+# One text may be encoded many times.
 _MOST_ENCODED: Final = 1 << 29
 _NUMPY: Final = {
     ("numpy", "ndarray"),
@@ -17,12 +17,12 @@ _NUMPY: Final = {
     ("numpy.core.numeric", "_frombuffer"),
     ("numpy._core.numeric", "_frombuffer"),
 }
-# By its loops in Python, where the memo is a dict and each step can be counted.
+# In the Python implementation, the memo is a dict and each step can be counted.
 _Unpickler: Any = pickle._Unpickler
 
 
 class Pickled:
-    """A NumPy object of a pickle: the arguments that it was made from, and its state."""
+    """A NumPy object of a pickle: its constructor arguments and its state."""
 
     def __init__(self, *made_from: Any) -> None:
         self.made_from = made_from
@@ -33,7 +33,7 @@ class Pickled:
 
 
 class _Operations(dict[int, Callable[[Any], None]]):
-    """The operations of pickles, counted."""
+    """Operations of pickles; counts the steps."""
 
     steps = 0
 
@@ -47,13 +47,13 @@ class _Operations(dict[int, Callable[[Any], None]]):
 class _Reader(_Unpickler):  # type: ignore[misc]
     def __init__(self, content: bytes) -> None:
         super().__init__(io.BytesIO(content), encoding="bytes")
-        # Python's own would take as much memory for the bytes of an array as a file says.
+        # Python's own operation would allocate any size stated in the file.
         read_bytes = {pickle.BYTEARRAY8[0]: _Unpickler.dispatch[pickle.BINBYTES8[0]]}
         self.dispatch = _Operations(_Unpickler.dispatch | read_bytes)
         self._encoded = 0
 
     def find_class(self, module: Any, name: Any) -> Callable[..., Any]:
-        """Return a stand-in: what is in a pickle must not come to what it names."""
+        """Return a stand-in, so that the pickle cannot reach the object that it names."""
         if (module, name) == ("_codecs", "encode"):
             return self._encode
         if (module, name) not in _NUMPY:
@@ -78,6 +78,6 @@ def unpickle(content: bytes) -> object:
     Raises
     ------
     Exception
-        It is damaged, or asks for more than arrays need.
+        The pickle is damaged, or needs more than arrays do.
     """
     return _Reader(content).load()

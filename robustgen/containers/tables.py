@@ -1,4 +1,4 @@
-"""Tables that are read and written some rows at a time: tab-separated values and JSON lines."""
+"""Tables read and written in chunks of rows: tab-separated values and JSON lines."""
 
 import base64
 import csv
@@ -11,28 +11,28 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import IO, Any, Final
 
-# Images as text make rows of a megabyte.
+# Rows with images as text have about a megabyte.
 _ROWS: Final = 32
 _QUOTE: Final = '"'
 _QUOTED: Final = (_QUOTE, "\t", "\n", "\r")
 _EMPTY: Final = '""'
 
 RowPlace = tuple[int, int]
-"""Where a row lies in a file: offset and bytes, or row group and row. Later rows have larger ones."""
+"""Place of a row in a file: offset and bytes, or row group and row. It increases from row to row."""
 
 
 class Rows:
-    """Consecutive rows of a text table: the place of each, a mapping of its columns, and its own bytes."""
+    """Consecutive rows of a text table, each with its place, a mapping of its columns, and its bytes."""
 
     def __init__(self, places: list[RowPlace], rows: list[dict[str, Any]], raw: list[bytes]) -> None:
         self.places, self.rows, self.raw = places, rows, raw
 
     def cells(self, column: str) -> list[Any]:
-        """Return what the rows hold in `column`."""
+        """Return the cells of `column`."""
         return [row.get(column) for row in self.rows]
 
     def replace(self, columns: Mapping[str, list[Any]], kept: Sequence[bool]) -> "Rows":
-        """Return the rows that are `kept`, in which `columns` (of all rows) stand instead of their own."""
+        """Return the `kept` rows, with their `columns` (given for all rows) replaced."""
         numbers = [number for number, keep in enumerate(kept) if keep]
         rows = [
             self.rows[n] | {name: cells[n] for name, cells in columns.items() if name in self.rows[n]}
@@ -42,14 +42,14 @@ class Rows:
 
 
 class _Text(ABC):
-    """A table whose rows are lines of text, or a few."""
+    """A table whose rows are one or more lines of text."""
 
     @abstractmethod
     def _iterate(self, file: IO[bytes]) -> Iterator[tuple[int, bytes, dict[str, Any]]]:
         """Yield offset, bytes and columns of each row."""
 
     def read(self, file: IO[bytes], columns: Sequence[str] | None = None) -> Iterator[Rows]:
-        """Yield all rows, some at a time; a ValueError if one is damaged."""
+        """Yield all rows in chunks; raise a ValueError if a row is damaged."""
         found = self._iterate(file)
         while some := [*itertools.islice(found, _ROWS)]:
             offsets, raw, rows = map(list, zip(*some, strict=True))
@@ -57,12 +57,12 @@ class _Text(ABC):
 
 
 class JsonLines(_Text):
-    """A JSON object in each line; numbers may be written another way, other values are kept."""
+    """A JSON object per line; numbers may be reformatted, all other values are kept."""
 
     suffix = ".jsonl"
 
     def read_columns(self, file: IO[bytes]) -> list[str]:
-        """Return the keys of all objects among the first rows."""
+        """Return the keys of all objects in the first chunk of rows."""
         first = next(iter(self.read(file)), None)
         return [*dict.fromkeys(name for row in first.rows for name in row)] if first else []
 
@@ -83,7 +83,7 @@ class JsonLines(_Text):
 
     @contextmanager
     def write(self, file: Any, like: IO[bytes]) -> Iterator[Callable[[Any], None]]:
-        """Begin a file, and return what appends rows."""
+        """Begin a file, and return a function that appends rows."""
 
         def add(chunk: Rows) -> None:
             for row, raw in zip(chunk.rows, chunk.raw, strict=True):
@@ -94,19 +94,19 @@ class JsonLines(_Text):
 
 
 def _as_text(value: bytes) -> str:
-    """Return bytes, which JSON has no words for, as base64 text."""
+    """Return bytes, which JSON cannot represent, as base64 text."""
     return base64.b64encode(value).decode()
 
 
 def _parse_object(line: bytes) -> dict[str, Any]:
     row = json.loads(line)
     if not isinstance(row, dict):
-        raise ValueError(f"holds {type(row).__name__}, not an object")
+        raise ValueError(f"contains {type(row).__name__}, not an object")
     return row
 
 
 class TabSeparated(_Text):
-    """Tab-separated values with a header, quoted as pandas does it."""
+    """Tab-separated values with a header, quoted as in pandas."""
 
     suffix = ".tsv"
 
@@ -128,7 +128,7 @@ class TabSeparated(_Text):
             raise ValueError("has no header")
         header[0] = header[0].removeprefix("\ufeff")
         if twice := next((name for name in header if header.count(name) > 1), None):
-            raise ValueError(f"its header names {twice!r} twice")
+            raise ValueError(f"column {twice!r} occurs twice in the header")
         return header, raw
 
     def _iterate(self, file: IO[bytes]) -> Iterator[tuple[int, bytes, dict[str, Any]]]:
@@ -144,7 +144,7 @@ class TabSeparated(_Text):
 
     @contextmanager
     def write(self, file: Any, like: IO[bytes]) -> Iterator[Callable[[Any], None]]:
-        """Begin a file with the header of `like`, and return what appends rows."""
+        """Begin a file with the header of `like`, and return a function that appends rows."""
 
         def write_lines(rows: Iterable[Iterable[Any]]) -> None:
             for cells in rows:
@@ -156,30 +156,30 @@ class TabSeparated(_Text):
 
 
 def _quote(cell: Any) -> str:
-    """Return a cell as `csv.writer` would write it, which looks at each letter."""
+    """Return a cell as `csv.writer` would write it, but without examining each character."""
     text = "" if cell is None else str(cell)
     return f'"{text.replace(_QUOTE, 2 * _QUOTE)}"' if any(each in text for each in _QUOTED) else text
 
 
 def _read_csv(file: IO[bytes]) -> Iterator[tuple[bytes, list[str]]]:
-    """Yield the bytes and the cells of each row from where `file` stands; a ValueError if one is damaged."""
+    """Yield bytes and cells of each row from the position of `file`; raise a ValueError on damage."""
     taken = list[bytes]()
 
     def take(line: bytes) -> str:
         taken.append(line)
         return line.decode()
 
-    # A cell may hold an image.
+    # A cell may contain an image.
     csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
     for line in file:
         if b'"' not in line:
-            # The reader looks at each letter, of which an image has many.
+            # The csv reader examines each character, which is slow for images.
             text = line.decode().removesuffix("\n").removesuffix("\r")
             yield line, text.split("\t") if text else []
             continue
         taken.clear()
         try:
-            # A row is as many lines as the reader asks for.
+            # A row consists of the lines that the reader consumes.
             lines = map(take, itertools.chain([line], file))
             cells = next(csv.reader(lines, delimiter="\t", strict=True))
         except csv.Error as error:

@@ -1,4 +1,4 @@
-"""Tar archives that are read and written a member at a time; headers take no more memory than they should."""
+"""Tar archives, read and written one member at a time, with bounded memory for headers."""
 
 import tarfile
 from collections.abc import Iterator
@@ -19,9 +19,9 @@ END: Final = bytes(2 * _BLOCK)
 
 
 class BoundedHeader(tarfile.TarInfo):
-    """A member for ``tarfile.open(..., tarinfo=BoundedHeader)``: an outsized header ends the reading.
+    """A member for ``tarfile.open(..., tarinfo=BoundedHeader)`` that refuses outsized headers.
 
-    Left alone, tarfile reads a header of 3 GB into memory because its size field says so.
+    By default, tarfile reads a header of 3 GB into memory if its size field says so.
     """
 
     def _proc_member(self, archive: tarfile.TarFile) -> tarfile.TarInfo:
@@ -37,45 +37,45 @@ class BoundedHeader(tarfile.TarInfo):
     def _apply_pax_info(self, *arguments: object) -> None:
         super()._apply_pax_info(*arguments)  # type: ignore[misc]
         if self.size < 0:
-            # The next header would be one that was read already.
+            # The next header would be one already read.
             raise tarfile.HeaderError(f"member of {self.size} bytes")
 
     def _proc_gnusparse_10(self, *_: object) -> None:
-        # Its map of holes lies in the data, of any length.
+        # Its map of holes is in the data and may have any length.
         raise tarfile.HeaderError("sparse file")
 
 
 def iterate_members(file: IO[bytes]) -> Iterator[tarfile.TarInfo]:
-    """Iterate over the members of a tar that is not compressed, from where `file` stands to its end.
+    """Yield the members of an uncompressed tar, from the position of `file` to its end.
 
     Raises
     ------
     tarfile.TarError
-        It is damaged; all members before that were given.
+        The archive is damaged; all members before the damage have been yielded.
     """
     with tarfile.open(fileobj=file, mode="r:", tarinfo=BoundedHeader) as archive:
         while member := archive.next():
-            # Left alone, it keeps them all.
+            # By default, tarfile keeps them all.
             archive.members.clear()  # type: ignore[attr-defined]
             yield member
-        # It takes a header that is none, and a missing one, for the end.
+        # tarfile treats an invalid or missing header as the end.
         file.seek(archive.offset)
         block = file.read(_BLOCK)
     if len(block) < _BLOCK:
-        raise tarfile.ReadError("it ends without the mark of its end")
+        raise tarfile.ReadError("the end-of-archive blocks are missing")
     if any(block):
-        raise tarfile.ReadError("no header where one must be")
+        raise tarfile.ReadError("a header is invalid")
 
 
 def iterate_compressed(file: IO[bytes], mode: str = "r:*") -> Iterator[tuple[tarfile.TarInfo, Any]]:
-    """Iterate over the members of a tar, compressed or not, each with what opens its content."""
+    """Yield the members of a tar, compressed or not, each with a function that opens it."""
     with tarfile.open(fileobj=file, mode=mode, tarinfo=BoundedHeader) as archive:  # type: ignore[call-overload]
         for member in archive:
             yield member, archive.extractfile
 
 
 def peek_names(file: IO[bytes], count: int) -> list[str]:
-    """Return the names of the first few members; none of what is damaged."""
+    """Return the names of the first `count` members; [] if the archive is damaged."""
     try:
         return [member.name for _, member in zip(range(count), iterate_members(file), strict=False)]
     except tarfile.TarError:
@@ -85,8 +85,8 @@ def peek_names(file: IO[bytes], count: int) -> list[str]:
 def member_bytes(name: str, content: bytes) -> bytes:
     """Return a member of an archive: header, content and padding.
 
-    Headers are alike but for name and size (no owner, no time), as POSIX.1-2001 has them; releases of Python
-    write them differently. `END` goes behind the last member.
+    Headers follow POSIX.1-2001 and differ only in name and size (no owner, no time), independent of the
+    release of Python. `END` follows the last member.
     """
     return b"".join((_header(name, len(content)), content, bytes(-len(content) % _BLOCK)))
 
@@ -104,9 +104,9 @@ def _header(name: str, size: int) -> bytes:
 
 
 def _block(name: bytes, size: int, kind: bytes) -> bytes:
-    """Return one block: readable by all, of nobody, of the beginning of time."""
+    """Return one header block with mode 0644, owner 0 and time 0."""
     before = name.ljust(100, b"\0") + b"0000644\0" + 2 * b"0000000\0" + b"%011o\0" % size + b"0" * 11 + b"\0"
     after = (kind.ljust(101, b"\0") + b"ustar\x0000").ljust(_BLOCK - len(before) - 8, b"\0")
-    # The checksum counts its own eight bytes as spaces.
+    # The checksum counts its eight bytes as spaces.
     checksum = sum(before) + sum(after) + 8 * ord(" ")
     return before + b"%06o\0 " % checksum + after

@@ -1,4 +1,4 @@
-"""Zip archives: members are listed, and read from where they lie."""
+"""Zip archives, listed and read in place."""
 
 import stat
 import zipfile
@@ -10,7 +10,7 @@ _HEADER_BYTES: Final = 30
 
 
 class ZipMember(NamedTuple):
-    """A file in a zip: offset of its header, bytes unpacked and packed, CRC-32, and its compression."""
+    """A file in a zip: offset of its header, unpacked and packed bytes, CRC-32, and compression."""
 
     offset: int
     size: int
@@ -20,7 +20,7 @@ class ZipMember(NamedTuple):
 
 
 def list_members(file: IO[bytes]) -> Iterator[tuple[str, ZipMember | str]]:
-    """Iterate over the names of all files, each with its place or the reason why it is not read."""
+    """Yield the names of all files, each with its member or the reason for refusing it."""
     with zipfile.ZipFile(file) as archive:
         for entry in archive.infolist():
             if not entry.is_dir():
@@ -34,17 +34,17 @@ def _place(entry: zipfile.ZipInfo) -> ZipMember | str:
     if entry.flag_bits & 1:
         return "encrypted"
     if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        return f"compressed by method {entry.compress_type}, which is not read"
+        return f"compressed by method {entry.compress_type}, which is not supported"
     is_deflated = entry.compress_type == zipfile.ZIP_DEFLATED
     return ZipMember(entry.header_offset, entry.file_size, entry.compress_size, entry.CRC, is_deflated)
 
 
 def read_member(read: Callable[[int, int], bytes], member: ZipMember) -> bytes:
-    """Read a file by way of ``read(start, size)``; a ValueError if it is damaged."""
+    """Read a file with ``read(start, size)``; raise a ValueError if it is damaged."""
     header = read(member.offset, _HEADER_BYTES)
     if header[:4] != b"PK\3\4":
-        raise ValueError("no header in the zip where one must be")
-    # The name and the extra field are repeated before the data, in lengths of their own.
+        raise ValueError("damaged in the zip: its header is missing")
+    # Name and extra field are repeated before the data, with possibly different lengths.
     skipped = int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:30], "little")
     data = read(member.offset + _HEADER_BYTES + skipped, member.packed)
     if member.is_deflated:

@@ -1,7 +1,7 @@
-"""Formats: one module each writes the files of a set and reads them back; the table of them.
+"""Table of the formats; one module per format writes the files of a set and reads them back.
 
-To add a format, write a `Writer` in a module of its own and give it a row in `FORMATS`. A layout that no
-`Dataset` reads yet gets one in the same module, and a row in `robustgen.dataset.opening`.
+To add a format, write a `Writer` in a new module and add a row to `FORMATS`. If no `Dataset` reads the
+layout yet, add one in the same module, with a row in `robustgen.dataset.opening`.
 """
 
 from collections.abc import Callable, Mapping
@@ -48,7 +48,7 @@ def _published_encodings() -> tuple[video.Encoding, video.Encoding]:
 
 @dataclass(frozen=True, kw_only=True)
 class Order:
-    """All that a writer of any format may need of the set to write.
+    """Everything that a writer of any format may need to know about the set.
 
     Attributes
     ----------
@@ -57,24 +57,25 @@ class Order:
     keys : tuple of str
         The images, in order.
     quality : int
+        Quality of JPEG files.
     libjpeg : {"turbo", "ijg"}
-        Of JPEG files: how fine, and which library writes them.
+        Library that writes JPEG files.
     subsampling : {"4:2:0", "4:4:4"}
-        Of their colours.
+        Chroma subsampling of JPEG files.
     shapes : callable
-        Returns, for each folder of an arm, the shape of what it makes: (H, W, 3), or (T, H, W, 3).
+        Returns a mapping of each arm's folder to the shape of its items: (H, W, 3), or (T, H, W, 3).
     encodings : callable
-        Returns how smooth sequences are encoded, and how noise is.
+        Returns the video encodings of smooth sequences and of noise.
     sample_format : str or None
-        Of shards: the format of the files in them; None for the published one.
+        Format of the files in shards; None for the published one.
     shard_size : int
-        Of shards: how many images each holds.
+        Number of images per shard.
     class_labels : callable
-        Returns what the images of each class are labelled with, (classes, labels), or None for its number.
+        Returns the labels of each class, (classes, labels), or None if the label is its number.
     grey : bool
-        Whether all three channels are the same, of which files that can keep one.
+        Whether all three channels are the same, so that files keep one channel if their format allows it.
     source : Items
-        What the images are from.
+        Source of the images.
     """
 
     benchmark: Benchmark
@@ -94,22 +95,22 @@ class Order:
 
 @dataclass(frozen=True)
 class Format:
-    """One row of the formats.
+    """A row in the table of formats.
 
     Attributes
     ----------
     title : str
-        In words.
+        Name for readers.
     writers : mapping
-        Kind of set to what makes the writer from an `Order`; kinds that it lacks cannot be written so.
+        Kind of set to a function that creates the writer from an `Order`; other kinds are not supported.
     samples : str
-        Kinds of set of which shards can be made of its files.
+        Kinds of set whose shards may contain its files.
     joint : bool
-        Whether its files hold many images, so that all arms of a set share one list of them.
+        Whether each file contains many images, so that all arms of a set share one list of images.
     stacked : bool
-        Whether the levels of an operation share a file, if the benchmark has it so.
+        Whether the levels of an operation share a file, if the benchmark stores them so.
     card : callable or None
-        Makes files about the set from its manifest: names, below the output, to bytes.
+        Returns files that describe the set, from its manifest: path below the output to bytes.
     """
 
     title: str
@@ -144,7 +145,7 @@ def _sample_encoder(order: Order) -> TreeWriter:
     known = [name for name, row in FORMATS.items() if kind in row.samples]
     name = order.sample_format or DEFAULTS[kind]
     if name not in known:
-        raise ConfigError(f"sample_format: shards of make-{kind} hold no {name} (known: {', '.join(known)})")
+        raise ConfigError(f"sample_format: make-{kind} shards cannot be {name} (known: {', '.join(known)})")
     encoder = FORMATS[name].writers[kind](order)
     assert isinstance(encoder, TreeWriter)
     return encoder
@@ -181,14 +182,14 @@ FORMATS: Final[Mapping[str, Format]] = {
     "parquet": Format("Parquet", dict.fromkeys(BENCHMARKS, _parquet), joint=True, card=write_card),
     "table": Format("tables as in the source", {"c": _table}, joint=True),
 }
-"""Name, as `--format` takes it, to format."""
+"""Formats by their name for `--format`."""
 
 DEFAULTS: Final[Mapping[Kind, str]] = {"c": "jpeg", "p": "mp4"}
-"""The formats of the published sets, but for those of CIFAR, which are arrays."""
+"""Formats of the published sets, except those of CIFAR, which are arrays."""
 
 
 def formats_of(kind: Kind) -> list[str]:
-    """Return the names of the formats that a set of this kind can be written in."""
+    """Return the names of the formats for sets of this kind."""
     return [name for name, row in FORMATS.items() if kind in row.writers]
 
 
@@ -198,7 +199,7 @@ def open_writer(name: str, order: Order) -> Writer:
     Raises
     ------
     ConfigError
-        There is no such format for this kind of set.
+        The format does not exist for this kind of set.
     """
     known = formats_of(order.benchmark.kind)
     if name not in known:

@@ -1,4 +1,4 @@
-"""The interfaces of every format: the `Writer` of a set, and the `Dataset` that reads one back."""
+"""Interfaces of all formats: the `Writer` of a set, and the `Dataset` that reads it back."""
 
 import hashlib
 from abc import ABC, abstractmethod
@@ -26,7 +26,7 @@ _LEVELS = tuple(map(str, BENCHMARKS["c"].levels))
 
 
 def keep_grey(pixels: Rgb) -> Pixels:
-    """Return the one channel (H, W) of an image (H, W, 3) whose channels are the same."""
+    """Return one channel (H, W) of an image (H, W, 3) whose channels are equal."""
     return np.ascontiguousarray(pixels[..., 0])
 
 
@@ -39,13 +39,13 @@ class WrittenFile(NamedTuple):
     Attributes
     ----------
     path : str
-        POSIX path below the output; of an image's own file, below the folder of the variant.
+        POSIX path below the output; for a file of one image, below the folder of the variant.
     size : int
         Bytes.
     sha256 : str
         Hexadecimal digest of the file.
     frames : str
-        Of a video, the digest of the decoded frames; else empty.
+        Digest of the decoded frames of a video; empty for other files.
     """
 
     path: str
@@ -56,7 +56,7 @@ class WrittenFile(NamedTuple):
 
 @dataclass(frozen=True)
 class Listing:
-    """The images of a set, in order.
+    """Images of a set, in order.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class Listing:
     classes : callable
         Returns the names of the classes, in the order of the labels.
     failed : callable
-        Returns keys and folders of the variants that could not be made; "" stands for all variants.
+        Returns keys and variant folders of the failed outputs; folder "" means all variants.
     """
 
     keys: tuple[str, ...]
@@ -79,27 +79,28 @@ class UnitWriter(Protocol):
     """Writes the files of one work unit."""
 
     def write(self, variant: Variant, index: int, key: str, pixels: Rgb) -> list[WrittenFile]:
-        """Write `pixels`, made of the image `key`, the plan's `index`-th.
+        """Write `pixels`, the result for the image `key`, which is number `index` in the plan.
 
         Returns
         -------
         list of WrittenFile
-            Its own files, their paths below the folder of the variant; none in files of many images.
+            Files of this image, with paths below the folder of the variant; empty if files contain many
+            images.
 
         Raises
         ------
         ImageError
-            The format cannot hold these pixels.
+            The format cannot store these pixels.
         OSError
         """
 
     def write_frames(
         self, variant: Variant, index: int, key: str, frames: Iterator[Rgb]
     ) -> list[WrittenFile]:
-        """Write a sequence, as `write`; its frames (H, W, 3) are made as they are asked for."""
+        """Write a sequence, like `write`; its frames (H, W, 3) are computed on demand."""
 
     def finish(self, failed: Sequence[str]) -> list[WrittenFile]:
-        """Complete the files that hold many images, without the `failed` ones, and return them."""
+        """Complete and return the files that contain many images, without the `failed` ones."""
 
 
 class Writer(ABC):
@@ -108,15 +109,15 @@ class Writer(ABC):
     Attributes
     ----------
     joint : bool
-        Whether its files hold many images, so that they are written by one unit.
+        Whether each file contains many images, so that one unit writes it.
     is_separable : bool
-        Whether every variant has files of its own.
+        Whether no file contains several variants.
     images_at_once : int or None
-        How many images are made side by side; None for as many as the recipe says.
+        Number of images processed together; None for the recipe's number.
     arrays : tuple of str
-        Names of the files that hold a row for each image, as ``dataset.json`` lists them.
+        Names of the files with one row per image, for ``dataset.json``.
     needs_labels : bool
-        Whether its files hold the classes.
+        Whether its files contain labels.
     """
 
     joint: ClassVar[bool] = False
@@ -127,21 +128,21 @@ class Writer(ABC):
 
     @abstractmethod
     def settings(self) -> dict[str, Any]:
-        """Return what decides the bytes, except for the pixels."""
+        """Return the settings that determine the bytes, apart from the pixels."""
 
     def versions(self) -> dict[str, str]:
-        """Return the libraries that decide the bytes, beside those that every set depends on."""
+        """Return the versions of libraries that determine the bytes, apart from those of every set."""
         return {}
 
     @abstractmethod
     def output_name(self, key: str) -> str | None:
-        """Return the POSIX path, below a variant's folder, of what is made of the source image `key`.
+        """Return the POSIX path of the output for the source image `key`, below a variant's folder.
 
-        Two images of one name would overwrite each other. None where images have no files of their own.
+        Two images with the same path would overwrite each other. None if files contain many images.
         """
 
     def cut(self, keys: Sequence[str], variants: tuple[Variant, ...]) -> Iterator[WorkUnit]:
-        """Yield the work units of a plan, which follow from the plan alone."""
+        """Yield the work units of a plan; they depend on the plan alone."""
         return cut_by_images(keys, variants)
 
     @abstractmethod
@@ -149,39 +150,39 @@ class Writer(ABC):
         """Open a writer for the files of `unit` below `root`."""
 
     def list_companions(self, listing: Listing, folders: Sequence[str]) -> Mapping[str, bytes]:
-        """Return the small files that belong to the set as a whole: path below the output to content.
+        """Return the small files about the whole set: path below the output to content.
 
-        `folders` are those of all variants.
+        `folders` are the folders of all variants.
         """
         return {}
 
     def as_read(self, variant: Variant, key: str, pixels: Rgb) -> Rgb:
-        """Return what is read again after `pixels` were written: the same, except for lossy formats.
+        """Return the pixels read back after `pixels` are written: the same, except for lossy formats.
 
         Raises
         ------
         ImageError
-            The format cannot hold these pixels.
+            The format cannot store these pixels.
         """
         return pixels
 
     def measure(self, variant: Variant, key: str, pixels: Rgb) -> int:
-        """Return how many bytes `pixels` would take."""
+        """Return the number of bytes of `pixels` in this format."""
         return int(pixels.nbytes)
 
     def count_inodes(self, pixels: Rgb) -> int:
-        """Return how many files and folders of their own `pixels` would get; 0 in files of many images."""
+        """Return the number of files and folders for `pixels`; 0 if files contain many images."""
         return 0
 
     @abstractmethod
     def find_differences(
         self, root: Store, variant: Variant, index: int, key: str, pixels: Rgb
     ) -> Iterator[tuple[str, str]]:
-        """Yield path and detail of what at `root` is not what would be written of `pixels` now."""
+        """Yield path and detail of each file at `root` that differs from the output for `pixels`."""
 
 
 class Encoded(NamedTuple):
-    """A file to write: its name below the variant's folder, its bytes, and of a video its frames' digest."""
+    """A file to write: its name below the variant's folder, its bytes, and for videos the frames' digest."""
 
     name: str
     data: bytes
@@ -190,16 +191,16 @@ class Encoded(NamedTuple):
 
 @dataclass(frozen=True)
 class TreeWriter(Writer):
-    """Writes files of their own for each image, in the folder of the variant."""
+    """Writer of separate files for each image, in the folder of the variant."""
 
     @abstractmethod
     def encode(self, variant: Variant, key: str, pixels: Rgb) -> list[Encoded]:
-        """Return the files of `pixels`.
+        """Return the encoded files of `pixels`.
 
         Raises
         ------
         ImageError
-            The format cannot hold them.
+            The format cannot store these pixels.
         """
 
     def encode_frames(self, variant: Variant, key: str, frames: Iterable[Rgb]) -> Iterable[Encoded]:
@@ -207,22 +208,22 @@ class TreeWriter(Writer):
         return self.encode(variant, key, np.stack([*frames]))
 
     def measure(self, variant: Variant, key: str, pixels: Rgb) -> int:
-        """Return the bytes of the files."""
+        """Return the size of the files in bytes."""
         return sum(len(encoded.data) for encoded in self.encode(variant, key, pixels))
 
     def count_inodes(self, pixels: Rgb) -> int:
-        """Return 1: a file."""
+        """Return 1, for one file."""
         return 1
 
     @contextmanager
     def open(self, root: Store, unit: WorkUnit, labels: Sequence[int]) -> Iterator["_TreeUnit"]:
-        """Open a writer for files of their own."""
+        """Open a writer of separate files."""
         yield _TreeUnit(self, root)
 
     def find_differences(
         self, root: Store, variant: Variant, index: int, key: str, pixels: Rgb
     ) -> Iterator[tuple[str, str]]:
-        """Yield the files that hold something else, or are missing."""
+        """Yield the files that differ or are missing."""
         for encoded in self.encode(variant, key, pixels):
             path = variant.path(encoded.name)
             try:
@@ -234,7 +235,7 @@ class TreeWriter(Writer):
 
 
 class _TreeUnit:
-    """Writes each file at once."""
+    """Unit writer that writes each file immediately."""
 
     def __init__(self, writer: TreeWriter, root: Store) -> None:
         self._writer, self._root = writer, root
@@ -242,7 +243,7 @@ class _TreeUnit:
     def write(
         self, variant: Variant, index: int, key: str, pixels: Any, encode: Any = None
     ) -> list[WrittenFile]:
-        """Write all files, or none of them if they cannot all be made."""
+        """Write all files, or none if one of them fails."""
         written: list[WrittenFile] = []
         try:
             for name, data, frames in (encode or self._writer.encode)(variant, key, pixels):
@@ -264,7 +265,7 @@ class _TreeUnit:
 
 
 class FrameWriter(TreeWriter):
-    """Writes sequences frame by frame, as they are made."""
+    """Writer of sequences, frame by frame."""
 
     @abstractmethod
     def encode_frames(self, variant: Variant, key: str, frames: Iterable[Rgb]) -> Iterator[Encoded]:
@@ -273,7 +274,7 @@ class FrameWriter(TreeWriter):
         Raises
         ------
         ImageError
-            The format cannot hold them.
+            The format cannot store these frames.
         """
 
     def encode(self, variant: Variant, key: str, pixels: Rgb) -> list[Encoded]:
@@ -290,7 +291,7 @@ def without_suffix(name: str) -> str:
 
 
 def parse_variant(folder: str, kind: Kind) -> Variant:
-    """Return the variant whose files lie in `folder`: ``fog/3``, ``clean``, ``tilt`` or ``shot_noise_2``.
+    """Return the variant of a `folder`: ``fog/3``, ``clean``, ``tilt`` or ``shot_noise_2``.
 
     Raises
     ------
@@ -299,17 +300,17 @@ def parse_variant(folder: str, kind: Kind) -> Variant:
     """
     variant = BENCHMARKS[kind].arm_in(folder)
     if variant is None:
-        raise SourceError(f"{folder!r} is no corruption with a severity from 1 to {_LEVELS[-1]}")
+        raise SourceError(f"{folder!r} is not a corruption with a severity from 1 to {_LEVELS[-1]}")
     return variant
 
 
 def name_contents(kind: Kind) -> str:
-    """Return what a set of this kind holds: images or sequences."""
+    """Return the plural noun for the content of a set of this kind: images or sequences."""
     return f"{BENCHMARKS[kind].noun}s"
 
 
 def describe_difference(own: Sequence[str], others: Sequence[str], what: str) -> str:
-    """Return in a few words how the keys `own` differ from `others`."""
+    """Describe in a few words how the keys `own` differ from `others`."""
     missing, more = sorted(set(others) - set(own)), sorted(set(own) - set(others))
     parts = []
     if missing:
@@ -320,12 +321,12 @@ def describe_difference(own: Sequence[str], others: Sequence[str], what: str) ->
 
 
 def read_names(store: Store, path: str) -> list[str] | None:
-    """Return the names in a file of a set, or None where there is none.
+    """Return the names in a file of a set, or None if there is no such file.
 
     Raises
     ------
     SourceError
-        It cannot be read.
+        The file cannot be read.
     """
     try:
         return split_names(store.read(path))
@@ -336,12 +337,12 @@ def read_names(store: Store, path: str) -> list[str] | None:
 
 
 def stack_images(images: Sequence[Pixels], where: object, remedy: str = "") -> Pixels:
-    """Return images (or sequences) of one size as one array, uint8 (N, ...).
+    """Stack images (or sequences) of one size into an array, uint8 (N, ...).
 
     Raises
     ------
     ImageError
-        There are several sizes; names two of them, `where`, and the `remedy`.
+        There are several sizes; the message names two of them, `where`, and the `remedy`.
     """
     if len({image.shape for image in images}) > 1:
         sizes = " and ".join(sorted({"x".join(map(str, image.shape[:-1])) for image in images})[:2])
@@ -357,21 +358,21 @@ class Dataset(ABC):
     store : Store
     kind : {"c", "p"}
     arms : tuple of Variant
-        The clean images, where there are any, then all corruptions and severities; or all perturbations.
+        The clean images, if any, then all corruptions and severities; or all perturbations.
     about : mapping
-        The content of `dataset.json`; empty for a set that has none.
+        The content of `dataset.json`; empty for a set without this file.
     format : str
-        Name of the format that writes this layout, among those of `robustgen.formats`.
+        Name of the format in `robustgen.formats` that writes this layout.
     usual_edition : str
-        The edition of sets of this layout that have no manifest.
+        The edition of sets with this layout and no manifest.
     has_image_files : bool
-        Whether each image, or each frame of a sequence, is a file of its own.
+        Whether each image, or each frame of a sequence, is a separate file.
     in_place : bool
-        Whether the variants lie where make-c and make-p put them.
+        Whether the folders of the variants are those that make-c and make-p use.
     grey : bool
-        Whether its files hold one channel.
+        Whether its files contain one channel.
     class_labels : ndarray, optional
-        What the images of each class are labelled with, (classes, labels), if that is not its number.
+        Labels of each class, (classes, labels), if these are not its number.
     """
 
     store: Store
@@ -392,57 +393,57 @@ class Dataset(ABC):
 
     @property
     def benchmark(self) -> Benchmark:
-        """Return the benchmark that it is a set of."""
+        """Return the benchmark of the set."""
         return BENCHMARKS[self.kind]
 
     @abstractmethod
     def keys(self, arm: Variant) -> tuple[str, ...]:
-        """Return the names of the images or sequences of `arm`; those of all variants are the same.
+        """Return the names of the images or sequences of `arm`; they are the same for all variants.
 
         Raises
         ------
         SourceError
-            The variant lacks some of the images of others, or has more.
+            The variant has fewer or more images than others.
         """
 
     @abstractmethod
     def labels(self, arm: Variant) -> Labels | None:
-        """Return the true classes, (images,); None for a P set of arrays that came without.
+        """Return the true classes, (images,); None for a P set of arrays without labels.
 
         Raises
         ------
         SourceError
-            A class folder is not among the classes, or the labels do not fit the images.
+            A class folder is not among the classes, or the labels do not match the images.
         """
 
     @property
     def class_names(self) -> Sequence[str] | None:
-        """Names of the classes that the labels count, if the set tells."""
+        """Return the class names in the order of the labels, if the set has them."""
         return None
 
     @property
     @abstractmethod
     def classes(self) -> int | None:
-        """Return the number of classes, if the set says."""
+        """Return the number of classes, if known."""
 
     @abstractmethod
     def load(self, arm: Variant, index: int) -> Pixels:
-        """Return the image (H, W, 3), or the frames (T, H, W, 3), of the key at `index`.
+        """Return the image (H, W, 3), or the frames (T, H, W, 3), at `index` in the keys.
 
         Raises
         ------
         ImageError
-            It cannot be read.
+            The image cannot be read.
         """
 
     @abstractmethod
     def read(self, arm: Variant, key: str) -> Pixels:
-        """Return the image or the frames called `key`, as `load`; other variants need not have it.
+        """Return the image or the frames called `key`, like `load`; other variants need not have it.
 
         Raises
         ------
         ImageError
-            It is missing, or cannot be read.
+            The image is missing, or cannot be read.
         """
 
     def has(self, arm: Variant, key: str) -> bool:
@@ -450,21 +451,21 @@ class Dataset(ABC):
         return True
 
     def size(self, key: str) -> int:
-        """Return the bytes of the files that all variants have of `key`; 0 if images have no own files.
+        """Return the total bytes of the files of `key` in all variants; 0 if files contain many images.
 
         Raises
         ------
         ImageError
-            One is missing.
+            A file is missing.
         """
         return 0
 
     def path(self, arm: Variant, key: str) -> str | None:
-        """Return the path below the set of the file of `key`, or of the folder of its frames, if any."""
+        """Return the path of the file of `key`, or of the folder of its frames, below the set, if any."""
         return None
 
     def restrict(self, arm: Variant, keys: tuple[str, ...] | None = None) -> "Dataset":
-        """Return the set with this variant alone, so that its keys are its own; or the `keys`, if known."""
+        """Return the set with this variant alone, so that its keys are its own, or `keys`, if given."""
         return self
 
     def batches(
@@ -475,7 +476,7 @@ class Dataset(ABC):
         prepare: Callable[[Pixels], Pixels] | None = None,
         stop: int | None = None,
     ) -> Iterator[Pixels]:
-        """Yield images or sequences in the order of `keys`, `size` at a time; the next are read meanwhile.
+        """Yield images or sequences in the order of `keys`, in batches; read the next ones ahead.
 
         Parameters
         ----------
@@ -486,17 +487,17 @@ class Dataset(ABC):
         prepare : callable, optional
             Applied to each image or sequence, for instance to resize it.
         stop : int, optional
-            Index behind the last.
+            Index after the last.
 
         Yields
         ------
         ndarray, (size, H, W, 3) or (size, T, H, W, 3), uint8
-            The last may be smaller.
+            The last batch may be smaller.
 
         Raises
         ------
         ImageError
-            One cannot be read, or they differ in size.
+            An image cannot be read, or images differ in size.
         """
 
         def read(first: int) -> Pixels:
@@ -519,7 +520,7 @@ class FolderDataset(Dataset):
     folders : mapping of Variant to str
         POSIX paths below the set.
     names : sequence of str, optional
-        Names of the classes in the order of the model's outputs.
+        Class names in the order of the model's outputs.
     """
 
     store: Store

@@ -1,4 +1,4 @@
-"""The data set card of hubs: `README.md`, whose head tells readers which files belong to which config."""
+"""Data set card for hubs: a `README.md` whose header lists the files of each config."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,7 +8,7 @@ CARD = "README.md"
 
 
 def write_card(manifest: Mapping[str, Any]) -> dict[str, bytes]:
-    """Return `README.md`, from what `dataset.json` says; one config for each arm.
+    """Return the `README.md` of a set, with one config for each arm.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ def write_card(manifest: Mapping[str, Any]) -> dict[str, bytes]:
 
 
 def config_name(folder: str) -> str:
-    """Return the name that hubs give the variant in `folder`: ``fog-3``, as their names hold no slash."""
+    """Return the config name of the variant in `folder`, without slashes: ``fog-3``."""
     return folder.replace("/", "-")
 
 

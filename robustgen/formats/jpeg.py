@@ -1,4 +1,4 @@
-"""JPEG files, as the published sets have them."""
+"""JPEG files, the format of the published sets."""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -8,7 +8,7 @@ from robustgen.formats.base import Encoded, TreeWriter, keep_grey
 from robustgen.imaging.jpeg import Libjpeg, Subsampling, decode_jpeg, encode_jpeg
 from robustgen.imaging.pixels import Rgb
 
-# With these spellings a name stays as it is in the source.
+# Names with these suffixes are kept.
 _SUFFIXES: Final = (".JPEG", ".jpeg", ".jpg", ".JPG")
 
 
@@ -16,8 +16,8 @@ _SUFFIXES: Final = (".JPEG", ".jpeg", ".jpg", ".JPG")
 class JpegTree(TreeWriter):
     """`<corruption>/<severity>/<class>/<name>`, JPEG, Pillow's 4:2:0 with optimised Huffman tables.
 
-    `quality` is the published 85 and `libjpeg` libjpeg-turbo, unless the config says otherwise. Files are
-    `grey` if the channels of all images are the same. LAION-C has 4:4:4 and Pillow's usual tables.
+    The published sets have `quality` 85 and use libjpeg-turbo. Files are `grey` if the channels of all
+    images are equal. LAION-C has 4:4:4 and Pillow's default tables.
     """
 
     quality: int = 85
@@ -26,13 +26,13 @@ class JpegTree(TreeWriter):
     subsampling: Subsampling = "4:2:0"
 
     def settings(self) -> dict[str, Any]:
-        """Return format, quality and library; that files are grey, or the subsampling, if not as usual."""
+        """Return format, quality and library; also grey and subsampling, if not the default."""
         own = {"format": "jpeg", "quality": self.quality, "libjpeg": self.libjpeg}
         colours = {} if self.subsampling == "4:2:0" else {"subsampling": self.subsampling}
         return own | ({"grey": True} if self.grey else {}) | colours
 
     def output_name(self, key: str) -> str:
-        """Return `key` itself, ending in a name for JPEG."""
+        """Return `key` with a JPEG suffix."""
         return key if key.endswith(_SUFFIXES) else f"{key.rpartition('.')[0] or key}.JPEG"
 
     def encode(self, variant: Variant, key: str, pixels: Rgb) -> list[Encoded]:

@@ -1,4 +1,4 @@
-"""PNG and lossless WebP files, and the lossless formats that Pillow can write."""
+"""PNG and lossless WebP files, and Pillow's other lossless formats."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,11 +22,11 @@ FORMATS: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = MappingProxyType(
         ".webp": ("WEBP", {"lossless": True}),
     }
 )
-"""Suffix to Pillow's name of the format and how to write it without loss."""
+"""Suffix to Pillow's name of the format and its options for lossless files."""
 
 
 def encode_lossless(pixels: Rgb, suffix: str) -> bytes:
-    """Return the file of uint8 `pixels` (H, W, 3) or (H, W) in the format of `suffix`, one of `FORMATS`."""
+    """Encode uint8 `pixels` (H, W, 3) or (H, W) in the format of `suffix`, one of `FORMATS`."""
     name, options = FORMATS[suffix]
     buffer = BytesIO()
     Image.fromarray(pixels).save(buffer, name, **options)
@@ -34,16 +34,16 @@ def encode_lossless(pixels: Rgb, suffix: str) -> bytes:
 
 
 class LosslessTree(TreeWriter):
-    """`<variant>/<class>/<stem><suffix>`; the suffix tells the format."""
+    """Writer of `<variant>/<class>/<stem><suffix>`; the suffix determines the format."""
 
     suffix: ClassVar[str]
 
     def settings(self) -> dict[str, Any]:
-        """Format."""
+        """Return the format."""
         return {"format": self.suffix[1:]}
 
     def output_name(self, key: str) -> str:
-        """Return `key` with the suffix of the format instead of its own."""
+        """Return `key` with the suffix of the format."""
         return f"{without_suffix(key)}{self.suffix}"
 
     def encode(self, variant: Variant, key: str, pixels: Rgb) -> list[Encoded]:
@@ -53,13 +53,13 @@ class LosslessTree(TreeWriter):
 
 @dataclass(frozen=True)
 class PngTree(LosslessTree):
-    """PNG files; `grey` ones of images whose channels are the same."""
+    """Writer of PNG files; `grey` ones for images whose channels are equal."""
 
     suffix = ".png"
     grey: bool = False
 
     def settings(self) -> dict[str, Any]:
-        """Format, and whether the files are grey."""
+        """Return the format, and whether the files are grey."""
         return super().settings() | ({"grey": True} if self.grey else {})
 
     def encode(self, variant: Variant, key: str, pixels: Rgb) -> list[Encoded]:
@@ -69,10 +69,10 @@ class PngTree(LosslessTree):
 
 @dataclass(frozen=True)
 class WebpTree(LosslessTree):
-    """WebP files without loss."""
+    """Writer of lossless WebP files."""
 
     suffix = ".webp"
 
     def versions(self) -> dict[str, str]:
-        """That of libwebp."""
+        """Return the version of libwebp."""
         return {"libwebp": str(features.version("webp"))}

@@ -1,4 +1,4 @@
-"""MP4 files, one for each sequence, as ImageNet-P has them."""
+"""MP4 files, one for each sequence, as in ImageNet-P."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -13,12 +13,12 @@ from robustgen.imaging.pixels import Rgb
 
 @dataclass(frozen=True)
 class Mp4Tree(FrameWriter):
-    """`<perturbation>/<class>/<stem>.mp4`, one frame per second, H.264.
+    """Writer of `<perturbation>/<class>/<stem>.mp4`, one frame per second, H.264.
 
     Attributes
     ----------
     encoding, noise_encoding : Encoding
-        Of smooth sequences, and of those whose frames are noise of their own.
+        Encodings of smooth sequences, and of those with independent noise in each frame.
     noises : frozenset of str
         The perturbations that are noise.
     """
@@ -28,7 +28,7 @@ class Mp4Tree(FrameWriter):
     noises: frozenset[str] = frozenset()
 
     def settings(self) -> dict[str, Any]:
-        """Format and encoder settings."""
+        """Return the format and the encoder settings."""
         return {
             "format": "mp4",
             "video": vars(self.encoding),
@@ -37,15 +37,15 @@ class Mp4Tree(FrameWriter):
         }
 
     def versions(self) -> dict[str, str]:
-        """Those of PyAV and of the encoder in it."""
+        """Return the versions of PyAV and of its encoder."""
         return {"video": video.build()}
 
     def output_name(self, key: str) -> str:
-        """Return `key` with the suffix ``.mp4`` instead of its own."""
+        """Return `key` with the suffix ``.mp4``."""
         return f"{without_suffix(key)}.mp4"
 
     def encode_frames(self, variant: Variant, key: str, frames: Iterable[Rgb]) -> Iterator[Encoded]:
-        """Encode uint8 frames (H, W, 3), decode them again to count them, and take their digest."""
+        """Encode uint8 frames (H, W, 3); decode them again to count them and to compute their digest."""
         data, count = self._encode(variant, frames)
         yield Encoded(self.output_name(key), data, video.digest_video(data, count))
 
@@ -57,7 +57,7 @@ class Mp4Tree(FrameWriter):
         return frames
 
     def _encode(self, variant: Variant, frames: Iterable[Rgb]) -> tuple[bytes, int]:
-        """Return the video, and how many frames it was given."""
+        """Return the video and the number of frames encoded."""
         counted = _Counted(frames)
         encoding = self.noise_encoding if variant.name in self.noises else self.encoding
         try:
@@ -67,7 +67,7 @@ class Mp4Tree(FrameWriter):
 
 
 class _Counted:
-    """Frames, counted as they go by; none is kept while the next one is made."""
+    """Iterator that counts frames and keeps none of them."""
 
     def __init__(self, frames: Iterable[Rgb]) -> None:
         self._frames, self.count = iter(frames), 0

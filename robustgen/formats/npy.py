@@ -1,4 +1,4 @@
-"""NumPy arrays, as CIFAR-10-C and CIFAR-10-P have them: a row for each image."""
+"""NumPy arrays with a row for each image, as in CIFAR-10-C and CIFAR-10-P."""
 
 import io
 import math
@@ -33,7 +33,7 @@ from robustgen.storage import Store
 from robustgen.storage import Writer as OpenFile
 
 LABELS = "labels.npy"
-"""Beside arrays: the class of each row."""
+"""File next to the arrays with the class of each row."""
 _MOST_PENDING = 1 << 17
 
 
@@ -41,7 +41,7 @@ _MOST_PENDING = 1 << 17
 
 
 class ArrayWriter(Writer):
-    """One `.npy` per corruption (severity-major) or per perturbation; each is a work unit.
+    """Writer of one `.npy` per corruption (severity-major) or per perturbation, each a work unit.
 
     Parameters
     ----------
@@ -53,13 +53,13 @@ class ArrayWriter(Writer):
     per_name : bool
         Whether all levels of an operation share a file, as in the published CIFAR-10-C.
     grey : bool
-        Whether to keep one channel, of images in which all three are the same.
+        Whether to keep one channel of images whose three channels are equal.
     """
 
     suffix: ClassVar[str] = ".npy"
     joint = True
     is_separable = False
-    # Rows are small, and collected before they are written.
+    # Rows are small, and are buffered before they are written.
     images_at_once: ClassVar[int | None] = 128
 
     def __init__(
@@ -77,7 +77,7 @@ class ArrayWriter(Writer):
         self._levels = max(map(files.count, self.arrays))
 
     def _keep_channels(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the shape of a row that holds an image of `shape`."""
+        """Return the shape of a row for an image of `shape`."""
         return (*shape[:-1], 1) if self._grey else shape
 
     def _file_of(self, folder: str) -> str:
@@ -88,10 +88,10 @@ class ArrayWriter(Writer):
         return {"format": self.suffix[1:]} | ({"grey": True} if self._grey else {})
 
     def output_name(self, key: str) -> None:
-        """Return None, as rows have no names."""
+        """Return None: rows have no names."""
 
     def cut(self, keys: Sequence[str], variants: tuple[Variant, ...]) -> Iterator[WorkUnit]:
-        """Yield one unit for each array: all images and its variants."""
+        """Yield one unit for each array, with all images and the variants in the array."""
         for number, file in enumerate(self.arrays):
             own = tuple(variant for variant in variants if self._file_of(variant.folder) == file)
             yield WorkUnit(number, 0, tuple(keys), own)
@@ -105,27 +105,27 @@ class ArrayWriter(Writer):
             rows = len(unit.variants) * len(unit.keys)
             yield OpenArray(file, path, file.write(header_bytes((rows, *shape))), shape, unit, self._grey)
         if file.is_discarded:
-            # One of an earlier run is of images that have changed since.
+            # An array of an earlier run is of images that have changed since.
             root.delete(path)
 
     def list_companions(self, listing: Listing, folders: Sequence[str]) -> Mapping[str, bytes]:
-        """Return the labels of the rows, and the names of the source images behind them."""
+        """Return the labels of the rows and the names of their source images."""
         labels = np.array([listing.label(key) for key in listing.keys])
         dtype = np.uint8 if labels.max(initial=0) < 256 else np.int64
         buffer = io.BytesIO()
-        # All severities of a corruption share an array, and so the labels.
+        # All severities of a corruption share an array, so the labels repeat.
         np.save(buffer, np.tile(labels, self._levels).astype(dtype))
         return {LABELS: buffer.getvalue(), KEYS: join_names(listing.keys)}
 
     def find_differences(
         self, root: Store, variant: Variant, index: int, key: str, pixels: Rgb
     ) -> Iterator[tuple[str, str]]:
-        """Yield the array if its row does not hold `pixels`."""
+        """Yield the array if its row differs from `pixels`."""
         path = self._file_of(variant.folder)
         try:
             array = self._open_array(root, path)
         except SourceError:
-            return  # the checksums have shown that
+            return  # the checksums report this
         stretches = [folder for folder in self._shapes if self._file_of(folder) == path]
         row = stretches.index(variant.folder) * (len(array) // len(stretches)) + index
         wanted = keep_grey(pixels).reshape(self._shapes[variant.folder]) if self._grey else pixels
@@ -137,7 +137,7 @@ class ArrayWriter(Writer):
 
 
 class OpenArray:
-    """An array whose rows are written as they come; rows in sequence are collected first."""
+    """Unit writer of one array; consecutive rows are buffered."""
 
     def __init__(
         self, file: OpenFile, path: str, start: int, shape: tuple[int, ...], unit: WorkUnit, grey: bool
@@ -154,7 +154,7 @@ class OpenArray:
         if self._grey:
             pixels = keep_grey(pixels).reshape(*pixels.shape[:2], *self._shape[2:])
         if pixels.shape != self._shape:
-            raise ImageError(f"of shape {pixels.shape}, where the array has rows of {self._shape}")
+            raise ImageError(f"has shape {pixels.shape}, but rows of the array have shape {self._shape}")
         row = self._stretches[variant.folder] * self._images + index - self._first_image
         if row != self._first + len(self._pending) or len(self._pending) == self._most:
             self.flush()
@@ -169,16 +169,16 @@ class OpenArray:
         return self.write(variant, index, key, np.stack([*frames]))
 
     def flush(self) -> None:
-        """Write the rows that were collected."""
+        """Write the buffered rows."""
         if self._pending:
             self._file.write_at(self._start + self._first * self._step, b"".join(self._pending))
             self._pending.clear()
 
     def finish(self, failed: Sequence[str]) -> list[WrittenFile]:
-        """Return the array, or nothing if images of it failed."""
+        """Return the array, or [] if some of its images failed."""
         self.flush()
         if failed:
-            # An array has no place for images that are missing.
+            # An array cannot omit images.
             self._file.discard()
             return []
         return [WrittenFile(self._path, self._file.size, self._file.sha256)]
@@ -189,12 +189,12 @@ class OpenArray:
 
 @dataclass(eq=False)
 class Arrays(Dataset):
-    """The layout of CIFAR-10-C and CIFAR-10-P: an array per corruption or perturbation, and `labels.npy`.
+    """Set in the layout of CIFAR-10-C and -P: an array per corruption or perturbation, and `labels.npy`.
 
     Parameters
     ----------
     store, kind, arms, about
-        As for `Dataset`. The severities of a corruption follow each other in its array.
+        As for `Dataset`. The severities of a corruption are consecutive in its array.
     """
 
     store: Store
@@ -254,7 +254,7 @@ class Arrays(Dataset):
     def _read_keys(self) -> tuple[str, ...]:
         lines = read_names(self.store, KEYS)
         if lines is None:
-            # As the source of these images names them, so that a regenerated set has the same keys.
+            # Same keys as the source of these images, so that a regenerated set has them too.
             return tuple(f"{i:05d}" for i in range(self.images))
         keys = tuple(lines)
         if len(keys) != self.images:
@@ -281,11 +281,11 @@ class Arrays(Dataset):
 
     @property
     def classes(self) -> None:
-        """None: arrays do not say."""
+        """Return None: arrays do not list the classes."""
         return None
 
     def read(self, arm: Variant, key: str) -> Pixels:
-        """Return the row of `key`; an ImageError if there is none."""
+        """Return the row of `key`; raise an ImageError if there is none."""
         try:
             return self.load(arm, self._rows_by_key[key])
         except KeyError:
@@ -296,7 +296,7 @@ class Arrays(Dataset):
         return {key: row for row, key in enumerate(self._keys)}
 
     def load(self, arm: Variant, index: int) -> Pixels:
-        """Return one row; of grey images in three channels."""
+        """Return one row; grey images get three channels."""
         stretch = self._stretches(arm).index(arm)
         return self._as_image(self._open(self._file(arm))[stretch * self.images + index])
 
@@ -305,16 +305,16 @@ class Arrays(Dataset):
 
 
 def open_array(store: Store, path: str, folder: object = None) -> StoredArray:
-    """Open the array in a `.npy` file, which keeps the `folder`.
+    """Open the array in a `.npy` file; the array keeps a reference to `folder`.
 
     Raises
     ------
     SourceError
-        It cannot be read, is cut short, or holds objects.
+        The file cannot be read, is truncated, or contains objects.
     """
     try:
         return StoredArray(store.open(path), folder)
     except OSError as error:
         raise SourceError(f"{store.location}/{path}: {error.strerror or error}") from error
     except ValueError as error:
-        raise SourceError(f"{store.location}/{path}: no whole NumPy array of numbers ({error})") from error
+        raise SourceError(f"{store.location}/{path}: not a NumPy array of numbers ({error})") from error

@@ -1,4 +1,4 @@
-"""NumPy archives, as MedMNIST-C has them: images and labels of one corruption at all severities."""
+"""NumPy archives with images and labels of one corruption at all severities, as in MedMNIST-C."""
 
 import zipfile
 import zlib
@@ -27,12 +27,12 @@ from robustgen.storage.temporary import TemporaryFolder
 
 SUFFIX = ".npz"
 _IMAGES, _LABELS = "test_images", "test_labels"
-# The published files are called by the corruption alone.
+# The published files are named after the corruption alone.
 _FAMILY = "medmnist-c."
 
 
 def file_of(folder: str) -> str:
-    """Return the file of the variant in `folder`: ``"medmnist-c.pixelate/3"`` is in ``"pixelate.npz"``."""
+    """Return the file of the variant in `folder`: ``"pixelate.npz"`` for ``"medmnist-c.pixelate/3"``."""
     return f"{folder.partition('/')[0].removeprefix(_FAMILY)}{SUFFIX}"
 
 
@@ -40,14 +40,14 @@ def file_of(folder: str) -> str:
 
 
 class ArchiveWriter(ArrayWriter):
-    """One `.npz` per corruption with ``test_images``, severity-major, and ``test_labels``.
+    """Writer of one `.npz` per corruption with ``test_images``, severity-major, and ``test_labels``.
 
     Parameters
     ----------
     arms, keys, shapes, grey
-        As for `ArrayWriter`; grey images have no axis of channels.
+        As for `ArrayWriter`; grey images have no channel axis.
     class_labels : ndarray, (classes, labels), optional
-        What the images of each class are labelled with; otherwise the number of the class.
+        Labels of each class. Default: the number of the class.
     """
 
     suffix = SUFFIX
@@ -81,7 +81,7 @@ class ArchiveWriter(ArrayWriter):
         first = unit.variants[0].folder
         path, numbers = self._file_of(first), np.asarray(labels, np.int64)
         rows = numbers[:, None] if self._class_labels is None else self._class_labels[numbers]
-        # The rows come image by image, and are compressed severity by severity.
+        # Rows arrive image by image, but are compressed severity by severity.
         with root.create(path) as file, root.create(f"{path}.rows") as plain:
             plain.discard()
             yield _OpenArchive(file, plain, path, self._shapes[first], unit, rows, self._grey)
@@ -89,11 +89,11 @@ class ArchiveWriter(ArrayWriter):
             root.delete(path)
 
     def versions(self) -> dict[str, str]:
-        """Return the release of zlib, which decides the bytes."""
+        """Return the release of zlib, which determines the bytes."""
         return {"zlib": npz.ZLIB}
 
     def list_companions(self, listing: Listing, folders: Sequence[str]) -> Mapping[str, bytes]:
-        """Return the names of the source images behind the rows."""
+        """Return the names of the rows' source images."""
         return {KEYS: join_names(listing.keys)}
 
     def _open_array(self, root: Store, path: str) -> StoredArray:
@@ -104,7 +104,7 @@ class ArchiveWriter(ArrayWriter):
 
 
 class _OpenArchive(OpenArray):
-    """An archive whose rows are collected in a file of their own."""
+    """Unit writer of an archive; a temporary file collects the rows."""
 
     def __init__(
         self,
@@ -129,7 +129,7 @@ class _OpenArchive(OpenArray):
         labels = labels.astype(np.uint8 if labels.max(initial=0) < 256 else np.int64)
         images = header_bytes((len(labels), *self._shape))
         with zipfile.ZipFile(Seekable(self._archive), "w", zipfile.ZIP_DEFLATED) as archive:
-            # The very bytes of `numpy.savez_compressed`.
+            # Same bytes as `numpy.savez_compressed`.
             with archive.open(f"{_IMAGES}.npy", "w", force_zip64=True) as file:
                 file.write(images)
                 for piece in self._plain.read_back():
@@ -144,7 +144,7 @@ class _OpenArchive(OpenArray):
 
 @dataclass(eq=False)
 class Archives(Arrays):
-    """The layout of MedMNIST-C: an archive for each corruption, which is unpacked to be read."""
+    """Set in the layout of MedMNIST-C: an archive for each corruption, unpacked for reading."""
 
     format = "npz"
     suffix: ClassVar[str] = SUFFIX
@@ -166,7 +166,7 @@ class Archives(Arrays):
 
     @property
     def grey(self) -> bool:  # type: ignore[override]
-        """Return whether its images have one channel."""
+        """Return True if the images have one channel."""
         return len(self._shape(self._file(self.arms[0]))) == 3
 
     def _as_image(self, row: NDArray[Any]) -> NDArray[Any]:
@@ -180,14 +180,14 @@ class Archives(Arrays):
             raise SourceError(f"{self.root}/{file}: {len(rows)} labels for {self.images} images")
         if rows.shape[1] == 1:
             return rows[:, 0]
-        # Images of a multi-label set are of one class if all of their labels are the same.
+        # Images of a multi-label set form one class if all of their labels are equal.
         self.class_labels, numbers = np.unique(rows, axis=0, return_inverse=True)
         return numbers.ravel()
 
 
 @contextmanager
 def _open_archive(store: Store, path: str) -> Iterator[tuple[zipfile.ZipFile, zipfile.ZipInfo]]:
-    """Open an archive and find its images; a SourceError that names it if anything is wrong."""
+    """Open an archive and find its images; raise a SourceError that names it on any failure."""
     try:
         with store.open(path) as content, zipfile.ZipFile(content) as archive:
             yield archive, npz.find_array(archive, _IMAGES)
@@ -201,7 +201,7 @@ def open_images(store: Store, path: str) -> StoredArray:
     Raises
     ------
     SourceError
-        It cannot be read, or holds no such array.
+        The archive cannot be read, or lacks the array.
     """
     folder = TemporaryFolder()
     unpacked = open_store(folder.path, folder.path)
@@ -211,7 +211,7 @@ def open_images(store: Store, path: str) -> StoredArray:
     return open_array(unpacked, "images.npy", folder)
 
 
-# Several images of an archive are compared in a row.
+# Consecutive comparisons use the same archive.
 @lru_cache(maxsize=2)
 def _open_known(store: Store, path: str, stamp: str) -> StoredArray:
     return open_images(store, path)

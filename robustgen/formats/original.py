@@ -1,4 +1,4 @@
-"""Files of the names and formats of the source, so that what refers to them by name still fits."""
+"""Files with the names and formats of the source, so that references to them stay valid."""
 
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -18,21 +18,21 @@ _JPEG = (".jpg", ".jpeg")
 
 @dataclass(frozen=True)
 class OriginalTree(TreeWriter):
-    """`<variant>/<name in the source>`: JPEG of `quality`, the others without loss."""
+    """Writer of `<variant>/<name in the source>`: JPEG of `quality`, other formats lossless."""
 
     quality: int
     libjpeg: Libjpeg = "turbo"
 
     def settings(self) -> dict[str, Any]:
-        """Format, quality and library."""
+        """Return format, quality and library."""
         return {"format": "as in the source", "quality": self.quality, "libjpeg": self.libjpeg}
 
     def versions(self) -> dict[str, str]:
-        """That of libwebp, as there may be WebP files among them."""
+        """Return the version of libwebp, as the source may contain WebP files."""
         return {"libwebp": str(features.version("webp"))}
 
     def output_name(self, key: str) -> str:
-        """Return `key` itself."""
+        """Return `key` unchanged."""
         return key
 
     def encode(self, variant: Variant, key: str, pixels: Rgb) -> list[Encoded]:
@@ -43,9 +43,9 @@ class OriginalTree(TreeWriter):
         if suffix in _JPEG:
             return [Encoded(key, encode_jpeg(pixels, self.quality, optimise=True, library=self.libjpeg))]
         kind = f"{suffix[1:].upper()} files" if suffix else "files without a suffix"
-        raise ImageError(f"{kind} cannot hold the result; convert them to PNG first")
+        raise ImageError(f"{kind} cannot store the result; convert them to PNG first")
 
     def as_read(self, variant: Variant, key: str, pixels: Rgb) -> Rgb:
-        """Return the pixels of the file: `pixels` themselves, but for JPEG files."""
+        """Return the pixels of the file: `pixels` unchanged, except for JPEG files."""
         file = self.encode(variant, key, pixels)[0]
         return decode_jpeg(file.data) if PurePosixPath(key).suffix.lower() in _JPEG else pixels

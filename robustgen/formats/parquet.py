@@ -1,4 +1,4 @@
-"""Parquet files as hubs serve them: a column of images or videos, a column of labels, and a data set card."""
+"""Parquet files as hubs serve them: columns of images or videos and of labels, and a data set card."""
 
 import hashlib
 import json
@@ -18,36 +18,36 @@ from robustgen.sources.base import sort_classes
 from robustgen.sources.parquet import Parquet
 from robustgen.storage import Writer as OpenFile
 
-# Readers fetch whole row groups, and viewers of hubs want them small.
+# Readers fetch complete row groups; viewers of hubs need small ones.
 _ROWS_PER_GROUP: Final = 100
 
 SAMPLE_COLUMNS: Final[Mapping[Kind, str]] = {"c": "image", "p": "video"}
-"""Names of the column of samples, by which the library `datasets` knows what they are."""
+"""Names of the sample column, by which the library `datasets` detects its type."""
 
 FOLDER: Final = "data"
-"""Holds the folders of the variants and nothing but tables: pandas, Polars and Dask read whole folders."""
+"""Parent of the variant folders; contains only tables, as pandas, Polars and Dask read whole folders."""
 
 
 # --- writing -------------------------------------------------------------------------------------
 
 
 class ParquetWriter(ShardWriter):
-    """`data/<corruption>/<severity>/00000-of-00050.parquet`, and `README.md` at the root.
+    """Writer of `data/<corruption>/<severity>/00000-of-00050.parquet`, and `README.md` at the root.
 
-    Columns are ``image`` (or ``video``), a struct of ``bytes`` and ``path``; ``label``, which counts the
-    classes of the images that there are, as in a tree; the operation, its level, and the key of the source
-    image. The names of the classes are in the metadata of the schema, where the library `datasets` looks.
+    Columns are ``image`` (or ``video``), a struct of ``bytes`` and ``path``; ``label``, which numbers the
+    classes that occur, as in a tree; the operation, its level, and the key of the source image. The class
+    names are in the metadata of the schema, where the library `datasets` expects them.
 
     Parameters
     ----------
     encoder, images, shard_size
         As for `ShardWriter`.
     benchmark : Benchmark
-        Tells what operations and levels are called.
+        Defines the column names of operation and level.
     classes : sequence of str
-        Names of the classes of the source; if there are none, labels stay as they are.
+        Class names of the source; if empty, labels are unchanged.
     labels : sequence of int
-        The index of its class of each image.
+        Class index of each image.
     """
 
     format = "parquet"
@@ -70,11 +70,11 @@ class ParquetWriter(ShardWriter):
         self.classes = [_as_text(name) for name in present]
 
     def settings(self) -> dict[str, Any]:
-        """Return those of the samples and shards, and the columns."""
+        """Return the settings of samples and shards, and the columns."""
         return super().settings() | {"columns": [*self.columns]}
 
     def versions(self) -> dict[str, str]:
-        """Return those of the samples, and that of pyarrow."""
+        """Return the versions for the samples, and that of pyarrow."""
         return super().versions() | {"pyarrow": str(import_pyarrow()[0].__version__)}
 
     def shard_name(self, number: int) -> str:
@@ -86,14 +86,14 @@ class ParquetWriter(ShardWriter):
         return f"{FOLDER}/{super().shard_path(variant, number)}"
 
     def cut(self, keys: Sequence[str], variants: tuple[Variant, ...]) -> Iterator[WorkUnit]:
-        """Yield a unit for the images of each shard; other classes or numbers of shards make others."""
+        """Yield a unit for the images of each shard; units depend on the classes and the shard count."""
         shared = hashlib.sha256("\0".join([str(self.count), *self.classes]).encode()).hexdigest()
         for unit in super().cut(keys, variants):
             yield replace(unit, shared=shared)
 
     @contextmanager
     def start_shard(self, file: OpenFile, variant: Variant) -> Iterator[AddSample]:
-        """Begin a table; not compressed, as images and videos are already."""
+        """Begin an uncompressed table; images and videos are already compressed."""
         pyarrow, parquet = import_pyarrow()
         sample, label, operation, level, key = self.columns
         features = {
@@ -107,7 +107,7 @@ class ParquetWriter(ShardWriter):
             pyarrow.struct([("bytes", pyarrow.binary()), ("path", pyarrow.string())]),
             pyarrow.int64(),
             pyarrow.string(),
-            # Severities between the whole ones are levels too, and all files have one schema.
+            # Severities may be fractional, and all files share one schema.
             pyarrow.float64(),
             pyarrow.string(),
         )
@@ -143,7 +143,7 @@ class ParquetWriter(ShardWriter):
 
 
 def _as_text(name: str) -> str:
-    """Return `name` as UTF-8 can hold it."""
+    """Return `name` with characters invalid in UTF-8 replaced."""
     return name.encode("utf-8", "replace").decode()
 
 
@@ -151,7 +151,7 @@ def _as_text(name: str) -> str:
 
 
 class ParquetShards(Shards):
-    """Parquet files with a column of images or videos, and one of labels."""
+    """Set of Parquet files with a column of images or videos and one of labels."""
 
     format = "parquet"
     suffix = ".parquet"

@@ -1,4 +1,4 @@
-"""PNG files, one for each frame of a sequence."""
+"""PNG files, one per frame of a sequence."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -12,10 +12,10 @@ from robustgen.imaging.pixels import Rgb
 
 @dataclass(frozen=True)
 class PngFrames(FrameWriter):
-    """`<perturbation>/<class>/<stem>/<frame>.png`, frames counted from 00, in order."""
+    """Writer of `<perturbation>/<class>/<stem>/<frame>.png`, frames numbered from 00."""
 
     def settings(self) -> dict[str, Any]:
-        """Format."""
+        """Return the format."""
         return {"format": "png"}
 
     def output_name(self, key: str) -> str:
@@ -23,11 +23,11 @@ class PngFrames(FrameWriter):
         return without_suffix(key)
 
     def count_inodes(self, pixels: Rgb) -> int:
-        """Return the number of frames, and their folder."""
+        """Return the number of frames, plus one for their folder."""
         return len(pixels) + 1
 
     def encode_frames(self, variant: Variant, key: str, frames: Iterable[Rgb]) -> Iterator[Encoded]:
-        """Yield one file for each of the uint8 frames (H, W, 3)."""
+        """Yield one file per uint8 frame (H, W, 3)."""
         folder = self.output_name(key)
         for number, frame in enumerate(frames):
             yield Encoded(f"{folder}/{number:02d}.png", encode_lossless(frame, ".png"))

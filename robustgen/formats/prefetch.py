@@ -1,4 +1,4 @@
-"""Reading ahead: the next pieces are read by threads while one is worked on."""
+"""Reading ahead: threads read the next pieces while one is processed."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Final, TypeVar
 
 AHEAD: Final = 2
-"""How many pieces are read ahead, each by a thread of its own."""
+"""Number of pieces read ahead, each by its own thread."""
 
 _Place = TypeVar("_Place")
 _Piece = TypeVar("_Piece")
@@ -16,7 +16,7 @@ _Piece = TypeVar("_Piece")
 def prefetch(
     read: Callable[[_Place], _Piece], places: Iterable[_Place], ahead: int = AHEAD
 ) -> Iterator[_Piece]:
-    """Yield `read` of all `places` in order, a few of them begun before they are asked for."""
+    """Yield the results of `read` for all `places` in order, reading a few of them ahead."""
     rest = iter(places)
     with ThreadPoolExecutor(ahead) as pool:
         waiting = deque(pool.submit(read, place) for place in islice(rest, ahead))

@@ -1,4 +1,4 @@
-"""Shards: files that hold the samples of many images each, in the order of the images."""
+"""Shards: files that contain the samples of many images, in the order of the images."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,9 +31,9 @@ from robustgen.storage import Store
 from robustgen.storage import Writer as OpenFile
 
 SHARD_SIZE = 1000
-"""Images of a shard where the config does not say."""
+"""Default number of images per shard."""
 
-# A single shard is cut by variants too, so that it keeps two workers busy; each reads the images again.
+# A single shard is split by variants, to keep two workers busy; each reads the images again.
 _FEWEST_UNITS = 2
 _MOST_ARMS_LISTED = 2
 
@@ -42,12 +42,12 @@ _MOST_ARMS_LISTED = 2
 
 
 class Sample(NamedTuple):
-    """Part of a shard that belongs to one image.
+    """Part of a shard for one image.
 
     Attributes
     ----------
     name : str
-        POSIX path that the file would have in a tree, below the folder of the variant.
+        POSIX path of the file in a tree, below the folder of the variant.
     label : int
         Index of its class.
     data : bytes
@@ -63,12 +63,12 @@ class Sample(NamedTuple):
 
 
 class SampleWriter(Writer):
-    """Writes files that hold what `encoder` makes of many images.
+    """Writer of files that contain the samples of many images.
 
     Parameters
     ----------
     encoder : TreeWriter
-        Makes one file of each image.
+        Encodes each image as one file.
     """
 
     joint = True
@@ -77,7 +77,7 @@ class SampleWriter(Writer):
         self.encoder = encoder
 
     def versions(self) -> dict[str, str]:
-        """Return the versions that decide the bytes of a sample."""
+        """Return the versions that determine the bytes of a sample."""
         return self.encoder.versions()
 
     def output_name(self, key: str) -> str | None:
@@ -85,11 +85,11 @@ class SampleWriter(Writer):
         return self.encoder.output_name(key)
 
     def as_read(self, variant: Variant, key: str, pixels: Rgb) -> Rgb:
-        """Return what is read of the sample."""
+        """Return the pixels read back from the sample."""
         return self.encoder.as_read(variant, key, pixels)
 
     def measure(self, variant: Variant, key: str, pixels: Rgb) -> int:
-        """Return the bytes of the sample; the rest of a file is little."""
+        """Return the size of the sample in bytes; the overhead of a shard is small."""
         return self.encoder.measure(variant, key, pixels)
 
 
@@ -97,16 +97,16 @@ AddSample = Callable[[Sample], None]
 
 
 class ShardWriter(SampleWriter):
-    """Writes shards of the files that `encoder` makes; a shard is written once, by one work unit.
+    """Writer of shards of encoded files; one work unit writes a shard once.
 
     Parameters
     ----------
     encoder : TreeWriter
-        Makes one file for each image.
+        Encodes each image as one file.
     images : int
         Number of images in the set.
     shard_size : int
-        Images of a shard.
+        Number of images per shard.
     """
 
     format: ClassVar[str]
@@ -117,33 +117,33 @@ class ShardWriter(SampleWriter):
         super().__init__(encoder)
         self.shard_size, self.count = shard_size, -(-images // shard_size)
 
-    # --- what is particular to a kind of shard
+    # --- particulars of each kind of shard
 
     @abstractmethod
     def shard_name(self, number: int) -> str:
-        """Return the file name of the shard `number`, from 0."""
+        """Return the file name of shard `number`, counted from 0."""
 
     def shard_path(self, variant: Variant, number: int) -> str:
-        """Return where the shard `number` of a variant lies below the output."""
+        """Return the path of shard `number` of a variant, below the output."""
         return variant.path(self.shard_name(number))
 
     @abstractmethod
     def start_shard(self, file: OpenFile, variant: Variant) -> AbstractContextManager[AddSample]:
-        """Begin a shard of `variant` in `file`, and return what appends a sample.
+        """Begin a shard of `variant` in `file`, and return a function that appends a sample.
 
-        Its bytes depend on its samples and settings alone.
+        The bytes depend only on samples and settings.
         """
 
-    # --- what it is
+    # --- properties
 
     def settings(self) -> dict[str, Any]:
-        """Return format, size of the shards, and what decides the bytes of a sample."""
+        """Return format, shard size, and the settings of the samples."""
         return {"format": self.format, "shard_size": self.shard_size, "sample": self.encoder.settings()}
 
     # --- a run
 
     def cut(self, keys: Sequence[str], variants: tuple[Variant, ...]) -> Iterator[WorkUnit]:
-        """Yield a unit for the images of each shard; there are as many shards open as variants in a unit."""
+        """Yield a unit for the images of each shard; a unit keeps one shard open for each variant."""
         names = [*dict.fromkeys(variant.name for variant in variants)]
         size = -(-len(names) // max(1, _FEWEST_UNITS // self.count))
         groups = [
@@ -159,14 +159,14 @@ class ShardWriter(SampleWriter):
             yield _OpenShards(self, root, unit, labels, stack)
 
     def list_companions(self, listing: Listing, folders: Sequence[str]) -> Mapping[str, bytes]:
-        """Return the names of the samples, which keys in shards do not fully tell."""
+        """Return the names of the samples; keys in shards are not the full names."""
         names = [self.encoder.output_name(key) or key for key in listing.keys]
         return {KEYS: join_names(names)}
 
     def find_differences(
         self, root: Store, variant: Variant, index: int, key: str, pixels: Rgb
     ) -> Iterator[tuple[str, str]]:
-        """Yield the shard if it does not hold what `pixels` are encoded to."""
+        """Yield the shard if its sample differs from the encoded `pixels`."""
         (encoded,) = self.encoder.encode(variant, key, pixels)
         path = self.shard_path(variant, index // self.shard_size)
         stem, _, suffix = encoded.name.rpartition(".")
@@ -176,13 +176,13 @@ class ShardWriter(SampleWriter):
         except ImageError:
             same = False
         except (OSError, ValueError, SourceError):
-            return  # the checksums have shown that
+            return  # the checksums report this
         if not same:
             yield path, f": {key} from what the source gives now"
 
 
 class _OpenShards:
-    """The shards of one work unit."""
+    """Unit writer of shards."""
 
     def __init__(
         self, writer: ShardWriter, root: Store, unit: WorkUnit, labels: Sequence[int], stack: ExitStack
@@ -219,14 +219,14 @@ class _OpenShards:
 
 @dataclass(eq=False)
 class SourceSet(FolderDataset):
-    """A folder per variant, each of which is read as a source of images is.
+    """A set with a folder per variant, each of which is read as a source of images.
 
     Parameters
     ----------
     store, kind, arms, about, folders
         As for `FolderDataset`.
     names : sequence of str, optional
-        Names of the classes in the order of the model's outputs; otherwise the labels stay as they are.
+        Class names in the order of the model's outputs. Default: labels are unchanged.
     """
 
     _opened: dict[Variant, tuple[IndexedSource, tuple[str, ...]]] = field(default_factory=dict)
@@ -236,7 +236,7 @@ class SourceSet(FolderDataset):
         """Open the folder of a variant."""
 
     def keys(self, arm: Variant) -> tuple[str, ...]:
-        """Return the names of the images or sequences, in order; a SourceError if variants differ."""
+        """Return the names of the images or sequences in order; raise a SourceError if variants differ."""
         first, own = self._open(self.arms[0])[1], self._open(arm)[1]
         if own != first:
             folder = f"{self.root}/{self.folders[arm]}"
@@ -255,28 +255,28 @@ class SourceSet(FolderDataset):
         return decode.decode(BytesIO(data), name) if self.kind == "c" else video.read_frames(data)
 
     def has(self, arm: Variant, key: str) -> bool:
-        """Return whether `arm` has the image or sequence called `key`."""
+        """Return True if `arm` has the image or sequence called `key`."""
         return key in self._open(arm)[0].listing.places
 
     def restrict(self, arm: Variant, keys: tuple[str, ...] | None = None) -> "SourceSet":
-        """Return the set with this variant alone; its folder tells the keys."""
+        """Return the set with this variant alone; the keys are listed again from its folder."""
         return replace(self, arms=(arm,), _opened={})
 
     def _open(self, arm: Variant) -> tuple[IndexedSource, tuple[str, ...]]:
-        """Return what reads a variant, and its keys; a SourceError if there is anything that is not read."""
+        """Return the source of a variant and its keys; raise a SourceError if the source refuses a file."""
         if arm not in self._opened:
             source = self.open_folder(f"{self.root}/{self.folders[arm]}")
             for name, reason in source.refused().items():
                 raise SourceError(f"{source.location}: {name!r}: {reason}")
             self._opened[arm] = source, tuple(sorted(source.keys(), key=source.storage_order))
-            # The first variant is asked for again and again; of the rest a few fit into memory.
+            # Every call needs the first variant; of the others, only a few fit into memory.
             for other in [each for each in self._opened if each != self.arms[0]][:-_MOST_ARMS_LISTED]:
                 del self._opened[other]
         return self._opened[arm]
 
 
 class Shards(SourceSet):
-    """A folder of shards per variant."""
+    """Set with a folder of shards per variant."""
 
     suffix: ClassVar[str]
     reader: ClassVar[type[ShardSource]]
@@ -286,7 +286,7 @@ class Shards(SourceSet):
         return self.reader(location, kind=self.kind)
 
     def labels(self, arm: Variant) -> Labels | None:
-        """Return the true classes; None if the shards do not tell."""
+        """Return the true classes; None if the shards lack labels."""
         source, keys = self._open(arm)
         labels = source.listing.labels
         if len(labels) < len(keys):
@@ -301,12 +301,12 @@ class Shards(SourceSet):
 
     @property
     def class_names(self) -> Sequence[str] | None:
-        """Names of the classes that the labels count, if the set tells."""
+        """Return the class names in the order of the labels, if the set has them."""
         return self._open(self.arms[0])[0].listing.classes or None
 
     @property
     def classes(self) -> int | None:
-        """Return the number of classes, if the set says."""
+        """Return the number of classes, if known."""
         names = self.names or self.class_names
         return None if names is None else len(names)
 

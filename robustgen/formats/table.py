@@ -1,4 +1,4 @@
-"""The tables of the source, with results in place of the images; other columns and all rows are kept."""
+"""Tables of the source with results in place of images; other columns and all rows are kept."""
 
 import hashlib
 import io
@@ -31,15 +31,15 @@ from robustgen.storage import Writer as OpenFile
 
 
 class _Rows:
-    """The rows of one table, with the keys of their images.
+    """Rows of one table, with the keys of their images.
 
     Parameters
     ----------
     source : Table
     number : int
-        Of the table.
+        Number of the table.
     chosen : frozenset of str or None
-        Keys of the images that are made, if those are not all; rows that have others alone are left out.
+        Keys of the images to create, if not all; rows with only other images are omitted.
     """
 
     def __init__(self, source: Table, number: int, chosen: frozenset[str] | None) -> None:
@@ -47,7 +47,7 @@ class _Rows:
         self._source, self._chosen = source, chosen
 
     def read(self) -> Iterator[tuple[int, Chunk]]:
-        """Yield the rows, some at a time, and the number of the first."""
+        """Yield chunks of rows, each with the number of its first row."""
         first = 0
         with self.file.store.open(self.file.name) as content:
             for chunk in find_layout(self.file.name).read(content):
@@ -55,11 +55,11 @@ class _Rows:
                 first += len(chunk.places)
 
     def list_keys(self, first: int, chunk: Chunk) -> list[dict[tuple[str, int], str]]:
-        """Return for each row the keys of the images in it, by column and place in the cell."""
+        """Return the keys of the images in each row, by column and place in the cell."""
         found: list[dict[tuple[str, int], str]] = [{} for _ in chunk.places]
         for column in self._source.columns.names:
             for row, cell in enumerate(chunk.cells(column)):
-                # The source has refused what is no image.
+                # The source has refused cells without a valid image.
                 with suppress(ValueError):
                     for slot, image in enumerate(list_images(cell)):
                         key = name_image(self.file.name, first + row, column, slot, cell, image)
@@ -67,9 +67,9 @@ class _Rows:
         return found
 
     def choose(self, chunk: Chunk, keys: Sequence[Mapping[Any, str]]) -> list[bool]:
-        """Return which rows are kept: those with a chosen image, and those without any.
+        """Return which rows to keep: those with a chosen image, and those without any image.
 
-        Where not all images are chosen, rows that refer to the images of others are left out.
+        If not all images are chosen, rows that refer to images of other rows are omitted.
         """
         chosen, kept = self._chosen, list[bool]()
         if chosen is None:
@@ -83,13 +83,13 @@ class _Rows:
         return kept
 
     def list_kept(self) -> Iterator[dict[tuple[str, int], str]]:
-        """Yield of each row that is kept the keys of its images."""
+        """Yield the image keys of each kept row."""
         for first, chunk in self.read():
             keys = self.list_keys(first, chunk)
             yield from compress(keys, self.choose(chunk, keys))
 
     def rewrite(self, first: int, chunk: Chunk, results: Mapping[str, Result]) -> Any:
-        """Return the kept rows of `chunk`, with the results in place of the images."""
+        """Return the kept rows of `chunk`, with results in place of images."""
         keys = self.list_keys(first, chunk)
         columns: dict[str, list[Any]] = {}
         for column in self._source.columns.names:
@@ -101,7 +101,7 @@ class _Rows:
 
 
 def _replace(cell: Any, keys: Sequence[str], results: Mapping[str, Result]) -> Any:
-    """Return a cell with the results of the images `keys`, or nothing in place of one that was refused."""
+    """Return a cell with the results of the images `keys`; None for a refused cell."""
     names = iter(keys)
     with suppress(ValueError):
         return replace_images(cell, lambda _: results.get(next(names)))
@@ -111,45 +111,45 @@ def _replace(cell: Any, keys: Sequence[str], results: Mapping[str, Result]) -> A
 
 
 class TableWriter(SampleWriter):
-    """`<variant>/<name of the table>`: images in the cells.
+    """Writer of `<variant>/<name of the table>`, with images in the cells.
 
     Parameters
     ----------
     source : Table
     encoder : TreeWriter
-        Makes one file of each image.
+        Encodes each image as one file.
     chosen : sequence of str
-        Keys of all images that are made.
+        Keys of all images to create.
 
     Attributes
     ----------
     chosen : frozenset of str or None
-        The same; None where these are all images of the source.
+        The same; None if these are all images of the source.
     """
 
     def __init__(self, source: Table, encoder: TreeWriter, chosen: Sequence[str]) -> None:
         super().__init__(encoder)
         self.source = source
-        # Workers get it with each of their tasks.
+        # Workers receive this with each task.
         self.chosen = frozenset(chosen) if len(chosen) < len(source.keys()) else None
 
     def settings(self) -> dict[str, Any]:
-        """Return format, columns, and what decides the bytes of an image."""
+        """Return format, columns, and the settings of the images."""
         columns = list(self.source.columns.names)
         return {"format": "table", "columns": columns, "sample": self.encoder.settings()}
 
     def versions(self) -> dict[str, str]:
-        """Return those of the images, and of Parquet files that of pyarrow."""
+        """Return the versions for the images, and that of pyarrow for Parquet files."""
         is_parquet = any(isinstance(find_layout(file.name), ParquetTable) for file in self.source.tables)
         own = {"pyarrow": str(import_pyarrow()[0].__version__)} if is_parquet else {}
         return super().versions() | own
 
     def output_name(self, key: str) -> str | None:
-        """Return None: images have no files of their own."""
+        """Return None: images have no separate files."""
         return None
 
     def cut(self, keys: Sequence[str], variants: tuple[Variant, ...]) -> Iterator[WorkUnit]:
-        """Yield a unit for each table and corruption, so that a single table keeps several workers busy."""
+        """Yield a unit for each table and corruption, so that one table keeps several workers busy."""
         number, start = 0, 0
         for _, group in groupby(keys, lambda key: self.source.row_of(key)[0]):
             own = tuple(group)
@@ -165,7 +165,7 @@ class TableWriter(SampleWriter):
             yield _OpenTables(self, root, unit, stack)
 
     def list_companions(self, listing: Listing, folders: Sequence[str]) -> Mapping[str, bytes]:
-        """Return the tables that hold no image."""
+        """Return the tables without images."""
         with_images = {self.source.row_of(key)[0] for key in self.source.keys()}  # noqa: SIM118
         others = [file for number, file in enumerate(self.source.tables) if number not in with_images]
         content = {file.name: file.store.read(file.name) for file in others}
@@ -174,14 +174,14 @@ class TableWriter(SampleWriter):
     def find_differences(
         self, root: Store, variant: Variant, index: int, key: str, pixels: Rgb
     ) -> Iterator[tuple[str, str]]:
-        """Yield the table if it does not hold what `pixels` are encoded to."""
+        """Yield the table if its image differs from the encoded `pixels`."""
         (encoded,) = self.encoder.encode(variant, key, pixels)
         number = self.source.row_of(key)[0]
         path = variant.path(self.source.tables[number].name)
         try:
             held = _digest_results(self.source, number, self.chosen, root, path)
         except (OSError, ValueError):
-            return  # the checksums have shown that
+            return  # the checksums report this
         if held.get(key) != hashlib.sha256(encoded.data).hexdigest():
             yield path, f": {key} from what the source gives now"
 
@@ -205,7 +205,7 @@ def _digest_results(
 
 @dataclass
 class _Target:
-    """A table in the making: results for rows that are not written yet, and the last row that has any."""
+    """An unfinished table: results for rows not yet written, and the last row with a result."""
 
     path: str
     file: OpenFile
@@ -215,10 +215,10 @@ class _Target:
 
 
 class _OpenTables:
-    """The tables of one work unit: some variants of one table of the source.
+    """Unit writer of some variants of one source table.
 
-    Images come in the order of their rows, for each variant. As soon as all variants are beyond a few rows,
-    these are written: memory holds the results of few rows.
+    Images of each variant arrive in the order of their rows. Rows are written as soon as all variants are
+    past them, so that memory contains the results of few rows.
     """
 
     def __init__(self, writer: TableWriter, root: Store, unit: WorkUnit, stack: ExitStack) -> None:
@@ -247,10 +247,10 @@ class _OpenTables:
     def write_frames(
         self, variant: Variant, index: int, key: str, frames: Iterator[Rgb]
     ) -> list[WrittenFile]:
-        raise ImageError("tables hold no sequences")
+        raise ImageError("tables cannot store sequences")
 
     def _flush(self, row: RowPlace | None = None) -> None:
-        """Write what comes before `row`; unless given, all that there is."""
+        """Write all chunks before `row`; without a row, all remaining ones."""
         while self._chunk and (row is None or self._chunk[1].places[-1] < row):
             last = self._chunk[1].places[-1]
             for target in self._targets.values():
@@ -266,13 +266,13 @@ class _OpenTables:
 
 @dataclass(frozen=True)
 class FileTableWriter(TreeWriter):
-    """`<variant>/<path in the cell>`, and beside them the tables: cells that name files.
+    """Writer of `<variant>/<path in the cell>`, and of tables whose cells name these files.
 
     Parameters
     ----------
     source : Table
     encoder : TreeWriter
-        Makes one file of each image.
+        Encodes each image as one file.
     """
 
     source: Table
@@ -281,16 +281,16 @@ class FileTableWriter(TreeWriter):
     format: ClassVar[str] = "table of files"
 
     def settings(self) -> dict[str, Any]:
-        """Return format, columns, and what decides the bytes of an image."""
+        """Return format, columns, and the settings of the images."""
         columns = list(self.source.columns.names)
         return {"format": self.format, "columns": columns, "sample": self.encoder.settings()}
 
     def versions(self) -> dict[str, str]:
-        """Return those of the images."""
+        """Return the versions for the images."""
         return self.encoder.versions()
 
     def output_name(self, key: str) -> str | None:
-        """Return the path that cells name then."""
+        """Return the path to write into the cells."""
         return self.encoder.output_name(key)
 
     def encode(self, variant: Variant, key: str, pixels: Rgb) -> list[Encoded]:
@@ -298,11 +298,11 @@ class FileTableWriter(TreeWriter):
         return self.encoder.encode(variant, key, pixels)
 
     def as_read(self, variant: Variant, key: str, pixels: Rgb) -> Rgb:
-        """Return what is read of the file."""
+        """Return the pixels read back from the file."""
         return self.encoder.as_read(variant, key, pixels)
 
     def list_companions(self, listing: Listing, folders: Sequence[str]) -> Mapping[str, bytes]:
-        """Return the tables, of which those rows are kept whose images are made, or that have none."""
+        """Return the tables with the rows whose images are created, and the rows without images."""
         made_all = {*self.source.keys()} <= {*listing.keys}
         chosen, content = None if made_all else frozenset(listing.keys), dict[str, bytes]()
         for number, file in enumerate(self.source.tables):
@@ -324,7 +324,7 @@ class FileTableWriter(TreeWriter):
 
 
 class TableSet(SourceSet):
-    """A folder of tables per variant, which hold the images in their cells, and no classes."""
+    """Set with a folder of tables per variant; cells contain the images, and there are no classes."""
 
     format: ClassVar[str] = "table"
 
@@ -338,5 +338,5 @@ class TableSet(SourceSet):
 
     @property
     def classes(self) -> int | None:
-        """None: tables have no classes."""
+        """Return None: tables have no classes."""
         return None

@@ -1,4 +1,4 @@
-"""Reads sets that are folders of files: an image or a video, or a folder of frames, for each key."""
+"""Reader of sets with an image, a video, or a folder of frames for each key."""
 
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -18,14 +18,14 @@ VIDEO = ".mp4"
 
 @dataclass(eq=False)
 class Tree(FolderDataset):
-    """A folder per variant: image files, MP4 files or folders of frames, within class folders.
+    """Set with a folder per variant: image files, MP4 files or folders of frames, in class folders.
 
     Parameters
     ----------
     store, kind, arms, about, folders
         As for `FolderDataset`.
     names : sequence of str, optional
-        Class folders in the order of the model's outputs; otherwise those of the set, sorted.
+        Class folders in the order of the model's outputs. Default: the sorted folders of the set.
     """
 
     format = "original"
@@ -33,7 +33,7 @@ class Tree(FolderDataset):
     _listed: dict[Variant, tuple[str, ...]] = field(default_factory=dict)
 
     def keys(self, arm: Variant) -> tuple[str, ...]:
-        """Return the names of the images or sequences; a SourceError if variants differ."""
+        """Return the names of the images or sequences; raise a SourceError if variants differ."""
         first = self._listing(self.arms[0])
         if arm not in self._listed and self._listing(arm) != first:
             folder = f"{self.root}/{self.folders[arm]}"
@@ -55,19 +55,19 @@ class Tree(FolderDataset):
                 }
             self._listed[arm] = keys = tuple(sorted(found))
             if twice := next((a for a, b in pairwise(keys) if a == b), None):
-                raise SourceError(f"{self.root}/{folder}: {twice!r} is there as a video and as frames")
+                raise SourceError(f"{self.root}/{folder}: {twice!r} exists as a video and as frames")
             if not keys:
-                raise SourceError(f"{self.root}/{folder}: holds no {name_contents(self.kind)}")
+                raise SourceError(f"{self.root}/{folder}: contains no {name_contents(self.kind)}")
         return self._listed[arm]
 
     def _is_image(self, name: str) -> bool:
-        """Return whether the file is an image of the set; mirrored files beside them may be pictures too."""
+        """Return True if the file is an image of the set; mirrored files may be pictures too."""
         pattern = self._images
         return name.lower().endswith(decode.EXTENSIONS) and (pattern is None or fnmatchcase(name, pattern))
 
     @cached_property
     def _images(self) -> str | None:
-        """Return the pattern of the images' names, if a source was mirrored of which they were a part."""
+        """Return the pattern of the image names, if the set mirrors other files of its source."""
         config = self.about.get("config")
         pattern = config.get("images") if isinstance(config, dict) and config.get("mirror") else None
         return pattern if isinstance(pattern, str) else None
@@ -114,12 +114,12 @@ class Tree(FolderDataset):
             raise ImageError(f"{name!r}: {error.strerror or error}") from error
 
     def has(self, arm: Variant, key: str) -> bool:
-        """Return whether `arm` has the image or sequence called `key`."""
+        """Return True if `arm` has the image or sequence called `key`."""
         path = self.path(arm, key)
         return self.store.exists(path) or next(iter(self.store.list(path)), None) is not None
 
     def size(self, key: str) -> int:
-        """Return the bytes of the files that all variants have of `key`."""
+        """Return the total bytes of the files of `key` in all variants."""
         paths = [f"{folder}/{key}" if folder else key for folder in self.folders.values()]
         sizes = [*self.store.sizes(paths)]
         if -1 in sizes:
@@ -132,13 +132,13 @@ class Tree(FolderDataset):
 
     @property
     def has_image_files(self) -> bool:  # type: ignore[override]
-        """Return whether each image or frame is a file; a video holds many frames."""
+        """Return True if each image or frame is a file; a video contains many frames."""
         arm = self.arms[0]
         return self.kind == "c" or not self.path(arm, self.keys(arm)[0]).endswith(VIDEO)
 
     @property
     def in_place(self) -> bool:  # type: ignore[override]
-        """Return whether the variants lie where make-c and make-p put them, unlike in many archives."""
+        """Return True if the folders are those that make-c and make-p use, unlike in many archives."""
         return all(folder == arm.folder for arm, folder in self.folders.items())
 
     def path(self, arm: Variant, key: str) -> str:

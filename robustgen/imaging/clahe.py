@@ -1,8 +1,8 @@
-"""Contrast limited adaptive histogram equalisation, as a preprocessing (ICLR 2019 paper, section 5.2).
+"""Contrast limited adaptive histogram equalisation as preprocessing (ICLR 2019 paper, section 5.2).
 
-The paper found that networks finetuned on images treated so have a lower mCE. It gives neither the clip limit
-nor the tiles; the defaults here are those that OpenCV's own documentation uses, 2.0 and 8 x 8. The equalised
-channel is the lightness L of CIELAB, so that hues stay.
+The paper found a lower mCE for networks finetuned on such images. It gives neither the clip limit nor the
+tiles; the defaults here are those of OpenCV's documentation, 2.0 and 8 x 8. Only the lightness L of CIELAB
+is equalised, which preserves hues.
 """
 
 from dataclasses import dataclass
@@ -18,9 +18,9 @@ from robustgen.imaging.kernels import elementwise, equalisation
 from robustgen.imaging.opencv import cv2
 from robustgen.imaging.pixels import Rgb
 
-# A level cannot hold more than all of its 256 shares; OpenCV overflows far above, and then clips most.
+# A level cannot exceed 256 even shares; far above, OpenCV overflows and clips most values.
 MOST_CLIP = 256.0
-# Each tile has a table of 256 levels; more of them than this would only fill memory.
+# Each tile has a table of 256 levels, so more tiles would only fill memory.
 MOST_TILES = 64
 
 
@@ -31,22 +31,22 @@ class Clahe:
     Attributes
     ----------
     clip_limit : float
-        How many times its even share a level of lightness may have in a tile's histogram; positive, at
-        most `MOST_CLIP`, which allows all. The rest is spread over all levels, which limits the contrast.
+        Largest count of a lightness level in a tile's histogram, as a multiple of the even share; positive
+        and at most `MOST_CLIP`, which clips nothing. The excess is spread over all levels.
     tiles : int
         Number of tiles along each side, from 1 to `MOST_TILES`.
 
     Raises
     ------
     ArgumentError
-        One is out of its range.
+        A value is out of range.
     """
 
     clip_limit: float = 2.0
     tiles: int = 8
 
     def __post_init__(self) -> None:
-        """Check both: OpenCV ends the process for 0 tiles."""
+        """Check both values: OpenCV ends the process for 0 tiles."""
         if not 0 < self.clip_limit <= MOST_CLIP:
             raise ArgumentError(
                 f"clip_limit must be positive and at most {MOST_CLIP:g}, not {self.clip_limit!r}"
@@ -56,7 +56,7 @@ class Clahe:
 
 
 def clahe(image: Any, parameters: Clahe = Clahe(), rng: None = None) -> Rgb:
-    """Equalise the lightness of `image` tile by tile, joined bilinearly.
+    """Equalise the lightness of `image` tile by tile, interpolated bilinearly.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def clahe(image: Any, parameters: Clahe = Clahe(), rng: None = None) -> Rgb:
         Of any size; not modified.
     parameters : Clahe
     rng : None
-        Nothing is drawn; operations take one.
+        Unused; part of the interface of operations.
 
     Returns
     -------
@@ -73,12 +73,12 @@ def clahe(image: Any, parameters: Clahe = Clahe(), rng: None = None) -> Rgb:
     Raises
     ------
     ArgumentError, ArgumentTypeError, ImageError
-        As `robustgen.imaging.arrays.as_rgb`.
+        As for `robustgen.imaging.decode.as_rgb`.
     """
     lab = cv2.cvtColor(as_rgb(image), cv2.COLOR_RGB2LAB)
     lightness = np.ascontiguousarray(lab[..., 0])
     tiles, (height, width) = parameters.tiles, lightness.shape
-    # OpenCV adds a whole tile's worth to a side that fits, where the other one does not.
+    # If only one side needs padding, OpenCV pads the other one by a full tile.
     even = height % tiles == 0 and width % tiles == 0
     rows, columns = (_extend(size, 0 if even else tiles - size % tiles) for size in (height, width))
     limit = max(int(parameters.clip_limit * (rows.size // tiles * (columns.size // tiles)) / 256), 1)
@@ -89,5 +89,5 @@ def clahe(image: Any, parameters: Clahe = Clahe(), rng: None = None) -> Rgb:
 
 @lru_cache(maxsize=64)
 def _extend(size: int, more: int) -> npt.NDArray[np.int64]:
-    """Return the places on a line of `size` samples, and `more` that mirror its end."""
+    """Return the indices of `size` samples, followed by `more` that mirror their end."""
     return np.array([elementwise.beyond(place, size, True) for place in range(size + more)])

@@ -1,4 +1,4 @@
-"""Saturation, value and tables of colours."""
+"""Saturation, value and colour tables."""
 
 from functools import lru_cache
 from typing import Any, Final
@@ -11,15 +11,15 @@ from robustgen.imaging.kernels import colour, elementwise
 from robustgen.imaging.opencv import cv2
 from robustgen.imaging.pixels import Rgb
 
-# Values of an image that is large, and pixels of a strip whose planes stay in the cache.
+# Number of values in a large image, and pixels of a strip whose planes fit into the cache.
 _LARGE: Final = 3 << 20
 _STRIP: Final = 1 << 16
 
 
 class Hsv:
-    """Hue, saturation and value of an image, and the image with those changed.
+    """Hue, saturation and value of an image, and changes of them.
 
-    Those of a large photograph would take eight times its bytes: they are found strip by strip, each time.
+    For a large photograph they would need eight times its bytes, so each change computes them in strips.
     """
 
     def __init__(self, image: Rgb) -> None:
@@ -29,9 +29,7 @@ class Hsv:
     def change(
         self, saturation_gain: float = 1.0, saturation_offset: float = 0.0, value_offset: float = 0.0
     ) -> Rgb:
-        """Return the image, its saturation (times gain plus offset) and value (plus offset) clipped to [0,
-        1].
-        """
+        """Return the image with saturation (times gain plus offset) and value (plus offset) in [0, 1]."""
         out = np.empty_like(self._image)
         changes = float(saturation_gain), float(saturation_offset), float(value_offset)
         if self._planes is not None:
@@ -43,7 +41,7 @@ class Hsv:
 
 
 def _split_hsv(image: Rgb) -> npt.NDArray[np.float64]:
-    """Hue (0 to 6), saturation and value of every pixel, (3, N)."""
+    """Return hue (0 to 6), saturation and value of every pixel, (3, N)."""
     planes = np.empty((3, image.size // 3))
     colour.split_hsv(image.reshape(-1, 3), *planes)
     return planes
@@ -59,10 +57,10 @@ def raise_value(image: Rgb, offset: float) -> Rgb:
 
 @lru_cache(maxsize=64)
 def _tabulate_raised(offset: float) -> npt.NDArray[np.uint16]:
-    """Return the table of `kernels.colour.raise_value`.
+    """Return the table for `kernels.colour.raise_value`.
 
-    All channels are multiplied by what the value is multiplied by. Where the product is a whole number,
-    rounding errors on the way through HSV decide how it is truncated.
+    All channels are multiplied by the same factor as the value. If the product is an integer, rounding
+    errors of the conversion to HSV and back decide its truncation.
     """
     values = np.arange(256.0)
     raised = np.clip(values / 255.0 + offset, 0.0, 1.0) * 255.0
@@ -74,23 +72,23 @@ def _tabulate_raised(offset: float) -> npt.NDArray[np.uint16]:
 
 
 def channel_means(image: Rgb) -> npt.NDArray[np.float64]:
-    """Mean of each channel of `image` in [0, 1], float64 (3,): ``np.mean`` to the last bit."""
+    """Return the mean of each channel in [0, 1], float64 (3,); bit-identical to ``np.mean``."""
     sums = np.empty(3)
     elementwise.channel_sums(image.reshape(-1, 3), UNITS, sums)
     return sums / (image.size // 3)
 
 
 def scale_about(image: Rgb, centres: npt.NDArray[np.float64], factor: float) -> Rgb:
-    """Multiply the distance of every value from the one of `centres`, in [0, 1], of its channel."""
+    """Multiply the distance of every value from its channel's centre in `centres`, in [0, 1]."""
     out = np.empty_like(image)
     elementwise.scale_about(image.reshape(-1, 3), UNITS, centres, float(factor), out.reshape(-1, 3))
     return out
 
 
 def look_up_channels(image: Rgb, tables: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
-    """Return the values that `tables`, (3, 256), have for the channels of `image`: three arrays (H, W)."""
+    """Look up the channels of `image` in `tables`, (3, 256); return three arrays (H, W)."""
     planes = zip(cv2.split(image), tables, strict=True)
-    # OpenCV takes a third of the time, and knows only some types.
+    # OpenCV needs a third of the time, but supports only some types.
     known = tables.dtype in (np.float32, np.float64)
     return [cv2.LUT(plane, table) if known else table[plane] for plane, table in planes]
 

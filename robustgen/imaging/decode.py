@@ -1,4 +1,4 @@
-"""Image files and Pillow images to pixels."""
+"""Conversion of image files and Pillow images to pixels."""
 
 import os
 import warnings
@@ -16,21 +16,21 @@ from robustgen.storage.regular import open_regular
 
 Location = str | os.PathLike[str]
 EXTENSIONS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp", ".gif")
-# Pillow's other formats are kept out: a PostScript file named .jpg would start Ghostscript.
+# Pillow's other formats are excluded: a PostScript file named .jpg would start Ghostscript.
 FORMATS = ("JPEG", "PNG", "PPM", "BMP", "TIFF", "WEBP", "GIF")
 
 
 def decode(file: Location | BinaryIO, name: str | None = None) -> Rgb:
     """Decode an image file to RGB.
 
-    Of an animation the first frame is taken; transparency is dropped; 16-bit greys lose their low byte.
-    Floating-point greys (TIFF) of at most 1 are multiplied by 255, others clipped to 0 .. 255.
+    Only the first frame of an animation is read; transparency is dropped; 16-bit greys lose their low byte.
+    Floating-point greys (TIFF) of at most 1 are multiplied by 255, others are clipped to 0 .. 255.
 
     Parameters
     ----------
     file : path or binary file object
     name : str, optional
-        What error messages call it; the path if left out.
+        Name in error messages. Default: the path.
 
     Returns
     -------
@@ -39,20 +39,20 @@ def decode(file: Location | BinaryIO, name: str | None = None) -> Rgb:
     Raises
     ------
     ImageError
-        Whatever is wrong with the file or with what it holds.
+        The file cannot be read, or its content is invalid.
     """
     with blame_image(name or str(file)):
         return np.array(_decode(file))
 
 
 def decode_to_pillow(file: Location | BinaryIO, name: str | None = None) -> Image.Image:
-    """Decode an image file as `decode` does, to a Pillow image of mode RGB."""
+    """Decode an image file, like `decode`, to a Pillow image of mode RGB."""
     with blame_image(name or str(file)):
         return _decode(file)
 
 
 def read_dimensions(file: Location | BinaryIO, name: str | None = None) -> tuple[int, int]:
-    """Width and height of an image file, as its header tells; an ImageError as `decode` raises it."""
+    """Return width and height from the header of an image file; raise an ImageError like `decode`."""
     with blame_image(name or str(file)), _open(file) as stream, _identify(stream) as image:
         return image.size
 
@@ -71,14 +71,14 @@ def blame_image(name: str) -> Iterator[None]:
         raise
     except UnidentifiedImageError:
         raise ImageError(f"{name!r}: in none of the formats {', '.join(FORMATS)}") from None
-    # On hostile bytes Pillow's decoders let nearly any exception escape, MemoryError among them.
+    # On hostile bytes, Pillow's decoders raise nearly any exception, including MemoryError.
     except Exception as error:
         raise ImageError(f"{name!r}: {reason_of(error)}") from error
 
 
 @contextmanager
 def open_image(file: Location | BinaryIO) -> Iterator[Image.Image]:
-    """Open an image file, of the formats that are read at all, as a Pillow image of its own mode."""
+    """Open an image file in a supported format as a Pillow image of its own mode."""
     with _open(file) as stream, _identify(stream) as image:
         yield image
 
@@ -94,7 +94,7 @@ def _identify(stream: BinaryIO) -> Image.Image:
 
 
 def _convert_to_rgb(image: Image.Image) -> Image.Image:
-    """Return a copy in mode RGB of a Pillow image of any mode; of an animated one, its current frame.
+    """Return an RGB copy of a Pillow image of any mode; of an animation, the current frame.
 
     Raises
     ------
@@ -103,38 +103,38 @@ def _convert_to_rgb(image: Image.Image) -> Image.Image:
     ValueError
         Its floating-point values are not all finite.
     """
-    # EXIF orientation is ignored, as the scripts that made the published datasets ignored it.
+    # EXIF orientation is ignored, as in the scripts of the published data sets.
     image.load()
     if image.mode.startswith("I"):
         image = _eight_bits(image)
     elif image.mode == "F":
         image = _scale_floats(image)
-    # Dropped with the alpha channels; left in, convert() warns of it.
+    # Remove transparency, about which convert() would warn.
     image.info.pop("transparency", None)
     return image.convert("RGB")
 
 
 def _eight_bits(image: Image.Image) -> Image.Image:
-    """Bring a grey image of mode I or I;16* to mode L."""
+    """Convert a grey image of mode I or I;16* to mode L."""
     values = np.asarray(image)
-    # convert() would clip instead: nearly all of a 16-bit image would turn white.
+    # convert() would clip, and turn nearly all of a 16-bit image white.
     if image.mode != "I" or values.max() > 255:
         values = values >> 8
     return Image.fromarray(np.clip(values, 0, 255).astype(np.uint8))
 
 
 def _scale_floats(image: Image.Image) -> Image.Image:
-    """Bring floating-point values that run from 0 to 1 to 0 .. 255; leave larger ones alone."""
+    """Scale floating-point values from 0 .. 1 to 0 .. 255; keep larger ranges."""
     values = np.asarray(image)
     if not np.isfinite(values).all():
-        raise ValueError("holds values that are not finite")
+        raise ValueError("contains values that are not finite")
     if values.max() > 1:
         return image
     return Image.fromarray(np.rint(np.clip(values, 0, 1) * 255).astype(np.uint8))
 
 
 def reason_of(error: Exception) -> str:
-    """Return what the system or a decoder says is wrong, or at least the type of `error`."""
+    """Return the message of the system or a decoder, or at least the type of `error`."""
     return getattr(error, "strerror", None) or str(error) or type(error).__name__
 
 
@@ -144,12 +144,12 @@ def as_grey(image: Any) -> Rgb:
     Parameters
     ----------
     image : uint8 ndarray of shape (H, W), (H, W, 1) or (H, W, 3), or a Pillow image
-        Colours become luma by Pillow's integer weights.
+        Colours are converted to luma by Pillow's integer weights.
 
     Raises
     ------
     ArgumentTypeError, ArgumentError, ImageError
-        As of `as_rgb`.
+        As for `as_rgb`.
     """
     if isinstance(image, np.ndarray) and image.ndim == 3 and image.shape[2] == 1:
         image = image[:, :, 0]
@@ -168,11 +168,11 @@ def as_rgb(image: Any) -> Rgb:
     Raises
     ------
     ArgumentTypeError
-        Neither an array of dtype uint8 nor a Pillow image.
+        `image` is neither an array of dtype uint8 nor a Pillow image.
     ArgumentError
-        An array of another shape, or an empty one.
+        The array has another shape, or is empty.
     ImageError
-        A Pillow image whose file is damaged.
+        The file of a Pillow image is damaged.
     """
     if isinstance(image, Image.Image):
         try:

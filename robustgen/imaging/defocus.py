@@ -1,4 +1,4 @@
-"""The blur of a lens out of focus: a filter with an anti-aliased disk."""
+"""Defocus blur: a filter with an anti-aliased disk."""
 
 import operator
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ from robustgen.imaging.pixels import Rgb
 
 @lru_cache(maxsize=64)
 def disk(radius: float, alias_blur: float, *, fused: bool = False) -> npt.NDArray[np.float32]:
-    """Anti-aliased disk, float32, that sums to about 1: the aperture of defocus blur.
+    """Return the anti-aliased disk of defocus blur, float32, with a sum of about 1.
 
-    `fused`, for radii up to 8, rounds as later releases of OpenCV do, which multiply and add at once.
+    `fused`, for radii up to 8, rounds like later releases of OpenCV, which use fused multiply-add.
     """
     reach, ksize = (8, 3) if radius <= 8 else (radius, 5)
-    # Of a radius such as 8.5 these are an even number of places, and the image moves by half a pixel.
+    # For a radius such as 8.5, the number of places is even, which shifts the image by half a pixel.
     places = np.arange(-reach, reach + 1)
     inside = np.array(places[None, :] ** 2 + places[:, None] ** 2 <= radius * radius, dtype=np.float32)
     inside /= np.sum(inside)
@@ -31,9 +31,9 @@ def disk(radius: float, alias_blur: float, *, fused: bool = False) -> npt.NDArra
 
 
 def _gaussian_of_opencv(size: int, sigma: float, kind: type[np.floating[Any]]) -> npt.NDArray[np.float32]:
-    """Return the right half of OpenCV's Gaussian of `size` taps, which are rounded to `kind` first."""
+    """Return the right half of OpenCV's Gaussian of `size` taps, rounded to `kind` first."""
     taps = exact.gaussian_at(np.arange(size) - size // 2, float(sigma)).astype(kind)
-    # Not `sum`, which from Python 3.12 on compensates rounding errors.
+    # `sum` compensates rounding errors from Python 3.12 on.
     share = 1.0 / reduce(operator.add, taps.tolist())
     return np.array([tap * share for tap in taps.tolist()], np.float32)[size // 2 :]
 
@@ -41,7 +41,7 @@ def _gaussian_of_opencv(size: int, sigma: float, kind: type[np.floating[Any]]) -
 def _blur_columns(
     values: npt.NDArray[np.float32], weights: npt.NDArray[np.float32]
 ) -> npt.NDArray[np.float32]:
-    """Filter along axis 0 as OpenCV's C code does: the centre first, then pairs from the inside out."""
+    """Filter along axis 0 in the order of OpenCV's C code: the centre, then pairs from the inside out."""
     reach, size = len(weights) - 1, len(values)
     padded = np.pad(values, ((reach, reach), (0, 0)), mode="reflect")
     total: npt.NDArray[np.float32] = weights[0] * values
@@ -54,7 +54,7 @@ def _blur_columns(
 def _blur_columns_fused(
     values: npt.NDArray[np.float32], weights: npt.NDArray[np.float32]
 ) -> npt.NDArray[np.float32]:
-    """Filter along axis 0 with three taps: the centre first, then both neighbours together."""
+    """Filter along axis 0 with three taps: the centre, then both neighbours together."""
     padded = np.pad(values, ((1, 1), (0, 0)), mode="reflect")
     return _multiply_add(weights[1], padded[:-2] + padded[2:], weights[0] * values)
 
@@ -77,9 +77,9 @@ def _multiply_add(
 
 @dataclass(frozen=True)
 class _Groups:
-    """A kernel as `defocus.weigh_groups` takes it: single taps and columns of neighbours, grouped by weight.
+    """A kernel for `defocus.weigh_groups`: single taps and columns of neighbours, grouped by weight.
 
-    `reach` is how far from its centre the outermost of them lie.
+    `reach` is the largest distance of a tap from the centre.
     """
 
     reach: int
@@ -91,9 +91,9 @@ class _Groups:
 
 
 _MOST_TAPS = 257
-# Two sums are read for a run, one value for a tap.
+# A run needs two sums, a tap one value.
 _SHORTEST_RUN = 3
-# Beside the others, weights below this one change no sum of float64.
+# Smaller weights change no float64 sum.
 _FAINTEST = 1e-22
 
 
@@ -101,7 +101,7 @@ _FAINTEST = 1e-22
 def _disk_groups(radius: float, alias_blur: float, channels: int, fused: bool) -> _Groups:
     kernel = disk(radius, alias_blur, fused=fused)
     kernel = np.where(kernel < _FAINTEST, 0, kernel)
-    # Most of the disk's square is empty where the radius is small.
+    # For a small radius, most of the disk's square is empty.
     margin = int(np.argmax(kernel.any(axis=0)))
     kernel = kernel[margin : len(kernel) - margin, margin : len(kernel) - margin]
     weights, ends, taps, run_ends, runs = [], [], [], [], []
@@ -123,7 +123,7 @@ def _disk_groups(radius: float, alias_blur: float, channels: int, fused: bool) -
 
 
 def _join_neighbours(places: list[list[int]]) -> list[list[int]]:
-    """Return places (column, row), in order, as runs (column, first row, row after the last)."""
+    """Join sorted places (column, row) to runs (column, first row, row after the last)."""
     runs: list[list[int]] = []
     for column, row in places:
         if runs and runs[-1][0] == column and runs[-1][2] == row:
@@ -134,10 +134,10 @@ def _join_neighbours(places: list[list[int]]) -> list[list[int]]:
 
 
 def filter_with_disk(image: Rgb, radius: float, alias_blur: float, *, fused: bool = False) -> Rgb:
-    """Filter `image` with `disk`, border reflected without repeating the edge (OpenCV's default).
+    """Filter `image` with `disk`; the border is reflected without repeating the edge (OpenCV's default).
 
-    OpenCV's own filter2D goes through a Fourier transform at these sizes, which is several times as slow
-    (scripts/bench.py --only defocus_blur); no disk sums to exactly 1, so rounding decides no pixel.
+    OpenCV's filter2D uses a Fourier transform at these sizes and is several times slower (scripts/bench.py
+    --only defocus_blur). No disk sums to exactly 1, so rounding decides no pixel.
     """
     height, width, channels = image.shape
     groups = _disk_groups(radius, alias_blur, channels, fused)

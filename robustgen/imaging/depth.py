@@ -1,4 +1,4 @@
-"""Fog, and the blur of a lens out of focus, by a depth map. All in float32."""
+"""Fog and defocus blur from a depth map, in float32."""
 
 import io
 from typing import Any
@@ -17,43 +17,43 @@ from robustgen.imaging.steps import Chain, Crop, ResizeShorter
 Depth = npt.NDArray[np.float32]
 
 _CELLS = 8
-# Below this radius (pixels) a plane stays sharp.
+# Planes with a smaller radius (pixels) stay sharp.
 _SHARP = 0.1
 _MOST_TAPS = 1 << 20
 
 
 def depth_from_midas(values: npt.NDArray[np.integer]) -> Depth:
-    """Return the depth of ImageNet as published: `values` are the 16 bits that hold MiDaS' inverse depth."""
+    """Return the published depth of ImageNet from MiDaS' inverse depth, 16-bit `values`."""
     inverse = np.asarray(values).astype(np.float32) / np.float32(512)
     return np.asarray(np.clip(1 / (inverse + np.float32(1e-6)), 0, np.float32(0.5)), np.float32)
 
 
 def read_depth_picture(data: bytes) -> npt.NDArray[Any]:
-    """Return the values of a PNG or TIFF file of one channel, (H, W); 16 bits stay 16 bits.
+    """Read a PNG or TIFF file of one channel, (H, W); 16-bit values are kept.
 
     Raises
     ------
     ValueError
-        It has several channels.
+        The file has several channels.
     OSError
-        It is damaged, or no such file.
+        The file is damaged, or not a PNG or TIFF file.
     """
     with open_image(io.BytesIO(data)) as picture:
         if picture.mode not in ("L", "F") and not picture.mode.startswith("I"):
-            raise ValueError(f"has several channels (mode {picture.mode}), where depth has one")
+            raise ValueError(f"has several channels (mode {picture.mode}); depth needs one")
         return np.array(picture)
 
 
 def prepare_depth(depth: Depth, shorter: int, crop: int) -> Depth:
-    """Give `depth` the geometry of its image: shorter side to `shorter` pixels, then the middle `crop`.
+    """Resize the shorter side of `depth` to `shorter` pixels and cut the central `crop`, as for its image.
 
-    Nothing is interpolated: each result is the nearest value.
+    Values are not interpolated: each result is the nearest value.
     """
     return Chain(ResizeShorter(shorter), Crop(crop)).follow(np.asarray(depth, np.float32))
 
 
 def add_depth_fog(image: Rgb, depth: Depth, density: float) -> Rgb:
-    """Mix `image` with its own mean: exp(-`density` * `depth`) of it is left."""
+    """Mix `image`, with weight exp(-`density` * `depth`), with its own mean."""
     out, units = np.empty(image.shape, np.uint8), UNITS.astype(np.float32)
     counts = np.zeros((256, 3), np.int64)
     elementwise.count_values(image.reshape(-1, 3), counts)
@@ -65,19 +65,19 @@ def add_depth_fog(image: Rgb, depth: Depth, density: float) -> Rgb:
 
 
 def refocus(image: Rgb, depth: Depth, aperture: float, *, far: bool) -> Rgb:
-    """Focus on the nearest, or on the `far` eighth of `depth`, and blur what lies elsewhere.
+    """Focus on the nearest, or the `far`, eighth of `depth`, and blur the rest.
 
     Raises
     ------
     ArgumentError
-        A depth is so near 0 that the blur would be wider than a million pixels.
+        A depth is so close to 0 that the blur would be wider than a million pixels.
     """
     edges = _quantiles(depth)
     focus = edges[_CELLS - 1 if far else 0]
     with np.errstate(divide="ignore", invalid="ignore"):
         radii = np.float32(aperture) * np.abs(edges - focus) / edges
     if not np.isfinite(radii).all() or 3 * radii.max() > _MOST_TAPS:
-        raise ArgumentError("depth lies too near 0 for a blur: its quantiles must be further than the focus")
+        raise ArgumentError("depth is too close to 0 for a blur: its quantiles must exceed the focus")
     (height, width), sharp = image.shape[:2], unit(image, np.float32)
     cells, spans = np.empty((height, width), np.uint8), np.empty((len(edges), height, 2), np.int64)
     shares = np.empty((height, width, 2), np.float32)
@@ -96,7 +96,7 @@ def refocus(image: Rgb, depth: Depth, aperture: float, *, far: bool) -> Rgb:
 
 
 def _quantiles(depth: Depth) -> Depth:
-    """Return the nine depths that part the pixels into eight equal cells, the outer ones moved outwards."""
+    """Return the nine depths that split the pixels into eight equal cells; outer ones move outwards."""
     ranks = np.arange(_CELLS + 1) / _CELLS * (depth.size - 1)
     below, above = np.floor(ranks).astype(np.intp), np.ceil(ranks).astype(np.intp)
     values = np.partition(depth, np.concatenate([below, above]), axis=None)
@@ -111,11 +111,11 @@ def _quantiles(depth: Depth) -> Depth:
 def _blur_weights(
     radius: np.float32, reach: int, shape: tuple[int, ...]
 ) -> tuple[npt.NDArray[np.float32], np.float32, npt.NDArray[np.float32]]:
-    """Return the right half of a Gaussian, cut at the size of the image, its sum, and what is cut off."""
+    """Return the right half of a Gaussian, cut at the image size, its sum, and the sums cut off."""
     places, half = np.arange(reach + 1, dtype=np.float32), np.empty(reach + 1, np.float32)
     elementary.fill_exponentials(-(places * places) / (np.float32(2) * radius * radius), half)
     total = np.float32(2 * half[1:].sum(dtype=np.float64) + half[0])
-    # The loops take two weights at a time, and of each side no more than reach beyond it.
+    # The loops process two weights at a time, and no more than a side has samples.
     reaches = [side + side % 2 for side in reversed(shape)]
     tails = [half[each + 1 :].sum(dtype=np.float64) for each in reaches]
     half = np.append(half, np.zeros(reach % 2, np.float32))[: max(reaches) + 1]

@@ -21,30 +21,30 @@ def draw_signs(count: int, rng: Rng) -> npt.NDArray[np.int64]:
 
 
 def shear(amount: float) -> Floats:
-    """Return the matrix (2, 2) of a shear by an angle, in radians, as scikit-image had it until 0.18."""
+    """Return the matrix (2, 2) of a shear by an angle in radians, as in scikit-image up to 0.18."""
     return np.array([[1, -sine(amount)], [0, cosine(amount)]])
 
 
 def rotation(angle: float) -> Floats:
-    """Return the matrix (2, 2) of a rotation, in radians."""
+    """Return the matrix (2, 2) of a rotation by an angle in radians."""
     return np.array([[cosine(angle), -sine(angle)], [sine(angle), cosine(angle)]])
 
 
 def sample_about_centre(image: Rgb, matrix: Floats) -> Rgb:
-    """Sample `image` where `matrix` (2, 2) leads, about its centre."""
+    """Sample `image` at the places that `matrix` (2, 2) maps to, about its centre."""
     centre = (np.array(image.shape[::-1]) - 1) / 2
     return sample_places(image, np.column_stack([matrix, centre * (1 - matrix.sum(axis=1))]))
 
 
 def sample_places(image: Rgb, matrix: Floats) -> Rgb:
-    """Sample `image` linearly where `matrix` (2, 3) leads from (x, y, 1); outside is black."""
+    """Sample `image` linearly at `matrix` (2, 3) times (x, y, 1); outside is black."""
     out = np.empty(image.shape)
     strokes.sample_affine(unit(image), np.ascontiguousarray(matrix, np.float64), out)
     return to_uint8(out)
 
 
 def add_strokes(image: Rgb, points: Floats) -> Rgb:
-    """Add a soft line from each of `points` (N, 2), column and row, to the next one."""
+    """Add soft lines between consecutive `points` (N, 2), column and row."""
     values = unit(image)
     for start, end in itertools.pairwise(points):
         strokes.add_line(*map(float, (*start, *end)), values)
@@ -52,7 +52,7 @@ def add_strokes(image: Rgb, points: Floats) -> Rgb:
 
 
 def bend_zigzag(start: tuple[float, float], end: tuple[float, float], step: float, height: float) -> Floats:
-    """Return the points (N, 2), column and row, of a zigzag between two points, `height` off their line."""
+    """Return the points (N, 2), column and row, of a zigzag between two points, `height` off the line."""
     across, down = end[0] - start[0], end[1] - start[1]
     angle = float(angle_of(float(down), float(across)))
     length = across / cosine(angle)
@@ -63,19 +63,19 @@ def bend_zigzag(start: tuple[float, float], end: tuple[float, float], step: floa
     if left:
         points.append((length, points[-1][1] / (2 * left)))
     c, s = cosine(angle), sine(angle)
-    # In this order: that of a product of matrices depends on the processor.
+    # The order of sums in a matrix product would depend on the processor.
     turned = np.array([(x * c - y * s, x * s + y * c) for x, y in points])
     return np.asarray(turned + np.array(start))
 
 
 def swap_pixels(image: Rgb, rounds: int, rng: Rng) -> Rgb:
-    """Swap pixels with a neighbour above or to the left, each with a chance of a half, in `rounds`."""
+    """Swap each pixel with probability 1/2 with a neighbour above or to the left, in several `rounds`."""
     visits = rounds * (image.shape[0] - 2) * (image.shape[1] - 2)
     moves = np.zeros((visits, 3), np.int64)
     if isinstance(rng, np.random.RandomState):
-        # The published code draws the moves of a pixel only where it swaps.
+        # The published code draws a move only for pixels that it swaps.
         for move in moves:
-            # What `choice([True, False])` draws.
+            # Same draw as `choice([True, False])`.
             move[0] = rng.randint(0, 2) == 0
             if move[0]:
                 move[1:] = rng.randint(-1, 1, 2)
@@ -87,14 +87,14 @@ def swap_pixels(image: Rgb, rounds: int, rng: Rng) -> Rgb:
 
 
 def find_edges(image: Rgb, low: float = 0.1, high: float = 0.2) -> Rgb:
-    """Find Canny's edges of `image`, smoothed by a Gaussian of one pixel: 0 or 255.
+    """Return Canny's edges of `image`, smoothed by a Gaussian of one pixel: 0 or 255.
 
     Equals ``skimage.feature.canny`` with its defaults.
     """
     from scipy import ndimage
 
     height, width = image.shape
-    # Black outside, and what that takes from the border is given back.
+    # The outside is black; dividing by the smoothed mask corrects the border.
     frame = np.zeros((height + 8, width + 8))
     frame[4:-4, 4:-4] = unit(image)
     inside = np.zeros_like(frame)

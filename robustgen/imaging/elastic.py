@@ -13,29 +13,27 @@ from robustgen.imaging.pixels import Floats, Rgb
 from robustgen.imaging.rng import Rng, uniform
 from robustgen.imaging.warps import warp_affine
 
-# Kernels whose half is longer take more time than cosine transforms (scripts/bench.py).
+# For longer half kernels, cosine transforms are faster (scripts/bench.py).
 _LONGEST_KERNEL = 30
 
 
 @lru_cache(maxsize=64)
 def _anchors(shape: tuple[int, int]) -> npt.NDArray[np.float32]:
-    """Return the three points, float32 (3, 2), that an affine map of an image of `shape` (H, W) is fixed
-    by.
-    """
+    """Return the three points, float32 (3, 2), that define the affine map of an image of `shape` (H, W)."""
     centre, reach = np.array(shape) // 2, min(shape) // 3
     corners = [centre + reach, [centre[0] + reach, centre[1] - reach], centre - reach]
     return np.array(corners, np.float32)
 
 
 def jittered_affine(image: Rgb, jitter: float, rng: Rng) -> npt.NDArray[np.float32]:
-    """Map three points around the centre of `image` to themselves plus uniform(-jitter, jitter)."""
+    """Warp `image` so that three points around its centre move by uniform(-jitter, jitter)."""
     anchors = _anchors(image.shape[:2])
     moved = anchors + rng.uniform(-jitter, jitter, size=anchors.shape).astype(np.float32)
     return warp_affine(image, _solve_affine(anchors.tolist(), moved.tolist()))
 
 
 def _solve_affine(before: list[list[float]], after: list[list[float]]) -> npt.NDArray[np.float64]:
-    """Return the affine map, (2, 3), that takes three points (x, y) to three others."""
+    """Return the affine map, (2, 3), from three points (x, y) to three others."""
     (x0, y0), (x1, y1), (x2, y2) = before
     ax, ay, bx, by = x1 - x0, y1 - y0, x2 - x0, y2 - y0
     determinant = ax * by - bx * ay
@@ -53,7 +51,7 @@ def smooth_fields(
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
     """Draw two fields: `alpha` times uniform(-1, 1) noise of `shape`, smoothed by `sigma`.
 
-    Borders are reflected, the Gaussian is cut at 3 sigma.
+    Borders are reflected; the Gaussian is cut at 3 sigma.
     """
     first: Floats = uniform(rng, -1, 1, shape)
     second: Floats = uniform(rng, -1, 1, shape)
@@ -69,7 +67,7 @@ def smooth_fields(
 
 
 def _filter_by_cosines(first: Floats, second: Floats, weights: npt.NDArray[np.float64]) -> None:
-    """Filter both fields, in place, with a symmetric kernel under reflecting borders."""
+    """Filter both fields in place with a symmetric kernel and reflected borders."""
     height, width = first.shape
     flat, other, packed = first.reshape(-1), second.reshape(-1), weights.tobytes()
     for size, lines, line_step, place_step in ((height, width, 1, width), (width, height, width, 1)):
@@ -90,7 +88,7 @@ def _mixing(size: int, packed_weights: bytes) -> tuple[npt.NDArray[np.int64], np
 
 
 def displace(image: npt.NDArray[np.float32], dx: npt.NDArray[np.float32], dy: npt.NDArray[np.float32]) -> Rgb:
-    """Sample a unit `image` (H, W, 4) at (row + dy, column + dx), as SciPy did before 1.6; uint8."""
+    """Sample a unit `image` (H, W, 4) at (row + dy, column + dx) like SciPy before 1.6; return uint8."""
     out = np.empty((*dx.shape, 3), np.uint8)
     kernels.displace(image, dx, dy, out)
     return out

@@ -15,7 +15,7 @@ def mean_grey(image: Rgb) -> int:
 
 
 def blend_with(grey: int, image: Rgb, factor: float) -> Rgb:
-    """Return `grey` plus `factor` times the distance of every value of `image` from it, truncated.
+    """Return `grey` plus `factor` times the difference of each value of `image` from it, truncated.
 
     Equals Pillow's ``ImageEnhance.Contrast`` with the mean grey, and ``Brightness`` with 0.
     """
@@ -25,7 +25,7 @@ def blend_with(grey: int, image: Rgb, factor: float) -> Rgb:
 
 
 def bend_gamma(image: Rgb, gamma: float) -> Rgb:
-    """Raise the values of `image`, in 0 to 1, to the power `gamma`; truncated."""
+    """Raise the values of `image`, scaled to [0, 1], to the power `gamma`, and truncate."""
     powers = [0.0**gamma, *(exact.power(value / 255, float(gamma)) for value in range(1, 256))]
     return _look_up(image, np.array([int(255.999 * power) for power in powers], np.uint8))
 

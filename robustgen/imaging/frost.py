@@ -1,4 +1,4 @@
-"""The frost photographs, and windows of them blended into an image."""
+"""Frost photographs, and windows of them blended into an image."""
 
 import hashlib
 import math
@@ -15,18 +15,18 @@ from robustgen.imaging.opencv import cv2
 from robustgen.imaging.pixels import Rgb
 from robustgen.imaging.rng import Rng, integers
 
-# Indices 0 to 4 are drawn, the sixth never.
+# Indices 0 to 4 are drawn, never the sixth photograph.
 _DRAWN = 5
 
 
 @lru_cache(maxsize=32)
 def frost_photograph(index: int, shrink: float = 1.0, directory: str | None = None) -> Rgb:
-    """Frost photograph `index` (0 .. 4), RGB, shrunk by OpenCV's default interpolation.
+    """Return frost photograph `index` (0 .. 4), RGB, shrunk by OpenCV's default interpolation.
 
     Raises
     ------
     MissingDependencyError
-        The file is absent, or not the one the published data was made with.
+        The file is missing, or not the published one.
     """
     name, digest = list(FROST.digests.items())[index]
     path = (Path(directory) if directory else FROST.find()) / name
@@ -65,10 +65,9 @@ def frost_crop(shape: tuple[int, int], shrink: float, directory: str | None, rng
 
 @lru_cache(maxsize=16)
 def enlarged_photograph(index: int, shape: tuple[int, int], directory: str | None) -> Rgb:
-    """Frost photograph `index`, enlarged by a tenth more than it takes to cover `shape` (H, W).
+    """Return frost photograph `index`, enlarged by a tenth more than needed to cover `shape` (H, W).
 
-    As the package imagecorruptions does it: in either axis alone where only that is too small, and by a tenth
-    even where neither is.
+    As in the package imagecorruptions, a photograph that already covers `shape` is enlarged by a tenth too.
     """
     photograph = frost_photograph(index, 1.0, directory)
     rows, columns = photograph.shape[:2]
@@ -80,7 +79,7 @@ def enlarged_photograph(index: int, shape: tuple[int, int], directory: str | Non
 
 
 def blend(image: Rgb, weight: float, other: Rgb, other_weight: float) -> Rgb:
-    """Weighted sum of two uint8 images of the same shape, clipped to 0 .. 255 and truncated."""
+    """Return the weighted sum of two uint8 images of one shape, clipped to 0 .. 255 and truncated."""
     out = np.empty_like(image)
     flat = np.ascontiguousarray(other).reshape(-1)
     kernels.blend(image.reshape(-1), float(weight), flat, float(other_weight), out.reshape(-1))
@@ -88,7 +87,7 @@ def blend(image: Rgb, weight: float, other: Rgb, other_weight: float) -> Rgb:
 
 
 def _cover(photograph: Rgb, shape: tuple[int, int]) -> Rgb:
-    """Return `photograph`, enlarged with its aspect kept where it would not cover `shape`."""
+    """Return `photograph`, enlarged with its aspect ratio if it does not cover `shape`."""
     rows, columns = photograph.shape[:2]
     factor = max(shape[0] / rows, shape[1] / columns)
     if factor <= 1:

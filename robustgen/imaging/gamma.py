@@ -1,9 +1,9 @@
-"""Dirichlet and Beta weights as NumPy's default generator draws them, by the same arithmetic everywhere.
+"""Dirichlet and Beta weights equal to those of NumPy's default generator, identical on all processors.
 
-NumPy takes exponentials, logarithms and powers from the C library, whose last bit depends on the processor.
-Here they are rounded correctly. Exponential deviates come from a ziggurat (Marsaglia and Tsang 2000), Gamma
-deviates from Ahrens and Dieter (1974) below a shape of 1 and from Marsaglia and Tsang (2000) above, and Beta
-deviates from Johnk (1964) where neither shape is above 1.
+NumPy uses exponentials, logarithms and powers of the C library, whose last bit depends on the processor;
+here they are correctly rounded. Exponential deviates use a ziggurat (Marsaglia and Tsang 2000), Gamma
+deviates Ahrens and Dieter (1974) below a shape of 1 and Marsaglia and Tsang (2000) above, and Beta deviates
+Johnk (1964) if neither shape is above 1.
 """
 
 import math
@@ -20,12 +20,12 @@ from robustgen.imaging.ziggurat import normal
 
 Floats = npt.NDArray[np.float64]
 
-# Below this concentration NumPy divides the whole piece by piece, because Gamma deviates could all be 0.
+# Below this concentration, all Gamma deviates could be 0, so NumPy breaks a stick with Beta deviates.
 _SMALL = 0.1
 
 
 def dirichlet(rng: Rng, concentration: float, count: int) -> Floats:
-    """Return what ``rng.dirichlet([concentration] * count)`` gives."""
+    """Return the result of ``rng.dirichlet([concentration] * count)``."""
     if not draws_from_pcg64(rng):
         return np.asarray(rng.dirichlet([concentration] * count))
     if concentration >= _SMALL:
@@ -45,7 +45,7 @@ def dirichlet(rng: Rng, concentration: float, count: int) -> Floats:
 
 
 def beta(rng: Rng, a: float, b: float) -> float:
-    """Return what ``rng.beta(a, b)`` gives."""
+    """Return the result of ``rng.beta(a, b)``."""
     if not draws_from_pcg64(rng):
         return float(rng.beta(a, b))
     if a > 1 or b > 1:
@@ -57,7 +57,7 @@ def beta(rng: Rng, a: float, b: float) -> float:
         if x > 0 and y > 0 and x + y <= 1:
             return x / (x + y)
         if x + y <= 1 and u > 0 and v > 0:
-            # A power was too small for a float: its logarithm is not.
+            # A power underflows, but its logarithm does not.
             x, y = float(exact.log(u)) / a, float(exact.log(v)) / b
             top = max(x, y)
             whole = exact.exp(x - top) + exact.exp(y - top)
@@ -65,7 +65,7 @@ def beta(rng: Rng, a: float, b: float) -> float:
 
 
 def _draw_gamma(rng: Rng, shape: float) -> float:
-    """Return what ``rng.standard_gamma(shape)`` gives; from a PCG64."""
+    """Return the result of ``rng.standard_gamma(shape)`` for a PCG64."""
     if shape == 1:
         return _draw_exponential(rng)
     if shape < 1:
@@ -94,10 +94,10 @@ def _draw_gamma(rng: Rng, shape: float) -> float:
 
 
 def _draw_exponential(rng: Rng) -> float:
-    """Return what ``rng.standard_exponential()`` gives; from a PCG64."""
+    """Return the result of ``rng.standard_exponential()`` for a PCG64."""
     widths, limits, heights = _read_tables()
     while True:
-        # The bits of a word, from the lowest on: 3 without a use, 8 of the strip, 53 of the size.
+        # Bits of a word, lowest first: 3 unused, 8 for the strip, 53 for the size.
         word = int(rng.bit_generator.random_raw())  # type: ignore[union-attr]
         strip, size = word >> 3 & 255, word >> 11
         deviate = size * widths[strip]
@@ -112,7 +112,7 @@ def _draw_exponential(rng: Rng) -> float:
 
 @lru_cache(maxsize=1)
 def _read_tables() -> tuple[list[float], list[int], list[float]]:
-    """Return width by 2**53, size from which a deviate is outside the core, and density, of each strip."""
+    """Return the width / 2**53, the smallest size outside the core, and the density of each strip."""
     widths, limits = np.load(Path(__file__).with_name("exponential_ziggurat.npy"))
     edges = widths.view(np.float64) * 2.0**53
     edges[0] = 0

@@ -1,4 +1,4 @@
-"""The Gaussian filter, equal to SciPy's to the last bit."""
+"""Gaussian filter, bit-identical to SciPy's."""
 
 from functools import lru_cache
 from typing import Any
@@ -14,7 +14,7 @@ from robustgen.imaging.pixels import Floats, Rgb
 
 @lru_cache(maxsize=256)
 def gaussian_weights(sigma: float, truncate: float = 4.0) -> npt.NDArray[np.float64]:
-    """Right half, centre first, of SciPy's sampled Gaussian: radius int(truncate * sigma + 0.5)."""
+    """Return the right half, centre first, of SciPy's Gaussian of radius int(truncate * sigma + 0.5)."""
     radius = int(truncate * sigma + 0.5)
     phi = exact.gaussian_at(np.arange(-radius, radius + 1), sigma)
     half: npt.NDArray[np.float64] = (phi / phi.sum())[radius:]
@@ -23,7 +23,7 @@ def gaussian_weights(sigma: float, truncate: float = 4.0) -> npt.NDArray[np.floa
 
 
 def _extension(size: int, radius: int, mode: str) -> npt.NDArray[np.intp]:
-    """Index of the sample at each place of a line of `size` extended by `radius` on both sides."""
+    """Return the sample index at each place of a line of `size` extended by `radius` on both sides."""
     index = np.arange(-radius, size + radius)
     index = np.clip(index, 0, size - 1) if mode == "nearest" else index % (2 * size)
     return np.where(index >= size, 2 * size - 1 - index, index)
@@ -35,9 +35,9 @@ def gaussian(
     truncate: float = 4.0,
     mode: str = "nearest",
 ) -> Floats:
-    """Filter `values` with a Gaussian along rows and columns, channels not mixed.
+    """Filter `values` with a Gaussian along rows and columns, without mixing channels.
 
-    Equals ``scipy.ndimage.gaussian_filter`` of 2018 to the last bit.
+    Bit-identical to ``scipy.ndimage.gaussian_filter`` of 2018.
 
     Parameters
     ----------
@@ -45,14 +45,14 @@ def gaussian(
     sigma : float, or one for each axis
         Standard deviation in pixels.
     truncate : float
-        Where the kernel ends, in standard deviations.
+        Radius of the kernel in standard deviations.
     mode : {"nearest", "reflect"}
-        How the image continues beyond its border.
+        Extension of the image beyond its border.
 
     Returns
     -------
     ndarray of the shape of `values`
-        float32 for float32, which is also how SciPy rounds between its two passes; else float64.
+        float32 for float32, rounded between the two passes as in SciPy; else float64.
     """
     height, width = values.shape[:2]
     flat = np.ascontiguousarray(values).reshape(height, -1)
@@ -69,7 +69,7 @@ def gaussian(
 
 
 def gaussian_bytes(image: Rgb, sigma: float, truncate: float = 4.0) -> Rgb:
-    """Filter an image: `to_uint8` of `gaussian` of its values in [0, 1], in one pass and little memory."""
+    """Return `to_uint8` of `gaussian` of an image in [0, 1], in one pass and with little memory."""
     height, width, channels = image.shape
     out = np.empty_like(image)
     weights, rows = _kernel(height, sigma, truncate, "nearest")
@@ -81,9 +81,9 @@ def gaussian_bytes(image: Rgb, sigma: float, truncate: float = 4.0) -> Rgb:
 
 @lru_cache(maxsize=256)
 def _kernel(size: int, sigma: float, truncate: float, mode: str) -> tuple[Any, Any]:
-    """Return the right half of the kernel, and what stands at each place of the extended axis.
+    """Return the right half of the kernel, and the sample index at each place of the extended axis.
 
-    A zero is added to kernels of odd radius, because the loops take two weights on either side at a time.
+    Kernels of odd radius get a zero, because the loops process two weights per side at a time.
     """
     weights = gaussian_weights(float(sigma), float(truncate))
     padded = np.append(weights, np.zeros((1 - weights.size) % 2))

@@ -15,14 +15,14 @@ from robustgen.imaging.kernels import exact, pixelation
 from robustgen.imaging.pixels import Decoded, Rgb
 from robustgen.imaging.warps import sample_affine, warp_perspective
 
-# Resizing an extremely long image by its shorter side would ask for gigabytes.
+# Resizing an extremely long image by its shorter side would need gigabytes.
 MOST_PIXELS = 100_000_000
 
 
 def resize(
     image: Decoded, width: int, height: int, filter: Image.Resampling = Image.Resampling.BILINEAR
 ) -> Rgb:
-    """Resize with Pillow, by default bilinearly with antialiasing, as torchvision did."""
+    """Resize with Pillow, by default bilinearly with antialiasing, like torchvision."""
     picture = image if isinstance(image, Image.Image) else Image.fromarray(image)
     if (width, height) == picture.size:
         return np.array(picture) if isinstance(image, Image.Image) else image
@@ -30,10 +30,10 @@ def resize(
 
 
 def resize_by_box(image: Rgb, width: int, height: int) -> Rgb:
-    """Resize as the box filter of Pillow 5.2 does: each pixel is the mean of those whose centres it covers.
+    """Resize like the box filter of Pillow 5.2: each pixel is the mean of those whose centres it covers.
 
-    First along the rows and then along the columns, rounded in between; later releases take the other axis
-    of some images first.
+    Rows are filtered first, then columns, rounded in between; later releases begin with the other axis for
+    some images.
     """
     rows, columns = image.shape[:2]
     out = np.empty((height, width, 3), np.uint8)
@@ -43,13 +43,13 @@ def resize_by_box(image: Rgb, width: int, height: int) -> Rgb:
 
 @lru_cache(maxsize=256)
 def _boxes(size: int, new_size: int) -> tuple[npt.NDArray[np.int64], ...]:
-    """First sample, number of samples, and 2**22 divided by it, of every new sample of a line."""
+    """Return the first sample, the number of samples n, and 2**22 / n for every new sample of a line."""
     ratio = size / new_size
     reach = max(ratio, 1.0) * 0.5
     centres = (np.arange(new_size) + 0.5) * ratio
     firsts = np.maximum((centres - reach + 0.5).astype(np.int64), 0)
     ends = np.minimum((centres + reach + 0.5).astype(np.int64), size)
-    # A sample on the very edge of the filter counts at its right end alone.
+    # A sample exactly on the edge of the filter counts only at the right end.
     firsts += (firsts - centres + 0.5) * (0.5 / reach) <= -0.5
     ends -= (ends - 1 - centres + 0.5) * (0.5 / reach) > 0.5
     counts = ends - firsts
@@ -68,7 +68,7 @@ def find_shorter(width: int, height: int, side: int) -> tuple[int, int]:
     Raises
     ------
     ImageError
-        It is too elongated.
+        The image is too elongated.
     """
     longer = int(side * max(height, width) / min(height, width))
     if longer * side > MOST_PIXELS:
@@ -77,7 +77,7 @@ def find_shorter(width: int, height: int, side: int) -> tuple[int, int]:
 
 
 def centre_crop(image: Rgb, width: int, height: int) -> Rgb:
-    """Cut the central `width` x `height` pixels, offsets rounded half to even as Python rounds.
+    """Cut the central `width` x `height` pixels; offsets are rounded half to even.
 
     Raises
     ------
@@ -92,9 +92,9 @@ def centre_crop(image: Rgb, width: int, height: int) -> Rgb:
 
 
 class Preparation(NamedTuple):
-    """The geometry of one corruption: shorter side to `resize`, the middle `crop`, and at the end `finish`.
+    """Geometry of one corruption in pixels.
 
-    All are pixels.
+    The shorter side is resized to `resize`, then cropped to `crop`, and the result to `finish`.
     """
 
     resize: int = 256
@@ -106,7 +106,7 @@ class Preparation(NamedTuple):
         return centre_crop(resize_shorter(image, self.resize), self.crop, self.crop)
 
     def complete(self, corrupted: Rgb) -> Rgb:
-        """Crop what the corruption gave to what is saved."""
+        """Crop the result of the corruption to the saved size."""
         return centre_crop(corrupted, self.finish, self.finish)
 
 
@@ -117,7 +117,7 @@ def affine(
     scale: float = 1.0,
     shear: float = 0.0,
 ) -> Rgb:
-    """Rotate, scale and shear about the centre; outside is black, the size stays.
+    """Rotate, scale and shear about the centre; outside is black, the size is kept.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ def affine(
         Magnification.
     """
     height, width = image.shape[:2]
-    # torchvision 0.2.1, with which ImageNet-P was made, put the centre half a pixel off.
+    # ImageNet-P was created with torchvision 0.2.1, whose centre is half a pixel off.
     centre_x, centre_y = width * 0.5 + 0.5, height * 0.5 + 0.5
     a, s, z = math.radians(angle), math.radians(shear), 1.0 / scale
     (sine, cosine), (sine_of_both, cosine_of_both) = exact.sine_cosine(a), exact.sine_cosine(a + s)
@@ -140,7 +140,7 @@ def affine(
 
 
 def shift_right(image: Rgb, pixels: int) -> Rgb:
-    """Move `image` by whole `pixels`, fewer than its width, to the right; what comes in is black."""
+    """Shift `image` to the right by `pixels`, fewer than its width; the left margin is black."""
     out, width = np.zeros_like(image), image.shape[1]
     first, last = max(pixels, 0), width + min(pixels, 0)
     out[:, first:last] = image[:, first - pixels : last - pixels]
@@ -148,7 +148,7 @@ def shift_right(image: Rgb, pixels: int) -> Rgb:
 
 
 def perspective(image: Rgb, phi: float, theta: float) -> Rgb:
-    """View the plane of `image` tilted; outside is black, the size stays.
+    """View the plane of `image` tilted; outside is black, the size is kept.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ def perspective(image: Rgb, phi: float, theta: float) -> Rgb:
 
 
 def _multiply(left: Sequence[Sequence[float]], right: Sequence[Sequence[float]]) -> list[list[float]]:
-    """Multiply two small matrices; BLAS would fuse sums and products where the processor can."""
+    """Multiply two small matrices; BLAS would fuse sums and products on some processors."""
     columns = [*zip(*right, strict=True)]
-    # Not `sum`, which from Python 3.12 on compensates rounding errors.
+    # `sum` compensates rounding errors from Python 3.12 on.
     return [[reduce(operator.add, map(operator.mul, row, column)) for column in columns] for row in left]

@@ -1,6 +1,6 @@
-"""Glitches of a transmission: rows that slip, a colour that moves, black lines.
+"""Transmission glitches: shifted rows, a shifted colour channel, black lines.
 
-As the package glitch-this 1.0.3 computes them, from Python's own random numbers.
+Computed like the package glitch-this 1.0.3, from Python's random numbers.
 """
 
 import random
@@ -14,14 +14,14 @@ from robustgen.imaging.pixels import Rgb
 
 @dataclass(frozen=True)
 class Glitch:
-    """The moves of a glitch, in pixels.
+    """Shifts of a glitch, in pixels.
 
     Attributes
     ----------
     shifts : tuple of (int, int, int)
-        Offset to the right, first row and number of the rows that slip, in their order.
+        Offset to the right, first row and number of rows of each shift, in order.
     channel, right, down : int
-        The colour channel that moves, and by how much; neither move is negative.
+        The shifted colour channel and its shifts, which are not negative.
     """
 
     shifts: tuple[tuple[int, int, int], ...]
@@ -32,7 +32,7 @@ class Glitch:
 
 @lru_cache(maxsize=64)
 def plan_glitch(height: int, width: int, amount: float, seed: int) -> Glitch:
-    """Draw the glitch of an image of `height` x `width` pixels; `amount` is 0.1 to 10."""
+    """Draw a glitch for an image of `height` x `width` pixels; `amount` is 0.1 to 10."""
     reach, count, shifts = int(amount**2 / 100 * width), int(2 * amount), []
     for number in range(count):
         draws = random.Random(seed + number)
@@ -47,13 +47,13 @@ def plan_glitch(height: int, width: int, amount: float, seed: int) -> Glitch:
 
 
 def apply_glitch(image: Rgb, glitch: Glitch) -> Rgb:
-    """Return `image` with the moves of `glitch`, and every second row black."""
+    """Return `image` with the shifts of `glitch`, and every second row black."""
     out = image.copy()
     for offset, top, rows in glitch.shifts:
         out[top : top + rows] = np.roll(image[top : top + rows], offset, axis=1)
     source, down = image[:, :, glitch.channel], glitch.down
     moved = np.roll(source, down, axis=0)
-    # The published code moves the first row alone sideways.
+    # The published code shifts only the first row sideways.
     moved[down] = np.roll(source[0], glitch.right)
     out[:, :, glitch.channel] = moved
     out[::2] = 0

@@ -1,4 +1,4 @@
-"""Plasma fractals, and images seen through them."""
+"""Plasma fractals, and haze made of them."""
 
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ from robustgen.imaging.rng import Rng, uniform
 
 
 class Haze(NamedTuple):
-    """A plasma fractal, float64 (H, W), whose values `lowest` to `lowest` + `span` stand for 0 to 1."""
+    """A plasma fractal, float64 (H, W); its values `lowest` to `lowest` + `span` represent 0 to 1."""
 
     field: Floats
     lowest: float
@@ -19,16 +19,16 @@ class Haze(NamedTuple):
 
 
 def draw_plasma(shape: tuple[int, int], decay: float, rng: Rng, side: int | None = None) -> Haze:
-    """Top-left part of a diamond-square fractal.
+    """Return the top-left part of a diamond-square fractal.
 
     Parameters
     ----------
     shape : (int, int)
         Height and width.
     decay : float
-        By how much the noise shrinks with each halving.
+        Factor by which the noise decreases with each halving.
     side : int, optional
-        Of the fractal: a power of two; the next one if left out.
+        Side of the fractal, a power of two. Default: the smallest that fits.
     """
     side = side or 1 << (max(shape) - 1).bit_length()
     uniforms, field, lines = uniform(rng, 0, 1, (side * side - 1,)), np.empty(shape), np.empty((8, side + 1))
@@ -37,7 +37,7 @@ def draw_plasma(shape: tuple[int, int], decay: float, rng: Rng, side: int | None
 
 
 def add_haze(image: Rgb, haze: Haze, strength: float) -> Rgb:
-    """Add `strength` times `haze` to `image` and scale back to the image's own maximum."""
+    """Add `strength` times `haze` to `image`, and scale back to the image's maximum."""
     out, (field, lowest, span) = np.empty_like(image), haze
     kernels.add_haze(
         image.reshape(-1), UNITS, field.reshape(-1), lowest, span, float(strength), out.reshape(-1)

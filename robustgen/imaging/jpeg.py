@@ -1,7 +1,7 @@
-"""JPEG files of pixels and pixels of JPEG files, by libjpeg-turbo or by the IJG's libjpeg 9c.
+"""JPEG encoding and decoding with libjpeg-turbo or the IJG's libjpeg 9c.
 
-The published files went through IJG libjpeg 9, which shrinks and enlarges the chroma by scaled cosine
-transforms where libjpeg-turbo averages and interpolates: the same tables, other pixels.
+The published files were created with IJG libjpeg 9, which resizes the chroma by scaled cosine transforms;
+libjpeg-turbo averages and interpolates. The tables are the same, the pixels differ.
 """
 
 import re
@@ -19,9 +19,9 @@ from robustgen.imaging.pixels import Rgb
 Libjpeg = Literal["turbo", "ijg"]
 Subsampling = Literal["4:2:0", "4:4:4"]
 
-# The release inside the wheels of Pillow 5, of July 2018.
+# The release in the wheels of Pillow 5 of July 2018.
 _IJG = "9c"
-# jpeglib knows files only, which in memory are twice as fast.
+# jpeglib needs files; in memory they are twice as fast.
 _SCRATCH = next((folder for folder in ("/dev/shm",) if Path(folder).is_dir()), None)
 
 
@@ -33,12 +33,12 @@ def encode_jpeg(
     library: Libjpeg = "turbo",
     subsampling: Subsampling = "4:2:0",
 ) -> bytes:
-    """Return the JPEG file of `image` at Pillow's `quality`, with or without optimised Huffman tables.
+    """Encode `image` as JPEG at Pillow's `quality`, with or without optimised Huffman tables.
 
-    It is grey if `image` has one channel, (H, W).
+    The file is grey if `image` has one channel, (H, W).
 
-    OpenCV's encoder gives the very bytes of Pillow's, as both wrap libjpeg-turbo (a test holds them to it),
-    and spares a copy of the image.
+    OpenCV's encoder writes the same bytes as Pillow's, as both wrap libjpeg-turbo (a test checks this), and
+    saves a copy of the image.
 
     Raises
     ------
@@ -63,7 +63,7 @@ def encode_jpeg(
 
 
 def decode_jpeg(data: bytes, *, library: Libjpeg = "turbo") -> Rgb:
-    """Return the pixels, uint8 (H, W, 3), of a JPEG file that `encode_jpeg` made."""
+    """Return the pixels, uint8 (H, W, 3), of a JPEG file from `encode_jpeg`."""
     if library == "ijg":
         return _decode_by_ijg(data)
     pixels = np.asarray(cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR))
@@ -71,23 +71,21 @@ def decode_jpeg(data: bytes, *, library: Libjpeg = "turbo") -> Rgb:
 
 
 def libjpeg_version(library: Libjpeg) -> str:
-    """Name and release of the libjpeg that encodes."""
+    """Return name and release of the encoding libjpeg."""
     if library == "ijg":
         return f"IJG libjpeg {_IJG} (jpeglib {metadata.version('jpeglib')})"
-    # A line such as "JPEG: build-libjpeg-turbo (ver 3.1.2-70)".
+    # The line is like "JPEG: build-libjpeg-turbo (ver 3.1.2-70)".
     found = re.search(r"JPEG:\s*(.+)", cv2.getBuildInformation())
     return found[1].strip() if found else "unknown"
 
 
 def load_ijg() -> Any:
-    """Return the package jpeglib, set to IJG libjpeg 9c, or a MissingDependencyError that says how to
-    install it.
-    """
+    """Return the package jpeglib, set to IJG libjpeg 9c; raise a MissingDependencyError if missing."""
     try:
         import jpeglib
     except ImportError as error:
         raise MissingDependencyError(
-            "libjpeg: ijg needs jpeglib, which carries IJG libjpeg 9c: pip install 'robustgen[ijg]'"
+            "libjpeg: ijg needs jpeglib, which includes IJG libjpeg 9c: pip install 'robustgen[ijg]'"
         ) from error
     if jpeglib.version.get() != _IJG:
         jpeglib.version.set(_IJG)
@@ -99,7 +97,7 @@ def _encode_by_ijg(image: Rgb, quality: int, optimise: bool, subsampling: Subsam
     picture = load_ijg().from_spatial(np.ascontiguousarray(image if in_colour else image[:, :, None]))
     if in_colour:
         picture.samp_factor = subsampling
-    # As in Pillow: no table holds more than 8 bits, or old decoders fail at low qualities.
+    # Like Pillow, limit table entries to 8 bits; otherwise old decoders fail at low qualities.
     flags = ["+FORCE_BASELINE"] + ["+OPTIMIZE_CODING"] * optimise
     with tempfile.NamedTemporaryFile(suffix=".jpeg", dir=_SCRATCH) as file:
         picture.write_spatial(file.name, qt=quality, flags=flags)

@@ -1,4 +1,4 @@
-"""Maps of labels: images whose values are classes, and no colours."""
+"""Label maps: images whose values are classes."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from robustgen.imaging.decode import Location, blame_image, open_image
 
 
 def read_label_map(file: Location) -> NDArray[Any]:
-    """Read a map of labels from a PNG file: the values of greys, or the indices of a palette.
+    """Read a label map from a PNG file: grey values, or palette indices.
 
     Returns
     -------
@@ -19,10 +19,10 @@ def read_label_map(file: Location) -> NDArray[Any]:
     Raises
     ------
     ImageError
-        The file is damaged, or holds colours.
+        The file is damaged, or contains colours.
     """
     with blame_image(str(file)), open_image(file) as image:
         if image.mode not in ("L", "P", "1") and not image.mode.startswith("I"):
-            raise ImageError(f"{str(file)!r}: holds colours ({image.mode}), not labels")
+            raise ImageError(f"{str(file)!r}: contains colours ({image.mode}), not labels")
         labels = np.array(image)
         return labels.astype(np.uint8) if labels.dtype == bool else labels

@@ -1,4 +1,4 @@
-"""Motion blur along a line, as ImageMagick computes it, in our own loop or by the library itself."""
+"""Motion blur along a line, identical to ImageMagick's, in an own loop or by the library."""
 
 import math
 from collections.abc import Callable
@@ -14,13 +14,13 @@ from robustgen.imaging.pixels import Floats, Rgb
 
 MotionEngine = Literal["exact", "imagemagick"]
 
-# Values of an image above which memory counts for more than the lines that slabs of it have in common.
+# Above this number of values, slabs save more memory than their shared lines cost time.
 _LARGE: Final = 1 << 24
 
 
 @lru_cache(maxsize=256)
 def _motion_weights(radius: float, sigma: float) -> npt.NDArray[np.float64]:
-    """One-sided Gaussian of ImageMagick's motion blur: 2 ceil(radius) + 1 weights that sum to 1."""
+    """Return ImageMagick's one-sided Gaussian: 2 ceil(radius) + 1 weights with sum 1."""
     width = 2 * math.ceil(radius) + 1
     weights: npt.NDArray[np.float64] = motion.fading_weights(width, float(sigma))
     weights /= weights.sum()
@@ -28,7 +28,7 @@ def _motion_weights(radius: float, sigma: float) -> npt.NDArray[np.float64]:
 
 
 def _motion_offsets(width: int, angle: float) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Row and column offsets of the `width` samples along `angle` (degrees)."""
+    """Return row and column offsets of the `width` samples along `angle` (degrees)."""
     rows, columns = np.empty((2, width), np.int64)
     motion.place_samples(*_direction(width, angle), rows, columns)
     return rows, columns
@@ -44,7 +44,7 @@ def _direction(width: int, angle: float) -> tuple[float, float, float]:
 def blur_along_line(
     image: Rgb, radius: float, sigma: float, angle: float, engine: MotionEngine = "exact"
 ) -> Rgb:
-    """Blur along a line, as ImageMagick 6.9 (Q16) does.
+    """Blur along a line, like ImageMagick 6.9 (Q16).
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def blur_along_line(
     angle : float
         Degrees.
     engine : {"exact", "imagemagick"}
-        Our own loop or the library itself, through wand: the same pixels.
+        Own loop, or the library through wand; the pixels are the same.
 
     Returns
     -------
@@ -74,9 +74,9 @@ def blur_along_line(
 
 
 def _map_slabs(blur: Callable[[Rgb], Rgb], flat: Rgb, reach: int) -> Rgb:
-    """Blur `flat` (H, W * C), a large one slab by slab with `reach` lines about each.
+    """Blur `flat` (H, W * C); process a large image in slabs, each extended by `reach` lines.
 
-    For `blur` takes four times the bytes of its lines.
+    `blur` needs four times the bytes of its lines.
     """
     if flat.size <= _LARGE:
         return blur(flat)
@@ -89,13 +89,13 @@ def _map_slabs(blur: Callable[[Rgb], Rgb], flat: Rgb, reach: int) -> Rgb:
 
 
 def sum_along_line(values: Floats, radius: float, sigma: float, angle: float) -> Floats:
-    """Blur along a line in float64, as the package imagecorruptions does: nothing is rounded on the way.
+    """Blur along a line in float64 without intermediate rounding, like the package imagecorruptions.
 
     Parameters
     ----------
     values : ndarray of shape (H, W, 3) or (H, W)
     radius, sigma, angle : float
-        As in `blur_along_line`. Weights of samples that are a whole side away are lost, not shared out.
+        As in `blur_along_line`. Weights of samples a full side away are dropped without renormalising.
 
     Returns
     -------
@@ -122,7 +122,7 @@ def sum_along_line(values: Floats, radius: float, sigma: float, angle: float) ->
 
 
 def check_imagemagick() -> Any:
-    """Return wand's image class, or raise a MissingDependencyError that says how to install it."""
+    """Return wand's image class; raise a MissingDependencyError if it is missing."""
     try:
         from wand.image import Image as WandImage
     except ImportError as error:
@@ -137,7 +137,7 @@ def _blur_with_imagemagick(image: Rgb, radius: float, sigma: float, angle: float
     colours = image if image.ndim == 3 else np.repeat(image[:, :, None], 3, axis=2)
     with check_imagemagick().from_array(colours, channel_map="RGB") as picture:
         picture.motion_blur(radius=radius, sigma=sigma, angle=angle)
-        # At 16 bit a division by 257 is what the scripts' PNG round trip amounted to.
+        # At 16 bits, division by 257 equals the PNG round trip of the scripts.
         exported = picture.export_pixels(channel_map="RGB", storage="short")
     blurred = (np.array(exported, np.uint16) // 257).astype(np.uint8).reshape(colours.shape)
     return blurred if image.ndim == 3 else np.ascontiguousarray(blurred[:, :, 0])

@@ -1,4 +1,4 @@
-"""OpenCV, imported in one place: when first used, on one thread, and with a remedy where it cannot load."""
+"""Single import of OpenCV: on first use, with one thread, and with advice if it cannot be loaded."""
 
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -10,11 +10,11 @@ if TYPE_CHECKING:
 else:
 
     class _OpenCv:
-        """Stands for the module `cv2` until something in it is used."""
+        """Placeholder of the module `cv2` until first use."""
 
         def __getattr__(self, name: str) -> Any:
             value = getattr(_import_opencv(), name)
-            # Found here from now on.
+            # Later look-ups find it here.
             setattr(self, name, value)
             return value
 
@@ -32,11 +32,11 @@ def _import_opencv() -> Any:
         ) from error
     except ImportError as error:
         raise MissingDependencyError(
-            f"OpenCV cannot be imported ({error}). Install the build that needs no system libraries over it: "
+            f"OpenCV cannot be imported ({error}). Replace it by the build that needs no system libraries: "
             "pip install --force-reinstall --no-deps opencv-python-headless. Or install what the "
-            "full build asks for (Debian: apt-get install libgl1 libglib2.0-0)"
+            "full build needs (Debian: apt-get install libgl1 libglib2.0-0)"
         ) from error
-    # Workers are processes: more threads inside each would only fight over the same cores.
+    # Workers are processes; more threads in each would compete for the same cores.
     module.setNumThreads(1)
     return module
 

@@ -1,4 +1,4 @@
-"""The noise of a camera's sensor: counted photons, then the noise of the circuit."""
+"""Camera sensor noise: photon counts, then circuit noise."""
 
 from functools import lru_cache
 
@@ -21,7 +21,7 @@ def expose(image: Rgb, levels: Levels, photons: float, sigma: float, rng: Rng) -
     ----------
     image : uint8 ndarray of shape (H, W, 3)
     levels : 256 floats
-        The light y, 0 to 1, that each value of `image` stands for.
+        The light y, 0 to 1, of each value of `image`.
     """
     if isinstance(rng, np.random.Generator):
         return resample(image, _alias_table(levels, photons, sigma), rng)
@@ -36,17 +36,17 @@ def darken(image: Rgb, factor: float) -> Levels:
     if low == high:
         return (0.0,) * 256
     levels: npt.NDArray[np.float64] = ((UNITS - low) / (high - low)) ** 2 * factor
-    # Values that the image does not have lie outside; they are never looked up.
+    # Values absent from the image are out of range, but never looked up.
     return tuple(np.clip(levels, 0, 1).tolist())
 
 
 @lru_cache(maxsize=64)
 def _alias_table(levels: Levels, photons: float, sigma: float) -> AliasTable:
-    """Alias table of what `expose` draws for each value."""
+    """Return the alias table from which `expose` draws for each value."""
     counts, shares = _circuit(photons, sigma)
     below = np.empty((256, counts.size))
     distributions.poisson_below(np.array(levels) * photons, counts, below)
-    # The last column: as many photons as full brightness, or more.
+    # Last column: as many photons as full brightness, or more.
     chances = np.diff(below, axis=1, prepend=0.0, append=1.0)
     cumulative = np.zeros((256, 255))
     distributions.add_mixtures(chances, shares, cumulative)
@@ -55,7 +55,7 @@ def _alias_table(levels: Levels, photons: float, sigma: float) -> AliasTable:
 
 @lru_cache(maxsize=8)
 def _circuit(photons: float, sigma: float) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    """Return the numbers of photons, and how often each of them, or more, gives less than 1 .. 255."""
+    """Return the photon counts, and the probability of each to result in less than 1 .. 255."""
     counts = np.arange(int(np.ceil(photons)))
     light = np.append(counts / photons, 1.0)
     deviates = (np.arange(1, 256) / 255.0 - light[:, None]) / sigma

@@ -1,4 +1,4 @@
-"""Small filled shapes, painted as Pillow paints them."""
+"""Small filled shapes, painted like Pillow's."""
 
 from decimal import Decimal, localcontext
 from functools import lru_cache
@@ -28,7 +28,7 @@ def draw_shapes(count: int, shape: tuple[int, int], rng: Rng) -> npt.NDArray[np.
 
 
 def paint_shapes(image: Rgb, shapes: npt.NDArray[np.int64]) -> Rgb:
-    """Return `image` with `shapes`, as `draw_shapes` gives them, painted over it in their order."""
+    """Return `image` with the `shapes` of `draw_shapes` painted over it in order."""
     picture = Image.fromarray(image)
     painter = ImageDraw.Draw(picture)
     for kind, x, y, size, red, green, blue, rotation in shapes.tolist():
@@ -55,9 +55,9 @@ def _star(x: int, y: int, size: int, rotation: int) -> list[tuple[float, float]]
 
 @lru_cache(maxsize=1)
 def _turn() -> tuple[list[float], list[float]]:
-    """Sines and cosines of 0 to 683 degrees, correctly rounded on any machine.
+    """Return sines and cosines of 0 to 683 degrees, correctly rounded on any machine.
 
-    Pillow truncates the points of a star to whole pixels, so the last bit can decide one.
+    Pillow truncates the points of a star to integers, so the last bit can change a pixel.
     """
     radians = [angle * 0.017453292519943295 for angle in range(684)]
     with localcontext() as context:

@@ -1,9 +1,9 @@
 """Similarity of two images: PSNR, SSIM and multi-scale SSIM.
 
-SSIM has the settings of Wang et al. 2004 (Gaussian window of 11 pixels, sigma 1.5, K1 0.01, K2 0.03,
-population covariance, no border) and equals scikit-image's with the same settings; MS-SSIM is built on it as
-in Wang, Simoncelli and Bovik 2003. Both are computed for each colour channel and averaged over the three.
-scikit-image has no MS-SSIM, and its SSIM alone takes several times as long.
+SSIM uses the settings of Wang et al. 2004 (Gaussian window of 11 pixels, sigma 1.5, K1 0.01, K2 0.03,
+population covariance, no border) and equals scikit-image's with the same settings; MS-SSIM follows Wang,
+Simoncelli and Bovik 2003. Both are computed for each colour channel and averaged over the three.
+scikit-image has no MS-SSIM, and its SSIM is several times slower.
 """
 
 import math
@@ -23,17 +23,17 @@ from robustgen.imaging.pixels import Rgb
 
 WINDOW: Final = 11
 WEIGHTS: Final = (0.0448, 0.2856, 0.3001, 0.2363, 0.1333)
-# Of equal images it would be infinite, which has no mean.
+# The PSNR of equal images would be infinite, which has no mean.
 HIGHEST_PSNR: Final = 100.0
 
-# Where an image is moved by more, or by different ways in different places, slopes tell little.
+# For larger or non-uniform displacements, slopes carry little information.
 _FARTHEST: Final = 4.0
 
 _BORDER = WINDOW // 2
 _HALF = gaussian_weights(1.5, _BORDER / 1.5).astype(np.float32)
 _C1, _C2 = np.float32((0.01 * 255) ** 2), np.float32((0.03 * 255) ** 2)
 
-# What 10 times the decimal logarithm is of the natural one.
+# Ratio of 10 log10 to the natural logarithm.
 _DECIBELS: Final = 4.3429448190325175
 
 _Plane = npt.NDArray[Any]
@@ -42,7 +42,7 @@ _PerChannel = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Similarity:
-    """PSNR in decibels, of at most 100; SSIM and MS-SSIM, 1 for equal images."""
+    """PSNR in decibels, at most 100; SSIM and MS-SSIM, 1 for equal images."""
 
     psnr: float
     ssim: float
@@ -50,9 +50,9 @@ class Similarity:
 
 
 def scales_for(side: int) -> int:
-    """Return the scales of MS-SSIM that a shorter side of `side` pixels allows: 5 from 176, 3 at 64, 2 at 32.
+    """Return the number of MS-SSIM scales for a shorter side in pixels: 5 from 176, 3 at 64, 2 at 32.
 
-    Each is half as large as the one before, and the last must still hold the window.
+    Each scale is half as large as the one before; the window must fit into the last.
 
     Raises
     ------
@@ -60,24 +60,24 @@ def scales_for(side: int) -> int:
         The image is smaller than the window.
     """
     if side < WINDOW:
-        raise ArgumentError(f"a side of {side} pixels is less than the {WINDOW} of the window of SSIM")
+        raise ArgumentError(f"a side of {side} pixels is smaller than the {WINDOW} of the window of SSIM")
     return sum(side >> scale >= WINDOW for scale in range(len(WEIGHTS)))
 
 
 def weights_of(scales: int) -> _PerChannel:
-    """Return the first `scales` of the published five exponents, divided by their sum."""
+    """Return the first `scales` of the five published exponents, divided by their sum."""
     chosen = WEIGHTS[:scales]
     return np.asarray(np.array(chosen) / np.sum(chosen))
 
 
 class Reference:
-    """An image that others are compared with; what the comparisons share is computed once.
+    """An image to compare others with; computes shared values once.
 
     Parameters
     ----------
     image : uint8 ndarray of shape (H, W, 3)
     scales : int, optional
-        Of MS-SSIM; otherwise as many as fit.
+        Number of MS-SSIM scales. Default: as many as fit.
 
     Raises
     ------
@@ -102,13 +102,13 @@ class Reference:
         Raises
         ------
         ArgumentError
-            It has another shape.
+            `image` has another shape.
         """
         if image.shape != self.image.shape:
             raise ArgumentError(f"{_size(image)} cannot be compared with {_size(self.image)}")
         pairs = zip(self._levels, _pyramid(image, self._scales), strict=True)
         measured = [level.compared(other) for level, other in pairs]
-        # A negative mean has no real power; two images that differ so much have nothing in common.
+        # A negative mean has no real power, so such different images count as 0.
         weights = weights_of(self._scales).tolist()
         factors = np.maximum([*(cs for _, cs in measured[:-1]), measured[-1][0]], 0)
         products = [
@@ -119,11 +119,10 @@ class Reference:
 
 
 class Alignment:
-    """An image that others are moved against: by how much is read off the slopes of its grey levels.
+    """A reference image for measuring displacements from the slopes of its grey levels.
 
-    To first order, an image moved by d is the image less d times its slope. Least squares over all pixels
-    give d, with a gain and an offset of the grey levels beside it, after a Gaussian blur that lets slopes
-    reach some pixels far.
+    To first order, an image moved by d is the image minus d times its slope. After a Gaussian blur, which
+    extends slopes by some pixels, least squares over all pixels give d, and gain and offset of the greys.
 
     Parameters
     ----------
@@ -139,10 +138,10 @@ class Alignment:
         )
 
     def displacement(self, image: Rgb) -> tuple[float, float]:
-        """By how many pixels `image` lies to the right of the reference, and below it; at most 4."""
+        """Return the displacement of `image` to the right and downwards, at most 4 pixels each."""
         plane = _blur(image).ravel().astype(np.float64)
         values = np.array([kernels.inner_product(column, plane) for column in self._columns])
-        # Of a flat image nothing can be told, and nothing moves.
+        # A flat image has no measurable displacement.
         across, down, *_ = kernels.solve(self._products.copy(), values)
         return _within(-across), _within(-down)
 
@@ -152,7 +151,7 @@ def _blur(image: Rgb) -> _Plane:
 
 
 def _slopes(plane: _Plane) -> tuple[_Plane, _Plane]:
-    """Return the slopes of `plane` to the right and downwards: Sobel's, borders mirrored."""
+    """Return the Sobel slopes of `plane` to the right and downwards, with mirrored borders."""
     padded = np.pad(plane, 1, mode="reflect")
     smooth = padded[:-2] + 2 * padded[1:-1] + padded[2:]
     across = (smooth[:, 2:] - smooth[:, :-2]) / np.float32(8)
@@ -169,7 +168,7 @@ def _within(displacement: float) -> float:
 
 
 class _Level:
-    """One scale of a reference: the image there, (H, W, 3), its local means and variances."""
+    """One scale of a reference: its image, (H, W, 3), with local means and variances."""
 
     def __init__(self, image: _Plane) -> None:
         self._image = image
@@ -178,7 +177,7 @@ class _Level:
         self._variance = _local(image * image) - self._square
 
     def compared(self, other: _Plane) -> tuple[_PerChannel, _PerChannel]:
-        """Means over the image, per channel, of SSIM and of its factor for contrast and structure."""
+        """Return the means of SSIM and of its contrast-structure factor, per channel."""
         mean = _local(other)
         product, square = self._mean * mean, mean * mean
         covariance = _local(self._image * other) - product
@@ -189,7 +188,7 @@ class _Level:
 
 
 def _local(plane: _Plane) -> _Plane:
-    """Means of `plane` in the Gaussian window, wherever all of the window lies inside."""
+    """Return the Gaussian-weighted local means of `plane`, wherever the window fits inside."""
     height, width, channels = plane.shape
     means = np.empty((height - 2 * _BORDER, width - 2 * _BORDER, channels), np.float32)
     kernels.window_means(plane.reshape(height, -1), channels, _HALF, means.reshape(len(means), -1))
@@ -202,7 +201,7 @@ def _mean(plane: _Plane) -> _PerChannel:
 
 
 def _pyramid(image: Rgb, scales: int) -> list[_Plane]:
-    """Return the image as float32, and its halves; a last odd row or column is dropped."""
+    """Return the image as float32 and its halves; a last odd row or column is dropped."""
     planes: list[_Plane] = [image.astype(np.float32)]
     while len(planes) < scales:
         height, width = (side // 2 for side in planes[-1].shape[:2])
@@ -219,7 +218,7 @@ def mean_square(a: Rgb, b: Rgb) -> float:
 
 
 def psnr(reference: Rgb, image: Rgb) -> float:
-    """Peak signal-to-noise ratio in decibels of two uint8 images of one shape; 100 at most."""
+    """Return the peak signal-to-noise ratio of two uint8 images of one shape, at most 100 dB."""
     squares = mean_square(reference, image)
     return (
         HIGHEST_PSNR
@@ -234,7 +233,7 @@ def similarity(reference: Rgb, image: Rgb) -> Similarity:
     Raises
     ------
     ArgumentError
-        They differ in shape, or are smaller than 11 pixels.
+        The images differ in shape, or are smaller than 11 pixels.
     """
     return Reference(reference).similarity(image)
 

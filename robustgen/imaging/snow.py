@@ -1,4 +1,4 @@
-"""Falling snow: a layer of flakes, and an image that it falls on."""
+"""Falling snow: a layer of flakes, and its addition to an image."""
 
 import numpy as np
 import numpy.typing as npt
@@ -14,12 +14,12 @@ from robustgen.imaging.zoom import enlarge, zoom_crop
 def draw_flakes(
     shape: tuple[int, int], loc: float, scale: float, factor: float, threshold: float, rng: Rng
 ) -> Rgb:
-    """Flakes before the wind: noise, enlarged, cut off under `threshold`, uint8 of `shape` (H, W)."""
+    """Return flakes before the motion blur: enlarged noise above `threshold`, uint8 (H, W)."""
     crop = zoom_crop(shape, factor)
     if isinstance(rng, np.random.RandomState):
         noise = rng.normal(loc=loc, scale=scale, size=shape)[crop]
     else:
-        # Only the crop is ever seen.
+        # Only the crop is used.
         noise = normal(rng, loc, scale, tuple(part.stop - part.start for part in crop))
     flakes = enlarge(noise, shape, factor)
     layer = np.empty(shape, np.uint8)
@@ -28,7 +28,7 @@ def draw_flakes(
 
 
 def luma_of(image: Rgb) -> npt.NDArray[np.float32]:
-    """Return the luma of `image` in [0, 1], float32 (H, W), as OpenCV of 2018 had it for float32 images."""
+    """Return the luma of `image` in [0, 1], float32 (H, W), as in OpenCV of 2018 for float32 images."""
     luma = np.empty(image.shape[:2], np.float32)
     weather.fill_luma(image.reshape(-1, 3), luma.reshape(-1))
     return luma
@@ -37,18 +37,18 @@ def luma_of(image: Rgb) -> npt.NDArray[np.float32]:
 def add_snow(
     image: Rgb, luma: npt.NDArray[np.float32], mix: float, layer: Rgb, dtype: npt.DTypeLike = np.float32
 ) -> Rgb:
-    """Whiten `image` and let `layer`, and its copy turned by 180 degrees, fall on it.
+    """Whiten `image`, and add `layer` and its copy rotated by 180 degrees.
 
     Parameters
     ----------
     image : uint8 ndarray of shape (H, W, 3)
     luma : float32 ndarray of shape (H, W)
-        What `luma_of` gives for it.
+        Result of `luma_of` for `image`.
     mix : float
         Weight of the image; the rest is the lighter of image and brightened luma.
     layer : uint8 ndarray of shape (H, W)
     dtype : float32 or float64
-        The precision in which it is whitened.
+        Precision of the whitening.
 
     Returns
     -------

@@ -14,10 +14,10 @@ from robustgen.imaging.pixels import Floats, Rgb
 from robustgen.imaging.rng import Rng
 from robustgen.imaging.ziggurat import normal
 
-# The scripts passed RGB through OpenCV's BGR helpers unchanged, so 175 and 63 land on red.
+# The scripts passed RGB to OpenCV's BGR helpers, so 175 and 63 apply to red.
 _WATER = np.array([175 / 255, 238 / 255, 238 / 255], np.float32)
 _MUD = np.array([63 / 255, 42 / 255, 20 / 255], np.float32)
-# Steps along an axis, along a diagonal, and knight's moves: OpenCV's in 1/65536, and those of Intel's IPP.
+# Costs of steps along an axis, a diagonal, and a knight's move: OpenCV's in 1/65536, and Intel IPP's.
 FIXED_POINT_COSTS = np.array([65536, 91750, 143976], np.int32)
 IPP_COSTS = np.array([1, 1.4, 2.1969], np.float32)
 _EMBOSS = np.array([[-2, -1, 0], [-1, 1, 1], [0, 1, 2]], np.float32)
@@ -26,7 +26,7 @@ _EMBOSS = np.array([[-2, -1, 0], [-1, 1, 1], [0, 1, 2]], np.float32)
 def draw_drops(
     shape: tuple[int, int], loc: float, scale: float, sigma: float, threshold: float, rng: Rng
 ) -> Floats:
-    """Smoothed noise, cut off under `threshold`: where drops lie, float64 of `shape` (H, W)."""
+    """Return the layer of drops, smoothed noise above `threshold`, float64 of `shape` (H, W)."""
     layer = gaussian(normal(rng, loc, scale, shape), sigma)
     layer *= layer >= threshold
     return layer
@@ -35,11 +35,11 @@ def draw_drops(
 def splash_water(
     image: Rgb, layer: Floats, strength: float, costs: npt.NDArray[Any] = FIXED_POINT_COSTS
 ) -> Rgb | None:
-    """Let drops of a cut-off `layer` (H, W) catch the light on `image`.
+    """Add the light on the drops of a thresholded `layer` (H, W) to `image`.
 
-    None where no drop is left: there the scripts divided 0 by 0.
+    Return None if there are no drops; the scripts divided 0 by 0 in this case.
     """
-    # Strip by strip: a second layer of a large photograph would take eight bytes a pixel.
+    # In strips: a second layer would need eight bytes per pixel.
     grey = np.concatenate([(strip * 255).astype(np.uint8) for strip in cut_strips(layer)])
     light = _emboss(grey, costs).astype(np.float32)
     light *= grey
@@ -70,7 +70,7 @@ def splash_mud(image: Rgb, spots: npt.NDArray[np.bool_], strength: float) -> Rgb
 
 
 def draw_cover(spots: npt.NDArray[np.bool_], strength: float, dtype: npt.DTypeLike) -> Floats:
-    """Return how much mud covers the lens, (H, W, 1): `spots`, softened in `dtype`, cut off under 0.8."""
+    """Return the cover of the lens by mud, (H, W, 1): `spots`, softened in `dtype`, above 0.8."""
     cover = gaussian(spots.astype(dtype), strength)
     cover *= cover >= 0.8
     return cover[:, :, None]

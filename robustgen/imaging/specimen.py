@@ -1,4 +1,4 @@
-"""Marks on photographs of specimens and of skin: blots, bubbles, black corners, letters."""
+"""Artefacts on photographs of specimens and of skin: blots, bubbles, black corners, letters."""
 
 import hashlib
 import string
@@ -14,26 +14,26 @@ from robustgen.imaging.carried import INK
 from robustgen.imaging.opencv import cv2
 from robustgen.imaging.pixels import Rgb
 
-# Letters of the scales .14 to .16, and to .18, look alike; of others there is no table.
+# Letters look alike at scales .14 to .16, and up to .18; there are no tables for others.
 _SMALL_LETTERS, _LARGEST_LETTERS = 0.165, 0.185
-# Rows of letters above the line that they stand on.
+# Rows of letters above the baseline.
 _ASCENT = 4
-# Blots keep so many pixels from the border.
+# Distance of blots from the border in pixels.
 _MARGIN = 10
 
 
 @lru_cache(maxsize=8)
 def read_masks(size: int, path: str | None = None) -> Rgb:
-    """Read ten masks of ink, 0 or 1, uint8 (10, side, side): 12 to 42 pixels a side, by `size` 1 to 5.
+    """Read ten ink masks, 0 or 1, uint8 (10, side, side), with sides of 12 to 42 pixels for `size` 1 to 5.
 
-    They are those of the package medmnistc, fetched or installed, or its file at `path`.
+    The masks are those of the package medmnistc, fetched or installed, or in its file at `path`.
 
     Raises
     ------
     MissingDependencyError
-        The file is absent, or not the published one.
+        The file is missing, or not the published one.
     ArgumentError
-        There is no such size.
+        The size does not exist.
     """
     file = Path(path) if path else INK.find() / "inks.npz"
     try:
@@ -51,7 +51,7 @@ def read_masks(size: int, path: str | None = None) -> Rgb:
 
 
 def blot(image: Rgb, masks: Rgb, most: int, draws: Random) -> Rgb:
-    """Blacken one to `most` blots of the shapes of `masks` on `image`."""
+    """Add one to `most` black blots with the shapes of `masks` to `image`."""
     out, (height, width) = image.copy(), image.shape[:2]
     side = masks.shape[1]
     if min(height, width) < side + 2 * _MARGIN:
@@ -73,7 +73,7 @@ def add_bubbles(image: Rgb, largest: int, most: int, draws: Random) -> Rgb:
     painter = ImageDraw.Draw(layer)
     for _ in range(draws.randint(7, most)):
         radius = draws.randint(3, largest)
-        # The published code takes the height for x.
+        # The published code uses the height for x.
         x, y = draws.randint(radius, height - radius), draws.randint(radius, width - radius)
         for reach, alpha in ((radius + 2, 130), (radius, 100)):
             box = (x - reach, y - reach, x + reach, y + reach)
@@ -84,7 +84,7 @@ def add_bubbles(image: Rgb, largest: int, most: int, draws: Random) -> Rgb:
 
 
 def keep_disk(image: Rgb, share: float) -> Rgb:
-    """Blacken `image` outside a disk about its centre, whose radius is a `share` of half the shorter side."""
+    """Blacken `image` outside a centred disk with a radius of `share` times half the shorter side."""
     height, width = image.shape[:2]
     disk = np.zeros((height, width), np.uint8)
     radius = int(min(height // 2, width // 2) * share)
@@ -94,13 +94,13 @@ def keep_disk(image: Rgb, share: float) -> Rgb:
 
 @lru_cache(maxsize=1)
 def _read_letters() -> tuple[Rgb, list[list[int]]]:
-    """Read how much of each pixel a letter covers, (sizes, 26, rows, columns), and how wide it is."""
+    """Read the pixel coverage of letters, (sizes, 26, rows, columns), and their widths."""
     with np.load(Path(__file__).with_name("letters.npz")) as letters:
         return letters["coverage"], letters["advances"].tolist()
 
 
 def _write_word(image: Rgb, word: str, x: int, y: int, scale: float, colour: tuple[int, int, int]) -> None:
-    """Write `word` from (`x`, `y`) on, in the letters of OpenCV 5, whichever release is installed."""
+    """Write `word` at (`x`, `y`) in the letters of OpenCV 5, independent of the installed release."""
     if scale > _LARGEST_LETTERS:
         cv2.putText(image, word, (x, y), cv2.FONT_HERSHEY_DUPLEX, scale, colour, 1, cv2.LINE_AA)
         return
@@ -111,13 +111,13 @@ def _write_word(image: Rgb, word: str, x: int, y: int, scale: float, colour: tup
         covered = coverage[size, number].astype(np.int64)[:, :, None]
         rows, columns = covered.shape[:2]
         part = image[y - _ASCENT : y - _ASCENT + rows, x - 1 : x - 1 + columns]
-        # Rounded as OpenCV does.
+        # Rounded as in OpenCV.
         part[...] = (part * (255 - covered) + np.array(colour) * covered + 127) // 255
         x += advances[size][number]
 
 
 def write_letters(image: Rgb, words: int, letters: int, size: float, draws: Random) -> Rgb:
-    """Write one to `words` words of three to `letters` letters over `image`, of up to `size` of OpenCV's."""
+    """Write one to `words` words of three to `letters` letters on `image`, up to OpenCV's scale `size`."""
     out, (height, width) = image.copy(), image.shape[:2]
     for _ in range(draws.randint(1, words)):
         count = draws.randint(3, letters)

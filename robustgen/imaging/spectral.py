@@ -16,21 +16,19 @@ Field = npt.NDArray[np.float64]
 
 
 def draw_blue_noise(shape: tuple[int, int], rng: Rng) -> Field:
-    """Noise of `shape` whose amplitude grows with its frequency; its standard deviation is 1."""
+    """Return noise of `shape` whose amplitude grows with the frequency, with standard deviation 1."""
     (noise,) = _draw_noises(_distances(shape), 1, rng)
     return np.asarray(noise)
 
 
 def draw_brownish_noises(shape: tuple[int, int], count: int, rng: Rng) -> Field:
-    """Return `count` noises of `shape`, whose amplitude falls with the frequency squared; standard deviation
-    1.
-    """
+    """Return `count` noises of `shape` with amplitude 1 / frequency squared and standard deviation 1."""
     return _draw_noises(_falling(shape), count, rng)
 
 
 @lru_cache(maxsize=8)
 def _distances(shape: tuple[int, int]) -> Field:
-    """Distance of each place from the centre (H / 2, W / 2)."""
+    """Return the distance of each place from the centre (H / 2, W / 2)."""
     rows, columns = np.arange(shape[0]) - shape[0] / 2, np.arange(shape[1]) - shape[1] / 2
     return np.sqrt(columns[None, :] ** 2 + rows[:, None] ** 2)
 

@@ -1,4 +1,4 @@
-"""Turning and enlarging by cubic splines, as ``scipy.ndimage`` does it."""
+"""Rotation and enlargement by cubic splines, like ``scipy.ndimage``."""
 
 import math
 from dataclasses import dataclass
@@ -16,11 +16,11 @@ _TURNS = 20
 
 
 Spline = npt.NDArray[np.float64]
-"""Coefficients of the cubic B-splines of an image: (H + 3, W + 3, 4), the fourth of a pixel for nothing."""
+"""Cubic B-spline coefficients of an image: (H + 3, W + 3, 4); the fourth of each pixel is unused."""
 
 
 def fit_spline(image: Rgb) -> Spline:
-    """Return the B-spline coefficients of `image` in [0, 1], mirrored by one before and two after."""
+    """Return the B-spline coefficients of `image` in [0, 1], mirrored by one sample before and two after."""
     height, width = image.shape[:2]
     spline = np.zeros((height + 3, width + 3, 4))
     kernels.fit_spline(unit(image, np.float32), _powers(height), _powers(width), spline)
@@ -28,7 +28,7 @@ def fit_spline(image: Rgb) -> Spline:
 
 
 def blur_by_turning(spline: Spline, angle: float) -> Rgb:
-    """Mean of an image turned by 21 angles up to `angle` (degrees) either way, in Gaussian weights."""
+    """Return the Gaussian-weighted mean of an image rotated by 21 angles within +-`angle` (degrees)."""
     turns, whole = _turns(float(angle))
     out = np.empty((len(spline) - 3, spline.shape[1] - 3, 3), np.uint8)
     kernels.blur_by_turning(spline, turns, whole, out)
@@ -37,13 +37,13 @@ def blur_by_turning(spline: Spline, angle: float) -> Rgb:
 
 @lru_cache(maxsize=256)
 def _powers(size: int) -> Floats:
-    """Return powers of the pole of a cubic B-spline, from 0 to `size` - 1."""
+    """Return the powers 0 to `size` - 1 of the pole of a cubic B-spline."""
     return np.multiply.accumulate(np.append(1.0, np.full(size - 1, kernels.POLE)))
 
 
 @lru_cache(maxsize=256)
 def _turns(angle: float) -> tuple[npt.NDArray[np.float64], np.float32]:
-    """Cosine, sine and weight of each angle up to `angle` (degrees) either way; the sum of the weights."""
+    """Return cosine, sine and weight of each angle within +-`angle` (degrees), and the sum of weights."""
     places = [2 * i / _TURNS - 1 for i in range(_TURNS + 1)]
     weights = [exact.exp(-2 * place * place) for place in places]
     turns = [exact.sine_cosine(math.radians(place * angle)) for place in places]
@@ -53,7 +53,7 @@ def _turns(angle: float) -> tuple[npt.NDArray[np.float64], np.float32]:
 
 @dataclass(frozen=True)
 class _SplineAxis:
-    """Return the four samples that each place of one axis weighs, and their weights: both (4, size)."""
+    """Four samples for each place of one axis, and their weights, both (4, size)."""
 
     places: npt.NDArray[np.int64]
     weights: npt.NDArray[np.float64]
@@ -61,7 +61,7 @@ class _SplineAxis:
 
 @lru_cache(maxsize=256)
 def _spline_axis(size: int, scale: float) -> _SplineAxis:
-    """Return the middle `size` places of an axis of `size` samples enlarged by `scale`."""
+    """Return the central `size` places of an axis of `size` samples enlarged by `scale`."""
     enlarged = round(size * scale)
     step = (size - 1) / (enlarged - 1)
     at = (np.arange(size) + (enlarged - size) // 2) * step
@@ -73,9 +73,9 @@ def _spline_axis(size: int, scale: float) -> _SplineAxis:
 
 
 def enlarge_channel(image: Rgb, channel: int, scale: float, out: Rgb) -> None:
-    """Write the middle of one channel of `image`, enlarged by `scale`, into that of `out`.
+    """Write the centre of one channel of `image`, enlarged by `scale`, into that channel of `out`.
 
-    The samples themselves are taken for spline coefficients, so that a scale of 1 smoothes.
+    The samples are used as spline coefficients, so that a scale of 1 smoothes.
     """
     rows, columns = (_spline_axis(size, float(scale)) for size in image.shape[:2])
     kernels.zoom_channel(image, channel, rows.places, rows.weights, columns.places, columns.weights, out)

@@ -1,4 +1,4 @@
-"""Steps that prepare images, as values: what lies beside an image, such as a depth map, can follow them."""
+"""Preparation steps of images as values, which also apply to maps of an image, such as depth."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -28,12 +28,12 @@ class Step(ABC):
         Raises
         ------
         ImageError
-            It is too small, too elongated, or of another size than it must be.
+            The image is too small, too elongated, or has the wrong size.
         """
         return as_rgb(self._apply(image, resize))
 
     def follow(self, values: Map) -> Map:
-        """Return the map of an image after this step: nothing is interpolated, each value is the nearest.
+        """Return a map of the image after this step, with nearest values, not interpolated.
 
         Raises
         ------
@@ -44,12 +44,12 @@ class Step(ABC):
 
     @abstractmethod
     def _apply(self, image: Any, resize: _Resize) -> Any:
-        """Take the step with an image or a map, which `resize` resizes."""
+        """Apply the step to an image or a map, resizing with `resize`."""
 
 
 @dataclass(frozen=True)
 class Keep(Step):
-    """Leaves images as they are."""
+    """A step that keeps images unchanged."""
 
     def _apply(self, image: Any, resize: _Resize) -> Any:
         return image
@@ -57,7 +57,7 @@ class Keep(Step):
 
 @dataclass(frozen=True)
 class ResizeShorter(Step):
-    """Resizes the shorter side to `side` pixels, and the other one as much."""
+    """A step that resizes the shorter side to `side` pixels and keeps the aspect ratio."""
 
     side: int
 
@@ -68,7 +68,7 @@ class ResizeShorter(Step):
 
 @dataclass(frozen=True)
 class Squeeze(Step):
-    """Resizes both sides to `side` pixels."""
+    """A step that resizes both sides to `side` pixels."""
 
     side: int
 
@@ -78,7 +78,7 @@ class Squeeze(Step):
 
 @dataclass(frozen=True)
 class Crop(Step):
-    """Cuts the middle `side` x `side` pixels."""
+    """A step that cuts the central `side` x `side` pixels."""
 
     side: int
 
@@ -88,7 +88,7 @@ class Crop(Step):
 
 @dataclass(frozen=True)
 class CropMost(Step):
-    """Cuts the middle 87.5 % of both sides."""
+    """A step that cuts the central 87.5 % of both sides."""
 
     def _apply(self, image: Any, resize: _Resize) -> Any:
         width, height = _find_size(image)
@@ -97,7 +97,7 @@ class CropMost(Step):
 
 @dataclass(frozen=True)
 class CheckSide(Step):
-    """Refuses images that are not `side` x `side` pixels, as those of `title` are."""
+    """A step that refuses images not of `side` x `side` pixels, the size of `title` images."""
 
     title: str
     side: int
@@ -112,7 +112,7 @@ class CheckSide(Step):
 
 @dataclass(frozen=True)
 class Chain(Step):
-    """Takes the `first` step, and then the `second`."""
+    """The `first` step followed by the `second`."""
 
     first: Step
     second: Step

@@ -1,4 +1,4 @@
-"""Gaussian filters of a number of taps, with the standard deviation that follows from it."""
+"""Gaussian filters with a given number of taps, which determines the standard deviation."""
 
 from functools import lru_cache
 
@@ -11,9 +11,9 @@ from robustgen.imaging.pixels import Rgb
 
 
 def blur_by_taps(image: Rgb, taps: int) -> Rgb:
-    """Filter `image` with a Gaussian of `taps`, an odd number; mirrored about the edge pixels, rounded.
+    """Filter `image` with a Gaussian of an odd number of `taps`; mirror at the edge pixels, and round.
 
-    Equals torchvision's ``gaussian_blur(image, taps)`` but where its float32 sum decides a rounding.
+    Equals torchvision's ``gaussian_blur(image, taps)``, except where its float32 sum changes a rounding.
     """
     height, width, channels = image.shape
     weights, rows, columns = _half_kernel(taps), _mirror(height, taps), _mirror(width, taps)
@@ -24,7 +24,7 @@ def blur_by_taps(image: Rgb, taps: int) -> Rgb:
 
 @lru_cache(maxsize=32)
 def _half_kernel(taps: int) -> npt.NDArray[np.float64]:
-    """Right half of the kernel, centre first, in float32's precision; a zero makes its radius even."""
+    """Return the right half of the kernel, centre first, in float32 precision; a zero makes it even."""
     sigma, radius = 0.15 * taps + 0.35, taps // 2
     density = np.empty(2 * radius + 1, np.float32)
     elementary.fill_exponentials(-0.5 * (np.arange(-radius, radius + 1) / sigma) ** 2, density)
@@ -34,7 +34,7 @@ def _half_kernel(taps: int) -> npt.NDArray[np.float64]:
 
 @lru_cache(maxsize=64)
 def _mirror(size: int, taps: int) -> npt.NDArray[np.intp]:
-    """Index of the sample at each place of a line extended by an even radius, edges not repeated."""
+    """Return the sample index at each place of a line mirrored by an even radius, edges not repeated."""
     radius = taps // 2 + (taps // 2) % 2
     index = np.abs(np.arange(-radius, size + radius)) % (2 * size - 2)
     return np.where(index >= size, 2 * size - 2 - index, index)

@@ -1,4 +1,4 @@
-"""Banks of small pictures, which stickers and mosaics are made of."""
+"""Banks of small pictures for stickers and mosaics."""
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
@@ -26,20 +26,20 @@ STICKER_SIDE = 16
 
 
 def shrink_to_tile(image: Decoded, side: int) -> Rgb:
-    """Return the tile of `image`: shorter side to 256, the middle 224 x 224, then `side` x `side` pixels."""
+    """Shrink `image` to a tile: shorter side to 256, centre 224 x 224, then `side` x `side` pixels."""
     square = centre_crop(as_rgb(resize_shorter(image, 256)), 224, 224)
     return resize(square, side, side)
 
 
 class TileBank:
-    """Tiles of one or several sides, all of the same pictures.
+    """Tiles with one or several sides, all of the same pictures.
 
     Parameters
     ----------
     tiles : mapping of int to uint8 ndarray of shape (N, side, side, 3)
-        By their sides; none is changed.
+        Tiles by side; not modified.
     left_out : int, optional
-        Number of the picture that is not to be used.
+        Number of a picture to exclude.
     """
 
     def __init__(self, tiles: Mapping[int, Rgb], left_out: int | None = None) -> None:
@@ -52,7 +52,7 @@ class TileBank:
 
     @classmethod
     def make(cls, images: Iterable[Decoded], sides: Iterable[int]) -> "TileBank":
-        """Shrink `images`, in their order, to tiles of each of `sides`."""
+        """Shrink `images`, in order, to tiles of each of `sides`."""
         made: dict[int, list[Rgb]] = {side: [] for side in sides}
         for image in images:
             for side, tiles in made.items():
@@ -60,18 +60,18 @@ class TileBank:
         return cls({side: np.stack(tiles) for side, tiles in made.items() if tiles})
 
     def without(self, number: int) -> "TileBank":
-        """Return the same bank, from which picture `number` is never taken; it shares the tiles and trees."""
+        """Return a bank that excludes picture `number` and shares the tiles and trees."""
         other = TileBank(self._tiles, number)
         other._trees = self._trees
         return other
 
     def tiles(self, side: int) -> Rgb:
-        """Return all tiles of `side`, that of the picture left out among them.
+        """Return all tiles of `side`, including the excluded picture's.
 
         Raises
         ------
         ArgumentError
-            There are none, or none besides the one left out.
+            There are no tiles, or only the excluded one.
         """
         found = self._tiles.get(side)
         if found is None:
@@ -81,7 +81,7 @@ class TileBank:
         return found
 
     def draw(self, side: int, count: int, rng: Rng) -> Indices:
-        """Draw the numbers of `count` tiles, each as likely as any other, with replacement."""
+        """Draw the numbers of `count` tiles uniformly, with replacement."""
         size = len(self.tiles(side))
         if self.left_out is None:
             return np.asarray(integers(rng, 0, size, (count,)), np.intp)
@@ -89,8 +89,8 @@ class TileBank:
         return drawn + (drawn >= self.left_out)
 
     def nearest(self, side: int, pixels: Rgb) -> Indices:
-        """Return the number of the tile whose mean colour is nearest to each of `pixels`, uint8 (N, 3)."""
-        # SciPy takes as long to import as ten images take to corrupt.
+        """Return the number of the tile with the nearest mean colour to each of `pixels`, uint8 (N, 3)."""
+        # Importing SciPy takes as long as corrupting ten images.
         from scipy.spatial import cKDTree
 
         if side not in self._trees:
@@ -105,12 +105,12 @@ class TileBank:
 
 
 def open_bank(tiles: str | Path | TileBank | None, side: int, name: str) -> TileBank:
-    """Return the bank that `tiles` is, or that the pictures in the folder of that name give.
+    """Return the bank `tiles`, or a bank of the pictures in the folder `tiles`.
 
     Raises
     ------
     ArgumentError
-        There is no folder, or no picture in it; the message says that `name` needs one.
+        The folder does not exist, or contains no picture; the message names `name`.
     ImageError
         A picture cannot be read.
     """
@@ -121,7 +121,7 @@ def open_bank(tiles: str | Path | TileBank | None, side: int, name: str) -> Tile
     folder = Path(tiles)
     if not folder.is_dir():
         raise ArgumentError(f"tiles: {folder} is not a folder")
-    # A folder's time changes with the names in it.
+    # The modification time of a folder changes with the names in it.
     return _read_folder(folder, side, folder.stat().st_mtime_ns)
 
 
@@ -130,12 +130,12 @@ def _read_folder(folder: Path, side: int, stamp: int) -> TileBank:
     """Read the pictures below `folder`, sorted by path, as tiles of `side`."""
     paths = sorted(path for path in folder.rglob("*") if path.suffix.lower() in EXTENSIONS)
     if not paths:
-        raise ArgumentError(f"tiles: {folder} holds no picture ({', '.join(EXTENSIONS)})")
+        raise ArgumentError(f"tiles: {folder} contains no picture ({', '.join(EXTENSIONS)})")
     return TileBank.make((decode_to_pillow(path) for path in paths), (side,))
 
 
 def paste(image: Rgb, tiles: Rgb, numbers: Indices, tops: Indices, lefts: Indices) -> Rgb:
-    """Return `image` with the named `tiles` upon it, later ones over earlier ones."""
+    """Return `image` with tiles `numbers` pasted on it, later ones over earlier ones."""
     out, side = image.copy(), tiles.shape[1]
     for number, top, left in zip(numbers.tolist(), tops.tolist(), lefts.tolist(), strict=True):
         out[top : top + side, left : left + side] = tiles[number]
@@ -143,7 +143,7 @@ def paste(image: Rgb, tiles: Rgb, numbers: Indices, tops: Indices, lefts: Indice
 
 
 def lay_mosaic(bank: TileBank, side: int, colours: Rgb) -> Rgb:
-    """Return the image of `side` times the size of `colours` (h, w, 3) whose cells are the nearest tiles."""
+    """Return a mosaic of the tiles nearest to `colours` (h, w, 3), `side` times as large."""
     rows, columns = colours.shape[:2]
     numbers = bank.nearest(side, colours.reshape(-1, 3)).reshape(rows, columns)
     cells = bank.tiles(side)[numbers]

@@ -11,7 +11,7 @@ _DRAWS = 2**31
 
 
 def draw_turbulence(shape: tuple[int, int], cell: float, rng: Rng) -> npt.NDArray[np.float64]:
-    """Sum of |gradient noise| at five frequencies, each weighing half as much as the one before.
+    """Return the sum of |gradient noise| at five frequencies, each with half the weight of the one before.
 
     Parameters
     ----------
@@ -22,7 +22,7 @@ def draw_turbulence(shape: tuple[int, int], cell: float, rng: Rng) -> npt.NDArra
     Returns
     -------
     float64 ndarray of `shape`
-        NaN where a gradient without direction is touched.
+        NaN where a gradient has no direction.
     """
     gradients, order = _draw_lattice(rng)
     total = np.zeros(shape)
@@ -43,7 +43,7 @@ def draw_turbulence(shape: tuple[int, int], cell: float, rng: Rng) -> npt.NDArra
 
 
 def _draw_lattice(rng: Rng) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
-    """Unit gradients (514, 2) and the shuffled order (514) in which lattice nodes find them."""
+    """Return unit gradients (514, 2) and their shuffled order (514) for lattice nodes."""
     size = 2 * _TABLE + 2
     draws = integers(rng, 0, _DRAWS, (2 * size + _TABLE,))
     components = (draws[: 2 * size].reshape(size, 2) % (2 * _TABLE) - _TABLE) / _TABLE

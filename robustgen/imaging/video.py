@@ -1,9 +1,9 @@
-"""The H.264 videos of ImageNet-P: frames to the bytes of an MP4 file and back, in process.
+"""H.264 videos of ImageNet-P: encoding of frames to MP4 and decoding, in process.
 
-The same frames give the same bytes on each run and in each process: x264 decides
-differently on another number of threads, so it has one, and its AVX-512 code reads
-uninitialised memory, so it has none. Other releases of x264 and other kinds of processor
-may write other bytes; `frames_digest` compares what the videos show.
+The same frames give the same bytes on each run and in each process: x264 runs on one
+thread, as its decisions depend on their number, and without AVX-512, as that code reads
+uninitialised memory. Other releases of x264 and other kinds of processor may write other
+bytes; use `frames_digest` to compare the decoded frames.
 """
 
 import io
@@ -47,37 +47,36 @@ PRESETS = (
 TUNES = ("film", "animation", "grain", "stillimage", "psnr", "ssim", "fastdecode", "zerolatency")
 CODECS = {"yuv444p": "libx264", "yuv420p": "libx264", "rgb24": "libx264rgb"}
 
-# OpenCV's number for AVX2, to which its Python module gives no name.
+# OpenCV's number for AVX2, which its Python module does not export.
 CPU_AVX2 = 11
 
 LARGE = 1 << 21
-"""Pixels of the largest frame that x264 takes as its preset says; Full HD has 2 073 600."""
+"""Pixels of the largest frame encoded with the full preset; Full HD has 2 073 600."""
 
-# x264 keeps 13 bytes per pixel of each frame that it refers to and 4 of each that it looks ahead, and for
-# B-frames some 50: with veryslow 3.7 GB of 4000 x 3000. Without looking ahead at all files would be three
-# times as large.
+# x264 needs 13 bytes per pixel of each reference frame, 4 of each look-ahead frame, and some 50 for B-frames:
+# 3.7 GB for 4000 x 3000 with veryslow. Without look-ahead, files would be three times as large.
 BOUNDS = MappingProxyType({"ref": 1, "bframes": 0, "rc-lookahead": 1})
 _LOOK_AHEAD_NOWHERE = ("ultrafast", "superfast", "zerolatency")
 
-# The pixel formats in which every pixel has its own colours, eight bits each.
+# Pixel formats without chroma subsampling, eight bits per channel.
 _WHOLE_COLOURS = ("yuv444p", "gbrp")
 
-# From this release on PyAV converts on as many threads as there are cores, unless told otherwise.
+# From this release on, PyAV converts on as many threads as there are cores by default.
 _CONVERTS_ON_THREADS = 17
 
 
 @dataclass(frozen=True)
 class Encoding:
-    """Compression of a sequence; by default that of ImageNet-P's temporal perturbations.
+    """Compression settings of a sequence. Default: those of ImageNet-P's temporal perturbations.
 
     Parameters
     ----------
     preset : str
-        x264's trade of time for size, one of `PRESETS`.
+        x264's preset, which trades time for size, one of `PRESETS`.
     crf : float or None
-        The constant rate factor, 0 (nothing lost) to 51; None leaves x264's default, 23.
+        Constant rate factor, 0 (lossless) to 51; None for x264's default, 23.
     tune : str or None
-        What x264 is tuned to, one of `TUNES`. ImageNet-P's noises are ``crf=None, tune="grain"``.
+        x264's tuning, one of `TUNES`. ImageNet-P's noises use ``crf=None, tune="grain"``.
     pixel_format : str
         ``"yuv444p"``; ``"yuv420p"``, which browsers play; or ``"rgb24"``, which keeps RGB (as gbrp).
     fps : int
@@ -100,7 +99,7 @@ class Encoding:
     fps: int = 1
 
     def __post_init__(self) -> None:
-        """Check every field, so that an encoder never meets a value it would ignore."""
+        """Check every field, as encoders ignore invalid values."""
         _check_name("preset", self.preset, PRESETS)
         _check_name("pixel format", self.pixel_format, CODECS)
         if self.tune is not None:
@@ -110,9 +109,9 @@ class Encoding:
         _check_number("fps", self.fps, Integral, 1, 1000)
 
     def lossless(self) -> "Encoding":
-        """Return this encoding at rate factor 0, which loses nothing of the stored pixels.
+        """Return this encoding at rate factor 0, lossless for the stored pixels.
 
-        Rounding RGB to yuv444p moves a value by at most 2; only the pixel format ``"rgb24"`` is exact.
+        Rounding RGB to yuv444p changes a value by at most 2; only the pixel format ``"rgb24"`` is exact.
         """
         return replace(self, crf=0)
 
@@ -122,12 +121,12 @@ class Encoding:
 
 
 def encode(frames: Frames, encoding: Encoding) -> bytes:
-    """Return the bytes of an MP4 file that shows `frames` as H.264.
+    """Encode `frames` as H.264, and return the bytes of the MP4 file.
 
     Parameters
     ----------
     frames : ndarray of uint8, shape (T, H, W, 3)
-        RGB frames, none of the axes empty; for yuv420p, H and W even.
+        RGB frames without empty axes; H and W must be even for yuv420p.
     encoding : Encoding
         How to compress them.
 
@@ -136,7 +135,7 @@ def encode(frames: Frames, encoding: Encoding) -> bytes:
     ArgumentTypeError
         If `frames` is not an array of uint8.
     ArgumentError
-        If the shape of `frames` is none that can be encoded.
+        If the shape of `frames` cannot be encoded.
     ImageError
         If the encoder fails.
     MissingDependencyError
@@ -147,12 +146,12 @@ def encode(frames: Frames, encoding: Encoding) -> bytes:
             f"frames must be an array of uint8, not {getattr(frames, 'dtype', type(frames).__name__)}"
         )
     if frames.ndim != 4 or frames.shape[3] != 3 or not frames.size:
-        raise ArgumentError(f"frames must have the shape (T, H, W, 3), none of it empty, not {frames.shape}")
+        raise ArgumentError(f"frames must have the shape (T, H, W, 3), not empty, but have {frames.shape}")
     return encode_frames(frames, encoding)
 
 
 def encode_frames(frames: Iterable[Frames], encoding: Encoding) -> bytes:
-    """Encode uint8 frames (H, W, 3), which may be made one by one."""
+    """Encode uint8 frames (H, W, 3), consumed one by one."""
     av = _import_av()
     from av.codec.codec import UnknownCodecError
 
@@ -165,7 +164,7 @@ def encode_frames(frames: Iterable[Frames], encoding: Encoding) -> bytes:
             return file.read()
         except UnknownCodecError as error:
             raise MissingDependencyError(
-                "PyAV carries no libx264: pip install --force-reinstall --only-binary av av"
+                "PyAV was built without libx264: pip install --force-reinstall --only-binary av av"
             ) from error
         except av.FFmpegError as error:
             raise ImageError(
@@ -176,7 +175,7 @@ def encode_frames(frames: Iterable[Frames], encoding: Encoding) -> bytes:
 
 
 def count_frames(video: bytes | str | PathLike[str]) -> int:
-    """Return how many frames an MP4 file, given as its bytes or its path, decodes to.
+    """Return the number of decoded frames of an MP4 file, given as its bytes or its path.
 
     Raises
     ------
@@ -198,7 +197,7 @@ def read_sequence(path: str | PathLike[str]) -> Frames:
     Returns
     -------
     ndarray of uint8, shape (T, H, W, 3)
-        RGB frames in order; of an ``.npy`` the array in it, (N, T, H, W, 3), mapped rather than read.
+        RGB frames in order; for an ``.npy``, its array, (N, T, H, W, 3), memory-mapped.
 
     Raises
     ------
@@ -219,25 +218,25 @@ def read_frames(data: bytes, name: str = "video") -> Frames:
     Raises
     ------
     ImageError
-        If it is damaged or not an MP4 file; the message calls it `name`.
+        If the data are damaged or not an MP4 file; the message contains `name`.
     """
     return _stack(_decode_rgb(data, name), name)
 
 
 def frames_digest(frames: NDArray[Any]) -> str:
-    """Return the SHA-256, in hexadecimal, of an array's type, shape and values."""
+    """Return the hexadecimal SHA-256 of an array's type, shape and values."""
     digest = sha256(f"{frames.dtype.str} {frames.shape}".encode())
     digest.update(np.ascontiguousarray(frames).data)
     return digest.hexdigest()
 
 
 def digest_video(data: bytes, count: int) -> str:
-    """Return the `frames_digest` of the `count` frames of an MP4 file, which are never all in memory.
+    """Return the `frames_digest` of the `count` frames of an MP4 file, decoded one at a time.
 
     Raises
     ------
     ImageError
-        If it decodes to another number of frames.
+        If the file decodes to another number of frames.
     """
     digest, kept = sha256(), 0
     for pixels in _decode_rgb(data, "video"):
@@ -250,7 +249,7 @@ def digest_video(data: bytes, count: int) -> str:
 
 
 def check_kept(kept: int, count: int) -> None:
-    """Raise an ImageError if the encoder has kept another number of frames than it was given."""
+    """Raise an ImageError if the encoder did not keep all frames."""
     if kept != count:
         raise ImageError(f"the encoder kept {kept} of {count} frames")
 
@@ -268,7 +267,7 @@ def _import_av() -> Any:
 
 @cache
 def build() -> str:
-    """Return the versions that the bytes of a video depend on, as x264 itself writes them into each."""
+    """Return the versions that determine the bytes of a video, as x264 writes them into each file."""
     av = _import_av()
 
     video = encode(np.zeros((1, 16, 16, 3), np.uint8), Encoding(preset="ultrafast"))
@@ -278,11 +277,11 @@ def build() -> str:
 
 @cache
 def _conversion() -> dict[str, Any]:
-    """Return the settings of a conversion of pixels for PyAV: its kind, and one thread."""
+    """Return PyAV's settings for pixel conversion: flags, and one thread."""
     av = _import_av()
 
     threads = {"threads": 1} if int(av.__version__.split(".")[0]) >= _CONVERTS_ON_THREADS else {}
-    # FFmpeg's command line converts so; PyAV's own default rounds the colours of yuv420p otherwise.
+    # Same as FFmpeg's command line; PyAV's default rounds the colours of yuv420p differently.
     return {"interpolation": "BICUBIC", **threads}
 
 
@@ -295,11 +294,11 @@ def _check_number(name: str, value: float, kind: type, low: int, high: int) -> N
     if not isinstance(value, kind) or isinstance(value, bool):
         raise ArgumentTypeError(f"{name} must be a number, not {value!r}")
     if not low <= value <= high:
-        raise ArgumentError(f"{name} must lie in {low} to {high}, not {value!r}")
+        raise ArgumentError(f"{name} must be from {low} to {high}, not {value!r}")
 
 
 def _peek(frames: Iterable[Frames]) -> tuple[tuple[int, ...], Iterator[Frames]]:
-    """Return the shape of the first of `frames`, and all of them, none of which is kept."""
+    """Return the shape of the first frame, and an iterator over all frames that keeps none."""
     ahead = iter(frames)
     first = [next(ahead)]
 
@@ -311,14 +310,14 @@ def _peek(frames: Iterable[Frames]) -> tuple[tuple[int, ...], Iterator[Frames]]:
 
 
 def _make_room(pixels: int) -> IO[bytes]:
-    """Return a file for a video: of large frames on the disk, as noise takes 240 MB."""
+    """Return a file for a video: on disk for large frames, as noise needs 240 MB."""
     return tempfile.TemporaryFile() if pixels > LARGE else io.BytesIO()
 
 
 def _check_sides(height: int, width: int, pixel_format: str) -> None:
     if pixel_format == "yuv420p" and (height % 2 or width % 2):
         raise ArgumentError(
-            f"yuv420p has one colour for 2 x 2 pixels and so needs even sides, not {height} x {width}"
+            f"yuv420p stores one colour per 2 x 2 pixels and needs even sides, not {height} x {width}"
         )
 
 
@@ -326,19 +325,19 @@ def _write(file: IO[bytes], height: int, width: int, frames: Iterator[Frames], e
     av = _import_av()
     from av.video.reformatter import VideoReformatter
 
-    # Bit-exact: the container, too, names no version of the library that wrote it.
+    # Bit-exact: the container does not contain the version of the library.
     with av.open(file, "w", format="mp4", options={"fflags": "+bitexact"}) as container:
         codec = CODECS[encoding.pixel_format]
         options = _options(encoding, height * width)
         stream = container.add_stream(codec, rate=encoding.fps, options=options)
         stream.height, stream.width = height, width
         stream.pix_fmt = encoding.pixel_format
-        # Older PyAV asks for a rate of its own, which would take the place of x264's default factor.
+        # Older PyAV sets a bit rate, which would replace x264's default rate factor.
         stream.bit_rate = 0
-        # One for all frames: most of the conversion of a small one is to prepare it.
+        # Shared by all frames, as setting it up dominates the conversion of small frames.
         converter = VideoReformatter()
         numbers = count()
-        # Large frames are not to lie about once they are copied or converted, as those of `enumerate` would.
+        # Unlike `enumerate`, this releases large frames once they are copied or converted.
         for frame in frames:
             picture = av.VideoFrame.from_ndarray(frame, format="rgb24")
             del frame
@@ -350,9 +349,9 @@ def _write(file: IO[bytes], height: int, width: int, frames: Iterator[Frames], e
 
 
 def bound_memory(encoding: Encoding, pixels: int) -> dict[str, int]:
-    """Return the options of x264 for frames of `pixels` pixels, which bound its memory to 60 bytes for each.
+    """Return options of x264 that limit its memory to 60 bytes per pixel for frames of `pixels` pixels.
 
-    Nothing where they are not more than `LARGE`.
+    Empty for up to `LARGE` pixels.
     """
     if pixels <= LARGE:
         return {}
@@ -360,7 +359,7 @@ def bound_memory(encoding: Encoding, pixels: int) -> dict[str, int]:
     return {
         name: value
         for name, value in BOUNDS.items()
-        # Never more than the preset has.
+        # At most the preset's value.
         if name != "rc-lookahead" or known.isdisjoint(_LOOK_AHEAD_NOWHERE)
     }
 
@@ -368,7 +367,7 @@ def bound_memory(encoding: Encoding, pixels: int) -> dict[str, int]:
 def _options(encoding: Encoding, pixels: int) -> dict[str, str]:
     named = {"preset": encoding.preset, "tune": encoding.tune, "crf": encoding.crf}
     options = {name: str(value) for name, value in named.items() if value is not None}
-    # x264 takes the instructions it is told to unchecked, so only a processor that has AVX2 is told.
+    # x264 does not check forced instruction sets, so AVX2 is set only if the processor has it.
     processor = ":asm=AVX2" if cv2.checkHardwareSupport(CPU_AVX2) else ""
     bounds = "".join(f":{name}={value}" for name, value in bound_memory(encoding, pixels).items())
     return options | {"x264-params": "threads=1" + processor + bounds}
@@ -383,22 +382,22 @@ def _read_bytes(path: Path) -> bytes:
 
 
 def _metadata_options(release: str) -> dict[str, Any]:
-    """Return how a `release` of PyAV is told to read damaged metadata; from 19 on it takes no argument."""
+    """Return PyAV's arguments for damaged metadata; from `release` 19 on, there are none."""
     return {"metadata_errors": "replace"} if int(release.partition(".")[0]) < 19 else {}
 
 
 def _decode(data: bytes, name: str) -> Iterator[Any]:
-    """Yield the frames (av.VideoFrame) of an MP4 file; an ImageError ends them where it is damaged."""
+    """Yield the frames (av.VideoFrame) of an MP4 file; raise an ImageError at damage."""
     av = _import_av()
 
     try:
         with av.open(io.BytesIO(data), format="mp4", **_metadata_options(av.__version__)) as container:
             if not container.streams.video:
-                raise ImageError(f"{name}: holds no video")
+                raise ImageError(f"{name}: contains no video")
             stream = container.streams.video[0]
             if stream.codec_context is None:
-                raise ImageError(f"{name}: not a whole MP4 video (of an unknown codec)")
-            # Without this the decoder conceals damage by inventing pixels.
+                raise ImageError(f"{name}: not a complete MP4 video (unknown codec)")
+            # By default, the decoder conceals damage by inventing pixels.
             stream.codec_context.options = {"err_detect": "explode"}
             stream.codec_context.thread_count = 1
             count = 0
@@ -408,11 +407,11 @@ def _decode(data: bytes, name: str) -> Iterator[Any]:
             if count < stream.frames:
                 raise ImageError(f"{name}: has {count} of its {stream.frames} frames")
     except av.FFmpegError as error:
-        raise ImageError(f"{name}: not a whole MP4 video ({error.strerror})") from error
+        raise ImageError(f"{name}: not a complete MP4 video ({error.strerror})") from error
 
 
 def _decode_rgb(data: bytes, name: str) -> Iterator[Frames]:
-    """Yield the frames, uint8 (H, W, 3) RGB; as `_decode`."""
+    """Yield the frames, uint8 (H, W, 3) RGB, like `_decode`."""
     from av.video.reformatter import VideoReformatter
 
     converter = VideoReformatter()
@@ -422,7 +421,7 @@ def _decode_rgb(data: bytes, name: str) -> Iterator[Frames]:
 
 def _read_pixels(frame: Any, converter: Any) -> Frames:
     """Return the pixels, uint8 (H, W, 3) RGB, of a frame (av.VideoFrame)."""
-    # Where every pixel has its own colours, planes are the same values in half the time.
+    # Without chroma subsampling, reading planes gives the same values in half the time.
     planar = frame.format.name in _WHOLE_COLOURS
     converted = converter.reformat(frame, format="gbrp" if planar else "rgb24", **_conversion())
     pixels: Frames = _merge_planes(converted) if planar else converted.to_ndarray()
@@ -430,9 +429,7 @@ def _read_pixels(frame: Any, converter: Any) -> Frames:
 
 
 def _merge_planes(frame: Any) -> Frames:
-    """Return the pixels, uint8 (H, W, 3) RGB, of a frame (av.VideoFrame) whose planes are green, blue and
-    red.
-    """
+    """Return the pixels, uint8 (H, W, 3) RGB, of a frame (av.VideoFrame) with planes G, B and R."""
     green, blue, red = (
         np.frombuffer(plane, np.uint8).reshape(plane.height, plane.line_size)[:, : plane.width]
         for plane in frame.planes
@@ -447,12 +444,12 @@ def _number(file: Path) -> int:
 
 
 def stack_frames(files: Iterable[tuple[str, bytes]], path: object) -> Frames:
-    """Return the frames (T, H, W, 3) in image files called ``<number>.png``, in order of their numbers.
+    """Return the frames (T, H, W, 3) of image files ``<number>.png``, in numerical order.
 
     Raises
     ------
     ImageError
-        One is damaged, they differ in size, or there are none; names it, or `path`.
+        A file is damaged, sizes differ, or there are no files; the message names the file or `path`.
     """
     numbered = sorted((_number(Path(name)), name, data) for name, data in files)
     return _stack((_read_image(name, data) for _, name, data in numbered), path)
@@ -461,7 +458,7 @@ def stack_frames(files: Iterable[tuple[str, bytes]], path: object) -> Frames:
 def _stack(frames: Iterable[Frames], path: object) -> Frames:
     frames = list(frames)
     if len({frame.shape for frame in frames}) != 1:
-        raise ImageError(f"{path}: " + ("frames differ in size" if frames else "holds no frames"))
+        raise ImageError(f"{path}: " + ("frames differ in size" if frames else "contains no frames"))
     return np.stack(frames)
 
 
@@ -469,7 +466,7 @@ def _read_image(name: str, data: bytes) -> Frames:
     try:
         with Image.open(io.BytesIO(data)) as image:
             return np.asarray(image.convert("RGB"))
-    # On hostile bytes Pillow's decoders let nearly any exception escape, MemoryError among them.
+    # On hostile bytes, Pillow's decoders raise nearly any exception, including MemoryError.
     except Exception as error:
         raise ImageError(f"{name}: {reason_of(error)}") from error
 

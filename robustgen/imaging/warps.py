@@ -1,7 +1,7 @@
-"""Affine maps of an image as Pillow computes them, affine and perspective ones as OpenCV 3 and 4 did.
+"""Affine warps like Pillow's, and affine and perspective warps like those of OpenCV 3 and 4.
 
-OpenCV rounded positions to 1/32 of a pixel, which is how the published data was made. OpenCV 5 interpolates
-at the exact position, so these are loops of our own and do not depend on its release.
+The published data were created with positions rounded to 1/32 of a pixel. OpenCV 5 interpolates at exact
+positions, so this module uses its own loops, independent of the release.
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ Matrix = tuple[float, float, float, float, float, float]
 
 
 def sample_affine(image: Rgb, matrix: Matrix) -> Rgb:
-    """Return the pixels of `image`, bilinearly sampled where `matrix` leads; outside is black.
+    """Sample `image` bilinearly at the places that `matrix` maps to; outside is black.
 
     Equals Pillow's ``Image.transform``.
 
@@ -23,7 +23,7 @@ def sample_affine(image: Rgb, matrix: Matrix) -> Rgb:
     ----------
     image : uint8 ndarray of shape (H, W, 3)
     matrix : six floats
-        (x, y) of the result lies at (a x + b y + c, d x + e y + f) in `image`.
+        Maps (x, y) in the result to (a x + b y + c, d x + e y + f) in `image`.
     """
     width, out = image.shape[1], np.zeros_like(image)
     places, parts = np.empty(width, np.int32), np.empty((6, width))
@@ -36,12 +36,12 @@ def sample_affine(image: Rgb, matrix: Matrix) -> Rgb:
 
 
 def _make_lines(width: int) -> tuple[npt.NDArray[np.uint32], Rgb]:
-    """Room for a line of results: for the four neighbours of each, and for its channels."""
+    """Return buffers for a line of results: the four neighbours of each pixel, and its channels."""
     return np.empty((4, width), np.uint32), np.empty((3, width), np.uint8)
 
 
 def _frame_words(image: Rgb, border: int) -> npt.NDArray[np.uint32]:
-    """Return the pixels of `image` as words, red lowest, inside a black `border` of so many pixels."""
+    """Return the pixels of `image` as words, red lowest, with a black border of `border` pixels."""
     height, width = image.shape[:2]
     framed = np.zeros((height + 2 * border, width + 2 * border, 4), np.uint8)
     cv2.cvtColor(image, cv2.COLOR_RGB2RGBA, framed[border:-border, border:-border])
@@ -51,19 +51,19 @@ def _frame_words(image: Rgb, border: int) -> npt.NDArray[np.uint32]:
 def warp_affine(image: Rgb, matrix: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
     """Map `image` by an affine `matrix`, bilinearly, borders mirrored about the edge pixels.
 
-    Equals ``cv2.warpAffine(image / 255 as float32, matrix, borderMode=cv2.BORDER_REFLECT_101)`` of OpenCV 3
-    and 4 to the last bit.
+    Bit-identical to ``cv2.warpAffine(image / 255 as float32, matrix, borderMode=cv2.BORDER_REFLECT_101)`` of
+    OpenCV 3 and 4.
 
     Parameters
     ----------
     image : uint8 ndarray of shape (H, W, 3)
     matrix : float64 ndarray of shape (2, 3)
-        Takes a place (x, y, 1) in `image` to its place in the result.
+        Maps (x, y, 1) in `image` to its place in the result.
 
     Returns
     -------
     float32 ndarray of shape (H, W, 4)
-        Values in [0, 1]; the fourth of each pixel means nothing, it makes the pixel one word of 16 bytes.
+        Values in [0, 1]; the fourth of each pixel is unused and pads the pixel to a word of 16 bytes.
     """
     (a, b, c), (d, e, f) = matrix.tolist()
     determinant = a * e - b * d
@@ -78,13 +78,13 @@ def warp_affine(image: Rgb, matrix: npt.NDArray[np.float64]) -> npt.NDArray[np.f
 def warp_perspective(image: Rgb, matrix: npt.NDArray[np.float64]) -> Rgb:
     """Map `image` by a projective `matrix`, bilinearly; outside is black.
 
-    Equals ``cv2.warpPerspective(image, matrix, (width, height))`` of OpenCV 3 and 4 to the last bit.
+    Bit-identical to ``cv2.warpPerspective(image, matrix, (width, height))`` of OpenCV 3 and 4.
 
     Parameters
     ----------
     image : uint8 ndarray of shape (H, W, 3)
     matrix : float64 ndarray of shape (3, 3)
-        Takes a place (x, y, 1) in `image` to its place in the result, up to a factor.
+        Maps (x, y, 1) in `image` to its place in the result, up to a factor.
     """
     (a, b, c), (d, e, f), (g, h, i) = matrix.tolist()
     determinant = a * (e * i - f * h) - b * (d * i - f * g) + c * (d * h - e * g)

@@ -1,4 +1,4 @@
-"""Images enlarged about their centre, as `scipy.ndimage.zoom` enlarges them, and their mean."""
+"""Images enlarged about their centre, like `scipy.ndimage.zoom`, and their mean."""
 
 import itertools
 import math
@@ -13,15 +13,15 @@ import numpy.typing as npt
 from robustgen.imaging.kernels import elementwise, intrinsics, zoom
 from robustgen.imaging.pixels import Floats, Rgb
 
-# Of so many columns, the rows that all zooms of an image lie between stay in the cache.
+# With this number of columns, the rows for all zooms stay in the cache.
 _COLUMNS: Final = 256
 
 
 @dataclass(frozen=True)
 class _ZoomAxis:
-    """The central crop of one axis, and where its enlarged centre is sampled.
+    """Central crop of one axis, and the sample positions of its enlarged centre.
 
-    The first `inside` samples lie within the crop; rounding may put the last one 1e-14 outside.
+    The first `inside` samples are within the crop; rounding may put the last one 1e-14 outside.
     """
 
     start: int
@@ -31,7 +31,7 @@ class _ZoomAxis:
     inside: int
 
     def cut(self, begin: int, end: int) -> "_ZoomAxis":
-        """Return what gives the samples from `begin` to `end` alone."""
+        """Return the axis with only the samples from `begin` to `end`."""
         places = self.places[begin:end]
         first, after = places[0], min(places[-1] + 2, self.length)
         inside = min(max(self.inside - begin, 0), len(places))
@@ -51,7 +51,7 @@ def _zoom_axis(side: int, factor: float) -> _ZoomAxis:
 
 @dataclass(frozen=True)
 class _ZoomPlan:
-    """Several zooms of a strip of columns, from flat column `left` on, as `zoom.add_zoomed` takes them."""
+    """Several zooms of a strip of columns from flat column `left` on, for `zoom.add_zoomed`."""
 
     crops: npt.NDArray[np.intp]
     inside: npt.NDArray[np.intp]
@@ -63,7 +63,7 @@ class _ZoomPlan:
     left: int
 
     def arguments(self, image: Floats) -> tuple[Any, ...]:
-        """Return the first arguments of `zoom.add_zoomed`: `image`, its channels and the plan."""
+        """Return the first arguments of `zoom.add_zoomed`: `image`, its channels, and the plan."""
         flat = image.reshape(len(image), -1)
         plan = (
             self.crops,
@@ -82,7 +82,7 @@ class _ZoomPlan:
 def _plan_zooms(
     height: int, width: int, channels: int, factors: tuple[float, ...], cut: bool, black_outside: bool = False
 ) -> tuple[_ZoomPlan, ...]:
-    """Plan the zooms by `factors` of an image, or of what `zoom_crop` has `cut` from it, strip by strip."""
+    """Plan the zooms by `factors` of an image, or of its `zoom_crop` if `cut`, strip by strip."""
     rows = [_zoom_axis(height, factor) for factor in factors]
     columns = [_zoom_axis(width, factor) for factor in factors]
     if cut:
@@ -114,7 +114,7 @@ def _plan_zooms(
 
 
 def _find_crops(rows: list[_ZoomAxis], columns: list[_ZoomAxis], channels: int) -> npt.NDArray[np.intp]:
-    """First row and flat column, last row and flat width of each zoom's part of the image."""
+    """Return first row, first flat column, last row and flat width of each zoom's crop."""
     crops = [
         (y.start, x.start * channels, y.length - 1, x.length * channels)
         for y, x in zip(rows, columns, strict=True)
@@ -123,7 +123,7 @@ def _find_crops(rows: list[_ZoomAxis], columns: list[_ZoomAxis], channels: int) 
 
 
 def _find_blocks(places: npt.NDArray[np.intp], channels: int) -> npt.NDArray[np.intp]:
-    """Return the starts of runs of neighbours, in crop and result, each `intrinsics.BLOCK` long."""
+    """Return the starts, in crop and result, of runs of neighbours, each `intrinsics.BLOCK` long."""
     shifts = np.arange(places.size) - places
     edges = np.concatenate([[0], np.flatnonzero(np.diff(shifts)) + 1, [places.size]]) * channels
     targets = np.concatenate([np.arange(a, b, intrinsics.BLOCK) for a, b in itertools.pairwise(edges)])
@@ -132,9 +132,7 @@ def _find_blocks(places: npt.NDArray[np.intp], channels: int) -> npt.NDArray[np.
 
 @lru_cache(maxsize=1024)
 def zoom_crop(shape: tuple[int, ...], factor: float) -> tuple[slice, slice]:
-    """Return the central ceil(side / factor) rows and columns of an image of `shape`, which a zoom
-    enlarges.
-    """
+    """Return the central ceil(side / factor) rows and columns of an image, which a zoom enlarges."""
     rows, columns = _zoom_axis(shape[0], factor), _zoom_axis(shape[1], factor)
     return (
         slice(rows.start, rows.start + rows.length),
@@ -143,7 +141,7 @@ def zoom_crop(shape: tuple[int, ...], factor: float) -> tuple[slice, slice]:
 
 
 def enlarge(crop: Floats, shape: tuple[int, int], factor: float) -> Floats:
-    """Enlarge the cut of `zoom_crop` from an image of `shape` (H, W) to `shape`, linearly interpolated."""
+    """Enlarge the `zoom_crop` of an image of `shape` (H, W) to `shape` by linear interpolation."""
     if factor == 1:
         return crop
     channels = math.prod(crop.shape[2:])
@@ -156,8 +154,7 @@ def enlarge(crop: Floats, shape: tuple[int, int], factor: float) -> Floats:
 def average_zooms(
     image: Floats, factors: Sequence[float], total: Floats, added: int, black_outside: bool = False
 ) -> Rgb:
-    """Return the mean of `image` and all its zooms: the centre, enlarged to the full size by each of
-    `factors`.
+    """Return the mean of `image` and its zooms, its centre enlarged by each of `factors`.
 
     A zoom crops the central ceil(side / factor) of each axis, enlarges by the factor (``scipy.ndimage.zoom``,
     order 1) and trims to the centre again.
@@ -167,12 +164,12 @@ def average_zooms(
     image : float32 ndarray of shape (H, W, 3)
         A unit image.
     factors : floats
-        The first is 1, the others are larger.
+        The first factor is 1, the others are larger.
     total : float32 ndarray of the shape of `image`
-        The sum of the zooms by the first `added` of `factors`; becomes that of all.
+        The sum of the zooms by the first `added` factors; becomes the sum of all.
     black_outside : bool
-        SciPy gives black for the last row or column of a zoom where rounding places it outside the crop, as
-        happens at some sizes (36, 71, 78, 136, 277, ...); else the edge continues.
+        Make the last row or column black where rounding places it outside the crop, as SciPy does at some
+        sizes (36, 71, 78, 136, 277, ...); otherwise repeat the edge.
     """
     count = len(factors) + 1
     if len(factors) <= max(added, 1):
@@ -189,16 +186,16 @@ def average_zooms(
 
 
 def average(image: Floats, total: Floats, count: int) -> Rgb:
-    """(`image` + `total`) / `count` of float32 unit images, truncated to uint8."""
+    """Return (`image` + `total`) / `count` of float32 unit images, truncated to uint8."""
     out = np.empty(image.shape, np.uint8)
     elementwise.average(image.reshape(-1), total.reshape(-1), np.float32(count), out.reshape(-1))
     return out
 
 
 def take_in(image: Rgb, total: Floats, count: int) -> Rgb:
-    """Return `image`, which becomes the mean of it and of the `count` - 1 images that `total` is the sum of.
+    """Replace `image` by the mean of it and the `count` - 1 images with the sum `total`, and return it.
 
-    It is added to `total`, float32 (H, W, 3) of values in [0, 1].
+    `image` is also added to `total`, float32 (H, W, 3) in [0, 1].
     """
     zoom.take_in(image.reshape(-1), total.reshape(-1), np.float32(count))
     return image

@@ -1,8 +1,8 @@
-"""Sources of images: folders, labelled folders, Tiny ImageNet, CIFAR and a few built-in photographs.
+"""Sources of images: folders, archives, shards, tables, arrays and a few built-in photographs.
 
-A source names its images by *keys*, relative POSIX paths ``"<class>/<file name>"``. The key decides the
-random stream of an image, so one dataset has the same keys in whichever layout it is stored. Nothing that
-lies in a source is trusted: links may not leave it, pickles run no code, archives are not extracted.
+A source names its images by *keys*, relative POSIX paths ``"<class>/<file name>"``. The key determines the
+random stream of an image, so a data set has the same keys in every layout. Sources are not trusted: links
+may not leave them, pickles run no code, archives are not extracted.
 """
 
 from robustgen.sources.base import Source as Source

@@ -1,4 +1,4 @@
-"""The interface of all sources of images."""
+"""Interface of all image sources."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,13 +15,13 @@ from robustgen.imaging.decode import reason_of
 from robustgen.imaging.pixels import Rgb
 
 Loaded = TypeVar("Loaded")
-"""The type of one item: pixels, of nearly all sources."""
+"""Type of one item: pixels, for nearly all sources."""
 
 
 class Items(ABC, Generic[Loaded]):
-    """Items that outputs are made from, under unique keys.
+    """Input items under unique keys.
 
-    Picklable: listings and arrays are left behind and read again when needed.
+    Picklable: listings and arrays are not pickled, but read again when needed.
 
     Attributes
     ----------
@@ -36,42 +36,42 @@ class Items(ABC, Generic[Loaded]):
 
     @abstractmethod
     def keys(self) -> tuple[str, ...]:
-        """Return the keys of all usable images, sorted; listed once.
+        """Return the sorted keys of all usable images; the source is listed only once.
 
         Raises
         ------
         SourceError
-            There are none, or the source is malformed.
+            The source has no usable images or is malformed.
         """
 
     @abstractmethod
     def load(self, key: str) -> Loaded:
-        """Load one item afresh.
+        """Load one item; never return a cached object.
 
         Raises
         ------
         ImageError
-            It cannot be read; the message names the key and the reason.
+            The item cannot be read; the message names the key and the reason.
         """
 
     def open(self, key: str) -> Loaded | Image.Image:
-        """Load one item for a recipe to prepare: as `load` does, or a Pillow image of mode RGB."""
+        """Load one item for a recipe: the result of `load`, or a Pillow image of mode RGB."""
         return self.read(key)[0]
 
     def read(self, key: str) -> tuple[Loaded | Image.Image, str]:
-        """Load one item for a recipe to prepare, and return it with its identity.
+        """Load one item for a recipe, and return it with its identity.
 
         Returns
         -------
         item
             The same as `load` returns, or a Pillow image of mode RGB.
         identity : str
-            First 16 hexadecimal digits of the SHA-256 of the encoded file as it was read; "" if unknown.
+            First 16 hexadecimal digits of the SHA-256 of the encoded file; "" if unknown.
 
         Raises
         ------
         ImageError
-            It cannot be read.
+            The item cannot be read.
         """
         return self.load(key), ""
 
@@ -82,13 +82,13 @@ class Items(ABC, Generic[Loaded]):
         Raises
         ------
         ImageError
-            There is no such file.
+            The file does not exist.
         """
 
     @property
     @abstractmethod
     def classes(self) -> tuple[str, ...]:
-        """Names of the classes; labels index them."""
+        """Return the names of the classes; labels index them."""
 
     @abstractmethod
     def label(self, key: str) -> int:
@@ -97,47 +97,47 @@ class Items(ABC, Generic[Loaded]):
         Raises
         ------
         ImageError
-            `key` belongs to none of the classes.
+            `key` belongs to no class.
         """
 
     @property
     def class_labels(self) -> NDArray[np.int64]:
-        """Of each class, (classes, labels), what its images are labelled with: its number, as a rule."""
+        """Return the labels of each class, (classes, labels): by default, its number."""
         return np.arange(len(self.classes))[:, None]
 
     def dimensions(self, key: str) -> tuple[int, int]:
-        """Return width and height of one item in pixels; from its header, where it has one.
+        """Return width and height of one item in pixels, read from its header if it has one.
 
         Raises
         ------
         ImageError
-            It cannot be read, or has no dimensions.
+            The item cannot be read, or has no dimensions.
         """
         raise ImageError(f"{key!r}: has no dimensions")
 
     def refused(self) -> dict[str, str]:
-        """Return key and reason of whatever looks like an image but must not be processed."""
+        """Return the keys of all refused images, with the reasons."""
         return {}
 
     def storage_order(self, key: str) -> tuple[int, ...]:
-        """Return the place of an image in storage: sorted by it, the source is read from beginning to end."""
+        """Return a sort key of an image; reading images in this order reads the storage sequentially."""
         return ()
 
     def passed_over(self) -> tuple[str, ...]:
-        """Return the names of images in formats that are not read."""
+        """Return the names of images in unsupported formats."""
         return ()
 
     def remarks(self) -> tuple[str, ...]:
-        """Return what to say of what is left as it is, a line each."""
+        """Return remarks about content that is copied unchanged, one line each."""
         return ()
 
     def make_ready(self) -> None:
-        """List the source and cache its index, once, before any image is read by worker processes.
+        """List the source and cache its index, once, before worker processes read any image.
 
         Raises
         ------
         SourceError
-            It cannot be listed.
+            The source cannot be listed.
         OSError
             The index cannot be cached.
         """
@@ -152,7 +152,7 @@ class Source(Items[Rgb]):
 
     @abstractmethod
     def load(self, key: str) -> Rgb:
-        """Decode one image afresh.
+        """Decode one image; never return a cached array.
 
         Returns
         -------
@@ -161,16 +161,16 @@ class Source(Items[Rgb]):
         Raises
         ------
         ImageError
-            It cannot be read; the message names the key and the reason.
+            The image cannot be read; the message names the key and the reason.
         """
 
     def dimensions(self, key: str) -> tuple[int, int]:
-        """Return width and height of one image in pixels; from its header, where it has one.
+        """Return width and height of one image in pixels, read from its header if it has one.
 
         Raises
         ------
         ImageError
-            It cannot be read.
+            The image cannot be read.
         """
         height, width = self.load(key).shape[:2]
         return width, height
@@ -178,7 +178,7 @@ class Source(Items[Rgb]):
 
 @contextmanager
 def blame_source(where: object) -> Iterator[None]:
-    """Turn any exception into a SourceError that names `where`: what is read here may hold anything."""
+    """Turn any exception into a SourceError that names `where`: the input is not trusted."""
     try:
         yield
     except (ArgumentError, MissingDependencyError):
@@ -188,14 +188,14 @@ def blame_source(where: object) -> Iterator[None]:
 
 
 def check_split(location: object, split: str, known: Sequence[str]) -> str:
-    """Return `split` itself; a SourceError if it is none of those `known`."""
+    """Return `split`; raise a SourceError if it is not in `known`."""
     if split not in known:
         raise SourceError(f"{location}: has no split {split!r} (known: {', '.join(known)})")
     return split
 
 
 def sort_classes(names: Iterable[str]) -> list[str]:
-    """Sort names of classes as labels count them: by name, and by size if all are numbers."""
+    """Sort class names in the order of the labels: alphabetically, or numerically if all are numbers."""
     names = sorted(names)
     if all(name.isascii() and name.isdigit() for name in names):
         names.sort(key=int)
@@ -203,5 +203,5 @@ def sort_classes(names: Iterable[str]) -> list[str]:
 
 
 def class_of(key: str) -> str:
-    """Return the first folder of `key`; "" for an image directly in the root."""
+    """Return the first folder of `key`; "" for an image in the root."""
     return key.partition("/")[0] if "/" in key else ""

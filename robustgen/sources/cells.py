@@ -1,7 +1,7 @@
-"""Cells of tables that hold images, or name their files.
+"""Table cells that contain images or name image files.
 
-A cell is bytes, a struct of bytes and path, base64 text, a data URI or a path; or it is a list of these.
-Texts of at most 64 letters that are no paths refer to the image of another row, as in tables of VLMEvalKit.
+A cell is bytes, a struct of bytes and path, base64 text, a data URI or a path, or a list of these. A text
+of at most 64 characters that is not a path refers to the image of another row, as in tables of VLMEvalKit.
 """
 
 import ast
@@ -25,7 +25,7 @@ _SIGNATURES: Final = {
     b"II*": ".tif",
     b"MM\0": ".tif",
 }
-# Where a cell holds another format, the result is a PNG file.
+# If a cell contains another format, the result is a PNG file.
 _OTHER: Final = ".png"
 
 
@@ -37,9 +37,9 @@ class CellImage(NamedTuple):
     data : bytes, str or None
         The encoded image, or its base64 text.
     path : str or None
-        Of its file, or of the file that it once was.
+        Path of its file, or of its original file.
     is_file : bool
-        Whether the cell is the name of a file, so that the result is a file.
+        Whether the cell is a file name, so that the result is a file too.
     """
 
     data: bytes | str | None
@@ -47,14 +47,14 @@ class CellImage(NamedTuple):
     is_file: bool = False
 
     def read(self, read_file: Callable[[str], bytes]) -> bytes:
-        """Return the encoded image; a ValueError, or what `read_file` raises, if that is not possible."""
+        """Return the encoded image; raise a ValueError, or any error of `read_file`, on failure."""
         if self.data is None:
             return read_file(normalise(self.path or ""))
         return self.data if isinstance(self.data, bytes) else base64.b64decode(self.data, validate=True)
 
     @property
     def suffix(self) -> str:
-        """Return the suffix of its file, or the usual one of its format."""
+        """Return the suffix of its file, or the usual suffix of its format."""
         if self.path and PurePosixPath(self.path).suffix.lower() in EXTENSIONS:
             return PurePosixPath(self.path).suffix
         head = self.data or b""
@@ -67,7 +67,7 @@ class CellImage(NamedTuple):
 
 
 class Result(NamedTuple):
-    """Result for an image: its file, which is not needed where the cell names it, and its suffix."""
+    """Result for an image: its encoded file, unused if the cell names a file, and its suffix."""
 
     data: bytes
     suffix: str
@@ -77,12 +77,12 @@ Visit = Callable[[CellImage], Result | None]
 
 
 def list_images(cell: Any) -> list[CellImage]:
-    """Return the images in a cell, in order; none if it is empty or refers to another row.
+    """Return the images in a cell, in order; an empty list if it is empty or refers to another row.
 
     Raises
     ------
     ValueError
-        It holds something else.
+        The cell contains something else.
     """
     found: list[CellImage] = []
     replace_images(cell, found.append)
@@ -90,12 +90,12 @@ def list_images(cell: Any) -> list[CellImage]:
 
 
 def is_list(cell: Any) -> bool:
-    """Return whether a cell holds a list of images."""
+    """Return whether a cell contains a list of images."""
     return isinstance(cell, list) or (isinstance(cell, str) and cell.startswith("["))
 
 
 def replace_images(cell: Any, visit: Visit) -> Any:
-    """Return `cell` with what `visit` gives in place of each image; empty where it gives None."""
+    """Return `cell` with each image replaced by the result of `visit`; None empties it."""
     if cell is None or cell in ("", b""):
         return cell
     if isinstance(cell, bytes):
@@ -125,11 +125,11 @@ def _replace_in_struct(cell: dict[str, Any], visit: Visit) -> Any:
 
 def _replace_in_text(cell: str, visit: Visit) -> Any:
     if is_list(cell):
-        # As VLMEvalKit writes several images of a row.
+        # VLMEvalKit writes several images of a row this way.
         try:
             listed = list(ast.literal_eval(cell))
         except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError) as error:
-            raise ValueError(f"{cell[:40]!r} is no list of images") from error
+            raise ValueError(f"{cell[:40]!r} is not a list of images") from error
         return repr([replace_images(each, visit) or "" for each in listed])
     if cell[-_LONGEST:].lower().endswith(EXTENSIONS):
         normalise(cell)
@@ -146,7 +146,7 @@ def _replace_in_text(cell: str, visit: Visit) -> Any:
 
 
 def normalise(path: str) -> str:
-    """Return a path without empty parts; a ValueError if it leaves its folder."""
+    """Return `path` without empty parts; raise a ValueError if it leaves its folder."""
     parts = [part for part in path.split("/") if part not in ("", ".")]
     if path.startswith("/") or ".." in parts or "\0" in path or not parts:
         raise ValueError(f"path {path[:80]!r} leaves the folder of the images")
@@ -154,7 +154,7 @@ def normalise(path: str) -> str:
 
 
 def rename(path: str, suffix: str) -> str:
-    """Return `path` with the `suffix` of a format, unless its own is of that format."""
+    """Return `path` with the `suffix` of a format, unless it already has one of that format."""
     own = PurePosixPath(path).suffix
     pair = {own.lower(), suffix.lower()}
     return path if len(pair) == 1 or pair == {".jpg", ".jpeg"} else f"{path.removesuffix(own)}{suffix}"

@@ -1,4 +1,4 @@
-"""The images of CIFAR-10 and CIFAR-100, as published."""
+"""CIFAR-10 and CIFAR-100 in the published format."""
 
 import gzip
 import tarfile
@@ -23,7 +23,7 @@ from robustgen.sources.places import Place, SourceFile, find_place
 
 
 class _Edition(NamedTuple):
-    """The names of folder, files by split, and dictionary entries in CIFAR-10 or CIFAR-100."""
+    """Names in CIFAR-10 or CIFAR-100: its folder, its files by split, and its dictionary entries."""
 
     folder: str
     batches: Mapping[str, tuple[str, ...]]
@@ -54,9 +54,9 @@ _EDITIONS = (
 SPLITS = ("test", "train")
 _FOLDERS = frozenset(edition.folder for edition in _EDITIONS)
 _BATCHES = frozenset(name for edition in _EDITIONS for names in edition.batches.values() for name in names)
-# Of the published batches the largest has 155 MB; more than 99 999 images would not fit five-digit keys.
+# The largest published batch has 155 MB; more than 99 999 images would not fit five-digit keys.
 _MOST_BYTES = 256 * 2**20
-# The published archives unpack to 186 MB; passing over what lies behind would only take time.
+# The published archives unpack to 186 MB; skipping the rest of a larger one would only take time.
 _MOST_UNPACKED = 2 * 2**30
 _PIXELS = 32 * 32 * 3
 
@@ -71,15 +71,15 @@ class Cifar(NumberedSource):
     Parameters
     ----------
     path : path or URL
-        The folder cifar-10-batches-py or cifar-100-python, the one above it, or the .tar.gz, which is
-        read in place.
+        The folder cifar-10-batches-py or cifar-100-python, its parent, or the .tar.gz, which is read in
+        place.
     split : {"test", "train"}
-        The training images of CIFAR-10 follow each other as in data_batch_1 to data_batch_5.
+        The training images of CIFAR-10 are in the order of data_batch_1 to data_batch_5.
 
     Raises
     ------
     SourceError
-        There is nothing at `path`. From everything else: it holds no proper batch.
+        `path` does not exist. From all other methods: it contains no valid batch.
     """
 
     def __init__(self, path: Location | Place, split: str = "test") -> None:
@@ -92,16 +92,16 @@ class Cifar(NumberedSource):
 
 
 def is_cifar(place: Place) -> bool:
-    """Return True for a CIFAR folder, the one above it, or an archive that begins with one."""
+    """Return True for a CIFAR folder, its parent, or an archive that begins with a CIFAR folder."""
     if place.is_folder:
         named = {*_FOLDERS, *_BATCHES} & place.children.keys()
         return bool(named) and any(find_batches(place, split) for split in SPLITS)
     if not place.has_suffix(".tar.gz", ".tgz"):
         return False
-    # Damage is for the one to tell that reads the archive.
+    # The reader of the archive reports damage.
     damage = tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError
     with suppress(*damage), place.store.open(place.name) as file:
-        # The folder comes first in the published ones; look a little further in others.
+        # The folder is the first member of the published archives; look a little further in others.
         for _, (member, _) in zip(range(8), iterate_compressed(file, "r:gz"), strict=False):
             name = PurePosixPath(member.name).name
             if name in _FOLDERS or (name in _BATCHES and member.isreg()):
@@ -110,7 +110,7 @@ def is_cifar(place: Place) -> bool:
 
 
 def find_batches(place: Place, split: str) -> dict[str, tuple[Any, str]]:
-    """Find the files of a CIFAR folder, or of those below it: their stores and paths by name."""
+    """Return the stores and paths of the files of a CIFAR folder, or of those below it, by name."""
     if not place.is_folder:
         return {place.name: (place.store, place.name)}
     folders = ("", *(f"{edition.folder}/" for edition in _EDITIONS))
@@ -118,17 +118,17 @@ def find_batches(place: Place, split: str) -> dict[str, tuple[Any, str]]:
     return {name: (place.folder, path) for name, path in paths if place.has(path)}
 
 
-# Worker processes unpickle a source with each task; they shall not read the batch as often.
+# Worker processes unpickle a source with each task, but need not read the batch again.
 @lru_cache(maxsize=1)
 def read_batch(location: str, split: str, stamps: tuple[SourceFile, ...]) -> Rows:
-    """Read the batches of a split; `stamps` only tell changed ones from those remembered."""
+    """Read the batches of a split; `stamps` only serve to detect changes."""
     place = Place(location)
     files = _read_folder(place, split) if place.is_folder else _read_archive(place, split)
     present = [edition for edition in _EDITIONS if edition.batches[split][0] in files]
     if len(present) != 1:
         choice = " nor ".join(edition.batches[split][0] for edition in _EDITIONS)
         problem = "both CIFARs; name one" if present else f"neither {choice}"
-        raise SourceError(f"{location}: holds {problem}")
+        raise SourceError(f"{location}: contains {problem}")
     return _parse(location, files, present[0], split)
 
 
@@ -168,7 +168,7 @@ def _parse(location: str, files: dict[str, bytes], edition: _Edition, split: str
     for name in edition.batches[split]:
         with blame_source(f"{location}: {name}"):
             if name not in files:
-                raise ValueError("missing, as the split has several batches")
+                raise ValueError("missing, but the split has several batches")
             batch = unpickle(files[name])
             rows = _images(_entry(batch, b"data", Pickled))
             parts.append((rows, _labels(_entry(batch, edition.labels, list), len(rows), len(classes))))
@@ -187,10 +187,10 @@ def _entry(content: object, key: bytes, kind: type) -> Any:
 
 
 def _images(data: Pickled) -> Rgb:
-    """Bring the (N, 3072) planes of a batch to (N, 32, 32, 3)."""
+    """Convert the (N, 3072) planes of a batch to (N, 32, 32, 3)."""
     _, shape, dtype, by_columns, content = data.state
     if not isinstance(content, bytes) or not isinstance(shape, tuple) or {*map(type, shape)} != {int}:
-        raise ValueError("b'data' is no array")
+        raise ValueError("b'data' is not an array")
     if dtype.made_from[0] not in ("u1", b"u1") or shape[1:] != (_PIXELS,) or not shape[0]:
         raise ValueError(f"b'data' must be uint8 of shape (N, {_PIXELS}), not {shape[:3]}")
     rows = np.frombuffer(content, np.uint8).reshape(shape, order="F" if by_columns else "C")
@@ -203,5 +203,5 @@ def _labels(labels: list[object], images: int, classes: int) -> npt.NDArray[np.i
     wrong = [label for label in labels if type(label) is not int or not 0 <= label < classes]
     if wrong:
         shown = repr(wrong[0]) if isinstance(wrong[0], int | float) else type(wrong[0]).__name__
-        raise ValueError(f"label {shown} is none of the integers from 0 to {classes - 1}")
+        raise ValueError(f"label {shown} is not an integer from 0 to {classes - 1}")
     return np.array(labels, np.int64)

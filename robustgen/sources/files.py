@@ -1,4 +1,4 @@
-"""Sources with one file for each image."""
+"""Sources of encoded image files."""
 
 import hashlib
 import io
@@ -25,14 +25,14 @@ from robustgen.sources.walk import UNREAD, Found
 
 
 class EncodedSource(Source):
-    """A source whose images are encoded as files are."""
+    """A source of encoded images."""
 
     def read_bytes(self, key: str) -> bytes:
-        """Read the file of one image; any exception if that is not possible."""
+        """Read the file of one image; raise any exception if it cannot be read."""
         raise NotImplementedError
 
     def load(self, key: str) -> Rgb:
-        """Decode one image afresh: uint8 ndarray of shape (H, W, 3); an ImageError if it cannot be read."""
+        """Decode one image: uint8 ndarray of shape (H, W, 3); raise an ImageError if it is unreadable."""
         with blame_image(key):
             return as_rgb(self.read(key)[0]).copy()
 
@@ -43,24 +43,24 @@ class EncodedSource(Source):
         return decode_to_pillow(io.BytesIO(data), key), hashlib.sha256(data).hexdigest()[:16]
 
     def dimensions(self, key: str) -> tuple[int, int]:
-        """Return width and height of one image, from its header; an ImageError if it cannot be read."""
+        """Return width and height of one image from its header; raise an ImageError if unreadable."""
         with blame_image(key):
             return read_dimensions(io.BytesIO(self.read_bytes(key)), key)
 
 
 class IndexedSource(EncodedSource):
-    """A source whose index tells the place, class and label of each image by its key."""
+    """A source with an index of the place, class and label of each image, by key."""
 
     def __init__(self, index: Index) -> None:
         super().__init__(index.location)
         self._index = index
 
     def make_ready(self) -> None:
-        """List the files, and cache their index for worker processes."""
+        """List the files and cache their index for worker processes."""
         self._index.make_ready()
 
     def keys(self) -> tuple[str, ...]:
-        """Return the keys of all images, sorted; a SourceError if there are none."""
+        """Return the sorted keys of all images; raise a SourceError if there are none."""
         listing = self._index.listing
         if not listing.places:
             example = "".join(f"; {key!r}: {why}" for key, why in [*listing.refused.items()][:1])
@@ -69,15 +69,15 @@ class IndexedSource(EncodedSource):
 
     @property
     def listing(self) -> Listing:
-        """Return all that its index holds."""
+        """Return the content of the index."""
         return self._index.listing
 
     def refused(self) -> dict[str, str]:
-        """Return key or file, and the reason, of what must not be processed."""
+        """Return the keys or files that are refused, with the reasons."""
         return dict(self._index.listing.refused)
 
     def storage_order(self, key: str) -> tuple[int, ...]:
-        """Return the number of the file and the place in it."""
+        """Return the number of the file and the position in it."""
         return tuple(self._place(key)[:3])
 
     def _place(self, key: str) -> Sequence[Any]:
@@ -88,18 +88,18 @@ class IndexedSource(EncodedSource):
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """Names of the classes in the order of the labels."""
+        """Return the names of the classes in the order of the labels."""
         return tuple(self._index.listing.classes)
 
     def label(self, key: str) -> int:
-        """Return the index of one image's class in `classes`; an ImageError if it is of none."""
+        """Return the index of one image's class in `classes`; raise an ImageError if it has none."""
         if key not in self._index.listing.labels:
-            raise ImageError(f"{key!r}: of no class that {self.location} has")
+            raise ImageError(f"{key!r}: in no class of {self.location}")
         return self._index.listing.labels[key]
 
 
 class ShardSource(IndexedSource):
-    """Images in files that hold many of them each.
+    """Images in files that contain many images each.
 
     Parameters
     ----------
@@ -108,15 +108,15 @@ class ShardSource(IndexedSource):
     index : (Store, str), optional
         A file in which the listing may be cached.
     split : str, optional
-        Only the files of this split, as their names tell.
+        Use only the files whose names contain this split.
     kind : {"c", "p"}, optional
-        Of the set of which the files are a variant: keys are the names of the samples, those of sequences
-        without suffix, and labels are numbers as they are stored.
+        Kind of the set, if the files are one of its variants: keys are the names of the samples (without
+        suffix for sequences), and labels are the stored numbers.
 
     Raises
     ------
     SourceError
-        There is no such file. From everything else: they hold no images.
+        The file does not exist. From all other methods: the files contain no images.
     """
 
     index_type: ClassVar[type[Index]]
@@ -132,7 +132,7 @@ class ShardSource(IndexedSource):
 
 
 class _Listing(NamedTuple):
-    """All that was found: keys, refused ones with their reasons, and those that are passed over."""
+    """Files found: usable keys, refused keys with the reasons, and unsupported formats."""
 
     keys: tuple[str, ...]
     refused: dict[str, str]
@@ -147,15 +147,15 @@ class FileSource(EncodedSource):
         self._tree = tree
 
     def make_ready(self) -> None:
-        """List the files for worker processes, too."""
+        """List the files for the worker processes."""
         self._tree.make_ready()
 
     def _scan(self) -> Iterable[Found]:
-        """Find all that look like images, in any order."""
+        """Find all files that look like images, in any order."""
         return self._tree.find()
 
     def _name(self, key: str) -> str:
-        """Return the name of an image in the tree, without a listing, which worker processes do not have."""
+        """Return the name of an image in the tree; needs no listing, as worker processes have none."""
         return key
 
     @cached_property
@@ -166,20 +166,20 @@ class FileSource(EncodedSource):
         return _Listing(tuple(key for key, reason in found if not reason), refused, unread)
 
     def keys(self) -> tuple[str, ...]:
-        """Return the keys of all usable images, sorted; a SourceError if there are none."""
+        """Return the sorted keys of all usable images; raise a SourceError if there are none."""
         keys, refused, unread = self._listing
         if not keys:
             example = "".join(f"; {len(refused)} refused, {k!r}: {why}" for k, why in [*refused.items()][:1])
-            example += f"; {len(unread)} passed over, as {unread[0]!r} is {UNREAD}" if unread else ""
+            example += f"; {len(unread)} skipped, as {unread[0]!r} is {UNREAD}" if unread else ""
             raise SourceError(f"{self.location}: no images (looked for {', '.join(EXTENSIONS)}){example}")
         return keys
 
     def refused(self) -> dict[str, str]:
-        """Return key and reason of whatever looks like an image but must not be processed."""
+        """Return the keys of all refused images, with the reasons."""
         return dict(self._listing.refused)
 
     def passed_over(self) -> tuple[str, ...]:
-        """Return the names of images in formats that are not read."""
+        """Return the names of images in unsupported formats."""
         return self._listing.unread
 
     def read_bytes(self, key: str) -> bytes:
@@ -187,12 +187,12 @@ class FileSource(EncodedSource):
         return self._tree.read(self._name(key))
 
     def size(self, key: str) -> int:
-        """Return the size of one image's file in bytes; an ImageError if there is no such file."""
+        """Return the size of one image's file in bytes; raise an ImageError if it does not exist."""
         with blame_image(key):
             return self._tree.size(self._name(key))
 
     def storage_order(self, key: str) -> tuple[int, ...]:
-        """Return the place of an image in an archive."""
+        """Return the position of an image in an archive."""
         return self._tree.storage_order(self._name(key))
 
     @cached_property
@@ -201,12 +201,12 @@ class FileSource(EncodedSource):
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """Names of the classes, sorted; numbers by their size."""
+        """Return the sorted names of the classes; numbers are sorted numerically."""
         return tuple(self._indices)
 
     def label(self, key: str) -> int:
-        """Return the index of one image's class in `classes`; an ImageError if it is of none."""
+        """Return the index of one image's class in `classes`; raise an ImageError if it has none."""
         try:
             return self._indices[class_of(key)]
         except KeyError:
-            raise ImageError(f"{key!r}: of no class that {self.location} has") from None
+            raise ImageError(f"{key!r}: in no class of {self.location}") from None

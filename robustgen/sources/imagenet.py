@@ -1,4 +1,4 @@
-"""The classes of ImageNet: folders named by WordNet ids, and not what lies around them."""
+"""Checks that class folders are those of ImageNet, named by WordNet ids, and not folders above them."""
 
 import re
 from collections.abc import Iterable
@@ -10,27 +10,27 @@ from robustgen.sources.folder import ImageFolder
 from robustgen.sources.places import ARCHIVES
 
 _WORDNET_ID: Final = re.compile(r"n\d{8}")
-# Of ImageNet-V2 and others: the number of the class.
+# ImageNet-V2 and others name class folders by number.
 _NUMBER: Final = re.compile(r"\d{1,4}")
 _SPLITS: Final = {"", "train", "val", "test"}
 _PREFIX: Final = "ILSVRC2012_"
 
 
 def check_classes(source: Source, remedy: str, *, is_imagenet: bool = False) -> None:
-    """Refuse images of ImageNet without classes, or with folders for classes that are none.
+    """Refuse ImageNet images without classes, or with folders that are not classes.
 
     Parameters
     ----------
     source : Source
     remedy : str
-        What to do if the images are to be taken as they are.
+        Advice for using the images as they are.
     is_imagenet : bool
-        Whether they are said to be ImageNet's; else their names tell.
+        Whether the images are known to be ImageNet's; if false, their names decide.
 
     Raises
     ------
     SourceError
-        The message names the place, and what may have been meant.
+        The message names the folder, and the folder that was probably meant.
     """
     found, in_folders = {*source.classes}, isinstance(source, ImageFolder)
     known = {name for name in found if _WORDNET_ID.fullmatch(name)}
@@ -39,26 +39,26 @@ def check_classes(source: Source, remedy: str, *, is_imagenet: bool = False) -> 
         advice = f"did you mean --source {source.location}/{meant}?"
         if source.location.lower().endswith(ARCHIVES):
             advice = f"unpack it and name its {meant} with --source"
-        there = f"its class folders lie deeper, in {', '.join(around)}"
+        there = f"its class folders are deeper, in {', '.join(around)}"
         raise SourceError(f"{source.location}: {there}; {advice} (else {remedy})")
     splits = {name for name in found if name in _SPLITS or name.startswith(_PREFIX)}
     named = (key.rpartition("/")[2].startswith(_PREFIX) for key in source.keys())  # noqa: SIM118
     if splits == found and (is_imagenet or any(named)):
         raise SourceError(
-            f"{source.location}: its images lie in no class folders; name a file of labels or the archive of "
+            f"{source.location}: its images are not in class folders; pass a labels file or the archive of "
             f"ImageNet's devkit with --labels, or {remedy}"
         )
     others = {name for name in found - known if not _NUMBER.fullmatch(name)}
     if in_folders and is_imagenet and others:
         stray = next(key for key in source.keys() if class_of(key) in others)  # noqa: SIM118
         raise SourceError(
-            f"{source.location}: {stray!r} lies in no class folder of ImageNet, whose names are WordNet ids "
+            f"{source.location}: {stray!r} is not in a class folder of ImageNet, named by a WordNet id "
             f"(else {remedy})"
         )
 
 
 def find_folders_of_classes(keys: Iterable[str]) -> list[str]:
-    """Return the folders in which the first WordNet ids of `keys` lie; none for an id at the beginning."""
+    """Return the folders above the first WordNet id in each key; keys that begin with one are ignored."""
     folders = set()
     for key in keys:
         parts = key.split("/")[:-1]

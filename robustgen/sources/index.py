@@ -1,4 +1,4 @@
-"""Indexes of the files of a source: found out once, and cached for worker processes and later runs."""
+"""Indexes of the files of a source: built once, and cached for worker processes and later runs."""
 
 import hashlib
 import json
@@ -19,30 +19,30 @@ from robustgen.storage import Store
 from robustgen.storage.local import LocalStore
 from robustgen.storage.temporary import TemporaryFolder
 
-# Counts the changes of what is written.
+# Version of the cached file's layout.
 _LAYOUT: Final = 3
 
 Cache = tuple[Store, str] | None
-"""Where an index is cached: a store and the name of a file in it."""
+"""Location of a cached index: a store and the name of a file in it."""
 
 
 class Listing(NamedTuple):
-    """The content of an index, as JSON takes it.
+    """Content of an index, JSON-serialisable.
 
     Attributes
     ----------
     places : dict
-        Key or name to the number of the file, and where in it the image lies.
+        Key or name to the number of the file and the image's position in it.
     refused : dict of str to str
-        Images and files that must not be read, with the reasons.
+        Refused images and files, with the reasons.
     classes : sequence of str
-        Names of the classes, where there are labels.
+        Names of the classes, if there are labels.
     labels : dict of str to int
         Key to the index in `classes`.
     is_lasting : bool
-        Whether a later run would find the same: nothing failed to be read that may be readable then.
+        Whether a later run would find the same; false after a read error that may be temporary.
     remarks : sequence of str
-        What to say of what is left as it is, a sentence each.
+        Remarks about content that is copied unchanged, one sentence each.
     """
 
     places: dict[str, Sequence[Any]]
@@ -54,7 +54,7 @@ class Listing(NamedTuple):
 
 
 class _Known:
-    """The index in this process: files, listing once they are listed, and copies of compressed files."""
+    """State of an index in this process: files, their listing once made, and unpacked copies."""
 
     def __init__(self) -> None:
         self.files: list[SourceFile] = []
@@ -63,7 +63,7 @@ class _Known:
         self.copies: TemporaryFolder | None = None
 
 
-# Another process sends the index with each of its tasks.
+# Another process sends the index with each task.
 @lru_cache(maxsize=4)
 def _find_known(token: str) -> _Known:
     """Return the one index of this process that has the `token`."""
@@ -71,10 +71,10 @@ def _find_known(token: str) -> _Known:
 
 
 class Index(ABC):
-    """Lists the files of a source when it is first asked for.
+    """Index of the files of a source, built on first use.
 
-    Pickled, it takes along where the listing is cached, not the listing itself: other processes read it from
-    there, if size and stamp of all files still hold, or list the files for themselves.
+    A pickled index contains the location of the cached listing, not the listing: other processes read the
+    cache, if size and stamp of all files are unchanged, or list the files themselves.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ class Index(ABC):
     split : str, optional
         The only split to list.
     kind : {"c", "p"}, optional
-        Of the set of which the files are a variant: names and labels are listed as they are stored.
+        Kind of the set, if the files are one of its variants: names and labels are listed as stored.
     """
 
     def __init__(
@@ -92,15 +92,15 @@ class Index(ABC):
         self.location, self._cache, self._token = location, cache, secrets.token_hex(8)
         self.split, self.kind = split, kind
         self._known: _Known | None = _Known()
-        # Folder of another process of this machine with copies of compressed files.
+        # Folder with unpacked copies that belongs to another process on this machine.
         self._lent = ""
 
     def find_files(self) -> list[SourceFile]:
-        """Look up the files that the source consists of: a single one, as a rule."""
+        """Look up the files of the source: by default, a single one."""
         return [Place(self.location).file]
 
     def find_companions(self, files: list[SourceFile]) -> list[SourceFile]:
-        """Look up other files that an index depends on, whether they exist or not."""
+        """Look up other files that the index depends on, existing or not."""
         return []
 
     @abstractmethod
@@ -110,20 +110,20 @@ class Index(ABC):
         Raises
         ------
         OSError, ValueError
-            None can be read.
+            No file can be read.
         """
 
     def is_packed(self, file: SourceFile) -> bool:
-        """Return whether the file has to be unpacked before its images can be read at their places."""
+        """Return whether the file must be unpacked before its images can be read."""
         return file.name.lower().endswith(COMPRESSED)
 
     def unpack_file(self, packed: IO[bytes], file: SourceFile, write: Callable[[bytes], Any]) -> str | None:
-        """Unpack a file by way of `write`, and return what is wrong with it."""
+        """Unpack a file, passing its content to `write`; return a description of any damage."""
         return unpack(packed, file.name, file.size, write)
 
     @property
     def listing(self) -> Listing:
-        """Return the listing, from wherever it is had soonest.
+        """Return the listing: from memory, from the cache, or by listing the files.
 
         Raises
         ------
@@ -140,11 +140,11 @@ class Index(ABC):
 
     @property
     def files(self) -> list[SourceFile]:
-        """Return the files that the source consists of."""
+        """Return the files of the source."""
         return self._get().files
 
     def make_ready(self) -> None:
-        """List the files, cache the listing and unpack compressed files, which each worker would else do.
+        """List the files, cache the listing and unpack compressed files, to spare each worker the work.
 
         Raises
         ------
@@ -166,12 +166,12 @@ class Index(ABC):
             known.is_new = False
 
     def read(self, number: int, start: int, size: int) -> bytes:
-        """Read a part of one of the files, as it is unpacked.
+        """Read a part of one of the files, unpacked.
 
         Raises
         ------
         OSError, ValueError
-            It cannot be read, is shorter, or is not the file that was listed.
+            The file cannot be read, is too short, or has changed since it was listed.
         """
         store, name = self.locate(number)
         data = store.read(name, start, size)
@@ -180,7 +180,7 @@ class Index(ABC):
         return data
 
     def locate(self, number: int) -> tuple[Store, str]:
-        """Return store and name of one of the files, unpacked; a ValueError if it has changed."""
+        """Return store and name of one of the files, unpacked; raise a ValueError if it has changed."""
         known = self._get()
         if not self.is_packed(known.files[number]):
             file = self.check(number)
@@ -194,9 +194,9 @@ class Index(ABC):
         return LocalStore(known.copies.path, known.copies.path), name
 
     def check(self, number: int) -> SourceFile:
-        """Return one of the files, if it is still the one that was listed."""
+        """Return one of the files; raise a ValueError if it has changed since it was listed."""
         file = self.files[number]
-        # Asking a server for each image takes longer than reading it: once in a process.
+        # Asking a server takes longer than reading an image, so each process checks once.
         if file.store.is_local or file not in _CHECKED:
             file.check_unchanged()
             _CHECKED.add(file)
@@ -207,7 +207,7 @@ class Index(ABC):
         return vars(self) | {"_known": None, "_lent": str(copies.path) if copies else self._lent}
 
     def _get(self) -> _Known:
-        """Return what is known of the files."""
+        """Return the state of the index, with the files looked up."""
         self._known = self._known or _find_known(self._token)
         if not self._known.files:
             with blame_source(self.location):
@@ -215,7 +215,7 @@ class Index(ABC):
         return self._known
 
     def _read_cached(self, files: list[SourceFile]) -> Listing | None:
-        """Read the listing that an earlier run cached; None if it is damaged or of other files."""
+        """Read the cached listing of an earlier run; return None if it is damaged or of other files."""
         if self._cache:
             with suppress(OSError, ValueError, LookupError, TypeError, RecursionError):
                 digest, _, body = self._cache[0].read(self._cache[1]).partition(b"\n")
@@ -226,7 +226,7 @@ class Index(ABC):
         return None
 
     def _fingerprint(self, files: list[SourceFile]) -> list[Any]:
-        """Return what an index depends on."""
+        """Return everything that the index depends on."""
         stamps = [
             [f"{each.store.location}/{each.name}", each.size, each.stamp]
             for each in (*files, *self.find_companions(files))
@@ -234,7 +234,7 @@ class Index(ABC):
         return [_LAYOUT, __version__, type(self).__name__, self.location, self.split, stamps]
 
     def unpack(self, number: int) -> str | None:
-        """Unpack a compressed file, and say what is wrong with it."""
+        """Unpack a compressed file; return a description of any damage."""
         known = self._get()
         file = known.files[number]
         file.check_unchanged()
@@ -247,7 +247,7 @@ class Index(ABC):
             raise
         except OSError as error:
             where = f"{file.store.location}/{file.name}: cannot be unpacked to a temporary file"
-            raise SourceError(f"{where} ({error.strerror}); TMPDIR names another place") from error
+            raise SourceError(f"{where} ({error.strerror}); set TMPDIR to another folder") from error
 
 
 _CHECKED: set[SourceFile] = set()

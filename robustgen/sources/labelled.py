@@ -1,4 +1,4 @@
-"""Images without class folders, and a file that tells their classes."""
+"""Images without class folders, and a file with their labels."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -12,26 +12,26 @@ from robustgen.sources.walk import Found, is_image
 
 
 class LabelledFolder(FileSource):
-    """A flat folder or archive of images and a file that tells their classes.
+    """A flat folder or archive of images, and a file with their labels.
 
     Parameters
     ----------
     root : path, URL or FileTree
     labels : path or URL
         Lines ``name class`` (separated by tab, comma or space; the name with or without its extension),
-        Kaggle's ``LOC_val_solution.csv``, one class a line for the images in sorted order, or ImageNet's
+        Kaggle's ``LOC_val_solution.csv``, one class per line for the images in sorted order, or ImageNet's
         devkit: its archive, its folder, or its ``ILSVRC2012_validation_ground_truth.txt``.
     follow : sequence of path
-        Places outside `root` to which links may lead.
+        Folders outside `root` to which links may lead.
     index : (Store, str), optional
         A file in which the listing of an archive may be cached.
     labels_are_classes : bool
-        Whether labels that are numbers from 1 to 1000 are names of classes, and not those of the devkit.
+        Whether labels from 1 to 1000 are class names, not the numbers of the devkit.
 
     Raises
     ------
     SourceError
-        One of the two is missing. From `keys` and `refused`: the labels are malformed; names the line.
+        The images or the labels are missing. From `keys` and `refused`: a line of labels is malformed.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class LabelledFolder(FileSource):
 def put_into_classes(
     found: Mapping[str, str | None], labels: Mapping[str, str], where: object
 ) -> Iterator[Found]:
-    """Give each image found the key ``class/name``, and refuse those that `labels`, read at `where`, lack."""
+    """Yield the key ``class/name`` of each image; refuse images without a label, naming `where`."""
     for name, reason in found.items():
         label = labels.get(name) or labels.get(name.rpartition(".")[0])
         if label:

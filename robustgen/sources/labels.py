@@ -1,4 +1,4 @@
-"""Files that tell the classes of images, in any of the usual formats."""
+"""Label files of images, in any of the usual formats."""
 
 from collections.abc import Iterable, Sequence
 
@@ -14,21 +14,21 @@ def read_labels(place: Place, images: Sequence[str], are_classes: bool = False) 
     Parameters
     ----------
     place : Place
-        A file as `parse_labels` takes it, or what `devkit.is_devkit` recognises.
+        A file that `parse_labels` reads, or a devkit that `devkit.is_devkit` recognises.
     images : sequence of str
         Names of the images, sorted.
     are_classes : bool
-        Whether numbers from 1 to 1000 are names of classes, and not those of the devkit.
+        Whether labels from 1 to 1000 are class names, not the numbers of the devkit.
 
     Returns
     -------
     dict of str to str
-        Class by name, with or without extension.
+        Image name, with or without extension, to class.
 
     Raises
     ------
     SourceError
-        It cannot be read or does not fit the images; the message names the file and the line.
+        The file cannot be read or does not match the images; the message names file and line.
     """
     with blame_source(place.location):
         if is_devkit(place):
@@ -40,17 +40,17 @@ def read_labels(place: Place, images: Sequence[str], are_classes: bool = False) 
 
 
 def parse_labels(content: bytes, where: object, images: Sequence[str]) -> dict[str, str]:
-    """Read the classes of the sorted `images` from a text in one of the usual formats.
+    """Read the classes of the sorted `images` from text in one of the usual formats.
 
-    These are lines ``name class``, Kaggle's ``LOC_val_solution.csv``, and one class a line in the order of
-    the images. `where` is what messages call the text.
+    These are lines ``name class``, Kaggle's ``LOC_val_solution.csv``, and one class per line in the order
+    of the images. Messages refer to the text as `where`.
     """
     lines = _lines(content, where)
     rows = [(number, _fields(line.strip())) for number, line in enumerate(lines, 1) if line.strip()]
     if not rows:
         raise SourceError(f"{where}, line 1: no labels")
     if rows[0][1] == ["ImageId", "PredictionString"]:
-        # Behind the class stand boxes.
+        # Boxes follow the class.
         rows = [(number, [row[0], *" ".join(row[1:]).split()[:1]]) for number, row in rows[1:]]
     elif all(len(row) == 1 for _, row in rows):
         if len(rows) != len(images):
@@ -61,7 +61,7 @@ def parse_labels(content: bytes, where: object, images: Sequence[str]) -> dict[s
 
 def _lines(content: bytes, where: object) -> list[str]:
     try:
-        # Not splitlines(): it would also split at form feeds and the like.
+        # splitlines() would also split at form feeds and the like.
         return content.decode("utf-8-sig").split("\n")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
@@ -69,7 +69,7 @@ def _lines(content: bytes, where: object) -> list[str]:
 
 
 def _fields(line: str) -> list[str]:
-    """Split a line at its tabs, else at its last comma, else at its last space."""
+    """Split a line at its tabs, or at its last comma, or at its last space."""
     if "\t" in line:
         return [field.strip() for field in line.split("\t")][:2]
     if "," in line:
@@ -81,7 +81,7 @@ def _map_by_name(where: object, rows: Iterable[tuple[int, list[str]]]) -> dict[s
     labels: dict[str, str] = {}
     for number, row in rows:
         if len(row) < 2:
-            raise SourceError(f"{where}, line {number}: no class beside {row[0]!r}")
+            raise SourceError(f"{where}, line {number}: no class for {row[0]!r}")
         name, label = row
         if not is_folder_name(label):
             raise SourceError(f"{where}, line {number}: {label!r} cannot be the name of a class")
@@ -91,5 +91,5 @@ def _map_by_name(where: object, rows: Iterable[tuple[int, list[str]]]) -> dict[s
 
 
 def is_folder_name(label: str) -> bool:
-    """Return True if results can be put into a folder called `label`, and nowhere else."""
+    """Return True if `label` is a safe name of a single folder."""
     return label.isprintable() and not label.startswith(".") and label != "" and not set(label) & set("/\\")

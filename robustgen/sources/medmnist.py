@@ -1,4 +1,4 @@
-"""MedMNIST and MedMNIST+ as published: one `.npz` holds images and labels of three splits."""
+"""MedMNIST and MedMNIST+ as published: one `.npz` with images and labels of three splits."""
 
 import hashlib
 import math
@@ -37,7 +37,7 @@ class MedMnist(IndexedSource):
     Raises
     ------
     SourceError
-        There is nothing at `path`. From everything else: it holds no such arrays.
+        `path` does not exist. From all other methods: it contains no such arrays.
     """
 
     def __init__(self, path: Location | Place, split: str = "test", index: Cache = None) -> None:
@@ -46,11 +46,11 @@ class MedMnist(IndexedSource):
         super().__init__(_RowIndex(place.location, index, split))
 
     def load(self, key: str) -> Rgb:
-        """Return one image: uint8 ndarray of shape (H, W, 3); an ImageError if there is none."""
+        """Return one image: uint8 ndarray of shape (H, W, 3); raise an ImageError if `key` is unknown."""
         return self.read(key)[0]
 
     def read(self, key: str) -> tuple[Rgb, str]:
-        """Return one image, and the identity of its bytes."""
+        """Return one image and the identity of its bytes."""
         number, start, size, *shape = self._place(key)
         with blame_image(key):
             data = self._index.read(number, start, size)
@@ -58,17 +58,17 @@ class MedMnist(IndexedSource):
         return image, hashlib.sha256(data).hexdigest()[:16]
 
     def size(self, key: str) -> int:
-        """Return the bytes of one image in its array; an ImageError if there is none."""
+        """Return the size of one image in bytes; raise an ImageError if `key` is unknown."""
         return int(self._place(key)[2])
 
     def dimensions(self, key: str) -> tuple[int, int]:
-        """Return width and height of one image in pixels; an ImageError if there is none."""
+        """Return width and height of one image in pixels; raise an ImageError if `key` is unknown."""
         height, width = self._place(key)[3:5]
         return int(width), int(height)
 
     @property
     def class_labels(self) -> NDArray[np.int64]:
-        """Of each class its labels: its number, or a 0 or 1 for each label of a multi-label set."""
+        """Return the labels of each class: its number, or a 0 or 1 for each label of a multi-label set."""
         if self.classes == tuple(map(str, range(len(self.classes)))):
             return super().class_labels
         return np.array([[*map(int, name)] for name in self.classes])
@@ -80,14 +80,14 @@ def is_medmnist(place: Place) -> bool:
 
 
 class _RowIndex(Index):
-    """The rows of the images of a split: number of the file, offset, bytes and shape of each."""
+    """Rows of the images of a split: file number, offset, bytes and shape of each."""
 
     def is_packed(self, file: SourceFile) -> bool:
         """Return True: rows are read from the unpacked array."""
         return True
 
     def unpack_file(self, packed: IO[bytes], file: SourceFile, write: Callable[[bytes], Any]) -> str | None:
-        """Unpack the array of the images by way of `write`."""
+        """Unpack the array of images, passing its content to `write`."""
         with zipfile.ZipFile(packed) as archive:
             npz.copy_array(archive, npz.find_array(archive, f"{self.split}_images"), write)
         return None
@@ -107,9 +107,9 @@ class _RowIndex(Index):
 
 
 def _read_classes(values: NDArray[np.int64], count: int) -> tuple[list[int], list[str]]:
-    """Return the class of each of `count` images, and the names of the classes, which are numbers.
+    """Return the class of each of `count` images, and the class names, which are numbers.
 
-    A multi-label image belongs to the class of all images with the same labels: "00100000000000".
+    Multi-label images with the same labels form one class: "00100000000000".
     """
     if len(values) != count:
         raise ValueError(f"{len(values)} labels do not fit {count} images")

@@ -1,4 +1,4 @@
-"""Sources whose images are the rows of an array, which have numbers instead of names."""
+"""Sources whose images are rows of an array, with numbers instead of names."""
 
 import hashlib
 from abc import abstractmethod
@@ -18,13 +18,13 @@ _FEWEST_DIGITS = 5
 
 
 def name_rows(count: int) -> tuple[str, ...]:
-    """Return the keys of so many rows: "00000", "00001", ..., with more digits where five are too few."""
+    """Return the keys of `count` rows: "00000", "00001", ..., with more than five digits if needed."""
     digits = max(_FEWEST_DIGITS, len(str(count - 1)))
     return tuple(f"{row:0{digits}d}" for row in range(count))
 
 
 class Rows(NamedTuple):
-    """The images of a source.
+    """Images of a source.
 
     Attributes
     ----------
@@ -33,7 +33,7 @@ class Rows(NamedTuple):
     classes : tuple of str
         Names of the classes, in the order of the labels.
     identities : tuple of str
-        Of the bytes of each image.
+        Identity of the bytes of each image.
     """
 
     images: Rgb
@@ -43,16 +43,16 @@ class Rows(NamedTuple):
 
     @classmethod
     def collect(cls, images: Rgb, labels: NDArray[np.int64], classes: tuple[str, ...]) -> "Rows":
-        """Identify the images, and close the arrays for writing."""
+        """Compute the identities of the images, and make the arrays read-only."""
         for each in (images, labels):
             each.setflags(write=False)
-        # Once a process: images are read again for every array that is made of them.
+        # Once per process: images are read again for each output array.
         identities = tuple(hashlib.sha256(image.tobytes()).hexdigest()[:16] for image in images)
         return cls(images, labels, classes, identities)
 
 
 class NumberedSource(Source):
-    """Images in the rows of an array, with a label each; keys are the numbers of the rows.
+    """Images in the rows of an array, with one label each; keys are row numbers.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class NumberedSource(Source):
 
     @abstractmethod
     def _read(self) -> Rows:
-        """Read the images, or return those that were read before."""
+        """Read the images, or return the cached ones."""
 
     @cached_property
     def _rows(self) -> Rows:
@@ -85,7 +85,7 @@ class NumberedSource(Source):
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """Names of the classes in the order of the labels; digits where they have no names."""
+        """Return the class names in the order of the labels; digits if the classes have no names."""
         return self._rows.classes
 
     @cached_property
@@ -93,24 +93,24 @@ class NumberedSource(Source):
         return name_rows(len(self.labels))
 
     def keys(self) -> tuple[str, ...]:
-        """Return the numbers of the rows, in order."""
+        """Return the row numbers in order."""
         return self._keys
 
     def load(self, key: str) -> Rgb:
-        """Return a copy of one image: uint8 ndarray of shape (H, W, 3); an unknown key is an ImageError."""
+        """Return a copy of one image: uint8 (H, W, 3); raise an ImageError if `key` is unknown."""
         image: Rgb = as_rgb(self.images[self._index(key)]).copy()
         return image
 
     def read(self, key: str) -> tuple[Rgb, str]:
-        """Return a copy of one image, and the identity of its bytes."""
+        """Return a copy of one image and the identity of its bytes."""
         return self.load(key), self._rows.identities[self._index(key)]
 
     def label(self, key: str) -> int:
-        """Return the label of one image; an unknown key is an ImageError."""
+        """Return the label of one image; raise an ImageError if `key` is unknown."""
         return int(self.labels[self._index(key)])
 
     def size(self, key: str) -> int:
-        """Return the bytes of one image in the array; an unknown key is an ImageError."""
+        """Return the size of one image in bytes; raise an ImageError if `key` is unknown."""
         return int(self.images[self._index(key)].nbytes)
 
     def _index(self, key: str) -> int:

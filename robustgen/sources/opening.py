@@ -1,4 +1,4 @@
-"""The kinds of source: one table says how each is recognised and opened."""
+"""Kinds of source: one table defines how each is recognised and opened."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -22,7 +22,7 @@ from robustgen.sources.webdataset import WebDataset, is_webdataset
 
 
 class Request(NamedTuple):
-    """All that a source is opened with: place, labels, places that links may lead to, index, and so on."""
+    """Arguments for opening a source; see `open_source`."""
 
     place: Place
     labels: Location | None
@@ -34,23 +34,23 @@ class Request(NamedTuple):
 
 
 class KnownSource(NamedTuple):
-    """A row of the table: a kind as `source_kind` takes it, what recognises it, and what opens it."""
+    """A row of the table: name of the kind, for `source_kind`, and functions to recognise and open it."""
 
     name: str
     recognise: Callable[[Request], bool]
     open: Callable[[Request], Source]
 
     def enter_split(self, ask: Request) -> Request:
-        """Return the request for the folder of its split, if this kind has such folders and it is there."""
+        """Return the request for the folder of the split, if this kind has such folders and it exists."""
         place, split = ask.place, ask.split
         if self.name in _IN_FOLDERS and split and place.is_folder and place.children.get(split):
             return ask._replace(place=place.below(split), split=None)
         return ask
 
 
-# Kinds of which the splits may be folders.
+# Kinds whose splits may be folders.
 _IN_FOLDERS: Final = ("parquet", "webdataset", "folder")
-# In the order of recognition: the first row that says yes.
+# In order of recognition: the first match wins.
 _ROWS = (
     KnownSource(
         "labelled",
@@ -104,24 +104,23 @@ def open_source(
     Parameters
     ----------
     location : path, URL or None
-        Where the images are; not looked at for the kind "demo".
+        Path of the images; ignored for the kind "demo".
     kind : str
-        One of `KINDS`. "auto" tells the kind from what lies at `location`, and takes "labelled" if `labels`
-        are given.
+        One of `KINDS`. "auto" detects the kind from the content of `location`; it selects "labelled" if
+        `labels` are given.
     labels : path or URL, optional
-        The labels file of the kind "labelled".
+        Labels file of the kind "labelled".
     follow : sequence of path
-        Places outside `location` to which links may lead.
+        Folders outside `location` to which links may lead.
     index : (Store, str), optional
         A file in which the listing of an archive or of shards may be cached. `make_ready` writes it; later
-        runs and worker processes read it, as long as size and stamp of the files still hold.
+        runs and worker processes read it, as long as size and stamp of the files are unchanged.
     split : str, optional
-        "train" or another split that the source has; otherwise the one that benchmarks are made of, or all
-        images.
+        "train" or another split of the source. Default: the split that benchmarks use, or all images.
     labels_are_classes : bool
-        Whether labels that are numbers from 1 to 1000 are names of classes; else they are the devkit's.
+        Whether labels from 1 to 1000 are class names, not the numbers of the devkit.
     columns : Columns, optional
-        The columns of images of the kind "table", which "auto" takes if they are given.
+        Image columns of the kind "table"; "auto" selects this kind if they are given.
 
     Returns
     -------
@@ -130,34 +129,34 @@ def open_source(
     Raises
     ------
     UnknownNameError
-        There is no such kind.
+        `kind` is unknown.
     SourceError
-        There is nothing at `location` or a place to `follow`, there is no such split, or `labels` do not go
-        with the kind.
+        `location` or a folder in `follow` does not exist, the split does not exist, or `labels` or
+        `columns` do not fit the kind.
     """
     if kind not in KINDS:
         raise UnknownNameError("kind of source", kind, KINDS)
     if kind == "demo":
         if split:
-            raise SourceError(f"the demo has no splits, such as {split!r}")
+            raise SourceError(f"the demo has no splits; omit {split!r}")
         return Photographs()
     if location is None:
         raise SourceError(f"a source of kind {kind!r} needs a path")
     for folder in follow:
         if not Path(folder).is_dir():
-            raise SourceError(f"follow_links: {folder}: there is no such folder")
+            raise SourceError(f"follow_links: {folder}: the folder does not exist")
     with blame_source(location):
         asked = Request(find_place(location), labels, follow, index, split, labels_are_classes, columns)
         rows = (row for row in _ROWS if row.recognise(row.enter_split(asked)))
         row = next(rows) if kind == "auto" else _BY_NAME[kind]
     if (row.name == "labelled") != (labels is not None):
         raise SourceError(
-            f"{location}: a labels file goes with the kind 'labelled' and no other; kind is {row.name!r}"
+            f"{location}: the kind 'labelled', and no other, needs a labels file; kind is {row.name!r}"
         )
     if columns is not None and row.name != "table":
-        raise SourceError(f"{location}: --image-columns goes with the kind 'table', not {row.name!r}")
+        raise SourceError(f"{location}: --image-columns is for the kind 'table', not {row.name!r}")
     ask = row.enter_split(asked)
     if ask.split and row.name in ("folder", "labelled"):
-        problem = "a source with a labels file has no" if labels else "holds no folder of the"
+        problem = "a source with a labels file has no" if labels else "contains no folder of the"
         raise SourceError(f"{location}: {problem} split {ask.split!r}")
     return row.open(ask)

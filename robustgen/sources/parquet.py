@@ -1,4 +1,4 @@
-"""Parquet as hubs serve it: a column of images, each with its bytes and path, and a column of labels."""
+"""Parquet as hubs serve it: a column of images, each with bytes and path, and a column of labels."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -29,7 +29,7 @@ _SIGNATURES: Final = {b"\xff\xd8": ".jpg", b"\x89P": ".png"}
 
 
 class _Found(NamedTuple):
-    """An image as it was found: its place, its path, the beginning of its bytes, and its label."""
+    """An image found: its place, its path, the first bytes of its file, and its label."""
 
     place: tuple[int, int, int, int, str]
     path: str
@@ -38,7 +38,7 @@ class _Found(NamedTuple):
 
 
 class RowIndex(Index):
-    """The rows of all files: number of the file, row group, row, bytes, and column of each.
+    """Rows of all files: file number, row group, row, bytes and column of each.
 
     Raises
     ------
@@ -55,7 +55,7 @@ class RowIndex(Index):
         return Place(self.location).expand(_is_parquet_name, self.split)
 
     def build(self, files: list[SourceFile]) -> Listing:
-        """Read through all files once: keys, sizes and labels of their images."""
+        """Read all files once, and list keys, sizes and labels of their images."""
         damage = import_pyarrow()[0].ArrowException, OSError, ValueError
         found, lost = list[_Found](), dict[str, Exception]()
         names: Sequence[str] | None = None
@@ -81,15 +81,15 @@ class RowIndex(Index):
 def _list_as_stored(
     found: Sequence[_Found], listing: Listing, files: list[SourceFile], kind: Kind
 ) -> Listing:
-    """Give every row of a set the name and the number that it was written with."""
+    """List every row of a set under the name and label it was written with."""
     for each in found:
         number, group, row = each.place[:3]
         key = each.path or f"{PurePosixPath(files[number].name).stem}/{group}-{row}"
         key = key if kind == "c" else str(PurePosixPath(key).with_suffix(""))
         if key in listing.places:
-            listing.refused[key] = "stands in the rows twice"
+            listing.refused[key] = "occurs twice in the rows"
         elif key.startswith("/") or ".." in key.split("/"):
-            listing.refused[key] = "would lie outside a folder"
+            listing.refused[key] = "its path leaves the folder"
         elif isinstance(each.label, int):
             listing.labels[key] = each.label
         listing.places[key] = each.place
@@ -99,9 +99,9 @@ def _list_as_stored(
 class Parquet(ShardSource):
     """Images in Parquet files.
 
-    The column of images is a struct of ``bytes`` and ``path``, or binary; labels are integers, whose names
-    are in the metadata of the schema, or names. The key of an image is ``<class>/<name>``, by its path, or
-    by the number of its row where paths tell nothing.
+    The column of images is a struct of ``bytes`` and ``path``, or binary; labels are names, or integers
+    with names in the metadata of the schema. The key of an image is ``<class>/<name>``, from its path, or
+    from its row number if all paths are the same or missing.
     """
 
     index_type = RowIndex
@@ -111,16 +111,16 @@ class Parquet(ShardSource):
         number, group, row, _, column = self._place(key)
         data = read_cells(self._index.check(number), column, group)[row].as_py()
         if not isinstance(data, bytes):
-            raise ValueError("its row holds no bytes")
+            raise ValueError("its row contains no bytes")
         return data
 
     def size(self, key: str) -> int:
-        """Return the bytes of one image's file; an ImageError if there is no such image."""
+        """Return the size of one image's file in bytes; raise an ImageError if `key` is unknown."""
         return int(self._place(key)[3])
 
 
 def is_parquet(place: Place) -> bool:
-    """Return True for a Parquet file, a pattern of some, or a folder that has some directly in it."""
+    """Return True for a Parquet file, a pattern of such files, or a folder that contains one directly."""
     if place.is_folder:
         return any(map(_is_parquet_name, place.children))
     return place.has_suffix(PARQUET)
@@ -130,7 +130,7 @@ def _is_parquet_name(name: str) -> bool:
     return name.lower().endswith(PARQUET)
 
 
-# Rows are read one after the other.
+# Consecutive rows share a row group.
 @lru_cache(maxsize=4)
 def read_cells(file: SourceFile, column: str, group: int) -> Any:
     """Return the values of a column in a row group."""
@@ -142,16 +142,16 @@ def read_cells(file: SourceFile, column: str, group: int) -> Any:
 
 
 def _agree(names: Sequence[str] | None, own: Sequence[str] | None) -> Sequence[str] | None:
-    """Return the names of the classes, of which a file has its `own`; a ValueError if these are others."""
+    """Return the class names shared with a file's `own`; raise a ValueError if they differ."""
     if names is not None and own is not None and list(names) != list(own):
         pairs = enumerate(zip_longest(names, own))
         place, (theirs, ours) = next((place, pair) for place, pair in pairs if pair[0] != pair[1])
-        raise ValueError(f"its class {place} is {ours!r}, where files before it have {theirs!r}")
+        raise ValueError(f"its class {place} is {ours!r}, but {theirs!r} in the files before it")
     return own if names is None else names
 
 
 class _Schema(NamedTuple):
-    """The columns of a file that matter: images, which may be a struct, and labels with names of classes."""
+    """Relevant columns of a file: images, which may be a struct, and labels with class names."""
 
     images: str
     is_struct: bool
@@ -160,7 +160,7 @@ class _Schema(NamedTuple):
 
 
 def _read_schema(schema: Any, kind: Kind | None) -> _Schema:
-    """Find the columns of images, or of videos, and of labels."""
+    """Find the columns of images or videos, and of labels."""
     kinds, features = import_pyarrow()[0].types, read_features(schema)
     label = next((name for name in _LABEL_COLUMNS if name in schema.names), None)
     names = features.get(label, {}).get("names") if label else None
@@ -168,7 +168,7 @@ def _read_schema(schema: Any, kind: Kind | None) -> _Schema:
     wanted, usual = ("Video", ("video",)) if kind == "p" else ("Image", _IMAGE_COLUMNS)
     noted = [name for name, feature in features.items() if feature.get("_type") == wanted]
     columns = {column.name: column.type for column in schema}
-    # A struct of bytes and path can be a sound or a video as well, of which there is a note then.
+    # A struct of bytes and path with a feature note may be audio or video.
     others = [name for name, kind in columns.items() if kinds.is_struct(kind) and name not in features]
     for name in dict.fromkeys([*noted, *usual, *others]):
         kind = columns.get(name)
@@ -178,11 +178,11 @@ def _read_schema(schema: Any, kind: Kind | None) -> _Schema:
             return _Schema(name, True, label, names)
         if kinds.is_binary(kind) or kinds.is_large_binary(kind):
             return _Schema(name, False, label, names)
-    raise SourceError(f"no column of images (it has {', '.join(columns) or 'none at all'})")
+    raise SourceError(f"no column of images (columns: {', '.join(columns) or 'none'})")
 
 
 def _read_rows(table: Table, schema: _Schema, number: int, group: int, kind: Kind | None) -> list[_Found]:
-    """Read the images of a row group of the file `number`; of a set, only what they are called."""
+    """Read the images of a row group of file `number`; for a set, only their paths."""
     column = f"{schema.images}.bytes" if schema.is_struct else schema.images
     listed = f"{schema.images}.path" if schema.is_struct and kind else schema.images
     found: list[_Found] = []
@@ -198,7 +198,7 @@ def _read_rows(table: Table, schema: _Schema, number: int, group: int, kind: Kin
 
 
 def _name_rows(found: Sequence[_Found], listing: Listing) -> Listing:
-    """Give every image its key, class and label."""
+    """Assign every image its key, class and label."""
     places, refused = listing.places, listing.refused
     numbered = len(found) > 1 and len({each.path for each in found}) == 1
     usable = listing.classes if all(map(is_folder_name, listing.classes)) else ()
@@ -213,9 +213,9 @@ def _name_rows(found: Sequence[_Found], listing: Listing) -> Listing:
             continue
         if key in places or key in refused:
             places.pop(key, None)
-            refused[key] = "stands in the rows twice"
+            refused[key] = "occurs twice in the rows"
         elif each.place[3] == 0:
-            refused[key] = "its row holds no bytes"
+            refused[key] = "its row contains no bytes"
         else:
             places[key] = each.place
             classes[key] = class_of(key) if class_name is None else class_name
@@ -231,7 +231,7 @@ def _name_class(label: object, names: Sequence[str]) -> str | None:
         return None
     if isinstance(label, int) and names:
         if not 0 <= label < len(names):
-            raise ValueError(f"label {label} is none of the {len(names)} classes")
+            raise ValueError(f"label {label} is not one of the {len(names)} classes")
         return names[label]
     if not isinstance(label, int | str) or not is_folder_name(str(label)):
         raise ValueError(f"label {str(label)[:40]!r} cannot be the name of a class")
@@ -239,7 +239,7 @@ def _name_class(label: object, names: Sequence[str]) -> str | None:
 
 
 def _name_image(path: str, class_name: str | None) -> str:
-    """Return the key of an image: its path if that begins with the class, else its name below the class."""
+    """Return the key of an image: its path if it begins with the class, or its name below the class."""
     parts = [part for part in path.split("/") if part not in ("", ".")]
     if not parts or any(part.startswith("..") for part in parts) or "\0" in path:
         raise ValueError(f"path {path[:80]!r} cannot be the name of an image")

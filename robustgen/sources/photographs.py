@@ -1,4 +1,4 @@
-"""A few photographs for a demonstration without any download."""
+"""Built-in photographs for a demonstration without downloads."""
 
 import importlib.util
 from collections.abc import Iterator
@@ -11,12 +11,12 @@ from robustgen.sources.walk import Found
 
 
 class Photographs(FileSource):
-    """The photographs that scikit-image's wheel carries: a demonstration without any download.
+    """The photographs in scikit-image's wheel, for a demonstration without downloads.
 
     Raises
     ------
     SourceError
-        scikit-image or some of the photographs are missing; says the remedy.
+        scikit-image or a photograph is missing; the message says how to install them.
     """
 
     NAMES = (
@@ -31,7 +31,7 @@ class Photographs(FileSource):
     )
 
     def __init__(self) -> None:
-        # Only looked up: importing scikit-image takes a second.
+        # Look up the package without importing it, which takes a second.
         spec = importlib.util.find_spec("skimage")
         folders = [Path(folder) / "data" for folder in (spec and spec.submodule_search_locations) or ()]
         complete = [folder for folder in folders if all((folder / name).is_file() for name in self.NAMES)]

@@ -1,4 +1,4 @@
-"""Places of sources: a file, a folder, or several files named at once, on this machine or behind a URL."""
+"""Places of sources: a file, a folder, or a pattern of files, local or behind a URL."""
 
 import fnmatch
 import itertools
@@ -22,7 +22,7 @@ TEXT_TABLES: Final = (".jsonl", ".tsv")
 
 
 class SourceFile(NamedTuple):
-    """A file of a source as it was listed; without a stamp, it does not exist."""
+    """A file of a source when it was listed; the size is -1 if it does not exist."""
 
     store: Store
     name: str
@@ -38,20 +38,20 @@ class SourceFile(NamedTuple):
             return cls(store, name, -1, "missing")
 
     def check_unchanged(self) -> None:
-        """Raise a ValueError if it is not the file any more that was listed."""
+        """Raise a ValueError if the file has changed since it was listed."""
         if self.look(self.store, self.name) != self:
             raise ValueError(f"{self.name} has changed since it was listed")
 
 
 class Place:
-    """A place as a user names it: a path, a URL, or a pattern such as ``val-{000000..000063}.tar``.
+    """A place named by a user: a path, a URL, or a pattern such as ``val-{000000..000063}.tar``.
 
     Attributes
     ----------
     location : str
         Absolute path or URL.
     store : Store
-        The folder that it lies in.
+        Its parent folder.
     name : str
     """
 
@@ -63,19 +63,19 @@ class Place:
         return {name: vars(self)[name] for name in ("location", "store", "name")}
 
     def has_suffix(self, *suffixes: str) -> bool:
-        """Return True if the name ends as one of `suffixes`, in any case."""
+        """Return True if the name ends in one of `suffixes`, in any case."""
         return self.name.lower().endswith(suffixes)
 
     @cached_property
     def is_pattern(self) -> bool:
-        """Tell whether it stands for several files, rather than being the name of one."""
+        """Return True if the name is a pattern of files, not an existing file."""
         return bool(re.search(r"[*?\[{]", self.name)) and not (
             self.store.is_local and os.path.lexists(self.location)
         )
 
     @cached_property
     def is_folder(self) -> bool:
-        """Tell whether it is a folder; of a URL, its name says so."""
+        """Return True if the place is a folder; for a URL, its name decides."""
         if self.store.is_local:
             return os.path.isdir(self.location)  # noqa: PTH112
         return not self.is_pattern and not self.has_suffix(*ARCHIVES, PARQUET, *TEXT_TABLES)
@@ -87,7 +87,7 @@ class Place:
 
     @cached_property
     def children(self) -> dict[str, bool]:
-        """Return the names directly in this folder, hidden ones apart, and whether each is a folder."""
+        """Return the names directly in this folder, except hidden ones, and whether each is a folder."""
         if self.store.is_local:
             with os.scandir(self.location) as entries:
                 found = {entry.name: entry.is_dir() for entry in entries}
@@ -107,24 +107,24 @@ class Place:
         return self.folder.exists(path)
 
     def check(self) -> None:
-        """Raise an OSError if nothing is there; of a URL or a pattern that is noticed later."""
+        """Raise an OSError if a local path does not exist; URLs and patterns are checked later."""
         if self.store.is_local and not self.is_pattern:
             os.stat(self.location)  # noqa: PTH116
 
     @property
     def file(self) -> SourceFile:
-        """Look up the file that it is."""
+        """Look up the file at this place."""
         return SourceFile.look(self.store, self.name)
 
     def expand(self, is_wanted: Callable[[str], bool], split: str | None = None) -> list[SourceFile]:
-        """List the files that it stands for, sorted: those wanted in a folder, or those of a pattern.
+        """Return the sorted files of the place: those wanted in a folder, or those of a pattern.
 
-        Of a `split`, those with its name as a word of theirs: ``train-00000-of-00005.parquet``.
+        With a `split`, keep only names that contain it as a word: ``train-00000-of-00005.parquet``.
 
         Raises
         ------
         SourceError
-            There are none, or too many.
+            There are no files, or too many.
         """
         store, names = self.store, [self.name]
         if self.is_folder:
@@ -139,15 +139,15 @@ class Place:
         if split:
             names = [name for name in names if split in re.split(r"[-_.]", name)]
         if not names or len(names) > _MOST_FILES:
-            none = f"stands for no file of the split {split!r}" if split else "stands for no file"
-            problem = "stands for too many files" if names else none
+            none = f"matches no file of the split {split!r}" if split else "matches no file"
+            problem = "matches too many files" if names else none
             raise SourceError(f"{self.location}: {problem}")
         with ThreadPoolExecutor(1 if store.is_local else 16) as pool:
             return list(pool.map(lambda name: SourceFile.look(store, name), sorted({*names})))
 
 
 def find_place(location: Location | Place) -> Place:
-    """Return the place at `location`; a SourceError if nothing is there."""
+    """Return the place at `location`; raise a SourceError if it does not exist."""
     with blame_source(location):
         place = location if isinstance(location, Place) else Place(location)
         place.check()

@@ -1,17 +1,17 @@
-"""Names of the samples of a WebDataset, and of the files that list them and their classes."""
+"""Names of WebDataset samples, and of the files that list the samples and their classes."""
 
 from typing import Final
 
 CLASS_NAMES: Final = "classnames.txt"
-"""Beside the shards or above: the names of the classes, in the order of the labels."""
+"""File next to the shards or above them with the class names, in the order of the labels."""
 KEYS: Final = "keys.txt"
-"""In an output whose files hold many images: what these are called, in order."""
+"""File in an output with many images per file: their names, in order."""
 
 
 def sample_key(name: str) -> str:
-    """Return the key of the sample that is called `name`, a POSIX path: its suffix is left out.
+    """Return the key of the sample `name`, a POSIX path: the name without its suffix.
 
-    Readers take all behind the first dot of a file name for the suffix, so dots are written ``%2E``.
+    Readers treat everything after the first dot as the suffix, so other dots are written ``%2E``.
     """
     folder, slash, file = name.rpartition("/")
     dot = file.rfind(".")
@@ -20,6 +20,6 @@ def sample_key(name: str) -> str:
 
 
 def sample_name(key: str) -> str:
-    """Return the name, without suffix, of which `sample_key` made `key`."""
+    """Return the name, without suffix, that `sample_key` converts to `key`."""
     folder, slash, stem = key.rpartition("/")
     return folder + slash + stem.replace("%2E", ".").replace("%25", "%")

@@ -1,6 +1,6 @@
 """Tables with columns of images: Parquet, JSON lines and tab-separated values.
 
-Only these columns are looked at; `robustgen.formats.table` writes all others again as they are.
+Only these columns are read; `robustgen.formats.table` copies all others unchanged.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,20 +25,20 @@ Layout = ParquetTable | JsonLines | TabSeparated
 LAYOUTS: Final[Mapping[str, Layout]] = {
     layout.suffix: layout for layout in (ParquetTable(), JsonLines(), TabSeparated())
 }
-"""Suffix to kind of table."""
-# In place of the number of the table, for images that have files.
+"""Kinds of table by suffix."""
+# Replaces the table number for images in files.
 _IN_FILE: Final = -1
 _MOST_NAMED: Final = 3
 
 
 class Columns(NamedTuple):
-    """The columns of images.
+    """Columns of images.
 
     Attributes
     ----------
     names : tuple of str
     root : path, URL or None
-        Folder of the files that cells name; None for that of the table.
+        Folder of the files named in cells; None for the folder of the table.
     """
 
     names: tuple[str, ...] = ("image",)
@@ -46,10 +46,10 @@ class Columns(NamedTuple):
 
 
 class Table(IndexedSource):
-    """The images in columns of tables.
+    """Images in columns of tables.
 
-    Keys are ``<table>/<row>/<column>.<suffix>``, in lists ``<table>/<row>/<column>/<number>.<suffix>``. Where
-    cells name files, keys are these names, as of a folder of images; rows may share an image.
+    Keys are ``<table>/<row>/<column>.<suffix>``, in lists ``<table>/<row>/<column>/<number>.<suffix>``. If
+    cells name files, these names are the keys, as for a folder of images; rows may share an image.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class Table(IndexedSource):
     Raises
     ------
     SourceError
-        There is no such table. From everything else: one has no such column, or is damaged.
+        The table does not exist. From all other methods: a table lacks a column, or is damaged.
     """
 
     _index: "TableIndex"
@@ -72,7 +72,7 @@ class Table(IndexedSource):
         super().__init__(TableIndex(find_place(files).location, self.columns, index))
 
     def read_bytes(self, key: str) -> bytes:
-        """Read one image from its cell, or its file."""
+        """Read one image from its cell or its file."""
         number, first, second, _, column, slot = self._place(key)
         if number == _IN_FILE:
             return self._index.images.read(key)
@@ -86,14 +86,14 @@ class Table(IndexedSource):
         return list_images(cell)[int(slot)].read(self._index.images.read)
 
     def size(self, key: str) -> int:
-        """Return the bytes that one image takes where it lies; an ImageError if there is no such image."""
+        """Return the stored size of one image in bytes; raise an ImageError if `key` is unknown."""
         return int(self._place(key)[3])
 
     def remarks(self) -> tuple[str, ...]:
-        """Return what is said of rows without an image."""
+        """Return remarks about rows without an image."""
         return tuple(self._index.listing.remarks)
 
-    # --- for those who write the tables again
+    # --- for writers of tables
 
     @property
     def tables(self) -> list[SourceFile]:
@@ -102,21 +102,21 @@ class Table(IndexedSource):
 
     @property
     def names_files(self) -> bool:
-        """Return whether cells name files, rather than holding the images."""
+        """Return True if cells name files, False if they contain the images."""
         return any(place[0] == _IN_FILE for place in self._index.listing.places.values())
 
     def has(self, key: str) -> bool:
-        """Return whether there is an image called `key`."""
+        """Return True if there is an image called `key`."""
         return key in self._index.listing.places
 
     def row_of(self, key: str) -> tuple[int, RowPlace]:
-        """Return the number of the table that holds an image, and the place of its row."""
+        """Return the number of an image's table, and the place of its row."""
         number, first, second = self._place(key)[:3]
         return number, (first, second)
 
 
 def name_image(table: str, row: int, column: str, slot: int, cell: Any, image: CellImage) -> str:
-    """Return the key of the image that is number `slot` in a cell of the file `table`."""
+    """Return the key of image number `slot` in a cell of the file `table`."""
     if image.is_file:
         return normalise(image.path or "")
     number = f"/{slot}" if is_list(cell) else ""
@@ -124,10 +124,10 @@ def name_image(table: str, row: int, column: str, slot: int, cell: Any, image: C
 
 
 def find_layout(name: str) -> Layout:
-    """Return the kind of table that a file of this name is; a SourceError if it is none."""
+    """Return the kind of table of a file name; raise a SourceError if it is not a table."""
     suffix = PurePosixPath(name).suffix.lower()
     if suffix not in LAYOUTS:
-        raise SourceError(f"{name}: is no table ({', '.join(LAYOUTS)})")
+        raise SourceError(f"{name}: not a table ({', '.join(LAYOUTS)})")
     return LAYOUTS[suffix]
 
 
@@ -136,7 +136,7 @@ def _is_table(name: str) -> bool:
 
 
 def is_text_table(place: Place) -> bool:
-    """Return True for JSON lines or tab-separated values, a file or a pattern of some."""
+    """Return True for a file, or a pattern of files, of JSON lines or tab-separated values."""
     return not place.is_folder and place.has_suffix(*TEXT_TABLES)
 
 
@@ -145,9 +145,9 @@ def is_text_table(place: Place) -> bool:
 
 @dataclass
 class _Found:
-    """Content of tables: places of images, names of files with their first rows, and the rest.
+    """Content of tables: places of images, file names with their first rows, and other rows.
 
-    `columns` tells of those that are not empty whether there is an image in them.
+    `columns` maps each column that is not empty to whether it contains an image.
     """
 
     places: dict[str, Sequence[Any]] = field(default_factory=dict)
@@ -159,7 +159,7 @@ class _Found:
 
 
 class TableIndex(Index):
-    """The images of all rows: number of the table, place of the row, bytes, column, place in the cell."""
+    """Images of all rows: table number, place of the row, bytes, column, place in the cell."""
 
     def __init__(self, location: str, columns: Columns, cache: Cache = None) -> None:
         super().__init__(location, cache)
@@ -167,15 +167,15 @@ class TableIndex(Index):
 
     @property
     def images(self) -> FolderTree:
-        """Return the files that cells name."""
+        """Return the folder of the files named in cells."""
         place = Place(self.location)
         return FolderTree(self._columns.root or (place.folder if place.is_folder else place.store).location)
 
     def find_files(self) -> list[SourceFile]:
-        """Look up the tables, which are of one kind."""
+        """Look up the tables, all of one kind."""
         place = Place(self.location)
         if place.is_folder and not any(map(_is_table, place.children)):
-            raise SourceError(f"{self.location}: holds no table ({', '.join(LAYOUTS)})")
+            raise SourceError(f"{self.location}: contains no table ({', '.join(LAYOUTS)})")
         found = place.expand(_is_table)
         kinds = {find_layout(file.name).suffix: file.name for file in found}
         if len(kinds) > 1:
@@ -194,11 +194,11 @@ class TableIndex(Index):
         if found.files and found.places:
             key, row = next(iter(found.files.items()))
             raise SourceError(
-                f"{self.location}: some cells hold images, others name files ({key!r}, {row}); make these "
-                "--image-columns apart"
+                f"{self.location}: some cells contain images, others name files ({key!r}, {row}); process "
+                "these --image-columns separately"
             )
         if texts := [column for column, has_images in found.columns.items() if not has_images]:
-            raise SourceError(f"{self.location}: column {texts[0]!r} holds no images; see --image-columns")
+            raise SourceError(f"{self.location}: column {texts[0]!r} contains no images; see --image-columns")
         images = self.images
         for key, row in found.files.items():
             try:
@@ -225,7 +225,7 @@ class TableIndex(Index):
         there = layout.read_columns(content)
         if missing := [column for column in columns if column not in there]:
             raise SourceError(
-                f"{name}: has no column {missing[0]!r} (it has {', '.join(there)}); see --image-columns"
+                f"{name}: no column {missing[0]!r} (columns: {', '.join(there)}); see --image-columns"
             )
         content.seek(0)
         row = 0
@@ -245,7 +245,7 @@ class TableIndex(Index):
 
 
 def _list_cell(found: _Found, where: tuple[int, str, int, RowPlace], column: str, cell: Any) -> bool:
-    """Take in the images of a cell; return whether there is anything in it."""
+    """Add the images of a cell; return whether the cell contains anything."""
     number, name, row, place = where
     try:
         images = list_images(cell)

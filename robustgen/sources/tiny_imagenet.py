@@ -1,4 +1,4 @@
-"""The validation or training images of Tiny ImageNet."""
+"""Validation and training images of Tiny ImageNet."""
 
 from collections.abc import Iterable, Sequence
 
@@ -24,7 +24,7 @@ class TinyImageNet(FileSource):
     root : path, URL or FileTree
         The folder tiny-imagenet-200, its folder val, or its zip.
     follow : sequence of path
-        Places outside `root` to which links may lead.
+        Folders outside `root` to which links may lead.
     index : (Store, str), optional
         A file in which the listing of the zip may be cached.
     split : {"val", "train"}
@@ -32,7 +32,7 @@ class TinyImageNet(FileSource):
     Raises
     ------
     SourceError
-        `root` is none of them.
+        `root` is not one of these.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class TinyImageNet(FileSource):
 
 
 def _is_as_shipped(val: FileTree) -> bool:
-    """Tell whether all images lie in one folder; scripts that sort them may leave the annotations behind."""
+    """Return True if all images are in one folder; scripts that sort them may keep the annotations."""
     if not val.has(_ANNOTATIONS):
         return False
     try:
@@ -90,10 +90,10 @@ def is_tiny_imagenet(place: Place, cache: Cache = None) -> bool:
     names = place.children
     if _ANNOTATIONS in names or (names.get("val") and place.has(f"val/{_ANNOTATIONS}")):
         return True
-    # A sorted val folder may have lost its annotations; the list of classes lies above it.
+    # A sorted val folder may lack its annotations; the class list is in its parent.
     home = Place(place.store.location) if place.name == "val" else place
     try:
-        # People call lists for models so, too; they have more classes.
+        # Class lists for models may have the same name, but have more classes.
         return "val" in (place.name, *names) and len(home.folder.read("wnids.txt").splitlines()) <= _CLASSES
     except OSError:
         return False

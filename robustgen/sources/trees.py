@@ -1,4 +1,4 @@
-"""Trees of files: in a folder, or in an archive that is read in place."""
+"""Trees of files, in a folder or in an archive that is read in place."""
 
 import tarfile
 from collections.abc import Iterator, Sequence
@@ -14,23 +14,23 @@ from robustgen.sources.index import Cache, Index, Listing
 from robustgen.sources.places import ARCHIVES, COMPRESSED, Place, SourceFile, find_place
 from robustgen.sources.walk import Found, check_name, find_by_name, is_image, walk
 
-# No image has as much; what a header promises is refused beyond it.
+# No image is larger; larger sizes in headers are refused.
 _MOST_MEMBER_BYTES: Final = 1 << 29
 
 
 class FolderTree:
-    """The files below a folder, under POSIX names. Picklable, and small when pickled.
+    """Files below a folder, under POSIX names. Picklable, and small when pickled.
 
     Parameters
     ----------
     root : path, URL or Place
     follow : sequence of path
-        Places outside `root` to which links may lead.
+        Folders outside `root` to which links may lead.
 
     Raises
     ------
     SourceError
-        `root` is no folder.
+        `root` is not a folder.
     """
 
     def __init__(self, root: Location | Place, follow: tuple[Path, ...] = ()) -> None:
@@ -49,7 +49,7 @@ class FolderTree:
             return {entry.path: entry.size for entry in self._store.list()}
 
     def find(self, deep: bool = True) -> Iterator[Found]:
-        """Find the images; links are followed where they stay inside, or in a place that was named."""
+        """Find the images; follow links that stay inside the folder or lead to a folder in `follow`."""
         if self._store.is_local:
             yield from walk(Path(self.location), deep, self._follow)
             return
@@ -58,7 +58,7 @@ class FolderTree:
                 yield from find_by_name(name)
 
     def read(self, name: str) -> bytes:
-        """Read a file; an OSError, ValueError or LookupError if it cannot be read."""
+        """Read a file; raise an OSError, ValueError or LookupError if it cannot be read."""
         return self._store.read(name)
 
     def size(self, name: str) -> int:
@@ -74,26 +74,26 @@ class FolderTree:
         return type(self)(f"{self.location}/{folder}", self._follow) if folder else self
 
     def common_folder(self) -> str:
-        """Return "": a folder says itself where its images lie."""
+        """Return "": keys in a folder keep all folder names."""
         return ""
 
     def storage_order(self, name: str) -> tuple[int, ...]:
-        """Return nothing: any order is as quick."""
+        """Return (): files can be read in any order."""
         return ()
 
     def make_ready(self) -> None:
-        """Do nothing: worker processes look for files by their names."""
+        """Do nothing: worker processes need no listing."""
 
 
 class ArchiveTree:
-    """The files in an archive, as `FolderTree`; the trees of folders in it share what is known of it.
+    """Files in an archive, with the interface of `FolderTree`; trees of its folders share one index.
 
     Parameters
     ----------
     place : Place
-        Ends in one of `ARCHIVES`.
+        Its name ends in one of `ARCHIVES`.
     cache : (Store, str), optional
-        The place of the index.
+        Location of the cached index.
     """
 
     def __init__(self, place: Place, cache: Cache = None) -> None:
@@ -110,7 +110,7 @@ class ArchiveTree:
         return [name.removeprefix(self._prefix) for name in places if name.startswith(self._prefix)]
 
     def find(self, deep: bool = True) -> Iterator[Found]:
-        """Find the images; the archive itself is among those refused if it is damaged."""
+        """Find the images; if the archive is damaged, it is among the refused files."""
         for name in self.names():
             if deep or "/" not in name:
                 yield from find_by_name(name)
@@ -131,7 +131,7 @@ class ArchiveTree:
         return self._prefix + name in self._index.listing.places
 
     def storage_order(self, name: str) -> tuple[int, ...]:
-        """Sort by place in the archive."""
+        """Return the position in the archive."""
         return (int(self._place(name)[1]),)
 
     def _place(self, name: str) -> Any:
@@ -144,7 +144,7 @@ class ArchiveTree:
         return tree
 
     def common_folder(self) -> str:
-        """Return the innermost folder that all images lie in."""
+        """Return the innermost folder that contains all images."""
         own = Path(self.location).name
         folders = {name.rpartition("/")[0] for name, _ in self.find() if name != own}
         common: list[str] = []
@@ -168,7 +168,7 @@ def open_tree(
     if place.has_suffix(*ARCHIVES) and not place.is_folder:
         return ArchiveTree(place, cache)
     if place.store.is_local and not place.is_folder:
-        raise SourceError(f"{place.location}: not a folder, nor an archive ({', '.join(ARCHIVES)})")
+        raise SourceError(f"{place.location}: neither a folder nor an archive ({', '.join(ARCHIVES)})")
     return FolderTree(place, tuple(map(Path, follow)))
 
 
@@ -176,7 +176,7 @@ def open_tree(
 
 
 class ArchiveIndex(Index):
-    """The files of the archive that is a source."""
+    """Index of a source that is a single archive."""
 
     def build(self, files: list[SourceFile]) -> Listing:
         """List the archive."""
@@ -184,12 +184,12 @@ class ArchiveIndex(Index):
 
 
 def list_archive(index: Index, files: list[SourceFile], number: int) -> Listing:
-    """List the files of one archive; a compressed tar is unpacked first.
+    """List the files of one archive; unpack a compressed tar first.
 
     Raises
     ------
     OSError, ValueError
-        It cannot be read, or is no archive.
+        The file cannot be read, or is not an archive.
     """
     file = files[number]
     listing = Listing({}, {}, (), {})
@@ -220,22 +220,22 @@ def list_archive(index: Index, files: list[SourceFile], number: int) -> Listing:
 
 
 def _add(listing: Listing, raw_name: str, found: tuple[int, ...] | str) -> None:
-    """Take in a member, or the reason for refusing it; hidden ones are passed over."""
+    """Add a member, or the reason for refusing it; skip hidden ones."""
     parts = [part for part in raw_name.split("/") if part not in ("", ".")]
     name = "/".join(parts)
     if not parts or any(part[0] == "." and not part.startswith("..") for part in parts):
         return
     reasons = {
-        "stands in the archive twice": name in listing.places or name in listing.refused,
+        "occurs twice in the archive": name in listing.places or name in listing.refused,
         "its name is absolute": raw_name.startswith("/"),
         "its name leaves the archive": ".." in parts,
         "its name begins with two dots": any(part.startswith("..") for part in parts),
-        "its name holds a zero byte": "\0" in raw_name,
+        "its name contains a zero byte": "\0" in raw_name,
         str(found): isinstance(found, str),
     }
     reason = next((reason for reason, applies in reasons.items() if applies), None)
     if reason is None and not isinstance(found, str) and max(found[2:4]) > _MOST_MEMBER_BYTES:
-        reason = f"{found[2]} bytes are more than an image has"
+        reason = f"too large for an image: {found[2]} bytes"
     listing.places.pop(name, None)
     if reason is None:
         listing.places[name] = found
@@ -244,7 +244,7 @@ def _add(listing: Listing, raw_name: str, found: tuple[int, ...] | str) -> None:
 
 
 def read_member(index: Index, place: Any) -> bytes:
-    """Read a file of an archive: its place is number, offset and size, and more in a zip."""
+    """Read a file of an archive; `place` is file number, offset and size, and more for a zip."""
     number, *member = place
     if len(member) == 2:
         return index.read(number, *member)

@@ -1,4 +1,4 @@
-"""The images below a folder: listed without leaving it, entered where links stay inside."""
+"""Search for images below a folder that follows no links out of it."""
 
 import os
 from collections import Counter
@@ -8,21 +8,21 @@ from typing import NamedTuple
 
 from robustgen.imaging.decode import EXTENSIONS, reason_of
 
-# A key, and the reason for refusing it or None.
+# A key, and the reason for refusing it, or None.
 Found = tuple[str, str | None]
 
-UNREAD = "in a format that is not read here"
-"""The reason that passes an image over and does not count as a failure."""
+UNREAD = "in an unsupported format"
+"""Reason for skipping an image that does not count as a failure."""
 _UNREAD_EXTENSIONS = (
     *(".avif", ".heic", ".heif", ".jp2", ".j2k", ".jxl", ".jfif", ".svg", ".psd", ".tga", ".exr", ".hdr"),
     *(".dng", ".cr2", ".cr3", ".nef", ".arw", ".raf", ".orf", ".rw2"),
 )
-# Folders that link to each other crosswise have exponentially many paths through them.
+# Folders that link to each other have exponentially many paths through them.
 _MOST_LINKS = 3
 
 
 class _Folder(NamedTuple):
-    """A folder to list: what keys in it begin with, its real path, and the folders whose links led there."""
+    """A folder to list: the prefix of its keys, its real path, and the folders whose links lead to it."""
 
     prefix: str
     real: str
@@ -30,9 +30,9 @@ class _Folder(NamedTuple):
 
 
 def walk(root: Path, deep: bool = True, follow: Sequence[Path] = ()) -> Iterator[Found]:
-    """Find the images below `root`, or only those directly in it, in any order.
+    """Yield the images below `root`, or only those directly in it, in any order.
 
-    Links are followed where they lead below `root` or below one of the folders in `follow`.
+    Links are followed if they lead below `root` or below one of the folders in `follow`.
     """
     places = tuple(os.path.realpath(place) for place in (root, *follow))
     pending = [_Folder("", places[0])]
@@ -46,7 +46,7 @@ def walk(root: Path, deep: bool = True, follow: Sequence[Path] = ()) -> Iterator
 
 
 def _look_into(folder: _Folder, places: tuple[str, ...]) -> Iterator[tuple[str, _Folder | str | None]]:
-    """List one folder: folders to enter, and images with the reason for refusing them or None."""
+    """Yield the content of one folder: folders to enter, and images with a refusal reason or None."""
     try:
         with os.scandir(folder.real) as listed:
             entries = [entry for entry in listed if entry.name.startswith("..") or entry.name[0] != "."]
@@ -56,7 +56,7 @@ def _look_into(folder: _Folder, places: tuple[str, ...]) -> Iterator[tuple[str, 
     for entry in entries:
         key = folder.prefix + entry.name
         if entry.name.startswith(".."):
-            # Neither hidden by anyone's habit nor a name to put below another folder.
+            # Not a usual hidden name, and unsafe as an output name.
             yield key, "its name begins with two dots"
         elif entry.is_symlink():
             yield from ((key, found) for found in _follow(entry, folder, places))
@@ -71,12 +71,12 @@ def _look_into(folder: _Folder, places: tuple[str, ...]) -> Iterator[tuple[str, 
 def _follow(
     entry: os.DirEntry[str], folder: _Folder, places: tuple[str, ...]
 ) -> Iterator[_Folder | str | None]:
-    """Yield what a link leads to, as `_look_into` does; nothing if it is no concern of ours."""
+    """Yield the target of a link, like `_look_into`; nothing if it is neither an image nor a folder."""
     try:
         real = Path(os.path.realpath(entry.path, strict=True))
         is_folder, is_file = real.is_dir(), real.is_file()
     except OSError as error:
-        # A name without extension may be that of a class folder.
+        # A name without extension may be a class folder.
         if is_image(entry.name) or "." not in entry.name:
             yield f"symlink that cannot be followed: {reason_of(error)}"
         return
@@ -84,7 +84,7 @@ def _follow(
     if not is_folder and not is_image(entry.name):
         return
     if not any(real.is_relative_to(place) for place in places):
-        yield "symlink that leaves the source (--follow-links names places that links may lead to)"
+        yield "symlink that leaves the source (allow its target with --follow-links)"
     elif not is_folder:
         yield None if is_file else "not a regular file"
     elif any(Path(visited).is_relative_to(real) for visited in trail):
@@ -96,14 +96,14 @@ def _follow(
 
 
 def describe_unread(names: Sequence[str]) -> str:
-    """Describe in one line the images in formats that are not read: the number of each, and the first."""
+    """Describe images in unsupported formats in one line: the count of each suffix, and the first name."""
     counts = Counter(PurePosixPath(name).suffix.lower() for name in names)
     kinds = ", ".join(f"{count} {suffix}" for suffix, count in sorted(counts.items()))
-    return f"passed over, {UNREAD}: {kinds} ({names[0]!r}, ...); convert them, to PNG for instance"
+    return f"skipped, {UNREAD}: {kinds} ({names[0]!r}, ...); convert them, for instance to PNG"
 
 
 def find_by_name(name: str) -> Iterator[Found]:
-    """Yield a file that is no link, if its name is that of an image."""
+    """Yield the file `name`, which is not a link, if it is named like an image."""
     if is_image(name):
         yield check_name(name, None)
     elif name.lower().endswith(_UNREAD_EXTENSIONS):
@@ -111,11 +111,11 @@ def find_by_name(name: str) -> Iterator[Found]:
 
 
 def check_name(key: str, reason: str | None) -> Found:
-    """Make `key` printable, refusing it where it was not."""
+    """Return `key` in printable form; refuse it if it was not printable."""
     printable = key.encode(errors="surrogateescape").decode(errors="backslashreplace")
     return printable, reason or (None if printable == key else "file name is not valid UTF-8")
 
 
 def is_image(name: str) -> bool:
-    """Return True if a file of this name is taken for an image."""
+    """Return True if a file name has the suffix of an image."""
     return name.lower().endswith(EXTENSIONS)

@@ -1,4 +1,4 @@
-"""WebDataset: shards of tar archives, in which an image and its label are files of one name."""
+"""WebDataset: tar shards in which an image and its label are files with the same stem."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ Label = int | str
 
 
 class _Sample(NamedTuple):
-    """An image in a shard: its place, its member, its label if it has one, and its name outside of shards."""
+    """An image in a shard: its place, member name, label (or None), and its name outside shards."""
 
     place: Sequence[Any]
     member: str
@@ -36,11 +36,11 @@ class _Sample(NamedTuple):
 
 
 class ShardIndex(Index):
-    """The samples of all shards."""
+    """Samples of all shards."""
 
     @property
     def suffixes(self) -> tuple[str, ...]:
-        """Return those of the members that are samples."""
+        """Return the suffixes of the sample files."""
         return (".mp4",) if self.kind == "p" else EXTENSIONS
 
     def find_files(self) -> list[SourceFile]:
@@ -48,7 +48,7 @@ class ShardIndex(Index):
         return Place(self.location).expand(_is_shard, self.split)
 
     def find_companions(self, files: list[SourceFile]) -> list[SourceFile]:
-        """Look up the files that name classes and samples: beside a shard, or up to two folders above."""
+        """Look up the files that name classes and samples, next to a shard or up to two folders above."""
         folder, found = files[0].store, []
         for _ in range(3):
             found += [SourceFile.look(folder, name) for name in (CLASS_NAMES, KEYS)]
@@ -59,7 +59,7 @@ class ShardIndex(Index):
         return found
 
     def build(self, files: list[SourceFile]) -> Listing:
-        """List the samples of all shards; compressed ones are unpacked first."""
+        """List the samples of all shards; unpack compressed shards first."""
         full_names = {sample_key(name): name for name in self._read_names(files, KEYS)}
         refused: dict[str, str] = {}
         found: dict[str, _Sample] = {}
@@ -77,7 +77,7 @@ class ShardIndex(Index):
             for name, sample in self._group(shard, full_names, refused):
                 if name in found or name in refused:
                     found.pop(name, None)
-                    refused[name] = "stands in the shards twice"
+                    refused[name] = "occurs twice in the shards"
                 else:
                     found[name] = sample
         if len(lost) == len(files):
@@ -90,7 +90,7 @@ class ShardIndex(Index):
         return _name_samples(found, listing)._replace(is_lasting=is_lasting)
 
     def _read_names(self, files: list[SourceFile], name: str) -> list[str]:
-        """Read the nearest list called `name`; nothing if there is none."""
+        """Read the nearest list called `name`; return [] if there is none."""
         for each in self.find_companions(files):
             if each.name == name and each.size >= 0:
                 return [line.removesuffix("\r") for line in split_names(each.store.read(name))]
@@ -99,7 +99,7 @@ class ShardIndex(Index):
     def _group(
         self, shard: Listing, full_names: Mapping[str, str], refused: dict[str, str]
     ) -> Iterator[tuple[str, _Sample]]:
-        """Iterate over the samples of one shard: their keys in it, and where their images lie."""
+        """Yield the samples of one shard, each with its key."""
         grouped: dict[str, dict[str, str]] = {}
         for name in shard.places:
             folder, slash, file = name.rpartition("/")
@@ -117,7 +117,7 @@ class ShardIndex(Index):
             elif images:
                 refused[key] = f"has {len(images)} images"
             elif others := [name for name in members.values() if is_image(name)]:
-                refused[others[0]] = "WebDataset takes all behind the first dot of a name for its suffix"
+                refused[others[0]] = "WebDataset treats everything after the first dot as the suffix"
 
     def _read_label(self, shard: Listing, members: Mapping[str, str]) -> Label | None:
         name = members.get(".cls") or members.get(".json")
@@ -142,12 +142,11 @@ class ShardIndex(Index):
 
 
 class WebDataset(ShardSource):
-    """The images of a WebDataset.
+    """Images of a WebDataset.
 
-    The image of a sample has one of the usual suffixes; its label is what ``.cls`` or ``.json`` say, a
-    number or a name, or else the folder in its key. Numbers have names in ``classnames.txt``, beside the
-    shards or in the folder above. Where the folders are the classes that the labels tell, keys are the names
-    of the members; otherwise ``<class>/<name>``.
+    The image of a sample has one of the usual suffixes; its label is the number or name in ``.cls`` or
+    ``.json``, or the folder in its key. ``classnames.txt``, next to the shards or in a folder above, maps
+    numbers to names. If folders and labels agree, keys are the member names; otherwise ``<class>/<name>``.
     """
 
     index_type = ShardIndex
@@ -157,12 +156,12 @@ class WebDataset(ShardSource):
         return read_member(self._index, self._place(key))
 
     def size(self, key: str) -> int:
-        """Return the size of an image's file in bytes; an ImageError if there is no such image."""
+        """Return the size of one image's file in bytes; raise an ImageError if `key` is unknown."""
         return int(self._place(key)[2])
 
 
 def is_webdataset(place: Place) -> bool:
-    """Return True for a pattern of shards, a folder of tars, or a tar with labels beside its images."""
+    """Return True for a pattern of shards, a folder of tars, or a tar with images and labels."""
     if place.is_folder:
         children = place.children
         is_flat = not any(children.values())
@@ -185,27 +184,27 @@ def _is_shard(name: str) -> bool:
 
 
 def _decode_name(member: str) -> str:
-    """Return the name of an image outside of shards, with the dots that our own writer escapes."""
+    """Return the name of an image outside shards, with the dots that robustgen's writer escapes."""
     key, dot, suffix = member.rpartition(".")
     name = sample_name(key) + dot + suffix
-    # A name that would be hidden then was not made so by us.
+    # robustgen never writes a name that decodes to a hidden one.
     return member if name.rpartition("/")[2].startswith(".") else name
 
 
 def _list_as_stored(found: Mapping[str, _Sample], listing: Listing, kind: Kind) -> None:
-    """Give every sample of a set the name and the number that it was written with."""
+    """List every sample of a set under the name and label it was written with."""
     for sample in found.values():
         key = sample.name if kind == "c" else sample.name.rpartition(".")[0]
         listing.places[key] = sample.place
         if isinstance(sample.label, str):
-            listing.refused[key] = f"its label {sample.label!r} is no number"
+            listing.refused[key] = f"its label {sample.label!r} is not a number"
         elif sample.label is not None:
             listing.labels[key] = sample.label
 
 
 def _name_samples(found: Mapping[str, _Sample], listing: Listing) -> Listing:
-    """Give every sample its key, class and label."""
-    # Names that cannot be those of folders are left to the numbers.
+    """Assign every sample its key, class and label."""
+    # If a name is not a valid folder name, the numbers are used.
     usable = all(map(is_folder_name, listing.classes)) and len({*listing.classes}) == len(listing.classes)
     names = listing.classes if usable else ()
     labels = {name: sample.label for name, sample in found.items() if sample.label is not None}
@@ -218,7 +217,7 @@ def _name_samples(found: Mapping[str, _Sample], listing: Listing) -> Listing:
     common = folders.pop() if len(folders) == 1 and not as_they_are else ""
     for name, sample in found.items():
         if labels and name not in labels:
-            listing.refused[sample.member] = "has no label, though others have"
+            listing.refused[sample.member] = "has no label, but others have"
             continue
         own = sample.name.removeprefix(common)
         key, unprintable = check_name(own if as_they_are else f"{classes[name]}/{own}", None)
@@ -226,7 +225,7 @@ def _name_samples(found: Mapping[str, _Sample], listing: Listing) -> Listing:
             listing.refused[key] = unprintable
         elif key in listing.places or key in listing.refused:
             listing.places.pop(key, None)
-            listing.refused[key] = "stands in the shards twice"
+            listing.refused[key] = "occurs twice in the shards"
         else:
             listing.places[key] = sample.place
     if as_they_are:
@@ -242,10 +241,10 @@ def _name_samples(found: Mapping[str, _Sample], listing: Listing) -> Listing:
 
 
 def _folders_are(classes: Mapping[str, str]) -> bool:
-    """Tell whether the first folders of the samples part them just as their classes do."""
+    """Return True if the first folders of the samples correspond one-to-one to their classes."""
     pairs = {(name.partition("/")[0] if "/" in name else None, label) for name, label in classes.items()}
     folders, every = {folder for folder, _ in pairs}, {label for _, label in pairs}
     if None in folders or len(pairs) != len(folders) or len(pairs) != len(every):
         return False
-    # A single folder of a single class, such as val, tells nothing unless it is called so.
+    # A single folder, such as val, is a class folder only if it has the name of the class.
     return len(pairs) > 1 or all(folder == label for folder, label in pairs)

@@ -1,12 +1,11 @@
-"""The compiled loops, and nothing else.
+"""Compiled loops.
 
-Each is a plain loop over arrays that NumPy cannot express in one pass. Floating-point operations
-stand in the order in which the published functions take them, so that results
-agree to the last bit; numba neither reorders nor fuses them. What is done for every pixel stands in
-loops without branches over a line, so that the compiler takes many pixels at once; what has to be looked
-up, in loops of its own.
+Each is a plain loop over arrays that NumPy cannot express in one pass. Floating-point operations have the
+order of the published functions, so that results agree to the last bit; numba neither reorders nor fuses
+them. Arithmetic is in loops over a line without branches, which the compiler vectorises; table look-ups are
+in separate loops.
 
-A module of loops, and numba with it, is imported when the first of its loops is called.
+The first call of a loop imports its module and numba.
 """
 
 from importlib import import_module
@@ -17,7 +16,7 @@ from robustgen.storage.memory import pause_collection
 
 
 class _Loops:
-    """Stands for a module of loops until one of them is called."""
+    """Placeholder of a module of loops until the first call."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -25,7 +24,7 @@ class _Loops:
     def __getattr__(self, attribute: str) -> Any:
         with pause_collection():
             value = getattr(import_module(self._name), attribute)
-        # Found here from now on.
+        # Later look-ups find it here.
         setattr(self, attribute, value)
         return value
 

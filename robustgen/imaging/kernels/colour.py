@@ -1,4 +1,4 @@
-"""HSV and back."""
+"""Conversions to HSV and back."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from robustgen.imaging.kernels.compiler import compiled, inner
 
 @inner
 def split_channels(pixels, lines):
-    """Write `pixels` (N, 3) as `lines` (3, at least N), one a channel, which the compiler can vectorise."""
+    """Write `pixels` (N, 3) as `lines` (3, at least N), one per channel, for vectorisation."""
     red, green, blue = lines[0], lines[1], lines[2]
     for i in range(pixels.shape[0]):
         red[i], green[i], blue[i] = pixels[i, 0], pixels[i, 1], pixels[i, 2]
@@ -23,9 +23,9 @@ def join_channels(lines, pixels):
 
 @compiled
 def split_hsv(image, hues, saturations, values):
-    """Write HSV of `image` (uint8, (N, 3)) as rgb2hsv of scikit-image has it, but for hues from 0 to 6.
+    """Write HSV of `image` (uint8, (N, 3)) like scikit-image's rgb2hsv, except for hues from 0 to 6.
 
-    Chosen without branches, which no processor could predict, and from lines of one channel each.
+    Selections use no branches, which would be unpredictable; each channel has its own line.
     """
     channels = np.empty((3, 512))
     for start in range(0, hues.size, 512):
@@ -48,9 +48,9 @@ def split_hsv(image, hues, saturations, values):
 
 @compiled
 def join_hsv(hues, saturations, values, gain, saturation_offset, value_offset, out):
-    """Write what `split_hsv` gave, saturation and value changed and clipped, into `out` (uint8, (N, 3)).
+    """Convert the result of `split_hsv`, saturation and value changed and clipped, to `out` (uint8, (N, 3)).
 
-    In the order of operations of scikit-image's hsv2rgb, times 255, truncated.
+    Operations have the order of scikit-image's hsv2rgb; the result is multiplied by 255 and truncated.
     """
     lines = np.empty((3, 512), np.uint8)
     for start in range(0, hues.size, 512):
@@ -61,7 +61,7 @@ def join_hsv(hues, saturations, values, gain, saturation_offset, value_offset, o
             v = min(max(value[i] + value_offset, 0.0), 1.0)
             sector = np.floor(hue[i])
             f = hue[i] - sector
-            # All four lie in [0, 1]. Each channel is one of them, by sector; the seventh is the first again.
+            # Each channel is one of these four values in [0, 1], by sector; the seventh equals the first.
             most, least = np.int32(v * 255.0), np.int32(v * (1.0 - s) * 255.0)
             rising = np.int32(v * (1.0 - (1.0 - f) * s) * 255.0)
             falling = np.int32(v * (1.0 - f * s) * 255.0)
@@ -83,10 +83,10 @@ def join_hsv(hues, saturations, values, gain, saturation_offset, value_offset, o
 
 @compiled
 def raise_value(image, table, offset, out):
-    """Write `image` (uint8, (N, 3)), `offset` added to its value, as `split_hsv` and `join_hsv` give it.
+    """Add `offset` to the value of `image` (uint8, (N, 3)), with the result of `split_hsv` and `join_hsv`.
 
-    `table` (uint16, (256, 256)) has the result for the greatest channel and another one. Where 256 is added,
-    a second channel that is the greatest is in doubt, where 2048 is added any: these pixels go through HSV.
+    `table` (uint16, (256, 256)) contains the result for the greatest channel and another one. A flag of 256
+    marks doubt if two channels are the greatest, 2048 any doubt: these pixels are converted through HSV.
     """
     rows, channels = np.empty(4096, np.int64), np.empty((4096, 3), np.uint8)
     for start in range(0, image.shape[0], 4096):
@@ -98,7 +98,7 @@ def raise_value(image, table, offset, out):
             target[i, 0], target[i, 1], target[i, 2] = x & 255, y & 255, z & 255
             doubts = (x >> 8) + (y >> 8) + (z >> 8)
             rows[count] = i
-            # Of one or all three there is no doubt: they are the value itself.
+            # One or three greatest channels equal the value, so there is no doubt.
             count += (doubts == 2) | (doubts > 3)
         for i in range(count):
             for c in range(3):

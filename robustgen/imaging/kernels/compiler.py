@@ -1,4 +1,4 @@
-"""Compilation of loops: by numba on first use, cached on disk."""
+"""Compilation of loops by numba on first use, cached on disk."""
 
 from contextlib import ExitStack
 
@@ -11,20 +11,20 @@ from robustgen.storage.memory import pause_collection
 
 
 class _Listener(event.Listener):  # type: ignore[misc,unused-ignore]
-    """Hears of each loop that is compiled, rather than read from the cache."""
+    """Listener for loops that are compiled, not read from the cache."""
 
     def __init__(self):
         self._depth, self._pause = 0, ExitStack()
 
     def on_start(self, event):
-        """Look for no garbage before the outermost loop is compiled, which takes a sixth longer otherwise."""
+        """Disable garbage collection for the outermost loop, which saves a sixth of the time."""
         if not self._depth:
             tell_of_compiling()
             self._pause.enter_context(pause_collection())
         self._depth += 1
 
     def on_end(self, event):
-        """Look for garbage again after the outermost loop."""
+        """Enable garbage collection after the outermost loop."""
         self._depth -= 1
         if not self._depth:
             self._pause.close()
@@ -34,12 +34,12 @@ event.register("numba:compile", _Listener())
 
 
 def _skip_blas_check():
-    """Let numba take for granted that SciPy is there: to look, it would import all of `scipy.linalg`."""
+    """Let numba assume that SciPy is installed: its check would import all of `scipy.linalg`."""
     check, linalg.ensure_blas = linalg.ensure_blas, lambda: None
     try:
         import numba.np.arraymath  # noqa: F401
     finally:
-        # Loops of others that multiply matrices import it when they are compiled.
+        # Other packages' loops that multiply matrices import it when compiled.
         linalg.ensure_blas = check
 
 
@@ -47,8 +47,8 @@ _skip_blas_check()
 
 
 def _choose_options():
-    """Return the options of all loops, with a cache that can be written."""
-    # None of them is called from C, so that the wrappers for that need not be compiled.
+    """Return the options of all loops, with a writable cache."""
+    # No loop is called from C, so no wrappers are compiled for it.
     options = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
     cached = {"cache": True, **options}
     try:
@@ -66,6 +66,6 @@ _OPTIONS = _choose_options()
 
 compiled = njit(**_OPTIONS)
 
-# For functions that other loops call in one place: they become part of those, and are compiled by themselves
-# only where Python calls them. Long ones of two places or more take longer to compile so.
+# For functions that other loops call in one place: they are inlined, and compiled separately only if Python
+# calls them. Long functions called in several places would take longer to compile.
 inner = njit(inline="always", **_OPTIONS)

@@ -7,10 +7,9 @@ from robustgen.imaging.kernels.compiler import compiled
 
 @compiled
 def add_up_columns(padded, sums):
-    """Write for every value of `padded` (uint16, (H, W * C)) the sum of those above it in its column.
+    """Write the sum of the values above each value of `padded` (uint16, (H, W * C)) in its column.
 
-    Sums overflow; the difference of two is right all the same where it is below 65536. `sums` is one row
-    longer.
+    Sums overflow, but differences below 65536 are correct. `sums` has one more row.
     """
     sums[0, :] = 0
     for row in range(padded.shape[0]):
@@ -36,7 +35,7 @@ def weigh_groups(padded, sums, weights, ends, taps, run_ends, runs, out):
             total[:] = 0
             end, weight = ends[group], weights[group]
             while tap + 4 <= end:
-                # Four at a time, so that `total` goes to and from memory less often.
+                # Four at a time, to load and store `total` less often.
                 a = padded[row + taps[tap, 0], taps[tap, 1] :]
                 b = padded[row + taps[tap + 1, 0], taps[tap + 1, 1] :]
                 c = padded[row + taps[tap + 2, 0], taps[tap + 2, 1] :]

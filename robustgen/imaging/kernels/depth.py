@@ -1,4 +1,4 @@
-"""Compiled loops of what depends on a depth map: fog, and blur out of the plane of focus. All in float32."""
+"""Compiled loops for depth maps, in float32: fog, and blur outside the plane of focus."""
 
 import numpy as np
 
@@ -14,7 +14,7 @@ def truncate(value):
 
 @compiled
 def add_fog(image, units, depth, density, light, out):
-    """Mix `image` (uint8, (N, 3)) with `light` the more the deeper it is; `depth` is float32 (N)."""
+    """Mix `image` (uint8, (N, 3)) with `light`, increasing with `depth` (float32, N)."""
     one = np.float32(1)
     for i in range(depth.size):
         clear = np.float32(exponential(np.float64(-density * depth[i])))
@@ -25,10 +25,10 @@ def add_fog(image, units, depth, density, light, out):
 
 @compiled
 def find_cells(depth, edges, cells, shares, spans):
-    """Find between which two of `edges` (float32, ascending) each of `depth` (float32, (H, W)) lies.
+    """Find the two `edges` (float32, ascending) around each value of `depth` (float32, (H, W)).
 
-    `cells` (H, W) gets the number of the upper one, `shares` (H, W, 2) what the two count.
-    `spans` (K, H, 2) gets, for each edge and row, the first column beside it, and the one after the last.
+    `cells` (H, W) gets the number of the upper edge, `shares` (H, W, 2) the weights of the two.
+    `spans` (K, H, 2) gets, for each edge and row, the first column that uses it, and the one after the last.
     """
     height, width = depth.shape
     one = np.float32(1)
@@ -43,7 +43,7 @@ def find_cells(depth, edges, cells, shares, spans):
                 spans[edge, row, 0] = min(spans[edge, row, 0], column)
                 spans[edge, row, 1] = column + 1
             span = edges[upper] - edges[upper - 1]
-            # Where numbers are too large to lie apart.
+            # Large numbers may coincide.
             span = span if span > 0 else one
             below, above = (here - edges[upper - 1]) / span, (edges[upper] - here) / span
             low, high = one - below * below, one - above * above
@@ -53,7 +53,7 @@ def find_cells(depth, edges, cells, shares, spans):
 
 @inner
 def add_neighbours(before, after, weight, further_before, further_after, further_weight, line):
-    """Add two pairs of neighbours, each pair times its weight, to `line`."""
+    """Add two pairs of neighbours to `line`, each pair times its weight."""
     for m in range(line.size):
         pair = weight * (before[m] + after[m])
         line[m] += pair + further_weight * (further_before[m] + further_after[m])
@@ -71,11 +71,11 @@ def finish_line(first, last, channels, tail, total, line):
 
 @compiled
 def blur(image, channels, weights, tails, total, spans, between, out):
-    """Filter `image` (float32, (H, W * channels)) along rows, then columns, borders repeated, into `out`.
+    """Filter `image` (float32, (H, W * channels)) along rows, then columns, with repeated borders.
 
-    Only the columns of each row that `spans` (H, 2) names are written. `weights` is the right half of the
-    kernel, an odd number of them, `total` the sum of the whole, `tails` what it has on one side beyond a
-    width and a height. `between` is room of the shape of `image`.
+    Only the columns in `spans` (H, 2) of each row are written. `weights` is the right half of the kernel, an
+    odd number, `total` the sum of the kernel, `tails` the sums on one side beyond a width and a height.
+    `between` is a buffer of the shape of `image`.
     """
     height, width = image.shape[0], image.shape[1] // channels
     reach = min(weights.size - 1, width + width % 2)
@@ -85,7 +85,7 @@ def blur(image, channels, weights, tails, total, spans, between, out):
         start, end = width, 0
         for near in range(max(row - down, 0), min(row + down + 1, height)):
             start, end = min(start, spans[near, 0]), max(end, spans[near, 1])
-        # What lies beyond the image's height repeats these rows.
+        # Places beyond the image repeat these rows.
         if tails[1] > 0 and (row == 0 or row == height - 1):
             start, end = 0, width
         if start >= end:
@@ -131,9 +131,9 @@ def blur(image, channels, weights, tails, total, spans, between, out):
 
 @compiled
 def add_plane(number, plane, cells, shares, spans, sums, out):
-    """Add the share that `plane` (float32, (H, W, 3)), that of edge `number`, has in each pixel to `sums`.
+    """Add the weighted `plane` (float32, (H, W, 3)) of edge `number` to the pixels in `sums`.
 
-    Planes come in their order. The second of a pixel completes it: it is truncated into `out` (uint8).
+    Planes must come in order. The second plane completes a pixel, which is truncated into `out` (uint8).
     """
     for row in range(cells.shape[0]):
         for column in range(spans[row, 0], spans[row, 1]):

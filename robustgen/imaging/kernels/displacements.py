@@ -10,7 +10,7 @@ from robustgen.imaging.kernels.refraction import bilinear
 
 @compiled
 def twirl_offsets(side, angle, amount, pixels, offsets):
-    """Compute the origins of a cell's pixels, pinched and twirled about its centre; return how many move.
+    """Compute the origins of a cell's pixels, pinched and twirled about its centre; return their number.
 
     `pixels` (`side` ** 2, 2) are their rows and columns in the cell, `offsets` are measured from its centre.
     """
@@ -34,7 +34,7 @@ def twirl_offsets(side, angle, amount, pixels, offsets):
 
 @compiled
 def twirl(values, side, backwards, pixels, forward, backward):
-    """Pinch and twirl the square cells of `values` (float32, (H, W, 3)), one after the other, in place.
+    """Pinch and twirl the square cells of `values` (float32, (H, W, 3)) one by one, in place.
 
     Their `pixels` (N, 2) are taken from the offsets `backward` (N, 2) where `backwards` (columns, rows) is 1,
     else from those of `forward`.
@@ -44,7 +44,7 @@ def twirl(values, side, backwards, pixels, forward, backward):
         for row in range(backwards.shape[1]):
             top, left = row * side, column * side
             offsets = backward if backwards[column, row] else forward
-            # All are read before any is written.
+            # Read all before writing any.
             for i in range(pixels.shape[0]):
                 y, x = top + radius + offsets[i, 0], left + radius + offsets[i, 1]
                 bilinear(values, y, x, sample)
@@ -56,9 +56,9 @@ def twirl(values, side, backwards, pixels, forward, backward):
 
 @compiled
 def sample_places(image, rows, columns, out):
-    """Bilinear samples of `image` (uint8, (H, W, 3)) at `rows` (H) and `columns` (W), in float64, into `out`.
+    """Sample `image` (uint8, (H, W, 3)) bilinearly at `rows` (H) and `columns` (W), in float64, into `out`.
 
-    Black beyond the border.
+    The outside is black.
     """
     lefts, rights, b, c = _neighbours(columns)
     tops, bottoms, e, g = _neighbours(rows)
@@ -74,7 +74,7 @@ def sample_places(image, rows, columns, out):
 
 @inner
 def _neighbours(places):
-    """Return both neighbours of each of `places` on a line as long, and their weights: 0 beyond its ends."""
+    """Return both neighbours of each of `places` on a line of this length, and their weights, 0 outside."""
     size = places.size
     before, after = np.zeros(size, np.uint64), np.zeros(size, np.uint64)
     near, far = np.zeros(size), np.zeros(size)

@@ -4,15 +4,15 @@ import numpy as np
 
 from robustgen.imaging.kernels.compiler import compiled, inner
 
-# As far as a distance is followed along a line; what is farther than 20 is cut off.
+# Largest distance to follow along a line; distances are cut off at 20.
 _SHIFTS = (1, 2, 4, 8, 16)
 
 
 @inner
 def _reach(near, far, straight, diagonal, knight, out):
-    """Write what the line next to one (`near`) and the one beyond (`far`) allow it, into `out` (N).
+    """Write the distances of a line, given those of the next line (`near`) and the one after (`far`).
 
-    Both have two places more on either side.
+    Both lines have two more places on either side.
     """
     for x in range(out.size):
         best = min(near[x + 2] + straight, min(near[x + 1], near[x + 3]) + diagonal)
@@ -22,7 +22,7 @@ def _reach(near, far, straight, diagonal, knight, out):
 
 @inner
 def _spread(line, other, straight, towards_end):
-    """Let the distances in `line` (N + 64, 32 more on either side) go along it; `other` (as long) is room."""
+    """Propagate distances along `line` (N + 64, 32 more on either side); `other` (as long) is a buffer."""
     size = line.size - 64
     for shift in _SHIFTS:
         cost, at = straight * line.dtype.type(shift), 32 - shift if towards_end else 32 + shift
@@ -37,9 +37,9 @@ def _spread(line, other, straight, towards_end):
 def blur_distances(edges, costs, out):
     """Write the distance of each pixel to the nearest of `edges` (uint8, (H, W)) into `out` (uint8).
 
-    OpenCV's distanceTransform (L2, mask of 5), cut off at 20, blurred by a box of 3 x 3 with mirrored borders
-    in double precision, rounded to single and truncated. `costs` (int32 or float32, 3) are those of a step
-    along an axis, which is a pixel, along a diagonal, and of a knight's move.
+    Like OpenCV's distanceTransform (L2, mask of 5), cut off at 20, blurred by a box of 3 x 3 with mirrored
+    borders in double precision, rounded to single and truncated. `costs` (int32 or float32, 3) are those of
+    a step along an axis (one pixel), along a diagonal, and of a knight's move.
     """
     straight, diagonal, knight = costs[0], costs[1], costs[2]
     nothing, most, far = (
@@ -75,7 +75,7 @@ def blur_distances(edges, costs, out):
         spread = _spread(lines[0], lines[1], straight, False)
         for x in range(width):
             line[x] = spread[x]
-    # Rows of at most 20 as doubles, each once; sums of whole numbers below 2**24 are exact.
+    # Rows of at most 20 as doubles, converted once; sums of integers below 2**24 are exact.
     cut, sums, share = np.empty((3, width)), np.empty(width + 2), 1.0 / np.float64(straight)
     for y in range(-1, height):
         if y + 1 < height:

@@ -4,16 +4,16 @@ import numpy as np
 
 from robustgen.imaging.kernels.compiler import compiled
 
-# Beyond this a double cannot tell the share from 0 or 1.
+# Beyond this, the probability is 0 or 1 in double precision.
 _FARTHEST = 8.5
 _DENSITY = 0.3989422804014327
 
 
 @compiled
 def normal_below(deviates):
-    """Return how often a normal deviate is below each of `deviates` (flat), to 1e-14.
+    """Return the probability of a normal deviate below each of `deviates` (flat), to 1e-14.
 
-    1/2 + x times density times (1 + x^2/3 + x^4/15 + ...): all terms have one sign, so that nothing cancels.
+    1/2 + x times density times (1 + x^2/3 + x^4/15 + ...): all terms have the same sign, so none cancel.
     """
     shares = np.empty(deviates.size)
     for i in range(deviates.size):
@@ -37,9 +37,9 @@ def normal_below(deviates):
 
 @compiled
 def poisson_below(means, counts, out):
-    """Write the chance of at most counts[j], given means[i], into out[i, j]; 0 where the count is negative.
+    """Write the probability of at most counts[j], given means[i], to out[i, j]; 0 for negative counts.
 
-    `counts` grow. Terms follow from each other, on either side of the largest, and are divided by their sum.
+    `counts` must increase. Terms are computed outwards from the largest, and divided by their sum.
     """
     for i in range(means.size):
         mean = means[i]
@@ -55,7 +55,7 @@ def poisson_below(means, counts, out):
             k += 1
             term *= mean / k
             total += term
-        # From the smallest term that counts upwards.
+        # Upwards from the smallest relevant term.
         term, share, at = smallest, smallest, least
         for j in range(counts.size):
             while at < counts[j] and share < total:
@@ -67,7 +67,7 @@ def poisson_below(means, counts, out):
 
 @compiled
 def add_mixtures(chances, shares, out):
-    """Add the product of two matrices to `out`; that of a library adds in an order of the processor's."""
+    """Add the product of two matrices to `out`; a library's order of sums depends on the processor."""
     for i in range(chances.shape[0]):
         line = out[i]
         for j in range(chances.shape[1]):

@@ -1,4 +1,4 @@
-"""Compiled loops of what is drawn over an image: boards and lines."""
+"""Compiled loops that draw chessboards and lines on an image."""
 
 import numpy as np
 
@@ -7,9 +7,9 @@ from robustgen.imaging.kernels.compiler import compiled, inner
 
 @compiled
 def cut_out(image, along, across, cell, grid, out):
-    """Grey every second of the squares of side `cell` that `grid` (K, K) names.
+    """Grey every second square of side `cell` that `grid` (K, K) marks.
 
-    `along` and `across` are the cosine and the sine of the turn; `image` and `out` are uint8 (H, W, 3).
+    `along` and `across` are cosine and sine of the rotation; `image` and `out` are uint8 (H, W, 3).
     """
     size = grid.shape[0]
     for y in range(image.shape[0]):
@@ -26,9 +26,9 @@ def cut_out(image, along, across, cell, grid, out):
 
 @inner
 def line_points(start_row, start_column, end_row, end_column, points, distances):
-    """Return the points of an antialiased line and their distances from it; gives how many there are.
+    """Write the points of an antialiased line and their distances from it; return their number.
 
-    Bresenham's line as Zingl draws it: `points` (N, 2) holds rows and columns.
+    Bresenham's line in Zingl's version; `points` (N, 2) are rows and columns.
     """
     width, rise = abs(start_column - end_column), abs(start_row - end_row)
     error = width - rise
@@ -71,7 +71,7 @@ def draw_lines(ends, out):
         points, distances = np.empty((3 * reach, 2), np.int64), np.empty(3 * reach)
         count = line_points(ends[n, 0], ends[n, 1], ends[n, 2], ends[n, 3], points, distances)
         colours = np.empty((count, 3), np.uint8)
-        # All are read before any is written; a point that occurs twice keeps what comes last.
+        # Read all before writing any; a repeated point keeps the last value.
         for i in range(count):
             y, x = points[i, 0], points[i, 1]
             if 0 <= y < height and 0 <= x < width:

@@ -1,4 +1,4 @@
-"""Random numbers: PCG64, NumPy's default generator, word for word, and what is drawn from it."""
+"""Random numbers of PCG64, NumPy's default generator, and draws equal to NumPy's."""
 
 import numpy as np
 
@@ -10,16 +10,16 @@ from robustgen.imaging.kernels.intrinsics import upper_product
 
 @compiled
 def alias_rows(filling, table):
-    """Walker's method for each row of `filling` (N, 256), chances times 256, which is used up.
+    """Apply Walker's method to each row of `filling` (N, 256), probabilities times 256; overwrites it.
 
-    Packs into `table` (uint32): upper 24 bits the chance to stay on a column, lower 8 bits its alias.
+    Entries of `table` (uint32): probability to stay on a column (upper 24 bits), and its alias (lower 8).
     """
     columns = filling.shape[1]
     poor, rich = np.empty(columns, np.int64), np.empty(columns, np.int64)
     for row in range(filling.shape[0]):
         poors, riches = 0, 0
         for column in range(columns):
-            # A full column is its own alias, so the last 2**-24 of its chance stays at home too.
+            # A full column is its own alias, so the last 2**-24 of its probability stays too.
             table[row, column] = np.uint32(0xFFFFFF00 | column)
             if filling[row, column] < 1.0:
                 poor[poors] = column
@@ -43,11 +43,10 @@ def alias_rows(filling, table):
 def resample(image, table, bits, entries, out):
     """Replace each value v of `image` (uint8, flat) by one drawn from row v of an alias table.
 
-    `table` (256, 256) holds in its upper 24 bits the chance to stay on the column that the lower 8 of
-    `bits` (uint32, flat) choose, and in its lower 8 the alias taken otherwise. `entries` (uint32, as many) is
-    written over.
+    The lower 8 of `bits` (uint32, flat) select a column of `table` (256, 256); the upper 24 bits of its entry
+    are the probability to stay there, the lower 8 the alias. `entries` (uint32, as many) is a buffer.
     """
-    # Looked up one by one, so that the rest can be done for many at once.
+    # A separate look-up loop, so that the rest can be vectorised.
     for i in range(image.size):
         entries[i] = table[image[i], bits[i] & np.uint32(255)]
     for i in range(image.size):
@@ -57,7 +56,7 @@ def resample(image, table, bits, entries, out):
 
 @compiled
 def step(state, factor, summand):
-    """Return `state` times `factor` plus `summand`: 128 bits each, as (upper, lower)."""
+    """Return `state` times `factor` plus `summand`, 128 bits each, as (upper, lower)."""
     low = state[1] * factor[1]
     high = upper_product(state[1], factor[1]) + state[0] * factor[1] + state[1] * factor[0]
     total = low + summand[1]
@@ -66,14 +65,14 @@ def step(state, factor, summand):
 
 @compiled
 def word(state):
-    """Return the 64 bits that a state gives."""
+    """Return the 64 output bits of a state."""
     turn, mixed = state[0] >> np.uint64(58), state[0] ^ state[1]
     return (mixed >> turn) | (mixed << ((np.uint64(64) - turn) & np.uint64(63)))
 
 
 @compiled
 def draw_words(generator, words):
-    """Fill `words` (uint64) and move `generator` (uint64: state and increment, lower halves first) on."""
+    """Fill `words` (uint64), and advance `generator` (uint64: state and increment, lower halves first)."""
     one_step = np.uint64(0x2360ED051FC65DA4), np.uint64(0x4385DF649FCCF645)
     nothing = np.uint64(0), np.uint64(0)
     increment = generator[3], generator[2]
@@ -99,7 +98,7 @@ def draw_words(generator, words):
 
 @compiled
 def draw_uniform(generator, low, span, out):
-    """Fill `out` (float64, flat) with uniform numbers in [`low`, `low` + `span`), as NumPy does."""
+    """Fill `out` (float64, flat) with uniform numbers in [`low`, `low` + `span`), like NumPy."""
     words = np.empty(512, np.uint64)
     for start in range(0, out.size, words.size):
         target = out[start : start + words.size]
@@ -110,10 +109,10 @@ def draw_uniform(generator, low, span, out):
 
 @compiled
 def keep_below(octets, bound, out):
-    """Fill `out` (uint8) with whole numbers below `bound` (at most 255), each from one of `octets` (uint8).
+    """Fill `out` (uint8) with integers below `bound` (at most 255), each from one of `octets` (uint8).
 
-    Of an octet times `bound` it is the upper byte, unless the lower one is less than 256 % bound: so all come
-    equally often (Lemire 2019). Returns how many of `out` are filled, and how many octets that took.
+    The integer is the upper byte of octet times `bound`; octets whose lower byte is less than 256 % bound are
+    rejected, for a uniform result (Lemire 2019). Returns the numbers of integers written and octets used.
     """
     factor, refused = np.uint32(bound), np.uint32(256 % bound)
     done, used = 0, 0
@@ -121,7 +120,7 @@ def keep_below(octets, bound, out):
         stretch = min(out.size - done, octets.size - used)
         for i in range(used, used + stretch):
             product = np.uint32(octets[i]) * factor
-            # Without a branch, which no processor could predict: what is refused the next one overwrites.
+            # Without an unpredictable branch: the next value overwrites a rejected one.
             out[np.uint64(done)] = np.uint8(product >> np.uint32(8))
             done += 1 if product & np.uint32(255) >= refused else 0
         used += stretch
@@ -130,9 +129,9 @@ def keep_below(octets, bound, out):
 
 @inner
 def next_word(generator, begun, words, used):
-    """Return the next of `words`, of which used[0] have been taken; new ones where there are none left.
+    """Return the next of `words`, of which used[0] are used; refill them if none are left.
 
-    `begun` becomes the state of `generator` before the present ones.
+    `begun` becomes the state of `generator` before the current words.
     """
     if used[0] == words.size:
         begun[0], begun[1] = generator[0], generator[1]
@@ -150,7 +149,7 @@ def unit_of(word):
 
 @inner
 def deviate_of(word, widths):
-    """Strip, size and deviate that a word stands for in NumPy's ziggurat, whose strips have `widths`."""
+    """Return strip, size and deviate of a word in NumPy's ziggurat with strips of `widths`."""
     strip = np.int64(word & np.uint64(255))
     size = np.int64((word >> np.uint64(9)) & np.uint64(0xFFFFFFFFFFFFF))
     deviate = np.float64(size) * widths[strip]
@@ -161,7 +160,7 @@ def deviate_of(word, widths):
 def draw_tail(generator, begun, words, used):
     """Return a deviate beyond the outermost strip, without its sign."""
     while True:
-        # A share of 53 bits taken from 1 leaves no rest.
+        # 1 minus a number of 53 bits is exact.
         beyond = -0.27366123732975828 * log(1.0 - unit_of(next_word(generator, begun, words, used)))
         reach = -log(1.0 - unit_of(next_word(generator, begun, words, used)))
         if reach + reach > beyond * beyond:
@@ -170,9 +169,7 @@ def draw_tail(generator, begun, words, used):
 
 @inner
 def finish_deviate(word, generator, begun, words, used, widths, limits, heights):
-    """Return the deviate that `word` stands for, or those after it, if it does not lie in the core of its
-    strip.
-    """
+    """Return the deviate of `word`, outside the core of its strip, or of the words that follow."""
     while True:
         strip, size, deviate = deviate_of(word, widths)
         if size < limits[strip]:
@@ -189,14 +186,14 @@ def finish_deviate(word, generator, begun, words, used, widths, limits, heights)
 
 @compiled
 def draw_normal(generator, widths, limits, heights, mean, deviation, out):
-    """Fill `out` (float64, flat) with normal numbers, as NumPy does.
+    """Fill `out` (float64, flat) with normal numbers, like NumPy.
 
-    Of each strip of the ziggurat: `widths` (float64, 256) by 2**52, `limits` (int64) of the size of deviates
-    in its core, `heights` (float64) of the density at its edge.
+    The strips of the ziggurat have `widths` / 2**52 (float64, 256), `limits` (int64) of the size of deviates
+    in their cores, and `heights` (float64) of the density at their edges.
     """
     words, begun, used = np.empty(512, np.uint64), generator.copy(), np.empty(1, np.int64)
     draw_words(generator, words)
-    # In a variable, because the compiler keeps what stands in an array in memory.
+    # In a variable, as the compiler keeps array elements in memory.
     place = 0
     for i in range(out.size):
         if place == words.size:
@@ -211,17 +208,16 @@ def draw_normal(generator, widths, limits, heights, mean, deviation, out):
             deviate = finish_deviate(word, generator, begun, words, used, widths, limits, heights)
             place = used[0]
         out[i] = mean + deviation * deviate
-    # The generator is left where the last word was taken.
+    # Set the generator to the position after the last word used.
     draw_words(begun, words[:place])
     generator[0], generator[1] = begun[0], begun[1]
 
 
 @inner
 def read_through(values):
-    """Read something of every 64 bytes of `values` (uint32, flat), so that all lie in the cache afterwards.
+    """Read one value of every 64 bytes of `values` (uint32, flat) to load all into the cache.
 
-    Here they come in order, which the processor foresees. The sum is of no use, but without it the compiler
-    leaves the reading out.
+    The processor prefetches sequential reads. The sum only keeps the compiler from removing the loop.
     """
     total = np.uint32(0)
     for i in range(0, values.size, 16):
@@ -231,11 +227,11 @@ def read_through(values):
 
 @compiled
 def draw_resampled(generator, image, table, out):
-    """Resample as `resample`, by the lower and the upper half of words drawn from `generator`."""
+    """Resample like `resample`, with the lower and upper halves of words drawn from `generator`."""
     words = np.empty(512, np.uint64)
     bits, entries = words.view(np.uint32), np.empty(1024, np.uint32)
     if image.size > table.size:
-        # To be overwritten.
+        # Overwritten later.
         bits[0] = read_through(table.reshape(-1))
     for start in range(0, image.size, bits.size):
         values = image[start : start + bits.size]

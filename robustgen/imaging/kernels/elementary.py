@@ -1,7 +1,7 @@
-"""Sine, cosine, exponential, powers and the angle of a vector, of additions, multiplications and divisions.
+"""Sine, cosine, exponential, powers and vector angle from additions, multiplications and divisions.
 
-The compiler can so work on many pixels at once, and the last bit does not depend on the machine's own
-mathematical library. All are within two units in the last place. Coefficients: minimax polynomials.
+The compiler can vectorise them, and the last bit does not depend on the machine's mathematical library. All
+are accurate to two units in the last place. Coefficients: minimax polynomials.
 """
 
 import numpy as np
@@ -9,7 +9,7 @@ import numpy as np
 from robustgen.imaging.kernels.compiler import compiled, inner
 
 _PI = 3.141592653589793
-# Pi in three parts: the products of the first two with whole numbers below 2**20 are exact.
+# Pi in three parts: products of the first two with integers below 2**20 are exact.
 _PI_HIGH, _PI_MIDDLE, _PI_LOW = 3.1415926534682512, 1.2154201012607932e-10, 4.044532497591901e-21
 # Powers of 2 from -1022 to 0.
 _POWERS = np.ldexp(1.0, np.arange(-1022, 1))
@@ -17,7 +17,7 @@ _POWERS = np.ldexp(1.0, np.arange(-1022, 1))
 
 @inner
 def _sine_near_zero(r):
-    """Sine of `r` in [-pi/2, pi/2]."""
+    """Return the sine of `r` in [-pi/2, pi/2]."""
     z = r * r
     p = -7.982518961783833e-18
     p = p * z + 2.8102145350022103e-15
@@ -33,7 +33,7 @@ def _sine_near_zero(r):
 
 @compiled
 def sine(x):
-    """Sine of `x`, which lies within a million of zero."""
+    """Return the sine of `x`, at most a million in size."""
     turns = np.floor(x * (1 / _PI) + 0.5)
     r = ((x - turns * _PI_HIGH) - turns * _PI_MIDDLE) - turns * _PI_LOW
     odd = turns - 2.0 * np.floor(turns * 0.5)
@@ -42,7 +42,7 @@ def sine(x):
 
 @compiled
 def cosine(x):
-    """Cosine of `x`, which lies within a million of zero."""
+    """Return the cosine of `x`, at most a million in size."""
     turns = np.floor(x * (1 / _PI))
     half = turns + 0.5
     r = ((x - half * _PI_HIGH) - half * _PI_MIDDLE) - half * _PI_LOW
@@ -52,9 +52,7 @@ def cosine(x):
 
 @inner
 def sine_and_cosine(x):
-    """Return both of `x`, which lies within a million of zero; the cosine to 2e-16, not of itself but of
-    1.
-    """
+    """Return sine and cosine of `x`, at most a million in size; the cosine to an absolute 2e-16."""
     turns = np.floor(x * (1 / _PI) + 0.5)
     r = ((x - turns * _PI_HIGH) - turns * _PI_MIDDLE) - turns * _PI_LOW
     sign = 1.0 - 2.0 * (turns - 2.0 * np.floor(turns * 0.5))
@@ -64,17 +62,17 @@ def sine_and_cosine(x):
 
 @inner
 def fill_sines(angles, sines, cosines):
-    """Sines and cosines of `angles`, all flat."""
+    """Write the sines and cosines of `angles`; all are flat."""
     for x in range(angles.size):
         sines[x], cosines[x] = sine_and_cosine(angles[x])
 
 
 @compiled
 def angle_of(y, x):
-    """Angle of the vector (`x`, `y`) in [-pi, pi], as ``arctan2(y, x)``."""
+    """Return the angle of the vector (`x`, `y`) in [-pi, pi], like ``arctan2(y, x)``."""
     across, up = abs(x), abs(y)
     short, long = min(across, up), max(across, up)
-    # Beyond 22.5 degrees it is measured from 45 degrees.
+    # Beyond 22.5 degrees, measure from 45 degrees.
     steep = short > 0.41421356237309503 * long
     top = short - long if steep else short
     bottom = short + long if steep else (long if long > 0.0 else 1.0)
@@ -100,10 +98,10 @@ def angle_of(y, x):
 
 @inner
 def exponential(x):
-    """Return the exponential of `x`, at most 0, to a unit in the last place; not below that of -700."""
+    """Return the exponential of `x`, -700 to 0, to a unit in the last place; below, that of -700."""
     x = min(max(x, -700.0), 0.0)
     whole = np.floor(x * 1.4426950408889634 + 0.5)
-    # The logarithm of 2 in two parts: products of the first with whole numbers below 2**20 are exact.
+    # log(2) in two parts: products of the first with integers below 2**20 are exact.
     r = (x - whole * 0.6931471803691238) - whole * 1.9082149292705877e-10
     p = 1.6059043836821613e-10
     p = p * r + 2.08767569878681e-09
@@ -152,7 +150,7 @@ def raise_to(values, exponent):
         p = p * z + 0.40000000000007496
         p = p * z + 0.6666666666666666
         p = p * z + 2.0
-        # Logarithm to base 2, times the exponent: its whole part and what is left.
+        # Logarithm to base 2 times the exponent, split into integer and fraction.
         power = exponent * (whole + s * p * 1.4426950408889634)
         power = min(max(power, -1000.0), 1000.0)
         whole = np.floor(power + 0.5)

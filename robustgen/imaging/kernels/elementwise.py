@@ -7,7 +7,7 @@ from robustgen.imaging.kernels.compiler import compiled, inner
 
 @compiled
 def quantise(values, out):
-    """Write `values` (float, flat) clipped to [0, 1], times 255, truncated, into `out` (uint8, flat)."""
+    """Clip `values` (float, flat) to [0, 1], multiply by 255, and truncate into `out` (uint8, flat)."""
     zero, one, top = values.dtype.type(0), values.dtype.type(1), values.dtype.type(255)
     for i in range(values.size):
         out[i] = np.uint8(np.int32(min(max(values[i], zero), one) * top))
@@ -15,7 +15,7 @@ def quantise(values, out):
 
 @compiled
 def widen(values, units, out):
-    """Write the entry in `units` (float64, 256) of each of `values` (uint8, flat) into `out` (float64)."""
+    """Look up each of `values` (uint8, flat) in `units` (float64, 256), into `out` (float64)."""
     for i in range(values.size):
         out[i] = units[values[i]]
 
@@ -29,7 +29,7 @@ def copy(values, target):
 
 @compiled
 def beyond(index, size, mirrored):
-    """Return the sample of `size` that stands at `index`: beyond the border the edge, or its mirror image."""
+    """Return the sample at `index` of a line of `size`: beyond the border, the edge or a mirrored one."""
     if 0 <= index < size:
         return index
     if not mirrored:
@@ -42,7 +42,7 @@ def beyond(index, size, mirrored):
 def extend(image, channels, above, left, mirrored, scale, out):
     """Copy `image` (H, W * channels) times `scale` into `out`, `above` and `left` pixels from its corner.
 
-    Beyond the border stands the edge, or else the image `mirrored` about its edge pixels.
+    Beyond the border, the edge is repeated, or the image is `mirrored` about its edge pixels.
     """
     height, width = image.shape[0], image.shape[1] // channels
     columns = out.shape[1] // channels
@@ -61,7 +61,7 @@ def extend(image, channels, above, left, mirrored, scale, out):
 
 @compiled
 def average(image, total, count, out):
-    """(image + total) / count (float32, flat) clipped to [0, 1], times 255, truncated, into `out` (uint8)."""
+    """Write (image + total) / count (float32, flat), clipped to [0, 1], to `out` (uint8), truncated."""
     zero, one, top = np.float32(0), np.float32(1), np.float32(255)
     for i in range(image.size):
         out[i] = np.uint8(np.int32(min(max((image[i] + total[i]) / count, zero), one) * top))
@@ -75,14 +75,14 @@ def truncated(value):
 
 @compiled
 def blend(image, weight, other, other_weight, out):
-    """weight * image + other_weight * other (uint8, flat), clipped and truncated, into `out` (uint8)."""
+    """Write weight * image + other_weight * other (uint8, flat), clipped and truncated, to `out`."""
     for i in range(image.size):
         out[i] = truncated(weight * np.float64(image[i]) + other_weight * np.float64(other[i]))
 
 
 @inner
 def repeat_thrice(line, out):
-    """Each of `line` (N) once for each channel, into `out` (at least 3 N)."""
+    """Repeat each value of `line` (N) for each channel, into `out` (at least 3 N)."""
     for x in range(line.size):
         out[3 * x], out[3 * x + 1], out[3 * x + 2] = line[x], line[x], line[x]
 
@@ -98,7 +98,7 @@ def largest_byte(values):
 
 @compiled
 def quantise_above(values, threshold, out):
-    """Quantise as `quantise`, but give 0 for `values` under `threshold`."""
+    """Quantise like `quantise`, but set `values` below `threshold` to 0."""
     for i in range(values.size):
         value = values[i] if values[i] >= threshold else 0.0
         out[i] = np.uint8(np.int32(min(max(value, 0.0), 1.0) * 255.0))
@@ -106,7 +106,7 @@ def quantise_above(values, threshold, out):
 
 @compiled
 def channel_sums(image, units, sums):
-    """Add up the `units` (256) of `image` (uint8, (N, 3)), row by row as NumPy does, into `sums` (3)."""
+    """Sum the `units` (256) of `image` (uint8, (N, 3)) into `sums` (3), row by row like NumPy."""
     r, g, b = 0.0, 0.0, 0.0
     for i in range(image.shape[0]):
         r += units[image[i, 0]]
@@ -139,7 +139,7 @@ def scale_about(image, units, centres, factor, out):
 
 @compiled
 def count_values(image, counts):
-    """Add to `counts` (256, 3) how often each value is in each channel of `image` (uint8, (N, 3))."""
+    """Add the histogram of each channel of `image` (uint8, (N, 3)) to `counts` (256, 3)."""
     for i in range(image.shape[0]):
         for c in range(3):
             counts[image[i, c], c] += 1
@@ -147,7 +147,7 @@ def count_values(image, counts):
 
 @compiled
 def weighted_mean(images, weights, out):
-    """Sum of `images` (uint8, (M, N)) times `weights` (float32), rounded half up, into `out` (uint8, N)."""
+    """Write the sum of `images` (uint8, (M, N)) times `weights` (float32), rounded half up, to `out`."""
     half, top = np.float32(0.5), np.float32(255)
     line = np.empty(2048, np.float32)
     for start in range(0, out.size, line.size):

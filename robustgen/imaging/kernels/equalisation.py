@@ -7,7 +7,7 @@ from robustgen.imaging.kernels.compiler import compiled, inner
 
 @inner
 def _fill_table(counts, limit, share, table):
-    """Clip `counts` (256), spread the excess, and write their running sum times `share` into `table`."""
+    """Clip `counts` (256), spread the excess, and write the cumulative sum times `share` to `table`."""
     excess = np.int64(0)
     for level in range(256):
         if counts[level] > limit:
@@ -26,7 +26,7 @@ def _fill_table(counts, limit, share, table):
 
 @inner
 def _neighbours(size, side, tiles, nearest, after, weights):
-    """Write the tiles before and after each of `size` places, and the weight of the one after."""
+    """Write the tiles before and after each of `size` places, and the weight of the latter."""
     share = np.float32(1) / np.float32(side)
     for place in range(size):
         at = np.float32(place) * share - np.float32(0.5)
@@ -38,10 +38,10 @@ def _neighbours(size, side, tiles, nearest, after, weights):
 
 @compiled
 def equalise(plane, tiles, columns, rows, limit, out):
-    """Equalise `plane` (uint8, (H, W)) by `tiles` x `tiles` tables, joined bilinearly, into `out` (uint8).
+    """Equalise `plane` (uint8, (H, W)) by `tiles` x `tiles` tables, interpolated bilinearly, into `out`.
 
-    `rows` and `columns` name the line of the plane that stands at each place of the tiles together, which may
-    be larger; no level counts more than `limit` in a tile. All is in single precision, as in OpenCV.
+    `rows` and `columns` are the line of the plane at each place of the tiles together, which may be larger;
+    counts of a level in a tile are limited to `limit`. Computed in single precision, as in OpenCV.
     """
     height, width = plane.shape
     tile_height, tile_width = rows.size // tiles, columns.size // tiles

@@ -1,7 +1,7 @@
-"""Exponential, logarithm, sine and cosine, rounded correctly: the same bits on every machine.
+"""Correctly rounded exponential, logarithm, sine and cosine, with the same bits on every machine.
 
-Each is computed in double-double arithmetic, to some 100 bits, and then rounded once. Only additions,
-multiplications and divisions take part; a C library's functions differ in the last bit with the processor.
+Each is computed in double-double arithmetic, to some 100 bits, and rounded once, from additions,
+multiplications and divisions alone; the last bit of a C library's functions depends on the processor.
 """
 
 from fractions import Fraction
@@ -12,7 +12,7 @@ from robustgen.imaging.kernels.compiler import compiled, inner
 
 
 def _parts(number, count):
-    """Split a Fraction into `count` floats, each the nearest to what those before it leave."""
+    """Split a Fraction into `count` floats, each the nearest to the remainder."""
     parts = []
     for _ in range(count):
         parts.append(float(number))
@@ -21,7 +21,7 @@ def _parts(number, count):
 
 
 def _factorials(count):
-    """Return 1 / n! for n from 0 on as pairs of floats, (count, 2)."""
+    """Return 1 / n! for n = 0, 1, ... as pairs of floats, (count, 2)."""
     values, factorial = [], 1
     for n in range(count):
         factorial *= max(n, 1)
@@ -35,7 +35,7 @@ _LN2 = _parts(Fraction(693147180559945309417232121458176568075500134360255254120
 _HALF_PI = _parts(Fraction(157079632679489661923132169163975144209858469968755291048747, 10**59), 3)
 _PER_LN2 = 1.4426950408889634
 _PER_HALF_PI = 0.6366197723675814
-# Veltkamp's factor, which cuts a float into halves of 26 bits.
+# Veltkamp's factor, which splits a float into halves of 26 bits.
 _SPLITTER = 134217729.0
 _HALVINGS = 8
 
@@ -86,7 +86,7 @@ def multiply(high, low, other_high, other_low):
 
 @compiled
 def wide_exp(high, low):
-    """Return e to the power of a double-double, as one; 0 below -745 and infinity above 709.7."""
+    """Return the exponential of a double-double as a double-double; 0 below -745, inf above 709.7."""
     if not -745.2 < high < 709.78:
         return (0.0 if high < 0.0 else high * np.inf), 0.0
     power = np.floor(high * _PER_LN2 + 0.5)
@@ -96,7 +96,7 @@ def wide_exp(high, low):
         rest, error = add(rest, error, part, part_error)
     scale = 1.0 / (1 << _HALVINGS)
     rest, error = rest * scale, error * scale
-    # e^rest - 1, so that nothing is lost beside the 1 while it is squared.
+    # e^rest - 1 avoids the loss of digits next to the 1 when squaring.
     total, tail = _INVERSE_FACTORIALS[12, 0], _INVERSE_FACTORIALS[12, 1]
     for n in range(11, 0, -1):
         total, tail = multiply(total, tail, rest, error)
@@ -106,7 +106,7 @@ def wide_exp(high, low):
         square, square_tail = multiply(total, tail, total, tail)
         total, tail = add(2.0 * total, 2.0 * tail, square, square_tail)
     total, tail = add(total, tail, 1.0, 0.0)
-    # In two steps, because 2**1024 and 2**-1075 are no floats.
+    # In two steps, because 2**1024 and 2**-1075 are not floats.
     half = np.floor(power * 0.5)
     first, second = _power_of_two(half), _power_of_two(power - half)
     return total * first * second, tail * first * second
@@ -114,7 +114,7 @@ def wide_exp(high, low):
 
 @inner
 def _power_of_two(power):
-    """Return 2 to a whole `power` from -1000 to 1000."""
+    """Return 2 to an integer `power` from -1000 to 1000."""
     value, factor = 1.0, 2.0 if power > 0.0 else 0.5
     left = np.int64(abs(power))
     while left:
@@ -143,7 +143,7 @@ def wide_log(x):
         scaled, power = scaled * 2.0, power - 1.0
     difference = scaled - 1.0
     if abs(difference) < 2.0**-20 and power == 0.0:
-        # So near to 1 the series is short, and the step below would lose what counts.
+        # Close to 1, the series is short, and the step below would lose digits.
         high, low = _INVERSES[4, 0], _INVERSES[4, 1]
         for n in range(4, 0, -1):
             high, low = multiply(-high, -low, difference, 0.0)
@@ -154,7 +154,7 @@ def wide_log(x):
     for n in range(31, 0, -2):
         near = near * z + 1.0 / n
     near = 2.0 * s * near
-    # One step of Newton's method from a guess that is right to 1e-15.
+    # One step of Newton's method from a guess accurate to 1e-15.
     high, low = wide_exp(-near, 0.0)
     high, low = multiply(high, low, scaled, 0.0)
     rest, error = add(high, low, -1.0, 0.0)
@@ -173,7 +173,7 @@ def log(x):
 
 @compiled
 def power(base, exponent):
-    """Return `base`, which is positive and finite, to the power of `exponent`."""
+    """Return the positive and finite `base` to the power of `exponent`."""
     high, low = wide_log(base)
     high, low = multiply(high, low, exponent, 0.0)
     return wide_exp(high, low)[0]
@@ -181,7 +181,7 @@ def power(base, exponent):
 
 @compiled
 def sine_cosine(x):
-    """Return sine and cosine of `x`, which lies within a million of zero."""
+    """Return sine and cosine of `x`, at most a million in size."""
     quarter = np.floor(x * _PER_HALF_PI + 0.5)
     rest, error = x, 0.0
     for i in range(3):
@@ -209,7 +209,7 @@ def sine_cosine(x):
 
 @compiled
 def gaussian_at(places, sigma):
-    """Return exp((c x) x), c = -0.5 / sigma^2, of each of `places` (flat); without a sigma 1 at 0 alone."""
+    """Return exp((c x) x), c = -0.5 / sigma^2, for each of `places` (flat); for sigma 0, 1 only at 0."""
     out, variance = np.empty(places.size), sigma * sigma
     for i in range(places.size):
         x = np.float64(places[i])
@@ -219,7 +219,7 @@ def gaussian_at(places, sigma):
 
 @compiled
 def hypot(x, y):
-    """Return the length of the vector (`x`, `y`), whose squares are neither too large nor too small."""
+    """Return the length of the vector (`x`, `y`); its squares must not over- or underflow."""
     root = np.sqrt(x * x + y * y)
     if root == 0.0:
         return root

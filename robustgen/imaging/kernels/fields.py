@@ -1,4 +1,4 @@
-"""Compiled loops of noise: fields of waves, and images that have them added."""
+"""Compiled loops of noise: fields of waves, and their addition to images."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from robustgen.imaging.kernels.elementwise import repeat_thrice, truncated
 
 @compiled
 def add_field(image, field, amount, out):
-    """`image` (uint8, (H, 3 W)) plus `amount` times `field` (H, W), the same in all channels, into `out`."""
+    """Add `amount` times `field` (H, W) to all channels of `image` (uint8, (H, 3 W)), into `out`."""
     added = np.empty(image.shape[1])
     for y in range(image.shape[0]):
         repeat_thrice(field[y], added)
@@ -20,7 +20,7 @@ def add_field(image, field, amount, out):
 
 @compiled
 def add_fields(image, fields, amount, out):
-    """Each channel of `image` (uint8, (N, 3)) plus `amount` times its own of `fields` (3, N), into `out`."""
+    """Add `amount` times each of `fields` (3, N) to its channel of `image` (uint8, (N, 3)), into `out`."""
     red, green, blue = fields[0], fields[1], fields[2]
     for i in range(red.size):
         out[i, 0] = truncated(image[i, 0] + amount * red[i])
@@ -30,7 +30,7 @@ def add_fields(image, fields, amount, out):
 
 @compiled
 def cut_below(image, field, threshold, out):
-    """`image` (uint8, (N, 3)) where `field` (N) exceeds `threshold`, else black, into `out`."""
+    """Copy `image` (uint8, (N, 3)) to `out` where `field` (N) exceeds `threshold`; else write black."""
     for i in range(field.size):
         keep = field[i] > threshold
         for c in range(3):
@@ -46,7 +46,7 @@ def mix_turbulence(image, turbulence, alpha, out):
         line, values, target = turbulence[y], image[y], out[y]
         for x in range(line.size):
             t = min(max(0.5 * line[x] + 0.5, 0.0), 1.0) * light
-            # One gradient in 65536 has no direction, which is 0/0 in the scripts: black.
+            # One gradient in 65536 has no direction, which the scripts turn into 0/0: black.
             clouds[x] = -np.inf if line[x] != line[x] else t
         repeat_thrice(clouds, added)
         for i in range(added.size):
@@ -55,7 +55,7 @@ def mix_turbulence(image, turbulence, alpha, out):
 
 @compiled
 def plane_wave(along_x, along_y, phase, out):
-    """sin(x `along_x` + y `along_y` + `phase`) of each place (y, x), into `out` (H, W)."""
+    """Write sin(x `along_x` + y `along_y` + `phase`) of each place (y, x) to `out` (H, W)."""
     for y in range(out.shape[0]):
         line, rise = out[y], y * along_y
         for x in range(line.size):
@@ -64,7 +64,7 @@ def plane_wave(along_x, along_y, phase, out):
 
 @compiled
 def ring_wave(centre_x, centre_y, frequency, amplitude, width, out):
-    """Rings around a centre, `width` apart and bent by a sine, into `out` (H, W): -1/2 to 1/2."""
+    """Write rings around a centre, `width` apart and bent by a sine, to `out` (H, W): -1/2 to 1/2."""
     for y in range(out.shape[0]):
         line, dy = out[y], y - centre_y
         for x in range(line.size):
@@ -78,9 +78,9 @@ def ring_wave(centre_x, centre_y, frequency, amplitude, width, out):
 
 @compiled
 def plasma_waves(image, time, rounds, sharpness, scale, amount, out):
-    """Blend `image` (uint8, (H, W, 3)) with colours that `rounds` of waves stir, into `out`.
+    """Blend `image` (uint8, (H, W, 3)) with colours stirred by `rounds` of waves, into `out`.
 
-    `time` is the phase of all waves, `sharpness` how little the finer ones fade, `scale` the size in pixels.
+    `time` is the phase of all waves, `sharpness` the weight of finer ones, `scale` the size in pixels.
     """
     width = image.shape[1]
     across, down, first, second = np.empty(width), np.empty(width), np.empty(width), np.empty(width)

@@ -1,4 +1,4 @@
-"""Compiled loops of flares of light."""
+"""Compiled loops of light flares."""
 
 import numpy as np
 
@@ -9,10 +9,10 @@ from robustgen.imaging.kernels.elementwise import repeat_thrice, truncated
 
 @compiled
 def flare(centre_row, centre_column, lengths, exponent, out):
-    """Light of the rays of `lengths` around a centre, 0 to 1, into `out` (H, W)."""
+    """Write the light of rays of `lengths` around a centre, 0 to 1, to `out` (H, W)."""
     count, width = lengths.size, out.shape[1]
     turn = count / (2.0 * np.pi)
-    # The first two once more at the end, for the angle of a whole turn.
+    # The first two are repeated at the end, for the angle of a full turn.
     rays = np.concatenate((lengths, lengths[:2]))
     places, nearness = np.empty(width), np.empty(width)
     for y in range(out.shape[0]):
@@ -37,7 +37,7 @@ def flare(centre_row, centre_column, lengths, exponent, out):
 
 @compiled
 def light_stars(image, centres, lengths, ends, out):
-    """Move `image` (uint8, (H, 3 W)) towards 255 by one flare after the other, into `out` (uint8).
+    """Lighten `image` (uint8, (H, 3 W)) by one flare after the other, into `out` (uint8).
 
     Flare i has its centre (row, column) at centres[i], and the rays lengths[ends[i] : ends[i + 1]].
     """
@@ -62,7 +62,7 @@ def light_stars(image, centres, lengths, ends, out):
 
 @compiled
 def light_up(image, light, out):
-    """White away from the `light` (H, W): 255 + light * (`image` - 255), into `out` (uint8, (H, 3 W))."""
+    """Write 255 + light * (`image` - 255), with `light` (H, W), to `out` (uint8, (H, 3 W))."""
     shares = np.empty(image.shape[1])
     for y in range(image.shape[0]):
         repeat_thrice(light[y], shares)

@@ -1,8 +1,8 @@
-"""Fourier transforms along lines, of additions and multiplications in a fixed order.
+"""Fourier transforms along lines, with additions and multiplications in a fixed order.
 
-A library's transforms choose their loops by the processor. These work on a batch of eight lines, which stand
-side by side as lanes. Complex numbers are two planes: row 0 of the first axis is real, row 1 imaginary. So a
-batch of N places is an array (2, 8 N).
+A library's transforms depend on the processor. These transform batches of eight lines, side by side as
+lanes. Complex numbers are two planes: row 0 of the first axis is real, row 1 imaginary. A batch of N places
+is an array (2, 8 N).
 """
 
 import numpy as np
@@ -53,7 +53,7 @@ def _combine_fours(source, target, rest, length, cosines, sines):
             even_i, odd_i, even_difference_i, odd_difference_i = w + y, x + z, w - y, x - z
             store(even + odd, out_real, to)
             store(even_i + odd_i, out_imaginary, to)
-            # The differences plus and minus i times each other.
+            # Each difference plus and minus i times the other.
             x, y = even_difference + odd_difference_i, even_difference_i - odd_difference
             _store_turned(x, y, c1, s1, out_real, out_imaginary, to + length)
             _store_turned(even - odd, even_i - odd_i, c2, s2, out_real, out_imaginary, to + 2 * length)
@@ -107,8 +107,8 @@ def _combine_odds(source, target, size, rest, length, cosines, sines):
 def _transform_smooth(values, spare, factors, cosines, sines):
     """Transform a batch whose N is the product of `factors`: 4, 2 or odd.
 
-    `cosines` and `sines` (N) are those of 2 pi k / N. Returns the result and the other array; both are
-    written over.
+    `cosines` and `sines` (N) are those of 2 pi k / N. Return the result and the other array; both are
+    overwritten.
     """
     left, length = cosines.size, LANES
     for factor in factors:
@@ -137,7 +137,7 @@ def _multiply_rows(values, factors, rows):
 
 @inner
 def _swap_planes(values):
-    """Exchange the planes of a batch: a transform then goes back."""
+    """Exchange the planes of a batch, so that the next transform is the inverse."""
     real, imaginary = values[0], values[1]
     for at in range(0, real.size, LANES):
         x, y = load(real, at), load(imaginary, at)
@@ -149,8 +149,8 @@ def _swap_planes(values):
 def transform(values, spare, rows, plan):
     """Transform a batch of `rows` rows along them, and return the result and the other array.
 
-    Rows whose number has large prime factors are convolved with a chirp (2, rows) whose transform is the
-    response (2, N), N a product of small factors (Bluestein 1970). Both arrays are written over.
+    If the number of rows has large prime factors, they are convolved with a chirp (2, rows) with the
+    transform `response` (2, N), N a product of small factors (Bluestein 1970). Both arrays are overwritten.
     """
     factors, cosines, sines, chirp, response = plan
     if response.shape[1] == 0:
@@ -175,12 +175,12 @@ def _make_batches(plan):
 
 @compiled
 def filter_lines(first, second, lines, line_step, place_step, order, mixing, plan):
-    """Filter the lines of two fields with a symmetric kernel under reflecting borders, in place.
+    """Filter the lines of two fields with a symmetric kernel and reflected borders, in place.
 
-    Both fields (float64, flat) take part at once, as real and imaginary part. Line i starts at i *
-    `line_step` and goes on in steps of `place_step`. The cosine transform of a line is the Fourier transform
-    of its even samples, followed by the odd ones backwards: `order` (N). In terms of it, the filter
-    multiplies each frequency by mixing[0] and adds its opposite times mixing[1] + i mixing[2] (3, N).
+    The fields (float64, flat) are real and imaginary part of one transform. Line i starts at i * `line_step`
+    and continues in steps of `place_step`. The cosine transform of a line is the Fourier transform of its
+    even samples, followed by the odd ones backwards: `order` (N). The filter multiplies each frequency by
+    mixing[0] and adds its opposite times mixing[1] + i mixing[2] (3, N).
     """
     size, (values, spare) = order.size, _make_batches(plan)
     values[:] = 0.0
@@ -197,7 +197,7 @@ def filter_lines(first, second, lines, line_step, place_step, order, mixing, pla
             at, opposite = k * LANES, (size - k) % size * LANES
             x, y, u, v = load(real, at), load(imaginary, at), load(real, opposite), load(imaginary, opposite)
             own, c, s = mixing[0, k], mixing[1, k], mixing[2, k]
-            # The planes change places: the transform back is that of the swapped ones.
+            # The transform of the swapped planes is the inverse.
             store(x * own + (u * c - v * s), out_imaginary, at)
             store(y * own + (v * c + u * s), out_real, at)
         spare, values = transform(spare, values, size, plan)
@@ -210,7 +210,7 @@ def filter_lines(first, second, lines, line_step, place_step, order, mixing, pla
 
 @compiled
 def invert_columns(spectrum, plan):
-    """Transform each column of `spectrum` (2, H, K), K a multiple of 8, back, in place."""
+    """Invert the transform of each column of `spectrum` (2, H, K), K a multiple of 8, in place."""
     _, height, width = spectrum.shape
     share, (values, spare) = 1.0 / height, _make_batches(plan)
     real, imaginary = spectrum[0].reshape(-1), spectrum[1].reshape(-1)
@@ -226,9 +226,9 @@ def invert_columns(spectrum, plan):
 
 @compiled
 def invert_rows(spectrum, plan, out):
-    """Transform rows of `spectrum` (2, H, W // 2 + 1 or more), that of real lines, back into `out` (H, W).
+    """Invert the transform of rows of `spectrum` (2, H, W // 2 + 1 or more) to real `out` (H, W).
 
-    Two rows at once: one becomes the real part, the other the imaginary one.
+    Two rows are transformed at once, as real and imaginary part.
     """
     height, width = out.shape
     share, (values, spare) = 1.0 / width, _make_batches(plan)
@@ -257,7 +257,7 @@ def invert_rows(spectrum, plan, out):
 
 @compiled
 def transfer_function(weights, cosines):
-    """Return what a symmetric kernel, whose right half is `weights`, multiplies each cosine of a line by.
+    """Return the factor of each cosine of a line for a symmetric kernel with the right half `weights`.
 
     `cosines` (2 N) are those of pi k / N.
     """

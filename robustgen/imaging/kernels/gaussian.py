@@ -8,17 +8,17 @@ from robustgen.imaging.kernels.elementwise import copy, quantise, widen
 
 @inner
 def blur_across_rows(lines, weights, source, row, line):
-    """Correlate along axis 0 with the symmetric kernel whose right half is `weights`: one row, into `line`.
+    """Correlate one row along axis 0 with the symmetric kernel of right half `weights`, into `line`.
 
-    `weights` (r + 1, r even) end in a zero where the kernel is shorter. `source` (H + 2 r) names which of
-    `lines` (N, M) stands at each row of the image extended by r on both sides.
+    `weights` (r + 1, r even) end in a zero if the kernel is shorter. `source` (H + 2 r) is the index in
+    `lines` (N, M) of each row of the image extended by r on both sides.
     """
     radius = weights.size - 1
     centre = lines[source[row + radius]]
     for m in range(line.size):
         line[m] = centre[m] * weights[0]
     for j in range(radius, 0, -2):
-        # Two at a time, so that `line` goes to and from memory less often; the order of sums stays.
+        # Two at a time, to load and store `line` less often; the order of sums is kept.
         above, below = row + radius - j, row + radius + j
         a, b, of_ab = lines[source[above]], lines[source[below]], weights[j]
         c, d, of_cd = lines[source[above + 1]], lines[source[below - 1]], weights[j - 1]
@@ -29,10 +29,10 @@ def blur_across_rows(lines, weights, source, row, line):
 
 @inner
 def blur_along_row(values, channels, weights, source, extended, line):
-    """Correlate `values` (W * channels) with the symmetric kernel whose right half is `weights`, into `line`.
+    """Correlate `values` (W * channels) with the symmetric kernel of right half `weights`, into `line`.
 
-    `weights` and `source` as in `blur_across_rows`, for columns; `extended` ((W + 2 r) * channels) is room to
-    work in.
+    `weights` and `source` are as in `blur_across_rows`, for columns; `extended` ((W + 2 r) * channels) is a
+    buffer.
     """
     radius = weights.size - 1
     margin = radius * channels
@@ -55,7 +55,7 @@ def blur_along_row(values, channels, weights, source, extended, line):
 
 @compiled
 def blur(image, channels, down, rows, across, columns, out):
-    """Filter `image` (H, W * channels) along both axes; between them it is rounded to the type of `out`.
+    """Filter `image` (H, W * channels) along both axes, rounded to the type of `out` in between.
 
     `down` and `across` are the weights, `rows` and `columns` the `source` of `blur_across_rows` and
     `blur_along_row`.
@@ -74,7 +74,7 @@ def blur(image, channels, down, rows, across, columns, out):
 def blur_bytes(image, channels, units, weights, rows, columns, out):
     """Blur the entries in `units` (float64, 256) of a uint8 image; clip, and truncate to uint8.
 
-    Only the rows under the kernel are ever there as floats, so that they stay in the cache.
+    Only the rows under the kernel are converted to floats at a time, so that they stay in the cache.
     """
     height, width = image.shape
     radius = weights.size - 1

@@ -1,4 +1,4 @@
-"""Moves of neighbours."""
+"""Compiled loops that move neighbouring pixels."""
 
 import numpy as np
 
@@ -16,7 +16,7 @@ def pack(image, words):
 
 @inner
 def unpack(words, image):
-    """Write the pixels that `pack` made `words` of."""
+    """Write the pixels of `words` from `pack` to `image`."""
     for i in range(words.size):
         image[i, 0] = np.uint8(words[i])
         image[i, 1] = np.uint8(words[i] >> np.uint32(8))
@@ -27,7 +27,7 @@ def unpack(words, image):
 def glass_shuffle(image, moves, reach, iterations):
     """Move pixels of `image` (H, W, 3) in place.
 
-    `moves` holds for each visit (dx + reach) * 2 * reach + (dy + reach), dx and dy being where to take from.
+    `moves` contains (dx + reach) * 2 * reach + (dy + reach) for each visit, with the source offsets dx, dy.
     """
     height, width, _ = image.shape
     # A pixel is moved as one word.
@@ -41,8 +41,8 @@ def glass_shuffle(image, moves, reach, iterations):
     for _ in range(iterations):
         for row in range(height - reach, reach, -1):
             for to in range((row + 1) * width - reach, row * width + reach, -1):
-                # The scripts wrote a swap; NumPy views made it this one-way copy, and the data carries it.
-                # Of unsigned indices numba need not ask whether they count from the end.
+                # The scripts' swap is a one-way copy because of NumPy views; the published data has it.
+                # For unsigned indices, numba omits the check for negative values.
                 pixels[np.uint64(to)] = pixels[np.uint64(to + offsets[np.uint64(moves[visit])])]
                 visit += 1
     unpack(pixels, image.reshape(-1, 3))

@@ -9,13 +9,13 @@ _FOUR_FLOATS, _FOUR_DOUBLES = ir.VectorType(ir.FloatType(), 4), ir.VectorType(ir
 
 
 def _point(context, builder, array_type, array, index, vector):
-    """Return a pointer to the `vector` of an array that starts at `index`."""
+    """Return a pointer to a `vector` at `index` of an array."""
     first = context.make_array(array_type)(context, builder, array).data
     return builder.bitcast(builder.gep(first, [index]), vector.as_pointer())
 
 
 def _spread(builder, value, vector):
-    """Return a `vector` of which each element is `value`."""
+    """Return a `vector` with all elements equal to `value`."""
     nought = ir.Constant(ir.IntType(32), 0)
     one = builder.insert_element(ir.Constant(vector, ir.Undefined), value, nought)
     everywhere = ir.Constant(ir.VectorType(ir.IntType(32), vector.count), [0] * vector.count)
@@ -36,9 +36,9 @@ def upper_product(context, a, b):
 
 @intrinsic
 def copy_block(context, source, at, target, to):
-    """Copy `BLOCK` values from source[at] on to target[to] on: all are read before one is written.
+    """Copy `BLOCK` values from source[at:] to target[to:]; all are read before any is written.
 
-    A loop would have to find out first, each time, whether the two overlap.
+    A loop would check each time whether the two overlap.
     """
 
     def generate(context, builder, signature, args):
@@ -56,10 +56,10 @@ BLOCK = 16
 
 @intrinsic
 def mix_pixels(context, pixels, places, weights, line, to):
-    """Write the sum of four pixels times their `weights`, formed in double precision, into `line`.
+    """Write the weighted sum of four pixels, computed in double precision, to `line`.
 
-    `pixels` and `line` are float32, flat, with four values for each pixel, which are taken at once. `places`
-    (4) says where the pixels begin, `to` where the sum does. Sums are formed one after the other.
+    `pixels` and `line` are float32, flat, with four values per pixel, processed at once. `places` (4) are
+    the starts of the pixels, `to` is the start of the sum. Terms are added one after the other.
     """
 
     def generate(context, builder, signature, args):
@@ -81,10 +81,10 @@ def mix_pixels(context, pixels, places, weights, line, to):
 
 @intrinsic
 def add_weighed(context, spline, at, pitch, across, down, weight, total, to):
-    """Add `weight` times 4 x 4 weighed pixels of `spline` (float64, flat) to one of `total` (float32, flat).
+    """Add `weight` times 4 x 4 weighted pixels of `spline` (float64, flat) to a pixel of `total` (float32).
 
-    Pixels have four values, which are taken at once: those from `at` on, and in the next three lines of
-    `pitch` values; they go to the four from `to` on. `across` and `down` are the four weights of either axis.
+    Pixels have four values, processed at once. The first is at `at`, with three more lines of `pitch` values
+    below; the result is at `to`. `across` and `down` are the four weights of either axis.
     """
 
     def generate(context, builder, signature, args):

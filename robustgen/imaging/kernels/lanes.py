@@ -1,7 +1,7 @@
-"""Lanes: eight float64 values that are loaded, added, multiplied and stored at once.
+"""Lanes: eight float64 values loaded, added, multiplied and stored at once.
 
-A loop over arrays that could overlap is compiled with checks for that, or takes one value at a time. Lanes
-are computed in the order in which the operations stand, on every processor.
+Loops over arrays that may overlap are compiled with checks, or process one value at a time. Operations on
+lanes run in the written order on every processor.
 """
 
 import operator
@@ -20,7 +20,7 @@ _VECTOR = ir.VectorType(ir.DoubleType(), LANES)
 
 
 class _Lanes(types.Type):
-    """The type of the eight values."""
+    """Type of eight values."""
 
 
 @register_model(_Lanes)
@@ -33,13 +33,13 @@ _LANES = _Lanes("lanes")
 
 
 def _spread(builder, value):
-    """Return lanes of which each is `value`."""
+    """Return lanes that all equal `value`."""
     one = builder.insert_element(ir.Constant(_VECTOR, ir.Undefined), value, ir.Constant(ir.IntType(32), 0))
     return builder.shuffle_vector(one, one, ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES))
 
 
 def _declare(operation, name):
-    """Let loops apply `operation`, LLVM's instruction `name`, to lanes and to lanes and a number."""
+    """Define `operation`, LLVM's instruction `name`, on two lanes, and on lanes and a number."""
 
     @infer_global(operation)
     class _Operation(ConcreteTemplate):
@@ -87,7 +87,7 @@ def store(context, lanes, array, at):
 
 @compiled
 def empty_lanes(rows):
-    """Return an uninitialised float64 array of `rows` lanes, each in one line of the cache: 64 bytes."""
+    """Return an uninitialised float64 array of `rows` lanes, each in one cache line of 64 bytes."""
     raw = np.empty((rows + 1) * LANES)
     start = -raw.ctypes.data // 8 % LANES
     return raw[start : start + rows * LANES]

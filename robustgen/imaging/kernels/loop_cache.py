@@ -1,4 +1,4 @@
-"""Cache of compiled loops, and the notice that some are compiled."""
+"""Cache of compiled loops, and a notice before compilation."""
 
 import os
 import sys
@@ -12,13 +12,13 @@ _tell: Callable[[], None] | None = None
 
 
 def call_before_compiling(tell: Callable[[], None]) -> None:
-    """Have `tell` called when this process first compiles a loop, which takes seconds and is done once."""
+    """Call `tell` once, before this process first compiles a loop, which takes seconds."""
     global _tell
     _tell = tell
 
 
 def tell_of_compiling() -> None:
-    """Call what `call_before_compiling` was given, the first time."""
+    """Call the function of `call_before_compiling` on the first call."""
     global _tell
     if _tell:
         tell, _tell = _tell, None
@@ -26,14 +26,14 @@ def tell_of_compiling() -> None:
 
 
 def use_temporary_cache() -> str:
-    """Name a temporary folder in the environment, for worker processes too, say so in a line, and return it.
+    """Create a temporary cache folder, set it for worker processes too, log it, and return it.
 
     Raises
     ------
     OSError
-        There is no folder for temporary files either.
+        No folder for temporary files is writable either.
     """
-    # What lies there is run.
+    # Code in the cache is executed.
     folder = str(private_folder("robustgen-numba"))
     os.environ[VARIABLE] = folder
     sys.stderr.write(

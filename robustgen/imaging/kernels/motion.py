@@ -1,4 +1,4 @@
-"""Blurs along a line."""
+"""Compiled loops of blurs along a line."""
 
 import numpy as np
 
@@ -11,11 +11,10 @@ from robustgen.imaging.kernels.exact import exp
 def motion_rows(padded, weights, tops, lefts, out):
     """Add shifted windows of `padded` (16-bit values as float32, (H', W' * C)) into `out` (uint8 (H, W * C)).
 
-    Window i starts at row tops[i], flat column lefts[i] and weighs weights[i]; sums are rounded half up to
-    16 bit and divided by 257, which is how ImageMagick's Q16 build comes back to 8 bit.
+    Window i starts at row tops[i], flat column lefts[i] and has weights[i]; sums are rounded half up to 16
+    bits and divided by 257, like the conversion to 8 bits in ImageMagick's Q16 build.
 
-    Sums are formed in single precision, and once more in double where they come so near to the next value
-    that it could make a difference.
+    Sums are computed in single precision, and again in double if rounding errors could change the result.
     """
     line, narrow = np.empty(out.shape[1], np.float32), np.empty(weights.size, np.float32)
     copy(weights, narrow)
@@ -28,7 +27,7 @@ def motion_rows(padded, weights, tops, lefts, out):
         for m in range(line.size):
             line[m] = half
         for i in range(0, fours, 4):
-            # Four at a time, so that `line` goes to and from memory less often.
+            # Four at a time, to load and store `line` less often.
             a, b = padded[row + tops[i], lefts[i] :], padded[row + tops[i + 1], lefts[i + 1] :]
             c, d = padded[row + tops[i + 2], lefts[i + 2] :], padded[row + tops[i + 3], lefts[i + 3] :]
             of_a, of_b, of_c, of_d = narrow[i], narrow[i + 1], narrow[i + 2], narrow[i + 3]
@@ -56,7 +55,7 @@ def motion_rows(padded, weights, tops, lefts, out):
 
 @compiled
 def fading_weights(width, sigma):
-    """Return exp(-x^2 / (2 sigma^2)) for x from 0 to `width` - 1; without a sigma 1 at 0 alone."""
+    """Return exp(-x^2 / (2 sigma^2)) for x from 0 to `width` - 1; for sigma 0, 1 only at x = 0."""
     weights, divisor = np.empty(width), 2.0 * sigma * sigma
     for x in range(width):
         weights[x] = exp(-np.float64(x * x) / divisor) if divisor > 0.0 else np.float64(x == 0)
@@ -65,7 +64,7 @@ def fading_weights(width, sigma):
 
 @compiled
 def place_samples(direction_x, direction_y, length, rows, columns):
-    """Write the row and column offsets of `rows.size` samples along a direction of that `length`."""
+    """Write the row and column offsets of `rows.size` samples along a direction vector of `length`."""
     for i in range(rows.size):
         columns[i] = np.int64(np.ceil(i * direction_y / length - 0.5))
         rows[i] = np.int64(np.ceil(i * direction_x / length - 0.5))
@@ -76,7 +75,7 @@ def blur_along_line(image, channels, weights, direction_x, direction_y, length, 
     """Blur `image` (uint8, (H, W * C)) by `weights` along the line of `place_samples`, into `out`."""
     rows, columns = np.empty(weights.size, np.int64), np.empty(weights.size, np.int64)
     place_samples(direction_x, direction_y, length, rows, columns)
-    # Both run from 0 in one direction.
+    # Both offsets are monotonic from 0.
     down, right = rows[-1], columns[-1]
     above, left = max(-down, 0), max(-right, 0)
     padded = np.empty((image.shape[0] + abs(down), image.shape[1] + abs(right) * channels), np.float32)
@@ -90,7 +89,7 @@ def blur_along_line(image, channels, weights, direction_x, direction_y, length, 
 def sum_rows(padded, weights, tops, lefts, out):
     """Add shifted windows of `padded` (float64, (H', W' * C)), weighted, into `out` (float64, (H, W * C)).
 
-    Windows as in `motion_rows`.
+    Windows are as in `motion_rows`.
     """
     for row in range(out.shape[0]):
         line = out[row]

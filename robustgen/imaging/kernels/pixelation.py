@@ -1,4 +1,4 @@
-"""Means of boxes of pixels."""
+"""Compiled loops of box means."""
 
 import numpy as np
 
@@ -8,12 +8,12 @@ from robustgen.imaging.kernels.elementwise import copy
 
 @inner
 def average_columns(image, firsts, counts, shares, out):
-    """Write the mean of counts[x] pixels from firsts[x] on as pixel x of every row of `out` (H, W', 3).
+    """Write the mean of counts[x] pixels from firsts[x] on to pixel x of every row of `out` (H, W', 3).
 
     shares[x] is 2**22 / counts[x], rounded: Pillow's fixed point.
     """
     half, field = np.uint64(1 << 21), np.uint64((1 << 21) - 1)
-    # The channels of a pixel side by side, 21 bits each, so that one sum adds all three.
+    # Channels are packed, 21 bits each, so that one sum adds all three.
     words = np.empty(image.shape[1], np.uint64)
     for row in range(image.shape[0]):
         source, target = image[row], out[row]
@@ -24,7 +24,7 @@ def average_columns(image, firsts, counts, shares, out):
                 | np.uint64(source[x, 2]) << np.uint64(42)
             )
         for x in range(firsts.size):
-            # Unsigned, as in `glass_shuffle`.
+            # Unsigned indices, as in `glass_shuffle`.
             first, share = np.uint64(firsts[x]), np.uint64(shares[x])
             total = words[first]
             for i in range(1, counts[x]):
@@ -37,7 +37,7 @@ def average_columns(image, firsts, counts, shares, out):
 
 @inner
 def average_rows(image, firsts, counts, shares, out):
-    """Average rows (H, M) as `average_columns` averages columns."""
+    """Average rows (H, M) like `average_columns` averages columns."""
     half = np.uint64(1 << 21)
     total = np.empty(image.shape[1], np.uint32)
     for row in range(firsts.size):
@@ -57,9 +57,9 @@ def average_rows(image, firsts, counts, shares, out):
 
 @compiled
 def average_boxes(image, across, down, out):
-    """Mean of a box of `image` (uint8, (H, W, 3)) for each pixel of `out`: first `across`, then `down`.
+    """Write box means of `image` (uint8, (H, W, 3)) to `out`: first `across`, then `down`.
 
-    Both are firsts, counts and shares as `average_columns` takes them.
+    Both are firsts, counts and shares of `average_columns`.
     """
     lines = np.empty((image.shape[0], out.shape[1], 3), np.uint8)
     average_columns(image, across[0], across[1], across[2], lines)

@@ -1,4 +1,4 @@
-"""Compiled loops of moving water: the light on its ground, and what is seen through it."""
+"""Compiled loops of moving water: light on the ground, and refraction of an image."""
 
 import numpy as np
 
@@ -8,10 +8,10 @@ from robustgen.imaging.kernels.elementary import fill_sines, raise_to, sine_and_
 
 @compiled
 def caustics(time, size, out):
-    """Light on the ground of moving water, 0 to 1, into `out` (H, W); a wave repeats after `size` pixels."""
+    """Write the light on the ground of moving water, 0 to 1, to `out` (H, W); the period is `size` pixels."""
     width = out.shape[1]
     across, total = np.empty(width), np.empty(width)
-    # Sines and cosines of both coordinates, from which follow those of their sums with a time.
+    # Sines and cosines of both coordinates, for those of their sums with a time.
     first_s, first_c, second_s, second_c = np.empty(width), np.empty(width), np.empty(width), np.empty(width)
     rise, run = np.empty(width), np.empty(width)
     for x in range(width):
@@ -26,7 +26,7 @@ def caustics(time, size, out):
         for n in range(5):
             t = time * (1.0 - 3.5 / (n + 1))
             s, c = sine_and_cosine(t)
-            # What the places are moved by: sums and differences of the products.
+            # Displacements: sums and differences of the products.
             for x in range(width):
                 one, other = c * first_c[x], s * first_s[x]
                 first_c[x], first_s[x] = one + other, one - other
@@ -59,10 +59,10 @@ def caustics(time, size, out):
 
 @compiled
 def refract_places(height, lens, down, right, south, east):
-    """Compute where each pixel is seen through water of `height`, and the slope of its surface.
+    """Compute the apparent place of each pixel through water of `height`, and the slope of its surface.
 
-    `height` (H + 2, W + 2) has a border of zeros; the others are (H, W). A ray is displaced by a share of
-    `lens` pixels.
+    `height` (H + 2, W + 2) has a border of zeros; the others are (H, W). Rays are displaced by up to `lens`
+    pixels.
     """
     for y in range(down.shape[0]):
         above, here, below = height[y], height[y + 1], height[y + 2]
@@ -84,10 +84,10 @@ def refract_places(height, lens, down, right, south, east):
 def refract(image, down, right, south, east, light, out):
     """Sample the unit `image` (float32, (H, W, 3)) at (`down`, `right`), lit by the slopes, into `out`.
 
-    `light` is how much a slope of 1 adds.
+    `light` is the brightness that a slope of 1 adds.
     """
     rows, columns = down.shape
-    # One neighbour beyond the border anywhere makes the scripts' whole image float64.
+    # If any neighbour is beyond the border, the scripts compute the full image in float64.
     outside = _leave(down, rows - 1) or _leave(right, columns - 1)
     sample = np.empty(3)
     for y in range(rows):
@@ -104,7 +104,7 @@ def refract(image, down, right, south, east, light, out):
 
 @inner
 def _leave(places, last):
-    """Return whether any of `places` (H, W) lies before 0 or not before `last`."""
+    """Return True if any of `places` (H, W) is less than 0 or not less than `last`."""
     count = 0
     for y in range(places.shape[0]):
         line = places[y]
@@ -117,8 +117,8 @@ def _leave(places, last):
 def bilinear(image, row, column, out):
     """Sample `image` (float32, (H, W, 3)) at (row, column), into `out` (3).
 
-    In float32 where all four neighbours lie inside, as NumPy 1 did; a neighbour outside is a float64 zero,
-    and what it enters is float64. Gives whether there is one.
+    Computed in float32 if all four neighbours are inside, as in NumPy 1; a neighbour outside is a float64
+    zero and makes sums float64. Return whether there is one.
     """
     height, width = image.shape[0], image.shape[1]
     floor_y, floor_x = np.floor(row), np.floor(column)
@@ -127,7 +127,7 @@ def bilinear(image, row, column, out):
     top, left = np.int64(floor_y), np.int64(floor_x)
     if top >= 0 and top + 1 < height and left >= 0 and left + 1 < width:
         b32, c32, e32, g32 = np.float32(b), np.float32(c), np.float32(e), np.float32(g)
-        # Unsigned places need no look at their sign.
+        # Unsigned places need no check of their sign.
         t, m = np.uint64(top), np.uint64(top + 1)
         f, r = np.uint64(left), np.uint64(left + 1)
         for k in range(3):

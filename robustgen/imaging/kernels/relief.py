@@ -1,4 +1,4 @@
-"""Compiled loops of reliefs: columns of an image as lines that its brightness bends."""
+"""Compiled loops of reliefs: columns of an image as lines bent by its brightness."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from robustgen.imaging.kernels.compiler import compiled, inner
 
 @inner
 def mark(row, column, red, green, blue, out):
-    """Paint one pixel of `out` (uint8, (H, W, 3)), if it is there."""
+    """Paint one pixel of `out` (uint8, (H, W, 3)), if it is inside."""
     if 0 <= row < out.shape[0] and 0 <= column < out.shape[1]:
         out[row, column, 0] = red
         out[row, column, 1] = green
@@ -16,7 +16,7 @@ def mark(row, column, red, green, blue, out):
 
 @inner
 def draw_line(x, y, end_x, end_y, red, green, blue, out):
-    """Draw a line a pixel wide between two pixels, both painted, as Pillow steps."""
+    """Draw a line one pixel wide between two pixels, both included, like Pillow."""
     across, down = abs(end_x - x), abs(end_y - y)
     step_x, step_y = 1 if end_x >= x else -1, 1 if end_y >= y else -1
     flat = across > down
@@ -36,7 +36,7 @@ def draw_line(x, y, end_x, end_y, red, green, blue, out):
 def bend_columns(image, luma, columns, step, reach, out):
     """Draw `columns` lines, bent to the left by up to `reach` pixels where `luma` (uint8, (H, W)) is dark.
 
-    A line runs from cell to cell of `step` rows, in the mean colour of each. `out` is black before.
+    Lines connect cells of `step` rows, in the mean colour of each. `out` must be black.
     """
     height, width = luma.shape
     for i in range(columns):

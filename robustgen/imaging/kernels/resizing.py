@@ -1,4 +1,4 @@
-"""Images resized by cubic interpolation, in a fixed order of sums."""
+"""Compiled loops that resize by cubic interpolation with a fixed order of sums."""
 
 import numpy as np
 

@@ -7,10 +7,10 @@ from robustgen.imaging.kernels.compiler import compiled
 
 @compiled
 def window_means(plane, channels, weights, out):
-    """Write weighted means of `plane` (float32, (H, W * C)) into `out`, where all of the window is inside.
+    """Write weighted means of `plane` (float32, (H, W * C)) to `out`, where the window fits inside.
 
-    The window is symmetric; `weights` (float32) are its right half, centre first. First along the columns,
-    then along the rows.
+    The window is symmetric; `weights` (float32) are its right half, centre first. It is applied along the
+    columns, then along the rows.
     """
     reach = weights.size - 1
     line = np.empty(plane.shape[1], np.float32)
@@ -47,7 +47,7 @@ def channel_means(plane):
 
 @compiled
 def inner_product(a, b):
-    """Return the sum of a * b (float64, flat), from first to last in eight sums."""
+    """Return the sum of a * b (float64, flat), accumulated in order in eight sums."""
     totals = np.zeros(8)
     whole = a.size // 8 * 8
     for i in range(0, whole, 8):
@@ -64,9 +64,9 @@ def inner_product(a, b):
 
 @compiled
 def solve(matrix, values):
-    """Solve a symmetric system (N, N) of least squares, in place; what cannot be told from the rest is 0.
+    """Solve a symmetric least-squares system (N, N) in place; undetermined unknowns are 0.
 
-    Elimination in the order of the rows: a pivot of which next to nothing is left is passed over.
+    Rows are eliminated in order; vanishing pivots are skipped.
     """
     size, found = values.size, np.zeros(values.size)
     scale = np.empty(size)
@@ -93,7 +93,7 @@ def square_distance(a, b):
     """Return the sum of squares of the differences of two images (uint8, flat)."""
     total = np.int64(0)
     for start in range(0, a.size, 4096):
-        # So few fit into 32 bits.
+        # The sum of this number of values fits into 32 bits.
         part, first, second = np.int32(0), a[start : start + 4096], b[start : start + 4096]
         for i in range(first.size):
             difference = np.int32(first[i]) - np.int32(second[i])

@@ -1,4 +1,4 @@
-"""Compiled loops of noise of a given power at each frequency."""
+"""Compiled loops of noise with a given power at each frequency."""
 
 import numpy as np
 
@@ -9,9 +9,9 @@ from robustgen.imaging.kernels.lanes import LANES, empty_lanes, load, store
 
 @inner
 def _unfold(left, upper, centre, y, line):
-    """Write line `y` of a field of which `left` (H, W // 2) is known, which is itself turned by 180 degrees.
+    """Write line `y` of a field that is symmetric under rotation by 180 degrees; `left` is (H, W // 2).
 
-    Where W is odd, its middle column is `upper` (H // 2), the `centre` if H is odd, and `upper` turned.
+    If W is odd, its middle column is `upper` (H // 2), the `centre` if H is odd, and `upper` reversed.
     """
     half, turned = left.shape[1], left.shape[0] - 1 - y
     for x in range(half):
@@ -24,10 +24,10 @@ def _unfold(left, upper, centre, y, line):
 
 @compiled
 def half_spectrum(left, upper, power):
-    """Return the half spectrum of the real part of a noise: two planes, as `fourier.invert_columns` takes it.
+    """Return the half spectrum of the real part of a noise, two planes, for `fourier.invert_columns`.
 
-    The phases, `left` and `upper` as `_unfold` takes them, and `power` (H, W) belong to the frequency that
-    stands H // 2 and W // 2 further on.
+    The phases, `left` and `upper` as in `_unfold`, and `power` (H, W) are those of the frequency H // 2 and
+    W // 2 further on.
     """
     sines, cosines = np.empty(left.shape), np.empty(left.shape)
     fill_sines(left.reshape(-1), sines.reshape(-1), cosines.reshape(-1))
@@ -42,7 +42,7 @@ def half_spectrum(left, upper, power):
         columns[x] = (x - width // 2) % width
         mirrored[x] = ((width - x) % width - width // 2) % width
     c, s, opposite_c, opposite_s = np.empty(width), np.empty(width), np.empty(width), np.empty(width)
-    # Two lines of opposite frequencies come of the same two lines.
+    # Two lines of opposite frequencies depend on the same two lines.
     for y in range(height // 2 + 1):
         opposite = (height - y) % height
         there, back = (y - height // 2) % height, (opposite - height // 2) % height
@@ -60,7 +60,7 @@ def half_spectrum(left, upper, power):
 
 @inner
 def _spectrum_line(columns, mirrored, power, c, s, opposite, opposite_c, opposite_s, real, imaginary):
-    """Half the sum of each frequency and the conjugate of its opposite one."""
+    """Write half the sum of each frequency and the conjugate of its opposite."""
     for x in range(columns.size):
         i, j = columns[x], mirrored[x]
         real[x] = 0.5 * (power[i] * c[i] + opposite[j] * opposite_c[j])
@@ -69,7 +69,7 @@ def _spectrum_line(columns, mirrored, power, c, s, opposite, opposite_c, opposit
 
 @inner
 def _total(values):
-    """Return the sum of `values` (flat), in an order that does not depend on NumPy's release."""
+    """Return the sum of `values` (flat), in an order independent of NumPy's release."""
     sums, whole = np.zeros(LANES), values.size // LANES * LANES
     lanes = load(sums, 0)
     for i in range(0, whole, LANES):
@@ -85,7 +85,7 @@ def _total(values):
 
 @compiled
 def standardise(values):
-    """Divide `values` (float64, (H, W)), in place, by their standard deviation."""
+    """Divide `values` (float64, (H, W)) by their standard deviation, in place."""
     flat = values.reshape(-1)
     mean, squares = _total(flat) / flat.size, np.empty(flat.size)
     for i in range(flat.size):

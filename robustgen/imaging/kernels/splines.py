@@ -1,4 +1,4 @@
-"""Compiled loops of cubic splines: images turned and enlarged."""
+"""Compiled loops of cubic splines: rotation and enlargement of images."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from robustgen.imaging.kernels.compiler import compiled, inner
 from robustgen.imaging.kernels.elementwise import beyond
 from robustgen.imaging.kernels.intrinsics import add_weighed
 
-# Of the recursive filter that finds the coefficients of cubic B-splines.
+# Pole of the recursive filter for coefficients of cubic B-splines.
 POLE = -0.2679491924311228
 _GAIN = (1.0 - POLE) * (1.0 - 1.0 / POLE)
 
@@ -15,8 +15,8 @@ _GAIN = (1.0 - POLE) * (1.0 - 1.0 / POLE)
 def fit_spline(image, down, across, spline):
     """Write the B-spline coefficients of `image` (float32, (H, W, 3)) into `spline` (H + 3, W + 3, 4).
 
-    `down` (H) and `across` (W) are powers of `POLE` from 0 on. Borders are mirrored about the edge pixels, by
-    one before and two after.
+    `down` (H) and `across` (W) are powers of `POLE` from 0 on. Borders are mirrored about the edge pixels,
+    by one sample before and two after.
     """
     height, width = down.size, across.size
     lines = np.empty((height, 3 * width))
@@ -39,7 +39,7 @@ def fit_spline(image, down, across, spline):
 
 @inner
 def _filter_rows(lines, powers):
-    """Filter along axis 0 of `lines` (N, M), in place: there and back."""
+    """Filter along axis 0 of `lines` (N, M), in place, forwards and backwards."""
     last = powers.size - 1
     edge = powers[last]
     first, end = lines[0], lines[last]
@@ -66,7 +66,7 @@ def _filter_rows(lines, powers):
 
 @inner
 def _filter_row(line, powers):
-    """Filter one line of pixels of three values, (3 W), in place, as `_filter_rows`."""
+    """Filter one line of pixels with three values, (3 W), in place, like `_filter_rows`."""
     last = powers.size - 1
     edge = powers[last]
     for c in range(3):
@@ -74,7 +74,7 @@ def _filter_row(line, powers):
         for i in range(1, last):
             first += powers[i] * (line[3 * i + c] + edge * line[3 * (last - i) + c])
         line[c] = first / (1.0 - edge * edge)
-    # The channels side by side, because each sum waits for the one before.
+    # Channels are interleaved, because each sum waits for the one before.
     for m in range(3, line.size):
         line[m] += POLE * line[m - 3]
     for m in range(3 * last, line.size):
@@ -85,7 +85,7 @@ def _filter_row(line, powers):
 
 @compiled
 def spline_weights(part):
-    """Return the four weights of a cubic B-spline `part` of the way between its middle samples."""
+    """Return the four weights of a cubic B-spline at fraction `part` between its middle samples."""
     rest = 1.0 - part
     first = rest * rest * rest / 6.0
     second = (part * part * (part - 2.0) * 3.0 + 4.0) / 6.0
@@ -95,10 +95,10 @@ def spline_weights(part):
 
 @inner
 def add_turned(spline, cosine_of, sine_of, weight, total):
-    """Add `weight` times the image, turned as ``scipy.ndimage.rotate`` does it, to `total` (float32).
+    """Add `weight` times the image, rotated like ``scipy.ndimage.rotate``, to `total` (float32).
 
-    `spline` (H + 3, W + 3, 4) holds the B-spline coefficients, mirrored by one before and two after; the
-    fourth of a pixel counts for nothing, in `total` (H, W, 4) neither.
+    `spline` (H + 3, W + 3, 4) are the B-spline coefficients, mirrored by one before and two after; the
+    fourth of each pixel is unused, also in `total` (H, W, 4).
     """
     height, width = total.shape[0], total.shape[1]
     middle_y, middle_x = (height - 1) / 2.0, (width - 1) / 2.0
@@ -125,9 +125,9 @@ def add_turned(spline, cosine_of, sine_of, weight, total):
 
 @compiled
 def blur_by_turning(spline, turns, whole, out):
-    """Mean of an image turned by each of `turns` (N, 3): cosine, sine and weight; into `out` (uint8).
+    """Write the mean of an image rotated by `turns` (N, 3), cosine, sine and weight, to `out` (uint8).
 
-    `spline` as in `add_turned`; `whole` is the sum of the weights. All in single precision.
+    `spline` is as in `add_turned`; `whole` is the sum of the weights. Precision is single.
     """
     height, width = out.shape[0], out.shape[1]
     total = np.zeros((height, width, 4), np.float32)
@@ -142,7 +142,7 @@ def blur_by_turning(spline, turns, whole, out):
 
 @inner
 def _fill_weights(places, weights):
-    """`spline_weights` of each of `places` (N), into `weights` (4, N)."""
+    """Write the `spline_weights` of each of `places` (N) to `weights` (4, N)."""
     w0, w1, w2, w3 = weights[0], weights[1], weights[2], weights[3]
     for x in range(places.size):
         w0[x], w1[x], w2[x], w3[x] = spline_weights(places[x] - np.floor(places[x]))
@@ -150,12 +150,12 @@ def _fill_weights(places, weights):
 
 @compiled
 def zoom_channel(image, channel, tops, row_weights, lefts, column_weights, out):
-    """Weigh four rows and four columns of `channel` of `image` (uint8) for each place, rounded half up.
+    """Write the weighted sum of 4 x 4 values of `channel` of `image` (uint8), rounded half up, to `out`.
 
-    `tops` (4, H) and `lefts` (4, W) name them, `row_weights` and `column_weights` weigh them.
+    `tops` (4, H) and `lefts` (4, W) are their rows and columns.
     """
     width, first, last = out.shape[1], tops.min(), tops.max()
-    # Each line as it stands under the four columns, once for all places that weigh it.
+    # Each line is gathered for the four columns once, for all places that use it.
     near, total = np.empty((last + 1 - first, 4, width)), np.empty(width)
     for row in range(first, last + 1):
         line = image[row]

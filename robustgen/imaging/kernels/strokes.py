@@ -1,4 +1,4 @@
-"""Compiled loops of what is drawn on small grey images: soft lines, swaps, edges."""
+"""Compiled loops for small grey images: soft lines, swaps, edges."""
 
 import math
 
@@ -6,13 +6,13 @@ import numpy as np
 
 from robustgen.imaging.kernels.compiler import compiled, inner
 
-# Distance from its middle at which a line has faded.
+# Distance from the middle of a line at which it has faded.
 _HALF_WIDTH = 2.3
 
 
 @inner
 def logarithm(x):
-    """Return the natural logarithm of `x`, above 0 and finite, of arithmetic alone."""
+    """Return the natural logarithm of `x`, positive and finite, from arithmetic alone."""
     m, power = math.frexp(x)
     if m < 0.7071067811865476:
         m, power = m * 2.0, power - 1
@@ -43,9 +43,9 @@ def add_line(start_column, start_row, end_column, end_row, values):
 
 @compiled
 def swap_neighbours(image, moves):
-    """Swap pixels of `image` (uint8, (H, W)) with a neighbour above or to the left, from the last one on.
+    """Swap pixels of `image` (uint8, (H, W)) with a neighbour above or to the left, from the last pixel on.
 
-    `moves` (N, 3) holds for each visit whether there is a swap, and the steps right and down, 0 or -1.
+    `moves` (N, 3) contains, for each visit, whether to swap, and the steps right and down, 0 or -1.
     """
     height, width = image.shape
     visit = 0
@@ -60,7 +60,7 @@ def swap_neighbours(image, moves):
 
 @compiled
 def sample_affine(values, matrix, out):
-    """Sample `values` (float64, (H, W)) linearly where `matrix` (2, 3) leads from (x, y); outside is 0."""
+    """Sample `values` (float64, (H, W)) linearly at `matrix` (2, 3) times (x, y, 1); outside is 0."""
     height, width = values.shape
     for y in range(height):
         for x in range(width):
@@ -80,9 +80,9 @@ def sample_affine(values, matrix, out):
 
 @compiled
 def thin_edges(size, down, right, low, out):
-    """Write `size` (float64, (H, W)) of gradients of at least `low` that no neighbour along them exceeds.
+    """Write the `size` (float64, (H, W)) of gradients of at least `low` that are maximal along them.
 
-    `down` and `right` are the gradients' components. `out` is 0 before, and stays so along the border.
+    `down` and `right` are the gradients' components. `out` must be 0; its border is not written.
     """
     for y in range(1, size.shape[0] - 1):
         for x in range(1, size.shape[1] - 1):
@@ -90,7 +90,7 @@ def thin_edges(size, down, right, low, out):
             if here < low or (dy == 0.0 and dx == 0.0):
                 continue
             steep = abs(dy) > abs(dx)
-            # Towards where the gradient points: its nearest neighbour on the grid, and the diagonal one.
+            # In the direction of the gradient: the nearest neighbour on the grid, and the diagonal one.
             step_x = 1 if dx >= 0.0 else -1
             step_y = 1 if dy >= 0.0 else -1
             part = abs(dx) / abs(dy) if steep else abs(dy) / abs(dx)

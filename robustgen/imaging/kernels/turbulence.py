@@ -9,8 +9,8 @@ from robustgen.imaging.kernels.compiler import compiled
 def add_turbulence(total, gradients, order, rows, row_parts, columns, column_parts, share):
     """Add one octave of gradient noise, its size times `share`, to `total` (H, W).
 
-    `gradients` (514, 2) are found through `order` (514); `rows` and `columns` are the lattice cells of the
-    lines and columns, and the parts how far within them.
+    `order` (514) indexes `gradients` (514, 2); `rows` and `columns` are the lattice cells of the lines and
+    columns, and the parts are the positions within them.
     """
     first, last = columns.min(), columns.max()
     offsets, slopes = np.empty(last - first + 2), np.empty(last - first + 2)

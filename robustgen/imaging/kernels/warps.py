@@ -1,4 +1,4 @@
-"""Images sampled at other places."""
+"""Compiled loops that sample images at given places."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from robustgen.imaging.kernels.intrinsics import mix_pixels
 
 @compiled
 def gather_squares(words, places, pitch, near):
-    """Copy the four `words` (flat, lines of `pitch`) from each of `places` on to `near` (4, at least N)."""
+    """Copy the 2 x 2 `words` (flat, lines of `pitch`) at each of `places` to `near` (4, at least N)."""
     below, beside = np.uint64(pitch), np.uint64(1)
     upper, next_upper, lower, next_lower = near[0], near[1], near[2], near[3]
     for x in range(places.size):
@@ -22,18 +22,18 @@ def gather_squares(words, places, pitch, near):
 
 @inner
 def is_within(x, y, width, height):
-    """Return whether (x, y) lies in the image."""
+    """Return True if (x, y) is inside the image."""
     return 0.0 <= x < width and 0.0 <= y < height
 
 
 @compiled
 def sample_affine(words, matrix, places, parts, near, lines, out):
-    """Bilinear samples of an image where `matrix` takes the centre of each pixel, into `out` (uint8).
+    """Sample an image bilinearly at the places that `matrix` maps pixel centres to, into `out` (uint8).
 
-    (x, y) goes to (a x + b y + c, d x + e y + f). Beyond the border `out` is left as it is. Values are
-    truncated: Pillow's arithmetic.
-    `words` (uint32, (H' + 2, W' + 2)) are the pixels, the edge ones repeated about them. `places` (int32, W),
-    `parts` (float64, (6, W)), `near` (uint32, (4, W)) and `lines` (uint8, (3, W)) are written over.
+    (x, y) maps to (a x + b y + c, d x + e y + f). Beyond the border, `out` is unchanged. Values are
+    truncated, as in Pillow.
+    `words` (uint32, (H' + 2, W' + 2)) are the pixels, with the edge repeated. `places` (int32, W), `parts`
+    (float64, (6, W)), `near` (uint32, (4, W)) and `lines` (uint8, (3, W)) are buffers.
     """
     a, b, c, d, e, f = matrix
     pitch, flat = words.shape[1], words.reshape(-1)
@@ -51,7 +51,7 @@ def sample_affine(words, matrix, places, parts, near, lines, out):
             first += 1
         while first < last and not is_within(xs[last - 1], ys[last - 1], width, height):
             last -= 1
-        # From here on the columns that lie within, in loops that the compiler vectorises.
+        # The columns inside, in loops that the compiler vectorises.
         from_x, from_y = xs[first:last], ys[first:last]
         for m in range(from_x.size):
             x, y = from_x[m] - 0.5, from_y[m] - 0.5
@@ -73,7 +73,7 @@ def sample_affine(words, matrix, places, parts, near, lines, out):
 
 @inner
 def mark_outside(rows, columns, height, width, outside):
-    """Set `outside` where the neighbours of (rows, columns) are not all in the image; returns how many."""
+    """Set `outside` where neighbours of (rows, columns) are outside the image; return the count."""
     bottom, right = height - 1, width - 1
     for x in range(rows.size):
         outside[x] = (rows[x] < 0) | (rows[x] >= bottom) | (columns[x] < 0) | (columns[x] >= right)
@@ -85,7 +85,7 @@ def mark_outside(rows, columns, height, width, outside):
 
 @inner
 def place_corners(top, left, width, corners):
-    """Write which pixels, counted flat, the four neighbours from (`top`, `left`) are."""
+    """Write the flat indices of the four neighbours at (`top`, `left`)."""
     for x in range(top.size):
         corners[0, x] = np.int64(top[x]) * width + np.int64(left[x])
     for x in range(top.size):
@@ -98,7 +98,7 @@ def place_corners(top, left, width, corners):
 
 @inner
 def mirror_corners(top, left, height, width, x, corners):
-    """Write which pixels the four neighbours of one place are, mirrored about the edge pixels."""
+    """Write the flat indices of the four neighbours of one place, mirrored about the edge pixels."""
     top, bottom = width * beyond(top, height, True), width * beyond(top + 1, height, True)
     left, right = beyond(left, width, True), beyond(left + 1, width, True)
     corners[0, x], corners[1, x] = top + left, top + right
@@ -116,11 +116,11 @@ def gather(pixels, corners, near):
 
 @compiled
 def warp_affine(image, matrix, out):
-    """Bilinear samples of `image` (uint8, (H, W, 3)) / 255 where `matrix` takes each pixel, into `out`.
+    """Sample `image` (uint8, (H, W, 3)) / 255 bilinearly at the places that `matrix` maps to, into `out`.
 
-    (x, y) goes to (a x + b y + c, d x + e y + f), rounded to 1/32 of a pixel; borders are mirrored about the
-    edge pixels. `out` is float32 (H, W, 4), of which the fourth is left alone. This is OpenCV 3's and 4's
-    warpAffine of a float32 image.
+    (x, y) maps to (a x + b y + c, d x + e y + f), rounded to 1/32 of a pixel; borders are mirrored about
+    the edge pixels. `out` is float32 (H, W, 4), whose fourth values are not written. Equals warpAffine of
+    OpenCV 3 and 4 for a float32 image.
     """
     height, width, _ = image.shape
     a, b, c, d, e, f = matrix
@@ -130,7 +130,7 @@ def warp_affine(image, matrix, out):
     across, down = np.empty(width, np.int64), np.empty(width, np.int64)
     for x in range(width):
         across[x], down[x] = np.int64(np.rint(a * x * 1024)), np.int64(np.rint(d * x * 1024))
-    # Whole lines at once: positions, then neighbours, then sums, each of which the compiler vectorises.
+    # Per line: positions, then neighbours, then sums, in loops that the compiler vectorises.
     top, left, corners = np.empty(width, np.int64), np.empty(width, np.int64), np.empty((4, width), np.int64)
     part_x, part_y, outside = (
         np.empty(width, np.float32),
@@ -175,18 +175,18 @@ def warp_affine(image, matrix, out):
 
 @compiled
 def warp_perspective(words, matrix, places, near, lines, out):
-    """Bilinear samples of an image where `matrix` (9) takes each pixel, into `out` (uint8).
+    """Sample an image bilinearly at the places that `matrix` (9) maps to, into `out` (uint8).
 
-    (x, y) goes to the first two of `matrix` (x, y, 1), divided by the third, rounded to 1/32 of a pixel;
-    black beyond the border. This is OpenCV 3's and 4's warpPerspective, whose blocks decide the rounding.
-    `words` (uint32, (H + 4, W + 4)) are the pixels, two black ones about them. `places` (int32, (3, W)),
-    `near` (uint32, (4, W)) and `lines` (uint8, (3, W)) are written over.
+    (x, y) maps to the first two of `matrix` (x, y, 1), divided by the third, rounded to 1/32 of a pixel;
+    the outside is black. Equals warpPerspective of OpenCV 3 and 4, whose blocks determine the rounding.
+    `words` (uint32, (H + 4, W + 4)) are the pixels, with two black ones around. `places` (int32, (3, W)),
+    `near` (uint32, (4, W)) and `lines` (uint8, (3, W)) are buffers.
     """
     height, width, _ = out.shape
     a, b, c, d, e, f, g, h, i = matrix
     pitch, flat = words.shape[1], words.reshape(-1)
     columns = min(1024 // min(16, height), width)
-    # From these on all neighbours are black.
+    # From these places on, all neighbours are black.
     least, last_x, last_y, whole = -64.0, 32.0 * width, 32.0 * height, np.uint32(32)
     at_x, at_y, corners = places[0], places[1], places[2]
     upper_left, upper_right, lower_left, lower_right = near[0], near[1], near[2], near[3]
@@ -214,7 +214,7 @@ def warp_perspective(words, matrix, places, near, lines, out):
 
 @inner
 def folded(place, size):
-    """Return `place` reflected into the line of `size` samples as SciPy did before 1.6: -0.3 becomes -0.7."""
+    """Return `place` reflected into a line of `size` samples like SciPy before 1.6: -0.3 becomes -0.7."""
     if place < 0:
         if place < -2 * size:
             place += 2 * size * np.trunc(-place / (2 * size))
@@ -228,11 +228,11 @@ def folded(place, size):
 
 @compiled
 def displace(image, dx, dy, out):
-    """Bilinear samples of unit `image` (float32, (H, W, 4)) at (row + dy, column + dx) into `out` (uint8).
+    """Sample unit `image` (float32, (H, W, 4)) bilinearly at (row + dy, column + dx), into `out` (uint8).
 
-    The fourth value of a pixel counts for nothing. Samples are summed in double and rounded to single
-    precision, clipped to [0, 1] and truncated. Borders are those of SciPy before 1.6: the place is folded,
-    its neighbours are mirrored about the edge pixels.
+    The fourth value of each pixel is unused. Samples are summed in double and rounded to single precision,
+    clipped to [0, 1] and truncated. Borders are those of SciPy before 1.6: places are folded, and their
+    neighbours are mirrored about the edge pixels.
     """
     zero, one, most = np.float32(0), np.float32(1), np.float32(255)
     height, width, _ = image.shape

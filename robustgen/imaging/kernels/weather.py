@@ -1,4 +1,4 @@
-"""Fog, snow, drops, and the plasma they are made of."""
+"""Compiled loops of fog, snow, drops, and plasma."""
 
 import numpy as np
 
@@ -9,15 +9,15 @@ from robustgen.imaging.kernels.elementwise import copy, largest_byte, repeat_thr
 
 @compiled
 def add_haze(image, units, haze, lowest, span, strength, out):
-    """(x + strength * h) * brightest / (brightest + strength) of `image` (uint8, flat), `haze` (N).
+    """Write (x + strength * h) * brightest / (brightest + strength) of `image` (uint8, flat), `haze` (N).
 
     x is the entry in `units` (256) of each value, `brightest` that of the largest, h (haze - lowest) / span.
-    Clipped and truncated into `out` (uint8, flat).
+    The result is clipped and truncated into `out` (uint8, flat).
     """
     brightest = units[largest_byte(image)]
     whole = brightest + strength
     lift, shrink = strength / span, 255.0 * (brightest / whole)
-    # A stretch of pixels at a time, channels side by side, so that the compiler takes many values at once.
+    # In stretches of pixels, channels side by side, for vectorisation.
     values, scaled, added = np.empty(1536), np.empty(512), np.empty(1536)
     for start in range(0, haze.size, 512):
         part = haze[start : start + 512]
@@ -31,7 +31,7 @@ def add_haze(image, units, haze, lowest, span, strength, out):
             target[m] = np.uint8(np.int32(min(x, 255.0)))
             unsure += not abs(x - np.rint(x)) >= 1e-9
         if unsure:
-            # In the published order, whose roundings decide on which side of a step the value lies.
+            # In the published order, whose rounding errors affect truncation.
             for i in range(part.size):
                 scaled[i] = (part[i] - lowest) / span
             repeat_thrice(scaled[: part.size], added)
@@ -43,7 +43,7 @@ def add_haze(image, units, haze, lowest, span, strength, out):
 
 @compiled
 def fill_luma(image, out):
-    """Write (g K1 + b K2) + r K0 of `image` / 255 (uint8, (N, 3)), in single precision, into `out` (N)."""
+    """Write (g K1 + b K2) + r K0 of `image` / 255 (uint8, (N, 3)), in single precision, to `out` (N)."""
     reds, greens, blues = np.empty(256, np.float32), np.empty(256, np.float32), np.empty(256, np.float32)
     for level in range(256):
         value = np.float32(level) / np.float32(255)
@@ -57,8 +57,8 @@ def fill_luma(image, out):
 def snowfall(image, grey, weights, layer, units, out):
     """Whiten `image` (uint8, flat) by its `grey` (N) and add `layer` (uint8, N) and its reverse.
 
-    `weights` (2) are those of image / 255 and of the lighter of it and grey, in whose precision it is done;
-    `units` (256) are the values of the layer. Clipped and truncated into `out` (uint8).
+    `weights` (2) are those of image / 255 and of the lighter of it and grey, and determine the precision;
+    `units` (256) are the values of the layer. The result is clipped and truncated into `out` (uint8).
     """
     half, more, top = np.float32(0.5), np.float32(1.5), weights.dtype.type(255)
     mix, rest, last = weights[0], weights[1], layer.size - 1
@@ -83,7 +83,7 @@ def snowfall(image, grey, weights, layer, units, out):
 def add_light(image, light, brightest, strength, colour, out):
     """Add `light` (float32, N) / brightest * strength of a `colour` (3) to `image` / 255 (uint8, (N, 3)).
 
-    All in single precision; clipped and truncated into `out` (uint8).
+    Computed in single precision; clipped and truncated into `out` (uint8).
     """
     zero, one, most = np.float32(0), np.float32(1), np.float32(255)
     values, results, share = (
@@ -107,11 +107,11 @@ def add_light(image, light, brightest, strength, colour, out):
 def cover(image, shares, colour, out):
     """Cover `image` / 255 (uint8, (N, 3)) by `shares` (float64, N) with a `colour` (float32, 3).
 
-    Both products are formed in double precision and rounded to single, as is all else; clipped and truncated
-    into `out` (uint8).
+    Both products are computed in double precision and rounded to single, the precision of the rest; the
+    result is clipped and truncated into `out` (uint8).
     """
     zero, one, most = np.float32(0), np.float32(1), np.float32(255)
-    # Read from a table, a value need not be widened.
+    # Values from a table need not be widened.
     units, values, results = np.empty(256), np.empty((3, 512)), np.empty((3, 512), np.uint8)
     for level in range(256):
         units[level] = np.float64(np.float32(level) / most)
@@ -130,7 +130,7 @@ def cover(image, shares, colour, out):
 
 @inner
 def close_ring(line, ring):
-    """Copy `line` into `ring`, which is one longer and ends as it begins."""
+    """Copy `line` to `ring`, which is one longer and repeats its first value at the end."""
     for x in range(line.size):
         ring[x] = line[x]
     ring[line.size] = line[0]
@@ -138,7 +138,7 @@ def close_ring(line, ring):
 
 @inner
 def place_centres(row, below, wobble, uniforms, centres):
-    """Write the points amid the squares between two rings from centres[1] on; the last also goes first."""
+    """Write the centres of the squares between two rings from centres[1] on; centres[0] is the last."""
     for x in range(uniforms.size):
         total = (row[x] + below[x]) + (row[x + 1] + below[x + 1])
         centres[x + 1] = total / 4 + wobble * (-wobble + (wobble - -wobble) * uniforms[x])
@@ -147,16 +147,15 @@ def place_centres(row, below, wobble, uniforms, centres):
 
 @compiled
 def refine(field, wobble, uniforms, lines, finer):
-    """One step of diamond-square on the torus: twice as many points, from 3 n * n draws, into `finer`.
+    """Do one step of diamond-square on the torus: double the points, with 3 n * n draws, into `finer`.
 
     `field` is (n, n), `finer` the top left part of (2 n, 2 n). The first two of `lines` (8, at least 2 n)
-    become the least and the largest value of each column so far, the others are room to work in. Row by row,
-    so that all is gone through once.
+    become the least and the largest value of each column, the others are buffers. One pass, row by row.
     """
     side = field.shape[0]
     area, low, spread = side * side, -wobble, wobble - -wobble
     least, most, even, odd = lines[0], lines[1], lines[2, : 2 * side], lines[3, : 2 * side]
-    # Rings of points of two rows, and of those amid their squares and amid the squares above.
+    # Rings of points of two rows, of the centres of their squares, and of those of the squares above.
     row, below, centres, above = lines[4], lines[5], lines[6], lines[7]
     close_ring(field[side - 1], row)
     close_ring(field[0], below)
@@ -188,8 +187,8 @@ def refine(field, wobble, uniforms, lines, finer):
 def plasma(uniforms, wobble, decay, lines, out):
     """Return the top left part of a diamond-square fractal on a torus, n points wide, from n * n - 1 draws.
 
-    n is a power of two, `lines` (8, n + 1) are room for `refine`. Returns the least and the largest value of
-    the whole.
+    n is a power of two, `lines` (8, n + 1) are buffers for `refine`. Return the least and the largest value
+    of the full fractal.
     """
     least, most = lines[0, :-1], lines[1, :-1]
     # The first point is zero.
@@ -202,7 +201,7 @@ def plasma(uniforms, wobble, decay, lines, out):
         used += 3 * side * side
         field, side, wobble = finer, 2 * side, wobble / decay
     refine(field, wobble, uniforms[used:], lines, out)
-    # Not `min` and `max` of an array, which take a second to compile.
+    # `min` and `max` of an array take a second to compile.
     for x in range(1, least.size):
         least[0], most[0] = min(least[0], least[x]), max(most[0], most[x])
     return least[0], most[0]
@@ -210,10 +209,10 @@ def plasma(uniforms, wobble, decay, lines, out):
 
 @compiled
 def drip(layer, kernel):
-    """Convolve every column of `layer` (H, W), in place, with a short `kernel`: NumPy's mode "same"."""
+    """Convolve every column of `layer` (H, W) in place with a short `kernel`, like NumPy's mode "same"."""
     height, size = layer.shape[0], kernel.size
     ahead = (size - 1) // 2
-    # The rows above the present one as they were, because the layer of a large photograph is kept but once.
+    # Copies of the original rows above, as there is only one layer of a large photograph.
     lines = np.zeros((size, layer.shape[1]))
     for y in range(-ahead, height):
         if y + ahead < height:
@@ -225,7 +224,7 @@ def drip(layer, kernel):
         target = layer[y]
         for x in range(target.size):
             target[x] = 0.0
-        # From the oldest row on, as NumPy adds them up.
+        # From the oldest row on, in NumPy's order of sums.
         for j in range(size - 1, -1, -1):
             row, weight = y + ahead - j, kernel[j]
             if 0 <= row < height:

@@ -1,4 +1,4 @@
-"""Sums of zoomed images."""
+"""Compiled loops that sum zoomed images."""
 
 import numpy as np
 
@@ -9,11 +9,11 @@ from robustgen.imaging.kernels.intrinsics import BLOCK, copy_block
 
 @inner
 def mix_columns(row, channels, blocks, parts, extended, near, out):
-    """Linear samples of `row`, into `out`: of a value and the one a pixel on, which weighs parts.
+    """Write linear samples of `row` to `out`, from a value and the one a pixel further, weighted by `parts`.
 
-    `blocks` (N, 2) says where in `row` blocks of the first ones stand, and where in `out` they belong; what
-    a block has too many the next one overwrites. Beyond the last pixel stands the same once more. `extended`
-    (a pixel and a block longer than `row`) and `near` (2, a block longer than `out`) are room to work in.
+    `blocks` (N, 2) are the starts of blocks of the first values in `row`, and their places in `out`; the next
+    block overwrites excess values. The last pixel is repeated beyond the edge. `extended` (a pixel and a
+    block longer than `row`) and `near` (2, a block longer than `out`) are buffers.
     """
     copy(row, extended[: row.size])
     copy(row[row.size - channels :], extended[row.size : row.size + channels])
@@ -33,14 +33,14 @@ def add_zoomed(
 
     Part z begins at row crops[z, 0] and flat column crops[z, 1]; its last row is crops[z, 2], its width
     crops[z, 3]. Its first inside[z] rows and flat columns are added. Row y is sampled at rows[z, y] +
-    row_parts[z, y] within it, a row as `mix_columns` says, with the blocks up to ends[z] and with parts[z]
-    (W'), for those W' columns of `total` from `left` on.
+    row_parts[z, y] within it; columns are sampled by `mix_columns`, with the blocks up to ends[z] and with
+    parts[z] (W'), for the W' columns of `total` from `left` on.
 
-    Unless `total` has `begun` it starts at zero, or with an `out` (uint8) at `image`; there the mean of
-    `count` goes, the sum of `image` and `total`. Row by row, so that all are gone through once.
+    Unless `begun`, `total` starts at zero, or at `image` if there is an `out` (uint8), which receives the
+    mean of `count`: the sum of `image` and `total`, divided. One pass, row by row.
     """
     zooms, width = parts.shape
-    # Of each zoom, the two rows that the present one lies between: even ones first.
+    # The two rows of each zoom around the current one, even ones first.
     lines = np.empty((2 * zooms, width))
     extended = np.empty(image.shape[1] + channels + BLOCK, image.dtype)
     near = np.empty((2, width + BLOCK), image.dtype)
@@ -79,9 +79,9 @@ def add_zoomed(
 
 @compiled
 def take_in(image, total, count):
-    """Make `image` (uint8, flat) the mean of it and of the `count` - 1 that `total` (float32) is the sum of.
+    """Replace `image` (uint8, flat) by the mean of it and the `count` - 1 images with the sum `total`.
 
-    It is added to `total`. All in single precision, of values in [0, 1]; clipped and truncated.
+    `image` is also added to `total` (float32), in single precision in [0, 1]; clipped and truncated.
     """
     zero, one, top = np.float32(0), np.float32(1), np.float32(255)
     for i in range(image.size):
