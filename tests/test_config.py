@@ -473,7 +473,9 @@ def test_wrong_sources():
     write("no image", "text.txt")
     assert "nowhere" in cli_error("make-c", "--source", "nowhere", "--output", "out")
     assert "empty: no images" in cli_error("make-c", "--source", "empty", "--output", "out")
-    assert "text.txt: not a folder" in cli_error("make-c", "--source", "text.txt", "--output", "out")
+    assert "text.txt: neither a folder nor an archive" in cli_error(
+        "make-c", "--source", "text.txt", "--output", "out"
+    )
 
 
 def test_wrong_outputs():

@@ -108,7 +108,7 @@ def test_other_maps_are_refused(source, maps, output, tmp_path):
     np.save(changed / "cat" / "a.npy", depth_of("cat/a") + F32(0.1))
     command = ("make-c", "--source", source, "--output", output, *FEW)
     message = cli_error(*command, "--depth", changed)
-    assert "created with different settings: parameters.3dcc.far_focus/1.depth is" in message
+    assert "created with different settings: parameters.3dcc.far_focus/1.depth was" in message
     assert "scale 2.0' here" in cli_error(*command, "--depth", maps / "npy", "--depth-scale", "2")
     # Corruptions that need none go beside.
     more = ("--corruptions", "3dcc:iso_noise", *FEW[2:])

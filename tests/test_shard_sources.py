@@ -332,7 +332,7 @@ def test_parquet_that_promises_gigabytes_or_changes_underway(
     with pytest.raises(ImageError, match=r"'0/a\.png': a\.parquet has changed since it was listed"):
         source.load("0/a.png")
     monkeypatch.setattr("robustgen.containers.parquet._MOST_DECODED", 10)
-    with pytest.raises(SourceError, match=r"'a\.parquet, row group 0': a row group of \d+ bytes"):
+    with pytest.raises(SourceError, match=r"'a\.parquet, row group 0': a row group has \d+ bytes"):
         open_source(path).keys()
 
 

@@ -120,7 +120,7 @@ def test_other_tiles_are_refused_though_their_names_and_sizes_are_the_same(sourc
     assert (tiles / "0.bmp").stat().st_size == size
     command = ("make-c", "--source", source, "--output", tmp_path / "out", *TILED)
     message = cli_error(*command, "--tiles", tiles)
-    assert "created with different settings: parameters.mosaic/intensity_level_2.tiles is '3 of" in message
+    assert "created with different settings: parameters.mosaic/intensity_level_2.tiles was '3 of" in message
     assert "3 of another source" in message and "of the set itself" not in message
     assert "4 of the set itself" in cli_error(*command)
     assert tree(tmp_path / "out") == before
