@@ -28,7 +28,7 @@ def add_haze(image, units, haze, lowest, span, strength, out):
         unsure = 0
         for m in range(stretch.size):
             x = (np.float64(stretch[m]) * (1.0 / 255.0) + added[m]) * shrink
-            target[m] = np.uint8(np.int32(min(x, 255.0)))
+            target[m] = np.uint8(np.int32(min(max(x, 0.0), 255.0)))
             unsure += not abs(x - np.rint(x)) >= 1e-9
         if unsure:
             # In the published order, whose rounding errors affect truncation.
