@@ -556,7 +556,7 @@ def test_a_package_that_has_fewer_icons_makes_another_set(tmp_path, packages, ch
     (folder / "1f431.png").unlink()
     if change == "repeated":
         shutil.copy(folder / "1f408.png", folder / "1f431.png")
-    assert "icons is '13 with the digest" in cli_error("make-icons", *packages, "--output", out)
+    assert "icons was '13 with the digest" in cli_error("make-icons", *packages, "--output", out)
     cli("make-icons", *packages, "--output", out, "--overwrite")
     assert "cat/google_1f431.png" not in pictures(out)
     cli("verify", out, "--deep", "all")

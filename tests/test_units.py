@@ -127,7 +127,7 @@ def test_runs_of_other_settings_at_once_are_refused_by_the_first(photos, tmp_pat
     answers = [process.communicate(timeout=120) for process in both]
     assert sorted(process.returncode for process in both) == [0, 2], answers
     (loser,) = (place for place, process in enumerate(both) if process.returncode == 2)
-    assert "created with different settings: seed is" in answers[loser][1].decode()
+    assert "created with different settings: seed was" in answers[loser][1].decode()
     make_c(photos, tmp_path / "one", *FEW, "--seed", str(2 - loser))
     assert whole(tmp_path / "out") == whole(tmp_path / "one")
 
