@@ -63,6 +63,14 @@ def make(copy, *words):
     assert ", 0 findings" in run(copy, "robustgen", "verify", "out", "--deep", "all")
 
 
+def follow(copy, heading, module, table, after, line, rows):
+    """Add the example under `heading`: its module, and in `table` its import `after` a line and its row."""
+    text, row = read_examples("docs/architecture.md", heading)
+    (copy / "robustgen" / module).write_text(text, encoding="utf-8")
+    insert(copy / "robustgen" / table, after, f"{line}\n")
+    insert(copy / "robustgen" / table, rows, f"{row.rstrip().removesuffix(',')},\n")
+
+
 def test_a_family_added_by_the_guide_passes_the_tests(copy):
     module, row = read_examples("CONTRIBUTING.md", "How to add a corruption")
     (copy / "robustgen" / "corruptions" / "shades.py").write_text(module, encoding="utf-8")
@@ -76,30 +84,30 @@ def test_a_family_added_by_the_guide_passes_the_tests(copy):
 
 
 def test_a_source_added_by_the_guide_is_recognised(copy):
-    module, row = read_examples("docs/architecture.md", "How to add a source")
-    (copy / "robustgen" / "sources" / "stack.py").write_text(module, encoding="utf-8")
-    opening = copy / "robustgen" / "sources" / "opening.py"
-    insert(
-        opening,
+    follow(
+        copy,
+        "How to add a source",
+        "sources/stack.py",
+        "sources/opening.py",
         "from robustgen.sources.places import Place, find_place",
-        "from robustgen.sources.stack import Stack\n",
+        "from robustgen.sources.stack import Stack",
+        "_ROWS = (",
     )
-    insert(opening, "_ROWS = (", f"{row.rstrip()},\n")
     np.save(copy / "x.stack.npy", np.random.default_rng(0).integers(0, 256, (3, 40, 40, 3), np.uint8))
     make(copy, "--source", "x.stack.npy", "--jobs", "2")
     assert len([*copy.glob("out/contrast/1/*.JPEG")]) == 3
 
 
 def test_a_format_added_by_the_guide_passes_the_tests(copy):
-    module, row = read_examples("docs/architecture.md", "How to add a format")
-    (copy / "robustgen" / "formats" / "bmp.py").write_text(module, encoding="utf-8")
-    table = copy / "robustgen" / "formats" / "__init__.py"
-    insert(
-        table,
+    follow(
+        copy,
+        "How to add a format",
+        "formats/bmp.py",
+        "formats/__init__.py",
         "from robustgen.formats.base import parse_variant as parse_variant",
-        "from robustgen.formats.bmp import BmpTree\n",
+        "from robustgen.formats.bmp import BmpTree",
+        "FORMATS: Final[Mapping[str, Format]] = {",
     )
-    insert(table, "FORMATS: Final[Mapping[str, Format]] = {", row)
     make(copy, "--source", "photos", "--format", "bmp")
     shutil.rmtree(copy / "out")
     make(copy, "--source", "photos", "--format", "webdataset", "--sample-format", "bmp")
@@ -107,13 +115,13 @@ def test_a_format_added_by_the_guide_passes_the_tests(copy):
 
 
 def test_an_executor_added_by_the_guide_does_the_work(copy):
-    module, row = read_examples("docs/architecture.md", "How to add an executor")
-    (copy / "robustgen" / "execution" / "threads.py").write_text(module, encoding="utf-8")
-    running = copy / "robustgen" / "execution" / "running.py"
-    insert(
-        running,
+    follow(
+        copy,
+        "How to add an executor",
+        "execution/threads.py",
+        "execution/running.py",
         "from robustgen.execution.progress import Progress",
-        "from robustgen.execution.threads import Threads\n",
+        "from robustgen.execution.threads import Threads",
+        "_CLUSTERS: Final[Mapping[str, Callable[[str | None], Executor]]] = {",
     )
-    insert(running, "_CLUSTERS: Final[Mapping[str, Callable[[str | None], Executor]]] = {", row)
     make(copy, "--source", "photos", "--backend", "threads")
