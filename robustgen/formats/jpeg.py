@@ -37,15 +37,18 @@ class JpegTree(TreeWriter):
 
     def encode(self, variant: Variant, key: str, pixels: Rgb) -> list[Encoded]:
         """Return one JPEG file of uint8 `pixels` (H, W, 3)."""
-        data = encode_jpeg(
-            keep_grey(pixels) if self.grey else pixels,
-            self.quality,
-            optimise=self.subsampling == "4:2:0",
-            library=self.libjpeg,
-            subsampling=self.subsampling,
-        )
-        return [Encoded(self.output_name(key), data)]
+        return [Encoded(self.output_name(key), self._encode(pixels, optimise=self.subsampling == "4:2:0"))]
 
     def as_read(self, variant: Variant, key: str, pixels: Rgb) -> Rgb:
         """Return the pixels of the JPEG file, uint8 (H, W, 3)."""
-        return decode_jpeg(self.encode(variant, key, pixels)[0].data)
+        # Optimised Huffman tables double the time and change no pixel.
+        return decode_jpeg(self._encode(pixels, optimise=False))
+
+    def _encode(self, pixels: Rgb, *, optimise: bool) -> bytes:
+        return encode_jpeg(
+            keep_grey(pixels) if self.grey else pixels,
+            self.quality,
+            optimise=optimise,
+            library=self.libjpeg,
+            subsampling=self.subsampling,
+        )
