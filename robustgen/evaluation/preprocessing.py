@@ -73,8 +73,7 @@ class Preprocessing:
         out = np.empty((n, 3, height, width) if first else pixels.shape, dtype)
         tables = self._tables(dtype)
         for image, place in zip(pixels, out, strict=True):
-            for channel, plane in enumerate(look_up_channels(image, tables)):
-                place[channel if first else (..., channel)] = plane
+            look_up_channels(image, tables, place if first else place.transpose(2, 0, 1))
         return out
 
     def _tables(self, dtype: np.dtype[Any]) -> NDArray[Any]:

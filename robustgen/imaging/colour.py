@@ -85,12 +85,16 @@ def scale_about(image: Rgb, centres: npt.NDArray[np.float64], factor: float) -> 
     return out
 
 
-def look_up_channels(image: Rgb, tables: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
-    """Look up the channels of `image` in `tables`, (3, 256); return three arrays (H, W)."""
-    planes = zip(cv2.split(image), tables, strict=True)
-    # OpenCV needs a third of the time, but supports only some types.
-    known = tables.dtype in (np.float32, np.float64)
-    return [cv2.LUT(plane, table) if known else table[plane] for plane, table in planes]
+def look_up_channels(image: Rgb, tables: npt.NDArray[Any], out: npt.NDArray[Any]) -> None:
+    """Look up the channels of `image` in `tables`, (3, 256), and write them into `out`, (3, H, W)."""
+    for plane, table, place in zip(cv2.split(image), tables, out, strict=True):
+        # OpenCV needs a third of the time, but supports only some types, and writes only into whole arrays.
+        if tables.dtype not in (np.float32, np.float64):
+            place[:] = table[plane]
+        elif place.flags.c_contiguous:
+            cv2.LUT(plane, table, dst=place)
+        else:
+            place[:] = cv2.LUT(plane, table)
 
 
 def apply_table(image: Rgb, table: Rgb) -> Rgb:
