@@ -636,6 +636,14 @@ def test_cifar10_without_names(tmp_path: Path) -> None:
     assert Cifar(cifar10(tmp_path, meta=False)).classes == tuple("0123456789")
 
 
+def test_an_archive_with_folders_called_train_and_test_is_not_cifar(tmp_path: Path) -> None:
+    put_all(tmp_path / "photos", "train/a.png", "test/b.png")
+    with tarfile.open(tmp_path / "photos.tar.gz", "w:gz") as tar:
+        tar.add(tmp_path / "photos", "photos")
+    source = open_source(tmp_path / "photos.tar.gz")
+    assert type(source) is ImageFolder and source.keys() == ("test/b.png", "train/a.png")
+
+
 def test_both_cifars_in_one_place(tmp_path: Path) -> None:
     cifar10(tmp_path)
     cifar100(tmp_path)

@@ -109,7 +109,7 @@ def is_cifar(place: Place) -> bool:
         return False
     with place.store.open(place.name) as file:
         names = peek_names(file, _MOST_PEEKED)
-    return any(PurePosixPath(name).name in _FOLDERS | _BATCHES for name in names)
+    return any(_FOLDERS & {*PurePosixPath(name).parts} for name in names)
 
 
 def _read_names(content: bytes, edition: _Edition) -> tuple[str, ...]:
