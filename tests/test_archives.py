@@ -124,8 +124,8 @@ def test_sources_of_archives_are_small_when_pickled_and_work_elsewhere(tmp_path:
         if gone:
             # As on another machine, which sees the archive only.
             (tmp_path / "state" / "source-index").unlink()
-            if copies := source._tree._index._known.copies:  # type: ignore[attr-defined]
-                shutil.rmtree(copies.path)
+            if name == "a.tar.gz":
+                shutil.rmtree(source._tree._index._copies._folder.path)  # type: ignore[attr-defined]
         printed = subprocess.run(
             [sys.executable, "-c", code, key], input=packed, capture_output=True, check=True
         ).stdout
@@ -206,7 +206,7 @@ def test_members_that_are_no_files_or_leave_the_archive_are_named(tmp_path: Path
         "a/../../up.png": "its name leaves the archive",
         "../up.png": "its name leaves the archive",
         "a/..dots.png": "its name begins with two dots",
-        "b/y.png": "occurs twice in the archive",
+        "b/y.png": "occurs twice",
     }
 
 
@@ -229,7 +229,7 @@ def test_zip_entries_that_are_refused(tmp_path: Path) -> None:
         "a/link.png": "a link",
         "a/absolute.png": "its name is absolute",
         "a/../../up.png": "its name leaves the archive",
-        "a/twice.png": "occurs twice in the archive",
+        "a/twice.png": "occurs twice",
         "b/lzma.png": "compressed by method 14, which is not supported",
     }
 
@@ -301,17 +301,16 @@ def test_a_full_disk_while_unpacking(tmp_path: Path, monkeypatch: pytest.MonkeyP
         ImageFolder(path).keys()
 
 
-def test_a_truncated_tar_gz_is_named(tmp_path: Path) -> None:
+def test_a_damaged_tar_gz_is_refused(tmp_path: Path) -> None:
     root = put_photos(tmp_path / "photos", *NAMES)
     path = PACKERS["a.tar.gz"](tmp_path / "a.tar.gz", files_of(root))
-    path.write_bytes(path.read_bytes()[:-8000])
-    source = ImageFolder(path)
-    assert len(source.keys()) in (3, 4)
-    assert source.refused()["a.tar.gz"].startswith("damaged after")
+    whole = path.read_bytes()
+    for content in (whole[:-8000], whole[:-8] + bytes(8), whole[:300] + bytes(9) + whole[309:]):
+        path.write_bytes(content)
+        with pytest.raises(SourceError, match=r"a\.tar\.gz: damaged; decompress what can be saved \("):
+            ImageFolder(path).keys()
     flags = ("--corruptions", "contrast", "--severities", "1", "--output", tmp_path / "o")
-    errors = cli("make-c", "--source", path, *flags, status=1)
-    assert "a.tar.gz" in errors.stderr
-    assert len(files_of(tmp_path / "o" / "clean")) == len(source.keys()) + 1
+    assert "a.tar.gz: damaged" in cli_error("make-c", "--source", path, *flags)
 
 
 @pytest.mark.parametrize("name", ["a.tar", "a.tar.gz", "a.zip"])
@@ -480,7 +479,7 @@ def test_images_in_formats_that_are_not_read_are_counted_and_named(tmp_path: Pat
         assert line in cli("make-c", "--source", source, *flags, "--dry-run").stdout
         assert line in cli("make-c", "--source", source, *flags).stderr
     (root / "a/x.png").unlink()
-    with pytest.raises(SourceError, match=r"no images .*3 skipped, as 'a/w\.avif'"):
+    with pytest.raises(SourceError, match=r"no images .*3 refused, 'a/w\.avif'"):
         ImageFolder(root).keys()
 
 

@@ -437,7 +437,7 @@ def test_a_malicious_pickle(tmp_path, monkeypatch, file):
     folder = tmp_path / "cifar-10-batches-py"
     write(folder / "test_batch", pickle.dumps(batch(), 2))
     write(folder / file, pickle.dumps(batch(labels=Attack()), 2))
-    archive(tmp_path / "c.tar.gz", [(f"x/{p.name}", p.read_bytes()) for p in folder.iterdir()])
+    archive(tmp_path / "c.tar.gz", [(f"{folder.name}/{p.name}", p.read_bytes()) for p in folder.iterdir()])
     for source in (folder, "c.tar.gz"):
         message = make_cifar(tmp_path, source)
         assert "asks for the global posix.system, which is refused" in message and file in message
@@ -451,7 +451,7 @@ def test_an_archive_whose_members_lead_out_of_it(tmp_path, monkeypatch):
     data = pickle.dumps(batch(), 2)
     names = ("../test_batch", "x/../../test_batch", f"{tmp_path}/x/test_batch", "..\\test_batch")
     archive(tmp_path / "c.tar.gz", [(name, data) for name in names])
-    assert "neither test_batch nor test" in make_cifar(tmp_path, tmp_path / "c.tar.gz")
+    assert "c.tar.gz: no images" in make_cifar(tmp_path, tmp_path / "c.tar.gz")
 
 
 def test_an_archive_of_links_and_devices(tmp_path, monkeypatch):

@@ -5,6 +5,7 @@ import os
 import pickle
 import re
 from pathlib import Path
+from typing import BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,6 +20,7 @@ from robustgen.sources.folder import ImageFolder
 from robustgen.sources.parquet import Parquet
 from robustgen.sources.places import Place
 from robustgen.sources.webdataset import WebDataset
+from robustgen.storage.local import LocalStore
 
 NAMES = ("n01/a.png", "n01/deep/b.JPEG", "n02/c.bmp", "n02/d.jpg", "n10/e.png")
 CLASSES = ("n01", "n02", "n10")
@@ -184,7 +186,7 @@ def test_samples_whose_names_become_one_are_refused(tmp_path: Path) -> None:
     names = ("c/50%.png", "c/50%25.png", "c/%2Ehidden.png", "c/x.png")
     source = open_source(put_shards(tmp_path / "s", [dict.fromkeys(names, content)]))
     assert source.keys() == ("c/%2Ehidden.png", "c/x.png")
-    assert source.refused() == {"c/50%.png": "occurs twice in the shards"}
+    assert source.refused() == {"c/50%.png": "occurs twice"}
 
 
 @pytest.mark.parametrize("kind", ["webdataset", "parquet"])
@@ -249,6 +251,28 @@ def test_a_corrupt_shard_in_the_middle_is_named_and_the_rest_is_done(tmp_path: P
     }
 
 
+@pytest.mark.parametrize("kind", ["webdataset", "parquet"])
+def test_a_lost_connection_ends_the_listing(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files, root = files_of(put_photos(tmp_path / "photos", "n01/a.png", "n02/b.png")), tmp_path / "shards"
+    if kind == "webdataset":
+        put_shards(root, [{name: content} for name, content in files.items()])
+    else:
+        for number in range(2):
+            put_parquet(root / f"{number}.parquet", as_rows(files, False), pa.int64(), CLASSES)
+    whole = LocalStore.open
+
+    def lose(store: LocalStore, path: str) -> BinaryIO:
+        if path.endswith(("1.tar", "1.parquet")):
+            raise ConnectionResetError(104, "Connection reset by peer")
+        return whole(store, path)
+
+    monkeypatch.setattr(LocalStore, "open", lose)
+    with pytest.raises(SourceError, match="shards: Connection reset by peer"):
+        open_source(root).keys()
+
+
 def test_samples_that_are_refused(tmp_path: Path) -> None:
     content = files_of(put_photos(tmp_path / "photos", "a.png"))["a.png"]
     first = {
@@ -276,7 +300,7 @@ def test_samples_that_are_refused(tmp_path: Path) -> None:
     assert refused == {
         "unlabelled.png": "has no label, but others have",
         "two": "has 2 images",
-        "twice": "occurs twice in the shards",
+        "twice": "occurs twice",
         "absolute.png": "its name is absolute",
     }
 
@@ -309,7 +333,7 @@ def test_parquet_without_images_or_with_bad_rows(tmp_path: Path) -> None:
         "row 1": "path '../up.png' cannot be the name of an image",
         "row 2": "label 7 is not one of the 2 classes",
         "dog/c.png": "its row contains no bytes",
-        "dog/d.png": "occurs twice in the rows",
+        "dog/d.png": "occurs twice",
         "cat/00000006": "its row contains no bytes",
     }
     whole = path.read_bytes()
@@ -343,10 +367,10 @@ def test_parquet_files_of_other_classes_are_refused(tmp_path: Path) -> None:
         put_parquet(tmp_path / "p" / f"{name}.parquet", rows, pa.int64(), classes)
     source = open_source(tmp_path / "p")
     assert source.keys() == ("cat/a.png", "cat/c.png", "cat/d.png")
-    assert source.refused() == {"b.parquet": "its class 0 is 'dog', but 'cat' in the files before it"}
+    assert source.refused() == {"b.parquet": "its class names differ from those of the files before it"}
     put_parquet(tmp_path / "p" / "b.parquet", rows, pa.int64(), ["cat", "dog", "emu"])
     assert open_source(tmp_path / "p").refused() == {
-        "b.parquet": "its class 2 is 'emu', but None in the files before it"
+        "b.parquet": "its class names differ from those of the files before it"
     }
 
 

@@ -636,6 +636,14 @@ def test_cifar10_without_names(tmp_path: Path) -> None:
     assert Cifar(cifar10(tmp_path, meta=False)).classes == tuple("0123456789")
 
 
+def test_an_archive_with_folders_called_train_and_test_is_not_cifar(tmp_path: Path) -> None:
+    put_all(tmp_path / "photos", "train/a.png", "test/b.png")
+    with tarfile.open(tmp_path / "photos.tar.gz", "w:gz") as tar:
+        tar.add(tmp_path / "photos", "photos")
+    source = open_source(tmp_path / "photos.tar.gz")
+    assert type(source) is ImageFolder and source.keys() == ("test/b.png", "train/a.png")
+
+
 def test_both_cifars_in_one_place(tmp_path: Path) -> None:
     cifar10(tmp_path)
     cifar100(tmp_path)
@@ -661,11 +669,11 @@ def test_unknown_cifar_keys(tmp_path: Path, key: str) -> None:
         (batch(data=ROWS[:, :3000]), "3072"),
         (batch(data=ROWS[0]), "3072"),
         (batch(data=ROWS[:0], labels=[]), "3072"),
-        (batch(labels=[0, 1]), "2 labels for 6 images"),
-        (batch(labels=[0, 1, 2, 3, 4, 10]), "label 10"),
-        (batch(labels=[0, 1, 2, 3, 4, -1]), "label -1"),
-        (batch(labels=[0, 1, 2, 3, 4, 5.0]), "label 5.0"),
-        (batch(labels=[0, 1, 2, 3, 4, True]), "label True"),
+        (batch(labels=[0, 1]), "the labels are not 6 integers from 0 to 9"),
+        (batch(labels=[0, 1, 2, 3, 4, 10]), "the labels are not 6 integers from 0 to 9"),
+        (batch(labels=[0, 1, 2, 3, 4, -1]), "the labels are not 6 integers from 0 to 9"),
+        (batch(labels=[0, 1, 2, 3, 4, 5.0]), "the labels are not 6 integers from 0 to 9"),
+        (batch(labels=[0, 1, 2, 3, 4, True]), "the labels are not 6 integers from 0 to 9"),
         (batch(labels=None), "b'labels'"),
     ],
 )
@@ -820,7 +828,7 @@ def test_links_and_giants_in_an_archive_are_ignored(tmp_path: Path, monkeypatch:
     folder = cifar10(tmp_path)
     with pytest.raises(SourceError, match=r"test_batch has more than 100 bytes"):
         Cifar(folder).keys()
-    with pytest.raises(SourceError, match="neither test_batch nor test"):
+    with pytest.raises(SourceError, match=r"has more than 100 bytes"):
         Cifar(archive(tmp_path / "d.tar.gz", members(folder))).keys()
 
 
@@ -844,9 +852,9 @@ def test_a_batch_is_read_once_in_a_process(tmp_path: Path, monkeypatch: pytest.M
     source = Cifar(cifar10(tmp_path))
     image = source.load("00000")
     packed = pickle.dumps(source)
+    assert (pickle.loads(packed).load("00000") == image).all()
     monkeypatch.setattr(cifar, "unpickle", None)
-    for _ in range(2):
-        assert (pickle.loads(packed).load("00000") == image).all()
+    assert (pickle.loads(packed).load("00000") == image).all()
 
 
 # --- all kinds -----------------------------------------------------------------------------------

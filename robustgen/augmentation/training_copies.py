@@ -21,7 +21,6 @@ from robustgen.errors import ArgumentError, ConfigError, SourceError
 from robustgen.formats.jpeg import JpegTree
 from robustgen.imaging.pixels import Decoded, Rgb
 from robustgen.sources.base import Source
-from robustgen.sources.medmnist import MedMnist
 from robustgen.sources.numbered import NumberedSource
 from robustgen.sources.tiny_imagenet import TinyImageNet
 from robustgen.storage import open_store
@@ -166,7 +165,7 @@ def refuse_scored_source(dataset: str | None, choices: AugMixChoices, source: st
 
 def _check_training(source: Source) -> None:
     # Nobody should train by accident on a test split.
-    if isinstance(source, NumberedSource | MedMnist):
+    if isinstance(source, NumberedSource):
         raise SourceError(
             f"{source.location}: has no class folders, which the copies need; augment the training "
             "images while loading them, with robustgen.torch.AugMixDataset"

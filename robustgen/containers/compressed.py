@@ -12,34 +12,28 @@ _MOST_GROWTH: Final = 100
 _HARMLESS_BYTES = 1 << 30
 
 
-class TooLargeError(ValueError):
-    """The unpacked data are too large for images."""
-
-
-def unpack(file: IO[bytes], name: str, size: int, write: Callable[[bytes], Any]) -> str | None:
-    """Decompress a file of `size` bytes as far as possible; return a description of any damage.
-
-    The suffix of `name` determines the compression. An OSError of `write` propagates.
+def unpack(file: IO[bytes], name: str, size: int, write: Callable[[bytes], Any]) -> None:
+    """Decompress a file of `size` bytes; the suffix of `name` determines the compression.
 
     Raises
     ------
-    TooLargeError
-        The unpacked data are too large.
+    ValueError
+        The file is damaged, or the unpacked data are too large.
+    OSError
+        The file cannot be read, or the data cannot be written.
     """
-    kinds: dict[str, Any] = {"bz2": bz2.BZ2File, "xz": lzma.LZMAFile}
-    packed = kinds.get(name.lower().rpartition(".")[2], gzip.GzipFile)
-    packed = packed(fileobj=file) if packed is gzip.GzipFile else packed(file)
+    kinds: dict[str, Any] = {"bz2": bz2.open, "xz": lzma.open}
     done, most = 0, max(_HARMLESS_BYTES, _MOST_GROWTH * size)
-    while True:
-        try:
-            piece = packed.read1(1 << 16)
-        except (ConnectionError, FileNotFoundError, PermissionError):
-            raise
-        except (OSError, EOFError, ValueError, lzma.LZMAError, zlib.error) as error:
-            return f"damaged after {done} unpacked bytes: {error or type(error).__name__}"
-        if not piece:
-            return None
-        write(piece)
-        done += len(piece)
-        if done > most:
-            raise TooLargeError(f"unpacks to more than {most} bytes, too large for images")
+    with kinds.get(name.lower().rpartition(".")[2], gzip.open)(file) as packed:
+        while piece := _read_piece(packed):
+            write(piece)
+            done += len(piece)
+            if done > most:
+                raise ValueError(f"unpacks to more than {most} bytes, too large for images")
+
+
+def _read_piece(packed: IO[bytes]) -> bytes:
+    try:
+        return packed.read(1 << 20)
+    except (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error) as error:
+        raise ValueError(f"damaged; decompress what can be saved ({error})") from error

@@ -1,9 +1,10 @@
 """Arrays in NumPy archives, read in pieces."""
 
+import io
 import math
+import shutil
 import zipfile
 import zlib
-from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -58,22 +59,20 @@ def read_image_header(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NpyH
     return header
 
 
-def copy_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo, write: Callable[[bytes], Any]) -> None:
+def copy_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo, target: Any) -> None:
     """Unpack the `.npy` file of an array in pieces."""
+    read_array_header(archive, member)
     with archive.open(member) as file:
-        while piece := file.read(_PIECE):
-            write(piece)
+        shutil.copyfileobj(file, target, _PIECE)
 
 
 def read_labels(archive: zipfile.ZipFile, name: str) -> NDArray[np.int64]:
     """Read the labels array `name`, (images, labels); raise a ValueError if it is invalid or too large."""
     member = find_array(archive, name)
-    header = read_array_header(archive, member)
+    read_array_header(archive, member)
     if member.file_size > _MOST_SMALL_BYTES:
         raise ValueError(f"{member.filename}: too large for labels: {member.file_size} bytes")
-    with archive.open(member) as file:
-        data = file.read()
-    labels = np.frombuffer(data, header.dtype, offset=header.offset).reshape(header.shape)
+    labels = np.load(io.BytesIO(archive.read(member)), allow_pickle=False)
     if labels.dtype.kind not in "biu" or labels.ndim not in (1, 2):
         raise ValueError(f"{name}: {labels.dtype} {labels.shape} is not an array of labels")
-    return labels.reshape(len(labels), -1).astype(np.int64)
+    return np.asarray(labels, np.int64).reshape(len(labels), -1)

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import IO, Any, BinaryIO, Final, NamedTuple, cast
+from typing import IO, Any, Final, NamedTuple
 
 from robustgen.containers.tables import RowPlace
 from robustgen.errors import MissingDependencyError
@@ -60,9 +60,19 @@ class Table(NamedTuple):
     file: Any
 
 
-def open_table(content: BinaryIO, size: int) -> Table:
-    """Open a file of `size` bytes; pyarrow raises its own errors for damaged files."""
-    return Table(size, import_pyarrow()[1].ParquetFile(content))
+def open_table(content: IO[bytes]) -> Table:
+    """Open a file; raise a ValueError if it is damaged."""
+    with _blame_parquet():
+        return Table(content.seek(0, os.SEEK_END), import_pyarrow()[1].ParquetFile(content))
+
+
+@contextmanager
+def _blame_parquet() -> Iterator[None]:
+    """Turn errors of pyarrow into a ValueError."""
+    try:
+        yield
+    except import_pyarrow()[0].ArrowException as error:
+        raise ValueError(str(error)) from error
 
 
 def iterate_batches(table: Table, group: int, columns: Sequence[str]) -> Iterator[Any]:
@@ -82,7 +92,7 @@ def iterate_batches(table: Table, group: int, columns: Sequence[str]) -> Iterato
     Raises
     ------
     ValueError
-        The values need far more memory than the file has bytes, or more than 2 GB.
+        The file is damaged, or the values need far more memory than it has bytes, or more than 2 GB.
     """
     most = min(_MOST_DECODED, _ALWAYS_ALLOWED + _EXPANSION * table.size)
     about, decoded = table.file.metadata.row_group(group), 0
@@ -92,11 +102,12 @@ def iterate_batches(table: Table, group: int, columns: Sequence[str]) -> Iterato
     packed = any(about.column(i).compression not in _HARDLY_EXPANDING for i in range(about.num_columns))
     # All values of a batch may repeat one value as large as the group; packed ones may have any size.
     rows = 1 if packed else min(_MOST_ROWS, 1 + _BATCH_BYTES // (1 + stated))
-    for batch in table.file.iter_batches(rows, row_groups=[group], columns=columns, use_threads=False):
-        decoded += batch.nbytes
-        if decoded > most:
-            raise ValueError(f"a row group decodes to more than {most} bytes")
-        yield batch
+    with _blame_parquet():
+        for batch in table.file.iter_batches(rows, row_groups=[group], columns=columns, use_threads=False):
+            decoded += batch.nbytes
+            if decoded > most:
+                raise ValueError(f"a row group decodes to more than {most} bytes")
+            yield batch
 
 
 def read_group(table: Table, group: int, column: str) -> Any:
@@ -114,23 +125,22 @@ class ParquetTable:
 
     def read_columns(self, file: IO[bytes]) -> list[str]:
         """Return the names of the columns."""
-        return list(_open_table(file).file.schema_arrow.names)
+        return list(open_table(file).file.schema_arrow.names)
 
     def read(self, file: IO[bytes], columns: Sequence[str] | None = None) -> Iterator["ParquetRows"]:
         """Yield all rows, or only the given `columns`."""
-        table = _open_table(file)
+        table = open_table(file)
         for group in range(table.file.num_row_groups):
             start = 0
-            with _blame_parquet():
-                for batch in iterate_batches(table, group, columns or table.file.schema_arrow.names):
-                    rows = import_pyarrow()[0].Table.from_batches([batch])
-                    yield ParquetRows([(group, start + row) for row in range(rows.num_rows)], rows)
-                    start += rows.num_rows
+            for batch in iterate_batches(table, group, columns or table.file.schema_arrow.names):
+                rows = import_pyarrow()[0].Table.from_batches([batch])
+                yield ParquetRows([(group, start + row) for row in range(rows.num_rows)], rows)
+                start += rows.num_rows
 
     @contextmanager
     def write(self, file: Any, like: IO[bytes]) -> Iterator[Callable[[Any], None]]:
         """Begin a file with the schema of `like`, and return a function that appends rows."""
-        schema = _open_table(like).file.schema_arrow
+        schema = open_table(like).file.schema_arrow
         # Encoded images neither compress further nor repeat.
         with import_pyarrow()[1].ParquetWriter(
             file, schema, compression="snappy", use_dictionary=False, store_schema=True
@@ -157,17 +167,3 @@ class ParquetRows:
             table = table.set_column(place, field, pyarrow.array(cells, field.type))
         places = [place for place, keep in zip(self.places, kept, strict=True) if keep]
         return ParquetRows(places, table.filter(pyarrow.array(list(kept), pyarrow.bool_())))
-
-
-def _open_table(file: IO[bytes]) -> Table:
-    with _blame_parquet():
-        return open_table(cast("BinaryIO", file), file.seek(0, os.SEEK_END))
-
-
-@contextmanager
-def _blame_parquet() -> Iterator[None]:
-    """Turn errors of pyarrow into a ValueError."""
-    try:
-        yield
-    except import_pyarrow()[0].ArrowException as error:
-        raise ValueError(str(error)) from error

@@ -2,8 +2,12 @@
 
 import io
 import pickle
+import re
 from collections.abc import Callable
 from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 # A batch of 99 999 images and their file names needs some 500 000.
 MOST_STEPS: Final = 2_000_000
@@ -30,6 +34,21 @@ class Pickled:
 
     def __setstate__(self, state: Any) -> None:
         self.state = state
+
+    def to_array(self) -> NDArray[Any]:
+        """Return the array; raise an exception if this is not an array of numbers."""
+        if self.state is None:
+            # As of protocol 5.
+            content, dtype, shape, axes = self.made_from
+            by_columns = axes == "F"
+        else:
+            _, shape, dtype, by_columns, content = self.state
+        kind, order = dtype.made_from[0], dtype.state[1]
+        kind, order = (each.decode() if isinstance(each, bytes) else each for each in (kind, order))
+        if not re.fullmatch("[fiu][1248]", kind):
+            raise ValueError(f"an array of {kind} instead of numbers")
+        numbers = np.frombuffer(content, f"{order}{kind}")
+        return numbers.reshape(shape, order="F" if by_columns else "C")
 
 
 class _Operations(dict[int, Callable[[Any], None]]):

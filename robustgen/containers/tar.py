@@ -1,6 +1,8 @@
 """Tar archives, read and written one member at a time, with bounded memory for headers."""
 
+import gzip
 import tarfile
+import zlib
 from collections.abc import Iterator
 from typing import IO, Any, Final
 
@@ -67,9 +69,9 @@ def iterate_members(file: IO[bytes]) -> Iterator[tarfile.TarInfo]:
         raise tarfile.ReadError("a header is invalid")
 
 
-def iterate_compressed(file: IO[bytes], mode: str = "r:*") -> Iterator[tuple[tarfile.TarInfo, Any]]:
+def iterate_compressed(file: IO[bytes]) -> Iterator[tuple[tarfile.TarInfo, Any]]:
     """Yield the members of a tar, compressed or not, each with a function that opens it."""
-    with tarfile.open(fileobj=file, mode=mode, tarinfo=BoundedHeader) as archive:  # type: ignore[call-overload]
+    with tarfile.open(fileobj=file, mode="r:*", tarinfo=BoundedHeader) as archive:
         for member in archive:
             yield member, archive.extractfile
 
@@ -77,8 +79,9 @@ def iterate_compressed(file: IO[bytes], mode: str = "r:*") -> Iterator[tuple[tar
 def peek_names(file: IO[bytes], count: int) -> list[str]:
     """Return the names of the first `count` members; [] if the archive is damaged."""
     try:
-        return [member.name for _, member in zip(range(count), iterate_members(file), strict=False)]
-    except tarfile.TarError:
+        members = zip(range(count), iterate_compressed(file), strict=False)
+        return [member.name for _, (member, _) in members]
+    except (tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError):
         return []
 
 

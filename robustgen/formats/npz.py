@@ -206,8 +206,7 @@ def open_images(store: Store, path: str) -> StoredArray:
     folder = TemporaryFolder()
     unpacked = open_store(folder.path, folder.path)
     with _open_archive(store, path) as (archive, member), unpacked.create("images.npy") as target:
-        npz.read_array_header(archive, member)
-        npz.copy_array(archive, member, target.write)
+        npz.copy_array(archive, member, target)
     return open_array(unpacked, "images.npy", folder)
 
 

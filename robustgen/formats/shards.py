@@ -25,7 +25,7 @@ from robustgen.formats.units import WorkUnit, cut
 from robustgen.imaging import decode, video
 from robustgen.imaging.pixels import Rgb
 from robustgen.name_lists import join_names
-from robustgen.sources.files import IndexedSource, ShardSource
+from robustgen.sources.files import IndexedSource
 from robustgen.sources.sample_names import KEYS
 from robustgen.storage import Store
 from robustgen.storage import Writer as OpenFile
@@ -110,7 +110,7 @@ class ShardWriter(SampleWriter):
     """
 
     format: ClassVar[str]
-    reader: ClassVar[type[ShardSource]]
+    reader: ClassVar[type[IndexedSource]]
     needs_labels = True
 
     def __init__(self, encoder: TreeWriter, images: int, shard_size: int) -> None:
@@ -279,7 +279,7 @@ class Shards(SourceSet):
     """Set with a folder of shards per variant."""
 
     suffix: ClassVar[str]
-    reader: ClassVar[type[ShardSource]]
+    reader: ClassVar[type[IndexedSource]]
 
     def open_folder(self, location: str) -> IndexedSource:
         """Open the shards of a variant."""

@@ -43,7 +43,7 @@ class _Rows:
     """
 
     def __init__(self, source: Table, number: int, chosen: frozenset[str] | None) -> None:
-        self.file = source.tables[number]
+        self.file = source.files[number]
         self._source, self._chosen = source, chosen
 
     def read(self) -> Iterator[tuple[int, Chunk]]:
@@ -76,7 +76,7 @@ class _Rows:
             return [True] * len(keys)
         cells = zip(*(chunk.cells(column) for column in self._source.columns.names), strict=True)
         for own, texts in zip(keys, cells, strict=True):
-            if known := [key for key in own.values() if self._source.has(key)]:
+            if known := [key for key in own.values() if key in self._source.listing.places]:
                 kept.append(any(key in chosen for key in known))
             else:
                 kept.append(bool(own) or not any(isinstance(text, str) and text for text in texts))
@@ -140,7 +140,7 @@ class TableWriter(SampleWriter):
 
     def versions(self) -> dict[str, str]:
         """Return the versions for the images, and that of pyarrow for Parquet files."""
-        is_parquet = any(isinstance(find_layout(file.name), ParquetTable) for file in self.source.tables)
+        is_parquet = any(isinstance(find_layout(file.name), ParquetTable) for file in self.source.files)
         own = {"pyarrow": str(import_pyarrow()[0].__version__)} if is_parquet else {}
         return super().versions() | own
 
@@ -167,7 +167,7 @@ class TableWriter(SampleWriter):
     def list_companions(self, listing: Listing, folders: Sequence[str]) -> Mapping[str, bytes]:
         """Return the tables without images."""
         with_images = {self.source.row_of(key)[0] for key in self.source.keys()}  # noqa: SIM118
-        others = [file for number, file in enumerate(self.source.tables) if number not in with_images]
+        others = [file for number, file in enumerate(self.source.files) if number not in with_images]
         content = {file.name: file.store.read(file.name) for file in others}
         return {f"{folder}/{name}": data for folder in folders for name, data in content.items()}
 
@@ -177,7 +177,7 @@ class TableWriter(SampleWriter):
         """Yield the table if its image differs from the encoded `pixels`."""
         (encoded,) = self.encoder.encode(variant, key, pixels)
         number = self.source.row_of(key)[0]
-        path = variant.path(self.source.tables[number].name)
+        path = variant.path(self.source.files[number].name)
         try:
             held = _digest_results(self.source, number, self.chosen, root, path)
         except (OSError, ValueError):
@@ -305,7 +305,7 @@ class FileTableWriter(TreeWriter):
         """Return the tables with the rows whose images are created, and the rows without images."""
         made_all = {*self.source.keys()} <= {*listing.keys}
         chosen, content = None if made_all else frozenset(listing.keys), dict[str, bytes]()
-        for number, file in enumerate(self.source.tables):
+        for number, file in enumerate(self.source.files):
             content[file.name] = self._rewrite(_Rows(self.source, number, chosen))
         return {f"{folder}/{name}": data for folder in folders for name, data in content.items()}
 

@@ -1,10 +1,11 @@
 """Interface of all image sources."""
 
+import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +19,39 @@ Loaded = TypeVar("Loaded")
 """Type of one item: pixels, for nearly all sources."""
 
 
-class Items(ABC, Generic[Loaded]):
-    """Input items under unique keys.
+class Reusable:
+    """Object that a worker process receives with each task, but builds only once.
 
-    Picklable: listings and arrays are not pickled, but read again when needed.
+    Cached properties are not pickled; a worker computes them again when it needs them, and then keeps them.
+    """
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        cls = type(self)
+        token = vars(self).setdefault("_token", secrets.token_hex(8))
+        state = {
+            k: v for k, v in vars(self).items() if not isinstance(getattr(cls, k, None), cached_property)
+        }
+        return _receive, (cls, token, state)
+
+
+# Objects that this process received, by token.
+_RECEIVED: dict[str, Reusable] = {}
+_MOST_RECEIVED: Final = 8
+
+
+def _receive(cls: type[Reusable], token: str, state: dict[str, Any]) -> Reusable:
+    """Return the one object of this process that has the `token`."""
+    received = _RECEIVED.get(token)
+    if received is None:
+        for oldest in [*_RECEIVED][: 1 - _MOST_RECEIVED]:
+            del _RECEIVED[oldest]
+        received = _RECEIVED[token] = cls.__new__(cls)
+        vars(received).update(state)
+    return received
+
+
+class Items(Reusable, ABC, Generic[Loaded]):
+    """Input items under unique keys.
 
     Attributes
     ----------
@@ -119,10 +149,6 @@ class Items(ABC, Generic[Loaded]):
         """Return the keys of all refused images, with the reasons."""
         return {}
 
-    def storage_order(self, key: str) -> tuple[int, ...]:
-        """Return a sort key of an image; reading images in this order reads the storage sequentially."""
-        return ()
-
     def passed_over(self) -> tuple[str, ...]:
         """Return the names of images in unsupported formats."""
         return ()
@@ -141,10 +167,6 @@ class Items(ABC, Generic[Loaded]):
         OSError
             The index cannot be cached.
         """
-
-    def __getstate__(self) -> dict[str, Any]:
-        cls = type(self)
-        return {k: v for k, v in vars(self).items() if not isinstance(getattr(cls, k, None), cached_property)}
 
 
 class Source(Items[Rgb]):

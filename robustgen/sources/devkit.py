@@ -3,14 +3,14 @@
 import io
 import re
 from collections.abc import Sequence
-from pathlib import PurePosixPath
 from typing import Any, Final
 
-from robustgen.containers.tar import iterate_compressed
 from robustgen.errors import SourceError
+from robustgen.sources.named_files import read_named_files
 from robustgen.sources.places import Place
 
 _GROUND_TRUTH, _META = "ILSVRC2012_validation_ground_truth.txt", "meta.mat"
+_FOLDER = "data"
 _CLASSES = 1000
 # The published files have 0.2 MB and 0.5 MB.
 _MOST_BYTES: Final = 1 << 24
@@ -20,7 +20,7 @@ _IMAGE_NAME = re.compile(r"ILSVRC2012_val_(\d{8})\.")
 def is_devkit(place: Place) -> bool:
     """Return True for the folder of the devkit, or an archive with that name."""
     if place.is_folder and place.store.is_local:
-        return any(map(place.has, (_GROUND_TRUTH, f"data/{_GROUND_TRUTH}")))
+        return any(map(place.has, (_GROUND_TRUTH, f"{_FOLDER}/{_GROUND_TRUTH}")))
     return "devkit" in place.name and place.name.endswith((".tar.gz", ".tgz", ".tar"))
 
 
@@ -41,20 +41,7 @@ def read_devkit(place: Place, images: Sequence[str]) -> dict[str, str]:
     SourceError
         One of its two files is missing or malformed, or the labels do not match the images.
     """
-    files: dict[str, bytes] = {}
-    if place.is_folder:
-        data = "" if place.has(_GROUND_TRUTH) else "data/"
-        for name in (_GROUND_TRUTH, _META):
-            if place.has(data + name):
-                files[name] = place.folder.read(data + name, size=_MOST_BYTES)
-        return _join(place.location, files, images)
-    with place.store.open(place.name) as file:
-        for member, extract in iterate_compressed(file):
-            name = PurePosixPath(member.name).name
-            if member.offset_data > 4 * _MOST_BYTES:
-                break
-            if name in (_GROUND_TRUTH, _META) and member.isreg() and member.size <= _MOST_BYTES:
-                files[name] = extract(member).read()
+    files = read_named_files(place, (_GROUND_TRUTH, _META), (_FOLDER,), _MOST_BYTES)
     return _join(place.location, files, images)
 
 

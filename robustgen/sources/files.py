@@ -4,7 +4,7 @@ import hashlib
 import io
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from robustgen.benchmark import Kind
 from robustgen.errors import ImageError, SourceError
@@ -18,9 +18,9 @@ from robustgen.imaging.decode import (
 )
 from robustgen.imaging.pixels import Decoded, Rgb
 from robustgen.sources.base import Source, class_of, sort_classes
-from robustgen.sources.index import Cache, Index, Listing
+from robustgen.sources.index import Cache, Index
 from robustgen.sources.places import Place, find_place
-from robustgen.sources.trees import FileTree
+from robustgen.sources.trees import FileTree, open_tree
 from robustgen.sources.walk import UNREAD, Found
 
 
@@ -48,58 +48,8 @@ class EncodedSource(Source):
             return read_dimensions(io.BytesIO(self.read_bytes(key)), key)
 
 
-class IndexedSource(EncodedSource):
-    """A source with an index of the place, class and label of each image, by key."""
-
-    def __init__(self, index: Index) -> None:
-        super().__init__(index.location)
-        self._index = index
-
-    def make_ready(self) -> None:
-        """List the files and cache their index for worker processes."""
-        self._index.make_ready()
-
-    def keys(self) -> tuple[str, ...]:
-        """Return the sorted keys of all images; raise a SourceError if there are none."""
-        listing = self._index.listing
-        if not listing.places:
-            example = "".join(f"; {key!r}: {why}" for key, why in [*listing.refused.items()][:1])
-            raise SourceError(f"{self.location}: no images{example}")
-        return tuple(sorted(listing.places))
-
-    @property
-    def listing(self) -> Listing:
-        """Return the content of the index."""
-        return self._index.listing
-
-    def refused(self) -> dict[str, str]:
-        """Return the keys or files that are refused, with the reasons."""
-        return dict(self._index.listing.refused)
-
-    def storage_order(self, key: str) -> tuple[int, ...]:
-        """Return the number of the file and the position in it."""
-        return tuple(self._place(key)[:3])
-
-    def _place(self, key: str) -> Sequence[Any]:
-        try:
-            return self._index.listing.places[key]
-        except KeyError:
-            raise ImageError(f"{key!r}: no such image in {self.location}") from None
-
-    @property
-    def classes(self) -> tuple[str, ...]:
-        """Return the names of the classes in the order of the labels."""
-        return tuple(self._index.listing.classes)
-
-    def label(self, key: str) -> int:
-        """Return the index of one image's class in `classes`; raise an ImageError if it has none."""
-        if key not in self._index.listing.labels:
-            raise ImageError(f"{key!r}: in no class of {self.location}")
-        return self._index.listing.labels[key]
-
-
-class ShardSource(IndexedSource):
-    """Images in files that contain many images each.
+class IndexedSource(Index, EncodedSource):
+    """Images in files that contain many images each, with an index of their places and labels.
 
     Parameters
     ----------
@@ -119,8 +69,6 @@ class ShardSource(IndexedSource):
         The file does not exist. From all other methods: the files contain no images.
     """
 
-    index_type: ClassVar[type[Index]]
-
     def __init__(
         self,
         files: Location | Place,
@@ -128,7 +76,40 @@ class ShardSource(IndexedSource):
         split: str | None = None,
         kind: Kind | None = None,
     ) -> None:
-        super().__init__(self.index_type(find_place(files).location, index, split, kind))
+        super().__init__(find_place(files).location, index, split, kind)
+
+    def keys(self) -> tuple[str, ...]:
+        """Return the sorted keys of all images; raise a SourceError if there are none."""
+        listing = self.listing
+        if not listing.places:
+            example = "".join(f"; {key!r}: {why}" for key, why in [*listing.refused.items()][:1])
+            raise SourceError(f"{self.location}: no images{example}")
+        return tuple(sorted(listing.places))
+
+    def refused(self) -> dict[str, str]:
+        """Return the keys or files that are refused, with the reasons."""
+        return dict(self.listing.refused)
+
+    def storage_order(self, key: str) -> tuple[int, ...]:
+        """Return the number of the file and the position in it."""
+        return tuple(self._place(key)[:3])
+
+    def _place(self, key: str) -> Any:
+        try:
+            return self.listing.places[key]
+        except KeyError:
+            raise ImageError(f"{key!r}: no such image in {self.location}") from None
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Return the names of the classes in the order of the labels."""
+        return tuple(self.listing.classes)
+
+    def label(self, key: str) -> int:
+        """Return the index of one image's class in `classes`; raise an ImageError if it has none."""
+        if key not in self.listing.labels:
+            raise ImageError(f"{key!r}: in no class of {self.location}")
+        return self.listing.labels[key]
 
 
 class _Listing(NamedTuple):
@@ -140,11 +121,33 @@ class _Listing(NamedTuple):
 
 
 class FileSource(EncodedSource):
-    """A source with one file for each image, in a folder or an archive."""
+    """A source with one file for each image, in a folder or an archive.
 
-    def __init__(self, tree: FileTree) -> None:
+    Parameters
+    ----------
+    root : path, URL or FileTree
+        A folder, or one of the archives in `places.ARCHIVES`.
+    follow : sequence of path
+        Folders outside `root` to which links may lead.
+    index : (Store, str), optional
+        A file in which the listing of an archive may be cached.
+
+    Raises
+    ------
+    SourceError
+        `root` is neither a folder nor an archive.
+    """
+
+    def __init__(
+        self, root: Location | Place | FileTree, follow: Sequence[Location] = (), index: Cache = None
+    ) -> None:
+        tree = open_tree(root, follow, index)
         super().__init__(tree.location)
-        self._tree = tree
+        self._tree = tree.below(self._find_images(tree))
+
+    def _find_images(self, tree: FileTree) -> str:
+        """Return the folder of the images in `tree`; "" is the tree itself."""
+        return tree.common_folder()
 
     def make_ready(self) -> None:
         """List the files for the worker processes."""
@@ -169,8 +172,8 @@ class FileSource(EncodedSource):
         """Return the sorted keys of all usable images; raise a SourceError if there are none."""
         keys, refused, unread = self._listing
         if not keys:
-            example = "".join(f"; {len(refused)} refused, {k!r}: {why}" for k, why in [*refused.items()][:1])
-            example += f"; {len(unread)} skipped, as {unread[0]!r} is {UNREAD}" if unread else ""
+            others = refused | dict.fromkeys(unread, UNREAD)
+            example = "".join(f"; {len(others)} refused, {k!r}: {why}" for k, why in [*others.items()][:1])
             raise SourceError(f"{self.location}: no images (looked for {', '.join(EXTENSIONS)}){example}")
         return keys
 
@@ -190,10 +193,6 @@ class FileSource(EncodedSource):
         """Return the size of one image's file in bytes; raise an ImageError if it does not exist."""
         with blame_image(key):
             return self._tree.size(self._name(key))
-
-    def storage_order(self, key: str) -> tuple[int, ...]:
-        """Return the position of an image in an archive."""
-        return self._tree.storage_order(self._name(key))
 
     @cached_property
     def _indices(self) -> dict[str, int]:

@@ -7,7 +7,7 @@ from robustgen.sources.files import FileSource
 from robustgen.sources.index import Cache
 from robustgen.sources.labels import read_labels
 from robustgen.sources.places import Place, find_place
-from robustgen.sources.trees import FileTree, open_tree
+from robustgen.sources.trees import FileTree
 from robustgen.sources.walk import Found, is_image
 
 
@@ -42,8 +42,7 @@ class LabelledFolder(FileSource):
         index: Cache = None,
         labels_are_classes: bool = False,
     ) -> None:
-        tree = open_tree(root, follow, index)
-        super().__init__(tree.below(tree.common_folder()))
+        super().__init__(root, follow, index)
         self._labels = find_place(labels or "")
         self._are_classes = labels_are_classes
 

@@ -1,20 +1,19 @@
 """MNIST and similar data sets in IDX files, as published: plain or gzipped."""
 
+import gzip
 import io
 import math
 import re
-from functools import lru_cache
 from typing import Final
 
 import numpy as np
 
-from robustgen.containers.compressed import unpack
 from robustgen.errors import SourceError
 from robustgen.imaging.decode import Location
 from robustgen.imaging.pixels import Rgb
 from robustgen.sources.base import blame_source, check_split
 from robustgen.sources.numbered import NumberedSource, Rows
-from robustgen.sources.places import Place, SourceFile, find_place
+from robustgen.sources.places import Place, find_place
 
 _IMAGES: Final = re.compile(r"(?:.*-)?(t10k|test|train)-images[-.]idx3-ubyte(?:\.gz)?")
 _SPLITS: Final = {"t10k": "test", "test": "test", "train": "train"}
@@ -49,7 +48,12 @@ class Idx(NumberedSource):
         check_split(self.location, self._split, (own,) if own else ("test", "train"))
 
     def _read(self) -> Rows:
-        return _read_files(*(place.file for place in self._find()))
+        files = self._find()
+        images, labels = _read_idx(files[0], _IMAGE_MAGIC), _read_idx(files[1], _LABEL_MAGIC)
+        if len(images) != len(labels):
+            raise SourceError(f"{files[1].name}: {len(labels)} labels for {len(images)} images")
+        classes = tuple(map(str, range(max(10, int(labels.max()) + 1))))
+        return Rows(images, labels.astype(np.int64), classes)
 
     def _find(self) -> tuple[Place, Place]:
         """Return the files of images and of labels."""
@@ -79,14 +83,12 @@ def find_images(place: Place, split: str) -> list[Place]:
     if not place.is_folder:
         return [place] if _split_of(place.name) == split else []
     for folder in _FOLDERS:
-        if folder and folder.partition("/")[0] not in place.children:
-            continue
         inside = place.below(folder) if folder else place
-        children = inside.children if inside.is_folder else ()
-        # In this order, a plain file overwrites its compressed copy.
-        names = {name.removesuffix(".gz"): name for name in sorted(children, reverse=True)}
-        if found := [inside.below(name) for name in names.values() if _split_of(name) == split]:
-            return found
+        if folder.partition("/")[0] in ("", *place.children) and inside.is_folder:
+            # In this order, a plain file overwrites its compressed copy.
+            names = {name.removesuffix(".gz"): name for name in sorted(inside.children, reverse=True)}
+            if found := [inside.below(name) for name in names.values() if _split_of(name) == split]:
+                return found
     return []
 
 
@@ -95,37 +97,20 @@ def _split_of(name: str) -> str | None:
     return _SPLITS[found[1]] if found else None
 
 
-# Worker processes unpickle a source with each task, but need not read the files again.
-@lru_cache(maxsize=1)
-def _read_files(images: SourceFile, labels: SourceFile) -> Rows:
-    pictures, classes = _read_idx(images, _IMAGE_MAGIC), _read_idx(labels, _LABEL_MAGIC)
-    if len(pictures) != len(classes):
-        raise SourceError(f"{labels.name}: {len(classes)} labels for {len(pictures)} images")
-    names = tuple(map(str, range(max(10, int(classes.max()) + 1))))
-    return Rows.collect(pictures, classes.astype(np.int64), names)
-
-
-def _read_idx(file: SourceFile, magic: int) -> Rgb:
+def _read_idx(place: Place, magic: int) -> Rgb:
     """Read an array of bytes; raise a SourceError that names the file if its magic number is another."""
-    where = f"{file.store.location}/{file.name}"
-    with blame_source(where):
-        data = file.store.read(file.name, size=_MOST_BYTES + 1)
-        if file.name.endswith(".gz"):
-            plain = io.BytesIO()
-            if damage := unpack(io.BytesIO(data), file.name, len(data), plain.write):
-                raise ValueError(damage)
-            data = plain.getvalue()
+    with blame_source(place.location):
+        data = place.store.read(place.name, size=_MOST_BYTES + 1)
+        if place.has_suffix(".gz"):
+            data = gzip.GzipFile(fileobj=io.BytesIO(data)).read(_MOST_BYTES + 1)
         if len(data) > _MOST_BYTES:
             raise ValueError(f"more than {_MOST_BYTES} bytes")
         found = int.from_bytes(data[:4], "big")
-        if len(data) < 4 or found != magic:
+        if found != magic:
             raise ValueError(f"magic number is {found:#010x}; IDX files of this kind have {magic:#010x}")
         start = 4 + 4 * (magic & 0xFF)
-        shape = tuple(map(int, np.frombuffer(data[4:start].ljust(start - 4, b"\0"), ">u4")))
-        there, wanted = max(0, len(data) - start), math.prod(shape)
-        if there < wanted or len(data) < start:
-            raise ValueError(f"truncated: {there} bytes for an array of shape {shape}")
-        if there > wanted or not wanted:
-            raise ValueError(f"not an IDX file: {there} bytes for an array of shape {shape}")
-    values: Rgb = np.frombuffer(data, np.uint8, offset=start).reshape(shape)
-    return values
+        shape = tuple(np.frombuffer(data[4:start].ljust(start - 4, b"\0"), ">u4").tolist())
+        there = max(0, len(data) - start)
+        if there != math.prod(shape) or not there:
+            raise ValueError(f"damaged: {there} bytes for an array of shape {shape}")
+        return np.frombuffer(data, np.uint8, offset=start).reshape(shape)

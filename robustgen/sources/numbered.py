@@ -1,6 +1,7 @@
 """Sources whose images are rows of an array, with numbers instead of names."""
 
 import hashlib
+import math
 from abc import abstractmethod
 from functools import cached_property
 from typing import NamedTuple
@@ -28,27 +29,15 @@ class Rows(NamedTuple):
 
     Attributes
     ----------
-    images : uint8 ndarray of shape (N, H, W, 3) or (N, H, W), read-only
-    labels : int64 ndarray of shape (N,), read-only
+    images : uint8 ndarray of shape (N, H, W, 3) or (N, H, W)
+    labels : int64 ndarray of shape (N,)
     classes : tuple of str
         Names of the classes, in the order of the labels.
-    identities : tuple of str
-        Identity of the bytes of each image.
     """
 
     images: Rgb
     labels: NDArray[np.int64]
     classes: tuple[str, ...]
-    identities: tuple[str, ...]
-
-    @classmethod
-    def collect(cls, images: Rgb, labels: NDArray[np.int64], classes: tuple[str, ...]) -> "Rows":
-        """Compute the identities of the images, and make the arrays read-only."""
-        for each in (images, labels):
-            each.setflags(write=False)
-        # Once per process: images are read again for each output array.
-        identities = tuple(hashlib.sha256(image.tobytes()).hexdigest()[:16] for image in images)
-        return cls(images, labels, classes, identities)
 
 
 class NumberedSource(Source):
@@ -66,7 +55,7 @@ class NumberedSource(Source):
 
     @abstractmethod
     def _read(self) -> Rows:
-        """Read the images, or return the cached ones."""
+        """Read the images and their labels."""
 
     @cached_property
     def _rows(self) -> Rows:
@@ -75,12 +64,17 @@ class NumberedSource(Source):
 
     @property
     def images(self) -> Rgb:
-        """Return all images: uint8 ndarray of shape (N, H, W, 3) or (N, H, W), read-only."""
+        """Return all images: uint8 ndarray of shape (N, H, W, 3) or (N, H, W)."""
         return self._rows.images
 
     @property
+    def shape(self) -> tuple[int, ...]:
+        """Return the shape of `images`."""
+        return self._rows.images.shape
+
+    @property
     def labels(self) -> NDArray[np.int64]:
-        """Return all labels: int64 ndarray of shape (N,), read-only."""
+        """Return all labels: int64 ndarray of shape (N,)."""
         return self._rows.labels
 
     @property
@@ -98,12 +92,12 @@ class NumberedSource(Source):
 
     def load(self, key: str) -> Rgb:
         """Return a copy of one image: uint8 (H, W, 3); raise an ImageError if `key` is unknown."""
-        image: Rgb = as_rgb(self.images[self._index(key)]).copy()
-        return image
+        return self.read(key)[0]
 
     def read(self, key: str) -> tuple[Rgb, str]:
         """Return a copy of one image and the identity of its bytes."""
-        return self.load(key), self._rows.identities[self._index(key)]
+        image = self.images[self._index(key)]
+        return as_rgb(image).copy(), hashlib.sha256(image.tobytes()).hexdigest()[:16]
 
     def label(self, key: str) -> int:
         """Return the label of one image; raise an ImageError if `key` is unknown."""
@@ -111,7 +105,13 @@ class NumberedSource(Source):
 
     def size(self, key: str) -> int:
         """Return the size of one image in bytes; raise an ImageError if `key` is unknown."""
-        return int(self.images[self._index(key)].nbytes)
+        self._index(key)
+        return math.prod(self.shape[1:])
+
+    def dimensions(self, key: str) -> tuple[int, int]:
+        """Return width and height of one image in pixels; raise an ImageError if `key` is unknown."""
+        self._index(key)
+        return self.shape[2], self.shape[1]
 
     def _index(self, key: str) -> int:
         if not (key.isdecimal() and int(key) < len(self._keys) and key == self._keys[int(key)]):

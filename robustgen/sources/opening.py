@@ -37,7 +37,7 @@ class KnownSource(NamedTuple):
     """A row of the table: name of the kind, for `source_kind`, and functions to recognise and open it."""
 
     name: str
-    recognise: Callable[[Request], bool]
+    recognise: Callable[[Place], bool]
     open: Callable[[Request], Source]
 
     def enter_split(self, ask: Request) -> Request:
@@ -54,32 +54,18 @@ _IN_FOLDERS: Final = ("parquet", "webdataset", "folder")
 _ROWS = (
     KnownSource(
         "labelled",
-        lambda ask: ask.labels is not None,
+        lambda _: False,
         lambda ask: LabelledFolder(ask.place, ask.labels, ask.follow, ask.cache, ask.labels_are_classes),
     ),
-    KnownSource(
-        "table",
-        lambda ask: ask.columns is not None or is_text_table(ask.place),
-        lambda ask: Table(ask.place, ask.columns, ask.cache),
-    ),
-    KnownSource(
-        "parquet", lambda ask: is_parquet(ask.place), lambda ask: Parquet(ask.place, ask.cache, ask.split)
-    ),
-    KnownSource(
-        "webdataset",
-        lambda ask: is_webdataset(ask.place),
-        lambda ask: WebDataset(ask.place, ask.cache, ask.split),
-    ),
-    KnownSource("mnist", lambda ask: is_idx(ask.place), lambda ask: Idx(ask.place, ask.split)),
-    KnownSource(
-        "medmnist",
-        lambda ask: is_medmnist(ask.place),
-        lambda ask: MedMnist(ask.place, ask.split or "test", ask.cache),
-    ),
-    KnownSource("cifar", lambda ask: is_cifar(ask.place), lambda ask: Cifar(ask.place, ask.split or "test")),
+    KnownSource("table", is_text_table, lambda ask: Table(ask.place, ask.columns, ask.cache)),
+    KnownSource("parquet", is_parquet, lambda ask: Parquet(ask.place, ask.cache, ask.split)),
+    KnownSource("webdataset", is_webdataset, lambda ask: WebDataset(ask.place, ask.cache, ask.split)),
+    KnownSource("mnist", is_idx, lambda ask: Idx(ask.place, ask.split)),
+    KnownSource("medmnist", is_medmnist, lambda ask: MedMnist(ask.place, ask.split or "test")),
+    KnownSource("cifar", is_cifar, lambda ask: Cifar(ask.place, ask.split or "test")),
     KnownSource(
         "tiny-imagenet",
-        lambda ask: is_tiny_imagenet(ask.place, ask.cache),
+        is_tiny_imagenet,
         lambda ask: TinyImageNet(ask.place, ask.follow, ask.cache, ask.split or "val"),
     ),
     KnownSource("folder", lambda _: True, lambda ask: ImageFolder(ask.place, ask.follow, ask.cache)),
@@ -147,7 +133,9 @@ def open_source(
             raise SourceError(f"follow_links: {folder}: the folder does not exist")
     with blame_source(location):
         asked = Request(find_place(location), labels, follow, index, split, labels_are_classes, columns)
-        rows = (row for row in _ROWS if row.recognise(row.enter_split(asked)))
+        if kind == "auto" and (labels is not None or columns is not None):
+            kind = "table" if labels is None else "labelled"
+        rows = (row for row in _ROWS if row.recognise(row.enter_split(asked).place))
         row = next(rows) if kind == "auto" else _BY_NAME[kind]
     if (row.name == "labelled") != (labels is not None):
         raise SourceError(

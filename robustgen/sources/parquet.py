@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import zip_longest
 from pathlib import PurePosixPath
 from typing import Any, Final, NamedTuple
 
@@ -18,8 +17,8 @@ from robustgen.containers.parquet import (
 from robustgen.errors import SourceError
 from robustgen.imaging.decode import reason_of
 from robustgen.sources.base import class_of, sort_classes
-from robustgen.sources.files import ShardSource
-from robustgen.sources.index import Index, Listing
+from robustgen.sources.files import IndexedSource
+from robustgen.sources.index import Listing
 from robustgen.sources.labels import is_folder_name
 from robustgen.sources.places import PARQUET, Place, SourceFile
 
@@ -35,47 +34,6 @@ class _Found(NamedTuple):
     path: str
     head: bytes
     label: Any
-
-
-class RowIndex(Index):
-    """Rows of all files: file number, row group, row, bytes and column of each.
-
-    Raises
-    ------
-    MissingDependencyError
-        pyarrow is not installed.
-    """
-
-    def __init__(self, *arguments: Any) -> None:
-        import_pyarrow()
-        super().__init__(*arguments)
-
-    def find_files(self) -> list[SourceFile]:
-        """Look up the files."""
-        return Place(self.location).expand(_is_parquet_name, self.split)
-
-    def build(self, files: list[SourceFile]) -> Listing:
-        """Read all files once, and list keys, sizes and labels of their images."""
-        damage = import_pyarrow()[0].ArrowException, OSError, ValueError
-        found, lost = list[_Found](), dict[str, Exception]()
-        names: Sequence[str] | None = None
-        for number, each in enumerate(files):
-            try:
-                with each.store.open(each.name) as content:
-                    table = open_table(content, each.size)
-                    own = _read_schema(table.file.schema_arrow, self.kind)
-                    names = _agree(names, own.names)
-                    for group in range(table.file.num_row_groups):
-                        try:
-                            found += _read_rows(table, own, number, group, self.kind)
-                        except damage as error:
-                            lost[f"{each.name}, row group {group}"] = error
-            except damage as error:
-                lost[each.name] = error
-        is_lasting = not any(isinstance(error, ConnectionError) for error in lost.values())
-        refused = {name: reason_of(error) for name, error in lost.items()}
-        listing = Listing({}, refused, names or (), {}, is_lasting)
-        return _list_as_stored(found, listing, files, self.kind) if self.kind else _name_rows(found, listing)
 
 
 def _list_as_stored(
@@ -96,7 +54,7 @@ def _list_as_stored(
     return listing
 
 
-class Parquet(ShardSource):
+class Parquet(IndexedSource):
     """Images in Parquet files.
 
     The column of images is a struct of ``bytes`` and ``path``, or binary; labels are names, or integers
@@ -104,12 +62,38 @@ class Parquet(ShardSource):
     from its row number if all paths are the same or missing.
     """
 
-    index_type = RowIndex
+    def find_files(self) -> list[SourceFile]:
+        """Look up the files."""
+        return Place(self.location).expand(_is_parquet_name, self.split)
+
+    def build(self) -> Listing:
+        """Read all files once, and list keys, sizes and labels of their images."""
+        found, refused = list[_Found](), dict[str, str]()
+        names: Sequence[str] | None = None
+        for number, each in enumerate(self.files):
+            try:
+                with each.store.open(each.name) as content:
+                    table = open_table(content)
+                    own = _read_schema(table.file.schema_arrow, self.kind)
+                    if own.names not in (None, names or own.names):
+                        raise ValueError("its class names differ from those of the files before it")
+                    names = names or own.names
+                    for group in range(table.file.num_row_groups):
+                        try:
+                            found += _read_rows(table, own, number, group, self.kind)
+                        except (OSError, ValueError) as error:
+                            refused[f"{each.name}, row group {group}"] = _describe(error)
+            except (OSError, ValueError) as error:
+                refused[each.name] = _describe(error)
+        listing = Listing({}, refused, names or (), {})
+        if self.kind:
+            return _list_as_stored(found, listing, self.files, self.kind)
+        return _name_rows(found, listing)
 
     def read_bytes(self, key: str) -> bytes:
         """Read the cell of one image."""
         number, group, row, _, column = self._place(key)
-        data = read_cells(self._index.check(number), column, group)[row].as_py()
+        data = read_cells(self.check(number), column, group)[row].as_py()
         if not isinstance(data, bytes):
             raise ValueError("its row contains no bytes")
         return data
@@ -135,19 +119,17 @@ def _is_parquet_name(name: str) -> bool:
 def read_cells(file: SourceFile, column: str, group: int) -> Any:
     """Return the values of a column in a row group."""
     with file.store.open(file.name) as content:
-        return read_group(open_table(content, file.size), group, column)
+        return read_group(open_table(content), group, column)
 
 
 # --- listing -------------------------------------------------------------------------------------
 
 
-def _agree(names: Sequence[str] | None, own: Sequence[str] | None) -> Sequence[str] | None:
-    """Return the class names shared with a file's `own`; raise a ValueError if they differ."""
-    if names is not None and own is not None and list(names) != list(own):
-        pairs = enumerate(zip_longest(names, own))
-        place, (theirs, ours) = next((place, pair) for place, pair in pairs if pair[0] != pair[1])
-        raise ValueError(f"its class {place} is {ours!r}, but {theirs!r} in the files before it")
-    return own if names is None else names
+def _describe(error: Exception) -> str:
+    """Return the reason of a failure, unless a connection was lost, which a later run may not find."""
+    if isinstance(error, ConnectionError):
+        raise error
+    return reason_of(error)
 
 
 class _Schema(NamedTuple):
@@ -199,7 +181,6 @@ def _read_rows(table: Table, schema: _Schema, number: int, group: int, kind: Kin
 
 def _name_rows(found: Sequence[_Found], listing: Listing) -> Listing:
     """Assign every image its key, class and label."""
-    places, refused = listing.places, listing.refused
     numbered = len(found) > 1 and len({each.path for each in found}) == 1
     usable = listing.classes if all(map(is_folder_name, listing.classes)) else ()
     classes: dict[str, str] = {}
@@ -209,21 +190,13 @@ def _name_rows(found: Sequence[_Found], listing: Listing) -> Listing:
             class_name = _name_class(each.label, usable)
             key = _name_image(own, class_name)
         except ValueError as error:
-            refused[f"row {number}"] = str(error)
+            listing.refused[f"row {number}"] = str(error)
             continue
-        if key in places or key in refused:
-            places.pop(key, None)
-            refused[key] = "occurs twice in the rows"
-        elif each.place[3] == 0:
-            refused[key] = "its row contains no bytes"
-        else:
-            places[key] = each.place
-            classes[key] = class_of(key) if class_name is None else class_name
-    present = {classes[key] for key in places}
+        listing.add(key, each.place, None if each.place[3] else "its row contains no bytes")
+        classes[key] = class_of(key) if class_name is None else class_name
+    present = {classes[key] for key in listing.places}
     ordered = list(usable) if usable and present <= {*usable} else sort_classes(present)
-    index = {name: number for number, name in enumerate(ordered)}
-    listing.labels.update((key, index[classes[key]]) for key in places)
-    return listing._replace(classes=ordered)
+    return listing.number(ordered, classes)
 
 
 def _name_class(label: object, names: Sequence[str]) -> str | None:

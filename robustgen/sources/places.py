@@ -1,11 +1,11 @@
 """Places of sources: a file, a folder, or a pattern of files, local or behind a URL."""
 
-import fnmatch
 import itertools
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
@@ -130,12 +130,12 @@ class Place:
         if self.is_folder:
             store, names = self.folder, [name for name in self.children if is_wanted(name)]
         elif self.is_pattern:
-            names = list(itertools.islice(_expand_braces(self.name), _MOST_FILES + 1))
-            starred = [name for name in names if re.search(r"[*?\[]", name)]
-            if len(names) <= _MOST_FILES and starred:
-                there = Place(store.location).children if store.location else ()
-                found = [name for name in there for each in starred if fnmatch.fnmatchcase(name, each)]
-                names = [*found, *({*names} - {*starred})]
+            names, parent = [], Place(store.location)
+            for name in itertools.islice(_expand_braces(self.name), _MOST_FILES + 1):
+                is_starred = re.search(r"[*?\[]", name)
+                names += (
+                    (each for each in parent.children if fnmatchcase(each, name)) if is_starred else [name]
+                )
         if split:
             names = [name for name in names if split in re.split(r"[-_.]", name)]
         if not names or len(names) > _MOST_FILES:

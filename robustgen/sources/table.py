@@ -15,9 +15,9 @@ from robustgen.imaging.decode import Location, reason_of
 from robustgen.sources.base import blame_source
 from robustgen.sources.cells import CellImage, is_list, list_images, normalise
 from robustgen.sources.files import IndexedSource
-from robustgen.sources.index import Cache, Index, Listing
+from robustgen.sources.index import Cache, Listing
 from robustgen.sources.parquet import read_cells
-from robustgen.sources.places import TEXT_TABLES, Place, SourceFile, find_place
+from robustgen.sources.places import TEXT_TABLES, Place, SourceFile
 from robustgen.sources.trees import FolderTree
 
 Chunk = ParquetRows | Rows
@@ -45,6 +45,21 @@ class Columns(NamedTuple):
     root: str | None = None
 
 
+@dataclass
+class _Found:
+    """Content of tables: places of images, file names with their first rows, and other rows.
+
+    `columns` maps each column that is not empty to whether it contains an image.
+    """
+
+    places: dict[str, Sequence[Any]] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)
+    without: list[str] = field(default_factory=list)
+    references: list[str] = field(default_factory=list)
+    columns: dict[str, bool] = field(default_factory=dict)
+
+
 class Table(IndexedSource):
     """Images in columns of tables.
 
@@ -65,111 +80,15 @@ class Table(IndexedSource):
         The table does not exist. From all other methods: a table lacks a column, or is damaged.
     """
 
-    _index: "TableIndex"
-
     def __init__(self, files: Location | Place, columns: Columns | None = None, index: Cache = None) -> None:
         self.columns = columns or Columns()
-        super().__init__(TableIndex(find_place(files).location, self.columns, index))
-
-    def read_bytes(self, key: str) -> bytes:
-        """Read one image from its cell or its file."""
-        number, first, second, _, column, slot = self._place(key)
-        if number == _IN_FILE:
-            return self._index.images.read(key)
-        file = self._index.check(number)
-        layout = find_layout(file.name)
-        if isinstance(layout, ParquetTable):
-            cell = read_cells(file, column, first)[second].as_py()
-        else:
-            with file.store.open(file.name) as content:
-                cell = layout.read_cell(content, (first, second), column)
-        return list_images(cell)[int(slot)].read(self._index.images.read)
-
-    def size(self, key: str) -> int:
-        """Return the stored size of one image in bytes; raise an ImageError if `key` is unknown."""
-        return int(self._place(key)[3])
-
-    def remarks(self) -> tuple[str, ...]:
-        """Return remarks about rows without an image."""
-        return tuple(self._index.listing.remarks)
-
-    # --- for writers of tables
-
-    @property
-    def tables(self) -> list[SourceFile]:
-        """Return the files, in order."""
-        return self._index.files
-
-    @property
-    def names_files(self) -> bool:
-        """Return True if cells name files, False if they contain the images."""
-        return any(place[0] == _IN_FILE for place in self._index.listing.places.values())
-
-    def has(self, key: str) -> bool:
-        """Return True if there is an image called `key`."""
-        return key in self._index.listing.places
-
-    def row_of(self, key: str) -> tuple[int, RowPlace]:
-        """Return the number of an image's table, and the place of its row."""
-        number, first, second = self._place(key)[:3]
-        return number, (first, second)
-
-
-def name_image(table: str, row: int, column: str, slot: int, cell: Any, image: CellImage) -> str:
-    """Return the key of image number `slot` in a cell of the file `table`."""
-    if image.is_file:
-        return normalise(image.path or "")
-    number = f"/{slot}" if is_list(cell) else ""
-    return f"{PurePosixPath(table).stem}/{row:08d}/{column}{number}{image.suffix}"
-
-
-def find_layout(name: str) -> Layout:
-    """Return the kind of table of a file name; raise a SourceError if it is not a table."""
-    suffix = PurePosixPath(name).suffix.lower()
-    if suffix not in LAYOUTS:
-        raise SourceError(f"{name}: not a table ({', '.join(LAYOUTS)})")
-    return LAYOUTS[suffix]
-
-
-def _is_table(name: str) -> bool:
-    return PurePosixPath(name).suffix.lower() in LAYOUTS
-
-
-def is_text_table(place: Place) -> bool:
-    """Return True for a file, or a pattern of files, of JSON lines or tab-separated values."""
-    return not place.is_folder and place.has_suffix(*TEXT_TABLES)
-
-
-# --- listing -------------------------------------------------------------------------------------
-
-
-@dataclass
-class _Found:
-    """Content of tables: places of images, file names with their first rows, and other rows.
-
-    `columns` maps each column that is not empty to whether it contains an image.
-    """
-
-    places: dict[str, Sequence[Any]] = field(default_factory=dict)
-    files: dict[str, str] = field(default_factory=dict)
-    refused: dict[str, str] = field(default_factory=dict)
-    without: list[str] = field(default_factory=list)
-    references: list[str] = field(default_factory=list)
-    columns: dict[str, bool] = field(default_factory=dict)
-
-
-class TableIndex(Index):
-    """Images of all rows: table number, place of the row, bytes, column, place in the cell."""
-
-    def __init__(self, location: str, columns: Columns, cache: Cache = None) -> None:
-        super().__init__(location, cache)
-        self._columns = columns
+        super().__init__(files, index)
 
     @property
     def images(self) -> FolderTree:
         """Return the folder of the files named in cells."""
         place = Place(self.location)
-        return FolderTree(self._columns.root or (place.folder if place.is_folder else place.store).location)
+        return FolderTree(self.columns.root or (place.folder if place.is_folder else place.store).location)
 
     def find_files(self) -> list[SourceFile]:
         """Look up the tables, all of one kind."""
@@ -184,10 +103,10 @@ class TableIndex(Index):
             )
         return found
 
-    def build(self, files: list[SourceFile]) -> Listing:
+    def build(self) -> Listing:
         """List the images of all tables."""
         found = _Found()
-        for number, file in enumerate(files):
+        for number, file in enumerate(self.files):
             where = f"{file.store.location}/{file.name}"
             with blame_source(where), file.store.open(file.name) as content:
                 self._list_rows(found, number, file.name, content)
@@ -221,7 +140,7 @@ class TableIndex(Index):
         return Listing(found.places, found.refused, [""], labels, remarks=remarks)
 
     def _list_rows(self, found: _Found, number: int, name: str, content: IO[bytes]) -> None:
-        layout, columns = find_layout(name), self._columns.names
+        layout, columns = find_layout(name), self.columns.names
         there = layout.read_columns(content)
         if missing := [column for column in columns if column not in there]:
             raise SourceError(
@@ -240,8 +159,70 @@ class TableIndex(Index):
                     found.without.append(f"row {row} of {name}")
                 row += 1
 
-    def _fingerprint(self, files: list[SourceFile]) -> list[Any]:
-        return [*super()._fingerprint(files), list(self._columns.names), self._columns.root]
+    def _fingerprint(self) -> list[Any]:
+        return [*super()._fingerprint(), list(self.columns.names), self.columns.root]
+
+    def read_bytes(self, key: str) -> bytes:
+        """Read one image from its cell or its file."""
+        number, first, second, _, column, slot = self._place(key)
+        if number == _IN_FILE:
+            return self.images.read(key)
+        file = self.check(number)
+        layout = find_layout(file.name)
+        if isinstance(layout, ParquetTable):
+            cell = read_cells(file, column, first)[second].as_py()
+        else:
+            with file.store.open(file.name) as content:
+                cell = layout.read_cell(content, (first, second), column)
+        return list_images(cell)[int(slot)].read(self.images.read)
+
+    def size(self, key: str) -> int:
+        """Return the stored size of one image in bytes; raise an ImageError if `key` is unknown."""
+        return int(self._place(key)[3])
+
+    def remarks(self) -> tuple[str, ...]:
+        """Return remarks about rows without an image."""
+        return tuple(self.listing.remarks)
+
+    # --- for writers of tables
+
+    @property
+    def names_files(self) -> bool:
+        """Return True if cells name files, False if they contain the images."""
+        return any(place[0] == _IN_FILE for place in self.listing.places.values())
+
+    def row_of(self, key: str) -> tuple[int, RowPlace]:
+        """Return the number of an image's table, and the place of its row."""
+        number, first, second = self._place(key)[:3]
+        return number, (first, second)
+
+
+def name_image(table: str, row: int, column: str, slot: int, cell: Any, image: CellImage) -> str:
+    """Return the key of image number `slot` in a cell of the file `table`."""
+    if image.is_file:
+        return normalise(image.path or "")
+    number = f"/{slot}" if is_list(cell) else ""
+    return f"{PurePosixPath(table).stem}/{row:08d}/{column}{number}{image.suffix}"
+
+
+def find_layout(name: str) -> Layout:
+    """Return the kind of table of a file name; raise a SourceError if it is not a table."""
+    suffix = PurePosixPath(name).suffix.lower()
+    if suffix not in LAYOUTS:
+        raise SourceError(f"{name}: not a table ({', '.join(LAYOUTS)})")
+    return LAYOUTS[suffix]
+
+
+def _is_table(name: str) -> bool:
+    return PurePosixPath(name).suffix.lower() in LAYOUTS
+
+
+def is_text_table(place: Place) -> bool:
+    """Return True for a file, or a pattern of files, of JSON lines or tab-separated values."""
+    return not place.is_folder and place.has_suffix(*TEXT_TABLES)
+
+
+# --- listing -------------------------------------------------------------------------------------
 
 
 def _list_cell(found: _Found, where: tuple[int, str, int, RowPlace], column: str, cell: Any) -> bool:

@@ -1,5 +1,6 @@
 """Validation and training images of Tiny ImageNet."""
 
+import zipfile
 from collections.abc import Iterable, Sequence
 
 from robustgen.errors import SourceError
@@ -10,7 +11,7 @@ from robustgen.sources.index import Cache
 from robustgen.sources.labelled import put_into_classes
 from robustgen.sources.labels import parse_labels
 from robustgen.sources.places import Place
-from robustgen.sources.trees import ArchiveTree, FileTree, open_tree
+from robustgen.sources.trees import ArchiveTree, FileTree
 from robustgen.sources.walk import Found, is_image
 
 _ANNOTATIONS, _CLASSES = "val_annotations.txt", 200
@@ -42,19 +43,17 @@ class TinyImageNet(FileSource):
         index: Cache = None,
         split: str = "val",
     ) -> None:
-        tree = open_tree(root, follow, index)
-        self.split = check_split(tree.location, split, ("val", "train"))
-        folder = tree.common_folder()
-        if split == "train" and folder.rpartition("/")[2] != "train":
-            folder = f"{folder}/train".removeprefix("/")
-        elif split == "val" and isinstance(tree, ArchiveTree):
-            annotations = [name for name in tree.names() if name.endswith(f"val/{_ANNOTATIONS}")]
-            folder = annotations[0].rpartition("/")[0] if annotations else folder
-        elif split == "val":
-            folder = "val" if Place(tree.location).children.get("val") else ""
-        super().__init__(tree.below(folder))
-        self.location = tree.location
+        self.split = check_split(root, split, ("val", "train"))
+        super().__init__(root, follow, index)
         self._is_shipped = _is_as_shipped(self._tree)
+
+    def _find_images(self, tree: FileTree) -> str:
+        if isinstance(tree, ArchiveTree):
+            parts = (f"/{name}".partition(f"/{self.split}/") for name in tree.names())
+            folders = (f"{above}/{self.split}".removeprefix("/") for above, found, _ in parts if found)
+            return next(folders, self.split)
+        is_above = self.split == "train" or Place(tree.location).children.get(self.split)
+        return self.split if is_above else ""
 
     def _scan(self) -> Iterable[Found]:
         if self._is_shipped:
@@ -82,11 +81,13 @@ def _is_as_shipped(val: FileTree) -> bool:
         return False
 
 
-def is_tiny_imagenet(place: Place, cache: Cache = None) -> bool:
+def is_tiny_imagenet(place: Place) -> bool:
     """Return True for tiny-imagenet-200: its zip, its folder, or its val."""
     if not place.is_folder:
-        members = ArchiveTree(place, cache).names() if place.has_suffix(".zip") else []
-        return any(name.endswith(f"val/{_ANNOTATIONS}") for name in members)
+        if not place.has_suffix(".zip"):
+            return False
+        with place.store.open(place.name) as file, zipfile.ZipFile(file) as archive:
+            return any(name.endswith(f"val/{_ANNOTATIONS}") for name in archive.namelist())
     names = place.children
     if _ANNOTATIONS in names or (names.get("val") and place.has(f"val/{_ANNOTATIONS}")):
         return True

@@ -1,25 +1,26 @@
 """Trees of files, in a folder or in an archive that is read in place."""
 
+import posixpath
 import tarfile
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Final
 
 from robustgen.containers import tar, zipped
 from robustgen.errors import SourceError, explain_no_folder
 from robustgen.imaging.decode import Location
-from robustgen.sources.base import blame_source
+from robustgen.sources.base import Reusable, blame_source
 from robustgen.sources.index import Cache, Index, Listing
-from robustgen.sources.places import ARCHIVES, COMPRESSED, Place, SourceFile, find_place
+from robustgen.sources.places import ARCHIVES, Place, find_place
 from robustgen.sources.walk import Found, check_name, find_by_name, is_image, walk
 
 # No image is larger; larger sizes in headers are refused.
 _MOST_MEMBER_BYTES: Final = 1 << 29
 
 
-class FolderTree:
-    """Files below a folder, under POSIX names. Picklable, and small when pickled.
+class FolderTree(Reusable):
+    """Files below a folder, under POSIX names.
 
     Parameters
     ----------
@@ -38,9 +39,6 @@ class FolderTree:
         self.location, self._store, self._follow = place.location, place.folder, follow
         if self._store.is_local and not place.is_folder:
             raise SourceError(f"{self.location}: {explain_no_folder(Path(self.location))}")
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_sizes"}
 
     @cached_property
     def _sizes(self) -> dict[str, int]:
@@ -76,10 +74,6 @@ class FolderTree:
     def common_folder(self) -> str:
         """Return "": keys in a folder keep all folder names."""
         return ""
-
-    def storage_order(self, name: str) -> tuple[int, ...]:
-        """Return (): files can be read in any order."""
-        return ()
 
     def make_ready(self) -> None:
         """Do nothing: worker processes need no listing."""
@@ -130,10 +124,6 @@ class ArchiveTree:
         """Return True if there is a file called `name`."""
         return self._prefix + name in self._index.listing.places
 
-    def storage_order(self, name: str) -> tuple[int, ...]:
-        """Return the position in the archive."""
-        return (int(self._place(name)[1]),)
-
     def _place(self, name: str) -> Any:
         return self._index.listing.places[self._prefix + name]
 
@@ -147,12 +137,7 @@ class ArchiveTree:
         """Return the innermost folder that contains all images."""
         own = Path(self.location).name
         folders = {name.rpartition("/")[0] for name, _ in self.find() if name != own}
-        common: list[str] = []
-        for parts in zip(*(folder.split("/") for folder in folders), strict=False):
-            if len({*parts}) > 1:
-                break
-            common.append(parts[0])
-        return "/".join(common)
+        return "" if "" in folders or not folders else posixpath.commonpath(folders)
 
 
 FileTree = FolderTree | ArchiveTree
@@ -178,12 +163,12 @@ def open_tree(
 class ArchiveIndex(Index):
     """Index of a source that is a single archive."""
 
-    def build(self, files: list[SourceFile]) -> Listing:
+    def build(self) -> Listing:
         """List the archive."""
-        return list_archive(self, files, 0)
+        return list_archive(self, 0)
 
 
-def list_archive(index: Index, files: list[SourceFile], number: int) -> Listing:
+def list_archive(index: Index, number: int) -> Listing:
     """List the files of one archive; unpack a compressed tar first.
 
     Raises
@@ -191,9 +176,7 @@ def list_archive(index: Index, files: list[SourceFile], number: int) -> Listing:
     OSError, ValueError
         The file cannot be read, or is not an archive.
     """
-    file = files[number]
     listing = Listing({}, {}, (), {})
-    damage = index.unpack(number) if file.name.lower().endswith(COMPRESSED) else None
     store, name = index.locate(number)
     with store.open(name) as content:
         if name.lower().endswith(".zip"):
@@ -213,39 +196,33 @@ def list_archive(index: Index, files: list[SourceFile], number: int) -> Listing:
                     found = "the archive ends within it"
                 _add(listing, entry.name, found)
         except tarfile.TarError as error:
-            damage = damage or f"damaged after {last}: {error}"
-    if damage:
-        listing.refused[file.name] = damage
+            listing.refused[index.files[number].name] = f"damaged after {last}: {error}"
     return listing
 
 
-def _add(listing: Listing, raw_name: str, found: tuple[int, ...] | str) -> None:
+def _add(listing: Listing, raw_name: str, found: Any) -> None:
     """Add a member, or the reason for refusing it; skip hidden ones."""
     parts = [part for part in raw_name.split("/") if part not in ("", ".")]
-    name = "/".join(parts)
     if not parts or any(part[0] == "." and not part.startswith("..") for part in parts):
         return
+    size = 0 if isinstance(found, str) else max(found[2:4])
     reasons = {
-        "occurs twice in the archive": name in listing.places or name in listing.refused,
         "its name is absolute": raw_name.startswith("/"),
         "its name leaves the archive": ".." in parts,
         "its name begins with two dots": any(part.startswith("..") for part in parts),
         "its name contains a zero byte": "\0" in raw_name,
-        str(found): isinstance(found, str),
+        found: isinstance(found, str),
+        f"too large for an image: {size} bytes": size > _MOST_MEMBER_BYTES,
     }
-    reason = next((reason for reason, applies in reasons.items() if applies), None)
-    if reason is None and not isinstance(found, str) and max(found[2:4]) > _MOST_MEMBER_BYTES:
-        reason = f"too large for an image: {found[2]} bytes"
-    listing.places.pop(name, None)
-    if reason is None:
-        listing.places[name] = found
-    elif is_image(name):
-        listing.refused[name] = reason
+    name = "/".join(parts)
+    listing.add(name, found, next((reason for reason, applies in reasons.items() if applies), None))
+    if not is_image(name):
+        listing.refused.pop(name, None)
 
 
 def read_member(index: Index, place: Any) -> bytes:
     """Read a file of an archive; `place` is file number, offset and size, and more for a zip."""
     number, *member = place
     if len(member) == 2:
-        return index.read(number, *member)
-    return zipped.read_member(lambda start, size: index.read(number, start, size), zipped.ZipMember(*member))
+        return index.read_part(number, *member)
+    return zipped.read_member(partial(index.read_part, number), zipped.ZipMember(*member))

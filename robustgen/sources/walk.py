@@ -1,10 +1,10 @@
 """Search for images below a folder that follows no links out of it."""
 
 import os
+import stat
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
 
 from robustgen.imaging.decode import EXTENSIONS, reason_of
 
@@ -21,78 +21,61 @@ _UNREAD_EXTENSIONS = (
 _MOST_LINKS = 3
 
 
-class _Folder(NamedTuple):
-    """A folder to list: the prefix of its keys, its real path, and the folders whose links lead to it."""
-
-    prefix: str
-    real: str
-    trail: tuple[str, ...] = ()
-
-
 def walk(root: Path, deep: bool = True, follow: Sequence[Path] = ()) -> Iterator[Found]:
     """Yield the images below `root`, or only those directly in it, in any order.
 
     Links are followed if they lead below `root` or below one of the folders in `follow`.
     """
     places = tuple(os.path.realpath(place) for place in (root, *follow))
-    pending = [_Folder("", places[0])]
+    # Prefix of the keys, real path, and the folders whose links lead there.
+    pending: list[tuple[str, str, tuple[str, ...]]] = [("", places[0], ())]
     while pending:
-        folder = pending.pop()
-        for key, found in _look_into(folder, places):
-            if not isinstance(found, _Folder):
-                yield check_name(key, found)
-            elif deep:
-                pending.append(found)
-
-
-def _look_into(folder: _Folder, places: tuple[str, ...]) -> Iterator[tuple[str, _Folder | str | None]]:
-    """Yield the content of one folder: folders to enter, and images with a refusal reason or None."""
-    try:
-        with os.scandir(folder.real) as listed:
-            entries = [entry for entry in listed if entry.name.startswith("..") or entry.name[0] != "."]
-    except OSError as error:
-        yield folder.prefix.rstrip("/"), f"folder cannot be listed: {reason_of(error)}"
-        return
-    for entry in entries:
-        key = folder.prefix + entry.name
-        if entry.name.startswith(".."):
-            # Not a usual hidden name, and unsafe as an output name.
-            yield key, "its name begins with two dots"
-        elif entry.is_symlink():
-            yield from ((key, found) for found in _follow(entry, folder, places))
-        elif entry.is_dir():
-            yield key, _Folder(key + "/", entry.path, folder.trail)
-        elif is_image(entry.name):
-            yield key, None if entry.is_file() else "not a regular file"
-        elif entry.name.lower().endswith(_UNREAD_EXTENSIONS):
-            yield key, UNREAD
+        prefix, real, trail = pending.pop()
+        try:
+            with os.scandir(real) as listed:
+                entries = [entry for entry in listed if entry.name.startswith("..") or entry.name[0] != "."]
+        except OSError as error:
+            yield check_name(prefix.rstrip("/"), f"folder cannot be listed: {reason_of(error)}")
+            continue
+        for entry in entries:
+            key, path, links = prefix + entry.name, entry.path, trail
+            if entry.name.startswith(".."):
+                # Not a usual hidden name, and unsafe as an output name.
+                yield check_name(key, "its name begins with two dots")
+                continue
+            if entry.is_symlink():
+                path, links = os.path.realpath(path), (*trail, real)
+                is_folder, refusal = _follow(entry, path, links, places)
+            else:
+                is_folder, refusal = entry.is_dir(), None
+            if is_folder:
+                if refusal:
+                    yield check_name(key, refusal)
+                elif deep:
+                    pending.append((f"{key}/", path, links))
+            elif is_image(entry.name):
+                yield check_name(key, refusal or (None if entry.is_file() else "not a regular file"))
+            elif entry.name.lower().endswith(_UNREAD_EXTENSIONS) and not entry.is_symlink():
+                yield check_name(key, UNREAD)
 
 
 def _follow(
-    entry: os.DirEntry[str], folder: _Folder, places: tuple[str, ...]
-) -> Iterator[_Folder | str | None]:
-    """Yield the target of a link, like `_look_into`; nothing if it is neither an image nor a folder."""
+    entry: os.DirEntry[str], real: str, trail: tuple[str, ...], places: tuple[str, ...]
+) -> tuple[bool, str | None]:
+    """Return whether a link to `real` leads to a folder, and the reason for refusing the link, if any."""
     try:
-        real = Path(os.path.realpath(entry.path, strict=True))
-        is_folder, is_file = real.is_dir(), real.is_file()
+        is_folder = stat.S_ISDIR(entry.stat().st_mode)
     except OSError as error:
         # A name without extension may be a class folder.
-        if is_image(entry.name) or "." not in entry.name:
-            yield f"symlink that cannot be followed: {reason_of(error)}"
-        return
-    trail = (*folder.trail, folder.real)
-    if not is_folder and not is_image(entry.name):
-        return
-    if not any(real.is_relative_to(place) for place in places):
-        yield "symlink that leaves the source (allow its target with --follow-links)"
-    elif not is_folder:
-        yield None if is_file else "not a regular file"
-    elif any(Path(visited).is_relative_to(real) for visited in trail):
-        yield "symlink loop"
-    elif len(trail) > _MOST_LINKS:
-        yield f"more than {_MOST_LINKS} symlinked folders within each other"
-    else:
-        yield _Folder(f"{folder.prefix}{entry.name}/", str(real), trail)
+        return "." not in entry.name, f"symlink that cannot be followed: {reason_of(error)}"
+    refusal = None
+    if not any(Path(real).is_relative_to(place) for place in places):
+        refusal = "symlink that leaves the source (allow its target with --follow-links)"
+    elif is_folder and any(Path(visited).is_relative_to(real) for visited in trail):
+        refusal = "symlink loop"
+    elif is_folder and len(trail) > _MOST_LINKS:
+        refusal = f"more than {_MOST_LINKS} symlinked folders within each other"
+    return is_folder, refusal
 
 
 def describe_unread(names: Sequence[str]) -> str:

@@ -11,8 +11,8 @@ from robustgen.imaging.decode import EXTENSIONS, reason_of
 from robustgen.json_files import parse_json
 from robustgen.name_lists import split_names
 from robustgen.sources.base import class_of, sort_classes
-from robustgen.sources.files import ShardSource
-from robustgen.sources.index import Index, Listing
+from robustgen.sources.files import IndexedSource
+from robustgen.sources.index import Listing
 from robustgen.sources.labels import is_folder_name
 from robustgen.sources.places import ARCHIVES, Place, SourceFile
 from robustgen.sources.sample_names import CLASS_NAMES, KEYS, sample_key, sample_name
@@ -35,8 +35,13 @@ class _Sample(NamedTuple):
     name: str
 
 
-class ShardIndex(Index):
-    """Samples of all shards."""
+class WebDataset(IndexedSource):
+    """Images of a WebDataset.
+
+    The image of a sample has one of the usual suffixes; its label is the number or name in ``.cls`` or
+    ``.json``, or the folder in its key. ``classnames.txt``, next to the shards or in a folder above, maps
+    numbers to names. If folders and labels agree, keys are the member names; otherwise ``<class>/<name>``.
+    """
 
     @property
     def suffixes(self) -> tuple[str, ...]:
@@ -47,9 +52,9 @@ class ShardIndex(Index):
         """Look up the shards."""
         return Place(self.location).expand(_is_shard, self.split)
 
-    def find_companions(self, files: list[SourceFile]) -> list[SourceFile]:
+    def find_companions(self) -> list[SourceFile]:
         """Look up the files that name classes and samples, next to a shard or up to two folders above."""
-        folder, found = files[0].store, []
+        folder, found = self.files[0].store, []
         for _ in range(3):
             found += [SourceFile.look(folder, name) for name in (CLASS_NAMES, KEYS)]
             above = Place(folder.location)
@@ -58,40 +63,34 @@ class ShardIndex(Index):
             folder = above.store
         return found
 
-    def build(self, files: list[SourceFile]) -> Listing:
+    def build(self) -> Listing:
         """List the samples of all shards; unpack compressed shards first."""
-        full_names = {sample_key(name): name for name in self._read_names(files, KEYS)}
+        full_names = {sample_key(name): name for name in self._read_names(KEYS)}
         refused: dict[str, str] = {}
-        found: dict[str, _Sample] = {}
-        lost = list[Exception]()
-        for number, file in enumerate(files):
+        samples = Listing({}, refused, (), {})
+        lost = 0
+        for number, file in enumerate(self.files):
             try:
-                if file.size < 0:
-                    raise FileNotFoundError("No such file or directory")
-                shard = list_archive(self, files, number)
+                shard = list_archive(self, number)
+            except ConnectionError:
+                raise
             except (OSError, EOFError, ValueError) as error:
                 refused[file.name] = reason_of(error).removeprefix(f"{file.store.location}/{file.name}: ")
-                lost.append(error)
+                lost += 1
                 continue
             refused |= shard.refused
             for name, sample in self._group(shard, full_names, refused):
-                if name in found or name in refused:
-                    found.pop(name, None)
-                    refused[name] = "occurs twice in the shards"
-                else:
-                    found[name] = sample
-        if len(lost) == len(files):
+                samples.add(name, sample)
+        if lost == len(self.files):
             raise SourceError(f"{self.location}: no shard can be read; {next(iter(refused.items()), '')}")
-        listing = Listing({}, refused, self._read_names(files, CLASS_NAMES), {})
+        listing = Listing({}, refused, self._read_names(CLASS_NAMES), {})
         if self.kind:
-            _list_as_stored(found, listing, self.kind)
-            return listing
-        is_lasting = not any(isinstance(error, ConnectionError) for error in lost)
-        return _name_samples(found, listing)._replace(is_lasting=is_lasting)
+            return _list_as_stored(samples.places, listing, self.kind)
+        return _name_samples(samples.places, listing)
 
-    def _read_names(self, files: list[SourceFile], name: str) -> list[str]:
+    def _read_names(self, name: str) -> list[str]:
         """Read the nearest list called `name`; return [] if there is none."""
-        for each in self.find_companions(files):
+        for each in self.find_companions():
             if each.name == name and each.size >= 0:
                 return [line.removesuffix("\r") for line in split_names(each.store.read(name))]
         return []
@@ -132,28 +131,15 @@ class ShardIndex(Index):
             content = parse_json(text)
             content = content if isinstance(content, dict) else {}
             value = next((content[word] for word in _LABELS_IN_JSON if word in content), None)
-        if value is None or isinstance(value, int):
-            return value
         if isinstance(value, str) and re.fullmatch(r"\d{1,9}", value):
-            return int(value)
-        if isinstance(value, str) and is_folder_name(value):
+            value = int(value)
+        if value is None or isinstance(value, int) or (isinstance(value, str) and is_folder_name(value)):
             return value
         raise ValueError(f"{str(value)[:40]!r} cannot be the name of a class")
 
-
-class WebDataset(ShardSource):
-    """Images of a WebDataset.
-
-    The image of a sample has one of the usual suffixes; its label is the number or name in ``.cls`` or
-    ``.json``, or the folder in its key. ``classnames.txt``, next to the shards or in a folder above, maps
-    numbers to names. If folders and labels agree, keys are the member names; otherwise ``<class>/<name>``.
-    """
-
-    index_type = ShardIndex
-
     def read_bytes(self, key: str) -> bytes:
         """Read the member of one image."""
-        return read_member(self._index, self._place(key))
+        return read_member(self, self._place(key))
 
     def size(self, key: str) -> int:
         """Return the size of one image's file in bytes; raise an ImageError if `key` is unknown."""
@@ -191,7 +177,7 @@ def _decode_name(member: str) -> str:
     return member if name.rpartition("/")[2].startswith(".") else name
 
 
-def _list_as_stored(found: Mapping[str, _Sample], listing: Listing, kind: Kind) -> None:
+def _list_as_stored(found: Mapping[str, _Sample], listing: Listing, kind: Kind) -> Listing:
     """List every sample of a set under the name and label it was written with."""
     for sample in found.values():
         key = sample.name if kind == "c" else sample.name.rpartition(".")[0]
@@ -200,6 +186,7 @@ def _list_as_stored(found: Mapping[str, _Sample], listing: Listing, kind: Kind) 
             listing.refused[key] = f"its label {sample.label!r} is not a number"
         elif sample.label is not None:
             listing.labels[key] = sample.label
+    return listing
 
 
 def _name_samples(found: Mapping[str, _Sample], listing: Listing) -> Listing:
@@ -221,23 +208,16 @@ def _name_samples(found: Mapping[str, _Sample], listing: Listing) -> Listing:
             continue
         own = sample.name.removeprefix(common)
         key, unprintable = check_name(own if as_they_are else f"{classes[name]}/{own}", None)
-        if unprintable:
-            listing.refused[key] = unprintable
-        elif key in listing.places or key in listing.refused:
-            listing.places.pop(key, None)
-            listing.refused[key] = "occurs twice in the shards"
-        else:
-            listing.places[key] = sample.place
-    if as_they_are:
-        ordered: Sequence[str] = sort_classes({class_of(key) for key in listing.places})
-    else:
-        every = {*classes.values()}
+        listing.add(key, sample.place, unprintable)
+    every = {class_of(key) for key in listing.places} if as_they_are else {*classes.values()}
+    ordered: Sequence[str] = sort_classes(every)
+    if not as_they_are:
         numbers = {classes[name]: label for name, label in labels.items() if isinstance(label, int)}
-        counted = sorted(every, key=numbers.__getitem__) if every <= numbers.keys() else sort_classes(every)
-        ordered = names if every <= {*names} else counted
-    index = {name: number for number, name in enumerate(ordered)}
-    listing.labels.update((key, index[class_of(key)]) for key in listing.places)
-    return listing._replace(classes=ordered)
+        if every <= {*names}:
+            ordered = names
+        elif every <= numbers.keys():
+            ordered = sorted(every, key=numbers.__getitem__)
+    return listing.number(ordered, {key: class_of(key) for key in listing.places})
 
 
 def _folders_are(classes: Mapping[str, str]) -> bool:

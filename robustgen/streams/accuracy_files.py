@@ -9,7 +9,7 @@ import io
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,8 +27,6 @@ from robustgen.streams.ccc import (
     list_measurements,
     read_table,
 )
-
-_FLOATS: Final = ("f2", "f4", "f8", "i4", "i8")
 
 
 @dataclass(frozen=True)
@@ -136,24 +134,8 @@ def _read_pickle(data: bytes) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise ValueError(f"a pickle of {type(content).__name__} instead of a dict")
     return {
-        name.decode() if isinstance(name, bytes) else str(name): _build_array(each)
+        name.decode() if isinstance(name, bytes) else str(name): (
+            each.to_array() if isinstance(each, Pickled) else each
+        )
         for name, each in content.items()
     }
-
-
-def _build_array(value: Any) -> Any:
-    """Return the array of a pickle; other values unchanged."""
-    if not isinstance(value, Pickled):
-        return value
-    if value.state is None:
-        # As of protocol 5.
-        content, dtype, shape, axes = value.made_from
-        by_columns = axes == "F"
-    else:
-        _, shape, dtype, by_columns, content = value.state
-    kind, order = dtype.made_from[0], dtype.state[1]
-    kind, order = (each.decode() if isinstance(each, bytes) else each for each in (kind, order))
-    if kind not in _FLOATS:
-        raise ValueError(f"an array of {kind} instead of numbers")
-    numbers = np.frombuffer(content, f"{order}{kind}")
-    return numbers.reshape(shape, order="F" if by_columns else "C")
