@@ -8,7 +8,7 @@ from PIL import features
 
 from robustgen.benchmark import Variant
 from robustgen.errors import ImageError
-from robustgen.formats.base import Encoded, TreeWriter
+from robustgen.formats.base import Encoded, Encoder
 from robustgen.formats.lossless import FORMATS, encode_lossless
 from robustgen.imaging.jpeg import Libjpeg, decode_jpeg, encode_jpeg
 from robustgen.imaging.pixels import Rgb
@@ -17,8 +17,8 @@ _JPEG = (".jpg", ".jpeg")
 
 
 @dataclass(frozen=True)
-class OriginalTree(TreeWriter):
-    """Writer of `<variant>/<name in the source>`: JPEG of `quality`, other formats lossless."""
+class OriginalEncoder(Encoder):
+    """Encoder of files with the name and format of the source: JPEG of `quality`, other formats lossless."""
 
     quality: int
     libjpeg: Libjpeg = "turbo"

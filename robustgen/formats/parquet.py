@@ -8,10 +8,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 from robustgen.benchmark import Benchmark, Kind, Variant
-from robustgen.containers.parquet import (
-    import_pyarrow,
-)
-from robustgen.formats.base import TreeWriter
+from robustgen.containers.parquet import import_pyarrow
+from robustgen.formats.base import Encoder
 from robustgen.formats.shards import AddSample, Sample, Shards, ShardWriter
 from robustgen.formats.units import WorkUnit
 from robustgen.sources.base import sort_classes
@@ -55,7 +53,7 @@ class ParquetWriter(ShardWriter):
 
     def __init__(
         self,
-        encoder: TreeWriter,
+        encoder: Encoder,
         images: int,
         shard_size: int,
         benchmark: Benchmark,

@@ -1,8 +1,9 @@
 """Shards: files that contain the samples of many images, in the order of the images."""
 
+import hashlib
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from io import BytesIO
 from typing import Any, ClassVar, NamedTuple
@@ -12,18 +13,18 @@ import numpy as np
 from robustgen.benchmark import Variant
 from robustgen.errors import ImageError, SourceError
 from robustgen.formats.base import (
+    Encoded,
+    Encoder,
     FolderDataset,
     Labels,
     Listing,
     Pixels,
-    TreeWriter,
     Writer,
     WrittenFile,
     describe_difference,
 )
 from robustgen.formats.units import WorkUnit, cut
 from robustgen.imaging import decode, video
-from robustgen.imaging.pixels import Rgb
 from robustgen.name_lists import join_names
 from robustgen.sources.files import IndexedSource, ShardSource
 from robustgen.sources.sample_names import KEYS
@@ -62,46 +63,15 @@ class Sample(NamedTuple):
     key: str
 
 
-class SampleWriter(Writer):
-    """Writer of files that contain the samples of many images.
-
-    Parameters
-    ----------
-    encoder : TreeWriter
-        Encodes each image as one file.
-    """
-
-    joint = True
-
-    def __init__(self, encoder: TreeWriter) -> None:
-        self.encoder = encoder
-
-    def versions(self) -> dict[str, str]:
-        """Return the versions that determine the bytes of a sample."""
-        return self.encoder.versions()
-
-    def output_name(self, key: str) -> str | None:
-        """Return the name of the sample."""
-        return self.encoder.output_name(key)
-
-    def as_read(self, variant: Variant, key: str, pixels: Rgb) -> Rgb:
-        """Return the pixels read back from the sample."""
-        return self.encoder.as_read(variant, key, pixels)
-
-    def measure(self, variant: Variant, key: str, pixels: Rgb) -> int:
-        """Return the size of the sample in bytes; the overhead of a shard is small."""
-        return self.encoder.measure(variant, key, pixels)
-
-
 AddSample = Callable[[Sample], None]
 
 
-class ShardWriter(SampleWriter):
+class ShardWriter(Writer):
     """Writer of shards of encoded files; one work unit writes a shard once.
 
     Parameters
     ----------
-    encoder : TreeWriter
+    encoder : Encoder
         Encodes each image as one file.
     images : int
         Number of images in the set.
@@ -111,9 +81,10 @@ class ShardWriter(SampleWriter):
 
     format: ClassVar[str]
     reader: ClassVar[type[ShardSource]]
+    joint = True
     needs_labels = True
 
-    def __init__(self, encoder: TreeWriter, images: int, shard_size: int) -> None:
+    def __init__(self, encoder: Encoder, images: int, shard_size: int) -> None:
         super().__init__(encoder)
         self.shard_size, self.count = shard_size, -(-images // shard_size)
 
@@ -163,22 +134,13 @@ class ShardWriter(SampleWriter):
         names = [self.encoder.output_name(key) or key for key in listing.keys]
         return {KEYS: join_names(names)}
 
-    def find_differences(
-        self, root: Store, variant: Variant, index: int, key: str, pixels: Rgb
-    ) -> Iterator[tuple[str, str]]:
-        """Yield the shard if its sample differs from the encoded `pixels`."""
-        (encoded,) = self.encoder.encode(variant, key, pixels)
-        path = self.shard_path(variant, index // self.shard_size)
-        stem, _, suffix = encoded.name.rpartition(".")
-        held = self.reader(f"{root.location}/{path}", kind="p" if suffix == "mp4" else "c")
-        try:
-            same = held.read_bytes(stem if suffix == "mp4" else encoded.name) == encoded.data
-        except ImageError:
-            same = False
-        except (OSError, ValueError, SourceError):
-            return  # the checksums report this
-        if not same:
-            yield path, f": {key} from what the source gives now"
+    def digest_part(self, root: Store, variant: Variant, index: int, key: str, name: str) -> tuple[str, str]:
+        """Return the path of the shard, and the digest of the sample."""
+        path, stem = self.shard_path(variant, index // self.shard_size), name.removesuffix(".mp4")
+        shard = self.reader(f"{root.location}/{path}", kind="c" if stem == name else "p")
+        with suppress(ImageError):
+            return path, hashlib.sha256(shard.read_bytes(stem)).hexdigest()
+        return path, ""
 
 
 class _OpenShards:
@@ -196,18 +158,10 @@ class _OpenShards:
             v: self._inner.enter_context(writer.start_shard(file, v)) for v, file in self._files.items()
         }
 
-    def write(
-        self, variant: Variant, index: int, key: str, pixels: Any, encode: Any = None
-    ) -> list[WrittenFile]:
-        (encoded,) = (encode or self._writer.encoder.encode)(variant, key, pixels)
-        label = self._labels[index - self._unit.start]
-        self._add[variant](Sample(encoded.name, label, encoded.data, key))
+    def write(self, variant: Variant, index: int, key: str, encoded: Iterable[Encoded]) -> list[WrittenFile]:
+        (file,) = encoded
+        self._add[variant](Sample(file.name, self._labels[index - self._unit.start], file.data, key))
         return []
-
-    def write_frames(
-        self, variant: Variant, index: int, key: str, frames: Iterator[Rgb]
-    ) -> list[WrittenFile]:
-        return self.write(variant, index, key, frames, self._writer.encoder.encode_frames)
 
     def finish(self, failed: Sequence[str]) -> list[WrittenFile]:
         self._inner.close()

@@ -2,7 +2,7 @@
 
 import hashlib
 import io
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -13,17 +13,17 @@ from typing import Any, ClassVar
 from robustgen.benchmark import Variant
 from robustgen.containers.parquet import ParquetTable, import_pyarrow
 from robustgen.containers.tables import RowPlace
-from robustgen.errors import ImageError
 from robustgen.formats.base import (
     Encoded,
+    Encoder,
     Labels,
     Listing,
     TreeWriter,
+    Writer,
     WrittenFile,
 )
-from robustgen.formats.shards import SampleWriter, SourceSet
+from robustgen.formats.shards import SourceSet
 from robustgen.formats.units import WorkUnit
-from robustgen.imaging.pixels import Rgb
 from robustgen.sources.cells import Result, list_images, replace_images
 from robustgen.sources.table import Chunk, Columns, Table, find_layout, name_image
 from robustgen.storage import Store
@@ -110,13 +110,13 @@ def _replace(cell: Any, keys: Sequence[str], results: Mapping[str, Result]) -> A
 # --- writing -------------------------------------------------------------------------------------
 
 
-class TableWriter(SampleWriter):
+class TableWriter(Writer):
     """Writer of `<variant>/<name of the table>`, with images in the cells.
 
     Parameters
     ----------
     source : Table
-    encoder : TreeWriter
+    encoder : Encoder
         Encodes each image as one file.
     chosen : sequence of str
         Keys of all images to create.
@@ -127,7 +127,9 @@ class TableWriter(SampleWriter):
         The same; None if these are all images of the source.
     """
 
-    def __init__(self, source: Table, encoder: TreeWriter, chosen: Sequence[str]) -> None:
+    joint = True
+
+    def __init__(self, source: Table, encoder: Encoder, chosen: Sequence[str]) -> None:
         super().__init__(encoder)
         self.source = source
         # Workers receive this with each task.
@@ -144,9 +146,8 @@ class TableWriter(SampleWriter):
         own = {"pyarrow": str(import_pyarrow()[0].__version__)} if is_parquet else {}
         return super().versions() | own
 
-    def output_name(self, key: str) -> str | None:
+    def output_name(self, key: str) -> None:
         """Return None: images have no separate files."""
-        return None
 
     def cut(self, keys: Sequence[str], variants: tuple[Variant, ...]) -> Iterator[WorkUnit]:
         """Yield a unit for each table and corruption, so that one table keeps several workers busy."""
@@ -171,19 +172,11 @@ class TableWriter(SampleWriter):
         content = {file.name: file.store.read(file.name) for file in others}
         return {f"{folder}/{name}": data for folder in folders for name, data in content.items()}
 
-    def find_differences(
-        self, root: Store, variant: Variant, index: int, key: str, pixels: Rgb
-    ) -> Iterator[tuple[str, str]]:
-        """Yield the table if its image differs from the encoded `pixels`."""
-        (encoded,) = self.encoder.encode(variant, key, pixels)
+    def digest_part(self, root: Store, variant: Variant, index: int, key: str, name: str) -> tuple[str, str]:
+        """Return the path of the table, and the digest of its image."""
         number = self.source.row_of(key)[0]
         path = variant.path(self.source.tables[number].name)
-        try:
-            held = _digest_results(self.source, number, self.chosen, root, path)
-        except (OSError, ValueError):
-            return  # the checksums report this
-        if held.get(key) != hashlib.sha256(encoded.data).hexdigest():
-            yield path, f": {key} from what the source gives now"
+        return path, _digest_results(self.source, number, self.chosen, root, path).get(key, "")
 
 
 @lru_cache(maxsize=4)
@@ -222,7 +215,7 @@ class _OpenTables:
     """
 
     def __init__(self, writer: TableWriter, root: Store, unit: WorkUnit, stack: ExitStack) -> None:
-        self._writer, source = writer, writer.source
+        source = writer.source
         number, _ = source.row_of(unit.keys[0])
         self._rows = _Rows(source, number, writer.chosen)
         self._places = {key: source.row_of(key)[1] for key in unit.keys}
@@ -236,18 +229,13 @@ class _OpenTables:
             add = self._inner.enter_context(find_layout(file.name).write(target, like))
             self._targets[variant.folder] = _Target(variant.path(file.name), target, add)
 
-    def write(self, variant: Variant, index: int, key: str, pixels: Rgb) -> list[WrittenFile]:
-        (encoded,) = self._writer.encoder.encode(variant, key, pixels)
+    def write(self, variant: Variant, index: int, key: str, encoded: Iterable[Encoded]) -> list[WrittenFile]:
+        (file,) = encoded
         target = self._targets[variant.folder]
-        target.results[key] = Result(encoded.data, PurePosixPath(encoded.name).suffix)
+        target.results[key] = Result(file.data, PurePosixPath(file.name).suffix)
         target.row = self._places[key]
         self._flush(min(each.row for each in self._targets.values()))
         return []
-
-    def write_frames(
-        self, variant: Variant, index: int, key: str, frames: Iterator[Rgb]
-    ) -> list[WrittenFile]:
-        raise ImageError("tables cannot store sequences")
 
     def _flush(self, row: RowPlace | None = None) -> None:
         """Write all chunks before `row`; without a row, all remaining ones."""
@@ -264,42 +252,26 @@ class _OpenTables:
         return [WrittenFile(each.path, each.file.size, each.file.sha256) for each in self._targets.values()]
 
 
-@dataclass(frozen=True)
 class FileTableWriter(TreeWriter):
     """Writer of `<variant>/<path in the cell>`, and of tables whose cells name these files.
 
     Parameters
     ----------
     source : Table
-    encoder : TreeWriter
+    encoder : Encoder
         Encodes each image as one file.
     """
 
-    source: Table
-    encoder: TreeWriter
-
     format: ClassVar[str] = "table of files"
+
+    def __init__(self, source: Table, encoder: Encoder) -> None:
+        super().__init__(encoder)
+        self.source = source
 
     def settings(self) -> dict[str, Any]:
         """Return format, columns, and the settings of the images."""
         columns = list(self.source.columns.names)
         return {"format": self.format, "columns": columns, "sample": self.encoder.settings()}
-
-    def versions(self) -> dict[str, str]:
-        """Return the versions for the images."""
-        return self.encoder.versions()
-
-    def output_name(self, key: str) -> str | None:
-        """Return the path to write into the cells."""
-        return self.encoder.output_name(key)
-
-    def encode(self, variant: Variant, key: str, pixels: Rgb) -> list[Encoded]:
-        """Return the file of uint8 `pixels` (H, W, 3)."""
-        return self.encoder.encode(variant, key, pixels)
-
-    def as_read(self, variant: Variant, key: str, pixels: Rgb) -> Rgb:
-        """Return the pixels read back from the file."""
-        return self.encoder.as_read(variant, key, pixels)
 
     def list_companions(self, listing: Listing, folders: Sequence[str]) -> Mapping[str, bytes]:
         """Return the tables with the rows whose images are created, and the rows without images."""

@@ -6,7 +6,6 @@ folder, files appear complete or not at all, and every failure is an OSError wit
 
 from robustgen.storage.base import CLOSED as CLOSED
 from robustgen.storage.base import Entry as Entry
-from robustgen.storage.base import Seekable as Seekable
 from robustgen.storage.base import Store as Store
 from robustgen.storage.base import Writer as Writer
 from robustgen.storage.opening import is_url as is_url
