@@ -1,6 +1,5 @@
 """MP4 files, one for each sequence, as in ImageNet-P."""
 
-import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -59,10 +58,16 @@ class Mp4Encoder(Encoder):
 
     def _encode(self, variant: Variant, frames: Iterable[Rgb]) -> tuple[bytes, int]:
         """Return the video and the number of frames encoded."""
-        counter = itertools.count()
-        counted = (frame for frame, _ in zip(frames, counter, strict=False))
+        count = 0
+
+        # Unlike a generator, `map` keeps no frame while the next one is computed.
+        def pass_on(frame: Rgb) -> Rgb:
+            nonlocal count
+            count += 1
+            return frame
+
         encoding = self.noise_encoding if variant.name in self.noises else self.encoding
         try:
-            return video.encode_frames(counted, encoding), next(counter)
+            return video.encode_frames(map(pass_on, frames), encoding), count
         except ArgumentError as error:
             raise ImageError(str(error)) from error

@@ -4,7 +4,6 @@ Only this package knows operating systems and object stores. A store never write
 folder, files appear complete or not at all, and every failure is an OSError with a one-line message.
 """
 
-from robustgen.storage.base import CLOSED as CLOSED
 from robustgen.storage.base import Entry as Entry
 from robustgen.storage.base import Store as Store
 from robustgen.storage.base import Writer as Writer

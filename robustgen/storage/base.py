@@ -6,10 +6,7 @@ import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
-from typing import Any, BinaryIO, ClassVar, Final, NamedTuple
-
-CLOSED: Final = "cannot be listed"
-"""Description of a folder without read permission in `Store.list_irregular`."""
+from typing import Any, BinaryIO, ClassVar, NamedTuple
 
 
 class Entry(NamedTuple):
@@ -153,10 +150,6 @@ class Store(ABC):
     def sizes(self, paths: Iterable[str]) -> Iterator[int]:
         """Yield the sizes of many files; -1 for a file that does not exist."""
 
-    def passing_over_closed(self) -> "Store":
-        """Return a store whose listings skip unreadable folders, if other stores raise an error for them."""
-        return self
-
     def list_irregular(self) -> Iterator[tuple[str, str]]:
         """Yield links, empty folders and everything else that is not a file, each with a description."""
         return iter(())
@@ -176,9 +169,6 @@ class Store(ABC):
 
     def clean(self) -> None:  # noqa: B027
         """Delete the temporary files of dead processes of this host."""
-
-    def withdraw(self) -> None:  # noqa: B027
-        """Remove the folder and its parents, as far as this store created them and they are empty."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Store) and self.location == other.location

@@ -8,7 +8,7 @@ import random
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, BinaryIO, Final
 
@@ -28,7 +28,6 @@ _WAITS: Final = (0.2, 0.6, 2.0, 5.0)
 # Listing a tar reads the headers between images; one request fetches many of them.
 _BLOCK: Final = 4 << 20
 _MOST_AHEAD: Final = 8
-_MOST_LOOKS: Final = 100
 
 
 class RemoteStore(Store):
@@ -116,16 +115,10 @@ class RemoteStore(Store):
                 yield _entry(before + name, about)
 
     def sizes(self, paths: Iterable[str]) -> Iterator[int]:
-        """Yield the sizes of many files, from one listing and requests for some files missing from it."""
-        known, looks = {entry.path: entry.size for entry in self.list()}, 0
+        """Yield the sizes of many files, from one listing."""
+        known = {entry.path: entry.size for entry in self.list()}
         for path in paths:
-            size = known.get(path, -1)
-            # A listing may be out of date.
-            if size < 0 and looks < _MOST_LOOKS:
-                looks += 1
-                with suppress(FileNotFoundError):
-                    size = self.stat(path).size
-            yield size
+            yield known.get(path, -1)
 
     # --- writing
 
