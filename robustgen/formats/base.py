@@ -201,10 +201,10 @@ class Writer(ABC):
         return {}
 
     @abstractmethod
-    def digest_part(self, root: Store, variant: Variant, index: int, key: str, name: str) -> tuple[str, str]:
-        """Return the path of the file at `root` with the output called `name`, and the output's SHA-256.
-
-        The digest is empty if the file lacks the output.
+    def find_output(
+        self, root: Store, variant: Variant, index: int, key: str, encoded: Encoded
+    ) -> tuple[str, bool]:
+        """Return the path of the file at `root` with an output, and whether the output is `encoded`.
 
         Raises
         ------
@@ -221,10 +221,12 @@ class TreeWriter(Writer):
         """Open a writer of separate files."""
         yield _OpenTree(root)
 
-    def digest_part(self, root: Store, variant: Variant, index: int, key: str, name: str) -> tuple[str, str]:
-        """Return path and digest of the file."""
-        path = variant.path(name)
-        return path, hashlib.sha256(root.read(path)).hexdigest()
+    def find_output(
+        self, root: Store, variant: Variant, index: int, key: str, encoded: Encoded
+    ) -> tuple[str, bool]:
+        """Return path and equality of the file."""
+        path = variant.path(encoded.name)
+        return path, root.read(path) == encoded.data
 
 
 class _OpenTree:

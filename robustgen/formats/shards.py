@@ -1,6 +1,5 @@
 """Shards: files that contain the samples of many images, in the order of the images."""
 
-import hashlib
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
@@ -66,8 +65,61 @@ class Sample(NamedTuple):
 AddSample = Callable[[Sample], None]
 
 
-class ShardWriter(Writer):
-    """Writer of shards of encoded files; one work unit writes a shard once.
+class SampleWriter(Writer):
+    """Writer of files that contain the samples of many images; one work unit writes each of them once."""
+
+    joint = True
+
+    @abstractmethod
+    def shard_number(self, index: int, key: str) -> int:
+        """Return the number of the shard with the image `key`, which is number `index` in the plan."""
+
+    @abstractmethod
+    def shard_path(self, variant: Variant, number: int) -> str:
+        """Return the path of shard `number` of a variant, below the output."""
+
+    @abstractmethod
+    def start_shard(self, file: OpenFile, variant: Variant, number: int) -> AbstractContextManager[AddSample]:
+        """Begin shard `number` of `variant` in `file`, and return a function that appends a sample.
+
+        The bytes depend only on samples and settings.
+        """
+
+    @contextmanager
+    def open(self, root: Store, unit: WorkUnit, labels: Sequence[int]) -> Iterator["_OpenShards"]:
+        """Open the shards of `unit`, one for each variant."""
+        with ExitStack() as stack:
+            yield _OpenShards(self, root, unit, labels, stack)
+
+
+class _OpenShards:
+    """Unit writer of shards."""
+
+    def __init__(
+        self, writer: SampleWriter, root: Store, unit: WorkUnit, labels: Sequence[int], stack: ExitStack
+    ) -> None:
+        self._labels = dict(zip(unit.keys, labels, strict=False))
+        number = writer.shard_number(unit.start, unit.keys[0])
+        self._paths = {variant: writer.shard_path(variant, number) for variant in unit.variants}
+        self._files = {v: stack.enter_context(root.create(path)) for v, path in self._paths.items()}
+        self._inner = stack.enter_context(ExitStack())
+        self._add = {
+            v: self._inner.enter_context(writer.start_shard(file, v, number))
+            for v, file in self._files.items()
+        }
+
+    def write(self, variant: Variant, index: int, key: str, encoded: Iterable[Encoded]) -> list[WrittenFile]:
+        (file,) = encoded
+        self._add[variant](Sample(file.name, self._labels.get(key, -1), file.data, key))
+        return []
+
+    def finish(self, failed: Sequence[str]) -> list[WrittenFile]:
+        self._inner.close()
+        return [WrittenFile(self._paths[v], file.size, file.sha256) for v, file in self._files.items()]
+
+
+class ShardWriter(SampleWriter):
+    """Writer of shards of a fixed number of images.
 
     Parameters
     ----------
@@ -81,37 +133,27 @@ class ShardWriter(Writer):
 
     format: ClassVar[str]
     reader: ClassVar[type[ShardSource]]
-    joint = True
     needs_labels = True
 
     def __init__(self, encoder: Encoder, images: int, shard_size: int) -> None:
         super().__init__(encoder)
         self.shard_size, self.count = shard_size, -(-images // shard_size)
 
-    # --- particulars of each kind of shard
-
     @abstractmethod
     def shard_name(self, number: int) -> str:
         """Return the file name of shard `number`, counted from 0."""
+
+    def shard_number(self, index: int, key: str) -> int:
+        """Return the number of the shard with image number `index`."""
+        return index // self.shard_size
 
     def shard_path(self, variant: Variant, number: int) -> str:
         """Return the path of shard `number` of a variant, below the output."""
         return variant.path(self.shard_name(number))
 
-    @abstractmethod
-    def start_shard(self, file: OpenFile, variant: Variant) -> AbstractContextManager[AddSample]:
-        """Begin a shard of `variant` in `file`, and return a function that appends a sample.
-
-        The bytes depend only on samples and settings.
-        """
-
-    # --- properties
-
     def settings(self) -> dict[str, Any]:
         """Return format, shard size, and the settings of the samples."""
         return {"format": self.format, "shard_size": self.shard_size, "sample": self.encoder.settings()}
-
-    # --- a run
 
     def cut(self, keys: Sequence[str], variants: tuple[Variant, ...]) -> Iterator[WorkUnit]:
         """Yield a unit for the images of each shard; a unit keeps one shard open for each variant."""
@@ -123,49 +165,23 @@ class ShardWriter(Writer):
         ]
         yield from cut(keys, self.shard_size, groups)
 
-    @contextmanager
-    def open(self, root: Store, unit: WorkUnit, labels: Sequence[int]) -> Iterator["_OpenShards"]:
-        """Open the shards of `unit`, one for each variant."""
-        with ExitStack() as stack:
-            yield _OpenShards(self, root, unit, labels, stack)
-
     def list_companions(self, listing: Listing, folders: Sequence[str]) -> Mapping[str, bytes]:
         """Return the names of the samples; keys in shards are not the full names."""
         names = [self.encoder.output_name(key) or key for key in listing.keys]
         return {KEYS: join_names(names)}
 
-    def digest_part(self, root: Store, variant: Variant, index: int, key: str, name: str) -> tuple[str, str]:
-        """Return the path of the shard, and the digest of the sample."""
-        path, stem = self.shard_path(variant, index // self.shard_size), name.removesuffix(".mp4")
-        shard = self.reader(f"{root.location}/{path}", kind="c" if stem == name else "p")
+    def find_output(
+        self, root: Store, variant: Variant, index: int, key: str, encoded: Encoded
+    ) -> tuple[str, bool]:
+        """Return the path of the shard, and whether its sample is the same."""
+        path, stem = (
+            self.shard_path(variant, self.shard_number(index, key)),
+            encoded.name.removesuffix(".mp4"),
+        )
+        shard = self.reader(f"{root.location}/{path}", kind="c" if stem == encoded.name else "p")
         with suppress(ImageError):
-            return path, hashlib.sha256(shard.read_bytes(stem)).hexdigest()
-        return path, ""
-
-
-class _OpenShards:
-    """Unit writer of shards."""
-
-    def __init__(
-        self, writer: ShardWriter, root: Store, unit: WorkUnit, labels: Sequence[int], stack: ExitStack
-    ) -> None:
-        self._writer, self._unit, self._labels = writer, unit, labels
-        number = unit.start // writer.shard_size
-        self._paths = {variant: writer.shard_path(variant, number) for variant in unit.variants}
-        self._files = {v: stack.enter_context(root.create(path)) for v, path in self._paths.items()}
-        self._inner = stack.enter_context(ExitStack())
-        self._add = {
-            v: self._inner.enter_context(writer.start_shard(file, v)) for v, file in self._files.items()
-        }
-
-    def write(self, variant: Variant, index: int, key: str, encoded: Iterable[Encoded]) -> list[WrittenFile]:
-        (file,) = encoded
-        self._add[variant](Sample(file.name, self._labels[index - self._unit.start], file.data, key))
-        return []
-
-    def finish(self, failed: Sequence[str]) -> list[WrittenFile]:
-        self._inner.close()
-        return [WrittenFile(self._paths[v], file.size, file.sha256) for v, file in self._files.items()]
+            return path, shard.read_bytes(stem) == encoded.data
+        return path, False
 
 
 # --- reading -------------------------------------------------------------------------------------
