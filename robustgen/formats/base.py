@@ -4,7 +4,7 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any, ClassVar, NamedTuple, Protocol
 
@@ -320,6 +320,7 @@ def stack_images(images: Sequence[Pixels], where: object, remedy: str = "") -> P
     return np.stack(images)
 
 
+@dataclass(eq=False)
 class Dataset(ABC):
     """A C or a P set.
 
@@ -349,12 +350,13 @@ class Dataset(ABC):
     kind: Kind
     arms: tuple[Variant, ...]
     about: Mapping[str, Any]
+
     format: ClassVar[str]
     usual_edition: ClassVar[str] = "imagenet"
-    has_image_files: bool = False
-    in_place: bool = True
-    grey: bool = False
-    class_labels: NDArray[Any] | None = None
+    has_image_files: ClassVar[bool] = False
+    in_place: ClassVar[bool] = True
+    grey: ClassVar[bool] = False
+    class_labels: NDArray[Any] | None = field(default=None, init=False)
 
     @property
     def root(self) -> str:
@@ -493,9 +495,5 @@ class FolderDataset(Dataset):
         Class names in the order of the model's outputs.
     """
 
-    store: Store
-    kind: Kind
-    arms: tuple[Variant, ...]
-    about: Mapping[str, Any]
     folders: Mapping[Variant, str]
     names: Sequence[str] | None = None

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from robustgen.benchmark import Kind, Variant
+from robustgen.benchmark import Variant
 from robustgen.containers.npy import StoredArray, header_bytes
 from robustgen.errors import ImageError, SourceError
 from robustgen.formats.base import (
@@ -191,11 +191,6 @@ class Arrays(Dataset):
     store, kind, arms, about
         As for `Dataset`. The severities of a corruption are consecutive in its array.
     """
-
-    store: Store
-    kind: Kind
-    arms: tuple[Variant, ...]
-    about: Mapping[str, Any]
 
     format = "npy"
     suffix: ClassVar[str] = ".npy"

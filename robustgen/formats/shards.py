@@ -3,7 +3,8 @@
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from io import BytesIO
 from typing import Any, ClassVar, NamedTuple
 
@@ -35,7 +36,7 @@ SHARD_SIZE = 1000
 
 # A single shard is split by variants, to keep two workers busy; each reads the images again.
 _FEWEST_UNITS = 2
-_MOST_ARMS_LISTED = 2
+_MOST_OPEN = 3
 
 
 # --- writing -------------------------------------------------------------------------------------
@@ -199,7 +200,9 @@ class SourceSet(FolderDataset):
         Class names in the order of the model's outputs. Default: labels are unchanged.
     """
 
-    _opened: dict[Variant, tuple[IndexedSource, tuple[str, ...]]] = field(default_factory=dict)
+    def __post_init__(self) -> None:
+        """Limit the number of open variants, each of which takes memory."""
+        self._open = lru_cache(_MOST_OPEN)(self._open_variant)
 
     @abstractmethod
     def open_folder(self, location: str) -> IndexedSource:
@@ -230,19 +233,14 @@ class SourceSet(FolderDataset):
 
     def restrict(self, arm: Variant, keys: tuple[str, ...] | None = None) -> "SourceSet":
         """Return the set with this variant alone; the keys are listed again from its folder."""
-        return replace(self, arms=(arm,), _opened={})
+        return replace(self, arms=(arm,))
 
-    def _open(self, arm: Variant) -> tuple[IndexedSource, tuple[str, ...]]:
+    def _open_variant(self, arm: Variant) -> tuple[IndexedSource, tuple[str, ...]]:
         """Return the source of a variant and its keys; raise a SourceError if the source refuses a file."""
-        if arm not in self._opened:
-            source = self.open_folder(f"{self.root}/{self.folders[arm]}")
-            for name, reason in source.refused().items():
-                raise SourceError(f"{source.location}: {name!r}: {reason}")
-            self._opened[arm] = source, tuple(sorted(source.keys(), key=source.storage_order))
-            # Every call needs the first variant; of the others, only a few fit into memory.
-            for other in [each for each in self._opened if each != self.arms[0]][:-_MOST_ARMS_LISTED]:
-                del self._opened[other]
-        return self._opened[arm]
+        source = self.open_folder(f"{self.root}/{self.folders[arm]}")
+        for name, reason in source.refused().items():
+            raise SourceError(f"{source.location}: {name!r}: {reason}")
+        return source, tuple(sorted(source.keys(), key=source.storage_order))
 
 
 class Shards(SourceSet):

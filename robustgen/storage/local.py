@@ -160,16 +160,10 @@ class LocalStore(Store):
     def copy(self, source: Store, name: str, path: str, *, link: bool = False) -> None:
         """Copy a file of another store; if `link`, as a hard link where the file system supports it."""
         if link and isinstance(source, LocalStore):
-            self._check_real(self._temporary)
-            os.makedirs(self._temporary, exist_ok=True)
-            temporary = f"{self._temporary}/{name_temporary()}"
-            try:
-                with suppress(OSError, NotImplementedError):
-                    os.link(source._full(name), temporary, follow_symlinks=False)
-                    return self._move(temporary, path)
-            finally:
-                # Renaming a link to another link of the same file does nothing, so remove it.
-                _remove(temporary)
+            self.delete(path)
+            self._make_folder(os.path.dirname(self._full(path)))
+            with suppress(OSError, NotImplementedError):
+                return os.link(source._full(name), self._full(path), follow_symlinks=False)
         return super().copy(source, name, path)
 
     def replace_links(self, path: str, folders: Mapping[str, Mapping[str, str]]) -> None:

@@ -16,8 +16,7 @@ from robustgen.errors import ArgumentError, MissingDependencyError
 from robustgen.storage.base import Entry, Store, Writer
 from robustgen.storage.temporary import TemporaryFolder
 
-_PACKAGES: Final = {"s3": "robustgen[s3]", "gs": "robustgen[gcs]", "hf": "robustgen[hub]", "memory": "fsspec"}
-_PACKAGES.update({"http": "fsspec[http]", "https": "fsspec[http]"})
+_EXTRAS: Final = {"s3": "s3", "gs": "gcs", "hf": "hub"}
 _SAME: Final = {"s3a": "s3", "gcs": "gs", "abfss": "abfs"}
 _WEB: Final = ("http", "https")
 # Libraries with their own exceptions for lost connections.
@@ -221,13 +220,13 @@ class _Ranges(io.RawIOBase):
 def _connect(url: str, process: int) -> Any:
     """Return the fsspec file system for `url`; a forked `process` must not use that of its parent."""
     scheme = url.partition("://")[0]
-    remedy = f"{scheme}:// needs a package: pip install '{_PACKAGES.get(scheme, 'fsspec')}'"
     try:
         import fsspec
 
         fsspec.get_filesystem_class(scheme)
     except ImportError as error:
-        raise MissingDependencyError(remedy if scheme in _PACKAGES else f"{scheme}://: {error}") from error
+        extra = f"; pip install 'robustgen[{_EXTRAS[scheme]}]'" if scheme in _EXTRAS else ""
+        raise MissingDependencyError(f"{scheme}:// needs a package: {error}{extra}") from error
     except ValueError as error:
         raise ArgumentError(f"{url}: unknown scheme {scheme!r}") from error
     options: dict[str, Any] = {"use_listings_cache": False}
