@@ -16,7 +16,6 @@ from robustgen.errors import ImageError, SourceError
 from robustgen.formats.prefetch import prefetch
 from robustgen.formats.units import WorkUnit, cut_by_images
 from robustgen.imaging.pixels import Rgb
-from robustgen.name_lists import split_names
 from robustgen.storage import Store
 
 Pixels = NDArray[np.uint8]
@@ -288,22 +287,6 @@ def describe_difference(own: Sequence[str], others: Sequence[str], what: str) ->
     if more:
         parts.append(f"{len(more)} {what} too many, for instance {more[0]!r}")
     return " and ".join(parts) or f"the {what} are in another order"
-
-
-def read_names(store: Store, path: str) -> list[str] | None:
-    """Return the names in a file of a set, or None if there is no such file.
-
-    Raises
-    ------
-    SourceError
-        The file cannot be read.
-    """
-    try:
-        return split_names(store.read(path))
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise SourceError(f"{store.location}/{path}: {error.strerror or error}") from error
 
 
 def stack_images(images: Sequence[Pixels], where: object, remedy: str = "") -> Pixels:

@@ -24,11 +24,11 @@ from robustgen.formats.base import (
     WrittenFile,
     keep_grey,
     name_contents,
-    read_names,
 )
 from robustgen.formats.units import WorkUnit
 from robustgen.imaging.pixels import Rgb
-from robustgen.name_lists import join_names
+from robustgen.name_lists import join_names, split_names
+from robustgen.sources.base import blame_source
 from robustgen.sources.sample_names import KEYS
 from robustgen.storage import Store
 from robustgen.storage import Writer as OpenFile
@@ -166,7 +166,10 @@ class OpenArray:
         """Write the row of an image."""
         ((_, data, _),) = encoded
         row = self._unit.variants.index(variant) * len(self._unit.keys) + index - self._unit.start
-        self._file.seek(self._start + row * len(data))
+        place = self._start + row * len(data)
+        # Consecutive rows stay in the buffer, which a seek would write out.
+        if self._file.tell() != place:
+            self._file.seek(place)
         self._file.write(data)
         return []
 
@@ -242,11 +245,11 @@ class Arrays(Dataset):
         return rows // shared
 
     def _read_keys(self) -> tuple[str, ...]:
-        lines = read_names(self.store, KEYS)
-        if lines is None:
+        if not self.store.exists(KEYS):
             # Same keys as the source of these images, so that a regenerated set has them too.
             return tuple(f"{i:05d}" for i in range(self.images))
-        keys = tuple(lines)
+        with blame_source(f"{self.root}/{KEYS}"):
+            keys = tuple(split_names(self.store.read(KEYS)))
         if len(keys) != self.images:
             contents = name_contents(self.kind)
             raise SourceError(f"{self.root}/{KEYS}: {len(keys)} keys for {self.images} {contents}")
@@ -302,9 +305,5 @@ def open_array(store: Store, path: str, folder: object = None) -> StoredArray:
     SourceError
         The file cannot be read, is truncated, or contains objects.
     """
-    try:
+    with blame_source(f"{store.location}/{path}"):
         return StoredArray(store.open(path), folder)
-    except OSError as error:
-        raise SourceError(f"{store.location}/{path}: {error.strerror or error}") from error
-    except ValueError as error:
-        raise SourceError(f"{store.location}/{path}: not a NumPy array of numbers ({error})") from error

@@ -1,7 +1,6 @@
 """NumPy archives with images and labels of one corruption at all severities, as in MedMNIST-C."""
 
 import zipfile
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,8 +17,8 @@ from robustgen.errors import ConfigError, SourceError
 from robustgen.formats.base import Labels, Listing, WrittenFile
 from robustgen.formats.npy import Arrays, ArrayWriter, OpenArray, open_array
 from robustgen.formats.units import WorkUnit
-from robustgen.imaging.decode import reason_of
 from robustgen.name_lists import join_names
+from robustgen.sources.base import blame_source
 from robustgen.sources.sample_names import KEYS
 from robustgen.storage import Store, open_store
 from robustgen.storage import Writer as OpenFile
@@ -96,10 +95,7 @@ class ArchiveWriter(ArrayWriter):
         return {KEYS: join_names(listing.keys)}
 
     def _open_array(self, root: Store, path: str) -> StoredArray:
-        try:
-            return _open_known(root, path, root.stat(path).stamp)
-        except OSError as error:
-            raise SourceError(f"{root.location}/{path}: {reason_of(error)}") from error
+        return _open_known(root, path, root.stat(path).stamp)
 
 
 class _OpenArchive(OpenArray):
@@ -181,11 +177,12 @@ class Archives(Arrays):
 @contextmanager
 def _open_archive(store: Store, path: str) -> Iterator[tuple[zipfile.ZipFile, zipfile.ZipInfo]]:
     """Open an archive and find its images; raise a SourceError that names it on any failure."""
-    try:
-        with store.open(path) as content, zipfile.ZipFile(content) as archive:
-            yield archive, npz.find_array(archive, _IMAGES)
-    except (OSError, ValueError, zipfile.BadZipFile, zlib.error) as error:
-        raise SourceError(f"{store.location}/{path}: {reason_of(error)}") from error
+    with (
+        blame_source(f"{store.location}/{path}"),
+        store.open(path) as content,
+        zipfile.ZipFile(content) as archive,
+    ):
+        yield archive, npz.find_array(archive, _IMAGES)
 
 
 def open_images(store: Store, path: str) -> StoredArray:
@@ -197,11 +194,10 @@ def open_images(store: Store, path: str) -> StoredArray:
         The archive cannot be read, or lacks the array.
     """
     folder = TemporaryFolder()
-    unpacked = open_store(folder.path, folder.path)
-    with _open_archive(store, path) as (archive, member), unpacked.create("images.npy") as target:
+    with _open_archive(store, path) as (archive, member):
         npz.read_array_header(archive, member)
-        npz.copy_array(archive, member, target.write)
-    return open_array(unpacked, "images.npy", folder)
+        archive.extract(member, folder.path)
+    return open_array(open_store(folder.path), member.filename, folder)
 
 
 # Consecutive comparisons use the same archive.

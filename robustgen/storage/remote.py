@@ -279,12 +279,10 @@ def _status_of(error: BaseException | None) -> int | None:
     """Return the HTTP status in an exception or one of its causes; None without any."""
     while error is not None:
         answer = getattr(error, "response", None)
-        if isinstance(answer, dict):
-            status = answer.get("ResponseMetadata", {}).get("HTTPStatusCode")
-        else:
-            status = getattr(answer, "status_code", None) or getattr(error, "status", None)
-            status = status or getattr(error, "code", None)
-        if isinstance(status, int):
+        metadata = answer.get("ResponseMetadata", {}) if isinstance(answer, dict) else {}
+        known = [metadata.get("HTTPStatusCode"), getattr(answer, "status_code", None)]
+        known += [getattr(error, name, None) for name in ("status", "code")]
+        if status := next((each for each in known if isinstance(each, int)), None):
             return status
         error = error.__cause__
     return None
