@@ -177,7 +177,7 @@ class OpenArray:
         """Return the array, or [] if some of its images failed."""
         if failed:
             # An array cannot omit images.
-            self._file.discard()
+            self._file.is_discarded = True
             return []
         return [WrittenFile(self._path, self._file.size, self._file.sha256)]
 

@@ -81,7 +81,7 @@ class ArchiveWriter(ArrayWriter):
         rows = numbers[:, None] if self._class_labels is None else self._class_labels[numbers]
         # Rows arrive image by image, but are compressed severity by severity.
         with root.create(path) as file, root.create(f"{path}.rows") as plain:
-            plain.discard()
+            plain.is_discarded = True
             yield _OpenArchive(file, plain, path, self._shapes[first], unit, rows)
         if file.is_discarded:
             root.delete(path)
@@ -115,7 +115,7 @@ class _OpenArchive(OpenArray):
 
     def finish(self, failed: Sequence[str]) -> list[WrittenFile]:
         if failed:
-            self._archive.discard()
+            self._archive.is_discarded = True
             return []
         labels = self._labels.astype(np.uint8 if self._labels.max(initial=0) < 256 else np.int64)
         with zipfile.ZipFile(self._archive, "w", zipfile.ZIP_DEFLATED) as archive:

@@ -28,7 +28,7 @@ class Entry(NamedTuple):
 
 
 class Writer(io.RawIOBase):
-    """File that is being written, with its current size and SHA-256."""
+    """File that is being written, with its current size and SHA-256; `is_discarded` cancels it."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file, self._hash, self._hashed = file, hashlib.sha256(), 0
@@ -49,10 +49,6 @@ class Writer(io.RawIOBase):
         while block := self._file.read(1 << 20):
             yield block
         self._file.seek(self._at)
-
-    def discard(self) -> None:
-        """Cancel the file."""
-        self.is_discarded = True
 
     def writable(self) -> bool:
         """Return True."""
