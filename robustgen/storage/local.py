@@ -160,10 +160,12 @@ class LocalStore(Store):
     def copy(self, source: Store, name: str, path: str, *, link: bool = False) -> None:
         """Copy a file of another store; if `link`, as a hard link where the file system supports it."""
         if link and isinstance(source, LocalStore):
-            self.delete(path)
-            self._make_folder(os.path.dirname(self._full(path)))
+            target = self._full(path)
+            self._check_real(os.path.dirname(target))
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            _remove(target)
             with suppress(OSError, NotImplementedError):
-                return os.link(source._full(name), self._full(path), follow_symlinks=False)
+                return os.link(source._full(name), target, follow_symlinks=False)
         return super().copy(source, name, path)
 
     def replace_links(self, path: str, folders: Mapping[str, Mapping[str, str]]) -> None:
@@ -279,7 +281,7 @@ def _claim(temporary: str, target: str) -> None:
 
 
 def _remove(temporary: str) -> None:
-    """Remove a temporary file, if it still exists."""
+    """Remove a file, if it still exists."""
     with suppress(OSError):
         os.unlink(temporary)
 
