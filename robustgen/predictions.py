@@ -33,7 +33,7 @@ from robustgen.dataset.opening import check_folder
 from robustgen.errors import ArgumentError, SourceError
 from robustgen.formats import WrittenFile, describe_difference, parse_variant
 from robustgen.metrics import top_classes
-from robustgen.storage import Seekable, Store, open_store
+from robustgen.storage import Store, open_store
 
 # Names of files that are no folder of severities.
 _NO_SEVERITIES = {CLEAN, *BENCHMARKS["p"].names}
@@ -131,7 +131,7 @@ def write_entries(
         entries["labels"] = np.asarray(labels, np.int64)
     entries["keys"] = np.array(keys, np.str_)
     with store.create(path_of(folder)) as target:
-        with zipfile.ZipFile(Seekable(target), "w") as archive:
+        with zipfile.ZipFile(target, "w") as archive:
             for name, array in entries.items():
                 entry = zipfile.ZipInfo(f"{name}.npy")
                 # Logits hardly compress; keys, with four bytes a letter, do.

@@ -18,8 +18,8 @@ from robustgen.dataset.plan import Plan, assemble_plan
 from robustgen.dataset.recipes import Recipe
 from robustgen.dataset.selection import select_keys
 from robustgen.errors import SourceError
-from robustgen.formats import Dataset, Order, Writer, open_writer
-from robustgen.formats.original import OriginalTree
+from robustgen.formats import Dataset, Order, TreeWriter, Writer, open_writer
+from robustgen.formats.original import OriginalEncoder
 from robustgen.imaging.clahe import MOST_CLIP, MOST_TILES, Clahe, clahe
 from robustgen.imaging.decode import as_rgb
 from robustgen.imaging.pixels import Decoded, Rgb
@@ -213,7 +213,7 @@ def _check_single_images(dataset: Dataset) -> None:
 def _open_writer(dataset: Dataset | None, source: Items[Any], keys: tuple[str, ...], quality: int) -> Writer:
     """Return a writer for the layout of the set, or for other images like those that exist."""
     if dataset is None:
-        return OriginalTree(quality)
+        return TreeWriter(OriginalEncoder(quality))
     arms = dataset.arms
     order = Order(
         benchmark=dataset.benchmark,

@@ -194,7 +194,7 @@ def test_a_full_disk_is_told_in_one_line_and_costs_nothing_later(photos, output,
 
 def test_a_disk_that_is_full_before_the_run_begins(photos, output, tmp_path):
     run_on_full_disk(100, photos, tmp_path / "out", *FEW)
-    assert not (tmp_path / "out").exists()
+    assert not [*(tmp_path / "out").rglob("*")]
     make_c(photos, tmp_path / "out", *FEW)
     assert whole(tmp_path / "out") == whole(output)
 

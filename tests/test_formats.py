@@ -10,9 +10,9 @@ from PIL import Image
 
 from robustgen.dataset.opening import open_dataset
 from robustgen.formats import FORMATS, formats_of
-from robustgen.formats.jpeg import JpegTree
-from robustgen.formats.lossless import PngTree
-from robustgen.formats.original import OriginalTree
+from robustgen.formats.jpeg import JpegEncoder
+from robustgen.formats.lossless import LosslessEncoder
+from robustgen.formats.original import OriginalEncoder
 
 FEW = ("--corruptions", "contrast,gaussian_noise", "--severities", "2", "--jobs", "1")
 KEYS = ("cat/a.JPEG", "cat/b.jpg", "cat/c.png", "dog/a.JPEG", "dog/d.JPEG")
@@ -99,9 +99,9 @@ def test_arrays_of_any_size(photos, tmp_path):
     ],
 )
 def test_names_of_outputs(key, jpeg, png):
-    assert JpegTree().output_name(key) == jpeg
-    assert PngTree().output_name(key) == png
-    assert OriginalTree(85).output_name(key) == key
+    assert JpegEncoder().output_name(key) == jpeg
+    assert LosslessEncoder(".png").output_name(key) == png
+    assert OriginalEncoder(85).output_name(key) == key
 
 
 def test_the_first_of_two_with_one_output_name_keeps_it(tmp_path):

@@ -105,7 +105,7 @@ def test_a_format_added_by_the_guide_passes_the_tests(copy):
         "formats/bmp.py",
         "formats/__init__.py",
         "from robustgen.formats.base import parse_variant as parse_variant",
-        "from robustgen.formats.bmp import BmpTree",
+        "from robustgen.formats.bmp import BmpEncoder",
         "FORMATS: Final[Mapping[str, Format]] = {",
     )
     make(copy, "--source", "photos", "--format", "bmp")

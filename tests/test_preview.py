@@ -18,7 +18,7 @@ from robustgen.dataset import config
 from robustgen.display import sheets, terminal
 from robustgen.display.sheets import SheetRow
 from robustgen.errors import ArgumentError
-from robustgen.formats.jpeg import JpegTree
+from robustgen.formats.jpeg import JpegEncoder
 from robustgen.imaging import video
 from robustgen.preview import animation, subject
 
@@ -151,7 +151,7 @@ def test_it_shows_what_make_c_writes(photos, tmp_path, edition):
     ]
     for arm in subject.arms:
         written = (tmp_path / "c" / arm.folder / "cats" / "b b.jpg").read_bytes()
-        (encoded,) = JpegTree().encode(arm, "a.jpg", subject.make(arm))
+        (encoded,) = JpegEncoder().encode(arm, "a.jpg", subject.make(arm))
         assert encoded.data == written
 
 

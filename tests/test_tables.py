@@ -15,7 +15,7 @@ from robustgen.containers.tables import TabSeparated
 from robustgen.dataset.opening import open_dataset
 from robustgen.dataset.recipes import CorruptionRecipe
 from robustgen.formats import parse_variant
-from robustgen.formats.original import OriginalTree
+from robustgen.formats.original import OriginalEncoder
 from robustgen.sources.cells import Result, list_images, replace_images
 
 pandas = pytest.importorskip("pandas")
@@ -45,7 +45,7 @@ def made_of(data, key, variant=FOG):
     """The file that make-c writes of an encoded image."""
     recipe = CorruptionRecipe("folder")
     pixels = recipe.make(variant, key, recipe.prepare(decoded(data)))
-    return OriginalTree(85).encode(variant, key, pixels)[0].data
+    return OriginalEncoder(85).encode(variant, key, pixels)[0].data
 
 
 # --- tab-separated values with base64 ------------------------------------------------------------

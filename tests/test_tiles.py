@@ -14,7 +14,7 @@ from robustgen.corruptions.laion_c import published_preparation
 from robustgen.dataset.config import Config, check
 from robustgen.dataset.plan import plan_benchmark
 from robustgen.formats import parse_variant
-from robustgen.formats.jpeg import JpegTree
+from robustgen.formats.jpeg import JpegEncoder
 from robustgen.imaging.tiles import TileBank
 from robustgen.storage import open_store
 
@@ -92,7 +92,7 @@ def test_the_set_is_its_own_bank_without_the_image_in_question(source, output):
             image = steps.prepare(images[number])
             laid = robustgen.corrupt(image, "laion-c:mosaic", severity, parameters=own)
             name = f"{key.removesuffix('.png')}.JPEG"
-            want = JpegTree(100, subsampling="4:4:4").as_read(None, name, steps.complete(laid))
+            want = JpegEncoder(100, subsampling="4:4:4").as_read(None, name, steps.complete(laid))
             path = output / "mosaic" / f"intensity_level_{severity}" / name
             assert np.array_equal(decoded(path.read_bytes()), want)
 

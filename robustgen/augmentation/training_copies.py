@@ -18,7 +18,8 @@ from robustgen.dataset.selection import open_chosen_source, select_keys
 from robustgen.dataset.state import OutputState
 from robustgen.editions import get_edition
 from robustgen.errors import ArgumentError, ConfigError, SourceError
-from robustgen.formats.jpeg import JpegTree
+from robustgen.formats import TreeWriter
+from robustgen.formats.jpeg import JpegEncoder
 from robustgen.imaging.pixels import Decoded, Rgb
 from robustgen.sources.base import Source
 from robustgen.sources.numbered import NumberedSource
@@ -146,7 +147,8 @@ def plan_copies(choices: AugMixChoices) -> Plan:
     _check_training(source)
     parameters = AugMix(choices.severity, choices.width, choices.depth, choices.alpha, choices.operations)
     recipe = AugMixRecipe(parameters, choices.edition, choices.seed)
-    keys, arms, writer = select_keys(source, choices), copy_arms(choices.copies), JpegTree(choices.quality)
+    keys, arms = select_keys(source, choices), copy_arms(choices.copies)
+    writer = TreeWriter(JpegEncoder(choices.quality))
     return assemble_plan(
         recipe, source, keys, arms, writer, store, choices, citation=CITATION, licence=LICENCE
     )

@@ -264,13 +264,12 @@ class ImageWork:
             frames = job.recipe.stream(variant, key, image)
             if frames is None:
                 made = job.recipe.make(variant, key, image, self._shared)
-                files = self._writer.write(variant, self._index, key, made)
             else:
                 if image.size > _LARGE:
                     return_freed_memory()
                 made = _guard_frames(frames)
-                files = self._writer.write_frames(variant, self._index, key, made)
-            self.files[variant.folder] = files
+            encoded = job.writer.encoder.encode(variant, key, made)
+            self.files[variant.folder] = self._writer.write(variant, self._index, key, encoded)
         except (WriteError, OutputError, MissingDependencyError):
             raise
         except Exception as error:

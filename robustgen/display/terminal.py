@@ -5,6 +5,7 @@ and a late answer would be typed into the next command.
 """
 
 import base64
+import os
 import re
 from collections.abc import Iterator, Mapping
 from typing import BinaryIO, Literal
@@ -14,7 +15,6 @@ from PIL import Image
 
 from robustgen.display.sheets import encode_picture
 from robustgen.imaging.pixels import Rgb
-from robustgen.storage.host import window_width
 
 Protocol = Literal["kitty", "sixel"]
 
@@ -31,7 +31,7 @@ _PROGRAMS: dict[str, Protocol] = {
 # Longer pieces violate kitty's protocol.
 _PIECE = 4096
 _COLOURS = 128
-_WIDTH = 640
+_CELL_WIDTH = 8
 
 
 def detect_protocol(environment: Mapping[str, str]) -> Protocol | None:
@@ -61,7 +61,7 @@ def show_picture(picture: Rgb, stream: BinaryIO, environment: Mapping[str, str])
     how = detect_protocol(environment) if stream.isatty() else None
     if how is None:
         return False
-    small = _fit_width(picture, window_width(stream) or _WIDTH)
+    small = _fit_width(picture, os.get_terminal_size(stream.fileno()).columns * _CELL_WIDTH)
     stream.write((encode_kitty if how == "kitty" else encode_sixel)(small) + b"\n")
     stream.flush()
     return True

@@ -82,7 +82,7 @@ class Rendering:
             prepared = self.recipe.prepare(loaded)
             for arm in rotate_variants(self.arms, self.turn):
                 made = self.recipe.make(arm, key, prepared, shared)
-                read = self.writer.as_read(arm, key, made)
+                read = self.writer.encoder.as_read(arm, key, made)
                 pixels[arm.folder] = [view.prepare(read) for view in self.views]
         except MissingDependencyError:
             raise

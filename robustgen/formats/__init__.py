@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from robustgen.benchmark import BENCHMARKS, Benchmark, Kind, Variant
 from robustgen.errors import ConfigError
 from robustgen.formats.base import Dataset as Dataset
+from robustgen.formats.base import Encoder as Encoder
 from robustgen.formats.base import Labels as Labels
 from robustgen.formats.base import Listing as Listing
 from robustgen.formats.base import Pixels as Pixels
-from robustgen.formats.base import TreeWriter
+from robustgen.formats.base import TreeWriter as TreeWriter
 from robustgen.formats.base import UnitWriter as UnitWriter
 from robustgen.formats.base import Writer as Writer
 from robustgen.formats.base import WrittenFile as WrittenFile
@@ -24,14 +25,14 @@ from robustgen.formats.base import describe_difference as describe_difference
 from robustgen.formats.base import name_contents as name_contents
 from robustgen.formats.base import parse_variant as parse_variant
 from robustgen.formats.card import write_card
-from robustgen.formats.jpeg import JpegTree
-from robustgen.formats.lossless import PngTree, WebpTree
-from robustgen.formats.mp4 import Mp4Tree
+from robustgen.formats.jpeg import JpegEncoder
+from robustgen.formats.lossless import LosslessEncoder
+from robustgen.formats.mp4 import Mp4Encoder
 from robustgen.formats.npy import ArrayWriter
 from robustgen.formats.npz import ArchiveWriter
-from robustgen.formats.original import OriginalTree
+from robustgen.formats.original import OriginalEncoder
 from robustgen.formats.parquet import ParquetWriter
-from robustgen.formats.png_frames import PngFrames
+from robustgen.formats.png_frames import PngFramesEncoder
 from robustgen.formats.shards import SHARD_SIZE
 from robustgen.formats.table import FileTableWriter, TableWriter
 from robustgen.formats.units import WorkUnit as WorkUnit
@@ -121,34 +122,34 @@ class Format:
     card: Callable[[Mapping[str, Any]], Mapping[str, bytes]] | None = None
 
 
-def _jpeg(order: Order) -> JpegTree:
-    return JpegTree(order.quality, order.libjpeg, order.grey, order.subsampling)
+def _jpeg(order: Order) -> TreeWriter:
+    return TreeWriter(JpegEncoder(order.quality, order.libjpeg, order.grey, order.subsampling))
 
 
-def _videos(order: Order) -> Mp4Tree:
-    return Mp4Tree(*order.encodings(), frozenset(order.benchmark.noises))
+def _original(order: Order) -> TreeWriter:
+    return TreeWriter(OriginalEncoder(order.quality, order.libjpeg))
+
+
+def _videos(order: Order) -> TreeWriter:
+    return TreeWriter(Mp4Encoder(*order.encodings(), frozenset(order.benchmark.noises)))
 
 
 def _arrays(order: Order) -> ArrayWriter:
-    return ArrayWriter(
-        order.arms, order.keys, order.shapes(), per_name=order.benchmark.shares_arrays, grey=order.grey
-    )
+    return ArrayWriter(order.arms, order.shapes(), per_name=order.benchmark.shares_arrays, grey=order.grey)
 
 
 def _archives(order: Order) -> ArchiveWriter:
-    return ArchiveWriter(order.arms, order.keys, order.shapes(), order.class_labels(), grey=order.grey)
+    return ArchiveWriter(order.arms, order.shapes(), order.class_labels(), grey=order.grey)
 
 
-def _sample_encoder(order: Order) -> TreeWriter:
-    """Return the writer that encodes the samples of shards."""
+def _sample_encoder(order: Order) -> Encoder:
+    """Return the encoder of the samples of shards."""
     kind = order.benchmark.kind
     known = [name for name, row in FORMATS.items() if kind in row.samples]
     name = order.sample_format or DEFAULTS[kind]
     if name not in known:
         raise ConfigError(f"sample_format: make-{kind} shards cannot be {name} (known: {', '.join(known)})")
-    encoder = FORMATS[name].writers[kind](order)
-    assert isinstance(encoder, TreeWriter)
-    return encoder
+    return FORMATS[name].writers[kind](order).encoder
 
 
 def _webdataset(order: Order) -> WebDatasetWriter:
@@ -164,7 +165,7 @@ def _parquet(order: Order) -> ParquetWriter:
 def _table(order: Order) -> Writer:
     if not isinstance(order.source, Table):
         raise ConfigError("format: table is for sources of the kind table (--dataset table)")
-    encoder = _sample_encoder(order) if order.sample_format else OriginalTree(order.quality, order.libjpeg)
+    encoder = _sample_encoder(order) if order.sample_format else _original(order).encoder
     if order.source.names_files:
         return FileTableWriter(order.source, encoder)
     return TableWriter(order.source, encoder, order.keys)
@@ -172,9 +173,16 @@ def _table(order: Order) -> Writer:
 
 FORMATS: Final[Mapping[str, Format]] = {
     "jpeg": Format("JPEG", {"c": _jpeg}, samples="c"),
-    "png": Format("PNG", {"c": lambda order: PngTree(order.grey), "p": lambda _: PngFrames()}, samples="c"),
-    "webp": Format("lossless WebP", {"c": lambda _: WebpTree()}, samples="c"),
-    "original": Format("as in the source", {"c": lambda order: OriginalTree(order.quality, order.libjpeg)}),
+    "png": Format(
+        "PNG",
+        {
+            "c": lambda order: TreeWriter(LosslessEncoder(".png", order.grey)),
+            "p": lambda _: TreeWriter(PngFramesEncoder()),
+        },
+        samples="c",
+    ),
+    "webp": Format("lossless WebP", {"c": lambda _: TreeWriter(LosslessEncoder(".webp"))}, samples="c"),
+    "original": Format("as in the source", {"c": _original}),
     "mp4": Format("MP4", {"p": _videos}, samples="p"),
     "npy": Format("NumPy arrays", dict.fromkeys(BENCHMARKS, _arrays), joint=True, stacked=True),
     "npz": Format("NumPy archives of MedMNIST-C", {"c": _archives}, joint=True, stacked=True),

@@ -4,7 +4,7 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any, ClassVar, NamedTuple, Protocol
 
@@ -16,7 +16,6 @@ from robustgen.errors import ImageError, SourceError
 from robustgen.formats.prefetch import prefetch
 from robustgen.formats.units import WorkUnit, cut_by_images
 from robustgen.imaging.pixels import Rgb
-from robustgen.name_lists import split_names
 from robustgen.storage import Store
 
 Pixels = NDArray[np.uint8]
@@ -75,11 +74,58 @@ class Listing:
     failed: Callable[[], Collection[tuple[str, str]]] = tuple
 
 
+class Encoded(NamedTuple):
+    """Encoded image or frame: name below the variant's folder, bytes, and for videos the frames' digest."""
+
+    name: str
+    data: bytes
+    frames: str = ""
+
+
+class Encoder(ABC):
+    """Encodes images or sequences in one format. Picklable."""
+
+    @abstractmethod
+    def settings(self) -> dict[str, Any]:
+        """Return the settings that determine the bytes, apart from the pixels."""
+
+    def versions(self) -> dict[str, str]:
+        """Return the versions of libraries that determine the bytes, apart from those of every set."""
+        return {}
+
+    @abstractmethod
+    def output_name(self, key: str) -> str | None:
+        """Return the POSIX path of the output for the source image `key`, below a variant's folder.
+
+        Two images with the same path would overwrite each other. None if outputs have no names.
+        """
+
+    @abstractmethod
+    def encode(self, variant: Variant, key: str, pixels: Any) -> Iterable[Encoded]:
+        """Return the encoded image, uint8 (H, W, 3), or sequence, an iterable of such frames.
+
+        Raises
+        ------
+        ImageError
+            The format cannot store these pixels.
+        """
+
+    def as_read(self, variant: Variant, key: str, pixels: Rgb) -> Rgb:
+        """Return the pixels read back after `pixels` are written: the same, except for lossy formats.
+
+        Raises
+        ------
+        ImageError
+            The format cannot store these pixels.
+        """
+        return pixels
+
+
 class UnitWriter(Protocol):
     """Writes the files of one work unit."""
 
-    def write(self, variant: Variant, index: int, key: str, pixels: Rgb) -> list[WrittenFile]:
-        """Write `pixels`, the result for the image `key`, which is number `index` in the plan.
+    def write(self, variant: Variant, index: int, key: str, encoded: Iterable[Encoded]) -> list[WrittenFile]:
+        """Write the encoded result for the image `key`, which is number `index` in the plan.
 
         Returns
         -------
@@ -90,14 +136,9 @@ class UnitWriter(Protocol):
         Raises
         ------
         ImageError
-            The format cannot store these pixels.
+            The format cannot store this result.
         OSError
         """
-
-    def write_frames(
-        self, variant: Variant, index: int, key: str, frames: Iterator[Rgb]
-    ) -> list[WrittenFile]:
-        """Write a sequence, like `write`; its frames (H, W, 3) are computed on demand."""
 
     def finish(self, failed: Sequence[str]) -> list[WrittenFile]:
         """Complete and return the files that contain many images, without the `failed` ones."""
@@ -108,6 +149,8 @@ class Writer(ABC):
 
     Attributes
     ----------
+    encoder : Encoder
+        Encodes each image or sequence.
     joint : bool
         Whether each file contains many images, so that one unit writes it.
     is_separable : bool
@@ -126,20 +169,20 @@ class Writer(ABC):
     arrays: tuple[str, ...] = ()
     needs_labels: ClassVar[bool] = False
 
-    @abstractmethod
+    def __init__(self, encoder: Encoder) -> None:
+        self.encoder = encoder
+
     def settings(self) -> dict[str, Any]:
         """Return the settings that determine the bytes, apart from the pixels."""
+        return self.encoder.settings()
 
     def versions(self) -> dict[str, str]:
         """Return the versions of libraries that determine the bytes, apart from those of every set."""
-        return {}
+        return self.encoder.versions()
 
-    @abstractmethod
     def output_name(self, key: str) -> str | None:
-        """Return the POSIX path of the output for the source image `key`, below a variant's folder.
-
-        Two images with the same path would overwrite each other. None if files contain many images.
-        """
+        """Return the name of the output for the source image `key`, as `Encoder.output_name`."""
+        return self.encoder.output_name(key)
 
     def cut(self, keys: Sequence[str], variants: tuple[Variant, ...]) -> Iterator[WorkUnit]:
         """Yield the work units of a plan; they depend on the plan alone."""
@@ -156,97 +199,46 @@ class Writer(ABC):
         """
         return {}
 
-    def as_read(self, variant: Variant, key: str, pixels: Rgb) -> Rgb:
-        """Return the pixels read back after `pixels` are written: the same, except for lossy formats.
+    @abstractmethod
+    def find_output(
+        self, root: Store, variant: Variant, index: int, key: str, encoded: Encoded
+    ) -> tuple[str, bool]:
+        """Return the path of the file at `root` with an output, and whether the output is `encoded`.
 
         Raises
         ------
-        ImageError
-            The format cannot store these pixels.
+        OSError, ValueError
+            The file cannot be read.
         """
-        return pixels
-
-    def measure(self, variant: Variant, key: str, pixels: Rgb) -> int:
-        """Return the number of bytes of `pixels` in this format."""
-        return int(pixels.nbytes)
-
-    def count_inodes(self, pixels: Rgb) -> int:
-        """Return the number of files and folders for `pixels`; 0 if files contain many images."""
-        return 0
-
-    @abstractmethod
-    def find_differences(
-        self, root: Store, variant: Variant, index: int, key: str, pixels: Rgb
-    ) -> Iterator[tuple[str, str]]:
-        """Yield path and detail of each file at `root` that differs from the output for `pixels`."""
 
 
-class Encoded(NamedTuple):
-    """A file to write: its name below the variant's folder, its bytes, and for videos the frames' digest."""
-
-    name: str
-    data: bytes
-    frames: str = ""
-
-
-@dataclass(frozen=True)
 class TreeWriter(Writer):
     """Writer of separate files for each image, in the folder of the variant."""
 
-    @abstractmethod
-    def encode(self, variant: Variant, key: str, pixels: Rgb) -> list[Encoded]:
-        """Return the encoded files of `pixels`.
-
-        Raises
-        ------
-        ImageError
-            The format cannot store these pixels.
-        """
-
-    def encode_frames(self, variant: Variant, key: str, frames: Iterable[Rgb]) -> Iterable[Encoded]:
-        """Return the files of a sequence of uint8 frames (H, W, 3)."""
-        return self.encode(variant, key, np.stack([*frames]))
-
-    def measure(self, variant: Variant, key: str, pixels: Rgb) -> int:
-        """Return the size of the files in bytes."""
-        return sum(len(encoded.data) for encoded in self.encode(variant, key, pixels))
-
-    def count_inodes(self, pixels: Rgb) -> int:
-        """Return 1, for one file."""
-        return 1
-
     @contextmanager
-    def open(self, root: Store, unit: WorkUnit, labels: Sequence[int]) -> Iterator["_TreeUnit"]:
+    def open(self, root: Store, unit: WorkUnit, labels: Sequence[int]) -> Iterator["_OpenTree"]:
         """Open a writer of separate files."""
-        yield _TreeUnit(self, root)
+        yield _OpenTree(root)
 
-    def find_differences(
-        self, root: Store, variant: Variant, index: int, key: str, pixels: Rgb
-    ) -> Iterator[tuple[str, str]]:
-        """Yield the files that differ or are missing."""
-        for encoded in self.encode(variant, key, pixels):
-            path = variant.path(encoded.name)
-            try:
-                same = root.read(path) == encoded.data
-            except OSError:
-                same = False
-            if not same:
-                yield path, ": from what the source gives now"
+    def find_output(
+        self, root: Store, variant: Variant, index: int, key: str, encoded: Encoded
+    ) -> tuple[str, bool]:
+        """Return path and equality of the file."""
+        path = variant.path(encoded.name)
+        return path, root.read(path) == encoded.data
 
 
-class _TreeUnit:
+class _OpenTree:
     """Unit writer that writes each file immediately."""
 
-    def __init__(self, writer: TreeWriter, root: Store) -> None:
-        self._writer, self._root = writer, root
+    def __init__(self, root: Store) -> None:
+        self._root = root
 
-    def write(
-        self, variant: Variant, index: int, key: str, pixels: Any, encode: Any = None
-    ) -> list[WrittenFile]:
+    def write(self, variant: Variant, index: int, key: str, encoded: Iterable[Encoded]) -> list[WrittenFile]:
         """Write all files, or none if one of them fails."""
         written: list[WrittenFile] = []
         try:
-            for name, data, frames in (encode or self._writer.encode)(variant, key, pixels):
+            for name, data, frames in encoded:
                 self._root.put(variant.path(name), data)
                 written.append(WrittenFile(name, len(data), hashlib.sha256(data).hexdigest(), frames))
         except BaseException:
@@ -255,31 +247,8 @@ class _TreeUnit:
             raise
         return written
 
-    def write_frames(
-        self, variant: Variant, index: int, key: str, frames: Iterator[Rgb]
-    ) -> list[WrittenFile]:
-        return self.write(variant, index, key, frames, self._writer.encode_frames)
-
     def finish(self, failed: Sequence[str]) -> list[WrittenFile]:
         return []
-
-
-class FrameWriter(TreeWriter):
-    """Writer of sequences, frame by frame."""
-
-    @abstractmethod
-    def encode_frames(self, variant: Variant, key: str, frames: Iterable[Rgb]) -> Iterator[Encoded]:
-        """Yield the files of a sequence of uint8 frames (H, W, 3).
-
-        Raises
-        ------
-        ImageError
-            The format cannot store these frames.
-        """
-
-    def encode(self, variant: Variant, key: str, pixels: Rgb) -> list[Encoded]:
-        """Return the files of uint8 frames (T, H, W, 3)."""
-        return [*self.encode_frames(variant, key, pixels)]
 
 
 def without_suffix(name: str) -> str:
@@ -320,22 +289,6 @@ def describe_difference(own: Sequence[str], others: Sequence[str], what: str) ->
     return " and ".join(parts) or f"the {what} are in another order"
 
 
-def read_names(store: Store, path: str) -> list[str] | None:
-    """Return the names in a file of a set, or None if there is no such file.
-
-    Raises
-    ------
-    SourceError
-        The file cannot be read.
-    """
-    try:
-        return split_names(store.read(path))
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise SourceError(f"{store.location}/{path}: {error.strerror or error}") from error
-
-
 def stack_images(images: Sequence[Pixels], where: object, remedy: str = "") -> Pixels:
     """Stack images (or sequences) of one size into an array, uint8 (N, ...).
 
@@ -350,6 +303,7 @@ def stack_images(images: Sequence[Pixels], where: object, remedy: str = "") -> P
     return np.stack(images)
 
 
+@dataclass(eq=False)
 class Dataset(ABC):
     """A C or a P set.
 
@@ -379,12 +333,13 @@ class Dataset(ABC):
     kind: Kind
     arms: tuple[Variant, ...]
     about: Mapping[str, Any]
+
     format: ClassVar[str]
     usual_edition: ClassVar[str] = "imagenet"
-    has_image_files: bool = False
-    in_place: bool = True
-    grey: bool = False
-    class_labels: NDArray[Any] | None = None
+    has_image_files: ClassVar[bool] = False
+    in_place: ClassVar[bool] = True
+    grey: ClassVar[bool] = False
+    class_labels: NDArray[Any] | None = field(default=None, init=False)
 
     @property
     def root(self) -> str:
@@ -523,9 +478,5 @@ class FolderDataset(Dataset):
         Class names in the order of the model's outputs.
     """
 
-    store: Store
-    kind: Kind
-    arms: tuple[Variant, ...]
-    about: Mapping[str, Any]
     folders: Mapping[Variant, str]
     names: Sequence[str] | None = None

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from robustgen.benchmark import Variant
-from robustgen.formats.base import Encoded, TreeWriter, keep_grey
+from robustgen.formats.base import Encoded, Encoder, keep_grey
 from robustgen.imaging.jpeg import Libjpeg, Subsampling, decode_jpeg, encode_jpeg
 from robustgen.imaging.pixels import Rgb
 
@@ -13,8 +13,8 @@ _SUFFIXES: Final = (".JPEG", ".jpeg", ".jpg", ".JPG")
 
 
 @dataclass(frozen=True)
-class JpegTree(TreeWriter):
-    """`<corruption>/<severity>/<class>/<name>`, JPEG, Pillow's 4:2:0 with optimised Huffman tables.
+class JpegEncoder(Encoder):
+    """Encoder of JPEG files, with Pillow's 4:2:0 and optimised Huffman tables.
 
     The published sets have `quality` 85 and use libjpeg-turbo. Files are `grey` if the channels of all
     images are equal. LAION-C has 4:4:4 and Pillow's default tables.

@@ -1,15 +1,14 @@
 """PNG and lossless WebP files, and Pillow's other lossless formats."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from io import BytesIO
 from types import MappingProxyType
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from PIL import Image, features
 
 from robustgen.benchmark import Variant
-from robustgen.formats.base import Encoded, TreeWriter, keep_grey, without_suffix
+from robustgen.formats.base import Encoded, Encoder, keep_grey, without_suffix
 from robustgen.imaging.pixels import Rgb
 
 FORMATS: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = MappingProxyType(
@@ -33,14 +32,27 @@ def encode_lossless(pixels: Rgb, suffix: str) -> bytes:
     return buffer.getvalue()
 
 
-class LosslessTree(TreeWriter):
-    """Writer of `<variant>/<class>/<stem><suffix>`; the suffix determines the format."""
+class LosslessEncoder(Encoder):
+    """Encoder of PNG files, lossless WebP files, or others.
 
-    suffix: ClassVar[str]
+    Parameters
+    ----------
+    suffix : str
+        Suffix of the files, one of `FORMATS`.
+    grey : bool
+        Whether the channels of all images are equal, so that the files keep one.
+    """
+
+    def __init__(self, suffix: str, grey: bool = False) -> None:
+        self.suffix, self.grey = suffix, grey
 
     def settings(self) -> dict[str, Any]:
-        """Return the format."""
-        return {"format": self.suffix[1:]}
+        """Return the format, and whether the files are grey."""
+        return {"format": self.suffix[1:]} | ({"grey": True} if self.grey else {})
+
+    def versions(self) -> dict[str, str]:
+        """Return the version of libwebp, for WebP files."""
+        return {"libwebp": str(features.version("webp"))} if self.suffix == ".webp" else {}
 
     def output_name(self, key: str) -> str:
         """Return `key` with the suffix of the format."""
@@ -48,31 +60,5 @@ class LosslessTree(TreeWriter):
 
     def encode(self, variant: Variant, key: str, pixels: Rgb) -> list[Encoded]:
         """Return one file of uint8 `pixels` (H, W, 3)."""
-        return [Encoded(self.output_name(key), encode_lossless(pixels, self.suffix))]
-
-
-@dataclass(frozen=True)
-class PngTree(LosslessTree):
-    """Writer of PNG files; `grey` ones for images whose channels are equal."""
-
-    suffix = ".png"
-    grey: bool = False
-
-    def settings(self) -> dict[str, Any]:
-        """Return the format, and whether the files are grey."""
-        return super().settings() | ({"grey": True} if self.grey else {})
-
-    def encode(self, variant: Variant, key: str, pixels: Rgb) -> list[Encoded]:
-        """Return one file of uint8 `pixels` (H, W, 3)."""
-        return super().encode(variant, key, keep_grey(pixels) if self.grey else pixels)
-
-
-@dataclass(frozen=True)
-class WebpTree(LosslessTree):
-    """Writer of lossless WebP files."""
-
-    suffix = ".webp"
-
-    def versions(self) -> dict[str, str]:
-        """Return the version of libwebp."""
-        return {"libwebp": str(features.version("webp"))}
+        kept = keep_grey(pixels) if self.grey else pixels
+        return [Encoded(self.output_name(key), encode_lossless(kept, self.suffix))]

@@ -1,19 +1,19 @@
 """MP4 files, one for each sequence, as in ImageNet-P."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from robustgen.benchmark import Variant
 from robustgen.errors import ArgumentError, ImageError
-from robustgen.formats.base import Encoded, FrameWriter, without_suffix
+from robustgen.formats.base import Encoded, Encoder, without_suffix
 from robustgen.imaging import video
 from robustgen.imaging.pixels import Rgb
 
 
 @dataclass(frozen=True)
-class Mp4Tree(FrameWriter):
-    """Writer of `<perturbation>/<class>/<stem>.mp4`, one frame per second, H.264.
+class Mp4Encoder(Encoder):
+    """Encoder of `<class>/<stem>.mp4`, one frame per second, H.264.
 
     Attributes
     ----------
@@ -44,10 +44,10 @@ class Mp4Tree(FrameWriter):
         """Return `key` with the suffix ``.mp4``."""
         return f"{without_suffix(key)}.mp4"
 
-    def encode_frames(self, variant: Variant, key: str, frames: Iterable[Rgb]) -> Iterator[Encoded]:
+    def encode(self, variant: Variant, key: str, pixels: Iterable[Rgb]) -> list[Encoded]:
         """Encode uint8 frames (H, W, 3); decode them again to count them and to compute their digest."""
-        data, count = self._encode(variant, frames)
-        yield Encoded(self.output_name(key), data, video.digest_video(data, count))
+        data, count = self._encode(variant, pixels)
+        return [Encoded(self.output_name(key), data, video.digest_video(data, count))]
 
     def as_read(self, variant: Variant, key: str, pixels: Rgb) -> Rgb:
         """Return the frames of the video, uint8 (T, H, W, 3)."""
@@ -58,24 +58,16 @@ class Mp4Tree(FrameWriter):
 
     def _encode(self, variant: Variant, frames: Iterable[Rgb]) -> tuple[bytes, int]:
         """Return the video and the number of frames encoded."""
-        counted = _Counted(frames)
+        count = 0
+
+        # Unlike a generator, `map` keeps no frame while the next one is computed.
+        def pass_on(frame: Rgb) -> Rgb:
+            nonlocal count
+            count += 1
+            return frame
+
         encoding = self.noise_encoding if variant.name in self.noises else self.encoding
         try:
-            return video.encode_frames(counted, encoding), counted.count
+            return video.encode_frames(map(pass_on, frames), encoding), count
         except ArgumentError as error:
             raise ImageError(str(error)) from error
-
-
-class _Counted:
-    """Iterator that counts frames and keeps none of them."""
-
-    def __init__(self, frames: Iterable[Rgb]) -> None:
-        self._frames, self.count = iter(frames), 0
-
-    def __iter__(self) -> Iterator[Rgb]:
-        return self
-
-    def __next__(self) -> Rgb:
-        frame = next(self._frames)
-        self.count += 1
-        return frame

@@ -1,8 +1,7 @@
 """NumPy arrays with a row for each image, as in CIFAR-10-C and CIFAR-10-P."""
 
 import io
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -11,11 +10,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from robustgen.benchmark import Kind, Variant
+from robustgen.benchmark import Variant
 from robustgen.containers.npy import StoredArray, header_bytes
 from robustgen.errors import ImageError, SourceError
 from robustgen.formats.base import (
     Dataset,
+    Encoded,
+    Encoder,
     Labels,
     Listing,
     Pixels,
@@ -23,21 +24,54 @@ from robustgen.formats.base import (
     WrittenFile,
     keep_grey,
     name_contents,
-    read_names,
 )
 from robustgen.formats.units import WorkUnit
 from robustgen.imaging.pixels import Rgb
-from robustgen.name_lists import join_names
+from robustgen.name_lists import join_names, split_names
+from robustgen.sources.base import blame_source
 from robustgen.sources.sample_names import KEYS
 from robustgen.storage import Store
 from robustgen.storage import Writer as OpenFile
 
 LABELS = "labels.npy"
 """File next to the arrays with the class of each row."""
-_MOST_PENDING = 1 << 17
 
 
 # --- writing -------------------------------------------------------------------------------------
+
+
+class RowEncoder(Encoder):
+    """Encoder of rows.
+
+    Parameters
+    ----------
+    name : str
+        Name of the format.
+    shapes : mapping of str to tuple of int
+        Folder of a variant to the shape of a row.
+    grey : bool
+        Whether to keep one channel of images whose three channels are equal.
+    """
+
+    def __init__(self, name: str, shapes: Mapping[str, tuple[int, ...]], grey: bool) -> None:
+        self.name, self.shapes, self.grey = name, shapes, grey
+
+    def settings(self) -> dict[str, Any]:
+        """Return the format."""
+        return {"format": self.name} | ({"grey": True} if self.grey else {})
+
+    def output_name(self, key: str) -> None:
+        """Return None: rows have no names."""
+
+    def encode(self, variant: Variant, key: str, pixels: Rgb | Iterator[Rgb]) -> list[Encoded]:
+        """Return the row of an image or sequence."""
+        row = pixels if isinstance(pixels, np.ndarray) else np.stack([*pixels])
+        wanted = self.shapes[variant.folder]
+        if self.grey:
+            row = keep_grey(row).reshape(*row.shape[:2], *wanted[2:])
+        if row.shape != wanted:
+            raise ImageError(f"has shape {row.shape}, but rows of the array have shape {wanted}")
+        return [Encoded("", row.tobytes())]
 
 
 class ArrayWriter(Writer):
@@ -46,8 +80,6 @@ class ArrayWriter(Writer):
     Parameters
     ----------
     arms : tuple of Variant
-    keys : tuple of str
-        The images, in the order of the rows.
     shapes : mapping of str to tuple of int
         Folder of a variant to the shape of one item: (H, W, 3), or (T, H, W, 3).
     per_name : bool
@@ -59,36 +91,29 @@ class ArrayWriter(Writer):
     suffix: ClassVar[str] = ".npy"
     joint = True
     is_separable = False
-    # Rows are small, and are buffered before they are written.
+    # Rows are small, and rows of one variant are consecutive.
     images_at_once: ClassVar[int | None] = 128
 
     def __init__(
         self,
         arms: tuple[Variant, ...],
-        keys: tuple[str, ...],
         shapes: Mapping[str, tuple[int, ...]],
         per_name: bool,
         grey: bool = False,
     ) -> None:
-        self._per_name, self._grey = per_name, grey
-        self._shapes = {folder: self._keep_channels(shape) for folder, shape in shapes.items()}
+        kept = {folder: self._keep_channels(shape) if grey else shape for folder, shape in shapes.items()}
+        super().__init__(RowEncoder(self.suffix[1:], kept, grey))
+        self._shapes, self._per_name = kept, per_name
         files = [self._file_of(arm.folder) for arm in arms]
         self.arrays = tuple(dict.fromkeys(files))
         self._levels = max(map(files.count, self.arrays))
 
     def _keep_channels(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the shape of a row for an image of `shape`."""
-        return (*shape[:-1], 1) if self._grey else shape
+        """Return the shape of a grey row for an image of `shape`."""
+        return (*shape[:-1], 1)
 
     def _file_of(self, folder: str) -> str:
         return f"{folder.partition('/')[0] if self._per_name else folder}{self.suffix}"
-
-    def settings(self) -> dict[str, Any]:
-        """Return the format."""
-        return {"format": self.suffix[1:]} | ({"grey": True} if self._grey else {})
-
-    def output_name(self, key: str) -> None:
-        """Return None: rows have no names."""
 
     def cut(self, keys: Sequence[str], variants: tuple[Variant, ...]) -> Iterator[WorkUnit]:
         """Yield one unit for each array, with all images and the variants in the array."""
@@ -100,10 +125,9 @@ class ArrayWriter(Writer):
     def open(self, root: Store, unit: WorkUnit, labels: Sequence[int]) -> Iterator["OpenArray"]:
         """Open the array of `unit`."""
         first = unit.variants[0].folder
-        path, shape = self._file_of(first), self._shapes[first]
+        path = self._file_of(first)
         with root.create(path) as file:
-            rows = len(unit.variants) * len(unit.keys)
-            yield OpenArray(file, path, file.write(header_bytes((rows, *shape))), shape, unit, self._grey)
+            yield OpenArray(file, path, self._shapes[first], unit)
         if file.is_discarded:
             # An array of an earlier run is of images that have changed since.
             root.delete(path)
@@ -117,69 +141,43 @@ class ArrayWriter(Writer):
         np.save(buffer, np.tile(labels, self._levels).astype(dtype))
         return {LABELS: buffer.getvalue(), KEYS: join_names(listing.keys)}
 
-    def find_differences(
-        self, root: Store, variant: Variant, index: int, key: str, pixels: Rgb
-    ) -> Iterator[tuple[str, str]]:
-        """Yield the array if its row differs from `pixels`."""
+    def find_output(
+        self, root: Store, variant: Variant, index: int, key: str, encoded: Encoded
+    ) -> tuple[str, bool]:
+        """Return the path of the array, and whether its row is the same."""
         path = self._file_of(variant.folder)
-        try:
-            array = self._open_array(root, path)
-        except SourceError:
-            return  # the checksums report this
+        array = self._open_array(root, path)
         stretches = [folder for folder in self._shapes if self._file_of(folder) == path]
         row = stretches.index(variant.folder) * (len(array) // len(stretches)) + index
-        wanted = keep_grey(pixels).reshape(self._shapes[variant.folder]) if self._grey else pixels
-        if row >= len(array) or not np.array_equal(array[row], wanted):
-            yield path, f": row {row} ({key}, {variant.folder}) from what the source gives now"
+        return path, row < len(array) and array[row].tobytes() == encoded.data
 
     def _open_array(self, root: Store, path: str) -> StoredArray:
         return open_array(root, path)
 
 
 class OpenArray:
-    """Unit writer of one array; consecutive rows are buffered."""
+    """Unit writer of one array."""
 
-    def __init__(
-        self, file: OpenFile, path: str, start: int, shape: tuple[int, ...], unit: WorkUnit, grey: bool
-    ) -> None:
-        self._file, self._path, self._start, self._shape, self._grey = file, path, start, shape, grey
-        self._images, self._first_image = len(unit.keys), unit.start
-        self._stretches = {variant.folder: place for place, variant in enumerate(unit.variants)}
-        self._step = math.prod(shape)
-        self._first, self._pending = 0, list[bytes]()
-        self._most = max(1, _MOST_PENDING // self._step)
+    def __init__(self, file: OpenFile, path: str, shape: tuple[int, ...], unit: WorkUnit) -> None:
+        self._file, self._path, self._shape, self._unit = file, path, shape, unit
+        self._start = file.write(header_bytes((len(unit.variants) * len(unit.keys), *shape)))
 
-    def write(self, variant: Variant, index: int, key: str, pixels: Rgb) -> list[WrittenFile]:
+    def write(self, variant: Variant, index: int, key: str, encoded: Iterable[Encoded]) -> list[WrittenFile]:
         """Write the row of an image."""
-        if self._grey:
-            pixels = keep_grey(pixels).reshape(*pixels.shape[:2], *self._shape[2:])
-        if pixels.shape != self._shape:
-            raise ImageError(f"has shape {pixels.shape}, but rows of the array have shape {self._shape}")
-        row = self._stretches[variant.folder] * self._images + index - self._first_image
-        if row != self._first + len(self._pending) or len(self._pending) == self._most:
-            self.flush()
-            self._first = row
-        self._pending.append(pixels.tobytes())
+        ((_, data, _),) = encoded
+        row = self._unit.variants.index(variant) * len(self._unit.keys) + index - self._unit.start
+        place = self._start + row * len(data)
+        # Consecutive rows stay in the buffer, which a seek would write out.
+        if self._file.tell() != place:
+            self._file.seek(place)
+        self._file.write(data)
         return []
-
-    def write_frames(
-        self, variant: Variant, index: int, key: str, frames: Iterator[Rgb]
-    ) -> list[WrittenFile]:
-        """Write the row of a sequence."""
-        return self.write(variant, index, key, np.stack([*frames]))
-
-    def flush(self) -> None:
-        """Write the buffered rows."""
-        if self._pending:
-            self._file.write_at(self._start + self._first * self._step, b"".join(self._pending))
-            self._pending.clear()
 
     def finish(self, failed: Sequence[str]) -> list[WrittenFile]:
         """Return the array, or [] if some of its images failed."""
-        self.flush()
         if failed:
             # An array cannot omit images.
-            self._file.discard()
+            self._file.is_discarded = True
             return []
         return [WrittenFile(self._path, self._file.size, self._file.sha256)]
 
@@ -196,11 +194,6 @@ class Arrays(Dataset):
     store, kind, arms, about
         As for `Dataset`. The severities of a corruption are consecutive in its array.
     """
-
-    store: Store
-    kind: Kind
-    arms: tuple[Variant, ...]
-    about: Mapping[str, Any]
 
     format = "npy"
     suffix: ClassVar[str] = ".npy"
@@ -252,11 +245,11 @@ class Arrays(Dataset):
         return rows // shared
 
     def _read_keys(self) -> tuple[str, ...]:
-        lines = read_names(self.store, KEYS)
-        if lines is None:
+        if not self.store.exists(KEYS):
             # Same keys as the source of these images, so that a regenerated set has them too.
             return tuple(f"{i:05d}" for i in range(self.images))
-        keys = tuple(lines)
+        with blame_source(f"{self.root}/{KEYS}"):
+            keys = tuple(split_names(self.store.read(KEYS)))
         if len(keys) != self.images:
             contents = name_contents(self.kind)
             raise SourceError(f"{self.root}/{KEYS}: {len(keys)} keys for {self.images} {contents}")
@@ -312,9 +305,5 @@ def open_array(store: Store, path: str, folder: object = None) -> StoredArray:
     SourceError
         The file cannot be read, is truncated, or contains objects.
     """
-    try:
+    with blame_source(f"{store.location}/{path}"):
         return StoredArray(store.open(path), folder)
-    except OSError as error:
-        raise SourceError(f"{store.location}/{path}: {error.strerror or error}") from error
-    except ValueError as error:
-        raise SourceError(f"{store.location}/{path}: not a NumPy array of numbers ({error})") from error

@@ -1,7 +1,6 @@
 """NumPy archives with images and labels of one corruption at all severities, as in MedMNIST-C."""
 
 import zipfile
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,15 +12,15 @@ from numpy.typing import NDArray
 
 from robustgen.benchmark import Variant
 from robustgen.containers import npz
-from robustgen.containers.npy import StoredArray, header_bytes
+from robustgen.containers.npy import StoredArray
 from robustgen.errors import ConfigError, SourceError
 from robustgen.formats.base import Labels, Listing, WrittenFile
 from robustgen.formats.npy import Arrays, ArrayWriter, OpenArray, open_array
 from robustgen.formats.units import WorkUnit
-from robustgen.imaging.decode import reason_of
 from robustgen.name_lists import join_names
+from robustgen.sources.base import blame_source
 from robustgen.sources.sample_names import KEYS
-from robustgen.storage import Seekable, Store, open_store
+from robustgen.storage import Store, open_store
 from robustgen.storage import Writer as OpenFile
 from robustgen.storage.temporary import TemporaryFolder
 
@@ -44,7 +43,7 @@ class ArchiveWriter(ArrayWriter):
 
     Parameters
     ----------
-    arms, keys, shapes, grey
+    arms, shapes, grey
         As for `ArrayWriter`; grey images have no channel axis.
     class_labels : ndarray, (classes, labels), optional
         Labels of each class. Default: the number of the class.
@@ -56,12 +55,11 @@ class ArchiveWriter(ArrayWriter):
     def __init__(
         self,
         arms: tuple[Variant, ...],
-        keys: tuple[str, ...],
         shapes: Mapping[str, tuple[int, ...]],
         class_labels: NDArray[Any] | None = None,
         grey: bool = False,
     ) -> None:
-        super().__init__(arms, keys, shapes, per_name=True, grey=grey)
+        super().__init__(arms, shapes, per_name=True, grey=grey)
         self._class_labels = class_labels
         names = {arm.folder.partition("/")[0]: arm.name for arm in arms}
         for stem, name in names.items():
@@ -70,7 +68,7 @@ class ArchiveWriter(ArrayWriter):
                 raise ConfigError(f"format npz: {name} and {other} would share {file_of(stem)}; choose npy")
 
     def _keep_channels(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        return shape[:2] if self._grey else shape
+        return shape[:2]
 
     def _file_of(self, folder: str) -> str:
         return file_of(folder)
@@ -83,8 +81,8 @@ class ArchiveWriter(ArrayWriter):
         rows = numbers[:, None] if self._class_labels is None else self._class_labels[numbers]
         # Rows arrive image by image, but are compressed severity by severity.
         with root.create(path) as file, root.create(f"{path}.rows") as plain:
-            plain.discard()
-            yield _OpenArchive(file, plain, path, self._shapes[first], unit, rows, self._grey)
+            plain.is_discarded = True
+            yield _OpenArchive(file, plain, path, self._shapes[first], unit, rows)
         if file.is_discarded:
             root.delete(path)
 
@@ -97,10 +95,7 @@ class ArchiveWriter(ArrayWriter):
         return {KEYS: join_names(listing.keys)}
 
     def _open_array(self, root: Store, path: str) -> StoredArray:
-        try:
-            return _open_known(root, path, root.stat(path).stamp)
-        except OSError as error:
-            raise SourceError(f"{root.location}/{path}: {reason_of(error)}") from error
+        return _open_known(root, path, root.stat(path).stamp)
 
 
 class _OpenArchive(OpenArray):
@@ -108,31 +103,25 @@ class _OpenArchive(OpenArray):
 
     def __init__(
         self,
-        file: OpenFile,
-        plain: OpenFile,
+        archive: OpenFile,
+        rows: OpenFile,
         path: str,
         shape: tuple[int, ...],
         unit: WorkUnit,
         labels: NDArray[np.int64],
-        grey: bool,
     ) -> None:
-        super().__init__(plain, path, 0, shape, unit, grey)
-        self._archive, self._plain, self._labels = file, plain, labels
-        self._variants = len(unit.variants)
+        super().__init__(rows, path, shape, unit)
+        self._archive, self._labels = archive, np.tile(labels, (len(unit.variants), 1))
 
     def finish(self, failed: Sequence[str]) -> list[WrittenFile]:
-        self.flush()
         if failed:
-            self._archive.discard()
+            self._archive.is_discarded = True
             return []
-        labels = np.tile(self._labels, (self._variants, 1))
-        labels = labels.astype(np.uint8 if labels.max(initial=0) < 256 else np.int64)
-        images = header_bytes((len(labels), *self._shape))
-        with zipfile.ZipFile(Seekable(self._archive), "w", zipfile.ZIP_DEFLATED) as archive:
+        labels = self._labels.astype(np.uint8 if self._labels.max(initial=0) < 256 else np.int64)
+        with zipfile.ZipFile(self._archive, "w", zipfile.ZIP_DEFLATED) as archive:
             # Same bytes as `numpy.savez_compressed`.
             with archive.open(f"{_IMAGES}.npy", "w", force_zip64=True) as file:
-                file.write(images)
-                for piece in self._plain.read_back():
+                for piece in self._file.read_back():
                     file.write(piece)
             with archive.open(f"{_LABELS}.npy", "w", force_zip64=True) as file:
                 np.lib.format.write_array(file, labels)
@@ -188,11 +177,12 @@ class Archives(Arrays):
 @contextmanager
 def _open_archive(store: Store, path: str) -> Iterator[tuple[zipfile.ZipFile, zipfile.ZipInfo]]:
     """Open an archive and find its images; raise a SourceError that names it on any failure."""
-    try:
-        with store.open(path) as content, zipfile.ZipFile(content) as archive:
-            yield archive, npz.find_array(archive, _IMAGES)
-    except (OSError, ValueError, zipfile.BadZipFile, zlib.error) as error:
-        raise SourceError(f"{store.location}/{path}: {reason_of(error)}") from error
+    with (
+        blame_source(f"{store.location}/{path}"),
+        store.open(path) as content,
+        zipfile.ZipFile(content) as archive,
+    ):
+        yield archive, npz.find_array(archive, _IMAGES)
 
 
 def open_images(store: Store, path: str) -> StoredArray:

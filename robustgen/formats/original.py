@@ -8,17 +8,16 @@ from PIL import features
 
 from robustgen.benchmark import Variant
 from robustgen.errors import ImageError
-from robustgen.formats.base import Encoded, TreeWriter
-from robustgen.formats.lossless import FORMATS, encode_lossless
-from robustgen.imaging.jpeg import Libjpeg, decode_jpeg, encode_jpeg
+from robustgen.formats.base import Encoded, Encoder
+from robustgen.formats.jpeg import JpegEncoder
+from robustgen.formats.lossless import FORMATS, LosslessEncoder
+from robustgen.imaging.jpeg import Libjpeg
 from robustgen.imaging.pixels import Rgb
-
-_JPEG = (".jpg", ".jpeg")
 
 
 @dataclass(frozen=True)
-class OriginalTree(TreeWriter):
-    """Writer of `<variant>/<name in the source>`: JPEG of `quality`, other formats lossless."""
+class OriginalEncoder(Encoder):
+    """Encoder of files with the name and format of the source: JPEG of `quality`, other formats lossless."""
 
     quality: int
     libjpeg: Libjpeg = "turbo"
@@ -37,15 +36,18 @@ class OriginalTree(TreeWriter):
 
     def encode(self, variant: Variant, key: str, pixels: Rgb) -> list[Encoded]:
         """Return one file of uint8 `pixels` (H, W, 3)."""
-        suffix = PurePosixPath(key).suffix.lower()
-        if suffix in FORMATS:
-            return [Encoded(key, encode_lossless(pixels, suffix))]
-        if suffix in _JPEG:
-            return [Encoded(key, encode_jpeg(pixels, self.quality, optimise=True, library=self.libjpeg))]
-        kind = f"{suffix[1:].upper()} files" if suffix else "files without a suffix"
-        raise ImageError(f"{kind} cannot store the result; convert them to PNG first")
+        return [file._replace(name=key) for file in self._choose(key).encode(variant, key, pixels)]
 
     def as_read(self, variant: Variant, key: str, pixels: Rgb) -> Rgb:
         """Return the pixels of the file: `pixels` unchanged, except for JPEG files."""
-        file = self.encode(variant, key, pixels)[0]
-        return decode_jpeg(file.data) if PurePosixPath(key).suffix.lower() in _JPEG else pixels
+        return self._choose(key).as_read(variant, key, pixels)
+
+    def _choose(self, key: str) -> Encoder:
+        """Return the encoder of the suffix of `key`."""
+        suffix = PurePosixPath(key).suffix.lower()
+        if suffix in (".jpg", ".jpeg"):
+            return JpegEncoder(self.quality, self.libjpeg)
+        if suffix in FORMATS:
+            return LosslessEncoder(suffix)
+        kind = f"{suffix[1:].upper()} files" if suffix else "files without a suffix"
+        raise ImageError(f"{kind} cannot store the result; convert them to PNG first")

@@ -8,10 +8,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 from robustgen.benchmark import Benchmark, Kind, Variant
-from robustgen.containers.parquet import (
-    import_pyarrow,
-)
-from robustgen.formats.base import TreeWriter
+from robustgen.containers.parquet import import_pyarrow
+from robustgen.formats.base import Encoder
 from robustgen.formats.shards import AddSample, Sample, Shards, ShardWriter
 from robustgen.formats.units import WorkUnit
 from robustgen.sources.base import sort_classes
@@ -55,7 +53,7 @@ class ParquetWriter(ShardWriter):
 
     def __init__(
         self,
-        encoder: TreeWriter,
+        encoder: Encoder,
         images: int,
         shard_size: int,
         benchmark: Benchmark,
@@ -92,7 +90,7 @@ class ParquetWriter(ShardWriter):
             yield replace(unit, shared=shared)
 
     @contextmanager
-    def start_shard(self, file: OpenFile, variant: Variant) -> Iterator[AddSample]:
+    def start_shard(self, file: OpenFile, variant: Variant, number: int) -> Iterator[AddSample]:
         """Begin an uncompressed table; images and videos are already compressed."""
         pyarrow, parquet = import_pyarrow()
         sample, label, operation, level, key = self.columns
@@ -118,23 +116,18 @@ class ParquetWriter(ShardWriter):
         with parquet.ParquetWriter(
             file, schema, compression="none", use_dictionary=False, write_statistics=False, store_schema=True
         ) as writer:
-            rows: list[Sample] = []
+            rows: list[dict[str, Any]] = []
 
             def add(sample: Sample) -> None:
-                rows.append(sample)
+                content = {"bytes": sample.data, "path": _as_text(sample.name)}
+                own = self._ranks.get(sample.label, sample.label)
+                values = content, own, variant.name, float(variant.level), _as_text(sample.key)
+                rows.append(dict(zip(self.columns, values, strict=True)))
                 if len(rows) == _ROWS_PER_GROUP:
                     flush()
 
             def flush() -> None:
-                columns = (
-                    [{"bytes": row.data, "path": _as_text(row.name)} for row in rows],
-                    [self._ranks.get(row.label, row.label) for row in rows],
-                    [variant.name] * len(rows),
-                    [float(variant.level)] * len(rows),
-                    [_as_text(row.key) for row in rows],
-                )
-                arrays = [pyarrow.array(*each) for each in zip(columns, kinds, strict=True)]
-                writer.write_table(pyarrow.Table.from_arrays(arrays, schema=schema))
+                writer.write_table(pyarrow.Table.from_pylist(rows, schema))
                 rows.clear()
 
             yield add

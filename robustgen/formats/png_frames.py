@@ -1,18 +1,16 @@
 """PNG files, one per frame of a sequence."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from robustgen.benchmark import Variant
-from robustgen.formats.base import Encoded, FrameWriter, without_suffix
+from robustgen.formats.base import Encoded, Encoder, without_suffix
 from robustgen.formats.lossless import encode_lossless
 from robustgen.imaging.pixels import Rgb
 
 
-@dataclass(frozen=True)
-class PngFrames(FrameWriter):
-    """Writer of `<perturbation>/<class>/<stem>/<frame>.png`, frames numbered from 00."""
+class PngFramesEncoder(Encoder):
+    """Encoder of `<class>/<stem>/<frame>.png`, frames numbered from 00."""
 
     def settings(self) -> dict[str, Any]:
         """Return the format."""
@@ -22,12 +20,8 @@ class PngFrames(FrameWriter):
         """Return `key` without its suffix: the folder of the frames."""
         return without_suffix(key)
 
-    def count_inodes(self, pixels: Rgb) -> int:
-        """Return the number of frames, plus one for their folder."""
-        return len(pixels) + 1
-
-    def encode_frames(self, variant: Variant, key: str, frames: Iterable[Rgb]) -> Iterator[Encoded]:
+    def encode(self, variant: Variant, key: str, pixels: Iterable[Rgb]) -> Iterator[Encoded]:
         """Yield one file per uint8 frame (H, W, 3)."""
         folder = self.output_name(key)
-        for number, frame in enumerate(frames):
+        for number, frame in enumerate(pixels):
             yield Encoded(f"{folder}/{number:02d}.png", encode_lossless(frame, ".png"))

@@ -2,8 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from itertools import islice
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final, TypeVar
 
 AHEAD: Final = 2
@@ -17,10 +16,10 @@ def prefetch(
     read: Callable[[_Place], _Piece], places: Iterable[_Place], ahead: int = AHEAD
 ) -> Iterator[_Piece]:
     """Yield the results of `read` for all `places` in order, reading a few of them ahead."""
-    rest = iter(places)
+    waiting: deque[Future[_Piece]] = deque()
     with ThreadPoolExecutor(ahead) as pool:
-        waiting = deque(pool.submit(read, place) for place in islice(rest, ahead))
-        while waiting:
-            piece = waiting.popleft().result()
-            waiting.extend(pool.submit(read, place) for place in islice(rest, 1))
-            yield piece
+        for place in places:
+            waiting.append(pool.submit(read, place))
+            if len(waiting) > ahead:
+                yield waiting.popleft().result()
+        yield from (piece.result() for piece in waiting)

@@ -1,9 +1,10 @@
 """Shards: files that contain the samples of many images, in the order of the images."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from io import BytesIO
 from typing import Any, ClassVar, NamedTuple
 
@@ -12,18 +13,18 @@ import numpy as np
 from robustgen.benchmark import Variant
 from robustgen.errors import ImageError, SourceError
 from robustgen.formats.base import (
+    Encoded,
+    Encoder,
     FolderDataset,
     Labels,
     Listing,
     Pixels,
-    TreeWriter,
     Writer,
     WrittenFile,
     describe_difference,
 )
 from robustgen.formats.units import WorkUnit, cut
 from robustgen.imaging import decode, video
-from robustgen.imaging.pixels import Rgb
 from robustgen.name_lists import join_names
 from robustgen.sources.files import IndexedSource
 from robustgen.sources.sample_names import KEYS
@@ -35,7 +36,7 @@ SHARD_SIZE = 1000
 
 # A single shard is split by variants, to keep two workers busy; each reads the images again.
 _FEWEST_UNITS = 2
-_MOST_ARMS_LISTED = 2
+_MOST_OPEN = 3
 
 
 # --- writing -------------------------------------------------------------------------------------
@@ -62,46 +63,68 @@ class Sample(NamedTuple):
     key: str
 
 
-class SampleWriter(Writer):
-    """Writer of files that contain the samples of many images.
-
-    Parameters
-    ----------
-    encoder : TreeWriter
-        Encodes each image as one file.
-    """
-
-    joint = True
-
-    def __init__(self, encoder: TreeWriter) -> None:
-        self.encoder = encoder
-
-    def versions(self) -> dict[str, str]:
-        """Return the versions that determine the bytes of a sample."""
-        return self.encoder.versions()
-
-    def output_name(self, key: str) -> str | None:
-        """Return the name of the sample."""
-        return self.encoder.output_name(key)
-
-    def as_read(self, variant: Variant, key: str, pixels: Rgb) -> Rgb:
-        """Return the pixels read back from the sample."""
-        return self.encoder.as_read(variant, key, pixels)
-
-    def measure(self, variant: Variant, key: str, pixels: Rgb) -> int:
-        """Return the size of the sample in bytes; the overhead of a shard is small."""
-        return self.encoder.measure(variant, key, pixels)
-
-
 AddSample = Callable[[Sample], None]
 
 
+class SampleWriter(Writer):
+    """Writer of files that contain the samples of many images; one work unit writes each of them once."""
+
+    joint = True
+
+    @abstractmethod
+    def shard_number(self, index: int, key: str) -> int:
+        """Return the number of the shard with the image `key`, which is number `index` in the plan."""
+
+    @abstractmethod
+    def shard_path(self, variant: Variant, number: int) -> str:
+        """Return the path of shard `number` of a variant, below the output."""
+
+    @abstractmethod
+    def start_shard(self, file: OpenFile, variant: Variant, number: int) -> AbstractContextManager[AddSample]:
+        """Begin shard `number` of `variant` in `file`, and return a function that appends a sample.
+
+        The bytes depend only on samples and settings.
+        """
+
+    @contextmanager
+    def open(self, root: Store, unit: WorkUnit, labels: Sequence[int]) -> Iterator["_OpenShards"]:
+        """Open the shards of `unit`, one for each variant."""
+        with ExitStack() as stack:
+            yield _OpenShards(self, root, unit, labels, stack)
+
+
+class _OpenShards:
+    """Unit writer of shards."""
+
+    def __init__(
+        self, writer: SampleWriter, root: Store, unit: WorkUnit, labels: Sequence[int], stack: ExitStack
+    ) -> None:
+        self._labels = dict(zip(unit.keys, labels, strict=False))
+        number = writer.shard_number(unit.start, unit.keys[0])
+        self._paths = {variant: writer.shard_path(variant, number) for variant in unit.variants}
+        self._files = {v: stack.enter_context(root.create(path)) for v, path in self._paths.items()}
+        self._inner = stack.enter_context(ExitStack())
+        self._add = {
+            v: self._inner.enter_context(writer.start_shard(file, v, number))
+            for v, file in self._files.items()
+        }
+
+    def write(self, variant: Variant, index: int, key: str, encoded: Iterable[Encoded]) -> list[WrittenFile]:
+        (file,) = encoded
+        self._add[variant](Sample(file.name, self._labels.get(key, -1), file.data, key))
+        return []
+
+    def finish(self, failed: Sequence[str]) -> list[WrittenFile]:
+        self._inner.close()
+        return [WrittenFile(self._paths[v], file.size, file.sha256) for v, file in self._files.items()]
+
+
 class ShardWriter(SampleWriter):
-    """Writer of shards of encoded files; one work unit writes a shard once.
+    """Writer of shards of a fixed number of images.
 
     Parameters
     ----------
-    encoder : TreeWriter
+    encoder : Encoder
         Encodes each image as one file.
     images : int
         Number of images in the set.
@@ -113,34 +136,25 @@ class ShardWriter(SampleWriter):
     reader: ClassVar[type[IndexedSource]]
     needs_labels = True
 
-    def __init__(self, encoder: TreeWriter, images: int, shard_size: int) -> None:
+    def __init__(self, encoder: Encoder, images: int, shard_size: int) -> None:
         super().__init__(encoder)
         self.shard_size, self.count = shard_size, -(-images // shard_size)
-
-    # --- particulars of each kind of shard
 
     @abstractmethod
     def shard_name(self, number: int) -> str:
         """Return the file name of shard `number`, counted from 0."""
 
+    def shard_number(self, index: int, key: str) -> int:
+        """Return the number of the shard with image number `index`."""
+        return index // self.shard_size
+
     def shard_path(self, variant: Variant, number: int) -> str:
         """Return the path of shard `number` of a variant, below the output."""
         return variant.path(self.shard_name(number))
 
-    @abstractmethod
-    def start_shard(self, file: OpenFile, variant: Variant) -> AbstractContextManager[AddSample]:
-        """Begin a shard of `variant` in `file`, and return a function that appends a sample.
-
-        The bytes depend only on samples and settings.
-        """
-
-    # --- properties
-
     def settings(self) -> dict[str, Any]:
         """Return format, shard size, and the settings of the samples."""
         return {"format": self.format, "shard_size": self.shard_size, "sample": self.encoder.settings()}
-
-    # --- a run
 
     def cut(self, keys: Sequence[str], variants: tuple[Variant, ...]) -> Iterator[WorkUnit]:
         """Yield a unit for the images of each shard; a unit keeps one shard open for each variant."""
@@ -152,66 +166,23 @@ class ShardWriter(SampleWriter):
         ]
         yield from cut(keys, self.shard_size, groups)
 
-    @contextmanager
-    def open(self, root: Store, unit: WorkUnit, labels: Sequence[int]) -> Iterator["_OpenShards"]:
-        """Open the shards of `unit`, one for each variant."""
-        with ExitStack() as stack:
-            yield _OpenShards(self, root, unit, labels, stack)
-
     def list_companions(self, listing: Listing, folders: Sequence[str]) -> Mapping[str, bytes]:
         """Return the names of the samples; keys in shards are not the full names."""
         names = [self.encoder.output_name(key) or key for key in listing.keys]
         return {KEYS: join_names(names)}
 
-    def find_differences(
-        self, root: Store, variant: Variant, index: int, key: str, pixels: Rgb
-    ) -> Iterator[tuple[str, str]]:
-        """Yield the shard if its sample differs from the encoded `pixels`."""
-        (encoded,) = self.encoder.encode(variant, key, pixels)
-        path = self.shard_path(variant, index // self.shard_size)
-        stem, _, suffix = encoded.name.rpartition(".")
-        held = self.reader(f"{root.location}/{path}", kind="p" if suffix == "mp4" else "c")
-        try:
-            same = held.read_bytes(stem if suffix == "mp4" else encoded.name) == encoded.data
-        except ImageError:
-            same = False
-        except (OSError, ValueError, SourceError):
-            return  # the checksums report this
-        if not same:
-            yield path, f": {key} from what the source gives now"
-
-
-class _OpenShards:
-    """Unit writer of shards."""
-
-    def __init__(
-        self, writer: ShardWriter, root: Store, unit: WorkUnit, labels: Sequence[int], stack: ExitStack
-    ) -> None:
-        self._writer, self._unit, self._labels = writer, unit, labels
-        number = unit.start // writer.shard_size
-        self._paths = {variant: writer.shard_path(variant, number) for variant in unit.variants}
-        self._files = {v: stack.enter_context(root.create(path)) for v, path in self._paths.items()}
-        self._inner = stack.enter_context(ExitStack())
-        self._add = {
-            v: self._inner.enter_context(writer.start_shard(file, v)) for v, file in self._files.items()
-        }
-
-    def write(
-        self, variant: Variant, index: int, key: str, pixels: Any, encode: Any = None
-    ) -> list[WrittenFile]:
-        (encoded,) = (encode or self._writer.encoder.encode)(variant, key, pixels)
-        label = self._labels[index - self._unit.start]
-        self._add[variant](Sample(encoded.name, label, encoded.data, key))
-        return []
-
-    def write_frames(
-        self, variant: Variant, index: int, key: str, frames: Iterator[Rgb]
-    ) -> list[WrittenFile]:
-        return self.write(variant, index, key, frames, self._writer.encoder.encode_frames)
-
-    def finish(self, failed: Sequence[str]) -> list[WrittenFile]:
-        self._inner.close()
-        return [WrittenFile(self._paths[v], file.size, file.sha256) for v, file in self._files.items()]
+    def find_output(
+        self, root: Store, variant: Variant, index: int, key: str, encoded: Encoded
+    ) -> tuple[str, bool]:
+        """Return the path of the shard, and whether its sample is the same."""
+        path, stem = (
+            self.shard_path(variant, self.shard_number(index, key)),
+            encoded.name.removesuffix(".mp4"),
+        )
+        shard = self.reader(f"{root.location}/{path}", kind="c" if stem == encoded.name else "p")
+        with suppress(ImageError):
+            return path, shard.read_bytes(stem) == encoded.data
+        return path, False
 
 
 # --- reading -------------------------------------------------------------------------------------
@@ -229,7 +200,9 @@ class SourceSet(FolderDataset):
         Class names in the order of the model's outputs. Default: labels are unchanged.
     """
 
-    _opened: dict[Variant, tuple[IndexedSource, tuple[str, ...]]] = field(default_factory=dict)
+    def __post_init__(self) -> None:
+        """Limit the number of open variants, each of which takes memory."""
+        self._open = lru_cache(_MOST_OPEN)(self._open_variant)
 
     @abstractmethod
     def open_folder(self, location: str) -> IndexedSource:
@@ -260,19 +233,14 @@ class SourceSet(FolderDataset):
 
     def restrict(self, arm: Variant, keys: tuple[str, ...] | None = None) -> "SourceSet":
         """Return the set with this variant alone; the keys are listed again from its folder."""
-        return replace(self, arms=(arm,), _opened={})
+        return replace(self, arms=(arm,))
 
-    def _open(self, arm: Variant) -> tuple[IndexedSource, tuple[str, ...]]:
+    def _open_variant(self, arm: Variant) -> tuple[IndexedSource, tuple[str, ...]]:
         """Return the source of a variant and its keys; raise a SourceError if the source refuses a file."""
-        if arm not in self._opened:
-            source = self.open_folder(f"{self.root}/{self.folders[arm]}")
-            for name, reason in source.refused().items():
-                raise SourceError(f"{source.location}: {name!r}: {reason}")
-            self._opened[arm] = source, tuple(sorted(source.keys(), key=source.storage_order))
-            # Every call needs the first variant; of the others, only a few fit into memory.
-            for other in [each for each in self._opened if each != self.arms[0]][:-_MOST_ARMS_LISTED]:
-                del self._opened[other]
-        return self._opened[arm]
+        source = self.open_folder(f"{self.root}/{self.folders[arm]}")
+        for name, reason in source.refused().items():
+            raise SourceError(f"{source.location}: {name!r}: {reason}")
+        return source, tuple(sorted(source.keys(), key=source.storage_order))
 
 
 class Shards(SourceSet):

@@ -2,28 +2,19 @@
 
 import hashlib
 import io
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import lru_cache
-from itertools import compress, groupby
+from itertools import groupby
 from pathlib import PurePosixPath
 from typing import Any, ClassVar
 
 from robustgen.benchmark import Variant
 from robustgen.containers.parquet import ParquetTable, import_pyarrow
 from robustgen.containers.tables import RowPlace
-from robustgen.errors import ImageError
-from robustgen.formats.base import (
-    Encoded,
-    Labels,
-    Listing,
-    TreeWriter,
-    WrittenFile,
-)
-from robustgen.formats.shards import SampleWriter, SourceSet
+from robustgen.formats.base import Encoded, Encoder, Labels, Listing, TreeWriter
+from robustgen.formats.shards import AddSample, Sample, SampleWriter, SourceSet
 from robustgen.formats.units import WorkUnit
-from robustgen.imaging.pixels import Rgb
 from robustgen.sources.cells import Result, list_images, replace_images
 from robustgen.sources.table import Chunk, Columns, Table, find_layout, name_image
 from robustgen.storage import Store
@@ -82,12 +73,6 @@ class _Rows:
                 kept.append(bool(own) or not any(isinstance(text, str) and text for text in texts))
         return kept
 
-    def list_kept(self) -> Iterator[dict[tuple[str, int], str]]:
-        """Yield the image keys of each kept row."""
-        for first, chunk in self.read():
-            keys = self.list_keys(first, chunk)
-            yield from compress(keys, self.choose(chunk, keys))
-
     def rewrite(self, first: int, chunk: Chunk, results: Mapping[str, Result]) -> Any:
         """Return the kept rows of `chunk`, with results in place of images."""
         keys = self.list_keys(first, chunk)
@@ -116,7 +101,7 @@ class TableWriter(SampleWriter):
     Parameters
     ----------
     source : Table
-    encoder : TreeWriter
+    encoder : Encoder
         Encodes each image as one file.
     chosen : sequence of str
         Keys of all images to create.
@@ -127,7 +112,7 @@ class TableWriter(SampleWriter):
         The same; None if these are all images of the source.
     """
 
-    def __init__(self, source: Table, encoder: TreeWriter, chosen: Sequence[str]) -> None:
+    def __init__(self, source: Table, encoder: Encoder, chosen: Sequence[str]) -> None:
         super().__init__(encoder)
         self.source = source
         # Workers receive this with each task.
@@ -135,8 +120,7 @@ class TableWriter(SampleWriter):
 
     def settings(self) -> dict[str, Any]:
         """Return format, columns, and the settings of the images."""
-        columns = list(self.source.columns.names)
-        return {"format": "table", "columns": columns, "sample": self.encoder.settings()}
+        return _describe("table", self.source, self.encoder)
 
     def versions(self) -> dict[str, str]:
         """Return the versions for the images, and that of pyarrow for Parquet files."""
@@ -144,9 +128,16 @@ class TableWriter(SampleWriter):
         own = {"pyarrow": str(import_pyarrow()[0].__version__)} if is_parquet else {}
         return super().versions() | own
 
-    def output_name(self, key: str) -> str | None:
+    def output_name(self, key: str) -> None:
         """Return None: images have no separate files."""
-        return None
+
+    def shard_number(self, index: int, key: str) -> int:
+        """Return the number of the image's table."""
+        return self.source.row_of(key)[0]
+
+    def shard_path(self, variant: Variant, number: int) -> str:
+        """Return the path of a table."""
+        return variant.path(self.source.files[number].name)
 
     def cut(self, keys: Sequence[str], variants: tuple[Variant, ...]) -> Iterator[WorkUnit]:
         """Yield a unit for each table and corruption, so that one table keeps several workers busy."""
@@ -159,10 +150,27 @@ class TableWriter(SampleWriter):
             start += len(own)
 
     @contextmanager
-    def open(self, root: Store, unit: WorkUnit, labels: Sequence[int]) -> Iterator["_OpenTables"]:
-        """Open the table of each variant."""
-        with ExitStack() as stack:
-            yield _OpenTables(self, root, unit, stack)
+    def start_shard(self, file: OpenFile, variant: Variant, number: int) -> Iterator[AddSample]:
+        """Begin a table; rows are written as soon as a later row has a result."""
+        rows, results = _Rows(self.source, number, self.chosen), dict[str, Result]()
+        layout, chunks = find_layout(rows.file.name), rows.read()
+        chunk = next(chunks, None)
+
+        def write_before(row: RowPlace | None) -> None:
+            """Write all chunks before `row`; without a row, all remaining ones."""
+            nonlocal chunk
+            while chunk and (row is None or chunk[1].places[-1] < row):
+                write(rows.rewrite(*chunk, results))
+                results.clear()
+                chunk = next(chunks, None)
+
+        def add(sample: Sample) -> None:
+            write_before(self.source.row_of(sample.key)[1])
+            results[sample.key] = Result(sample.data, PurePosixPath(sample.name).suffix)
+
+        with rows.file.store.open(rows.file.name) as like, layout.write(file, like) as write:
+            yield add
+            write_before(None)
 
     def list_companions(self, listing: Listing, folders: Sequence[str]) -> Mapping[str, bytes]:
         """Return the tables without images."""
@@ -171,135 +179,52 @@ class TableWriter(SampleWriter):
         content = {file.name: file.store.read(file.name) for file in others}
         return {f"{folder}/{name}": data for folder in folders for name, data in content.items()}
 
-    def find_differences(
-        self, root: Store, variant: Variant, index: int, key: str, pixels: Rgb
-    ) -> Iterator[tuple[str, str]]:
-        """Yield the table if its image differs from the encoded `pixels`."""
-        (encoded,) = self.encoder.encode(variant, key, pixels)
-        number = self.source.row_of(key)[0]
-        path = variant.path(self.source.files[number].name)
-        try:
-            held = _digest_results(self.source, number, self.chosen, root, path)
-        except (OSError, ValueError):
-            return  # the checksums report this
-        if held.get(key) != hashlib.sha256(encoded.data).hexdigest():
-            yield path, f": {key} from what the source gives now"
+    def find_output(
+        self, root: Store, variant: Variant, index: int, key: str, encoded: Encoded
+    ) -> tuple[str, bool]:
+        """Return the path of the table, and whether it contains the image."""
+        path = self.shard_path(variant, self.shard_number(index, key))
+        return path, hashlib.sha256(encoded.data).hexdigest() in _digest_images(self.source, root, path)
+
+
+def _describe(name: str, source: Table, encoder: Encoder) -> dict[str, Any]:
+    """Return the settings of the format called `name`."""
+    return {"format": name, "columns": list(source.columns.names), "sample": encoder.settings()}
 
 
 @lru_cache(maxsize=4)
-def _digest_results(
-    source: Table, number: int, chosen: frozenset[str] | None, root: Store, path: str
-) -> dict[str, str]:
-    """Return the SHA-256 of each image in the table at `path`, by its key in the source."""
-    kept, found = _Rows(source, number, chosen).list_kept(), dict[str, str]()
+def _digest_images(source: Table, root: Store, path: str) -> frozenset[str]:
+    """Return the SHA-256 of each image in the table at `path`, which has the columns of `source`."""
+    read, columns = root.folder(path.rpartition("/")[0]).read, source.columns.names
     with root.open(path) as content:
-        for chunk in find_layout(path).read(content, source.columns.names):
-            cells = {column: chunk.cells(column) for column in source.columns.names}
-            for row, own in zip(range(len(chunk.places)), kept, strict=False):
-                for (column, slot), key in own.items():
-                    for image in list_images(cells[column][row])[slot : slot + 1]:
-                        data = image.read(root.folder(path.rpartition("/")[0]).read)
-                        found[key] = hashlib.sha256(data).hexdigest()
-    return found
+        return frozenset(
+            hashlib.sha256(image.read(read)).hexdigest()
+            for chunk in find_layout(path).read(content, columns)
+            for column in columns
+            for cell in chunk.cells(column)
+            for image in list_images(cell)
+        )
 
 
-@dataclass
-class _Target:
-    """An unfinished table: results for rows not yet written, and the last row with a result."""
-
-    path: str
-    file: OpenFile
-    add: Callable[[Any], None]
-    results: dict[str, Result] = field(default_factory=dict)
-    row: RowPlace = (-1, -1)
-
-
-class _OpenTables:
-    """Unit writer of some variants of one source table.
-
-    Images of each variant arrive in the order of their rows. Rows are written as soon as all variants are
-    past them, so that memory contains the results of few rows.
-    """
-
-    def __init__(self, writer: TableWriter, root: Store, unit: WorkUnit, stack: ExitStack) -> None:
-        self._writer, source = writer, writer.source
-        number, _ = source.row_of(unit.keys[0])
-        self._rows = _Rows(source, number, writer.chosen)
-        self._places = {key: source.row_of(key)[1] for key in unit.keys}
-        self._reader = self._rows.read()
-        self._chunk = next(self._reader, None)
-        file, self._inner = self._rows.file, ExitStack()
-        self._targets: dict[str, _Target] = {}
-        for variant in unit.variants:
-            target = stack.enter_context(root.create(variant.path(file.name)))
-            like = stack.enter_context(file.store.open(file.name))
-            add = self._inner.enter_context(find_layout(file.name).write(target, like))
-            self._targets[variant.folder] = _Target(variant.path(file.name), target, add)
-
-    def write(self, variant: Variant, index: int, key: str, pixels: Rgb) -> list[WrittenFile]:
-        (encoded,) = self._writer.encoder.encode(variant, key, pixels)
-        target = self._targets[variant.folder]
-        target.results[key] = Result(encoded.data, PurePosixPath(encoded.name).suffix)
-        target.row = self._places[key]
-        self._flush(min(each.row for each in self._targets.values()))
-        return []
-
-    def write_frames(
-        self, variant: Variant, index: int, key: str, frames: Iterator[Rgb]
-    ) -> list[WrittenFile]:
-        raise ImageError("tables cannot store sequences")
-
-    def _flush(self, row: RowPlace | None = None) -> None:
-        """Write all chunks before `row`; without a row, all remaining ones."""
-        while self._chunk and (row is None or self._chunk[1].places[-1] < row):
-            last = self._chunk[1].places[-1]
-            for target in self._targets.values():
-                target.add(self._rows.rewrite(*self._chunk, target.results))
-                target.results = {k: v for k, v in target.results.items() if self._places[k] > last}
-            self._chunk = next(self._reader, None)
-
-    def finish(self, failed: Sequence[str]) -> list[WrittenFile]:
-        self._flush()
-        self._inner.close()
-        return [WrittenFile(each.path, each.file.size, each.file.sha256) for each in self._targets.values()]
-
-
-@dataclass(frozen=True)
 class FileTableWriter(TreeWriter):
     """Writer of `<variant>/<path in the cell>`, and of tables whose cells name these files.
 
     Parameters
     ----------
     source : Table
-    encoder : TreeWriter
+    encoder : Encoder
         Encodes each image as one file.
     """
 
-    source: Table
-    encoder: TreeWriter
-
     format: ClassVar[str] = "table of files"
+
+    def __init__(self, source: Table, encoder: Encoder) -> None:
+        super().__init__(encoder)
+        self.source = source
 
     def settings(self) -> dict[str, Any]:
         """Return format, columns, and the settings of the images."""
-        columns = list(self.source.columns.names)
-        return {"format": self.format, "columns": columns, "sample": self.encoder.settings()}
-
-    def versions(self) -> dict[str, str]:
-        """Return the versions for the images."""
-        return self.encoder.versions()
-
-    def output_name(self, key: str) -> str | None:
-        """Return the path to write into the cells."""
-        return self.encoder.output_name(key)
-
-    def encode(self, variant: Variant, key: str, pixels: Rgb) -> list[Encoded]:
-        """Return the file of uint8 `pixels` (H, W, 3)."""
-        return self.encoder.encode(variant, key, pixels)
-
-    def as_read(self, variant: Variant, key: str, pixels: Rgb) -> Rgb:
-        """Return the pixels read back from the file."""
-        return self.encoder.as_read(variant, key, pixels)
+        return _describe(self.format, self.source, self.encoder)
 
     def list_companions(self, listing: Listing, folders: Sequence[str]) -> Mapping[str, bytes]:
         """Return the tables with the rows whose images are created, and the rows without images."""

@@ -35,7 +35,7 @@ class WebDatasetWriter(ShardWriter):
         return f"{number:06d}.tar"
 
     @contextmanager
-    def start_shard(self, file: OpenFile, variant: Variant) -> Iterator[AddSample]:
+    def start_shard(self, file: OpenFile, variant: Variant, number: int) -> Iterator[AddSample]:
         """Begin an archive with two members per sample: the file, and its label in decimal."""
 
         def add(sample: Sample) -> None:

@@ -26,8 +26,8 @@ from robustgen.errors import (
     SourceError,
     UnknownNameError,
 )
-from robustgen.formats import Listing
-from robustgen.formats.lossless import PngTree
+from robustgen.formats import Listing, TreeWriter
+from robustgen.formats.lossless import LosslessEncoder
 from robustgen.icons import TITLE
 from robustgen.icons.choosing import (
     Choice,
@@ -266,7 +266,7 @@ class IconRecipe(Recipe[Rgb]):
         } | self.chosen
 
 
-class IconTree(PngTree):
+class IconTree(TreeWriter):
     """Writer of `<class>/<style>_<code points>.png`, and the split files."""
 
     def list_companions(self, listing: Listing, folders: Sequence[str]) -> Mapping[str, bytes]:
@@ -341,7 +341,7 @@ def plan_icons(choices: IconChoices) -> IconPlan:
         if style.name not in left:
             raise SourceError(f"--style {style.name}: all of its icons are those of another style")
     recipe = IconRecipe(choices.size, _settings(choices, classes, source, styles))
-    writer, keys = IconTree(), source.keys()
+    writer, keys = IconTree(LosslessEncoder(".png")), source.keys()
     each = "; ".join(f"{style.name}: {style.licence}" for style in styles)
     terms = f"The icons remain under the licences of their pictures: {each}"
     general = assemble_plan(

@@ -4,9 +4,7 @@ Only this package knows operating systems and object stores. A store never write
 folder, files appear complete or not at all, and every failure is an OSError with a one-line message.
 """
 
-from robustgen.storage.base import CLOSED as CLOSED
 from robustgen.storage.base import Entry as Entry
-from robustgen.storage.base import Seekable as Seekable
 from robustgen.storage.base import Store as Store
 from robustgen.storage.base import Writer as Writer
 from robustgen.storage.opening import is_url as is_url

@@ -6,10 +6,7 @@ import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
-from typing import Any, BinaryIO, ClassVar, Final, NamedTuple
-
-CLOSED: Final = "cannot be listed"
-"""Description of a folder without read permission in `Store.list_irregular`."""
+from typing import Any, BinaryIO, ClassVar, NamedTuple
 
 
 class Entry(NamedTuple):
@@ -31,17 +28,17 @@ class Entry(NamedTuple):
 
 
 class Writer(io.RawIOBase):
-    """File that is being written in pieces, with its current size and SHA-256."""
+    """File that is being written, with its current size and SHA-256; `is_discarded` cancels it."""
 
     def __init__(self, file: BinaryIO) -> None:
-        self._file, self._hash, self.size = file, hashlib.sha256(), 0
-        self._in_sequence, self.is_discarded = True, False
+        self._file, self._hash, self._hashed = file, hashlib.sha256(), 0
+        self._at, self.size, self.is_discarded = 0, 0, False
 
     @property
     def sha256(self) -> str:
         """Return the SHA-256 of all bytes written so far, in hexadecimal."""
-        if not self._in_sequence:
-            self._hash, self._in_sequence = hashlib.sha256(), True
+        if self._hashed != self.size:
+            self._hash, self._hashed = hashlib.sha256(), self.size
             for block in self.read_back():
                 self._hash.update(block)
         return self._hash.hexdigest()
@@ -51,46 +48,7 @@ class Writer(io.RawIOBase):
         self._file.seek(0)
         while block := self._file.read(1 << 20):
             yield block
-
-    def write_at(self, offset: int, data: bytes) -> None:
-        """Write `data` at `offset`; offsets may come in any order."""
-        if self._in_sequence:
-            self._file.flush()
-            self._in_sequence = False
-        # Bypass the buffer, because every seek would empty it.
-        raw = getattr(self._file, "raw", self._file)
-        raw.seek(offset)
-        view = memoryview(data)
-        while view:
-            view = view[raw.write(view) :]
-        self.size = max(self.size, offset + len(data))
-
-    def discard(self) -> None:
-        """Cancel the file."""
-        self.is_discarded = True
-
-    def writable(self) -> bool:
-        """Return True."""
-        return True
-
-    def write(self, data: Any) -> int:
-        """Append `data` and return its number of bytes."""
-        self._file.write(data)
-        self._hash.update(data)
-        count = memoryview(data).nbytes
-        self.size += count
-        return count
-
-    def tell(self) -> int:
-        """Return the number of bytes written so far."""
-        return self.size
-
-
-class Seekable(io.RawIOBase):
-    """File that is being written, for archive writers that seek back to complete headers."""
-
-    def __init__(self, target: Writer) -> None:
-        self._target, self._at = target, 0
+        self._file.seek(self._at)
 
     def writable(self) -> bool:
         """Return True."""
@@ -106,14 +64,21 @@ class Seekable(io.RawIOBase):
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         """Set the offset of the next write, and return it."""
-        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at}.get(whence, self._target.size)
+        self._at = self._file.seek(offset, whence)
         return self._at
 
     def write(self, data: Any) -> int:
-        """Write `data` at the offset, and return its number of bytes."""
-        self._target.write_at(self._at, data)
+        """Write `data`, and return its number of bytes."""
+        self._file.write(data)
         count = memoryview(data).nbytes
+        # Bytes that are not written in sequence are hashed at the end.
+        if self._at == self._hashed:
+            self._hash.update(data)
+            self._hashed += count
+        else:
+            self._hashed = -1
         self._at += count
+        self.size = max(self.size, self._at)
         return count
 
 
@@ -181,10 +146,6 @@ class Store(ABC):
     def sizes(self, paths: Iterable[str]) -> Iterator[int]:
         """Yield the sizes of many files; -1 for a file that does not exist."""
 
-    def passing_over_closed(self) -> "Store":
-        """Return a store whose listings skip unreadable folders, if other stores raise an error for them."""
-        return self
-
     def list_irregular(self) -> Iterator[tuple[str, str]]:
         """Yield links, empty folders and everything else that is not a file, each with a description."""
         return iter(())
@@ -204,9 +165,6 @@ class Store(ABC):
 
     def clean(self) -> None:  # noqa: B027
         """Delete the temporary files of dead processes of this host."""
-
-    def withdraw(self) -> None:  # noqa: B027
-        """Remove the folder and its parents, as far as this store created them and they are empty."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Store) and self.location == other.location

@@ -5,14 +5,13 @@ import os
 import re
 import signal
 import socket
-import struct
 import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
 HOST: Final = socket.gethostname()
 IS_WINDOWS: Final = os.name == "nt"
@@ -113,19 +112,6 @@ def private_folder(name: str) -> Path:
     return folder
 
 
-def window_width(terminal: BinaryIO) -> int:
-    """Return the width of a terminal's window in pixels; 0 if the system does not report it."""
-    try:
-        import fcntl
-        import termios
-
-        told = fcntl.ioctl(terminal.fileno(), termios.TIOCGWINSZ, bytes(8))
-    except (ImportError, OSError):
-        return 0
-    _, columns, width, _ = struct.unpack("4H", told)
-    return int(width or columns * 8)
-
-
 def open_closed_streams() -> None:
     """Open the null device for standard streams that the caller has closed, for instance with ``2>&-``.
 
@@ -134,9 +120,6 @@ def open_closed_streams() -> None:
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
             # The lowest free descriptor is that of the stream.
-            null = os.open(os.devnull, os.O_RDWR)
-            if null > number:
-                os.dup2(null, number)
-                os.close(null)
-            os.set_inheritable(number, True)
-            setattr(sys, name, os.fdopen(number, "r" if number == 0 else "w", closefd=False))
+            stream = open(os.devnull, "w" if number else "r")  # noqa: SIM115
+            os.set_inheritable(stream.fileno(), True)
+            setattr(sys, name, stream)

@@ -6,15 +6,15 @@ import os
 import secrets
 import stat
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from robustgen.errors import OutputError
-from robustgen.storage.base import CLOSED, Entry, Store, Writer
+from robustgen.storage.base import Entry, Store, Writer
 from robustgen.storage.host import HOST, IS_WINDOWS, check_for_windows, is_left_over
-from robustgen.storage.regular import open_descriptor, open_regular
+from robustgen.storage.regular import open_regular
 
 _NEW: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 _PIECE: Final = 1 << 18
@@ -44,8 +44,6 @@ class LocalStore(Store):
     """
 
     is_local = True
-    _passes_over_closed = False
-    _missing: Sequence[Path] = ()
 
     def __init__(self, location: str | Path, temporary: str | Path | None = None) -> None:
         self.location = os.path.realpath(location)
@@ -53,17 +51,9 @@ class LocalStore(Store):
         self._temporary = os.path.realpath(temporary) if temporary else f"{self.location}/.robustgen/tmp"
         # Folders whose paths contain no links.
         self._real: set[str] = set()
-        above = [Path(self.location), *Path(self.location).parents]
-        self._missing = list(itertools.takewhile(lambda place: not place.exists(), above))
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"_real": set(), "_missing": ()}
-
-    def passing_over_closed(self) -> "LocalStore":
-        """Return a store whose listings skip unreadable folders."""
-        store = LocalStore.__new__(LocalStore)
-        vars(store).update(self.__getstate__(), _passes_over_closed=True)
-        return store
+        return vars(self) | {"_real": set()}
 
     def folder(self, path: str) -> "LocalStore":
         """Return the store of a folder of this store, which rejects the same links."""
@@ -77,18 +67,9 @@ class LocalStore(Store):
 
     def read(self, path: str, start: int = 0, size: int | None = None) -> bytes:
         """Read a regular file, or a part of it."""
-        file = open_descriptor(self._full(path), os.O_RDONLY)
-        try:
-            left = os.fstat(file).st_size - start
-            left = left if size is None else min(left, size)
-            os.lseek(file, start, os.SEEK_SET)
-            pieces: list[bytes] = []
-            while left > 0 and (piece := os.read(file, left)):
-                pieces.append(piece)
-                left -= len(piece)
-            return b"".join(pieces)
-        finally:
-            os.close(file)
+        with self.open(path) as file:
+            file.seek(start)
+            return file.read(-1 if size is None else size)
 
     def open(self, path: str) -> BinaryIO:
         """Open a regular file; raise an OSError for pipes and devices."""
@@ -103,46 +84,35 @@ class LocalStore(Store):
 
     def list(self, prefix: str = "") -> Iterator[Entry]:
         """Yield all regular files below a folder, without following links to folders."""
+        for path, entry in self._walk(prefix):
+            with suppress(FileNotFoundError):
+                if entry and stat.S_ISREG((status := entry.stat()).st_mode):
+                    yield _entry(path, status)
+
+    def list_irregular(self) -> Iterator[tuple[str, str]]:
+        """Yield links, empty folders, and everything else that is not a regular file."""
+        for path, entry in self._walk(""):
+            if not entry:
+                yield path, "is an empty folder"
+            elif entry.is_symlink() or not entry.is_file():
+                yield path, "is a link" if entry.is_symlink() else "is not a regular file"
+
+    def _walk(self, prefix: str) -> Iterator[tuple[str, os.DirEntry[str] | None]]:
+        """Yield path and entry of everything below a folder; for folders, only the paths of empty ones."""
         try:
             with os.scandir(self._full(prefix)) as listed:
                 # With a slash after folder names, entries sort like full paths.
-                entries = sorted(
-                    (f"{e.name}/" * e.is_dir(follow_symlinks=False) or e.name, e) for e in listed
-                )
+                entries = sorted((e.name + "/" * e.is_dir(follow_symlinks=False), e) for e in listed)
         except (FileNotFoundError, NotADirectoryError):
             return
-        except PermissionError:
-            if self._passes_over_closed:
-                return
-            raise
-        before = f"{prefix}/" if prefix else ""
-        for name, entry in entries:
-            if name[-1] != "/":
-                with suppress(FileNotFoundError):
-                    status = entry.stat()
-                    if stat.S_ISREG(status.st_mode):
-                        yield _entry(before + name, status)
-            elif self._full(before + entry.name) != self._temporary:
-                yield from self.list(before + entry.name)
-
-    def list_irregular(self, prefix: str = "") -> Iterator[tuple[str, str]]:
-        """Yield links, empty and unreadable folders, and everything else that is not a regular file."""
-        try:
-            with os.scandir(self._full(prefix)) as listed:
-                entries = sorted(listed, key=lambda entry: entry.name)
-        except OSError as error:
-            yield prefix or ".", f"{CLOSED}: {error.strerror}"
-            return
         if prefix and not entries:
-            yield f"{prefix}/", "is an empty folder"
-        for entry in entries:
+            yield f"{prefix}/", None
+        for name, entry in entries:
             path = f"{prefix}/{entry.name}" if prefix else entry.name
-            if entry.is_symlink():
-                yield path, "is a link"
-            elif entry.is_dir() and self._full(path) != self._temporary:
-                yield from self.list_irregular(path)
-            elif not entry.is_file():
-                yield path, "is not a regular file"
+            if name[-1] != "/":
+                yield path, entry
+            elif self._full(path) != self._temporary:
+                yield from self._walk(path)
 
     def sizes(self, paths: Iterable[str]) -> Iterator[int]:
         """Yield the sizes of many files."""
@@ -190,16 +160,12 @@ class LocalStore(Store):
     def copy(self, source: Store, name: str, path: str, *, link: bool = False) -> None:
         """Copy a file of another store; if `link`, as a hard link where the file system supports it."""
         if link and isinstance(source, LocalStore):
-            self._check_real(self._temporary)
-            os.makedirs(self._temporary, exist_ok=True)
-            temporary = f"{self._temporary}/{name_temporary()}"
-            try:
-                with suppress(OSError, NotImplementedError):
-                    os.link(source._full(name), temporary, follow_symlinks=False)
-                    return self._move(temporary, path)
-            finally:
-                # Renaming a link to another link of the same file does nothing, so remove it.
-                _remove(temporary)
+            target = self._full(path)
+            self._check_real(os.path.dirname(target))
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            _remove(target)
+            with suppress(OSError, NotImplementedError):
+                return os.link(source._full(name), target, follow_symlinks=False)
         return super().copy(source, name, path)
 
     def replace_links(self, path: str, folders: Mapping[str, Mapping[str, str]]) -> None:
@@ -244,13 +210,6 @@ class LocalStore(Store):
             os.rmdir(self._temporary)
             os.rmdir(os.path.dirname(self._temporary))
 
-    def withdraw(self) -> None:
-        """Remove the folder and its parents, as far as this store created them and they are empty."""
-        self.clean()
-        with suppress(OSError):
-            for place in self._missing:
-                os.rmdir(place)
-
     def _begin(self, path: str) -> tuple[str, int]:
         """Open a new temporary file for `path`; return its full path and descriptor."""
         self._full(path)
@@ -290,21 +249,13 @@ class LocalStore(Store):
         """Raise an OutputError if a link is on the path of a folder, because it may lead anywhere."""
         if place in self._real:
             return
+        if os.path.normcase(os.path.realpath(place)) != os.path.normcase(place):
+            parts = (*reversed(Path(place).parents), Path(place))
+            linked = next((part for part in parts if part.is_symlink()), place)
+            raise OutputError(f"{linked}: is a link; an output needs real folders")
         if len(self._real) >= _MOST_KNOWN:
             self._real.clear()
-        end = len(self._root.rstrip("/"))
-        while place.startswith(self._root) and 0 <= end < len(place):
-            end = place.find("/", end + 1)
-            part = place if end < 0 else place[:end]
-            if part in self._real:
-                continue
-            try:
-                mode = os.lstat(part).st_mode
-            except FileNotFoundError:
-                return
-            if stat.S_ISLNK(mode):
-                raise OutputError(f"{part}: is a link; an output needs real folders")
-            self._real.add(part)
+        self._real.add(place)
 
 
 def _replace(temporary: str, target: str) -> None:
@@ -330,7 +281,7 @@ def _claim(temporary: str, target: str) -> None:
 
 
 def _remove(temporary: str) -> None:
-    """Remove a temporary file, if it still exists."""
+    """Remove a file, if it still exists."""
     with suppress(OSError):
         os.unlink(temporary)
 

@@ -15,9 +15,6 @@ _ALLOCATIONS_BETWEEN_COLLECTIONS = 50_000
 # From glibc's malloc.h.
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_MMAP_MAX = -1, -3, -4
 
-# Whether this process runs only robustgen.
-_is_ours = False
-
 
 @cache
 def collect_garbage_rarely() -> None:
@@ -25,32 +22,23 @@ def collect_garbage_rarely() -> None:
 
     One pass over the objects of numba and SciPy takes several times as long as an image.
     """
-    global _is_ours
-    _is_ours = True
     gc.set_threshold(_ALLOCATIONS_BETWEEN_COLLECTIONS)
-    leave_garbage_at_exit()
+    atexit.register(_leave_garbage)
 
 
 @contextmanager
 def pause_collection() -> Iterator[None]:
-    """Collect no cyclic garbage while importing modules or compiling loops, nor at exit."""
+    """Collect no cyclic garbage while importing modules or compiling loops."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        if _is_ours:
+        if gc.get_threshold()[0] == _ALLOCATIONS_BETWEEN_COLLECTIONS:
             # Nearly all new objects last, so later collections can skip them.
             _leave_garbage()
         if was_enabled:
             gc.enable()
-    leave_garbage_at_exit()
-
-
-@cache
-def leave_garbage_at_exit() -> None:
-    """Collect no cyclic garbage at exit, because that takes longer than corrupting an image."""
-    atexit.register(_leave_garbage)
 
 
 def _leave_garbage() -> None:

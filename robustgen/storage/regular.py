@@ -17,7 +17,12 @@ def open_regular(path: str | Path) -> BinaryIO:
     OSError
         The file is a pipe, a device or a folder, or cannot be read.
     """
-    return os.fdopen(open_descriptor(path, os.O_RDONLY), "rb")
+    # Opening a pipe would otherwise wait for a process at its other end.
+    file = os.open(path, os.O_RDONLY | _FLAGS)
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
+        raise OSError(errno.EINVAL, "is not a regular file", str(path))
+    return os.fdopen(file, "rb")
 
 
 def read_regular(path: str | Path, most: int | None = None) -> bytes:
@@ -33,19 +38,3 @@ def read_regular(path: str | Path, most: int | None = None) -> bytes:
         if most is not None and size > most:
             raise OSError(errno.EFBIG, f"has {size} bytes; at most {most} are allowed", str(path))
         return file.read()
-
-
-def open_descriptor(path: str | Path, flags: int) -> int:
-    """Open the regular file at `path` with the `flags` of `os.open`, and return the descriptor.
-
-    Raises
-    ------
-    OSError
-        The file is not regular, or cannot be opened.
-    """
-    # Opening a pipe would otherwise wait for a process at its other end.
-    file = os.open(path, flags | _FLAGS, 0o666)
-    if not stat.S_ISREG(os.fstat(file).st_mode):
-        os.close(file)
-        raise OSError(errno.EINVAL, "is not a regular file", str(path))
-    return file

@@ -8,7 +8,7 @@ import random
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, BinaryIO, Final
 
@@ -16,8 +16,7 @@ from robustgen.errors import ArgumentError, MissingDependencyError
 from robustgen.storage.base import Entry, Store, Writer
 from robustgen.storage.temporary import TemporaryFolder
 
-_PACKAGES: Final = {"s3": "robustgen[s3]", "gs": "robustgen[gcs]", "hf": "robustgen[hub]", "memory": "fsspec"}
-_PACKAGES.update({"http": "fsspec[http]", "https": "fsspec[http]"})
+_EXTRAS: Final = {"s3": "s3", "gs": "gcs", "hf": "hub"}
 _SAME: Final = {"s3a": "s3", "gcs": "gs", "abfss": "abfs"}
 _WEB: Final = ("http", "https")
 # Libraries with their own exceptions for lost connections.
@@ -28,7 +27,6 @@ _WAITS: Final = (0.2, 0.6, 2.0, 5.0)
 # Listing a tar reads the headers between images; one request fetches many of them.
 _BLOCK: Final = 4 << 20
 _MOST_AHEAD: Final = 8
-_MOST_LOOKS: Final = 100
 
 
 class RemoteStore(Store):
@@ -116,16 +114,10 @@ class RemoteStore(Store):
                 yield _entry(before + name, about)
 
     def sizes(self, paths: Iterable[str]) -> Iterator[int]:
-        """Yield the sizes of many files, from one listing and requests for some files missing from it."""
-        known, looks = {entry.path: entry.size for entry in self.list()}, 0
+        """Yield the sizes of many files, from one listing."""
+        known = {entry.path: entry.size for entry in self.list()}
         for path in paths:
-            size = known.get(path, -1)
-            # A listing may be out of date.
-            if size < 0 and looks < _MOST_LOOKS:
-                looks += 1
-                with suppress(FileNotFoundError):
-                    size = self.stat(path).size
-            yield size
+            yield known.get(path, -1)
 
     # --- writing
 
@@ -228,13 +220,13 @@ class _Ranges(io.RawIOBase):
 def _connect(url: str, process: int) -> Any:
     """Return the fsspec file system for `url`; a forked `process` must not use that of its parent."""
     scheme = url.partition("://")[0]
-    remedy = f"{scheme}:// needs a package: pip install '{_PACKAGES.get(scheme, 'fsspec')}'"
     try:
         import fsspec
 
         fsspec.get_filesystem_class(scheme)
     except ImportError as error:
-        raise MissingDependencyError(remedy if scheme in _PACKAGES else f"{scheme}://: {error}") from error
+        extra = f"; pip install 'robustgen[{_EXTRAS[scheme]}]'" if scheme in _EXTRAS else ""
+        raise MissingDependencyError(f"{scheme}:// needs a package: {error}{extra}") from error
     except ValueError as error:
         raise ArgumentError(f"{url}: unknown scheme {scheme!r}") from error
     options: dict[str, Any] = {"use_listings_cache": False}
@@ -287,12 +279,10 @@ def _status_of(error: BaseException | None) -> int | None:
     """Return the HTTP status in an exception or one of its causes; None without any."""
     while error is not None:
         answer = getattr(error, "response", None)
-        if isinstance(answer, dict):
-            status = answer.get("ResponseMetadata", {}).get("HTTPStatusCode")
-        else:
-            status = getattr(answer, "status_code", None) or getattr(error, "status", None)
-            status = status or getattr(error, "code", None)
-        if isinstance(status, int):
+        metadata = answer.get("ResponseMetadata", {}) if isinstance(answer, dict) else {}
+        known = [metadata.get("HTTPStatusCode"), getattr(answer, "status_code", None)]
+        known += [getattr(error, name, None) for name in ("status", "code")]
+        if status := next((each for each in known if isinstance(each, int)), None):
             return status
         error = error.__cause__
     return None

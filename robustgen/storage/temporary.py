@@ -3,7 +3,6 @@
 import os
 import shutil
 import weakref
-from contextlib import suppress
 from pathlib import Path
 
 from robustgen.storage.host import is_left_over, private_folder
@@ -22,16 +21,12 @@ class TemporaryFolder:
     """
 
     def __init__(self) -> None:
-        self.path = Path()
-        while not self.path.name:
-            parent = private_folder("robustgen")
-            # Another process may remove the folder at the same time.
-            with suppress(FileNotFoundError):
-                for left in parent.iterdir():
-                    if is_left_over(left.name):
-                        shutil.rmtree(left, ignore_errors=True)
-                (parent / (name := name_temporary())).mkdir()
-                self.path = parent / name
+        parent = private_folder("robustgen")
+        for left in parent.iterdir():
+            if is_left_over(left.name):
+                shutil.rmtree(left, ignore_errors=True)
+        self.path = parent / name_temporary()
+        self.path.mkdir()
         # Callable now; otherwise runs at process exit.
         self.remove = weakref.finalize(self, _remove, self.path, os.getpid())
 
@@ -40,5 +35,3 @@ def _remove(path: Path, process: int) -> None:
     # A forked process inherits the finalizer, but not the folder.
     if os.getpid() == process:
         shutil.rmtree(path, ignore_errors=True)
-        with suppress(OSError):
-            path.parent.rmdir()

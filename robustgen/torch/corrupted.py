@@ -12,7 +12,7 @@ from robustgen.benchmark import Variant
 from robustgen.dataset.recipes import BenchmarkRecipe, CorruptionRecipe
 from robustgen.editions import get_edition
 from robustgen.errors import ArgumentTypeError, ImageError
-from robustgen.formats.jpeg import JpegTree
+from robustgen.formats.jpeg import JpegEncoder
 from robustgen.imaging.decode import as_rgb
 from robustgen.imaging.pixels import Rgb
 from robustgen.torch.arguments import Quality, check_natural, find_arm, resolve_quality
@@ -63,7 +63,7 @@ class Corrupter:
         pixels = make_output(self.recipe, arm, key, image)
         if self.jpeg is not None:
             subsampling = get_edition(self.recipe.edition).subsampling
-            pixels = JpegTree(self.jpeg, subsampling=subsampling).as_read(arm, key, pixels)
+            pixels = JpegEncoder(self.jpeg, subsampling=subsampling).as_read(arm, key, pixels)
         result = Image.fromarray(pixels) if isinstance(image, Image.Image) else pixels
         return self.transform(result) if self.transform else result
 

@@ -10,7 +10,7 @@ from PIL import Image
 from robustgen.benchmark import IMAGENET_P
 from robustgen.dataset.recipes import PerturbationRecipe
 from robustgen.editions import get_edition
-from robustgen.formats.mp4 import Mp4Tree
+from robustgen.formats.mp4 import Mp4Encoder
 from robustgen.imaging.pixels import Rgb
 from robustgen.torch.arguments import check_natural, find_arm
 from robustgen.torch.corrupted import make_output
@@ -61,7 +61,7 @@ class PerturbedDataset:
         self.arm = find_arm(self._recipe, perturbation, difficulty)
         if video == "published":
             video = get_edition(edition).format == "jpeg"
-        self._writer = Mp4Tree(noises=frozenset(IMAGENET_P.noises)) if video else None
+        self._encoder = Mp4Encoder(noises=frozenset(IMAGENET_P.noises)) if video else None
 
     def __len__(self) -> int:
         return len(self.base)
@@ -71,8 +71,8 @@ class PerturbedDataset:
         image, label = split_pair(self.base[place], place)
         key = self.key(place)
         frames = make_output(self._recipe, self.arm, key, image)
-        if self._writer:
-            frames = self._writer.as_read(self.arm, key, frames)
+        if self._encoder:
+            frames = self._encoder.as_read(self.arm, key, frames)
         return self._view(frames, isinstance(image, Image.Image)), label
 
     def _view(self, frames: Rgb, as_pictures: bool) -> Any:

@@ -53,8 +53,7 @@ def verify(
     WriteError
         The manifest of merged shards cannot be written.
     """
-    # Report unreadable folders as findings and check everything else.
-    store = open_store(root).passing_over_closed()
+    store = open_store(root)
     try:
         check_folder(store)
     except SourceError as error:

@@ -13,7 +13,7 @@ from robustgen.dataset.outputs import measure_file
 from robustgen.dataset.state import OutputState
 from robustgen.dataset.verify.findings import Finding
 from robustgen.name_lists import read_sums
-from robustgen.storage import CLOSED, Store
+from robustgen.storage import Store
 
 _AT_ONCE = 1024
 _VIDEO = ".mp4"
@@ -144,7 +144,7 @@ def _find_unlisted(store: Store, folders: Collection[str], cards: Collection[str
                 yield Finding("extra", path)
     for path, what in irregular.items():
         if not path.startswith(f"{STATE}/"):
-            known = path in read_listed(store, _find_folder(path, folders)) or what.startswith(CLOSED)
+            known = path in read_listed(store, _find_folder(path, folders))
             yield Finding("changed" if known else "extra", path, f": {what}")
 
 

@@ -62,7 +62,7 @@ class CorruptedImages:
         key, plan = self.keys[image], self.plan
         try:
             prepared = plan.recipe.prepare(plan.source.open(key))
-            read: Rgb = plan.writer.as_read(arm, key, plan.recipe.make(arm, key, prepared, {}))
+            read: Rgb = plan.writer.encoder.as_read(arm, key, plan.recipe.make(arm, key, prepared, {}))
         except MissingDependencyError:
             raise
         except Exception as error:
