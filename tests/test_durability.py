@@ -171,7 +171,7 @@ def records_hold(root):
     """Whether all files that records tell of are there, byte for byte."""
     store = open_store(root)
     records = [record for _, record in OutputState(store).read_records()]
-    for _, file in (pair for record in records for pair in record.files()):
+    for file in (file for record in records for file in record.files):
         data = store.read(file.path)
         assert (len(data), hashlib.sha256(data).hexdigest()) == (file.size, file.sha256)
     return len(records)

@@ -25,7 +25,7 @@ from robustgen.benchmark import BENCHMARKS, Benchmark, Kind, Variant
 from robustgen.dataset.config import Config
 from robustgen.dataset.manifest import source_digest
 from robustgen.dataset.plan import Plan, plan_benchmark
-from robustgen.dataset.records import FilesRecord, Origin
+from robustgen.dataset.records import Origin, Record
 from robustgen.dataset.sharing import Sharing
 from robustgen.dataset.state import START_OVER
 from robustgen.display.progress import Meter
@@ -179,7 +179,7 @@ class Candidate:
     subjects : Subjects
     pending : list of Variant
         Variants to predict.
-    units : dict of str to FilesRecord
+    units : dict of str to Record
         Records of units that this run has read.
     rows : dict of Variant to list
         Predictions for the images of the current unit.
@@ -192,7 +192,7 @@ class Candidate:
     view: int
     subjects: Subjects
     pending: list[Variant] = field(default_factory=list)
-    units: dict[str, FilesRecord] = field(default_factory=dict)
+    units: dict[str, Record] = field(default_factory=dict)
     rows: dict[Variant, list[NDArray[Any]]] = field(default_factory=dict)
     failed: set[str] = field(default_factory=set)
     _seen: int = 0
@@ -245,10 +245,10 @@ class Candidate:
             for variant in self.pending
         }
         held = self.store.state.read_record(name)
-        if isinstance(held, FilesRecord) and [*held.images] == [*images]:
+        if held and [*held.images] == [*images]:
             # For variants that another run predicts.
             parts = self.store.list_parts(held) | parts
-        self.units[name] = FilesRecord(images, [*parts], [*parts.values()])
+        self.units[name] = Record(images, [*parts], [*parts.values()])
         self.store.state.put_record(name, self.units[name])
 
     def put_failures(self, failures: Mapping[str, str]) -> None:
@@ -256,7 +256,7 @@ class Candidate:
         new = [{"key": key, "reason": failures[key]} for key in failures if key not in self.failed]
         if new:
             digest = digest_of([each["key"] for each in new])[:16]
-            self.store.state.put_record(f"failures/{digest}", FilesRecord({}, [], [], new))
+            self.store.state.put_record(f"failures/{digest}", Record({}, [], [], new))
             self.failed |= failures.keys()
 
     def finish(self, units: Sequence[str], sources: Sequence[str]) -> None:
@@ -274,7 +274,7 @@ class Candidate:
         for name in units:
             left = {f: part for f, part in name_parts(self.units[name]).items() if f not in finished}
             # The images stay recorded: variants added later must use the same ones.
-            record = replace(self.units[name], variants=[*left], written=[*left.values()])
+            record = replace(self.units[name], variants=[*left], files=[*left.values()])
             state.put_record(name, record)
         state.delete_claims()
 
@@ -478,7 +478,7 @@ class _Run:
 
     def _read(self, candidate: Candidate, name: str) -> None:
         record = candidate.store.state.read_record(name)
-        if isinstance(record, FilesRecord):
+        if record:
             candidate.units[name] = record
             self._origins |= record.images
             own = {failure["key"]: failure["reason"] for failure in record.failures}

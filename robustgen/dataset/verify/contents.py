@@ -161,6 +161,6 @@ def _name_truncated(store: Store, findings: list[Finding]) -> None:
     if not changed:
         return
     for _, record in OutputState(store).read_records():
-        for _, file in record.files() if record else ():
+        for file in record.files if record else ():
             if file.path in changed and -1 < next(store.sizes([file.path])) < file.size:
                 findings[changed[file.path]] = Finding("truncated", file.path)
