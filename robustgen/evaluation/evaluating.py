@@ -14,7 +14,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -195,8 +194,6 @@ class Candidate:
     units: dict[str, Record] = field(default_factory=dict)
     rows: dict[Variant, list[NDArray[Any]]] = field(default_factory=dict)
     failed: set[str] = field(default_factory=set)
-    _seen: int = 0
-    _wrong: int = 0
 
     def predict(self, variant: Variant, group: Sequence[Rendered]) -> None:
         """Predict the images in `variant`, in the batches of `robustgen predict`."""
@@ -212,18 +209,6 @@ class Candidate:
             if known and known[0].shape[1:] != values.shape[1:]:
                 raise SourceError(f"{variant.folder}: its sequences differ in length")
             known.append(values)
-            self._count(values, [each.key for each in part])
-
-    def _count(self, values: NDArray[Any], sources: Sequence[str]) -> None:
-        best = values.argmax(axis=-1) if self.predictor.save == "logits" else values[..., 0]
-        labels = self.subjects.labels(sources)
-        wrong = best != (labels if best.ndim == 1 else labels[:, None])
-        self._seen, self._wrong = self._seen + wrong.size, self._wrong + int(wrong.sum())
-
-    @property
-    def running_error(self) -> float | None:
-        """Return the share of wrong predictions in this run so far."""
-        return self._wrong / self._seen if self._seen else None
 
     def lacks(self, name: str, keys: Sequence[str]) -> bool:
         """Return whether pending variants of `keys`, the images of the unit `name`, need predictions."""
@@ -486,14 +471,13 @@ class _Run:
             self.failures |= own
 
     def _is_done(self, name: str) -> bool:
-        for each in self._candidates:
-            for look in (partial(self._read, each, name), self._look):
-                if each.lacks(name, self._list_images(name)):
-                    look()
-            # Missing parts may be in a file, which is recorded before they are deleted.
-            if each.lacks(name, self._list_images(name)):
-                return False
-        return True
+        # Missing parts may be in a file, which is recorded before they are deleted.
+        self._look()
+        keys = self._list_images(name)
+        lacking = [each for each in self._candidates if each.lacks(name, keys)]
+        for each in lacking:
+            self._read(each, name)
+        return not any(each.lacks(name, keys) for each in lacking)
 
     def _list_lacking(self) -> list[str]:
         self._look()
@@ -538,7 +522,6 @@ class _Run:
                     settled.append((name, False))
                     continue
                 # The owner of the claim may have finished since.
-                self._look()
                 if self._is_done(name):
                     settled.append((name, True))
                     continue
@@ -590,9 +573,7 @@ class _Run:
                 if variant in each.pending:
                     each.predict(variant, group)
                     self._meter.update(len(group))
-            errors = [each.running_error for each in self._candidates]
-            shown = ", ".join(f"{100 * error:.1f} %" for error in errors if error is not None)
-            self._meter.name(f"{variant.folder}, error so far {shown}")
+            self._meter.name(variant.folder)
         self._predicted += [each.key for each in group]
 
     def _complete(self, name: str, renderer: Renderer) -> None:

@@ -10,6 +10,7 @@ from robustgen.dataset.croissant import CROISSANT
 from robustgen.dataset.manifest import list_sums
 from robustgen.dataset.names import ERRORS, FRAMES, MANIFEST, STATE, SUMS
 from robustgen.dataset.outputs import measure_file
+from robustgen.dataset.records import find_folder
 from robustgen.dataset.state import OutputState
 from robustgen.dataset.verify.findings import Finding
 from robustgen.name_lists import read_sums
@@ -126,33 +127,24 @@ def _check_frames(store: Store, prefix: str, listed: Mapping[str, str]) -> Itera
         yield Finding("changed", prefix + FRAMES, f": does not list the videos of {SUMS}")
 
 
-def _find_unlisted(store: Store, folders: Collection[str], cards: Collection[str]) -> Iterator[Finding]:
+def _find_unlisted(store: Store, prefixes: Collection[str], cards: Collection[str]) -> Iterator[Finding]:
     """Yield files that no checksums list, links, and empty folders."""
-    own = {
-        MANIFEST,
-        ERRORS,
-        CROISSANT,
-        *cards,
-        *(prefix + name for prefix in folders for name in (SUMS, FRAMES)),
-    }
+    own = {MANIFEST, ERRORS, CROISSANT, *cards}
+    own |= {prefix + name for prefix in prefixes for name in (SUMS, FRAMES)}
+    folders = {prefix.rstrip("/") for prefix in prefixes}
+
+    def list_in(folder: str) -> dict[str, str]:
+        return read_listed(store, f"{folder}/" if folder else "")
+
     outside = (entry.path for entry in store.list() if not entry.path.startswith(f"{STATE}/"))
     irregular = dict(store.list_irregular())
-    for prefix, paths in groupby(outside, key=lambda path: _find_folder(path, folders)):
-        listed = read_listed(store, prefix)
-        for path in paths:
-            if path not in listed and path not in own and path not in irregular:
-                yield Finding("extra", path)
+    for folder, paths in groupby(outside, key=lambda path: find_folder(path, folders)):
+        known = own | irregular.keys() | list_in(folder).keys()
+        yield from (Finding("extra", path) for path in paths if path not in known)
     for path, what in irregular.items():
         if not path.startswith(f"{STATE}/"):
-            known = path in read_listed(store, _find_folder(path, folders)) or what.startswith(CLOSED)
-            yield Finding("changed" if known else "extra", path, f": {what}")
-
-
-def _find_folder(path: str, folders: Collection[str]) -> str:
-    """Return the innermost of the `folders` that contains `path`, as a prefix."""
-    parts = path.split("/")
-    prefixes = ("/".join([*parts[:depth], ""]) for depth in (2, 1) if len(parts) > depth)
-    return next((prefix for prefix in prefixes if prefix in folders), "")
+            is_known = what.startswith(CLOSED) or path in list_in(find_folder(path, folders))
+            yield Finding("changed" if is_known else "extra", path, f": {what}")
 
 
 def _name_truncated(store: Store, findings: list[Finding]) -> None:
