@@ -255,12 +255,7 @@ class Candidate:
 
         for _ in Sharing(state).share(pending, write, state.has_record):
             pass
-        finished = {*state.list_records()}
-        for name in units:
-            left = {f: part for f, part in name_parts(self.units[name]).items() if f not in finished}
-            # The images stay recorded: variants added later must use the same ones.
-            record = replace(self.units[name], variants=[*left], files=[*left.values()])
-            state.put_record(name, record)
+        # The records of units stay: variants added later must use the same images.
         state.delete_claims()
 
 

@@ -170,10 +170,6 @@ class Writer(ABC):
         """Return the number of bytes of `pixels` in this format."""
         return int(pixels.nbytes)
 
-    def count_inodes(self, pixels: Rgb) -> int:
-        """Return the number of files and folders for `pixels`; 0 if files contain many images."""
-        return 0
-
     @abstractmethod
     def find_differences(
         self, root: Store, variant: Variant, index: int, key: str, pixels: Rgb
@@ -210,10 +206,6 @@ class TreeWriter(Writer):
     def measure(self, variant: Variant, key: str, pixels: Rgb) -> int:
         """Return the size of the files in bytes."""
         return sum(len(encoded.data) for encoded in self.encode(variant, key, pixels))
-
-    def count_inodes(self, pixels: Rgb) -> int:
-        """Return 1, for one file."""
-        return 1
 
     @contextmanager
     def open(self, root: Store, unit: WorkUnit, labels: Sequence[int]) -> Iterator["_TreeUnit"]:

@@ -22,10 +22,6 @@ class PngFrames(FrameWriter):
         """Return `key` without its suffix: the folder of the frames."""
         return without_suffix(key)
 
-    def count_inodes(self, pixels: Rgb) -> int:
-        """Return the number of frames, plus one for their folder."""
-        return len(pixels) + 1
-
     def encode_frames(self, variant: Variant, key: str, frames: Iterable[Rgb]) -> Iterator[Encoded]:
         """Yield one file per uint8 frame (H, W, 3)."""
         folder = self.output_name(key)

@@ -2,9 +2,8 @@
 
 import hashlib
 from collections.abc import Collection, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from itertools import groupby, islice
+from itertools import groupby
 
 from robustgen.dataset.croissant import CROISSANT
 from robustgen.dataset.manifest import list_sums
@@ -13,10 +12,10 @@ from robustgen.dataset.outputs import measure_file
 from robustgen.dataset.records import find_folder
 from robustgen.dataset.state import OutputState
 from robustgen.dataset.verify.findings import Finding
+from robustgen.formats.prefetch import prefetch
 from robustgen.name_lists import read_sums
 from robustgen.storage import CLOSED, Store
 
-_AT_ONCE = 1024
 _VIDEO = ".mp4"
 
 
@@ -70,39 +69,26 @@ def check_contents(store: Store, jobs: int, cards: Mapping[str, bytes] | None = 
         _, finding = _check_file(store, name, hashlib.sha256(data).hexdigest())
         contents.findings += [finding] if finding else []
     folders = list_folders(store)
-    with ThreadPoolExecutor(jobs) as pool:
-        for prefix in dict.fromkeys(["", *folders]):
-            listed = read_listed(store, prefix)
-            inside = {
-                path: digest
-                for path, digest in listed.items()
-                if path.removeprefix(prefix)[:1] not in ("", "/") and ".." not in path.split("/")
-            }
-            for path in listed.keys() - inside.keys():
-                contents.findings.append(
-                    Finding("changed", prefix + SUMS, f": names {path!r}, which is outside the folder")
-                )
-            contents.counts[prefix] = len(inside), _check_listed(store, inside, pool, contents.findings)
-            contents.findings += _check_frames(store, prefix, inside)
+    for prefix in dict.fromkeys(["", *folders]):
+        listed = read_listed(store, prefix)
+        inside = {
+            path: digest
+            for path, digest in listed.items()
+            if path.removeprefix(prefix)[:1] not in ("", "/") and ".." not in path.split("/")
+        }
+        for path in listed.keys() - inside.keys():
+            contents.findings.append(
+                Finding("changed", prefix + SUMS, f": names {path!r}, which is outside the folder")
+            )
+        total = 0
+        for size, finding in prefetch(lambda listed: _check_file(store, *listed), inside.items(), jobs):
+            total += size
+            contents.findings += [finding] if finding else []
+        contents.counts[prefix] = len(inside), total
+        contents.findings += _check_frames(store, prefix, inside)
     contents.findings += _find_unlisted(store, folders, cards)
     _name_truncated(store, contents.findings)
     return contents
-
-
-def _check_listed(
-    store: Store, listed: Mapping[str, str], pool: ThreadPoolExecutor, findings: list[Finding]
-) -> int:
-    """Add the problems of the files to `findings`; return the total size of the files in bytes."""
-
-    def check(path: str) -> tuple[int, Finding | None]:
-        return _check_file(store, path, listed[path])
-
-    paths, total = iter(listed), 0
-    while some := list(islice(paths, _AT_ONCE)):
-        for size, finding in pool.map(check, some):
-            total += size
-            findings += [finding] if finding else []
-    return total
 
 
 def _check_file(store: Store, path: str, digest: str) -> tuple[int, Finding | None]:
