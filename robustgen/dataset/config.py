@@ -349,31 +349,24 @@ class Config(Choices):
         description="make-c: your own constants, {corruption: {severity: {parameter: value}}}",
     )
 
-    # Pydantic runs the last validator of this mode first.
     @model_validator(mode="before")
     @classmethod
-    def _expand_families(cls, content: Any) -> Any:
-        """Replace families of corruptions with their members, which depend on edition and scale."""
-        if not isinstance(content, Mapping) or "corruptions" not in content:
-            return content
-        edition = EDITIONS.get(str(content.get("edition", cls.model_fields["edition"].default)))
-        # A set with images of any size uses the corruptions published for the usual size.
-        scale = content.get("scale") or (edition and edition.scale) or USUAL_SCALE
-        if not isinstance(scale, int):
-            return content
-        scales = (scale, edition.data_set if edition else None)
-        return {**content, "corruptions": expand_families(content["corruptions"], scales)}
-
-    @model_validator(mode="before")
-    @classmethod
-    def _take_as_published(cls, content: Any) -> Any:
-        """Set edition and quality as published if all corruptions belong to LAION-C."""
+    def _expand(cls, content: Any) -> Any:
+        """Replace families by their members, and set edition and quality as published for LAION-C."""
         if not isinstance(content, Mapping):
             return content
-        if "edition" not in content and are_laion_c(content.get("corruptions")):
-            content = {**content, "edition": "laion-c"}
-        edition = EDITIONS.get(str(content.get("edition")))
-        return {"quality": edition.quality, **content} if edition else content
+        content = dict(content)
+        if are_laion_c(content.get("corruptions")):
+            content.setdefault("edition", "laion-c")
+        edition = EDITIONS.get(str(content.get("edition", cls.model_fields["edition"].default)))
+        if edition:
+            content.setdefault("quality", edition.quality)
+        # A set with images of any size uses the corruptions published for the usual size.
+        scale = content.get("scale") or (edition and edition.scale) or USUAL_SCALE
+        if "corruptions" in content and isinstance(scale, int):
+            scales = (scale, edition.data_set if edition else None)
+            content["corruptions"] = expand_families(content["corruptions"], scales)
+        return content
 
     def arms(self, kind: Kind) -> tuple[Variant, ...]:
         """Return the variants of the requested C or P set."""

@@ -1,7 +1,6 @@
 """Executor on a Dask cluster whose workers see the same paths as this process."""
 
 import logging
-import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
@@ -10,10 +9,8 @@ from typing import Any
 from robustgen import __version__
 from robustgen.errors import ArgumentError, MissingDependencyError, RobustgenError, WriteError, name_error
 from robustgen.execution.base import Job, Result, WorkersLostError
-from robustgen.execution.progress import Reporter, at_clock
+from robustgen.execution.progress import Reporter
 from robustgen.execution.remote import JOBS_AHEAD, make_task, pack, take_result
-
-_SECONDS_FOR_AN_ANSWER = 5.0
 
 
 class DaskCluster:
@@ -31,7 +28,6 @@ class DaskCluster:
         except ImportError as error:
             raise MissingDependencyError("--scheduler needs Dask: pip install 'robustgen[dask]'") from error
         self.address, self._distributed = address, distributed
-        self._client: Any = None
 
     def map(self, jobs: Iterable[Job[Result]], reporter: Reporter) -> Iterator[Result]:
         """Yield each result as its job finishes; raise a WorkersLostError if a job keeps killing workers."""
@@ -55,13 +51,13 @@ class DaskCluster:
     @contextmanager
     def _connect(self) -> Iterator[Any]:
         try:
-            self._client = self._distributed.Client(self.address, timeout="10s")
+            client = self._distributed.Client(self.address, timeout="10s")
         except (OSError, ValueError) as error:
             raise ArgumentError(f"no Dask scheduler answers at {self.address}") from error
         try:
-            yield self._client
+            yield client
         finally:
-            self._client.close(timeout=2)
+            client.close(timeout=2)
 
     def _result_of(self, future: Any) -> Any:
         if future.cancelled():
@@ -79,32 +75,6 @@ class DaskCluster:
 
     def _lost(self) -> WriteError:
         return WriteError(f"the Dask scheduler at {self.address} is lost; run the same command to resume")
-
-    def describe_silence(self, last: dict[str, float]) -> str:
-        """Return each worker and the time of its last message to the scheduler, the oldest first."""
-        known = self._ask()
-        if known is None:
-            return f"the Dask scheduler at {self.address} does not answer"
-        if not known["workers"]:
-            return f"the Dask cluster at {self.address} has no workers"
-        seen = sorted((about["last_seen"], name) for name, about in known["workers"].items())
-        return "; ".join(f"worker {name} last seen at {at_clock(when)}" for when, name in seen)
-
-    def _ask(self) -> Any:
-        """Return the scheduler's information on its workers; None without an answer."""
-        answers: list[Any] = []
-
-        def ask() -> None:
-            # The code that waits for results reports a lost scheduler.
-            try:
-                answers.append(self._client.scheduler_info())
-            except Exception:
-                return
-
-        thread = threading.Thread(target=ask, daemon=True)
-        thread.start()
-        thread.join(_SECONDS_FOR_AN_ANSWER)
-        return answers[0] if answers else None
 
 
 @contextmanager

@@ -81,14 +81,3 @@ class RayCluster:
             if isinstance(error.cause, RobustgenError):
                 raise error.cause from None
             raise WriteError(f"a worker of {self.address} failed: {name_error(error.cause)}") from error
-
-    def describe_silence(self, last: dict[str, float]) -> str:
-        """Return the number of cores of each node, and the lost nodes."""
-        if not self._ray.is_initialized():
-            return f"no connection to the Ray cluster at {self.address}"
-        nodes = [
-            f"node {node['NodeManagerHostname']} "
-            + (f"has {node['Resources'].get('CPU', 0):.0f} cores" if node["Alive"] else "is lost")
-            for node in self._ray.nodes()
-        ]
-        return f"the Ray cluster at {self.address}: {'; '.join(nodes)}"
