@@ -622,7 +622,7 @@ def test_a_dry_run_counts_and_writes_nothing(tmp_path, packages):
         (("--style", "own={copy}"), "--style own: all of its icons are those of another style"),
         (
             ("--per-class", "few"),
-            "--per-class: must be a valid integer, unable to parse string as an integer, not 'few'",
+            "--per-class: must be a valid integer, not 'few'",
         ),
         (("--classes", "{missing}"), "{missing}: cannot be read"),
         (("--output", "{g}/img"), "is inside the source {g}"),

@@ -17,7 +17,7 @@ from robustgen.dataset.croissant import CROISSANT, encode_croissant, make_croiss
 from robustgen.dataset.names import ERRORS, FRAMES, MANIFEST, SUMS
 from robustgen.dataset.records import Coverage, Failure, find_folder
 from robustgen.dataset.state import OutputState, find_largest
-from robustgen.errors import OutputError
+from robustgen.errors import OutputError, WriteError
 from robustgen.formats import FORMATS
 from robustgen.json_files import parse_object
 from robustgen.name_lists import escape_name
@@ -142,10 +142,13 @@ def finish(state: OutputState) -> list[Failure]:
     """
     store, fingerprint, about = state.root, state.fingerprint(), hide_paths(describe(state))
     # A database without a name is a temporary file: a whole set has millions of files.
-    with closing(sqlite3.connect("")) as files:
-        files.execute("CREATE TABLE files (folder, path, size, sha256, frames)")
-        summary = Summary(state, files)
-        digests, count, size = _write_checksums(store, files)
+    try:
+        with closing(sqlite3.connect("")) as files:
+            files.execute("CREATE TABLE files (folder, path, size, sha256, frames)")
+            summary = Summary(state, files)
+            digests, count, size = _write_checksums(store, files)
+    except sqlite3.Error as error:
+        raise WriteError(f"the checksums need space in the folder for temporary files: {error}") from error
     failures = summary.failures
     if failures:
         store.put(ERRORS, "".join(json.dumps(failure) + "\n" for failure in failures).encode())

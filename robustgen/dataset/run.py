@@ -2,7 +2,7 @@
 
 import hashlib
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -157,11 +157,11 @@ class _Run:
     def carry_out(self, overwrite: bool, on_begin: Callable[[], None]) -> RunResult:
         """Find the missing units, process them, and finish the set."""
         plan, state, (part, parts) = self._plan, self._state, self._shard
+        own = [unit for place, unit in enumerate(self._units.values()) if place % parts == part - 1]
+        self._asked = sum(unit.count_outputs() for unit in own)
         new_plan = self._agree(overwrite)
         try:
-            made, identities, void = self._read_records()
-            own = [unit for place, unit in enumerate(self._units.values()) if place % parts == part - 1]
-            self._asked = sum(unit.count_outputs() for unit in own)
+            made, identities, void = self._read_records({key for unit in own for key in unit.keys})
             pending = [lacking for unit in own if (lacking := self._find_lacking(unit, made))]
             if pending:
                 plan.source.make_ready()
@@ -208,8 +208,8 @@ class _Run:
                     "choose another --output, or --overwrite"
                 )
 
-    def _read_records(self) -> tuple[Coverage, dict[str, str], list[str]]:
-        """Compare all records with the plan and the files.
+    def _read_records(self, own: Collection[str]) -> tuple[Coverage, dict[str, str], list[str]]:
+        """Compare all records with the plan and the files; note the failures of this run's `own` images.
 
         Returns
         -------
@@ -258,7 +258,7 @@ class _Run:
                     void.append(name)
             else:
                 made.add(parts, record.variants)
-                self._failures += record.failures
+                self._failures += (failure for failure in record.failures if failure["key"] in own)
         return made, identities, void
 
     def _list_parts(self, unit: WorkUnit | Record, name: str) -> Iterable[str]:

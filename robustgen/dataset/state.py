@@ -81,7 +81,7 @@ class OutputState:
             The settings are damaged.
         """
         if self.store.exists("journal.jsonl"):
-            raise OutputError(
+            raise AnotherSetError(
                 f"{self.root.location}: created by an earlier version; delete it, or choose another --output"
             )
         if not self.exists:
@@ -128,6 +128,10 @@ class OutputState:
                 ) from None
             self._compare(self.settings(), wanted)
         plan = json.loads(json.dumps({"about": about, "parameters": parameters}))
+        for path, held_plan in self._read_plans():
+            if held_plan is None:
+                # This command, or the simultaneous one that wrote the plan, writes it again.
+                self.store.delete(path)
         held = self.plans()
         self._compare_parameters(held, plan)
         if any(_is_part(about, each["about"]) for each in held):
@@ -164,14 +168,18 @@ class OutputState:
         OutputError
             A plan is damaged.
         """
-        plans = list[dict[str, Any]]()
+        plans = []
+        for path, plan in self._read_plans():
+            if plan is None:
+                raise OutputError(f"{self.location}/{path}: is damaged; run the same make command again")
+            plans.append(plan)
+        return plans
+
+    def _read_plans(self) -> Iterator[tuple[str, dict[str, Any] | None]]:
+        """Yield the path of each plan, and the plan or None if it is damaged."""
         for entry in self.store.list("plans"):
             data = self.store.read(entry.path)
-            if not entry.path.endswith(f"-{_digest(data)}.json"):
-                remedy = "delete it, and run the same make command again"
-                raise OutputError(f"{self.location}/{entry.path}: is damaged; {remedy}")
-            plans.append(json.loads(data))
-        return plans
+            yield entry.path, json.loads(data) if entry.path.endswith(f"-{_digest(data)}.json") else None
 
     # --- records
 
