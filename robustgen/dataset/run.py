@@ -2,7 +2,7 @@
 
 import hashlib
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -208,7 +208,7 @@ class _Run:
                     "choose another --output, or --overwrite"
                 )
 
-    def _read_records(self, own: Collection[str]) -> tuple[Coverage, dict[str, str], list[str]]:
+    def _read_records(self, own: set[str]) -> tuple[Coverage, dict[str, str], list[str]]:
         """Compare all records with the plan and the files; note the failures of this run's `own` images.
 
         Returns
@@ -226,7 +226,7 @@ class _Run:
             The output was created from another source.
         """
         plan, sizes, writer = self._plan, self._sizes, self._plan.writer
-        made, identities, void = Coverage(), dict[str, str](), list[str]()
+        made, lost, identities, void = Coverage(), Coverage(), dict[str, str](), list[str]()
         known, folders = {*plan.source.keys(), *plan.refused}, {variant.folder for variant in plan.arms}
         wanted = {part for unit in self._units.values() for part in self._list_parts(unit, unit.name)}
         for name, record in self._state.read_records():
@@ -250,15 +250,18 @@ class _Run:
                 sizes.get(key, size) != size or key not in known for key, (size, _) in record.images.items()
             )
             is_replaced = writer.joint and wanted.isdisjoint(parts)
-            if has_changed or is_replaced:
+            is_whole = self._is_whole(record) and not any(map(self._is_repaired, record.failures))
+            # Files outside this run stay as they are.
+            is_covered = record.images.keys() <= own and folders.issuperset(record.variants)
+            if has_changed or is_replaced or (is_covered and not is_whole):
                 void.append(name)
-            elif not self._is_whole(record) or any(map(self._is_repaired, record.failures)):
-                # Units outside this plan stay as they are.
-                if record.images.keys() <= sizes.keys() and folders.issuperset(record.variants):
-                    void.append(name)
-            else:
+                lost.add(parts, record.variants)
+            elif is_whole:
                 made.add(parts, record.variants)
                 self._failures += (failure for failure in record.failures if failure["key"] in own)
+        # Another record may name some of the same files.
+        for part in lost.keys() & made.keys():
+            made[part] -= lost[part]
         return made, identities, void
 
     def _list_parts(self, unit: WorkUnit | Record, name: str) -> Iterable[str]:
