@@ -70,9 +70,11 @@ class Coverage(dict[str, frozenset[str]]):
 
 def find_folder(path: str, folders: Container[str]) -> str:
     """Return which of the `folders`, at most two levels deep, contains the file at `path`; else ""."""
-    parts = path.split("/")
-    above = ("/".join(parts[:depth]) for depth in (2, 1) if len(parts) > depth)
-    return next((folder for folder in above if folder in folders), "")
+    outer, _, rest = path.partition("/")
+    inner, slash, _ = rest.partition("/")
+    if slash and f"{outer}/{inner}" in folders:
+        return f"{outer}/{inner}"
+    return outer if rest and outer in folders else ""
 
 
 def to_bytes(record: Record) -> bytes:
