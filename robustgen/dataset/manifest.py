@@ -81,8 +81,10 @@ class Summary:
             failures |= {(each["key"], each.get("arm", "")): each for each in record.failures}
             if files:
                 folders = {*record.variants}
+                # Bytes sort like their texts; names may contain bytes that are not UTF-8.
                 rows = (
-                    (find_folder(file.path, folders), _encode(file.path), *file[1:]) for file in record.files
+                    (find_folder(path, folders), path.encode("utf-8", "surrogatepass"), *about)
+                    for path, *about in record.files
                 )
                 files.executemany("INSERT INTO files VALUES (?, ?, ?, ?, ?)", rows)
         self.failures = sorted(failures.values(), key=lambda failure: failure["key"])
@@ -91,11 +93,6 @@ class Summary:
         """Return the number of images with all variants in `folders` attempted, `without` some images."""
         wanted = frozenset(folders)
         return sum(made >= wanted for key, made in self.attempted.items() if key not in without)
-
-
-def _encode(path: str) -> bytes:
-    # Sorted like the texts themselves; names may contain bytes that are not UTF-8.
-    return path.encode("utf-8", "surrogatepass")
 
 
 def _write_checksums(store: Store, files: sqlite3.Connection) -> tuple[dict[str, dict[str, str]], int, int]:
