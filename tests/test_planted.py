@@ -396,10 +396,7 @@ NO_LICENCE = '{"about": {"arms": [], "arrays": [], "images": 5, "source": {"imag
 def test_a_plan_without_its_keys_is_damaged(photos, copied, made, content):
     (path,) = (copied / ".robustgen" / "plans").iterdir()
     path.write_text(content)
-    assert (
-        cli_error("verify", copied) == f"{path}: is damaged; delete it, and run the same make command again"
-    )
-    path.unlink()
+    assert cli_error("verify", copied) == f"{path}: is damaged; run the same make command again"
     make_c(photos, copied)
     assert findings(copied, "--against", made, status=0) == []
 

@@ -258,7 +258,7 @@ class _Run:
                 lost.add(parts, record.variants)
             elif is_whole:
                 made.add(parts, record.variants)
-                self._failures += (failure for failure in record.failures if failure["key"] in own)
+                self._failures += (each for each in record.failures if writer.joint or each["key"] in own)
         # Another record may name some of the same files.
         for part in lost.keys() & made.keys():
             made[part] -= lost[part]
