@@ -18,10 +18,10 @@ from typing import Any, BinaryIO
 
 from robustgen.benchmark import IMAGENET_C
 from robustgen.dataset import run as running
-from robustgen.dataset.manifest import Summary
+from robustgen.dataset.manifest import finish as write_manifest
 from robustgen.dataset.plan import Plan
 from robustgen.dataset.recipes import CorruptionRecipe
-from robustgen.dataset.records import FilesRecord
+from robustgen.dataset.records import Record
 from robustgen.dataset.state import OutputState
 from robustgen.formats import FORMATS, Order, WrittenFile
 from robustgen.sources.base import Items
@@ -140,7 +140,7 @@ def put_everything(plan: Plan, state: OutputState, files: dict[str, Any]) -> int
         written = [WrittenFile(variant.path(name), 21_000_000, "0" * 64) for variant in unit.variants]
         images = dict.fromkeys(unit.keys, (110000, "0" * 16))
         files |= {file.path: file.size for file in written}
-        state.put_record(unit.name, FilesRecord(images, [v.folder for v in unit.variants], written))
+        state.put_record(unit.name, Record(images, [v.folder for v in unit.variants], written))
         units += 1
     return units
 
@@ -169,8 +169,7 @@ def main() -> None:
     counts.clear()
 
     def finish() -> None:
-        with Summary(OutputState(slow)) as summary:
-            summary.finish()
+        write_manifest(OutputState(slow))
 
     finishing = timed(finish)
     of_finish = dict(counts)

@@ -442,12 +442,12 @@ def test_choices_come_from_a_file_too(photos, tmp_path):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--copies", 0], "--copies: must be at least 1, not 0"),
-        (["--severity", 0], "--severity: must be at least 0.1, not 0.0"),
-        (["--severity", "nan"], "--severity: must be a number, not nan"),
-        (["--width", 101], "--width: must be at most 100, not 101"),
+        (["--copies", 0], "--copies: must be greater than or equal to 1, not 0"),
+        (["--severity", 0], "--severity: must be greater than or equal to 0.1, not 0.0"),
+        (["--severity", "nan"], "--severity: must be a finite number, not nan"),
+        (["--width", 101], "--width: must be less than or equal to 100, not 101"),
         (["--depth", 0], "--depth: must be -1 or 1 to 100, not 0"),
-        (["--alpha", 0], "--alpha: must be at least 0.1, not 0.0"),
+        (["--alpha", 0], "--alpha: must be greater than or equal to 0.1, not 0.0"),
         (["--operations", "every"], "--operations: must be 'augmix' or 'all', not 'every'"),
         (["--edition", "cifar"], "--edition: unknown edition 'cifar' (did you mean 'cifar-10'?)"),
         (["--config", "x.yaml", "--dataset", "demo"], "give --dataset or --config, not both"),

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from helpers import cli, cli_error, findings, manifest, put_photo, spawn, without_beginning
 
-from robustgen.dataset.records import ImagesRecord
+from robustgen.dataset.records import Record
 from robustgen.dataset.state import OutputState
 from robustgen.dataset.verify import contents
 from robustgen.formats import WrittenFile
@@ -104,8 +104,8 @@ def test_a_class_folder_that_is_a_link_is_refused(photos, copied, victim):
 
 def forge_record(root, path, folder="contrast/1", digest="0" * 64):
     """Add a record, sealed as it should be, of a file that no run wrote."""
-    outputs = {folder: [[WrittenFile(path, 8, digest)]]}
-    record = ImagesRecord({"cat/a.JPEG": (1, "")}, [folder], outputs)
+    file = WrittenFile(f"{folder}/{path}" if folder else path, 8, digest)
+    record = Record({"cat/a.JPEG": (1, "")}, [folder], [file])
     OutputState(open_store(root)).put_record("000099-forged", record)
 
 

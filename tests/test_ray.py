@@ -93,9 +93,6 @@ class Elsewhere:
     def map(self, jobs, reporter):
         return (self.change(job).run(reporter) for job in jobs)
 
-    def describe_silence(self, last):
-        return ""
-
 
 def open_plan(photos, output):
     return plan_benchmark(Config(source=str(photos), output=str(output), corruptions=("fog",)), "c")

@@ -226,8 +226,22 @@ def test_lost_and_cut_off_files_are_made_again(photos, tmp_path, undisturbed):
     (output / "fog/4/cat/a.JPEG").unlink()
     shutil.rmtree(output / "contrast/1")
     (output / "clean/cat/c.JPEG").write_bytes(undisturbed["clean/cat/c.JPEG"][:100])
+    # Every image lost a file, and each unit of a small set has one image.
+    assert make_c(photos, output, *FEW).stdout.startswith("35 images in ")
+    assert tree(output) == undisturbed
+
+
+def test_two_records_of_the_same_files(photos, tmp_path, undisturbed):
+    """A run of one corruption records files again; the next run, of all, has to keep them or make them."""
+    output = tmp_path / "out"
+    make_c(photos, output, *FEW)
+    (output / "clean/cat/a.JPEG").unlink()
+    assert make_c(photos, output, *FEW, "--corruptions", "fog", "--no-clean").stdout.startswith(
+        "2 images in "
+    )
     assert make_c(photos, output, *FEW).stdout.startswith("7 images in ")
     assert tree(output) == undisturbed
+    assert cli("verify", output).stdout.startswith("35 files checked, 0 findings")
 
 
 @pytest.mark.parametrize("damage", ["cut off", "changed", "lost"])

@@ -139,7 +139,7 @@ def test_other_tiles_are_refused_though_their_names_and_sizes_are_the_same(sourc
         ),
         (("--edition", "imagenet"), "multiples of 6, not 224 x 224; published_preparation"),
         (("--edition", "laion-c@384"), "unknown edition"),
-        (("--quality", "101"), "--quality: must be at most 100, not 101"),
+        (("--quality", "101"), "--quality: must be less than or equal to 100, not 101"),
     ],
 )
 def test_bad_banks_are_named_before_anything_is_made(source, tmp_path, monkeypatch, flags, message):

@@ -319,7 +319,7 @@ def _show_plan(plan: "Plan") -> None:
     judged = format_count(cost.images, "image")
     for line in _describe_mirror(plan):
         echo(f"mirror   {line.removeprefix('mirror: ')}")
-    disk = f"{format_size(cost.disk)} of disk blocks, {format_count(cost.inodes, 'inode')}"
+    disk = f"{format_size(cost.disk)} of disk blocks"
     echo(f"about    {format_size(cost.size)} ({disk}), {format_time(cost.seconds)} (estimated from {judged})")
 
 

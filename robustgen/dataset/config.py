@@ -6,7 +6,7 @@ Command-line flags override the file.
 
 import os
 import re
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -23,7 +23,7 @@ from pydantic import (
     ValidationInfo,
     model_validator,
 )
-from pydantic_core import ErrorDetails, PydanticKnownError
+from pydantic_core import PydanticKnownError
 
 from robustgen.benchmark import IMAGENET_C, IMAGENET_P, Kind, Variant
 from robustgen.corruptions import ALL_CORRUPTIONS, CORRUPTIONS, FAMILIES
@@ -64,20 +64,15 @@ def _span(what: str, highest: int, *, finer: bool = False) -> PlainValidator:
 
     def check(part: Any) -> Sequence[float]:
         text = "" if isinstance(part, bool) else f"1-{highest}" if part == "all" else str(part)
-        if finer and re.fullmatch(r"-?\d{1,9}\.\d{1,9}", text):
-            level = float(text)
-            if not 1 <= level <= highest:
-                raise ArgumentError(f"{what} {text} does not exist (1 to {highest})")
-            return [int(level) if level.is_integer() else level]
-        ends = re.fullmatch(r"(-?\d{1,9})(?:-(\d{1,9}))?", text)
-        if not ends:
+        ends = re.fullmatch(r"(-?\d{1,9}(?:\.\d{1,9})?)(?:-(\d{1,9}))?", text)
+        if not ends or ("." in text and (ends[2] or not finer)):
             raise ArgumentError(f"must be a number or a range such as 1-{highest}, not {part!r}")
-        span = range(int(ends[1]), int(ends[2] or ends[1]) + 1)
-        if wrong := [end for end in (span.start, span.stop - 1) if not 1 <= end <= highest]:
-            raise ArgumentError(f"{what} {wrong[0]} does not exist (1 to {highest})")
-        if not span:
-            raise ArgumentError(f"{part!r} runs backwards: write {span.stop - 1}-{span.start}")
-        return span
+        first, last = float(ends[1]), float(ends[2] or ends[1])
+        if wrong := [end for end in (first, last) if not 1 <= end <= highest]:
+            raise ArgumentError(f"{what} {wrong[0]:g} does not exist (1 to {highest})")
+        if last < first:
+            raise ArgumentError(f"{part!r} runs backwards: write {last:g}-{first:g}")
+        return range(int(first), int(last) + 1) if first.is_integer() else [first]
 
     return PlainValidator(check)
 
@@ -98,17 +93,11 @@ def _expand_groups(known: Mapping[str, Operation]) -> AfterValidator:
     return AfterValidator(lambda parts: tuple(name for part in parts for name in members(part)))
 
 
-class _CorruptionNames(Collection[str]):
-    """Names that `corruptions` accepts: corruptions of all families, families, and groups."""
-
-    def __contains__(self, name: object) -> bool:
-        return name in GROUPS or name in FAMILIES or name in ALL_CORRUPTIONS
-
-    def __iter__(self) -> Iterator[str]:
-        yield from (*ALL_CORRUPTIONS, *GROUPS, *FAMILIES)
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
+def _check_corruption(name: str) -> str:
+    # Membership alone loads no other family.
+    if name not in GROUPS and name not in FAMILIES and name not in ALL_CORRUPTIONS:
+        raise UnknownNameError("corruption", name, [*ALL_CORRUPTIONS, *GROUPS, *FAMILIES])
+    return name
 
 
 def expand_families(names: Any, scales: Collection[Scale | None]) -> Any:
@@ -207,7 +196,7 @@ Difficulties = Annotated[
     tuple[Annotated[Any, _span("difficulty", 3)], ...], BeforeValidator(_level_parts), AfterValidator(_flat)
 ]
 Corruptions = Annotated[
-    tuple[Annotated[str, _check_known("corruption", lambda: _CorruptionNames())], ...],
+    tuple[Annotated[str, AfterValidator(_check_corruption)], ...],
     BeforeValidator(_parts),
     _expand_groups(CORRUPTIONS),
     AfterValidator(_once),
@@ -360,31 +349,24 @@ class Config(Choices):
         description="make-c: your own constants, {corruption: {severity: {parameter: value}}}",
     )
 
-    # Pydantic runs the last validator of this mode first.
     @model_validator(mode="before")
     @classmethod
-    def _expand_families(cls, content: Any) -> Any:
-        """Replace families of corruptions with their members, which depend on edition and scale."""
-        if not isinstance(content, Mapping) or "corruptions" not in content:
-            return content
-        edition = EDITIONS.get(str(content.get("edition", cls.model_fields["edition"].default)))
-        # A set with images of any size uses the corruptions published for the usual size.
-        scale = content.get("scale") or (edition and edition.scale) or USUAL_SCALE
-        if not isinstance(scale, int):
-            return content
-        scales = (scale, edition.data_set if edition else None)
-        return {**content, "corruptions": expand_families(content["corruptions"], scales)}
-
-    @model_validator(mode="before")
-    @classmethod
-    def _take_as_published(cls, content: Any) -> Any:
-        """Set edition and quality as published if all corruptions belong to LAION-C."""
+    def _expand(cls, content: Any) -> Any:
+        """Replace families by their members, and set edition and quality as published for LAION-C."""
         if not isinstance(content, Mapping):
             return content
-        if "edition" not in content and are_laion_c(content.get("corruptions")):
-            content = {**content, "edition": "laion-c"}
-        edition = EDITIONS.get(str(content.get("edition")))
-        return {"quality": edition.quality, **content} if edition else content
+        content = dict(content)
+        if are_laion_c(content.get("corruptions")):
+            content.setdefault("edition", "laion-c")
+        edition = EDITIONS.get(str(content.get("edition", cls.model_fields["edition"].default)))
+        if edition:
+            content.setdefault("quality", edition.quality)
+        # A set with images of any size uses the corruptions published for the usual size.
+        scale = content.get("scale") or (edition and edition.scale) or USUAL_SCALE
+        if "corruptions" in content and isinstance(scale, int):
+            scales = (scale, edition.data_set if edition else None)
+            content["corruptions"] = expand_families(content["corruptions"], scales)
+        return content
 
     def arms(self, kind: Kind) -> tuple[Variant, ...]:
         """Return the variants of the requested C or P set."""
@@ -534,33 +516,7 @@ def _explain(error: ValidationError, file: str, flags: Mapping[str, Any], model:
     if isinstance(cause, RobustgenError):
         hint = "; name the images with --source" if key == "source" and key not in flags else ""
         return f"{where}: {cause}{hint}"
-    return f"{where}: must be {_describe_wanted(first)}, not {first['input']!r}"
-
-
-# Description of the expected value, by the first word of pydantic's error type.
-_WANTED = {
-    "int": "a whole number",
-    "float": "a number",
-    "finite": "a number",
-    "string": "text",
-    "bool": "true or false",
-    "dict": "keys with values",
-    "model": "keys with values",
-    "tuple": "a list",
-    "invalid": "a key in letters",
-}
-
-
-def _describe_wanted(error: ErrorDetails) -> str:
-    """Return a short description of the expected value."""
-    limits = error.get("ctx", {})
-    if error["type"] == "greater_than_equal":
-        return f"at least {limits['ge']:g}"
-    if error["type"] == "less_than_equal":
-        return f"at most {limits['le']:g}"
-    if error["type"] == "literal_error":
-        return str(limits["expected"])
-    return _WANTED.get(error["type"].partition("_")[0]) or error["msg"]
+    return f"{where}: {first['msg'].replace('Input should be', 'must be')}, not {first['input']!r}"
 
 
 def _format_location(location: tuple[int | str, ...]) -> str:

@@ -7,7 +7,6 @@ import math
 import time
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 from typing import Any
 
 from robustgen.dataset.plan import Plan
@@ -18,10 +17,6 @@ from robustgen.execution import count_cores
 SECONDS = 3.5
 _SIDE, _MOST_IMAGES, _MOST_HEADERS = 448, 8, 200
 _BLOCK = 4096
-# The output folder, its manifest and checksums, and its state except for records.
-_ABOUT_THE_SET = 10
-# Processor time to create, write and check one file of a tree.
-_SECONDS_PER_FILE = 60e-6
 
 
 @dataclass(frozen=True)
@@ -35,8 +30,6 @@ class Estimate:
         Bytes of the files.
     disk : int
         Bytes of the blocks that the files occupy.
-    inodes : int
-        Number of files and folders, including the output state.
     seconds : float
     images : int
         Number of images in the sample.
@@ -45,7 +38,6 @@ class Estimate:
     outputs: int
     size: int
     disk: int
-    inodes: int
     seconds: float
     images: int
 
@@ -59,7 +51,7 @@ def estimate(plan: Plan) -> Estimate:
         No image can be processed.
     """
     keys = sorted(plan.keys, key=lambda key: rank(0, key))
-    costs, reason, deadline = list[tuple[float, float, float, float]](), "there are none", 0.0
+    costs, reason, deadline = list[tuple[float, float, float]](), "there are none", 0.0
     for key in keys:
         try:
             if not costs:
@@ -78,7 +70,7 @@ def estimate(plan: Plan) -> Estimate:
             break
     if not costs:
         raise ImageError(f"{plan.source.location}: none of the images can be processed: {reason}")
-    pixels, seconds, size, own = (sum(values) / len(costs) for values in zip(*costs, strict=True))
+    pixels, seconds, size = (sum(values) / len(costs) for values in zip(*costs, strict=True))
     if plan.recipe.keeps_size:
         # The sample may contain only small images; headers give the size of many more.
         typical = []
@@ -90,51 +82,26 @@ def estimate(plan: Plan) -> Estimate:
     outputs, images = len(plan.keys) * len(plan.arms), len(plan.keys)
     file = size / len(plan.arms)
     disk = images * size if plan.writer.joint else outputs * -(-file // _BLOCK) * _BLOCK
-    if not plan.writer.joint:
-        seconds += len(plan.arms) * _SECONDS_PER_FILE
     jobs = min(plan.jobs or count_cores(), count_cores())
-    return Estimate(
-        outputs,
-        round(images * size),
-        round(disk),
-        _count_inodes(plan, own),
-        images * seconds / jobs,
-        len(costs),
-    )
+    return Estimate(outputs, round(images * size), round(disk), images * seconds / jobs, len(costs))
 
 
-def _count_inodes(plan: Plan, own: float) -> int:
-    """Return the number of files and folders of a finished output, `own` of them for each image."""
-    writer, units = plan.writer, [*plan.cut()]
-    # Count folders and checksums of the variants, and a record of each unit.
-    companions = writer.list_companions(plan.listing(lambda: ()), [variant.folder for variant in plan.arms])
-    around = 2 * len(plan.arms) + len(units) + len(companions) + _ABOUT_THE_SET
-    if writer.joint:
-        return around + (len(writer.arrays) or sum(len(unit.variants) for unit in units))
-    parents = {(writer.output_name(key) or "").rpartition("/")[0] for key in plan.keys}
-    folders = {folder for name in parents for folder in PurePosixPath(name, "file").parents if folder.name}
-    return round(around + len(folders) * len(plan.arms) + len(plan.keys) * own)
-
-
-def _measure(plan: Plan, key: str) -> tuple[float, float, float, float]:
-    """Return the pixels of an image, and the seconds, bytes and inodes of all its variants."""
+def _measure(plan: Plan, key: str) -> tuple[float, float, float]:
+    """Return the pixels of an image, and the seconds and bytes of all its variants."""
     # Measure processor time, which other processes on this machine hardly affect.
     started, shared = time.process_time(), dict[str, Any]()
     prepared = plan.recipe.prepare(plan.source.open(key))
     opened, part = time.process_time(), plan.recipe.cut(prepared, _SIDE)
-    size = inodes = 0
+    size = 0
     for variant in plan.arms:
         pixels = plan.recipe.make(variant, key, part, shared)
         if plan.writer.arrays:
             # A part of an image is no row.
             size += pixels.nbytes
-            continue
-        files = [*plan.writer.encoder.encode(variant, key, pixels)]
-        size += sum(len(file.data) for file in files)
-        # The frames of a sequence have a folder.
-        inodes += len(files) + (len(files) > 1)
+        else:
+            size += sum(len(file.data) for file in plan.writer.encoder.encode(variant, key, pixels))
     whole, factor = 1, 1.0
     if plan.recipe.keeps_size:
         whole, factor = prepared.size // 3, prepared.size / part.size
     making = (time.process_time() - opened) * factor
-    return whole, opened - started + making, size * factor, inodes
+    return whole, opened - started + making, size * factor

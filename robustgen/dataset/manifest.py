@@ -5,72 +5,23 @@ All of them are pure functions of the output state.
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import sqlite3
+from collections.abc import Collection, Mapping
+from contextlib import closing
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import IO, Any, Final
+from typing import Any, Final
 
 from robustgen.dataset.croissant import CROISSANT, encode_croissant, make_croissant
 from robustgen.dataset.names import ERRORS, FRAMES, MANIFEST, SUMS
-from robustgen.dataset.records import Failure, FilesRecord, Record
+from robustgen.dataset.records import Coverage, Failure, find_folder
 from robustgen.dataset.state import OutputState, find_largest
-from robustgen.errors import OutputError
+from robustgen.errors import OutputError, WriteError
 from robustgen.formats import FORMATS
 from robustgen.json_files import parse_object
 from robustgen.name_lists import escape_name
 from robustgen.storage import Store
-
-
-class Tally:
-    """Sum of the records of an output.
-
-    Attributes
-    ----------
-    attempted : dict
-        Key to the folders of the variants that were created or failed.
-    made : dict
-        Key to the folders of the variants that were created.
-    """
-
-    def __init__(self) -> None:
-        self.attempted: dict[str, frozenset[str]] = {}
-        self.made: dict[str, frozenset[str]] = {}
-        self._failures: dict[tuple[str, str], tuple[int, Failure]] = {}
-        # Most images have the same variants and share one object.
-        self._known: dict[frozenset[str], frozenset[str]] = {}
-
-    def add(self, record: Record) -> None:
-        """Add a record."""
-        failed = {(failure["key"], failure.get("arm", "")) for failure in record.failures}
-        for key, folders in record.list_attempts():
-            self._add(self.attempted, key, folders)
-            if failed:
-                folders = frozenset(f for f in folders if not {(key, f), (key, "")} & failed)
-            self._add(self.made, key, folders)
-        for failure in record.failures:
-            place, size = (failure["key"], failure.get("arm", "")), len(record.images)
-            # A later attempt has fewer images; keep its reason.
-            if place not in self._failures or size <= self._failures[place][0]:
-                self._failures[place] = size, failure
-
-    def _add(self, known: dict[str, frozenset[str]], key: str, folders: frozenset[str]) -> None:
-        every = known.get(key, frozenset()) | folders
-        known[key] = self._known.setdefault(every, every)
-
-    def list_failures(self) -> list[Failure]:
-        """Return the failures that no later attempt has repaired, sorted by key."""
-        standing = []
-        for (key, folder), (_, failure) in sorted(self._failures.items(), key=lambda pair: pair[0][0]):
-            made = self.made.get(key, frozenset())
-            # A failure without a folder needs all attempted variants.
-            if not (made and (made >= self.attempted[key] or folder in made)):
-                standing.append(failure)
-        return standing
-
-    def count_complete(self, folders: frozenset[str]) -> int:
-        """Return the number of images with the variants in all `folders`."""
-        return sum(made >= folders for made in self.made.values())
-
 
 # --- checksums -----------------------------------------------------------------------------------
 
@@ -104,138 +55,117 @@ def _sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-class _SumsByFolder:
-    """Files of each folder with checksums, kept on disk because a whole set has millions."""
-
-    def __init__(self, place: Path) -> None:
-        self._place = place
-        self._texts: dict[str, IO[str]] = {}
-
-    def add(self, record: Record) -> None:
-        """Add the files of a record."""
-        for folder, (path, size, sha256, frames) in record.files():
-            if not path.startswith(f"{folder}/"):
-                folder = ""
-            if folder not in self._texts:
-                text = self._place / str(len(self._texts))
-                self._texts[folder] = text.open("w+", encoding="utf-8", errors="surrogatepass", newline="\n")
-            # A name may contain a line feed, but never a zero.
-            self._texts[folder].write(f"{size} {sha256} {frames} {path}".replace("\n", "\0") + "\n")
-
-    def read(self) -> Iterator[tuple[str, dict[str, tuple[int, str, str]]]]:
-        """Yield each folder, and its files: path to size, SHA-256 and digest of frames."""
-        for folder, text in self._texts.items():
-            text.seek(0)
-            files = {}
-            for line in text:
-                size, sha256, frames, path = line[:-1].split(" ", 3)
-                files[path.replace("\0", "\n")] = int(size), sha256, frames
-            text.close()
-            yield folder, files
-
-
-def _write_checksums(
-    store: Store, folder: str, files: Mapping[str, tuple[int, str, str]]
-) -> Iterator[tuple[str, str, str]]:
-    """Write the checksum files of a folder; yield the name, path and digest of each."""
-    prefix = f"{folder}/" if folder else ""
-    lines: dict[str, list[str]] = {SUMS: [], FRAMES: []}
-    for path in sorted(files):
-        mark, name = escape_name(path.removeprefix(prefix))
-        _, sha256, frames = files[path]
-        lines[SUMS].append(f"{mark}{sha256}  {name}\n")
-        if frames:
-            lines[FRAMES].append(f"{mark}{frames}  {name}\n")
-    for about, content in lines.items():
-        if content:
-            data = "".join(content).encode("utf-8", "surrogateescape")
-            store.put(f"{prefix}{about}", data)
-            yield about, f"{prefix}{about}", _sha256(data)
-
-
 # --- the manifest --------------------------------------------------------------------------------
 
 
 class Summary:
-    """Content of an output, from one pass over its records; a context manager with temporary files.
-
-    Parameters
-    ----------
-    state : OutputState
-    stale : mapping of str to sequence of str
-        Name of each replaced record to its files, which `finish` deletes.
+    """Content of the records of an output, from one pass over them.
 
     Attributes
     ----------
-    names : set of str
-        Names of the records.
-    tally : Tally
+    attempted : Coverage
+    failures : list of dict
+        Sorted by key.
+    damaged : list of str
+        Names of the damaged records.
     """
 
-    def __init__(self, state: OutputState, stale: Mapping[str, Sequence[str]] | None = None) -> None:
-        self._state, self._stale = state, stale or {}
-        self._fingerprint = state.fingerprint(self._stale)
-        self._folder = TemporaryDirectory(prefix="robustgen-")
-        # Name of checksum files to path to digest.
-        self._digests: dict[str, dict[str, str]] = {SUMS: {}, FRAMES: {}}
-        self._sums, self.names, self.tally = _SumsByFolder(Path(self._folder.name)), set[str](), Tally()
+    def __init__(self, state: OutputState, files: sqlite3.Connection | None = None) -> None:
+        self.attempted, self.damaged = Coverage(), list[str]()
+        failures: dict[tuple[str, str], Failure] = {}
+        for name, record in state.read_records():
+            if record is None:
+                self.damaged.append(name)
+                continue
+            self.attempted.add(record.images, record.variants)
+            failures |= {(each["key"], each.get("arm", "")): each for each in record.failures}
+            if files:
+                folders = {*record.variants}
+                # Bytes sort like their texts; names may contain bytes that are not UTF-8.
+                rows = (
+                    (find_folder(path, folders), path.encode("utf-8", "surrogatepass"), *about)
+                    for path, *about in record.files
+                )
+                files.executemany("INSERT INTO files VALUES (?, ?, ?, ?, ?)", rows)
+        self.failures = sorted(failures.values(), key=lambda failure: failure["key"])
 
-    def __enter__(self) -> "Summary":
-        for name, record in self._state.read_records():
-            if record and name not in self._stale:
-                self.names.add(name)
-                self.tally.add(record)
-                self._sums.add(record)
-                for _, file in record.files() if isinstance(record, FilesRecord) else ():
-                    if file.path.rpartition("/")[2] in self._digests and file.path.count("/") <= 2:
-                        # --mirror also repeats checksum files of the source.
-                        self._digests[file.path.rpartition("/")[2]][file.path] = file.sha256
-        return self
+    def count(self, folders: Collection[str], without: Collection[str] = ()) -> int:
+        """Return the number of images with all variants in `folders` attempted, `without` some images."""
+        wanted = frozenset(folders)
+        return sum(made >= wanted for key, made in self.attempted.items() if key not in without)
 
-    def __exit__(self, *_: object) -> None:
-        self._folder.cleanup()
 
-    def finish(self) -> list[Failure]:
-        """Write the checksums, `errors.jsonl` and `dataset.json`; return the entries of `errors.jsonl`.
+def _write_checksums(store: Store, files: sqlite3.Connection) -> tuple[dict[str, dict[str, str]], int, int]:
+    """Write the checksum files of all folders.
 
-        Raises
-        ------
-        OutputError
-            The output state is damaged.
-        """
-        state, store, about = self._state, self._state.root, hide_paths(describe(self._state))
-        counts = {"files": 0, "bytes": 0}
-        replaced = {path for files in self._stale.values() for path in files}
-        for folder, files in self._sums.read():
-            for name, path, digest in _write_checksums(store, folder, files):
-                self._digests[name][path] = digest
-            counts["files"] += len(files)
-            counts["bytes"] += sum(size for size, *_ in files.values())
-            replaced -= files.keys()
-        for path in replaced:
-            store.delete(path)
-        for name in self._stale:
-            state.delete_record(name)
-        failures = self.tally.list_failures()
-        if failures:
-            store.put(ERRORS, "".join(json.dumps(failure) + "\n" for failure in failures).encode())
-        else:
-            store.delete(ERRORS)
-        manifest = about | {
-            "counts": counts,
-            "failures": len(failures),
-            "complete": all(size >= 0 for size in store.sizes(about["arrays"]))
-            and self.tally.count_complete(frozenset(about["arms"])) >= about["images"],
-            "digest": _combine(self._digests[SUMS]),
-        }
-        if self._digests[FRAMES]:
-            manifest["frames_digest"] = _combine(self._digests[FRAMES])
-        for name, data in make_cards(manifest).items():
-            store.put(name, data)
-        store.put(CROISSANT, encode_croissant(make_croissant(manifest, store)))
-        store.put(MANIFEST, (json.dumps(manifest, indent=1, sort_keys=True) + "\n").encode())
-        state.mark_finished(self._fingerprint)
-        return failures
+    Returns
+    -------
+    digests : dict of str to dict
+        Name of the checksum files to path to digest.
+    count, size : int
+        Number and bytes of the listed files.
+    """
+    digests: dict[str, dict[str, str]] = {SUMS: {}, FRAMES: {}}
+    count = size = 0
+    rows = files.execute("SELECT * FROM files GROUP BY folder, path ORDER BY folder, path")
+    for folder, own in groupby(rows, key=itemgetter(0)):
+        prefix = f"{folder}/" if folder else ""
+        lines: dict[str, list[str]] = {SUMS: [], FRAMES: []}
+        for _, encoded, length, *sums in own:
+            path = encoded.decode("utf-8", "surrogatepass")
+            mark, name = escape_name(path.removeprefix(prefix))
+            for text, digest in zip(lines.values(), sums, strict=True):
+                if digest:
+                    text.append(f"{mark}{digest}  {name}\n")
+            if path.rpartition("/")[2] in digests and path.count("/") <= 2:
+                # --mirror also repeats checksum files of the source.
+                digests[path.rpartition("/")[2]][path] = sums[0]
+            count, size = count + 1, size + length
+        for about, content in lines.items():
+            if content:
+                data = "".join(content).encode("utf-8", "surrogateescape")
+                store.put(f"{prefix}{about}", data)
+                digests[about][f"{prefix}{about}"] = _sha256(data)
+    return digests, count, size
+
+
+def finish(state: OutputState) -> list[Failure]:
+    """Write the checksums, `errors.jsonl` and `dataset.json`; return the entries of `errors.jsonl`.
+
+    Raises
+    ------
+    OutputError
+        The output state is damaged.
+    """
+    store, fingerprint, about = state.root, state.fingerprint(), hide_paths(describe(state))
+    # A database without a name is a temporary file: a whole set has millions of files.
+    try:
+        with closing(sqlite3.connect("")) as files:
+            files.execute("CREATE TABLE files (folder, path, size, sha256, frames)")
+            summary = Summary(state, files)
+            digests, count, size = _write_checksums(store, files)
+    except sqlite3.Error as error:
+        raise WriteError(f"the checksums need space in the folder for temporary files: {error}") from error
+    failures = summary.failures
+    if failures:
+        store.put(ERRORS, "".join(json.dumps(failure) + "\n" for failure in failures).encode())
+    else:
+        store.delete(ERRORS)
+    made = summary.count(about["arms"], {failure["key"] for failure in failures})
+    manifest = about | {
+        "counts": {"files": count, "bytes": size},
+        "failures": len(failures),
+        "complete": min(store.sizes(about["arrays"]), default=0) >= 0 and made >= about["images"],
+        "digest": _combine(digests[SUMS]),
+    }
+    if digests[FRAMES]:
+        manifest["frames_digest"] = _combine(digests[FRAMES])
+    for name, data in make_cards(manifest).items():
+        store.put(name, data)
+    store.put(CROISSANT, encode_croissant(make_croissant(manifest, store)))
+    store.put(MANIFEST, (json.dumps(manifest, indent=1, sort_keys=True) + "\n").encode())
+    state.mark_finished(fingerprint)
+    return failures
 
 
 def describe(state: OutputState) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 
 from robustgen.dataset.names import FRAMES, SUMS
 from robustgen.dataset.outputs import measure_file
-from robustgen.dataset.records import Failure, FilesRecord
+from robustgen.dataset.records import Failure, Record
 from robustgen.formats import WrittenFile
 from robustgen.storage import Store
 
@@ -106,10 +106,10 @@ class Mirror:
             names = select_companions(names, self.images, self.others)
         return names, sorted(failures, key=lambda failure: failure["key"])
 
-    def make_record(self, folder: str, names: Sequence[str]) -> FilesRecord:
+    def make_record(self, folder: str, names: Sequence[str]) -> Record:
         """Return the record of the copies of the files `names` in one `folder` of an output."""
         files = [self._describe(name)._replace(path=f"{folder}/{name}") for name in names]
-        return FilesRecord({}, [folder], files)
+        return Record({}, [folder], files)
 
     def copy(self, store: Store, folder: str, path: str) -> None:
         """Create the copy at `path`, in `folder` of the output `store`."""

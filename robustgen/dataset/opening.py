@@ -158,10 +158,6 @@ def _from_manifest(
     if FOLDER in there and there.isdisjoint(places.values()):
         places = {arm: f"{FOLDER}/{place}" for arm, place in places.items()}
     missing = [arm for arm, place in places.items() if place not in there]
-    if missing:
-        # An empty folder may remain of a variant whose files were deleted.
-        there |= {path.rstrip("/") for path, _ in store.list_irregular()}
-        missing = [arm for arm, place in places.items() if place not in there]
     if missing or not arms:
         raise SourceError(
             f"{store.location}: lacks {', '.join(missing[:5]) or 'all variants'}, which its {MANIFEST} lists"

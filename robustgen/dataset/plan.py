@@ -482,14 +482,13 @@ def _encodings(config: Config) -> tuple[video.Encoding, video.Encoding]:
     side = config.size or EDITIONS[config.edition].side or 0
     if side % 2 and (choice.playable or choice.pixel_format == "yuv420p"):
         raise ConfigError(f"video: yuv420p halves the colour, which {side} x {side} pixels do not allow")
-    both = []
-    for encoding in (video.Encoding(), video.Encoding(crf=None, tune="grain")):
-        encoding = dataclasses.replace(encoding, preset=choice.preset, pixel_format=choice.pixel_format)
-        if choice.crf is not None:
-            encoding = dataclasses.replace(encoding, crf=choice.crf)
-        encoding = encoding.lossless() if choice.lossless else encoding
-        both.append(encoding.playable() if choice.playable else encoding)
-    return both[0], both[1]
+    changes: dict[str, Any] = {"preset": choice.preset, "pixel_format": choice.pixel_format}
+    changes |= {} if choice.crf is None else {"crf": choice.crf}
+    usual = video.Encoding(), video.Encoding(crf=None, tune="grain")
+    smooth, noise = (dataclasses.replace(encoding, **changes) for encoding in usual)
+    if choice.lossless:
+        smooth, noise = smooth.lossless(), noise.lossless()
+    return (smooth.playable(), noise.playable()) if choice.playable else (smooth, noise)
 
 
 def _shapes(

@@ -10,8 +10,8 @@ from robustgen import interruption
 from robustgen.benchmark import Variant
 from robustgen.dataset.outputs import blame_output
 from robustgen.dataset.recipes import Recipe
-from robustgen.dataset.records import Failure, FilesRecord, ImagesRecord, Origin, Record
-from robustgen.dataset.state import START_OVER, OutputState
+from robustgen.dataset.records import Failure, Origin, Record
+from robustgen.dataset.state import START_OVER, AnotherSetError, OutputState
 from robustgen.dataset.versions import list_versions
 from robustgen.errors import (
     ImageError,
@@ -112,8 +112,8 @@ class Production:
             record = produce(self, reporter)
             self.state.put_record(name, record)
         unit, failures = self.unit, tuple(record.failures)
-        lost = (1 if "arm" in each else unit.count_wanted(each["key"]) for each in failures)
-        size = sum(file.size for _, file in record.files())
+        lost = (1 if "arm" in each else len(unit.variants) for each in failures)
+        size = sum(file.size for file in record.files)
         return Outcome(name, unit.count_outputs() - sum(lost), size, failures, time.monotonic() - started)
 
     def _check_worker(self) -> None:
@@ -153,16 +153,13 @@ def produce(job: Production, reporter: Reporter) -> Record:
     ------
     WriteError
         The output cannot be written; the images are not the cause.
-    AnotherImageError
+    AnotherSetError
         A source image differs from the one that existing outputs were created from.
     """
     keep_freed_memory()
     reporter.tell(0)
-    unit, made, folders = job.unit, 0, [variant.folder for variant in job.unit.variants]
-    images: dict[str, Origin] = {}
-    outputs: dict[str, list[list[WrittenFile] | None]]
-    outputs = {} if job.writer.joint else {folder: [] for folder in folders}
-    failures: list[Failure] = []
+    unit, made = job.unit, 0
+    images, files, failures = dict[str, Origin](), list[WrittenFile](), list[Failure]()
     step = job.writer.images_at_once or job.recipe.images_at_once
     with job.writer.open(job.state.root, unit, job.labels) as writer:
         for start in range(0, len(unit.keys), step):
@@ -178,16 +175,13 @@ def produce(job: Production, reporter: Reporter) -> Record:
                 interruption.check()
             for work in works:
                 images[work.key] = work.origin
+                files += work.files
                 failures += work.list_failures()
-                for folder in outputs:
-                    outputs[folder].append(work.files.get(folder))
             # Free the pixels before loading the next images.
             del works, work
-        files = writer.finish([*dict.fromkeys(failure["key"] for failure in failures)])
+        files += writer.finish([*dict.fromkeys(failure["key"] for failure in failures)])
     reporter.tell(0)
-    if job.writer.joint:
-        return FilesRecord(images, folders, files, failures, unit.shared)
-    return ImagesRecord(images, folders, outputs, failures)
+    return Record(images, [variant.folder for variant in unit.variants], files, failures, unit.shared)
 
 
 def rotate_variants(variants: Iterable[Variant], turn: int) -> list[Variant]:
@@ -200,14 +194,10 @@ def rotate_variants(variants: Iterable[Variant], turn: int) -> list[Variant]:
     return variants[first:] + variants[:first]
 
 
-class AnotherImageError(OutputError):
-    """Error: a source image differs from the one that existing outputs were created from."""
-
-
 def check_identity(source: str, output: str, key: str, expected: str, identity: str) -> None:
-    """Raise an AnotherImageError if the `identity` of the image `key` differs from the `expected` one."""
+    """Raise an AnotherSetError if the `identity` of the image `key` differs from the `expected` one."""
     if expected and expected != identity:
-        raise AnotherImageError(
+        raise AnotherSetError(
             f"{source}: {key!r} differs from the image that {output} was created from. {START_OVER}"
         )
 
@@ -228,15 +218,14 @@ class ImageWork:
     key : str
     origin : Origin
         Bytes and identity of the image at the time of reading.
-    files : dict of str to list of WrittenFile
-        Folder of each finished variant to its files.
+    files : list of WrittenFile
     failures : list of dict
     """
 
     def __init__(self, job: Production, writer: UnitWriter, index: int, key: str, size: int) -> None:
         self._job, self._writer, self._index, self.key = job, writer, index, key
         self.origin: Origin = (size, "")
-        self.files: dict[str, list[WrittenFile]] = {}
+        self.files: list[WrittenFile] = []
         self.failures: list[Failure] = []
         self._shared: dict[str, Any] = {}
         self._image: Any = None
@@ -258,7 +247,7 @@ class ImageWork:
         """
         job, key, image = self._job, self.key, self._image
         made: Any = None
-        if image is None or not job.unit.wants(key, variant):
+        if image is None:
             return False
         try:
             frames = job.recipe.stream(variant, key, image)
@@ -269,7 +258,8 @@ class ImageWork:
                     return_freed_memory()
                 made = _guard_frames(frames)
             encoded = job.writer.encoder.encode(variant, key, made)
-            self.files[variant.folder] = self._writer.write(variant, self._index, key, encoded)
+            files = self._writer.write(variant, self._index, key, encoded)
+            self.files += [file._replace(path=variant.path(file.path)) for file in files]
         except (WriteError, OutputError, MissingDependencyError):
             raise
         except Exception as error:

@@ -4,19 +4,19 @@ import hashlib
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 
-from robustgen.dataset.manifest import Summary, source_digest
+from robustgen.dataset.manifest import finish, source_digest
 from robustgen.dataset.names import ERRORS, FRAMES, MANIFEST, STATE, SUMS
 from robustgen.dataset.outputs import blame_output
 from robustgen.dataset.plan import Plan
-from robustgen.dataset.produce import AnotherImageError, Outcome, Production, check_identity, measure_image
-from robustgen.dataset.records import Failure, FilesRecord, ImagesRecord
+from robustgen.dataset.produce import Outcome, Production, check_identity, measure_image
+from robustgen.dataset.records import Coverage, Failure, Record, to_bytes
 from robustgen.dataset.sharing import Sharing
-from robustgen.dataset.state import START_OVER, OutputState
+from robustgen.dataset.state import START_OVER, AnotherSetError, OutputState
 from robustgen.display.progress import Meter
-from robustgen.errors import OutputError
+from robustgen.errors import ImageError, OutputError
 from robustgen.execution import Executor, carry_out, count_cores
 from robustgen.execution.progress import Progress
 from robustgen.formats import WorkUnit, WrittenFile
@@ -99,26 +99,19 @@ def run(
         state.clear()
         state = OutputState(plan.store, beside=plan.is_beside)
     with _clean_up(plan, state):
-        for is_last in (not overwrite, True):
-            this = _Run(plan, state, shard or (1, 1), cluster, log)
-            try:
-                this.begin(overwrite)
-                if this.pending:
-                    on_begin()
-                    this.make_pending()
-                return this.finish()
-            except AnotherImageError:
-                if is_last:
-                    raise
-                clear(state)
-        raise AssertionError
+        try:
+            return _Run(plan, state, shard or (1, 1), cluster, log).carry_out(overwrite, on_begin)
+        except AnotherSetError:
+            if not overwrite:
+                raise
+            clear(state)
+            return _Run(plan, state, shard or (1, 1), cluster, log).carry_out(overwrite, on_begin)
 
 
 def list_waiting(plan: Plan, shards: int) -> list[int]:
     """Return the numbers of the unfinished `shards` of `plan`; 1 if only the manifest is missing."""
     state = OutputState(plan.store, beside=plan.is_beside)
-    with Summary(state) as summary:
-        waiting = _Run(plan, state, (1, shards)).list_waiting(summary)
+    waiting = _Run(plan, state, (1, shards)).list_waiting()
     return waiting or [1] * (not plan.store.exists(MANIFEST))
 
 
@@ -134,29 +127,6 @@ def _clean_up(plan: Plan, state: OutputState) -> Iterator[None]:
             raise
         finally:
             plan.store.clean()
-
-
-@dataclass
-class _Held:
-    """Part of a plan that already exists in the output.
-
-    Attributes
-    ----------
-    units : set of str
-        Names of the finished units of the plan.
-    made : dict
-        For one file per image: key to the folders of the variants in other records. For files with many
-        images: digest of their keys to the folders of the variants with such a file.
-    stale : dict of str to list of str
-        Name of each record whose files the plan replaces, to these files.
-    identities : dict of str to str
-        Key to the identity of the source image when its outputs were created.
-    """
-
-    units: set[str] = field(default_factory=set)
-    made: dict[str, frozenset[str]] = field(default_factory=dict)
-    stale: dict[str, list[str]] = field(default_factory=dict)
-    identities: dict[str, str] = field(default_factory=dict)
 
 
 class _Run:
@@ -178,44 +148,50 @@ class _Run:
         self._workers = plan.jobs or count_cores()
         self._listing: dict[str, int] | None = None
         self._made, self._own, self._size, self._failures = 0, 0, 0, list[Failure]()
-        self._new_plan = ""
         self._sharing = Sharing(state, at_once=self._workers)
-        self.pending: dict[str, WorkUnit] = {}
+        self._pending: dict[str, WorkUnit] = {}
+
+    def carry_out(self, overwrite: bool, on_begin: Callable[[], None]) -> RunResult:
+        """Find the missing units, process them, and finish the set."""
+        plan, state, (part, parts) = self._plan, self._state, self._shard
+        own = [unit for place, unit in enumerate(self._units.values()) if place % parts == part - 1]
+        self._asked = sum(unit.count_outputs() for unit in own)
+        new_plan = self._agree(overwrite)
+        try:
+            made, identities, void = self._read_records({key for unit in own for key in unit.keys})
+            pending = [lacking for unit in own if (lacking := self._find_lacking(unit, made))]
+            if pending:
+                plan.source.make_ready()
+                plan.recipe.make_ready()
+                self._check_identities(identities)
+        except AnotherSetError:
+            if new_plan:
+                state.store.delete(new_plan)
+            raise
+        if pending or void:
+            # An existing manifest must describe all records, even if this run is killed.
+            plan.store.delete(MANIFEST)
+        for name in void:
+            discard(state, name)
+        if pending:
+            expected = [{key: identities[key] for key in unit.keys if key in identities} for unit in pending]
+            units = [replace(unit, expected=own) for unit, own in zip(pending, expected, strict=True)]
+            self._pending = {unit.name: unit for unit in units}
+            on_begin()
+            self._make_pending()
+        return self._finish()
 
     # --- beginning
 
-    def begin(self, overwrite: bool) -> None:
-        """Find the missing units."""
-        plan, (part, parts) = self._plan, self._shard
-        held = self._settle(self._units, overwrite)
-        own = [unit for place, unit in enumerate(self._units.values()) if place % parts == part - 1]
-        self._asked, self._stale = sum(unit.count_outputs() for unit in own), held.stale
-        pending = [lacking for unit in own if (lacking := self._find_lacking(unit, held))]
-        if pending:
-            plan.source.make_ready()
-            plan.recipe.make_ready()
-            self.pending = {unit.name: unit for unit in self._expect(pending, held.identities)}
-        if pending or held.stale:
-            # An existing manifest must describe all records, even if this run is killed.
-            plan.store.delete(MANIFEST)
-
-    def _settle(self, units: Mapping[str, WorkUnit], overwrite: bool) -> _Held:
-        """Agree on settings with earlier and simultaneous runs; return the existing part of the plan."""
+    def _agree(self, overwrite: bool) -> str:
+        """Agree on settings with earlier and simultaneous runs; return the path of a new plan."""
         plan, state = self._plan, self._state
         settings, about = plan.settings(), plan.about()
         parameters = settings.pop("parameters")
         about["source"]["digest"] = source_digest(self._sizes)
-        try:
-            if not state.settings() and not overwrite:
-                self._refuse_unrecorded()
-            self._new_plan = state.agree(settings, about, parameters)
-            return self._list_held(units)
-        except OutputError:
-            if not overwrite:
-                raise
-            clear(state)
-            state.agree(settings, about, parameters)
-            return _Held()
+        if not overwrite and not state.settings():
+            self._refuse_unrecorded()
+        return state.agree(settings, about, parameters)
 
     def _refuse_unrecorded(self) -> None:
         """Raise an OutputError if the output contains files that no run recorded."""
@@ -229,73 +205,75 @@ class _Run:
                     "choose another --output, or --overwrite"
                 )
 
-    def _list_held(self, units: Mapping[str, WorkUnit]) -> _Held:
-        """Return the recorded outputs whose files and source images are unchanged.
+    def _read_records(self, own: set[str]) -> tuple[Coverage, dict[str, str], list[str]]:
+        """Compare all records with the plan and the files; note the failures of this run's `own` images.
+
+        Returns
+        -------
+        made : Coverage
+            Images or files (see `_list_parts`) to the folders of their existing variants.
+        identities : dict of str to str
+            Key to the identity of the source image when its outputs were created.
+        void : list of str
+            Names of the records whose files must be deleted, because they are created again or replaced.
 
         Raises
         ------
-        OutputError
+        AnotherSetError
             The output was created from another source.
         """
-        held, known = _Held(), {*self._plan.source.keys(), *self._plan.refused}
-        shared = dict[frozenset[str], frozenset[str]]()
-        separable = self._plan.writer.joint and self._plan.writer.is_separable
-        files = {_digest(unit.keys, unit.shared) for unit in units.values()} if separable else set()
+        plan, sizes, writer = self._plan, self._sizes, self._plan.writer
+        made, lost, identities, void = Coverage(), Coverage(), dict[str, str](), list[str]()
+        known, folders = {*plan.source.keys(), *plan.refused}, {variant.folder for variant in plan.arms}
+        wanted = {part for unit in self._units.values() for part in self._list_parts(unit, unit.name)}
         for name, record in self._state.read_records():
             if record is None:
                 self._state.delete_record(name)
                 continue
+            if not record.images:
+                continue
+            failed = {failure["key"] for failure in record.failures if "arm" not in failure}
+            if foreign := record.images.keys() - known - failed:
+                raise AnotherSetError(
+                    f"{plan.store.location}: created from another source: it contains {min(foreign)!r}, "
+                    f"this source contains {min(known, default='nothing')!r}. {START_OVER}"
+                )
             for key, (size, identity) in record.images.items():
                 # Outputs of an image whose size has changed are created again.
-                if identity and size == self._sizes.get(key):
-                    held.identities[key] = identity
-            if isinstance(record, FilesRecord):
-                self._check_images(record, record.images.keys() - known, known)
-                own = _digest(record.images, record.shared)
-                if name not in units and record.images and own not in files:
-                    held.stale[name] = [file.path for _, file in record.files()]
-                elif record.images and not self._has_changed(record):
-                    lost = self._find_lost(record)
-                    held.units |= set() if lost else {name}
-                    held.made[own] = held.made.get(own, frozenset()).union(record.variants) - lost
-            else:
-                kept = self._forget_changed(name, record, known)
-                missing = self._find_missing(kept)
-                if name in units and kept is record and not missing and not record.failures:
-                    held.units.add(name)
-                    continue
-                for key, folders in kept.list_made():
-                    every = held.made.get(key, frozenset()) | (folders - missing.get(key, frozenset()))
-                    held.made[key] = shared.setdefault(every, every)
-        return held
-
-    def _check_images(self, record: FilesRecord | ImagesRecord, unknown: set[str], known: set[str]) -> None:
-        """Raise an OutputError if a record has images that the source lacks, except for failed images."""
-        failed = {failure["key"] for failure in record.failures if "arm" not in failure}
-        if foreign := unknown - failed:
-            raise OutputError(
-                f"{self._plan.store.location}: created from another source: it contains {min(foreign)!r}, "
-                f"this source contains {min(known, default='nothing')!r}. {START_OVER}"
+                if identity and size == sizes.get(key):
+                    identities[key] = identity
+            parts = self._list_parts(record, name)
+            has_changed = any(
+                sizes.get(key, size) != size or key not in known for key, (size, _) in record.images.items()
             )
+            is_replaced = writer.joint and wanted.isdisjoint(parts)
+            is_whole = self._is_whole(record) and not any(map(self._is_repaired, record.failures))
+            # Files outside this run stay as they are.
+            is_covered = record.images.keys() <= own and folders.issuperset(record.variants)
+            if has_changed or is_replaced or (is_covered and not is_whole):
+                void.append(name)
+                lost.add(parts, record.variants)
+            elif is_whole:
+                made.add(parts, record.variants)
+                self._failures += (each for each in record.failures if writer.joint or each["key"] in own)
+        # Another record may name some of the same files.
+        for part in lost.keys() & made.keys():
+            made[part] -= lost[part]
+        return made, identities, void
 
-    def _has_changed(self, record: FilesRecord) -> bool:
-        """Return whether images of a record have changed, or failed images can now be loaded."""
-        if any(self._sizes.get(key, size) != size for key, (size, _) in record.images.items()):
-            return True
-        for key in {failure["key"] for failure in record.failures}:
-            with suppress(Exception):
-                self._plan.recipe.prepare(self._plan.source.load(key))
-                return True
-        self._failures += record.failures
-        return False
+    def _list_parts(self, unit: WorkUnit | Record, name: str) -> Iterable[str]:
+        """Return what a unit writes and a record contains: images, or else a file, by its content."""
+        keys = unit.keys if isinstance(unit, WorkUnit) else unit.images
+        if not self._plan.writer.joint:
+            return keys
+        if not self._plan.writer.is_separable:
+            return [name]
+        text = "\0".join([*keys, "", unit.shared])
+        return [hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()]
 
-    def _find_lost(self, record: FilesRecord) -> frozenset[str]:
-        """Return the folders of the variants with files missing or of another size; all for arrays."""
-        files = [*record.files()]
-        sizes = self._find_sizes(file.path for _, file in files)
-        lost = {folder for (folder, file), size in zip(files, sizes, strict=True) if size != file.size}
-        separable = self._plan.writer.is_separable and len(files) == len(record.variants)
-        return frozenset(lost if separable else record.variants if lost or not files else ())
+    def _is_whole(self, record: Record) -> bool:
+        """Return whether all files of a record exist with the recorded sizes."""
+        return self._find_sizes(file.path for file in record.files) == [file.size for file in record.files]
 
     def _find_sizes(self, paths: Iterable[str]) -> list[int]:
         """Return the sizes of files; in a remote store, from one listing for all records."""
@@ -306,93 +284,51 @@ class _Run:
             self._listing = {entry.path: entry.size for entry in store.list()}
         return [self._listing.get(path, -1) for path in paths]
 
-    def _forget_changed(self, name: str, record: ImagesRecord, known: set[str]) -> ImagesRecord:
-        """Delete the outputs of images that have changed, because this run may not create them again."""
-        unknown = record.images.keys() - known
-        self._check_images(record, unknown, known)
-        changed = {key for key, (size, _) in record.images.items() if self._sizes.get(key, size) != size}
-        if not changed and not unknown:
-            return record
-        for key, folder, file in record.list_outputs():
-            if key in changed:
-                self._plan.store.delete(f"{folder}/{file.path}" if folder else file.path)
-        kept = record.without(changed | unknown)
-        self._state.put_record(name, kept)
-        return kept
+    def _is_repaired(self, failure: Failure) -> bool:
+        """Return whether an image or variant that failed before can be created now."""
+        plan, key = self._plan, failure["key"]
+        with suppress(Exception):
+            image = plan.recipe.prepare(plan.source.load(key))
+            for variant in plan.arms:
+                if variant.folder == failure.get("arm"):
+                    plan.recipe.make(variant, key, image)
+            return True
+        return False
 
-    def _find_missing(self, record: ImagesRecord) -> dict[str, frozenset[str]]:
-        """Return, for each image, the folders of the variants with files missing or of another size."""
-        wanted = [(file.path, file.size) for _, file in record.files()]
-        sizes = self._find_sizes(path for path, _ in wanted)
-        if sizes == [size for _, size in wanted]:
-            return {}
-        bad = {path for (path, size), found in zip(wanted, sizes, strict=True) if size != found}
-        missing: dict[str, frozenset[str]] = {}
-        for key, folder, file in record.list_outputs():
-            if (f"{folder}/{file.path}" if folder else file.path) in bad:
-                missing[key] = missing.get(key, frozenset()) | {folder}
-        return missing
-
-    def _find_lacking(self, unit: WorkUnit, held: _Held) -> WorkUnit | None:
-        """Return the missing part of `unit`; None if the unit is complete."""
-        if unit.name in held.units:
-            return None
+    def _find_lacking(self, unit: WorkUnit, made: Coverage) -> WorkUnit | None:
+        """Return the part of `unit` that is not `made`, as images times variants; None if there is none."""
         folders = frozenset(variant.folder for variant in unit.variants)
-        if self._plan.writer.joint:
-            made = (
-                held.made.get(_digest(unit.keys, unit.shared), frozenset())
-                if self._plan.writer.is_separable
-                else frozenset()
-            )
-            lacking = dict.fromkeys(unit.keys, folders - made) if folders - made else {}
-        else:
-            own = {key: folders - held.made.get(key, frozenset()) for key in unit.keys}
-            lacking = {key: wanted for key, wanted in own.items() if wanted}
+        parts = ((part, made.get(part, frozenset())) for part in self._list_parts(unit, unit.name))
+        lacking = {part: folders - held for part, held in parts if not folders <= held}
         if not lacking:
             return None
         wanted = frozenset[str]().union(*lacking.values())
         return replace(
             unit,
-            keys=tuple(lacking),
+            keys=unit.keys if self._plan.writer.joint else tuple(lacking),
             variants=tuple(variant for variant in unit.variants if variant.folder in wanted),
-            lacking={key: own for key, own in lacking.items() if own != wanted},
         )
 
-    def _expect(self, pending: list[WorkUnit], known: Mapping[str, str]) -> list[WorkUnit]:
-        """Return `pending` with the `known` identities of the source images of existing outputs.
-
-        Raises
-        ------
-        AnotherImageError
-            One of a few sampled images has changed; the output is left unchanged.
-        """
+    def _check_identities(self, known: Mapping[str, str]) -> None:
+        """Compare a few source images with their `known` identities, before anything is changed."""
         keys, plan = [*known], self._plan
         for key in {keys[len(keys) * place // _LOOKED_AT] for place in range(_LOOKED_AT)} if keys else ():
-            try:
+            # An image that cannot be read fails again when it is processed.
+            with suppress(ImageError, OSError):
                 _, identity = plan.source.read(key)
                 check_identity(plan.source.location, plan.store.location, key, known[key], identity)
-            except AnotherImageError:
-                if self._new_plan:
-                    self._state.store.delete(self._new_plan)
-                raise
-            except Exception:
-                # The image fails again when it is processed, and is recorded then.
-                continue
-        return [
-            replace(unit, expected={key: known[key] for key in unit.keys if key in known}) for unit in pending
-        ]
 
     # --- processing
 
-    def make_pending(self) -> None:
+    def _make_pending(self) -> None:
         """Process all pending units, or wait for other runs to do so, and show progress."""
-        total = sum(unit.count_outputs() for unit in self.pending.values())
+        total = sum(unit.count_outputs() for unit in self._pending.values())
         with (
             Meter(total, f"{self._plan.recipe.noun}s") as meter,
             Progress(meter, everywhere=self._cluster is not None) as self._progress,
         ):
-            for name in self._sharing.carry_out(self.pending, self._make, self._state.has_record):
-                self._progress.finish(self.pending[name].count_outputs())
+            for name in self._sharing.carry_out(self._pending, self._make, self._state.has_record):
+                self._progress.finish(self._pending[name].count_outputs())
 
     def _make(self, names: Sequence[str], insist: bool) -> Iterator[tuple[str, bool]]:
         """Process units; yield the name of each, and False if another run has claimed it, else True."""
@@ -400,7 +336,7 @@ class _Run:
         common = plan.recipe, plan.source, plan.writer, self._state
         versions = plan.settings()["versions"] if self._cluster else {}
         for name in names:
-            unit = self.pending[name]
+            unit = self._pending[name]
             sizes = tuple(self._sizes[key] for key in unit.keys)
             jobs[name] = Production(*common, unit, sizes, plan.labels(unit), insist, versions)
         outcomes: Iterator[Outcome] = carry_out(
@@ -411,13 +347,13 @@ class _Run:
             self._failures += outcome.failures
             self._sharing.slowest = max(self._sharing.slowest, outcome.seconds)
             if not outcome.claimed:
-                self._own += self.pending[outcome.name].count_outputs()
-                self._log(self.pending[outcome.name], outcome)
+                self._own += self._pending[outcome.name].count_outputs()
+                self._log(self._pending[outcome.name], outcome)
             yield outcome.name, not outcome.claimed
 
     # --- the end
 
-    def finish(self) -> RunResult:
+    def _finish(self) -> RunResult:
         """Finish the set, unless some shards are unfinished, and return the result of this run."""
         plan, state, is_sharded = self._plan, self._state, self._shard[1] > 1
         failures = sorted(self._failures, key=lambda failure: failure["key"])
@@ -429,27 +365,25 @@ class _Run:
             for folder in folders:
                 name, record = f"mirror-{folder.replace('/', '-')}", plan.mirror.make_record(folder, beside)
                 self._put_files(name, record, partial(plan.mirror.copy, plan.store, folder))
-        self._put_files(_REFUSED, FilesRecord({}, folders, [], refused))
+        self._put_files(_REFUSED, Record({}, folders, [], refused))
 
         def list_failed() -> set[tuple[str, str]]:
-            made = (record for name, record in state.read_records() if record and name not in self._stale)
-            return {(each["key"], each.get("arm", "")) for record in made for each in record.failures}
+            records = filter(None, (record for _, record in state.read_records()))
+            return {(each["key"], each.get("arm", "")) for record in records for each in record.failures}
 
         files = plan.writer.list_companions(plan.listing(list_failed), folders)
         written = [
             WrittenFile(path, len(data), hashlib.sha256(data).hexdigest()) for path, data in files.items()
         ]
         self._put_files(
-            _COMPANIONS, FilesRecord({}, folders, written, []), lambda path: plan.store.put(path, files[path])
+            _COMPANIONS, Record({}, folders, written), lambda path: plan.store.put(path, files[path])
         )
-        if self._stale or state.fingerprint() != state.finished or not plan.store.exists(MANIFEST):
-            with Summary(state, self._stale) as summary:
-                if is_sharded:
-                    waiting = self.list_waiting(summary)
-                if not waiting:
-                    plan.store.delete(MANIFEST)
-                    standing = summary.finish()
-                    refused, failures = ([], standing) if is_sharded else (refused, failures)
+        if state.fingerprint() != state.finished or not plan.store.exists(MANIFEST):
+            waiting = self.list_waiting() if is_sharded else []
+            if not waiting:
+                plan.store.delete(MANIFEST)
+                standing = finish(state)
+                refused, failures = ([], standing) if is_sharded else (refused, failures)
         return RunResult(
             self._made,
             self._asked - self._own,
@@ -460,52 +394,44 @@ class _Run:
             [] if waiting else plan.list_incomplete(),
         )
 
-    def list_waiting(self, summary: Summary) -> list[int]:
+    def list_waiting(self) -> list[int]:
         """Return the numbers of the unfinished shards."""
-        attempted, waiting = summary.tally.attempted, set()
-        for place, (name, unit) in enumerate(self._units.items()):
-            folders = {variant.folder for variant in unit.variants}
-            ended = name in summary.names or (
-                not self._plan.writer.joint
-                and all(attempted.get(key, frozenset()) >= folders for key in unit.keys)
-            )
-            if not ended:
-                waiting.add(place % self._shard[1] + 1)
-        return sorted(waiting)
+        ended = Coverage()
+        for name, record in self._state.read_records():
+            if record and record.images:
+                ended.add(self._list_parts(record, name), record.variants)
+        units = enumerate(self._units.values())
+        return sorted(
+            {place % self._shard[1] + 1 for place, unit in units if self._find_lacking(unit, ended)}
+        )
 
-    def _put_files(
-        self, name: str, record: FilesRecord, write: Callable[[str], None] = lambda path: None
-    ) -> None:
-        """Write a `record` of files about the whole set, and its missing files."""
-        store, state, wanted = self._plan.store, self._state, list(record.written)
-        held = state.read_record(name)
-        recorded = {file for _, file in held.files()} if held else set()
-        sizes = self._find_sizes(file.path for file in wanted)
-        lacking = [f for f, size in zip(wanted, sizes, strict=True) if f not in recorded or size != f.size]
-        known_failures = [*held.failures] if held else []
-        if not lacking and len(recorded) == len(wanted) and known_failures == [*record.failures]:
+    def _put_files(self, name: str, record: Record, write: Callable[[str], None] = lambda path: None) -> None:
+        """Write a `record` of files about the whole set, and its files, unless they exist."""
+        store, state = self._plan.store, self._state
+        held = state.read_record(name) or Record()
+        if to_bytes(held) == to_bytes(record) and self._is_whole(record):
             return
         store.delete(MANIFEST)
-        state.delete_record(name)
-        for file in lacking:
+        discard(state, name)
+        for file in record.files:
             write(file.path)
-        for path in {file.path for file in recorded} - {file.path for file in wanted}:
-            store.delete(path)
         state.put_record(name, record)
 
 
-def _digest(keys: Iterable[str], shared: str) -> str:
-    return hashlib.sha256("\0".join([*keys, "", shared]).encode("utf-8", "surrogateescape")).hexdigest()
+def discard(state: OutputState, name: str) -> None:
+    """Delete a record and its files."""
+    if record := state.read_record(name):
+        for file in record.files:
+            state.root.delete(file.path)
+    state.delete_record(name)
 
 
 def clear(state: OutputState) -> None:
     """Delete everything that earlier runs recorded in an output, and nothing else."""
     folders = {""}
-    for _, record in state.read_records():
-        if record:
-            folders.update(record.variants)
-            for _, file in record.files():
-                state.root.delete(file.path)
+    for name, record in state.read_records():
+        folders.update(record.variants if record else ())
+        discard(state, name)
     for folder in folders:
         for name in (SUMS, FRAMES):
             state.root.delete(f"{folder}/{name}" if folder else name)

@@ -14,7 +14,7 @@ the output ``icons`` is then the folder ``.icons.robustgen`` next to it.
 import hashlib
 import json
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from typing import Any, Final
@@ -28,6 +28,10 @@ from robustgen.storage.host import HOST, is_alive
 
 START_OVER: Final = "Choose another --output, or start over with --overwrite"
 _READERS = 32
+
+
+class AnotherSetError(OutputError):
+    """Error: the output was created with other settings or from other images."""
 
 
 class OutputState:
@@ -77,21 +81,23 @@ class OutputState:
             The settings are damaged.
         """
         if self.store.exists("journal.jsonl"):
-            raise OutputError(
+            raise AnotherSetError(
                 f"{self.root.location}: created by an earlier version; delete it, or choose another --output"
             )
         if not self.exists:
             return {}
         settings = self._read("settings.json")
         if not all(isinstance(settings.get(name), dict) for name in ("output", "versions")):
-            raise OutputError(f"{self.location}/settings.json: is damaged (keys are missing). {START_OVER}")
+            raise AnotherSetError(
+                f"{self.location}/settings.json: is damaged (keys are missing). {START_OVER}"
+            )
         return settings
 
     def _read(self, path: str) -> dict[str, Any]:
         try:
             return parse_object(self.store.read(path))
         except ValueError as error:
-            raise OutputError(f"{self.location}/{path}: is damaged ({error}). {START_OVER}") from error
+            raise AnotherSetError(f"{self.location}/{path}: is damaged ({error}). {START_OVER}") from error
 
     def _read_text(self, path: str) -> str:
         """Return the text of a hint; empty if there is none."""
@@ -128,7 +134,7 @@ class OutputState:
                 self.store.delete(path)
         held = self.plans()
         self._compare_parameters(held, plan)
-        if held and _is_part(plan, held):
+        if any(_is_part(about, each["about"]) for each in held):
             return ""
         data = _to_bytes(plan)
         path = f"plans/{len(held):04d}-{_digest(data)}.json"
@@ -149,7 +155,7 @@ class OutputState:
 
     def _compare(self, held: Mapping[str, Any], wanted: Mapping[str, Any], prefix: str = "") -> None:
         if differences := [*_differences(held, wanted, prefix)]:
-            raise OutputError(
+            raise AnotherSetError(
                 f"{self.root.location}: created with different settings: {'; '.join(differences)}. "
                 f"{START_OVER}"
             )
@@ -198,7 +204,7 @@ class OutputState:
         """Return a record; None if it is damaged or missing."""
         try:
             return from_bytes(self.store.read(f"records/{name}.json"))
-        except (FileNotFoundError, ValueError):
+        except (FileNotFoundError, ValueError, KeyError, TypeError):
             return None
 
     def has_record(self, name: str) -> bool:
@@ -266,11 +272,9 @@ class OutputState:
 
     # --- the end
 
-    def fingerprint(self, stale: Collection[str] = ()) -> str:
-        """Return a digest of the names of all plans and records except the `stale` ones."""
-        without = {f"records/{name}.json" for name in stale}
-        entries = [entry for folder in ("plans", "records") for entry in self.store.list(folder)]
-        entries = [entry for entry in entries if entry.path not in without]
+    def fingerprint(self) -> str:
+        """Return a digest of the names, sizes and times of all plans and records."""
+        entries = (entry for folder in ("plans", "records") for entry in self.store.list(folder))
         names = [f"{entry.path} {entry.size} {entry.stamp}" for entry in entries]
         return hashlib.sha256("\0".join(names).encode()).hexdigest()
 
@@ -307,16 +311,13 @@ def find_largest(plans: Sequence[dict[str, Any]]) -> dict[str, Any]:
     )
 
 
-def _is_part(plan: Mapping[str, Any], held: Sequence[dict[str, Any]]) -> bool:
-    """Return whether `plan` adds nothing to the existing plans."""
-    about, largest = plan["about"], find_largest(held)["about"]
-    known = {name for each in held for name in (*each["about"]["arms"], *each["about"]["arrays"])}
+def _is_part(about: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Return whether the plan `about` has no images and variants that the `other` one lacks."""
+    ours, theirs = about["source"], other["source"]
     # The digest covers only the images of a plan, so a part has another digest.
-    ours, theirs = dict(about["source"]), dict(largest["source"])
-    if about["images"] < largest["images"]:
-        ours["digest"] = theirs.get("digest")
-    new = {*about["arms"], *about["arrays"]} - known
-    return not new and about["images"] <= largest["images"] and ours == theirs
+    is_smaller = about["images"] < other["images"] and ours["images"] == theirs["images"]
+    has_same = about["images"] == other["images"] and ours == theirs
+    return (is_smaller or has_same) and {*about["arms"]} <= {*other["arms"]}
 
 
 def _open_beside(root: Store) -> Store:

@@ -2,12 +2,12 @@
 
 import hashlib
 import io
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -18,9 +18,6 @@ from robustgen.imaging.pixels import Rgb
 from robustgen.imaging.tiles import MOST_PICTURES, TileBank, shrink_to_tile
 from robustgen.sources.base import Source
 from robustgen.storage import Store
-
-# Number of pictures queued per thread.
-_AHEAD: Final = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,14 +116,22 @@ def read_tiles(
     chosen = [*islice(keys, MOST_PICTURES)]
     tiles: dict[int, list[Rgb]] = {side: [] for side in wanted}
     numbers: dict[str, int] = {}
-    for key, made in track(_shrink_all(source, chosen, wanted), len(chosen), "tiles"):
-        if isinstance(made, ImageError):
-            if not own:
-                raise ConfigError(f"tiles: {source.location}: {made}") from made
-            continue
-        numbers[key] = len(numbers)
-        for side, tile in zip(wanted, made, strict=True):
-            tiles[side].append(tile)
+
+    def shrink(key: str) -> list[Rgb] | None:
+        try:
+            picture = source.open(key)
+            return [shrink_to_tile(picture, side) for side in wanted]
+        except ImageError as error:
+            if own:
+                return None
+            raise ConfigError(f"tiles: {source.location}: {error}") from error
+
+    with ThreadPoolExecutor(count_cores()) as pool:
+        for key, made in track(zip(chosen, pool.map(shrink, chosen), strict=True), len(chosen), "tiles"):
+            if made:
+                numbers[key] = len(numbers)
+                for side, tile in zip(wanted, made, strict=True):
+                    tiles[side].append(tile)
     if len(numbers) < 1 + own:
         reason = "the set itself contains no other picture" if own else "it contains no picture"
         raise ConfigError(f"tiles: {source.location}: {reason}; name other pictures with --tiles")
@@ -135,25 +140,6 @@ def read_tiles(
     digests = {side: _digest(each) for side, each in stacked.items()}
     names = hashlib.sha256(_join(numbers)).hexdigest()
     return Tiles(store, digests, len(numbers), names, own, read)
-
-
-def _shrink_all(
-    source: Source, keys: list[str], sides: list[int]
-) -> Iterator[tuple[str, list[Rgb] | ImageError]]:
-    """Yield each key with the tiles of its picture, or with the error; Pillow runs in several threads."""
-
-    def shrink(key: str) -> list[Rgb] | ImageError:
-        try:
-            picture = source.open(key)
-            return [shrink_to_tile(picture, side) for side in sides]
-        except ImageError as error:
-            return error
-
-    step = _AHEAD * count_cores()
-    with ThreadPoolExecutor(count_cores()) as pool:
-        for start in range(0, len(keys), step):
-            some = keys[start : start + step]
-            yield from zip(some, pool.map(shrink, some), strict=True)
 
 
 def _join(keys: Iterable[str]) -> bytes:

@@ -14,7 +14,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,7 +24,7 @@ from robustgen.benchmark import BENCHMARKS, Benchmark, Kind, Variant
 from robustgen.dataset.config import Config
 from robustgen.dataset.manifest import source_digest
 from robustgen.dataset.plan import Plan, plan_benchmark
-from robustgen.dataset.records import FilesRecord, Origin
+from robustgen.dataset.records import Origin, Record
 from robustgen.dataset.sharing import Sharing
 from robustgen.dataset.state import START_OVER
 from robustgen.display.progress import Meter
@@ -179,7 +178,7 @@ class Candidate:
     subjects : Subjects
     pending : list of Variant
         Variants to predict.
-    units : dict of str to FilesRecord
+    units : dict of str to Record
         Records of units that this run has read.
     rows : dict of Variant to list
         Predictions for the images of the current unit.
@@ -192,11 +191,9 @@ class Candidate:
     view: int
     subjects: Subjects
     pending: list[Variant] = field(default_factory=list)
-    units: dict[str, FilesRecord] = field(default_factory=dict)
+    units: dict[str, Record] = field(default_factory=dict)
     rows: dict[Variant, list[NDArray[Any]]] = field(default_factory=dict)
     failed: set[str] = field(default_factory=set)
-    _seen: int = 0
-    _wrong: int = 0
 
     def predict(self, variant: Variant, group: Sequence[Rendered]) -> None:
         """Predict the images in `variant`, in the batches of `robustgen predict`."""
@@ -212,18 +209,6 @@ class Candidate:
             if known and known[0].shape[1:] != values.shape[1:]:
                 raise SourceError(f"{variant.folder}: its sequences differ in length")
             known.append(values)
-            self._count(values, [each.key for each in part])
-
-    def _count(self, values: NDArray[Any], sources: Sequence[str]) -> None:
-        best = values.argmax(axis=-1) if self.predictor.save == "logits" else values[..., 0]
-        labels = self.subjects.labels(sources)
-        wrong = best != (labels if best.ndim == 1 else labels[:, None])
-        self._seen, self._wrong = self._seen + wrong.size, self._wrong + int(wrong.sum())
-
-    @property
-    def running_error(self) -> float | None:
-        """Return the share of wrong predictions in this run so far."""
-        return self._wrong / self._seen if self._seen else None
 
     def lacks(self, name: str, keys: Sequence[str]) -> bool:
         """Return whether pending variants of `keys`, the images of the unit `name`, need predictions."""
@@ -245,10 +230,10 @@ class Candidate:
             for variant in self.pending
         }
         held = self.store.state.read_record(name)
-        if isinstance(held, FilesRecord) and [*held.images] == [*images]:
+        if held and [*held.images] == [*images]:
             # For variants that another run predicts.
             parts = self.store.list_parts(held) | parts
-        self.units[name] = FilesRecord(images, [*parts], [*parts.values()])
+        self.units[name] = Record(images, [*parts], [*parts.values()])
         self.store.state.put_record(name, self.units[name])
 
     def put_failures(self, failures: Mapping[str, str]) -> None:
@@ -256,7 +241,7 @@ class Candidate:
         new = [{"key": key, "reason": failures[key]} for key in failures if key not in self.failed]
         if new:
             digest = digest_of([each["key"] for each in new])[:16]
-            self.store.state.put_record(f"failures/{digest}", FilesRecord({}, [], [], new))
+            self.store.state.put_record(f"failures/{digest}", Record({}, [], [], new))
             self.failed |= failures.keys()
 
     def finish(self, units: Sequence[str], sources: Sequence[str]) -> None:
@@ -270,12 +255,7 @@ class Candidate:
 
         for _ in Sharing(state).share(pending, write, state.has_record):
             pass
-        finished = {*state.list_records()}
-        for name in units:
-            left = {f: part for f, part in name_parts(self.units[name]).items() if f not in finished}
-            # The images stay recorded: variants added later must use the same ones.
-            record = replace(self.units[name], variants=[*left], written=[*left.values()])
-            state.put_record(name, record)
+        # The records of units stay: variants added later must use the same images.
         state.delete_claims()
 
 
@@ -478,7 +458,7 @@ class _Run:
 
     def _read(self, candidate: Candidate, name: str) -> None:
         record = candidate.store.state.read_record(name)
-        if isinstance(record, FilesRecord):
+        if record:
             candidate.units[name] = record
             self._origins |= record.images
             own = {failure["key"]: failure["reason"] for failure in record.failures}
@@ -486,14 +466,13 @@ class _Run:
             self.failures |= own
 
     def _is_done(self, name: str) -> bool:
-        for each in self._candidates:
-            for look in (partial(self._read, each, name), self._look):
-                if each.lacks(name, self._list_images(name)):
-                    look()
-            # Missing parts may be in a file, which is recorded before they are deleted.
-            if each.lacks(name, self._list_images(name)):
-                return False
-        return True
+        # Missing parts may be in a file, which is recorded before they are deleted.
+        self._look()
+        keys = self._list_images(name)
+        lacking = [each for each in self._candidates if each.lacks(name, keys)]
+        for each in lacking:
+            self._read(each, name)
+        return not any(each.lacks(name, keys) for each in lacking)
 
     def _list_lacking(self) -> list[str]:
         self._look()
@@ -538,7 +517,6 @@ class _Run:
                     settled.append((name, False))
                     continue
                 # The owner of the claim may have finished since.
-                self._look()
                 if self._is_done(name):
                     settled.append((name, True))
                     continue
@@ -590,9 +568,7 @@ class _Run:
                 if variant in each.pending:
                     each.predict(variant, group)
                     self._meter.update(len(group))
-            errors = [each.running_error for each in self._candidates]
-            shown = ", ".join(f"{100 * error:.1f} %" for error in errors if error is not None)
-            self._meter.name(f"{variant.folder}, error so far {shown}")
+            self._meter.name(variant.folder)
         self._predicted += [each.key for each in group]
 
     def _complete(self, name: str, renderer: Renderer) -> None:

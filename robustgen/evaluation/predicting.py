@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from robustgen.benchmark import Kind, Variant
 from robustgen.dataset.opening import EQUALISED, open_dataset
-from robustgen.dataset.records import FilesRecord, Record
+from robustgen.dataset.records import Record
 from robustgen.dataset.sharing import Sharing
 from robustgen.display.progress import Meter
 from robustgen.errors import ConfigError, SourceError
@@ -174,7 +174,7 @@ class _Run:
         return name in self._parts or self._state.has_record(self._units[name].variants[0].folder)
 
     def _note_part(self, name: str, record: Record | None) -> None:
-        if name in self._units and isinstance(record, FilesRecord):
+        if name in self._units and record:
             for part in self._store.list_parts(record).values():
                 self._parts[name] = part
 
@@ -189,7 +189,7 @@ class _Run:
         if len({each.shape[1:] for each in rows}) > 1:
             raise SourceError(f"{variant.folder}: its sequences differ in length")
         self._parts[name] = self._store.put_part(variant, unit.name, np.concatenate(rows))
-        self._state.put_record(name, FilesRecord({}, [variant.folder], [self._parts[name]]))
+        self._state.put_record(name, Record({}, [variant.folder], [self._parts[name]]))
         self.made += len(unit.keys)
 
     def _finish(self, folder: str) -> None:

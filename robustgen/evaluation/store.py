@@ -24,7 +24,7 @@ from robustgen import predictions
 from robustgen.benchmark import Variant
 from robustgen.dataset.names import STATE
 from robustgen.dataset.outputs import file_digest, open_output
-from robustgen.dataset.records import FilesRecord
+from robustgen.dataset.records import Record
 from robustgen.dataset.state import OutputState
 from robustgen.errors import OutputError, SourceError
 from robustgen.formats import WrittenFile, describe_difference
@@ -88,7 +88,7 @@ class PredictionStore:
         self._listed[path] = len(data)
         return WrittenFile(path, len(data), hashlib.sha256(data).hexdigest())
 
-    def list_parts(self, record: FilesRecord) -> dict[str, WrittenFile]:
+    def list_parts(self, record: Record) -> dict[str, WrittenFile]:
         """Return the existing parts in the record of a unit, by folder of the variant."""
         return {folder: part for folder, part in name_parts(record).items() if part.size == self._size(part)}
 
@@ -135,7 +135,7 @@ class PredictionStore:
             if not self.state.has_record(folder):
                 entries = make_entries(self.read_parts(variant, parts, len(keys)))
                 written = predictions.write_entries(self.root, folder, keys, labels, entries)
-                self.state.put_record(folder, FilesRecord({}, [folder], [written]))
+                self.state.put_record(folder, Record({}, [folder], [written]))
         except FileNotFoundError:
             if not self.state.has_record(folder):
                 raise
@@ -144,10 +144,9 @@ class PredictionStore:
                 self.state.store.delete(entry.path)
 
 
-def name_parts(record: FilesRecord) -> dict[str, WrittenFile]:
+def name_parts(record: Record) -> dict[str, WrittenFile]:
     """Return the parts in the record of a unit, by folder of the variant."""
-    files = [WrittenFile(*file) for file in record.written]
-    return {file.path.removeprefix(f"{_PARTS}/").rpartition("/")[0]: file for file in files}
+    return {file.path.removeprefix(f"{_PARTS}/").rpartition("/")[0]: file for file in record.files}
 
 
 @contextmanager
@@ -210,7 +209,7 @@ def _remove_own(state: OutputState) -> None:
     """Remove all predictions, or none if a file differs from its record."""
     root, own = state.root, dict[str, str]()
     for _, record in state.read_records():
-        own |= {file.path: file.sha256 for _, file in record.files()} if record else {}
+        own |= {file.path: file.sha256 for file in record.files} if record else {}
     irregular = {
         path for path, what in root.list_irregular() if what in ("is a link", "is not a regular file")
     }

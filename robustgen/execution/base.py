@@ -35,9 +35,6 @@ class Executor(Protocol):
             The output cannot be written, or no workers are left.
         """
 
-    def describe_silence(self, last: dict[str, float]) -> str:
-        """Return one line about silent workers, given when each last reported (seconds since 1970)."""
-
 
 def run_job(job: Job[Result], reporter: Reporter) -> Result:
     """Run `job`; a module-level function, because worker processes need to import it."""

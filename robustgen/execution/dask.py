@@ -1,8 +1,6 @@
 """Executor on a Dask cluster whose workers see the same paths as this process."""
 
 import logging
-import threading
-import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
@@ -11,12 +9,8 @@ from typing import Any
 from robustgen import __version__
 from robustgen.errors import ArgumentError, MissingDependencyError, RobustgenError, WriteError, name_error
 from robustgen.execution.base import Job, Result, WorkersLostError
-from robustgen.execution.progress import Reporter, at_clock
-from robustgen.execution.remote import make_task, pack, take_result
-
-# Enough jobs to keep all threads busy, including threads of workers that join later.
-_JOBS_PER_THREAD, _FEWEST_JOBS, _SECONDS_BETWEEN_COUNTS = 3, 16, 1.0
-_SECONDS_FOR_AN_ANSWER = 5.0
+from robustgen.execution.progress import Reporter
+from robustgen.execution.remote import JOBS_AHEAD, make_task, pack, take_result
 
 
 class DaskCluster:
@@ -34,7 +28,6 @@ class DaskCluster:
         except ImportError as error:
             raise MissingDependencyError("--scheduler needs Dask: pip install 'robustgen[dask]'") from error
         self.address, self._distributed = address, distributed
-        self._client: Any = None
 
     def map(self, jobs: Iterable[Job[Result]], reporter: Reporter) -> Iterator[Result]:
         """Yield each result as its job finishes; raise a WorkersLostError if a job keeps killing workers."""
@@ -47,26 +40,24 @@ class DaskCluster:
                 # Dask would run pure jobs with equal content only once.
                 return [
                     client.submit(task, pack(job, reporter), __version__, pure=False)
-                    for job in islice(ahead, max(0, count))
+                    for job in islice(ahead, count)
                 ]
 
-            under_way = self._distributed.as_completed(submit(self._count_jobs()))
+            under_way = self._distributed.as_completed(submit(JOBS_AHEAD))
             for future in under_way:
                 yield self._result_of(future)
-                for more in submit(self._count_jobs() - under_way.count()):
-                    under_way.add(more)
+                under_way.update(submit(1))
 
     @contextmanager
     def _connect(self) -> Iterator[Any]:
         try:
-            self._client = self._distributed.Client(self.address, timeout="10s")
+            client = self._distributed.Client(self.address, timeout="10s")
         except (OSError, ValueError) as error:
             raise ArgumentError(f"no Dask scheduler answers at {self.address}") from error
-        self._threads, self._counted = 0, 0.0
         try:
-            yield self._client
+            yield client
         finally:
-            self._client.close(timeout=2)
+            client.close(timeout=2)
 
     def _result_of(self, future: Any) -> Any:
         if future.cancelled():
@@ -84,39 +75,6 @@ class DaskCluster:
 
     def _lost(self) -> WriteError:
         return WriteError(f"the Dask scheduler at {self.address} is lost; run the same command to resume")
-
-    def _count_jobs(self) -> int:
-        """Return the number of jobs to have submitted at a time."""
-        now = time.monotonic()
-        if now - self._counted >= _SECONDS_BETWEEN_COUNTS:
-            self._threads, self._counted = sum(self._ask("nthreads", {}).values()), now
-        return max(_FEWEST_JOBS, _JOBS_PER_THREAD * self._threads)
-
-    def describe_silence(self, last: dict[str, float]) -> str:
-        """Return each worker and the time of its last message to the scheduler, the oldest first."""
-        known = self._ask("scheduler_info", None)
-        if known is None:
-            return f"the Dask scheduler at {self.address} does not answer"
-        if not known["workers"]:
-            return f"the Dask cluster at {self.address} has no workers"
-        seen = sorted((about["last_seen"], name) for name, about in known["workers"].items())
-        return "; ".join(f"worker {name} last seen at {at_clock(when)}" for when, name in seen)
-
-    def _ask(self, question: str, otherwise: Any) -> Any:
-        """Return the scheduler's answer to a `question` of the client; `otherwise` without an answer."""
-        answers: list[Any] = []
-
-        def ask() -> None:
-            # The code that waits for results reports a lost scheduler.
-            try:
-                answers.append(getattr(self._client, question)())
-            except Exception:
-                return
-
-        thread = threading.Thread(target=ask, daemon=True)
-        thread.start()
-        thread.join(_SECONDS_FOR_AN_ANSWER)
-        return answers[0] if answers else otherwise
 
 
 @contextmanager

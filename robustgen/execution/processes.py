@@ -6,11 +6,10 @@ import threading
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from multiprocessing import active_children
 
 from robustgen.execution.base import Job, Result, WorkersLostError, run_job
-from robustgen.execution.progress import Reporter, at_clock
-from robustgen.storage.host import hold_back_interrupts, is_stopped
+from robustgen.execution.progress import Reporter
+from robustgen.storage.host import hold_back_interrupts
 from robustgen.storage.memory import collect_garbage_rarely, keep_freed_memory
 
 
@@ -40,19 +39,6 @@ class Processes:
                 yield from results
         except TerminatedWorkerError as error:
             raise WorkersLostError("a worker died (killed, or out of memory)") from error
-
-    def describe_silence(self, last: dict[str, float]) -> str:
-        """Return each worker and the time of its last report, the oldest first."""
-        heard = {int(worker.rpartition(":")[2]): seconds for worker, seconds in last.items()}
-        workers = sorted(
-            (child.pid for child in active_children() if child.pid), key=lambda each: heard.get(each, 0)
-        )
-        described = [
-            f"worker {each}{' is stopped,' * is_stopped(each)} "
-            + (f"silent since {at_clock(heard[each])}" if each in heard else "has not reported yet")
-            for each in workers
-        ]
-        return "; ".join(described) or "no worker is left"
 
 
 def _start_worker(parent: int) -> None:

@@ -5,7 +5,6 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -71,8 +70,6 @@ class Progress:
 
     def __init__(self, meter: Meter | None = None, *, everywhere: bool = False) -> None:
         self._meter = meter
-        # The active executor replaces it.
-        self.describe: Callable[[dict[str, float]], str] = lambda last: "no worker has been started yet"
         self._finished = self._shown = 0
         self._told_of_compiling = False
         self._done: dict[str, int] = {}
@@ -123,8 +120,14 @@ class Progress:
             limit = limit if silent else SECONDS_OF_SILENCE
             before = state
             if silent >= limit:
-                print_line(f"no result for {silent:.0f} s: {self.describe(dict(self._heard))}")
+                print_line(f"no result for {silent:.0f} s: {self.describe_silence()}")
                 limit *= 2
+
+    def describe_silence(self) -> str:
+        """Return when each worker last reported, the oldest first."""
+        heard = sorted((seconds, worker) for worker, seconds in dict(self._heard).items())
+        lines = [f"worker {worker} silent since {_at_clock(seconds)}" for seconds, worker in heard]
+        return "; ".join(lines) or "no worker has reported yet"
 
     def _listen(self) -> None:
         with suppress(OSError, ValueError):
@@ -144,6 +147,6 @@ class Progress:
         self._heard.clear()
 
 
-def at_clock(seconds: float) -> str:
+def _at_clock(seconds: float) -> str:
     """Return the time of day at `seconds` since 1970, as ``"15:03:12"``."""
     return time.strftime("%H:%M:%S", time.localtime(seconds))

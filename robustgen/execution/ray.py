@@ -4,7 +4,6 @@ import logging
 import signal
 import socket
 import threading
-import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
@@ -14,10 +13,8 @@ from robustgen import __version__
 from robustgen.errors import ArgumentError, MissingDependencyError, RobustgenError, WriteError, name_error
 from robustgen.execution.base import Job, Result, WorkersLostError
 from robustgen.execution.progress import Reporter
-from robustgen.execution.remote import make_task, pack, take_result
+from robustgen.execution.remote import JOBS_AHEAD, make_task, pack, take_result
 
-# Enough tasks to keep all cores busy, including cores of nodes that join later.
-_JOBS_PER_CORE, _FEWEST_JOBS, _SECONDS_BETWEEN_COUNTS = 3, 16, 1.0
 _SECONDS_FOR_AN_ANSWER = 10.0
 
 
@@ -42,19 +39,12 @@ class RayCluster:
         with self._connect():
             # Ray itself repeats a task up to three times if its worker or node dies.
             task = self._ray.remote(num_cpus=1)(make_task())
-            ahead, wanted, counted = iter(jobs), 0, 0.0
-            under_way: list[Any] = []
-            while True:
-                if time.monotonic() - counted >= _SECONDS_BETWEEN_COUNTS:
-                    cores = int(self._ray.cluster_resources().get("CPU", 0))
-                    wanted, counted = max(_FEWEST_JOBS, _JOBS_PER_CORE * cores), time.monotonic()
-                for job in islice(ahead, max(0, wanted - len(under_way))):
-                    under_way.append(task.remote(pack(job, reporter), __version__))
-                if not under_way:
-                    return
-                done, under_way = self._ray.wait(under_way, timeout=_SECONDS_BETWEEN_COUNTS)
-                for each in done:
-                    yield self._result_of(each)
+            tasks = (task.remote(pack(job, reporter), __version__) for job in jobs)
+            under_way = [*islice(tasks, JOBS_AHEAD)]
+            while under_way:
+                (done, *_), under_way = self._ray.wait(under_way)
+                yield self._result_of(done)
+                under_way += islice(tasks, 1)
 
     @contextmanager
     def _connect(self) -> Iterator[None]:
@@ -91,14 +81,3 @@ class RayCluster:
             if isinstance(error.cause, RobustgenError):
                 raise error.cause from None
             raise WriteError(f"a worker of {self.address} failed: {name_error(error.cause)}") from error
-
-    def describe_silence(self, last: dict[str, float]) -> str:
-        """Return the number of cores of each node, and the lost nodes."""
-        if not self._ray.is_initialized():
-            return f"no connection to the Ray cluster at {self.address}"
-        nodes = [
-            f"node {node['NodeManagerHostname']} "
-            + (f"has {node['Resources'].get('CPU', 0):.0f} cores" if node["Alive"] else "is lost")
-            for node in self._ray.nodes()
-        ]
-        return f"the Ray cluster at {self.address}: {'; '.join(nodes)}"

@@ -2,11 +2,14 @@
 
 import pickle
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from robustgen.errors import WriteError
 from robustgen.execution.base import Job
 from robustgen.execution.progress import Reporter
+
+JOBS_AHEAD: Final = 500
+"""Number of jobs submitted at a time, which keeps clusters of some hundred cores busy."""
 
 
 def pack(job: Job[Any], reporter: Reporter) -> bytes:

@@ -100,7 +100,7 @@ def carry_out(
     while left:
         executor = cluster or open_executor(min(workers, len(left)))
         progress.forget_workers()
-        progress.describe, before = executor.describe_silence, len(left)
+        before = len(left)
         try:
             for result in executor.map(list(left.values()), progress.reporter):
                 del left[name_of(result)]

@@ -12,7 +12,3 @@ class ThisProcess:
     def map(self, jobs: Iterable[Job[Result]], reporter: Reporter) -> Iterator[Result]:
         """Yield the result of each job, in order."""
         return (run_job(job, reporter) for job in jobs)
-
-    def describe_silence(self, last: dict[str, float]) -> str:
-        """Return the reason for silence: the current output takes a long time."""
-        return "the current output takes a long time"

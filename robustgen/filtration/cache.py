@@ -5,7 +5,7 @@ from dataclasses import fields
 
 import numpy as np
 
-from robustgen.dataset.records import Failure, Origin, Record, ValuesRecord
+from robustgen.dataset.records import Failure, Origin, Record
 from robustgen.dataset.state import OutputState
 from robustgen.filtration.funnel import Opinions
 
@@ -38,7 +38,7 @@ class Answers:
 
     def add(self, record: Record | None) -> None:
         """Add the record of a unit."""
-        if not isinstance(record, ValuesRecord):
+        if not record or not record.values:
             return
         batch = Opinions(*(np.array(record.values[name]) for name in _FIELDS))
         for index, (key, (size, identity)) in enumerate(record.images.items()):
@@ -48,12 +48,12 @@ class Answers:
         self.failures |= {failure["key"]: failure["reason"] for failure in record.failures}
 
 
-def make_record(images: Mapping[str, Origin], said: list[Opinions], failures: list[Failure]) -> ValuesRecord:
+def make_record(images: Mapping[str, Origin], said: list[Opinions], failures: list[Failure]) -> Record:
     """Return the record of the predictions `said` for `images`, batch by batch."""
     values = {
         name: np.concatenate([getattr(each, name) for each in said], axis=-1).tolist() for name in _FIELDS
     }
-    return ValuesRecord(images, failures=failures, values=values)
+    return Record(images, failures=failures, values=values)
 
 
 def forget_opinions(state: OutputState, key: str | None = None) -> None:

@@ -22,7 +22,7 @@ import numpy as np
 
 from robustgen.dataset.names import ERRORS
 from robustgen.dataset.outputs import open_output, read_object
-from robustgen.dataset.records import Failure, FilesRecord, Origin
+from robustgen.dataset.records import Failure, Origin, Record
 from robustgen.dataset.sharing import Sharing
 from robustgen.dataset.state import OutputState
 from robustgen.display import progress
@@ -324,12 +324,12 @@ class _Run:
         state = self._state
 
         def write(name: str) -> None:
-            state.put_record(name, FilesRecord({}, [], self._write(words, passed_over)))
+            state.put_record(name, Record({}, [], self._write(words, passed_over)))
 
         for _ in self._sharing.share([_SHORTLIST], write, state.has_record):
             state.delete_claims()
         record = state.read_record(_SHORTLIST)
-        return tuple(f"{self._root.location}/{file.path}" for _, file in (record.files() if record else ()))
+        return tuple(f"{self._root.location}/{file.path}" for file in (record.files if record else ()))
 
     def _write(self, words: dict[str, str], passed_over: int) -> list[WrittenFile]:
         """Write all files; return the review pages."""

@@ -21,8 +21,6 @@ class WorkUnit:
         Number of the first image in the plan; images of complete units are consecutive.
     keys : tuple of str
     variants : tuple of Variant
-    lacking : mapping of str to frozenset of str
-        Key to the folders of the variants to create, if not all.
     expected : mapping of str to str
         Key to the required identity of the source image, if other outputs of it exist.
     shared : str
@@ -33,30 +31,20 @@ class WorkUnit:
     start: int
     keys: tuple[str, ...]
     variants: tuple[Variant, ...]
-    lacking: Mapping[str, frozenset[str]] = field(default_factory=dict)
     expected: Mapping[str, str] = field(default_factory=dict)
     shared: str = ""
 
     @property
     def name(self) -> str:
         """Return the name of the record, which depends only on images and variants."""
-        lacking = [f"{key}:{','.join(sorted(folders))}" for key, folders in sorted(self.lacking.items())]
-        parts = [*self.keys, "", *(variant.folder for variant in self.variants), "", *lacking]
+        parts = [*self.keys, "", *(variant.folder for variant in self.variants), ""]
         parts += ["", self.shared] if self.shared else []
         digest = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()
         return f"{self.number:06d}-{digest[:16]}"
 
     def count_outputs(self) -> int:
         """Return the number of outputs of the unit."""
-        return sum(map(self.count_wanted, self.keys))
-
-    def wants(self, key: str, variant: Variant) -> bool:
-        """Return True if the unit creates `variant` of the image `key`."""
-        return not self.lacking or key not in self.lacking or variant.folder in self.lacking[key]
-
-    def count_wanted(self, key: str) -> int:
-        """Return the number of variants to create of the image `key`."""
-        return len(self.lacking.get(key, self.variants))
+        return len(self.keys) * len(self.variants)
 
 
 def cut_by_images(keys: Sequence[str], variants: tuple[Variant, ...]) -> Iterator[WorkUnit]:

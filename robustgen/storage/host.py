@@ -69,11 +69,6 @@ def is_left_over(name: str) -> bool:
     return host == HOST and process.isdigit() and not is_alive(int(process))
 
 
-def is_stopped(process: int) -> bool:
-    """Return whether a signal has stopped the process; False if the system does not report it."""
-    return _read_state(process) in ("T", "t")
-
-
 def _read_state(process: int) -> str:
     """Return the letter of Linux for the state of a process; empty if it is not available."""
     with suppress(OSError):

@@ -16,7 +16,7 @@ from robustgen.corruptions.ccc import FAMILY
 from robustgen.dataset.manifest import source_digest
 from robustgen.dataset.outputs import open_output
 from robustgen.dataset.produce import Outcome
-from robustgen.dataset.records import FilesRecord
+from robustgen.dataset.records import Record
 from robustgen.dataset.run import clear
 from robustgen.dataset.sharing import Sharing
 from robustgen.dataset.state import OutputState
@@ -75,10 +75,10 @@ class ShardJob:
             keep_freed_memory()
             record = self._write(reporter)
             self.state.put_record(self.name, record)
-        made, size = len(self.images) - len(record.failures), record.written[0].size
+        made, size = len(self.images) - len(record.failures), record.files[0].size
         return Outcome(self.name, made, size, tuple(record.failures), time.monotonic() - started)
 
-    def _write(self, reporter: Reporter) -> FilesRecord:
+    def _write(self, reporter: Reporter) -> Record:
         failures = []
         with self.state.root.create(self.name) as file:
             for done, index in enumerate(self.images):
@@ -99,7 +99,7 @@ class ShardJob:
             file.write(END)
             written = WrittenFile(self.name, file.size, file.sha256)
         reporter.tell(0)
-        return FilesRecord({}, [""], [written], failures)
+        return Record({}, [""], [written], failures)
 
     def _make(self, index: int) -> dict[str, bytes]:
         """Return the members of a sample."""
@@ -208,10 +208,10 @@ def write_shards(
 
 def _is_done(shard: ShardJob) -> bool:
     record = shard.state.read_record(shard.name)
-    if not isinstance(record, FilesRecord) or not record.written:
+    if not record or not record.files:
         return False
     sizes = shard.state.root.sizes([shard.name])
-    return [*sizes] == [record.written[0][1]]
+    return [*sizes] == [record.files[0].size]
 
 
 def _carry_out(pending: Mapping[str, ShardJob], state: OutputState, workers: int) -> list[Outcome]:

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 from robustgen.dataset.config import read_yaml
 from robustgen.dataset.names import STATE
 from robustgen.dataset.outputs import open_output
-from robustgen.dataset.records import FilesRecord
+from robustgen.dataset.records import Record
 from robustgen.dataset.state import OutputState
 from robustgen.display import progress
 from robustgen.errors import OutputError, SourceError
@@ -226,7 +226,7 @@ def make(source: Path, wordnet: Path, output: str | Path, *, links: bool = False
         # Its presence means that all files in it are complete.
         root.delete(ABOUT)
         # From here on the files belong to this run, even if it is interrupted.
-        state.put_record(_RECORD, FilesRecord())
+        state.put_record(_RECORD, Record())
         run = _Run(source, root, folders, places, summary)
         state.put_record(
             _RECORD, run.write(links, {"release": hierarchy.release, "sha256": hierarchy.sha256})
@@ -257,7 +257,7 @@ class _Run:
     places: Mapping[str, Place]
     summary: Summary
 
-    def write(self, links: bool, wordnet: dict[str, str]) -> FilesRecord:
+    def write(self, links: bool, wordnet: dict[str, str]) -> Record:
         """Write the lists, the trees, and last the manifest, whose presence means that all is complete."""
         files = [self._list(split) for split in SPLITS]
         files.append(self._put(NAMES, _lines(each.name for each in self.summary.types)))
@@ -278,7 +278,7 @@ class _Run:
             "citation": CITATION,
         }
         text = json.dumps(about | self.summary.described(), indent=1) + "\n"
-        return FilesRecord(written=[*files, self._put(ABOUT, text.encode())])
+        return Record(files=[*files, self._put(ABOUT, text.encode())])
 
     def _put(self, name: str, data: bytes) -> WrittenFile:
         with self.output.create(name) as file:

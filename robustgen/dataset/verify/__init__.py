@@ -7,7 +7,7 @@ from typing import Any
 
 from robustgen.canonical import recognise
 from robustgen.dataset.croissant import CROISSANT, find_difference
-from robustgen.dataset.manifest import Summary, dataset_digest, make_cards, read_errors, read_manifest
+from robustgen.dataset.manifest import dataset_digest, finish, make_cards, read_errors, read_manifest
 from robustgen.dataset.names import MANIFEST
 from robustgen.dataset.opening import check_folder
 from robustgen.dataset.outputs import blame_output
@@ -61,8 +61,8 @@ def verify(
     state = OutputState(store)
     if state.exists and not store.exists(MANIFEST):
         # Merged shards have no manifest yet.
-        with blame_output(store), suppress(PermissionError), Summary(state) as summary:
-            summary.finish()
+        with blame_output(store), suppress(PermissionError):
+            finish(state)
     manifest, digest = read_finished(store), dataset_digest(store)
     contents = check_contents(store, jobs or os.cpu_count() or 1, make_cards(manifest))
     problems = [*contents.findings, *check_manifest(store, manifest, digest, contents)]

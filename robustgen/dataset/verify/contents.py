@@ -2,20 +2,20 @@
 
 import hashlib
 from collections.abc import Collection, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from itertools import groupby, islice
+from itertools import groupby
 
 from robustgen.dataset.croissant import CROISSANT
 from robustgen.dataset.manifest import list_sums
 from robustgen.dataset.names import ERRORS, FRAMES, MANIFEST, STATE, SUMS
 from robustgen.dataset.outputs import measure_file
+from robustgen.dataset.records import find_folder
 from robustgen.dataset.state import OutputState
 from robustgen.dataset.verify.findings import Finding
+from robustgen.formats.prefetch import prefetch
 from robustgen.name_lists import read_sums
 from robustgen.storage import Store
 
-_AT_ONCE = 1024
 _VIDEO = ".mp4"
 
 
@@ -69,39 +69,26 @@ def check_contents(store: Store, jobs: int, cards: Mapping[str, bytes] | None = 
         _, finding = _check_file(store, name, hashlib.sha256(data).hexdigest())
         contents.findings += [finding] if finding else []
     folders = list_folders(store)
-    with ThreadPoolExecutor(jobs) as pool:
-        for prefix in dict.fromkeys(["", *folders]):
-            listed = read_listed(store, prefix)
-            inside = {
-                path: digest
-                for path, digest in listed.items()
-                if path.removeprefix(prefix)[:1] not in ("", "/") and ".." not in path.split("/")
-            }
-            for path in listed.keys() - inside.keys():
-                contents.findings.append(
-                    Finding("changed", prefix + SUMS, f": names {path!r}, which is outside the folder")
-                )
-            contents.counts[prefix] = len(inside), _check_listed(store, inside, pool, contents.findings)
-            contents.findings += _check_frames(store, prefix, inside)
+    for prefix in dict.fromkeys(["", *folders]):
+        listed = read_listed(store, prefix)
+        inside = {
+            path: digest
+            for path, digest in listed.items()
+            if path.removeprefix(prefix)[:1] not in ("", "/") and ".." not in path.split("/")
+        }
+        for path in listed.keys() - inside.keys():
+            contents.findings.append(
+                Finding("changed", prefix + SUMS, f": names {path!r}, which is outside the folder")
+            )
+        total = 0
+        for size, finding in prefetch(lambda listed: _check_file(store, *listed), inside.items(), jobs):
+            total += size
+            contents.findings += [finding] if finding else []
+        contents.counts[prefix] = len(inside), total
+        contents.findings += _check_frames(store, prefix, inside)
     contents.findings += _find_unlisted(store, folders, cards)
     _name_truncated(store, contents.findings)
     return contents
-
-
-def _check_listed(
-    store: Store, listed: Mapping[str, str], pool: ThreadPoolExecutor, findings: list[Finding]
-) -> int:
-    """Add the problems of the files to `findings`; return the total size of the files in bytes."""
-
-    def check(path: str) -> tuple[int, Finding | None]:
-        return _check_file(store, path, listed[path])
-
-    paths, total = iter(listed), 0
-    while some := list(islice(paths, _AT_ONCE)):
-        for size, finding in pool.map(check, some):
-            total += size
-            findings += [finding] if finding else []
-    return total
 
 
 def _check_file(store: Store, path: str, digest: str) -> tuple[int, Finding | None]:
@@ -126,33 +113,24 @@ def _check_frames(store: Store, prefix: str, listed: Mapping[str, str]) -> Itera
         yield Finding("changed", prefix + FRAMES, f": does not list the videos of {SUMS}")
 
 
-def _find_unlisted(store: Store, folders: Collection[str], cards: Collection[str]) -> Iterator[Finding]:
+def _find_unlisted(store: Store, prefixes: Collection[str], cards: Collection[str]) -> Iterator[Finding]:
     """Yield files that no checksums list, links, and empty folders."""
-    own = {
-        MANIFEST,
-        ERRORS,
-        CROISSANT,
-        *cards,
-        *(prefix + name for prefix in folders for name in (SUMS, FRAMES)),
-    }
+    own = {MANIFEST, ERRORS, CROISSANT, *cards}
+    own |= {prefix + name for prefix in prefixes for name in (SUMS, FRAMES)}
+    folders = {prefix.rstrip("/") for prefix in prefixes}
+
+    def list_in(folder: str) -> dict[str, str]:
+        return read_listed(store, f"{folder}/" if folder else "")
+
     outside = (entry.path for entry in store.list() if not entry.path.startswith(f"{STATE}/"))
     irregular = dict(store.list_irregular())
-    for prefix, paths in groupby(outside, key=lambda path: _find_folder(path, folders)):
-        listed = read_listed(store, prefix)
-        for path in paths:
-            if path not in listed and path not in own and path not in irregular:
-                yield Finding("extra", path)
+    for folder, paths in groupby(outside, key=lambda path: find_folder(path, folders)):
+        known = own | irregular.keys() | list_in(folder).keys()
+        yield from (Finding("extra", path) for path in paths if path not in known)
     for path, what in irregular.items():
         if not path.startswith(f"{STATE}/"):
-            known = path in read_listed(store, _find_folder(path, folders))
-            yield Finding("changed" if known else "extra", path, f": {what}")
-
-
-def _find_folder(path: str, folders: Collection[str]) -> str:
-    """Return the innermost of the `folders` that contains `path`, as a prefix."""
-    parts = path.split("/")
-    prefixes = ("/".join([*parts[:depth], ""]) for depth in (2, 1) if len(parts) > depth)
-    return next((prefix for prefix in prefixes if prefix in folders), "")
+            is_known = path in list_in(find_folder(path, folders))
+            yield Finding("changed" if is_known else "extra", path, f": {what}")
 
 
 def _name_truncated(store: Store, findings: list[Finding]) -> None:
@@ -161,6 +139,6 @@ def _name_truncated(store: Store, findings: list[Finding]) -> None:
     if not changed:
         return
     for _, record in OutputState(store).read_records():
-        for _, file in record.files() if record else ():
+        for file in record.files if record else ():
             if file.path in changed and -1 < next(store.sizes([file.path])) < file.size:
                 findings[changed[file.path]] = Finding("truncated", file.path)

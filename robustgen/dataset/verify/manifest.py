@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from robustgen.dataset.manifest import Tally, describe, frames_digest, hide_paths, read_errors
+from robustgen.dataset.manifest import Summary, describe, frames_digest, hide_paths, read_errors
 from robustgen.dataset.names import ERRORS, FRAMES, MANIFEST, STATE
 from robustgen.dataset.opening import name_command
 from robustgen.dataset.state import OutputState
@@ -47,21 +47,16 @@ def check_manifest(
 
 def check_state(state: OutputState, manifest: Mapping[str, Any]) -> Iterator[Finding]:
     """Yield the differences of manifest and failures from the records, and damaged records."""
-    recorded, tally = hide_paths(describe(state)), Tally()
+    recorded, summary = hide_paths(describe(state)), Summary(state)
     for name in sorted(recorded):
         for key, here, there in _differences(name, manifest.get(name), recorded[name]):
             yield Finding("changed", MANIFEST, f": {key} is {here!r}, the record has {there!r}")
-    for name, record in state.read_records():
-        if record is None:
-            remedy = "run the same make command to create its images again"
-            yield Finding("damaged", f"{STATE}/records/{name}.json", f": is damaged; {remedy}")
-        else:
-            tally.add(record)
-    if not manifest["complete"]:
-        whole = frozenset(recorded["arms"])
-        if sum(folders >= whole for folders in tally.attempted.values()) < recorded["images"]:
-            yield _name_unfinished(manifest)
-    failures = {*map(_as_text, tally.list_failures())}
+    for name in summary.damaged:
+        remedy = "run the same make command to create its images again"
+        yield Finding("damaged", f"{STATE}/records/{name}.json", f": is damaged; {remedy}")
+    if not manifest["complete"] and summary.count(recorded["arms"]) < recorded["images"]:
+        yield _name_unfinished(manifest)
+    failures = {*map(_as_text, summary.failures)}
     for entry in read_errors(state.root)[0]:
         if _as_text(entry) not in failures:
             yield Finding("changed", ERRORS, f": no run recorded the failure of {entry['key']!r}")
