@@ -154,7 +154,7 @@ def test_nothing_is_left_behind(tmp_path: Path) -> None:
         capture_output=True,
     )
     assert b"5 of" in done.stdout or b"10 images" in done.stdout
-    assert not [path for path in temporary.iterdir() if path.name.startswith("robustgen-")]
+    assert not [*temporary.glob("robustgen-*/*")]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.tar.gz", "out", "photos", "temporary"]
 
 

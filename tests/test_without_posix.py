@@ -78,7 +78,7 @@ def test_a_set_is_made_resumed_verified_evaluated_and_scored(windows, tmp_path):
     victim.unlink()
     shutil.rmtree(output / "gaussian_noise")
     assert "missing" in windows("verify", output, status=1)
-    assert "61 images in" in windows("make-c", *flags, "--output", output, "--jobs", "2")
+    assert "150 images in" in windows("make-c", *flags, "--output", output, "--jobs", "2")
     assert tree(output) == tree(tmp_path / "here")
     assert "0 findings" in windows("verify", output)
 

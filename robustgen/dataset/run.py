@@ -119,11 +119,14 @@ def list_waiting(plan: Plan, shards: int) -> list[int]:
 def _clean_up(plan: Plan, state: OutputState) -> Iterator[None]:
     """Remove temporary files, and everything written by a run that failed before its work began."""
     with blame_output(plan.store):
+        is_new = not state.exists
         try:
             yield
         except BaseException:
             if state.is_ours and not state.list_records() and not state.list_claims():
                 state.clear()
+            if is_new:
+                plan.store.withdraw()
             raise
         finally:
             plan.store.clean()

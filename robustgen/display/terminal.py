@@ -5,8 +5,8 @@ and a late answer would be typed into the next command.
 """
 
 import base64
-import os
 import re
+import shutil
 from collections.abc import Iterator, Mapping
 from typing import BinaryIO, Literal
 
@@ -61,7 +61,7 @@ def show_picture(picture: Rgb, stream: BinaryIO, environment: Mapping[str, str])
     how = detect_protocol(environment) if stream.isatty() else None
     if how is None:
         return False
-    small = _fit_width(picture, os.get_terminal_size(stream.fileno()).columns * _CELL_WIDTH)
+    small = _fit_width(picture, shutil.get_terminal_size().columns * _CELL_WIDTH)
     stream.write((encode_kitty if how == "kitty" else encode_sixel)(small) + b"\n")
     stream.flush()
     return True

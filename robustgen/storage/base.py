@@ -166,6 +166,9 @@ class Store(ABC):
     def clean(self) -> None:  # noqa: B027
         """Delete the temporary files of dead processes of this host."""
 
+    def withdraw(self) -> None:  # noqa: B027
+        """Remove the folder and its parents, as far as this store created them and they are empty."""
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Store) and self.location == other.location
 

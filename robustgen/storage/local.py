@@ -51,9 +51,11 @@ class LocalStore(Store):
         self._temporary = os.path.realpath(temporary) if temporary else f"{self.location}/.robustgen/tmp"
         # Folders whose paths contain no links.
         self._real: set[str] = set()
+        above = [Path(self.location), *Path(self.location).parents]
+        self._missing = [*itertools.takewhile(lambda place: not place.exists(), above)]
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"_real": set()}
+        return vars(self) | {"_real": set(), "_missing": []}
 
     def folder(self, path: str) -> "LocalStore":
         """Return the store of a folder of this store, which rejects the same links."""
@@ -209,6 +211,13 @@ class LocalStore(Store):
                     os.unlink(f"{self._temporary}/{name}")
             os.rmdir(self._temporary)
             os.rmdir(os.path.dirname(self._temporary))
+
+    def withdraw(self) -> None:
+        """Remove the folder and its parents, as far as this store created them and they are empty."""
+        self.clean()
+        with suppress(OSError):
+            for place in self._missing:
+                place.rmdir()
 
     def _begin(self, path: str) -> tuple[str, int]:
         """Open a new temporary file for `path`; return its full path and descriptor."""

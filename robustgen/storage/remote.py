@@ -27,6 +27,8 @@ _WAITS: Final = (0.2, 0.6, 2.0, 5.0)
 # Listing a tar reads the headers between images; one request fetches many of them.
 _BLOCK: Final = 4 << 20
 _MOST_AHEAD: Final = 8
+# Number of files for which requests of their own cost less than a listing of a large set.
+_FEW: Final = 8
 
 
 class RemoteStore(Store):
@@ -114,10 +116,17 @@ class RemoteStore(Store):
                 yield _entry(before + name, about)
 
     def sizes(self, paths: Iterable[str]) -> Iterator[int]:
-        """Yield the sizes of many files, from one listing."""
-        known = {entry.path: entry.size for entry in self.list()}
-        for path in paths:
-            yield known.get(path, -1)
+        """Yield the sizes of files: of a few by one request each, of many from one listing."""
+        wanted = [*paths]
+        if len(wanted) > _FEW:
+            known = {entry.path: entry.size for entry in self.list()}
+            yield from (known.get(path, -1) for path in wanted)
+            return
+        for path in wanted:
+            try:
+                yield self.stat(path).size
+            except FileNotFoundError:
+                yield -1
 
     # --- writing
 
