@@ -2,6 +2,7 @@
 
 import hashlib
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -294,7 +295,9 @@ class _Run:
             image = plan.recipe.prepare(plan.source.load(key))
             for variant in plan.arms:
                 if variant.folder == failure.get("arm"):
-                    plan.recipe.make(variant, key, image)
+                    # The frames of a large photograph would fill memory.
+                    frames = plan.recipe.stream(variant, key, image)
+                    deque(frames or [plan.recipe.make(variant, key, image)], maxlen=0)
             return True
         return False
 
