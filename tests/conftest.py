@@ -6,10 +6,17 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+import hypothesis
 import pytest
 from browser import Browser
 from helpers import CIFAR, FEW, cifar_folder, make_c, put_many, put_photo
 from servers import s3, s3_server, web  # noqa: F401
+
+# A busy machine takes long for some examples.
+hypothesis.settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("any machine")
 
 # A shell that starts the tests in the background has them ignore Ctrl-C, and so the runs that they interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
