@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from helpers import cli, cli_error, tree
-from test_archives import assert_alike, files_of, put_photos, put_tar, put_zip
+from test_archives import UNSAFE, assert_alike, files_of, put_photos, put_tar, put_zip
 
 from robustgen.dataset.opening import open_dataset
 from robustgen.errors import ImageError, SourceError
@@ -208,7 +208,7 @@ def test_patterns(tmp_path: Path) -> None:
         (tmp_path / name).touch()
 
     def expanded(pattern: str) -> list[str]:
-        found = Place(tmp_path / pattern).expand(lambda name: name.endswith("tar"))
+        found = Place(tmp_path / pattern).expand((".tar",))
         return [file.name for file in found]
 
     assert expanded("a-{08..10}.tar") == expanded("a-*.tar") == ["a-08.tar", "a-09.tar", "a-10.tar"]
@@ -295,13 +295,13 @@ def test_samples_that_are_refused(tmp_path: Path) -> None:
     source = open_source(root)
     assert source.keys() == ("0/masked.png", "1/good.png")
     refused = source.refused()
-    assert refused.pop("bad.png").startswith("its label cannot be read: '../up'")
+    assert refused.pop("bad.png").startswith("label '../up'")
     assert refused.pop("dot.ted.png").startswith("WebDataset treats everything after the first dot")
     assert refused == {
         "unlabelled.png": "has no label, but others have",
         "two": "has 2 images",
         "twice": "occurs twice",
-        "absolute.png": "its name is absolute",
+        "absolute.png": UNSAFE,
     }
 
 
@@ -411,7 +411,7 @@ def test_a_shard_with_a_bomb_for_a_label(tmp_path: Path) -> None:
     )
     source = open_source(root)
     assert source.keys() == ("1/b.png",)
-    assert source.refused() == {"a.png": "its label cannot be read: 2097152 bytes"}
+    assert source.refused() == {"a.png": "label of 2097152 bytes"}
 
 
 def put_bomb(path: Path, value: bytes, rows: int) -> Path:
@@ -445,7 +445,7 @@ def test_a_label_nested_without_end_is_that_of_one_sample(tmp_path: Path) -> Non
     labels = {"a.json": b'{"a":' * 100_000, "b.json": b'{"label": 1}'}
     source = open_source(put_shards(tmp_path / "shards", [files | labels]))
     assert source.keys() == ("1/b.png",)
-    assert source.refused() == {"a.png": "its label cannot be read: JSON is nested more than 100 deep"}
+    assert source.refused() == {"a.png": "JSON is nested more than 100 deep"}
 
 
 def varint(number: int, length: int = 0) -> bytes:

@@ -5,15 +5,47 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
 from robustgen.errors import ArgumentError, ImageError, MissingDependencyError, SourceError
-from robustgen.imaging.decode import reason_of
+from robustgen.imaging.decode import Location, reason_of
 from robustgen.imaging.pixels import Rgb
+from robustgen.storage import Store
+
+Cache = tuple[Store, str] | None
+"""Location of a cached index: a store and the name of a file in it."""
+
+
+class Columns(NamedTuple):
+    """Columns of images in tables.
+
+    Attributes
+    ----------
+    names : tuple of str
+    root : path, URL or None
+        Folder of the files named in cells; None for the folder of the table.
+    """
+
+    names: tuple[str, ...] = ("image",)
+    root: str | None = None
+
+
+class Options(NamedTuple):
+    """Options of sources; see `opening.open_source`. Each kind uses those that apply to it."""
+
+    labels: Location | None = None
+    follow: Sequence[Location] = ()
+    cache: Cache = None
+    split: str | None = None
+    labels_are_classes: bool = False
+    columns: Columns | None = None
+
+
+DEFAULTS: Final = Options()
 
 Loaded = TypeVar("Loaded")
 """Type of one item: pixels, for nearly all sources."""
@@ -149,12 +181,8 @@ class Items(Reusable, ABC, Generic[Loaded]):
         """Return the keys of all refused images, with the reasons."""
         return {}
 
-    def passed_over(self) -> tuple[str, ...]:
-        """Return the names of images in unsupported formats."""
-        return ()
-
-    def remarks(self) -> tuple[str, ...]:
-        """Return remarks about content that is copied unchanged, one line each."""
+    def remarks(self) -> Sequence[str]:
+        """Return remarks about content that is skipped or copied unchanged, one line each."""
         return ()
 
     def make_ready(self) -> None:

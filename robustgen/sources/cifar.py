@@ -9,12 +9,11 @@ import numpy.typing as npt
 
 from robustgen.containers.pickles import Pickled, unpickle
 from robustgen.containers.tar import peek_names
-from robustgen.imaging.decode import Location
 from robustgen.imaging.pixels import Rgb
-from robustgen.sources.base import blame_source, check_split
+from robustgen.sources.base import blame_source
 from robustgen.sources.named_files import read_named_files
 from robustgen.sources.numbered import NumberedSource, Rows
-from robustgen.sources.places import Place, find_place
+from robustgen.sources.places import Place
 
 
 class _Edition(NamedTuple):
@@ -63,18 +62,14 @@ class Cifar(NumberedSource):
     path : path or URL
         The folder cifar-10-batches-py or cifar-100-python, its parent, or the .tar.gz, which is read in
         place.
-    split : {"test", "train"}
-        The training images of CIFAR-10 are in the order of data_batch_1 to data_batch_5.
+    options : Options
+        The split is "test", the default, or "train": of CIFAR-10, data_batch_1 to data_batch_5 in order.
 
     Raises
     ------
     SourceError
         `path` does not exist. From all other methods: it contains no valid batch.
     """
-
-    def __init__(self, path: Location | Place, split: str = "test") -> None:
-        place = find_place(path)
-        super().__init__(place, check_split(place.location, split, ("test", "train")))
 
     def _read(self) -> Rows:
         names = [name for each in _EDITIONS for name in (*each.batches[self._split], each.meta)]

@@ -11,7 +11,7 @@ import numpy as np
 from robustgen.errors import SourceError
 from robustgen.imaging.decode import Location
 from robustgen.imaging.pixels import Rgb
-from robustgen.sources.base import blame_source, check_split
+from robustgen.sources.base import DEFAULTS, Options, blame_source
 from robustgen.sources.numbered import NumberedSource, Rows
 from robustgen.sources.places import Place, find_place
 
@@ -32,8 +32,8 @@ class Idx(NumberedSource):
     ----------
     path : path or URL
         A file of images, its folder, or the root folder of torchvision's layout.
-    split : {"test", "train"}, optional
-        Default: the split of the file, or the test images of a folder.
+    options : Options
+        The split is "test" or "train". Default: the split of the file, or the test images of a folder.
 
     Raises
     ------
@@ -41,11 +41,11 @@ class Idx(NumberedSource):
         `path` does not exist. From all other methods: the split is missing, or a file is damaged.
     """
 
-    def __init__(self, path: Location | Place, split: str | None = None) -> None:
+    def __init__(self, path: Location | Place, options: Options = DEFAULTS) -> None:
         place = find_place(path)
-        own = _split_of(place.name) if not place.is_folder else None
-        super().__init__(place, split or own or "test")
-        check_split(self.location, self._split, (own,) if own else ("test", "train"))
+        if own := None if place.is_folder else _split_of(place.name):
+            self.splits = (own,)
+        super().__init__(place, options)
 
     def _read(self) -> Rows:
         files = self._find()

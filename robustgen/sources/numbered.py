@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustgen.errors import ImageError
-from robustgen.imaging.decode import as_rgb
+from robustgen.imaging.decode import Location, as_rgb
 from robustgen.imaging.pixels import Rgb
-from robustgen.sources.base import Source, blame_source
-from robustgen.sources.places import Place
+from robustgen.sources.base import DEFAULTS, Options, Source, blame_source, check_split
+from robustgen.sources.places import Place, find_place
 
 _FEWEST_DIGITS = 5
 
@@ -45,13 +45,17 @@ class NumberedSource(Source):
 
     Parameters
     ----------
-    place : Place
-    split : str
+    path : path or URL
+    options : Options
     """
 
-    def __init__(self, place: Place, split: str) -> None:
-        super().__init__(place.location)
-        self._place, self._split = place, split
+    splits: tuple[str, ...] = ("test", "train")
+    """Names of the splits; the first is the default."""
+
+    def __init__(self, path: Location | Place, options: Options = DEFAULTS) -> None:
+        self._place = find_place(path)
+        super().__init__(self._place.location)
+        self._split = check_split(self.location, options.split or self.splits[0], self.splits)
 
     @abstractmethod
     def _read(self) -> Rows:

@@ -3,7 +3,7 @@
 import itertools
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -16,7 +16,8 @@ from robustgen.storage import Store, locate, open_store
 
 _MOST_FILES: Final = 100_000
 COMPRESSED: Final = (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
-ARCHIVES: Final = (".tar", ".zip", *COMPRESSED)
+SHARDS: Final = (".tar", *COMPRESSED)
+ARCHIVES: Final = (*SHARDS, ".zip")
 PARQUET: Final = ".parquet"
 TEXT_TABLES: Final = (".jsonl", ".tsv")
 
@@ -106,18 +107,8 @@ class Place:
         """Return True if this folder has a file at `path`."""
         return self.folder.exists(path)
 
-    def check(self) -> None:
-        """Raise an OSError if a local path does not exist; URLs and patterns are checked later."""
-        if self.store.is_local and not self.is_pattern:
-            os.stat(self.location)  # noqa: PTH116
-
-    @property
-    def file(self) -> SourceFile:
-        """Look up the file at this place."""
-        return SourceFile.look(self.store, self.name)
-
-    def expand(self, is_wanted: Callable[[str], bool], split: str | None = None) -> list[SourceFile]:
-        """Return the sorted files of the place: those wanted in a folder, or those of a pattern.
+    def expand(self, suffixes: tuple[str, ...], split: str | None = None) -> list[SourceFile]:
+        """Return the sorted files of the place: those with `suffixes` in a folder, or those of a pattern.
 
         With a `split`, keep only names that contain it as a word: ``train-00000-of-00005.parquet``.
 
@@ -128,7 +119,7 @@ class Place:
         """
         store, names = self.store, [self.name]
         if self.is_folder:
-            store, names = self.folder, [name for name in self.children if is_wanted(name)]
+            store, names = self.folder, [n for n in self.children if n.lower().endswith(suffixes)]
         elif self.is_pattern:
             names, parent = [], Place(store.location)
             for name in itertools.islice(_expand_braces(self.name), _MOST_FILES + 1):
@@ -139,18 +130,20 @@ class Place:
         if split:
             names = [name for name in names if split in re.split(r"[-_.]", name)]
         if not names or len(names) > _MOST_FILES:
-            none = f"matches no file of the split {split!r}" if split else "matches no file"
-            problem = "matches too many files" if names else none
-            raise SourceError(f"{self.location}: {problem}")
+            problem = "too many files" if names else f"no file ({', '.join(suffixes)})"
+            own = f" of the split {split!r}" if split else ""
+            raise SourceError(f"{self.location}: matches {problem}{own}")
         with ThreadPoolExecutor(1 if store.is_local else 16) as pool:
             return list(pool.map(lambda name: SourceFile.look(store, name), sorted({*names})))
 
 
 def find_place(location: Location | Place) -> Place:
-    """Return the place at `location`; raise a SourceError if it does not exist."""
+    """Return the place at `location`; raise a SourceError if it is a local path that does not exist."""
     with blame_source(location):
         place = location if isinstance(location, Place) else Place(location)
-        place.check()
+        # URLs and patterns are looked up later.
+        if place.store.is_local and not place.is_pattern:
+            os.stat(place.location)  # noqa: PTH116
     return place
 
 

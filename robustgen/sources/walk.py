@@ -21,14 +21,14 @@ _UNREAD_EXTENSIONS = (
 _MOST_LINKS = 3
 
 
-def walk(root: Path, deep: bool = True, follow: Sequence[Path] = ()) -> Iterator[Found]:
-    """Yield the images below `root`, or only those directly in it, in any order.
+def walk(root: Path, folder: str = "", deep: bool = True, follow: Sequence[Path] = ()) -> Iterator[Found]:
+    """Yield the images below the `folder` of `root`, or only those directly in it, in any order.
 
     Links are followed if they lead below `root` or below one of the folders in `follow`.
     """
     places = tuple(os.path.realpath(place) for place in (root, *follow))
     # Prefix of the keys, real path, and the folders whose links lead there.
-    pending: list[tuple[str, str, tuple[str, ...]]] = [("", places[0], ())]
+    pending: list[tuple[str, str, tuple[str, ...]]] = [("", os.path.realpath(root / folder), ())]
     while pending:
         prefix, real, trail = pending.pop()
         try:
