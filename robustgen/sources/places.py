@@ -130,9 +130,9 @@ class Place:
         if split:
             names = [name for name in names if split in re.split(r"[-_.]", name)]
         if not names or len(names) > _MOST_FILES:
-            problem = "too many files" if names else f"no file ({', '.join(suffixes)})"
             own = f" of the split {split!r}" if split else ""
-            raise SourceError(f"{self.location}: matches {problem}{own}")
+            problem = "too many files" if names else f"no file{own} ({', '.join(suffixes)})"
+            raise SourceError(f"{self.location}: matches {problem}")
         with ThreadPoolExecutor(1 if store.is_local else 16) as pool:
             return list(pool.map(lambda name: SourceFile.look(store, name), sorted({*names})))
 
