@@ -269,6 +269,7 @@ def test_another_format_of_the_files_stands_in_the_table(llava, tmp_path):
 
 
 def put_lines(path, *rows):
+    path.parent.mkdir(exist_ok=True)
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return path
 
@@ -343,11 +344,18 @@ def test_tables_that_cannot_be_used_are_refused(tmp_path, name, content, flags, 
     assert not (tmp_path / "out").exists()
 
 
+def test_tables_of_several_kinds_are_made_together(tmp_path):
+    put_lines(tmp_path / "tables" / "a.jsonl", {"image": BASE64})
+    (tmp_path / "tables" / "b.tsv").write_text(f"image\n{BASE64}\n")
+    (tmp_path / "tables" / "a.tsv").write_text(f"image\n{BASE64}\n")
+    make_c(tmp_path / "tables", tmp_path / "out", *FEW, status=1)
+    reasons = {each["key"]: each["reason"] for each in errors_of(tmp_path / "out")}
+    assert reasons == {"a/00000000/image.jpg": "occurs twice"}
+    assert "b.tsv" in {path.name for path in (tmp_path / "out" / "fog" / "4").iterdir()}
+
+
 def test_flags_of_tables_are_for_tables(photos, tmp_path):
-    put_lines(tmp_path / "a.jsonl", {"image": BASE64})
-    (tmp_path / "b.tsv").write_text("image\n")
     out = ("--output", tmp_path / "out")
-    assert "tables of several kinds: a.jsonl, b.tsv" in cli_error("make-c", "--source", tmp_path, *out, *FEW)
     message = cli_error("make-c", "--source", photos, "--format", "table", *out, *FEW[2:])
     assert message == "format: table is for sources of the kind table (--dataset table)"
 
@@ -364,7 +372,7 @@ def test_tab_separated_values_are_those_of_the_csv_module():
         csv.writer(plain, delimiter="\t", lineterminator="\n").writerows(rows)
         file, copied = io.BytesIO(text.getvalue().encode()), io.BytesIO()
         chunks = [*layout.read(file)]
-        assert [[*row.values()] for chunk in chunks for row in chunk.rows] == rows[1:]
+        assert [[*row.values()] for chunk in chunks for *_, row in chunk.rows] == rows[1:]
         for place, row in zip((place for chunk in chunks for place in chunk.places), rows[1:], strict=True):
             assert [layout.read_cell(file, place, name) for name in rows[0]] == row
         with layout.write(copied, file) as add:

@@ -22,23 +22,33 @@ RowPlace = tuple[int, int]
 
 
 class Rows:
-    """Consecutive rows of a text table, each with its place, a mapping of its columns, and its bytes."""
+    """Consecutive rows of a text table.
 
-    def __init__(self, places: list[RowPlace], rows: list[dict[str, Any]], raw: list[bytes]) -> None:
-        self.places, self.rows, self.raw = places, rows, raw
+    Attributes
+    ----------
+    rows : list of tuple
+        Offset, bytes and columns of each row.
+    """
+
+    def __init__(self, rows: list[tuple[int, bytes, dict[str, Any]]]) -> None:
+        self.rows = rows
+
+    @property
+    def places(self) -> list[RowPlace]:
+        """Return the place of each row."""
+        return [(offset, len(raw)) for offset, raw, _ in self.rows]
 
     def cells(self, column: str) -> list[Any]:
         """Return the cells of `column`."""
-        return [row.get(column) for row in self.rows]
+        return [row.get(column) for *_, row in self.rows]
 
     def replace(self, columns: Mapping[str, list[Any]], kept: Sequence[bool]) -> "Rows":
         """Return the `kept` rows, with their `columns` (given for all rows) replaced."""
-        numbers = [number for number, keep in enumerate(kept) if keep]
-        rows = [
-            self.rows[n] | {name: cells[n] for name, cells in columns.items() if name in self.rows[n]}
-            for n in numbers
-        ]
-        return Rows([self.places[n] for n in numbers], rows, [self.raw[n] for n in numbers])
+        rows = []
+        for number, (offset, raw, row) in enumerate(self.rows):
+            own = {name: cells[number] for name, cells in columns.items() if name in row}
+            rows.append((offset, raw, row | own))
+        return Rows([*itertools.compress(rows, kept)])
 
 
 class _Text(ABC):
@@ -52,8 +62,7 @@ class _Text(ABC):
         """Yield all rows in chunks; raise a ValueError if a row is damaged."""
         found = self._iterate(file)
         while some := [*itertools.islice(found, _ROWS)]:
-            offsets, raw, rows = map(list, zip(*some, strict=True))
-            yield Rows([(offset, len(each)) for offset, each in zip(offsets, raw, strict=True)], rows, raw)
+            yield Rows(some)
 
 
 class JsonLines(_Text):
@@ -64,7 +73,7 @@ class JsonLines(_Text):
     def read_columns(self, file: IO[bytes]) -> list[str]:
         """Return the keys of all objects in the first chunk of rows."""
         first = next(iter(self.read(file)), None)
-        return [*dict.fromkeys(name for row in first.rows for name in row)] if first else []
+        return [*dict.fromkeys(name for *_, row in first.rows for name in row)] if first else []
 
     def read_cell(self, file: IO[bytes], place: RowPlace, column: str) -> Any:
         """Return one value."""
@@ -86,7 +95,7 @@ class JsonLines(_Text):
         """Begin a file, and return a function that appends rows."""
 
         def add(chunk: Rows) -> None:
-            for row, raw in zip(chunk.rows, chunk.raw, strict=True):
+            for _, raw, row in chunk.rows:
                 line = json.dumps(row, ensure_ascii=raw.isascii(), default=_as_text)
                 file.write(line.encode() + b"\n")
 
@@ -152,7 +161,7 @@ class TabSeparated(_Text):
                 file.write(f"{line or _EMPTY}\n".encode())
 
         write_lines([self.read_columns(like)])
-        yield lambda chunk: write_lines(row.values() for row in chunk.rows)
+        yield lambda chunk: write_lines(row.values() for *_, row in chunk.rows)
 
 
 def _quote(cell: Any) -> str:

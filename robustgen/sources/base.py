@@ -198,21 +198,7 @@ class Items(Reusable, ABC, Generic[Loaded]):
 
 
 class Source(Items[Rgb]):
-    """Images under unique keys."""
-
-    @abstractmethod
-    def load(self, key: str) -> Rgb:
-        """Decode one image; never return a cached array.
-
-        Returns
-        -------
-        uint8 ndarray of shape (H, W, 3), C-contiguous and writable
-
-        Raises
-        ------
-        ImageError
-            The image cannot be read; the message names the key and the reason.
-        """
+    """Images under unique keys: uint8 ndarrays of shape (H, W, 3), C-contiguous and writable."""
 
     def dimensions(self, key: str) -> tuple[int, int]:
         """Return width and height of one image in pixels, read from its header if it has one.

@@ -33,8 +33,16 @@ def is_ground_truth(name: str, content: bytes) -> bool:
     )
 
 
-def read_devkit(place: Place, images: Sequence[str]) -> dict[str, str]:
-    """Read the classes (WordNet ids) of the sorted `images` from the devkit's folder or archive.
+def read_devkit(place: Place, images: Sequence[str], ground_truth: bytes | None = None) -> dict[str, str]:
+    """Read the classes (WordNet ids) of the `images` from the devkit's folder or archive.
+
+    Parameters
+    ----------
+    place : Place
+    images : sequence of str
+        Names such as ``ILSVRC2012_val_00000001.JPEG``.
+    ground_truth : bytes, optional
+        Content of the file of labels, if it has another name or is in another folder.
 
     Raises
     ------
@@ -42,41 +50,28 @@ def read_devkit(place: Place, images: Sequence[str]) -> dict[str, str]:
         One of its two files is missing or malformed, or the labels do not match the images.
     """
     files = read_named_files(place, (_GROUND_TRUTH, _META), (_FOLDER,), _MOST_BYTES)
-    return _join(place.location, files, images)
-
-
-def read_devkit_beside(place: Place, ground_truth: bytes, images: Sequence[str]) -> dict[str, str]:
-    """Read the classes of `images` from the ground truth and the other devkit file next to it."""
-    if not place.store.exists(_META):
-        raise SourceError(
-            f"{place.location}: contains class numbers of the devkit, but {_META}, which names the classes, "
-            "is not in this folder. Pass the archive ILSVRC2012_devkit_t12.tar.gz with --labels; if the "
-            "numbers are your own classes, add --labels-are-classes"
-        )
-    files = {_GROUND_TRUTH: ground_truth, _META: place.store.read(_META, size=_MOST_BYTES)}
-    return _join(place.location, files, images)
-
-
-def _join(where: str, files: dict[str, bytes], images: Sequence[str]) -> dict[str, str]:
+    if ground_truth is not None:
+        files[_GROUND_TRUTH] = ground_truth
     for name in (_GROUND_TRUTH, _META):
         if name not in files:
-            raise SourceError(f"{where}: contains no {name}")
-    wnids = _read_wnids(where, files[_META])
+            raise SourceError(
+                f"{place.location}: contains no {name}, which the class numbers of the devkit need. Pass the "
+                "archive ILSVRC2012_devkit_t12.tar.gz with --labels; if the numbers are your own classes, "
+                "add --labels-are-classes"
+            )
+    wnids = _read_wnids(place.location, files[_META])
     numbers = [int(line) for line in files[_GROUND_TRUTH].split()]
     if not {*numbers} <= wnids.keys():
-        raise SourceError(f"{where}: {_GROUND_TRUTH} has numbers that {_META} lacks")
-    return {name: wnids[numbers[row]] for name, row in _rows(where, images, len(numbers)).items()}
-
-
-def _rows(where: str, images: Sequence[str], labels: int) -> dict[str, int]:
-    """Return the row of each image's label: by the number in its name, or by order for other names."""
-    found = {name: _IMAGE_NAME.match(name) for name in images}
-    rows = {name: int(match[1]) - 1 for name, match in found.items() if match}
-    if len(rows) == len(images) and all(0 <= row < labels for row in rows.values()):
-        return rows
-    if len(images) != labels:
-        raise SourceError(f"{where}: {labels} labels for {len(images)} images, whose names have no numbers")
-    return {name: row for row, name in enumerate(images)}
+        raise SourceError(f"{place.location}: {_GROUND_TRUTH} has numbers that {_META} lacks")
+    classes = {}
+    for name in images:
+        found = _IMAGE_NAME.match(name)
+        if not found or not 1 <= int(found[1]) <= len(numbers):
+            raise SourceError(
+                f"{place.location}: {name!r} is not named ILSVRC2012_val_, a number up to {len(numbers)}"
+            )
+        classes[name] = wnids[numbers[int(found[1]) - 1]]
+    return classes
 
 
 def _read_wnids(where: str, content: bytes) -> dict[int, str]:

@@ -8,16 +8,11 @@ from functools import cached_property
 from pathlib import PurePosixPath
 from typing import Any
 
+import numpy as np
+
 from robustgen.benchmark import Kind
 from robustgen.errors import ImageError, SourceError
-from robustgen.imaging.decode import (
-    FORMATS,
-    Location,
-    as_rgb,
-    blame_image,
-    decode_to_pillow,
-    read_dimensions,
-)
+from robustgen.imaging.decode import FORMATS, Location, blame_image, decode_to_pillow, read_dimensions
 from robustgen.imaging.pixels import Decoded, Rgb
 from robustgen.sources.base import DEFAULTS, Options, Source, class_of
 from robustgen.sources.index import Index, Listing
@@ -75,8 +70,7 @@ class EncodedSource(Source):
 
     def load(self, key: str) -> Rgb:
         """Decode one image: uint8 ndarray of shape (H, W, 3); raise an ImageError if it is unreadable."""
-        with blame_image(key):
-            return as_rgb(self.read(key)[0]).copy()
+        return np.array(self.read(key)[0])
 
     def read(self, key: str) -> tuple[Decoded, str]:
         """Decode one image to a Pillow image of mode RGB, and return it with the identity of its file."""

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from robustgen.errors import SourceError
 from robustgen.sources.base import blame_source
-from robustgen.sources.devkit import is_devkit, is_ground_truth, read_devkit, read_devkit_beside
+from robustgen.sources.devkit import is_devkit, is_ground_truth, read_devkit
 from robustgen.sources.places import Place
 
 
@@ -35,7 +35,7 @@ def read_labels(place: Place, images: Sequence[str], are_classes: bool = False) 
             return read_devkit(place, images)
         content = place.store.read(place.name)
         if not are_classes and is_ground_truth(place.name, content):
-            return read_devkit_beside(place, content, images)
+            return read_devkit(Place(place.store.location), images, content)
     return parse_labels(content, place.location, images)
 
 
@@ -45,7 +45,8 @@ def parse_labels(content: bytes, where: object, images: Sequence[str]) -> dict[s
     These are lines ``name class``, Kaggle's ``LOC_val_solution.csv``, and one class per line in the order
     of the images. Messages refer to the text as `where`.
     """
-    lines = _lines(content, where)
+    # splitlines() would also split at form feeds and the like.
+    lines = content.decode("utf-8-sig", "surrogateescape").split("\n")
     rows = [(number, _fields(line.strip())) for number, line in enumerate(lines, 1) if line.strip()]
     if not rows:
         raise SourceError(f"{where}, line 1: no labels")
@@ -57,15 +58,6 @@ def parse_labels(content: bytes, where: object, images: Sequence[str]) -> dict[s
             raise SourceError(f"{where}, line {rows[-1][0]}: {len(rows)} labels for {len(images)} images")
         rows = [(number, [name, *row]) for name, (number, row) in zip(images, rows, strict=True)]
     return _map_by_name(where, rows)
-
-
-def _lines(content: bytes, where: object) -> list[str]:
-    try:
-        # splitlines() would also split at form feeds and the like.
-        return content.decode("utf-8-sig").split("\n")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise SourceError(f"{where}, line {line}: not UTF-8") from error
 
 
 def _fields(line: str) -> list[str]:

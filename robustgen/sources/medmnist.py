@@ -44,7 +44,7 @@ class MedMnist(NumberedSource):
 
     def _read(self) -> Rows:
         with self._place.store.open(self._place.name) as file, zipfile.ZipFile(file) as archive:
-            shape = npz.read_image_header(archive, self._find_images(archive)).shape
+            shape = npz.read_image_shape(archive, f"{self._split}_images")
             labels = npz.read_labels(archive, f"{self._split}_labels")
         # The images need no memory until the first is loaded.
         return Rows(np.broadcast_to(np.uint8(0), shape), *_read_classes(labels, shape[0]))
@@ -64,10 +64,7 @@ class MedMnist(NumberedSource):
 
     def _unpack(self, target: Writer) -> None:
         with self._place.store.open(self._place.name) as file, zipfile.ZipFile(file) as archive:
-            npz.copy_array(archive, self._find_images(archive), target)
-
-    def _find_images(self, archive: zipfile.ZipFile) -> zipfile.ZipInfo:
-        return npz.find_array(archive, f"{self._split}_images")
+            npz.copy_array(archive, f"{self._split}_images", target)
 
     @property
     def class_labels(self) -> NDArray[np.int64]:

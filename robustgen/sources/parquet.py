@@ -6,14 +6,7 @@ from pathlib import PurePosixPath
 from typing import Any, Final, NamedTuple
 
 from robustgen.benchmark import Kind
-from robustgen.containers.parquet import (
-    Table,
-    import_pyarrow,
-    iterate_batches,
-    open_table,
-    read_features,
-    read_group,
-)
+from robustgen.containers import parquet
 from robustgen.errors import SourceError
 from robustgen.sources.base import class_of, sort_classes
 from robustgen.sources.files import IndexedSource
@@ -50,7 +43,7 @@ class Parquet(IndexedSource):
         found, listing = list[_Found](), Listing()
         for number, file in enumerate(self.files):
             with listing.refuse_damaged(file.name), file.store.open(file.name) as content:
-                table = open_table(content)
+                table = parquet.open_table(content)
                 schema = _read_schema(table.file.schema_arrow, self.kind)
                 if schema.names not in (None, listing.classes or schema.names):
                     raise ValueError("its class names differ from those of the files before it")
@@ -87,7 +80,7 @@ def is_parquet(place: Place) -> bool:
 def read_cells(file: SourceFile, column: str, group: int) -> Any:
     """Return the values of a column in a row group."""
     with file.store.open(file.name) as content:
-        return read_group(open_table(content), group, column)
+        return parquet.read_group(parquet.open_table(content), group, column)
 
 
 # --- listing -------------------------------------------------------------------------------------
@@ -104,7 +97,7 @@ class _Schema(NamedTuple):
 
 def _read_schema(schema: Any, kind: Kind | None) -> _Schema:
     """Find the columns of images or videos, and of labels."""
-    types, features = import_pyarrow()[0].types, read_features(schema)
+    types, features = parquet.import_pyarrow()[0].types, parquet.read_features(schema)
     label = next((name for name in _LABEL_COLUMNS if name in schema.names), None)
     names = features.get(label or "", {}).get("names")
     names = names if isinstance(names, list) and all(isinstance(name, str) for name in names) else None
@@ -121,12 +114,14 @@ def _read_schema(schema: Any, kind: Kind | None) -> _Schema:
     raise SourceError(f"no column of images (columns: {', '.join(columns) or 'none'})")
 
 
-def _read_rows(table: Table, schema: _Schema, number: int, group: int, kind: Kind | None) -> list[_Found]:
+def _read_rows(
+    table: parquet.Table, schema: _Schema, number: int, group: int, kind: Kind | None
+) -> list[_Found]:
     """Read the images of a row group of file `number`; for a set, only their paths."""
     column = f"{schema.images}.bytes" if schema.is_struct else schema.images
     listed = f"{schema.images}.path" if schema.is_struct and kind else schema.images
     found: list[_Found] = []
-    for batch in iterate_batches(table, group, [listed, *([schema.label] if schema.label else [])]):
+    for batch in parquet.iterate_batches(table, group, [listed, *([schema.label] if schema.label else [])]):
         for row in batch.to_pylist():
             cell = row[schema.images]
             image = cell if isinstance(cell, dict) else {"bytes": cell}

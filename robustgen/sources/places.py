@@ -1,11 +1,11 @@
 """Places of sources: a file, a folder, or a pattern of files, local or behind a URL."""
 
+import fnmatch
 import itertools
 import os
 import re
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
@@ -124,9 +124,7 @@ class Place:
             names, parent = [], Place(store.location)
             for name in itertools.islice(_expand_braces(self.name), _MOST_FILES + 1):
                 is_starred = re.search(r"[*?\[]", name)
-                names += (
-                    (each for each in parent.children if fnmatchcase(each, name)) if is_starred else [name]
-                )
+                names += fnmatch.filter(parent.children, name) if is_starred else [name]
         if split:
             names = [name for name in names if split in re.split(r"[-_.]", name)]
         if not names or len(names) > _MOST_FILES:

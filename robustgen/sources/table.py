@@ -52,7 +52,7 @@ class _Found:
                 if image.is_file:
                     self.files.setdefault(key, where)
                 else:
-                    self.listing.places[key] = (*place, column, slot, len(image.data or ""))
+                    self.listing.add(key, (*place, column, slot, len(image.data or "")))
             if cell:
                 self.columns[column] = self.columns.get(column, False) or bool(images)
             # Other text refers to the image of another row.
@@ -69,7 +69,7 @@ class Table(IndexedSource):
     Parameters
     ----------
     files : path or URL
-        A table, a folder of tables of one kind, or a pattern: ``data/test-*.parquet``.
+        A table, a folder of tables, or a pattern: ``data/test-*.parquet``.
     options : Options
 
     Raises
@@ -93,10 +93,6 @@ class Table(IndexedSource):
 
     def build(self) -> Listing:
         """List the images of all tables."""
-        kinds = {find_layout(file.name).suffix: file.name for file in self.files}
-        if len(kinds) > 1:
-            names = ", ".join(sorted(kinds.values()))
-            raise SourceError(f"{self.location}: tables of several kinds: {names}")
         found = _Found()
         for number, file in enumerate(self.files):
             with blame_source(f"{file.store.location}/{file.name}"):
