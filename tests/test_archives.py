@@ -171,7 +171,7 @@ def test_an_archive_that_changes_underway(tmp_path: Path) -> None:
 # --- damaged and hostile archives ----------------------------------------------------------------
 
 
-UNSAFE = "its name is absolute, begins with two dots or has a zero byte"
+UNSAFE = "its name is absolute, or contains .. or a zero byte"
 
 
 def bad_members(tar: tarfile.TarFile) -> None:
@@ -206,7 +206,7 @@ def test_members_that_are_no_files_or_leave_the_archive_are_named(tmp_path: Path
         "a/pipe.png": "not a regular file",
         "a/device.png": "not a regular file",
         "b/y.png": "occurs twice",
-        **dict.fromkeys(("a/absolute.png", "a/../../up.png", "../up.png", "a/..dots.png"), UNSAFE),
+        **dict.fromkeys(("a/absolute.png", "a/../../up.png", "../up.png"), UNSAFE),
     }
 
 
@@ -341,7 +341,7 @@ def test_zips_that_promise_gigabytes_cost_nothing(tmp_path: Path) -> None:
 
 
 def test_a_tar_gz_that_would_fill_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("robustgen.containers.compressed._HARMLESS_BYTES", 1 << 20)
+    monkeypatch.setattr("robustgen.containers.compressed.HARMLESS_BYTES", 1 << 20)
     path = PACKERS["a.tar.gz"](tmp_path / "a.tar.gz", {"a/x.png": bytes(1 << 24)})
     with pytest.raises(SourceError, match=r"a\.tar\.gz: unpacks to more than"):
         ImageFolder(path).keys()

@@ -331,7 +331,7 @@ def test_parquet_without_images_or_with_bad_rows(tmp_path: Path) -> None:
     assert source.keys() == ("cat/a.png",)
     assert source.refused() == {
         "row 1": "path '../up.png' cannot be the name of an image",
-        "row 2": "label 7 is not one of the 2 classes",
+        "row 2": "label '7' is not one of the classes",
         "dog/c.png": "its row contains no bytes",
         "dog/d.png": "occurs twice",
         "cat/00000006": "its row contains no bytes",

@@ -10,13 +10,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from robustgen.containers.compressed import HARMLESS_BYTES, MOST_GROWTH
 from robustgen.containers.npy import NpyHeader, read_header
 
 ZLIB: Final = zlib.ZLIB_RUNTIME_VERSION
 """Release of the compression library."""
 _PIECE: Final = 1 << 20
-# Images hardly compress; a file that grows a hundredfold is meant to fill a disk.
-_MOST_GROWTH, _HARMLESS_BYTES = 100, 1 << 30
 _MOST_LABEL_BYTES: Final = 1 << 26
 
 
@@ -41,7 +40,7 @@ def _find_array(archive: zipfile.ZipFile, name: str) -> tuple[zipfile.ZipInfo, N
     size = header.offset + math.prod(header.shape) * header.dtype.itemsize
     if member.file_size != size:
         raise ValueError(f"{member.filename}: {member.file_size} bytes, but its shape needs {size}")
-    if size > max(_HARMLESS_BYTES, _MOST_GROWTH * member.compress_size):
+    if size > max(HARMLESS_BYTES, MOST_GROWTH * member.compress_size):
         raise ValueError(f"{member.filename}: unpacks to {size} bytes, too large for images")
     return member, header
 

@@ -72,8 +72,8 @@ class JsonLines(_Text):
 
     def read_columns(self, file: IO[bytes]) -> list[str]:
         """Return the keys of all objects in the first chunk of rows."""
-        first = next(iter(self.read(file)), None)
-        return [*dict.fromkeys(name for *_, row in first.rows for name in row)] if first else []
+        first = itertools.islice(self._iterate(file), _ROWS)
+        return [*dict.fromkeys(name for *_, row in first for name in row)]
 
     def read_cell(self, file: IO[bytes], place: RowPlace, column: str) -> Any:
         """Return one value."""
@@ -81,7 +81,7 @@ class JsonLines(_Text):
         return _parse_object(file.read(place[1])).get(column)
 
     def _iterate(self, file: IO[bytes]) -> Iterator[tuple[int, bytes, dict[str, Any]]]:
-        offset = 0
+        offset = file.seek(0)
         for number, line in enumerate(file, 1):
             if line.strip():
                 try:
@@ -120,8 +120,15 @@ class TabSeparated(_Text):
     suffix = ".tsv"
 
     def read_columns(self, file: IO[bytes]) -> list[str]:
-        """Return the header."""
-        return self._read_header(file)[0]
+        """Return the header, and leave `file` at the first row."""
+        file.seek(0)
+        _, header = next(_read_csv(file), (b"", []))
+        if not header:
+            raise ValueError("has no header")
+        header[0] = header[0].removeprefix("\ufeff")
+        if twice := next((name for name in header if header.count(name) > 1), None):
+            raise ValueError(f"column {twice!r} occurs twice in the header")
+        return header
 
     def read_cell(self, file: IO[bytes], place: RowPlace, column: str) -> Any:
         """Return one text."""
@@ -130,20 +137,8 @@ class TabSeparated(_Text):
         ((_, cells),) = _read_csv(io.BytesIO(file.read(place[1])))
         return dict(zip(header, cells, strict=True)).get(column)
 
-    def _read_header(self, file: IO[bytes]) -> tuple[list[str], bytes]:
-        file.seek(0)
-        raw, header = next(_read_csv(file), (b"", []))
-        if not header:
-            raise ValueError("has no header")
-        header[0] = header[0].removeprefix("\ufeff")
-        if twice := next((name for name in header if header.count(name) > 1), None):
-            raise ValueError(f"column {twice!r} occurs twice in the header")
-        return header, raw
-
     def _iterate(self, file: IO[bytes]) -> Iterator[tuple[int, bytes, dict[str, Any]]]:
-        header, raw = self._read_header(file)
-        offset = len(raw)
-        file.seek(offset)
+        header, offset = self.read_columns(file), file.tell()
         for number, (raw, cells) in enumerate(_read_csv(file)):
             if cells:
                 if len(cells) != len(header):

@@ -4,7 +4,7 @@ import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -66,20 +66,17 @@ class Reusable:
         return _receive, (cls, token, state)
 
 
-# Objects that this process received, by token.
-_RECEIVED: dict[str, Reusable] = {}
-_MOST_RECEIVED: Final = 8
-
-
 def _receive(cls: type[Reusable], token: str, state: dict[str, Any]) -> Reusable:
     """Return the one object of this process that has the `token`."""
-    received = _RECEIVED.get(token)
-    if received is None:
-        for oldest in [*_RECEIVED][: 1 - _MOST_RECEIVED]:
-            del _RECEIVED[oldest]
-        received = _RECEIVED[token] = cls.__new__(cls)
+    received: Reusable = _allocate(cls, token)
+    if not vars(received):
         vars(received).update(state)
     return received
+
+
+@lru_cache(maxsize=8)
+def _allocate(cls: Any, token: str) -> Any:
+    return cls.__new__(cls)
 
 
 class Items(Reusable, ABC, Generic[Loaded]):

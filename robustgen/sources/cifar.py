@@ -100,9 +100,7 @@ def _read_names(content: bytes, edition: _Edition) -> tuple[str, ...]:
 
 
 def _entry(content: object, key: bytes, kind: type) -> Any:
-    if not isinstance(content, dict):
-        raise ValueError(f"a dict was expected, not {type(content).__name__}")
-    if not isinstance(content.get(key), kind):
+    if not isinstance(content, dict) or not isinstance(content.get(key), kind):
         raise ValueError(f"{key!r} is missing or of the wrong type")
     return content[key]
 

@@ -11,7 +11,6 @@ from robustgen.sources.places import Place
 
 _GROUND_TRUTH, _META = "ILSVRC2012_validation_ground_truth.txt", "meta.mat"
 _FOLDER = "data"
-_CLASSES = 1000
 # The published files have 0.2 MB and 0.5 MB.
 _MOST_BYTES: Final = 1 << 24
 _IMAGE_NAME = re.compile(r"ILSVRC2012_val_(\d{8})\.")
@@ -20,17 +19,15 @@ _IMAGE_NAME = re.compile(r"ILSVRC2012_val_(\d{8})\.")
 def is_devkit(place: Place) -> bool:
     """Return True for the folder of the devkit, or an archive with that name."""
     if place.is_folder and place.store.is_local:
-        return any(map(place.has, (_GROUND_TRUTH, f"{_FOLDER}/{_GROUND_TRUTH}")))
+        return any(map(place.folder.exists, (_GROUND_TRUTH, f"{_FOLDER}/{_GROUND_TRUTH}")))
     return "devkit" in place.name and place.name.endswith((".tar.gz", ".tgz", ".tar"))
 
 
 def is_ground_truth(name: str, content: bytes) -> bool:
     """Return True for the devkit's labels: known by the file name, or by containing only 1 to 1000."""
-    lines = [line.strip() for line in content.splitlines() if line.strip()]
-    short = all(len(line) <= len(str(_CLASSES)) and line.isdigit() for line in lines)
-    return name == _GROUND_TRUTH or (
-        bool(lines) and short and all(1 <= int(line) <= _CLASSES for line in lines)
-    )
+    lines = [line for line in map(bytes.strip, content.splitlines()) if line]
+    are_numbers = all(re.fullmatch(rb"1000|[1-9]\d{0,2}", line) for line in lines)
+    return name == _GROUND_TRUTH or (bool(lines) and are_numbers)
 
 
 def read_devkit(place: Place, images: Sequence[str], ground_truth: bytes | None = None) -> dict[str, str]:
@@ -84,7 +81,6 @@ def _read_wnids(where: str, content: bytes) -> dict[int, str]:
         wnids = {int(number): str(wnid) for number, wnid in pairs}
     except Exception as error:
         raise SourceError(f"{where}: {_META} is not the devkit's: {error}") from error
-    wrong = [wnid for wnid in wnids.values() if not re.fullmatch(r"n\d{8}", wnid)]
-    if wrong:
+    if wrong := [wnid for wnid in wnids.values() if not re.fullmatch(r"n\d{8}", wnid)]:
         raise SourceError(f"{where}: {_META} has {wrong[0]!r} in place of a WordNet id")
     return wnids

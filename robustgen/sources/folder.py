@@ -162,14 +162,13 @@ class Photographs(FileSource):
     def __init__(self) -> None:
         # Look up the package without importing it, which takes a second.
         spec = importlib.util.find_spec("skimage")
-        folders = [Path(folder) / "data" for folder in (spec and spec.submodule_search_locations) or ()]
-        complete = [folder for folder in folders if all((folder / name).is_file() for name in self.NAMES)]
-        if not complete:
+        folder = Path(spec.origin).parent / "data" if spec and spec.origin else Path()
+        if not all((folder / name).is_file() for name in self.NAMES):
             raise SourceError(
                 f"scikit-image with its photographs ({', '.join(self.NAMES)}) is missing: "
                 "pip install 'robustgen[demo]'"
             )
-        super().__init__(complete[0])
+        super().__init__(folder)
 
     def _scan(self) -> Iterator[Named]:
         for name in self.NAMES:

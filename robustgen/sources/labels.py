@@ -1,6 +1,6 @@
 """Label files of images, in any of the usual formats."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from robustgen.errors import SourceError
 from robustgen.sources.base import blame_source
@@ -57,19 +57,6 @@ def parse_labels(content: bytes, where: object, images: Sequence[str]) -> dict[s
         if len(rows) != len(images):
             raise SourceError(f"{where}, line {rows[-1][0]}: {len(rows)} labels for {len(images)} images")
         rows = [(number, [name, *row]) for name, (number, row) in zip(images, rows, strict=True)]
-    return _map_by_name(where, rows)
-
-
-def _fields(line: str) -> list[str]:
-    """Split a line at its tabs, or at its last comma, or at its last space."""
-    if "\t" in line:
-        return [field.strip() for field in line.split("\t")][:2]
-    if "," in line:
-        return [field.strip() for field in line.rsplit(",", 1)]
-    return line.rsplit(maxsplit=1)
-
-
-def _map_by_name(where: object, rows: Iterable[tuple[int, list[str]]]) -> dict[str, str]:
     labels: dict[str, str] = {}
     for number, row in rows:
         if len(row) < 2:
@@ -80,6 +67,13 @@ def _map_by_name(where: object, rows: Iterable[tuple[int, list[str]]]) -> dict[s
         if labels.setdefault(name, label) != label:
             raise SourceError(f"{where}, line {number}: {name!r} was {labels[name]!r} before, now {label!r}")
     return labels
+
+
+def _fields(line: str) -> list[str]:
+    """Split a line at its tabs, or at its last comma, or at its last space."""
+    if "\t" in line:
+        return [field.strip() for field in line.split("\t")][:2]
+    return [field.strip() for field in line.rsplit("," if "," in line else None, 1)]
 
 
 def is_folder_name(label: str) -> bool:

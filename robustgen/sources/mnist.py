@@ -16,7 +16,6 @@ from robustgen.sources.places import Place, find_place
 from robustgen.storage import Store
 
 _IMAGES: Final = re.compile(r"(?:.*-)?(t10k|test|train)-images[-.]idx3-ubyte(?:\.gz)?")
-_SPLITS: Final = {"t10k": "test", "test": "test", "train": "train"}
 # Unsigned bytes (type 8) with three axes and with one.
 _IMAGE_MAGIC, _LABEL_MAGIC = 0x803, 0x801
 # The largest, EMNIST by class, has 547 MB of images.
@@ -55,7 +54,7 @@ class Idx(NumberedSource):
         labelled = found[0].removesuffix(".gz").replace("-images", "-labels").replace("idx3", "idx1")
         if not store.exists(labelled):
             labelled += ".gz"
-        images, labels = _read_idx(store, found[0], _IMAGE_MAGIC), _read_idx(store, labelled, _LABEL_MAGIC)
+        labels, images = _read_idx(store, labelled, _LABEL_MAGIC), _read_idx(store, found[0], _IMAGE_MAGIC)
         if len(images) != len(labels):
             raise ValueError(f"{labelled}: {len(labels)} labels for {len(images)} images")
         classes = tuple(map(str, range(max(10, int(labels.max()) + 1))))
@@ -77,7 +76,7 @@ def find_images(place: Place, split: str) -> list[str]:
 
 def _split_of(name: str) -> str | None:
     found = _IMAGES.fullmatch(name)
-    return _SPLITS[found[1]] if found else None
+    return "train" if found and found[1] == "train" else "test" if found else None
 
 
 def _read_idx(store: Store, name: str, magic: int) -> Rgb:

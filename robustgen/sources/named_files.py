@@ -26,7 +26,7 @@ def read_named_files(
     found: dict[str, bytes] = {}
     if place.is_folder:
         for path in (prefix + name for prefix in ("", *(f"{each}/" for each in folders)) for name in names):
-            if place.has(path):
+            if place.folder.exists(path):
                 found.setdefault(PurePosixPath(path).name, place.folder.read(path, 0, most + 1))
     else:
         with place.store.open(place.name) as file:

@@ -148,12 +148,10 @@ def _name_rows(found: Sequence[_Found], listing: Listing) -> Listing:
 def _name_class(label: object, names: Sequence[str]) -> str | None:
     if label is None:
         return None
-    if isinstance(label, int) and names:
-        if not 0 <= label < len(names):
-            raise ValueError(f"label {label} is not one of the {len(names)} classes")
+    if isinstance(label, int) and 0 <= label < len(names):
         return names[label]
-    if not isinstance(label, int | str) or not is_folder_name(str(label)):
-        raise ValueError(f"label {str(label)[:40]!r} cannot be the name of a class")
+    if not isinstance(label, str if names else int | str) or not is_folder_name(str(label)):
+        raise ValueError(f"label {str(label)[:40]!r} is not one of the classes")
     return str(label)
 
 

@@ -70,9 +70,8 @@ class Place:
     @cached_property
     def is_pattern(self) -> bool:
         """Return True if the name is a pattern of files, not an existing file."""
-        return bool(re.search(r"[*?\[{]", self.name)) and not (
-            self.store.is_local and os.path.lexists(self.location)
-        )
+        is_there = self.store.is_local and os.path.lexists(self.location)
+        return not is_there and bool(re.search(r"[*?\[{]", self.name))
 
     @cached_property
     def is_folder(self) -> bool:
@@ -93,19 +92,13 @@ class Place:
             with os.scandir(self.location) as entries:
                 found = {entry.name: entry.is_dir() for entry in entries}
         else:
-            found = {}
-            for entry in self.folder.list():
-                name, slash, _ = entry.path.partition("/")
-                found[name] = bool(slash)
+            paths = (entry.path.partition("/") for entry in self.folder.list())
+            found = {name: bool(slash) for name, slash, _ in paths}
         return {name: is_folder for name, is_folder in found.items() if not name.startswith(".")}
 
     def below(self, path: str) -> "Place":
         """Return the place of a file or folder below this folder."""
         return Place(f"{self.location}/{path}")
-
-    def has(self, path: str) -> bool:
-        """Return True if this folder has a file at `path`."""
-        return self.folder.exists(path)
 
     def expand(self, suffixes: tuple[str, ...], split: str | None = None) -> list[SourceFile]:
         """Return the sorted files of the place: those with `suffixes` in a folder, or those of a pattern.

@@ -129,7 +129,6 @@ class Table(IndexedSource):
                 raise SourceError(
                     f"{file.name}: no column {missing[0]!r} (columns: {known}); see --image-columns"
                 )
-            content.seek(0)
             for chunk in layout.read(content, columns):
                 for place, *cells in zip(chunk.places, *map(chunk.cells, columns), strict=True):
                     yield row, place, dict(zip(columns, cells, strict=True))

@@ -61,7 +61,7 @@ def is_tiny_imagenet(place: Place) -> bool:
         with place.store.open(place.name) as file, zipfile.ZipFile(file) as archive:
             return any(name.endswith(f"val/{_ANNOTATIONS}") for name in archive.namelist())
     names = place.children
-    if _ANNOTATIONS in names or (names.get("val") and place.has(f"val/{_ANNOTATIONS}")):
+    if _ANNOTATIONS in names or (names.get("val") and place.folder.exists(f"val/{_ANNOTATIONS}")):
         return True
     # A sorted val folder may lack its annotations; the class list is in its parent.
     home = Place(place.store.location) if place.name == "val" else place

@@ -164,12 +164,12 @@ def list_archive(index: Index, number: int) -> Listing:
 def _add(listing: Listing, raw_name: str, found: Any) -> None:
     """Add a member, or the reason for refusing it; skip hidden ones."""
     parts = [part for part in raw_name.split("/") if part not in ("", ".")]
-    if not parts or any(part[0] == "." and not part.startswith("..") for part in parts):
+    if not parts or any(part[0] == "." and part != ".." for part in parts):
         return
     size = 0 if isinstance(found, str) else max(found[2], found[-1])
-    is_unsafe = raw_name.startswith("/") or "\0" in raw_name or any(part[:2] == ".." for part in parts)
+    is_unsafe = raw_name.startswith("/") or "\0" in raw_name or ".." in parts
     reasons = {
-        "its name is absolute, begins with two dots or has a zero byte": is_unsafe,
+        "its name is absolute, or contains .. or a zero byte": is_unsafe,
         found: isinstance(found, str),
         f"too large for an image: {size} bytes": size > _MOST_MEMBER_BYTES,
     }
