@@ -433,7 +433,7 @@ def test_splits_of_folders_and_tiny_imagenet(tmp_path):
 def test_sources_without_splits(tmp_path):
     put_photo(tmp_path / "photos" / "a.png")
     (tmp_path / "labels.txt").write_text("a.png cat\n")
-    with pytest.raises(SourceError, match="a source with a labels file has no split 'train'"):
+    with pytest.raises(SourceError, match="contains no folder of the split 'train'"):
         open_source(tmp_path / "photos", labels=tmp_path / "labels.txt", split="train")
     assert "the demo has no splits" in cli_error(
         "make-c", "--dataset", "demo", "--split", "train", "--output", tmp_path / "out"

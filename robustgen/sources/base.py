@@ -66,7 +66,7 @@ class Reusable:
         return _receive, (cls, token, state)
 
 
-def _receive(cls: type[Reusable], token: str, state: dict[str, Any]) -> Reusable:
+def _receive(cls: Any, token: str, state: dict[str, Any]) -> Reusable:
     """Return the one object of this process that has the `token`."""
     received: Reusable = _allocate(cls, token)
     if not vars(received):

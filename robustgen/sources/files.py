@@ -124,10 +124,6 @@ class IndexedSource(Index, EncodedSource):
         if isinstance(label, int):
             listing.labels[key] = label
 
-    def storage_order(self, key: str) -> tuple[int, ...]:
-        """Return the number of the file and the position in it."""
-        return tuple(self._place(key)[:3])
-
     def size(self, key: str) -> int:
         """Return the size of one image's file in bytes; raise an ImageError if `key` is unknown."""
         return int(self._place(key)[-1])

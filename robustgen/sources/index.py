@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Final
 
 from robustgen import __version__
 from robustgen.containers.compressed import unpack
+from robustgen.errors import MissingDependencyError
 from robustgen.imaging.decode import reason_of
 from robustgen.sources.base import Cache, Reusable, blame_source
 from robustgen.sources.copies import Copies
@@ -61,9 +62,10 @@ class Listing:
         """Refuse the file `name` if it cannot be read, unless a connection was lost, which is no damage."""
         try:
             yield
-        except ConnectionError:
+        except (ConnectionError, MissingDependencyError):
             raise
-        except (OSError, EOFError, ValueError) as error:
+        # pyarrow has exceptions of its own.
+        except Exception as error:
             self.refused[name] = prefix + reason_of(error)
 
 
@@ -188,7 +190,8 @@ class Index(Reusable, ABC):
         file = self.files[number]
         # Asking a server takes longer than reading an image, so each process checks once.
         if file.store.is_local or number not in self._checked:
-            file.check_unchanged()
+            if SourceFile.look(file.store, file.name) != file:
+                raise ValueError(f"{file.name} has changed since it was listed")
             self._checked.add(number)
         return file
 

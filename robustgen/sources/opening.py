@@ -111,8 +111,7 @@ def open_source(
         place, split = place.below(split), None
         kind = _recognise(place) if recognise else kind
     if split and kind in ("folder", "labelled"):
-        problem = "a source with a labels file has no" if labels else "contains no folder of the"
-        raise SourceError(f"{location}: {problem} split {split!r}")
+        raise SourceError(f"{location}: contains no folder of the split {split!r}")
     options = Options(labels, follow, index, split, labels_are_classes, columns)
     return _KINDS[kind].open(place, options)
 

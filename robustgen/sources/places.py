@@ -38,11 +38,6 @@ class SourceFile(NamedTuple):
         except FileNotFoundError:
             return cls(store, name, -1, "missing")
 
-    def check_unchanged(self) -> None:
-        """Raise a ValueError if the file has changed since it was listed."""
-        if self.look(self.store, self.name) != self:
-            raise ValueError(f"{self.name} has changed since it was listed")
-
 
 class Place:
     """A place named by a user: a path, a URL, or a pattern such as ``val-{000000..000063}.tar``.

@@ -64,9 +64,8 @@ def is_tiny_imagenet(place: Place) -> bool:
     if _ANNOTATIONS in names or (names.get("val") and place.folder.exists(f"val/{_ANNOTATIONS}")):
         return True
     # A sorted val folder may lack its annotations; the class list is in its parent.
-    home = Place(place.store.location) if place.name == "val" else place
-    try:
-        # Class lists for models may have the same name, but have more classes.
-        return "val" in (place.name, *names) and len(home.folder.read("wnids.txt").splitlines()) <= _CLASSES
-    except OSError:
+    home = (Place(place.store.location) if place.name == "val" else place).folder
+    if "val" not in (place.name, *names) or not home.exists("wnids.txt"):
         return False
+    # Class lists for models may have the same name, but have more classes.
+    return len(home.read("wnids.txt").splitlines()) <= _CLASSES

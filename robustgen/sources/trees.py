@@ -166,15 +166,12 @@ def _add(listing: Listing, raw_name: str, found: Any) -> None:
     parts = [part for part in raw_name.split("/") if part not in ("", ".")]
     if not parts or any(part[0] == "." and part != ".." for part in parts):
         return
-    size = 0 if isinstance(found, str) else max(found[2], found[-1])
-    is_unsafe = raw_name.startswith("/") or "\0" in raw_name or ".." in parts
-    reasons = {
-        "its name is absolute, or contains .. or a zero byte": is_unsafe,
-        found: isinstance(found, str),
-        f"too large for an image: {size} bytes": size > _MOST_MEMBER_BYTES,
-    }
-    name = "/".join(parts)
-    listing.add(name, found, next((reason for reason, applies in reasons.items() if applies), None))
+    name, refusal = "/".join(parts), found if isinstance(found, str) else None
+    if raw_name.startswith("/") or "\0" in raw_name or ".." in parts:
+        refusal = "its name is absolute, or contains .. or a zero byte"
+    elif not refusal and (size := max(found[2], found[-1])) > _MOST_MEMBER_BYTES:
+        refusal = f"too large for an image: {size} bytes"
+    listing.add(name, found, refusal)
     if not is_image(name):
         listing.refused.pop(name, None)
 

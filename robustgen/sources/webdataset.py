@@ -49,8 +49,6 @@ class WebDataset(IndexedSource):
         place, found = Place(self.files[0].store.location), list[SourceFile]()
         for _ in range(3):
             found += [SourceFile.look(place.folder, name) for name in (CLASS_NAMES, KEYS)]
-            if not place.name:
-                break
             place = Place(place.store.location)
         return found
 
