@@ -137,6 +137,8 @@ def test_a_part_of_the_images_keeps_their_rows(mmbench, tmp_path):
     assert data["index"].tolist() == [0, 1, 2]
     assert base64.b64decode(data["image"][0]).startswith(b"\x89PNG")
     assert "0 findings" in cli("verify", tmp_path / "out", "--deep", "all").stdout
+    make_c(mmbench, tmp_path / "sample", *FEW, "--sample", "3")
+    assert len(open_dataset(tmp_path / "sample").keys(FOG)) == 3
 
 
 # --- Parquet with structs ------------------------------------------------------------------------

@@ -127,6 +127,10 @@ class LabelledFolder(FileSource):
         labels = read_labels(self._labels, sorted(filter(is_image, found)), self._are_classes)
         return put_into_classes(found, labels, self._labels.location)
 
+    def _place(self, key: str) -> str:
+        # Worker processes need no labels.
+        return self._prefix + posixpath.basename(key)
+
 
 def put_into_classes(
     found: Mapping[str, str | None], labels: Mapping[str, str], where: object

@@ -151,6 +151,11 @@ class Table(IndexedSource):
                 cell = layout.read_cell(content, (first, second), column)
         return list_images(cell)[int(slot)].read(self.images.read)
 
+    def label(self, key: str) -> int:
+        """Return 0, because tables have no classes; raise an ImageError if `key` is unknown."""
+        self._place(key)
+        return 0
+
     # --- for writers of tables
 
     @property
