@@ -13,9 +13,7 @@ from typing import IO, Any, Final
 
 # Rows with images as text have about a megabyte.
 _ROWS: Final = 32
-_QUOTE: Final = '"'
-_QUOTED: Final = (_QUOTE, "\t", "\n", "\r")
-_EMPTY: Final = '""'
+_QUOTED: Final = ('"', "\t", "\n", "\r")
 
 RowPlace = tuple[int, int]
 """Place of a row in a file: offset and bytes, or row group and row. It increases from row to row."""
@@ -153,7 +151,7 @@ class TabSeparated(_Text):
         def write_lines(rows: Iterable[Iterable[Any]]) -> None:
             for cells in rows:
                 line = "\t".join(map(_quote, cells))
-                file.write(f"{line or _EMPTY}\n".encode())
+                file.write((line or '""').encode() + b"\n")
 
         write_lines([self.read_columns(like)])
         yield lambda chunk: write_lines(row.values() for *_, row in chunk.rows)
@@ -162,7 +160,7 @@ class TabSeparated(_Text):
 def _quote(cell: Any) -> str:
     """Return a cell as `csv.writer` would write it, but without examining each character."""
     text = "" if cell is None else str(cell)
-    return f'"{text.replace(_QUOTE, 2 * _QUOTE)}"' if any(each in text for each in _QUOTED) else text
+    return '"' + text.replace('"', '""') + '"' if any(each in text for each in _QUOTED) else text
 
 
 def _read_csv(file: IO[bytes]) -> Iterator[tuple[bytes, list[str]]]:

@@ -9,13 +9,7 @@ from typing import IO, Final
 
 # The extended header of a file with a long name and a few attributes has some hundred bytes.
 _MOST_HEADER_BYTES: Final = 1 << 16
-_EXTENDED: Final = (
-    tarfile.GNUTYPE_LONGNAME,
-    tarfile.GNUTYPE_LONGLINK,
-    tarfile.XHDTYPE,
-    tarfile.XGLTYPE,
-    tarfile.SOLARIS_XHDTYPE,
-)
+_EXTENDED: Final = (*tarfile.GNU_TYPES, tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE)
 _BLOCK: Final = tarfile.BLOCKSIZE
 END: Final = bytes(2 * _BLOCK)
 """The two empty blocks that end an archive."""

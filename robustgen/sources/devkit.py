@@ -64,9 +64,7 @@ def read_devkit(place: Place, images: Sequence[str], ground_truth: bytes | None 
     for name in images:
         found = _IMAGE_NAME.match(name)
         if not found or not 1 <= int(found[1]) <= len(numbers):
-            raise SourceError(
-                f"{place.location}: {name!r} is not named ILSVRC2012_val_, a number up to {len(numbers)}"
-            )
+            raise SourceError(f"{place.location}: {name!r} has no number from 1 to {len(numbers)}")
         classes[name] = wnids[numbers[int(found[1]) - 1]]
     return classes
 

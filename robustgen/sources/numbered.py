@@ -100,8 +100,7 @@ class NumberedSource(Source):
     def dimensions(self, key: str) -> tuple[int, int]:
         """Return width and height of one image in pixels; raise an ImageError if `key` is unknown."""
         self._index(key)
-        height, width = self._rows.images.shape[1:3]
-        return width, height
+        return self._rows.images.shape[2], self._rows.images.shape[1]
 
     def _index(self, key: str) -> int:
         if not (key.isdecimal() and int(key) < len(self._keys) and key == self._keys[int(key)]):

@@ -102,9 +102,7 @@ def open_source(
     if recognise:
         kind = "labelled" if labels is not None else "table" if columns is not None else _recognise(place)
     if (kind == "labelled") != (labels is not None):
-        raise SourceError(
-            f"{location}: the kind 'labelled', and no other, needs a labels file; kind is {kind!r}"
-        )
+        raise SourceError(f"{location}: only the kind 'labelled' needs --labels; the kind is {kind!r}")
     if columns is not None and kind != "table":
         raise SourceError(f"{location}: --image-columns is for the kind 'table', not {kind!r}")
     if split and kind in _IN_FOLDERS and place.is_folder and place.children.get(split):

@@ -104,10 +104,8 @@ class Table(IndexedSource):
         listing, images = found.listing, self.images
         if found.files and listing.places:
             key, where = next(iter(found.files.items()))
-            raise SourceError(
-                f"{self.location}: some cells contain images, others name files ({key!r}, {where}); process "
-                "these --image-columns separately"
-            )
+            both = f"some cells contain images, others name files ({key!r}, {where})"
+            raise SourceError(f"{self.location}: {both}; process these --image-columns separately")
         if texts := [column for column, has_images in found.columns.items() if not has_images]:
             raise SourceError(f"{self.location}: column {texts[0]!r} contains no images; see --image-columns")
         for key, where in found.files.items():

@@ -26,10 +26,9 @@ Label = int | str
 
 
 class _Sample(NamedTuple):
-    """An image in a shard: its place, member name, label (or None), and its name outside shards."""
+    """An image in a shard: its place, its label (or None), and its name outside shards."""
 
     place: Sequence[Any]
-    member: str
     label: Label | None
     name: str
 
@@ -64,7 +63,7 @@ class WebDataset(IndexedSource):
         if not self.kind:
             return _name_samples(samples)
         listing = Listing({}, samples.refused, samples.classes)
-        for place, _, label, name in samples.places.values():
+        for place, label, name in samples.places.values():
             self.add_as_stored(listing, name, label, place)
         return listing
 
@@ -89,7 +88,7 @@ class WebDataset(IndexedSource):
                 with samples.refuse_damaged(images[0]):
                     label = self._read_label(shard, members)
                     own = full_names.get(key) or _decode_name(images[0])
-                    samples.add(key, _Sample(shard.places[images[0]], images[0], label, own))
+                    samples.add(key, _Sample(shard.places[images[0]], label, own))
             elif images:
                 samples.refused[key] = f"has {len(images)} images"
             elif others := [name for name in members.values() if is_image(name)]:
@@ -151,7 +150,7 @@ def _name_samples(samples: Listing) -> Listing:
     names = samples.classes if usable else ()
     classes = {
         name: names[label] if isinstance(label, int) and 0 <= label < len(names) else str(label)
-        for name, (_, _, label, _) in found.items()
+        for name, (_, label, _) in found.items()
         if label is not None
     }
     as_they_are = not classes or _folders_are(classes)
@@ -159,7 +158,7 @@ def _name_samples(samples: Listing) -> Listing:
     common = "" if as_they_are or len(folders) > 1 else f"{folders.pop()}/"
     for name, sample in found.items():
         if classes and name not in classes:
-            listing.refused[sample.member] = "has no label, but others have"
+            listing.refused[sample.name] = "has no label, but others have"
             continue
         own = sample.name.removeprefix(common)
         key, unprintable = check_name(own if as_they_are else f"{classes[name]}/{own}", None)
