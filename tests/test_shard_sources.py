@@ -296,7 +296,7 @@ def test_samples_that_are_refused(tmp_path: Path) -> None:
     source = open_source(root)
     assert source.keys() == ("0/masked.png", "1/good.png")
     refused = source.refused()
-    assert refused.pop("bad.png").startswith("label '../up'")
+    assert refused.pop("bad.png").startswith("its label cannot be read: '../up'")
     assert refused.pop("dot.ted.png").startswith("WebDataset treats everything after the first dot")
     assert refused == {
         "unlabelled.png": "has no label, but others have",
@@ -412,7 +412,7 @@ def test_a_shard_with_a_bomb_for_a_label(tmp_path: Path) -> None:
     )
     source = open_source(root)
     assert source.keys() == ("1/b.png",)
-    assert source.refused() == {"a.png": "label of 2097152 bytes"}
+    assert source.refused() == {"a.png": "its label cannot be read: 2097152 bytes"}
 
 
 def put_bomb(path: Path, value: bytes, rows: int) -> Path:
@@ -446,7 +446,7 @@ def test_a_label_nested_without_end_is_that_of_one_sample(tmp_path: Path) -> Non
     labels = {"a.json": b'{"a":' * 100_000, "b.json": b'{"label": 1}'}
     source = open_source(put_shards(tmp_path / "shards", [files | labels]))
     assert source.keys() == ("1/b.png",)
-    assert source.refused() == {"a.png": "JSON is nested more than 100 deep"}
+    assert source.refused() == {"a.png": "its label cannot be read: JSON is nested more than 100 deep"}
 
 
 def varint(number: int, length: int = 0) -> bytes:

@@ -37,14 +37,14 @@ def read_devkit(place: Place, images: Sequence[str], ground_truth: bytes | None 
     ----------
     place : Place
     images : sequence of str
-        Names such as ``ILSVRC2012_val_00000001.JPEG``.
+        Names such as ``ILSVRC2012_val_00000001.JPEG``; others get no class.
     ground_truth : bytes, optional
         Content of the file of labels, if it has another name or is in another folder.
 
     Raises
     ------
     SourceError
-        One of its two files is missing or malformed, or the labels do not match the images.
+        One of its two files is missing or malformed.
     """
     files = read_named_files(place, (_GROUND_TRUTH, _META), (_FOLDER,), _MOST_BYTES)
     if ground_truth is not None:
@@ -60,13 +60,8 @@ def read_devkit(place: Place, images: Sequence[str], ground_truth: bytes | None 
     numbers = [int(line) for line in files[_GROUND_TRUTH].split()]
     if not {*numbers} <= wnids.keys():
         raise SourceError(f"{place.location}: {_GROUND_TRUTH} has numbers that {_META} lacks")
-    classes = {}
-    for name in images:
-        found = _IMAGE_NAME.match(name)
-        if not found or not 1 <= int(found[1]) <= len(numbers):
-            raise SourceError(f"{place.location}: {name!r} has no number from 1 to {len(numbers)}")
-        classes[name] = wnids[numbers[int(found[1]) - 1]]
-    return classes
+    rows = {name: int(found[1]) for name in images if (found := _IMAGE_NAME.match(name))}
+    return {name: wnids[numbers[row - 1]] for name, row in rows.items() if 1 <= row <= len(numbers)}
 
 
 def _read_wnids(where: str, content: bytes) -> dict[int, str]:

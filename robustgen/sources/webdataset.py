@@ -85,7 +85,7 @@ class WebDataset(IndexedSource):
         for key, members in grouped.items():
             images = [name for suffix, name in members.items() if suffix in wanted]
             if len(images) == 1:
-                with samples.refuse_damaged(images[0]):
+                with samples.refuse_damaged(images[0], "its label cannot be read: "):
                     label = self._read_label(shard, members)
                     own = full_names.get(key) or _decode_name(images[0])
                     samples.add(key, _Sample(shard.places[images[0]], label, own))
@@ -99,7 +99,7 @@ class WebDataset(IndexedSource):
         if name is None:
             return None
         if (size := shard.places[name][-1]) > _MOST_LABEL_BYTES:
-            raise ValueError(f"label of {size} bytes")
+            raise ValueError(f"{size} bytes")
         label: Any = read_member(self, shard.places[name]).decode().strip()
         if ".cls" not in members:
             content = parse_object(label)
@@ -108,7 +108,7 @@ class WebDataset(IndexedSource):
             return int(label)
         if label is None or isinstance(label, int) or (isinstance(label, str) and is_folder_name(label)):
             return label
-        raise ValueError(f"label {str(label)[:40]!r} cannot be the name of a class")
+        raise ValueError(f"{str(label)[:40]!r} cannot be the name of a class")
 
     def read_bytes(self, key: str) -> bytes:
         """Read the member of one image."""
