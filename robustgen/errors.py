@@ -17,7 +17,6 @@ command or its config is wrong.
 
 from collections.abc import Iterable
 from difflib import get_close_matches
-from pathlib import Path
 
 
 class RobustgenError(Exception):
@@ -59,11 +58,6 @@ class ConfigError(ArgumentError):
 
 class SourceError(ArgumentError):
     """A source of images is missing, empty or malformed."""
-
-
-def explain_no_folder(path: Path) -> str:
-    """Return why `path` is not a folder: ``"no such folder"`` or ``"not a folder"``."""
-    return "not a folder" if path.exists() else "no such folder"
 
 
 class OutputError(ArgumentError):

@@ -25,7 +25,6 @@ from robustgen.imaging.decode import as_rgb
 from robustgen.imaging.pixels import Decoded, Rgb
 from robustgen.sources.base import Items
 from robustgen.sources.folder import ImageFolder
-from robustgen.sources.trees import FolderTree
 from robustgen.storage import Store, open_store
 
 ArmReader = Callable[[Variant], Rgb]
@@ -154,7 +153,7 @@ def plan_clahe(choices: ClaheChoices) -> Plan:
     root = open_store(choices.source or "")
     about = _read_about(root)
     dataset = _open_c_set(root, about)
-    source: Items[Any] = _SetImages(root.location) if dataset else ImageFolder(FolderTree(root.location))
+    source: Items[Any] = _SetImages(root.location) if dataset else ImageFolder(root.location)
     keys = select_keys(source, choices)
     arms = dataset.arms if dataset else (Variant("clahe", 0, ""),)
     writer = _open_writer(dataset, source, keys, choices.quality)

@@ -49,7 +49,7 @@ from robustgen.evaluation.models.base import Model
 from robustgen.execution.progress import NOBODY
 from robustgen.imaging import video
 from robustgen.imaging.geometry import resize
-from robustgen.sources.photographs import Photographs
+from robustgen.sources import Photographs
 from robustgen.storage import open_store
 from robustgen.storage.memory import collect_garbage_rarely, keep_freed_memory
 

@@ -24,7 +24,7 @@ import numpy as np
 from PIL import Image
 
 import robustgen
-from robustgen.sources.photographs import Photographs
+from robustgen.sources import Photographs
 
 OPERATIONS = (
     *("AutoContrast", "Equalize", "PosterizeIncreasing", "Rotate", "SolarizeIncreasing"),

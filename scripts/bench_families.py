@@ -25,7 +25,7 @@ from robustgen.corruptions.laion_c import published_preparation
 from robustgen.imaging.geometry import resize
 from robustgen.imaging.tiles import TileBank
 from robustgen.registry import MEDMNIST
-from robustgen.sources.photographs import Photographs
+from robustgen.sources import Photographs
 from robustgen.storage.memory import keep_freed_memory
 from robustgen.streams.ccc import CccRun, list_corruptions
 from robustgen.torch import CccDataset

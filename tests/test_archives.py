@@ -125,7 +125,7 @@ def test_sources_of_archives_are_small_when_pickled_and_work_elsewhere(tmp_path:
             # As on another machine, which sees the archive only.
             (tmp_path / "state" / "source-index").unlink()
             if name == "a.tar.gz":
-                shutil.rmtree(source._tree._index._copies._folder.path)  # type: ignore[attr-defined]
+                shutil.rmtree(source._tree._copies._folder.path)  # type: ignore[attr-defined]
         printed = subprocess.run(
             [sys.executable, "-c", code, key], input=packed, capture_output=True, check=True
         ).stdout
@@ -171,6 +171,9 @@ def test_an_archive_that_changes_underway(tmp_path: Path) -> None:
 # --- damaged and hostile archives ----------------------------------------------------------------
 
 
+UNSAFE = "its name is absolute, or contains .. or a zero byte"
+
+
 def bad_members(tar: tarfile.TarFile) -> None:
     for name, kind in (
         ("a/link.png", tarfile.SYMTYPE),
@@ -202,11 +205,8 @@ def test_members_that_are_no_files_or_leave_the_archive_are_named(tmp_path: Path
         "a/hard.png": "a link",
         "a/pipe.png": "not a regular file",
         "a/device.png": "not a regular file",
-        "a/absolute.png": "its name is absolute",
-        "a/../../up.png": "its name leaves the archive",
-        "../up.png": "its name leaves the archive",
-        "a/..dots.png": "its name begins with two dots",
         "b/y.png": "occurs twice",
+        **dict.fromkeys(("a/absolute.png", "a/../../up.png", "../up.png"), UNSAFE),
     }
 
 
@@ -227,8 +227,8 @@ def test_zip_entries_that_are_refused(tmp_path: Path) -> None:
     assert source.keys() == ("a/x.png",)
     assert source.refused() == {
         "a/link.png": "a link",
-        "a/absolute.png": "its name is absolute",
-        "a/../../up.png": "its name leaves the archive",
+        "a/absolute.png": UNSAFE,
+        "a/../../up.png": UNSAFE,
         "a/twice.png": "occurs twice",
         "b/lzma.png": "compressed by method 14, which is not supported",
     }
@@ -341,7 +341,7 @@ def test_zips_that_promise_gigabytes_cost_nothing(tmp_path: Path) -> None:
 
 
 def test_a_tar_gz_that_would_fill_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("robustgen.containers.compressed._HARMLESS_BYTES", 1 << 20)
+    monkeypatch.setattr("robustgen.containers.compressed.HARMLESS_BYTES", 1 << 20)
     path = PACKERS["a.tar.gz"](tmp_path / "a.tar.gz", {"a/x.png": bytes(1 << 24)})
     with pytest.raises(SourceError, match=r"a\.tar\.gz: unpacks to more than"):
         ImageFolder(path).keys()
@@ -385,13 +385,13 @@ def test_the_ground_truth_alone_is_refused(tmp_path: Path) -> None:
     alone = shutil.copy(data / "ILSVRC2012_validation_ground_truth.txt", tmp_path / "labels.txt")
     flags = ("make-c", "--source", flat, "--labels", alone, "--output", tmp_path / "out")
     line = cli_error(*flags)
-    assert "labels.txt: contains class numbers of the devkit" in line and "devkit_t12.tar.gz" in line
+    assert "contains no meta.mat" in line and "devkit_t12.tar.gz" in line
     assert not (tmp_path / "out").exists()
 
 
 def test_devkits_that_are_none(tmp_path: Path) -> None:
     flat, data = put_photos(tmp_path / "flat", "a.JPEG", "b.JPEG"), devkit(tmp_path)
-    with pytest.raises(SourceError, match="50000 labels for 2 images, whose names have no numbers"):
+    with pytest.raises(SourceError, match=r"2 refused, 'a\.JPEG': no label in "):
         open_source(flat, labels=data).keys()
     (data / "meta.mat").write_bytes(b"nonsense")
     with pytest.raises(SourceError, match=r"meta\.mat is not the devkit's"):
@@ -473,13 +473,12 @@ def test_images_in_formats_that_are_not_read_are_counted_and_named(tmp_path: Pat
         (root / name).write_bytes(b"x")
     packed = put_tar(tmp_path / "photos.tar", files_of(root))
     for source in (root, packed):
-        assert open_source(source).passed_over() == ("a/w.avif", "a/y.heic", "a/z.HEIC")
         flags = ("--corruptions", "contrast", "--severities", "1", "--output", tmp_path / f"{source.name}-c")
         line = "skipped, in an unsupported format: 1 .avif, 2 .heic ('a/w.avif', ...)"
         assert line in cli("make-c", "--source", source, *flags, "--dry-run").stdout
         assert line in cli("make-c", "--source", source, *flags).stderr
     (root / "a/x.png").unlink()
-    with pytest.raises(SourceError, match=r"no images .*3 refused, 'a/w\.avif'"):
+    with pytest.raises(SourceError, match=r"no images .*1 \.avif, 2 \.heic \('a/w\.avif'"):
         ImageFolder(root).keys()
 
 

@@ -55,8 +55,7 @@ def test_idx_files_plain_and_compressed(tmp_path, mnist):
         mnist / "t10k-images-idx3-ubyte.gz",
         put_mnist(tmp_path / "plain"),
         put_mnist(tmp_path / "dots", dot="."),
-        put_mnist(tmp_path / "torchvision" / "MNIST" / "raw").parents[1],
-        put_mnist(tmp_path / "other" / "raw").parent,
+        put_mnist(tmp_path / "torchvision" / "MNIST" / "raw"),
     ]
     for place in places:
         source = open_source(place)
@@ -115,7 +114,7 @@ def test_truncated_gzip_and_missing_labels(tmp_path):
     with pytest.raises(SourceError, match=rf"{IMAGES}\.gz: Compressed file ended"):
         open_source(folder).keys()
     (folder / LABELS).unlink()
-    with pytest.raises(SourceError, match=rf"labels file {LABELS} is missing"):
+    with pytest.raises(SourceError, match=rf"{LABELS}\.gz: No such file"):
         open_source(folder).keys()
     (folder / "emnist-letters-test-images-idx3-ubyte").write_bytes(b"")
     with pytest.raises(SourceError, match=r"exactly one file of test images, found .*emnist-letters"):
@@ -379,7 +378,7 @@ def test_the_training_split_of_cifar(tmp_path):
     pictures = put_training(folder)
     source = open_source(folder, split="train")
     assert (source.images == pictures).all() and source.classes[0] == "class0"
-    assert source.labels.tolist() == [0, 5, 1, 6, 2, 7, 3, 8, 4, 9]
+    assert [*map(source.label, source.keys())] == [0, 5, 1, 6, 2, 7, 3, 8, 4, 9]
     assert (open_source(folder).images == tests).all()
     flags = ("--dataset", "cifar-10", "--corruptions", "contrast", "--jobs", "1", "--quiet")
     make_c(folder, tmp_path / "out", *flags, "--split", "train")
@@ -434,7 +433,7 @@ def test_splits_of_folders_and_tiny_imagenet(tmp_path):
 def test_sources_without_splits(tmp_path):
     put_photo(tmp_path / "photos" / "a.png")
     (tmp_path / "labels.txt").write_text("a.png cat\n")
-    with pytest.raises(SourceError, match="a source with a labels file has no split 'train'"):
+    with pytest.raises(SourceError, match="contains no folder of the split 'train'"):
         open_source(tmp_path / "photos", labels=tmp_path / "labels.txt", split="train")
     assert "the demo has no splits" in cli_error(
         "make-c", "--dataset", "demo", "--split", "train", "--output", tmp_path / "out"

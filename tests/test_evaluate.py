@@ -136,7 +136,7 @@ def test_the_index_of_the_source_is_kept(digits, model, written, tmp_path, monke
     some = (*FOLDER, "--corruptions", "fog", "--severities", "1,3", *BATCH, "--jobs", "2")
     evaluate(source, model, tmp_path / "p", *some, "--no-clean")
     assert (tmp_path / "p" / "digits" / ".robustgen" / "source-index").is_file()
-    monkeypatch.setattr("robustgen.sources.trees.ArchiveIndex.build", None)
+    monkeypatch.setattr("robustgen.sources.trees.ArchiveTree.build", None)
     evaluate(source, model, tmp_path / "p", *FOLDER, *FEW_C, *BATCH, "--jobs", "2")
     assert predictions(tmp_path / "p" / "digits") == written
     line = evaluate(source, model, tmp_path / "other", *some, status=2).stderr

@@ -91,7 +91,7 @@ def test_a_source_added_by_the_guide_is_recognised(copy):
         "sources/opening.py",
         "from robustgen.sources.places import Place, find_place",
         "from robustgen.sources.stack import Stack",
-        "_ROWS = (",
+        "_KINDS: Final[Mapping[str, KnownSource]] = {",
     )
     np.save(copy / "x.stack.npy", np.random.default_rng(0).integers(0, 256, (3, 40, 40, 3), np.uint8))
     make(copy, "--source", "x.stack.npy", "--jobs", "2")

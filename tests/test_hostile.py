@@ -92,8 +92,6 @@ HIDDEN = ("..cat/x.png", ".../x.png", ".hidden.png")
 
 def refusals():
     other = {
-        "..cat": "begins with two dots",
-        "...": "begins with two dots",
         "bad/pipe.png": "not a regular file",
         "bad/latin\\xff.png": "not valid UTF-8",
         "closed": "folder cannot be listed: Permission denied",

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from helpers import cli, cli_error, tree
-from test_archives import assert_alike, files_of, put_photos, put_tar, put_zip
+from test_archives import UNSAFE, assert_alike, files_of, put_photos, put_tar, put_zip
 
 from robustgen.dataset.opening import open_dataset
 from robustgen.errors import ImageError, SourceError
@@ -197,7 +197,8 @@ def test_sources_of_shards_are_small_when_pickled(tmp_path: Path, kind: str) -> 
     else:
         source = open_source(put_parquet(tmp_path / "x.parquet", as_rows(files, False), pa.int64(), CLASSES))
     keys = source.keys()
-    assert sorted(keys, key=source.storage_order) != list(keys) or kind == "parquet"
+    places = source.listing.places
+    assert sorted(keys, key=lambda key: places[key][:3]) != list(keys) or kind == "parquet"
     packed = pickle.dumps(source)
     assert len(packed) < 1500
     assert (pickle.loads(packed).load(keys[2]) == source.load(keys[2])).all()
@@ -208,7 +209,7 @@ def test_patterns(tmp_path: Path) -> None:
         (tmp_path / name).touch()
 
     def expanded(pattern: str) -> list[str]:
-        found = Place(tmp_path / pattern).expand(lambda name: name.endswith("tar"))
+        found = Place(tmp_path / pattern).expand((".tar",))
         return [file.name for file in found]
 
     assert expanded("a-{08..10}.tar") == expanded("a-*.tar") == ["a-08.tar", "a-09.tar", "a-10.tar"]
@@ -301,7 +302,7 @@ def test_samples_that_are_refused(tmp_path: Path) -> None:
         "unlabelled.png": "has no label, but others have",
         "two": "has 2 images",
         "twice": "occurs twice",
-        "absolute.png": "its name is absolute",
+        "absolute.png": UNSAFE,
     }
 
 
@@ -331,7 +332,7 @@ def test_parquet_without_images_or_with_bad_rows(tmp_path: Path) -> None:
     assert source.keys() == ("cat/a.png",)
     assert source.refused() == {
         "row 1": "path '../up.png' cannot be the name of an image",
-        "row 2": "label 7 is not one of the 2 classes",
+        "row 2": "label '7' is not one of the classes",
         "dog/c.png": "its row contains no bytes",
         "dog/d.png": "occurs twice",
         "cat/00000006": "its row contains no bytes",

@@ -59,7 +59,7 @@ def forbid_listing(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise AssertionError("the source is listed again")
 
-    for kind in ("trees.ArchiveIndex", "webdataset.WebDataset", "parquet.Parquet"):
+    for kind in ("trees.ArchiveTree", "webdataset.WebDataset", "parquet.Parquet"):
         monkeypatch.setattr(f"robustgen.sources.{kind}.build", fail)
 
 

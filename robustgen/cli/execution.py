@@ -302,10 +302,6 @@ def _show_plan(plan: "Plan") -> None:
         echo(f"         {key!r}: {plan.refused[key]}")
     if len(plan.refused) > _MOST_NAMED:
         echo(f"         and {len(plan.refused) - _MOST_NAMED} more")
-    if unread := plan.source.passed_over():
-        from robustgen.sources.walk import describe_unread
-
-        echo(f"         {describe_unread(unread)}")
     for remark in plan.source.remarks():
         echo(f"         {remark}")
     echo(
@@ -343,10 +339,6 @@ def _show_result(result: "RunResult", plan: "Plan") -> None:
 def _show_failures(result: "RunResult", plan: "Plan") -> None:
     for file in result.incomplete:
         echo(f"{file} was not written, because some of its images failed", err=True)
-    if unread := plan.source.passed_over():
-        from robustgen.sources.walk import describe_unread
-
-        echo(describe_unread(unread), err=True)
     for remark in plan.source.remarks():
         echo(remark, err=True)
     if result.failures:

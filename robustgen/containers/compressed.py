@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import IO, Any, Final
 
 # Images hardly compress; a file that grows a hundredfold is meant to fill a disk.
-_MOST_GROWTH: Final = 100
-_HARMLESS_BYTES = 1 << 30
+MOST_GROWTH: Final = 100
+HARMLESS_BYTES = 1 << 30
 
 
 def unpack(file: IO[bytes], name: str, size: int, write: Callable[[bytes], Any]) -> None:
@@ -23,17 +23,13 @@ def unpack(file: IO[bytes], name: str, size: int, write: Callable[[bytes], Any])
         The file cannot be read, or the data cannot be written.
     """
     kinds: dict[str, Any] = {"bz2": bz2.open, "xz": lzma.open}
-    done, most = 0, max(_HARMLESS_BYTES, _MOST_GROWTH * size)
-    with kinds.get(name.lower().rpartition(".")[2], gzip.open)(file) as packed:
-        while piece := _read_piece(packed):
-            write(piece)
-            done += len(piece)
-            if done > most:
-                raise ValueError(f"unpacks to more than {most} bytes, too large for images")
-
-
-def _read_piece(packed: IO[bytes]) -> bytes:
+    done, most = 0, max(HARMLESS_BYTES, MOST_GROWTH * size)
     try:
-        return packed.read(1 << 20)
+        with kinds.get(name.lower().rpartition(".")[2], gzip.open)(file) as packed:
+            while piece := packed.read(1 << 20):
+                write(piece)
+                done += len(piece)
+                if done > most:
+                    raise ValueError(f"unpacks to more than {most} bytes, too large for images")
     except (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error) as error:
         raise ValueError(f"damaged; decompress what can be saved ({error})") from error

@@ -28,11 +28,9 @@ def header_bytes(shape: Sequence[int], dtype: Any = np.uint8) -> bytes:
 
 def read_header(file: IO[bytes]) -> NpyHeader:
     """Read the header; raise a ValueError unless `file` is an array of plain values in C order."""
-    read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-    version = np.lib.format.read_magic(file)
-    if version not in read:
-        raise ValueError(f"version {version} of NumPy's format is not supported")
-    shape, by_columns, dtype = read[version](file)
+    is_first = np.lib.format.read_magic(file) == (1, 0)
+    read = np.lib.format.read_array_header_1_0 if is_first else np.lib.format.read_array_header_2_0
+    shape, by_columns, dtype = read(file)
     if by_columns or dtype.hasobject or not shape:
         raise ValueError("not an array of plain values in C order")
     return NpyHeader(shape, dtype, file.tell())

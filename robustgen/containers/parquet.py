@@ -61,18 +61,8 @@ class Table(NamedTuple):
 
 
 def open_table(content: IO[bytes]) -> Table:
-    """Open a file; raise a ValueError if it is damaged."""
-    with _blame_parquet():
-        return Table(content.seek(0, os.SEEK_END), import_pyarrow()[1].ParquetFile(content))
-
-
-@contextmanager
-def _blame_parquet() -> Iterator[None]:
-    """Turn errors of pyarrow into a ValueError."""
-    try:
-        yield
-    except import_pyarrow()[0].ArrowException as error:
-        raise ValueError(str(error)) from error
+    """Open a file; raise any exception if it is damaged."""
+    return Table(content.seek(0, os.SEEK_END), import_pyarrow()[1].ParquetFile(content))
 
 
 def iterate_batches(table: Table, group: int, columns: Sequence[str]) -> Iterator[Any]:
@@ -91,7 +81,7 @@ def iterate_batches(table: Table, group: int, columns: Sequence[str]) -> Iterato
 
     Raises
     ------
-    ValueError
+    Exception
         The file is damaged, or the values need far more memory than it has bytes, or more than 2 GB.
     """
     most = min(_MOST_DECODED, _ALWAYS_ALLOWED + _EXPANSION * table.size)
@@ -102,12 +92,11 @@ def iterate_batches(table: Table, group: int, columns: Sequence[str]) -> Iterato
     packed = any(about.column(i).compression not in _HARDLY_EXPANDING for i in range(about.num_columns))
     # All values of a batch may repeat one value as large as the group; packed ones may have any size.
     rows = 1 if packed else min(_MOST_ROWS, 1 + _BATCH_BYTES // (1 + stated))
-    with _blame_parquet():
-        for batch in table.file.iter_batches(rows, row_groups=[group], columns=columns, use_threads=False):
-            decoded += batch.nbytes
-            if decoded > most:
-                raise ValueError(f"a row group decodes to more than {most} bytes")
-            yield batch
+    for batch in table.file.iter_batches(rows, row_groups=[group], columns=columns, use_threads=False):
+        decoded += batch.nbytes
+        if decoded > most:
+            raise ValueError(f"a row group decodes to more than {most} bytes")
+        yield batch
 
 
 def read_group(table: Table, group: int, column: str) -> Any:

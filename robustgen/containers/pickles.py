@@ -13,14 +13,9 @@ from numpy.typing import NDArray
 MOST_STEPS: Final = 2_000_000
 # One text may be encoded many times.
 _MOST_ENCODED: Final = 1 << 29
-_NUMPY: Final = {
-    ("numpy", "ndarray"),
-    ("numpy", "dtype"),
-    ("numpy.core.multiarray", "_reconstruct"),
-    ("numpy._core.multiarray", "_reconstruct"),
-    ("numpy.core.numeric", "_frombuffer"),
-    ("numpy._core.numeric", "_frombuffer"),
-}
+_NUMPY: Final = re.compile(
+    r"numpy\.(ndarray|dtype|_?core\.multiarray\._reconstruct|_?core\.numeric\._frombuffer)"
+)
 # In the Python implementation, the memo is a dict and each step can be counted.
 _Unpickler: Any = pickle._Unpickler
 
@@ -75,7 +70,7 @@ class _Reader(_Unpickler):  # type: ignore[misc]
         """Return a stand-in, so that the pickle cannot reach the object that it names."""
         if (module, name) == ("_codecs", "encode"):
             return self._encode
-        if (module, name) not in _NUMPY:
+        if not _NUMPY.fullmatch(f"{module}.{name}"):
             raise ValueError(f"asks for the global {module}.{name}, which is refused")
         return Pickled
 

@@ -13,32 +13,40 @@ from typing import IO, Any, Final
 
 # Rows with images as text have about a megabyte.
 _ROWS: Final = 32
-_QUOTE: Final = '"'
-_QUOTED: Final = (_QUOTE, "\t", "\n", "\r")
-_EMPTY: Final = '""'
+_QUOTED: Final = ('"', "\t", "\n", "\r")
 
 RowPlace = tuple[int, int]
 """Place of a row in a file: offset and bytes, or row group and row. It increases from row to row."""
 
 
 class Rows:
-    """Consecutive rows of a text table, each with its place, a mapping of its columns, and its bytes."""
+    """Consecutive rows of a text table.
 
-    def __init__(self, places: list[RowPlace], rows: list[dict[str, Any]], raw: list[bytes]) -> None:
-        self.places, self.rows, self.raw = places, rows, raw
+    Attributes
+    ----------
+    rows : list of tuple
+        Offset, bytes and columns of each row.
+    """
+
+    def __init__(self, rows: list[tuple[int, bytes, dict[str, Any]]]) -> None:
+        self.rows = rows
+
+    @property
+    def places(self) -> list[RowPlace]:
+        """Return the place of each row."""
+        return [(offset, len(raw)) for offset, raw, _ in self.rows]
 
     def cells(self, column: str) -> list[Any]:
         """Return the cells of `column`."""
-        return [row.get(column) for row in self.rows]
+        return [row.get(column) for *_, row in self.rows]
 
     def replace(self, columns: Mapping[str, list[Any]], kept: Sequence[bool]) -> "Rows":
         """Return the `kept` rows, with their `columns` (given for all rows) replaced."""
-        numbers = [number for number, keep in enumerate(kept) if keep]
-        rows = [
-            self.rows[n] | {name: cells[n] for name, cells in columns.items() if name in self.rows[n]}
-            for n in numbers
-        ]
-        return Rows([self.places[n] for n in numbers], rows, [self.raw[n] for n in numbers])
+        rows = []
+        for number, (offset, raw, row) in enumerate(self.rows):
+            own = {name: cells[number] for name, cells in columns.items() if name in row}
+            rows.append((offset, raw, row | own))
+        return Rows([*itertools.compress(rows, kept)])
 
 
 class _Text(ABC):
@@ -52,8 +60,7 @@ class _Text(ABC):
         """Yield all rows in chunks; raise a ValueError if a row is damaged."""
         found = self._iterate(file)
         while some := [*itertools.islice(found, _ROWS)]:
-            offsets, raw, rows = map(list, zip(*some, strict=True))
-            yield Rows([(offset, len(each)) for offset, each in zip(offsets, raw, strict=True)], rows, raw)
+            yield Rows(some)
 
 
 class JsonLines(_Text):
@@ -63,8 +70,8 @@ class JsonLines(_Text):
 
     def read_columns(self, file: IO[bytes]) -> list[str]:
         """Return the keys of all objects in the first chunk of rows."""
-        first = next(iter(self.read(file)), None)
-        return [*dict.fromkeys(name for row in first.rows for name in row)] if first else []
+        first = itertools.islice(self._iterate(file), _ROWS)
+        return [*dict.fromkeys(name for *_, row in first for name in row)]
 
     def read_cell(self, file: IO[bytes], place: RowPlace, column: str) -> Any:
         """Return one value."""
@@ -72,7 +79,7 @@ class JsonLines(_Text):
         return _parse_object(file.read(place[1])).get(column)
 
     def _iterate(self, file: IO[bytes]) -> Iterator[tuple[int, bytes, dict[str, Any]]]:
-        offset = 0
+        offset = file.seek(0)
         for number, line in enumerate(file, 1):
             if line.strip():
                 try:
@@ -86,7 +93,7 @@ class JsonLines(_Text):
         """Begin a file, and return a function that appends rows."""
 
         def add(chunk: Rows) -> None:
-            for row, raw in zip(chunk.rows, chunk.raw, strict=True):
+            for _, raw, row in chunk.rows:
                 line = json.dumps(row, ensure_ascii=raw.isascii(), default=_as_text)
                 file.write(line.encode() + b"\n")
 
@@ -111,8 +118,15 @@ class TabSeparated(_Text):
     suffix = ".tsv"
 
     def read_columns(self, file: IO[bytes]) -> list[str]:
-        """Return the header."""
-        return self._read_header(file)[0]
+        """Return the header, and leave `file` at the first row."""
+        file.seek(0)
+        _, header = next(_read_csv(file), (b"", []))
+        if not header:
+            raise ValueError("has no header")
+        header[0] = header[0].removeprefix("\ufeff")
+        if twice := next((name for name in header if header.count(name) > 1), None):
+            raise ValueError(f"column {twice!r} occurs twice in the header")
+        return header
 
     def read_cell(self, file: IO[bytes], place: RowPlace, column: str) -> Any:
         """Return one text."""
@@ -121,20 +135,8 @@ class TabSeparated(_Text):
         ((_, cells),) = _read_csv(io.BytesIO(file.read(place[1])))
         return dict(zip(header, cells, strict=True)).get(column)
 
-    def _read_header(self, file: IO[bytes]) -> tuple[list[str], bytes]:
-        file.seek(0)
-        raw, header = next(_read_csv(file), (b"", []))
-        if not header:
-            raise ValueError("has no header")
-        header[0] = header[0].removeprefix("\ufeff")
-        if twice := next((name for name in header if header.count(name) > 1), None):
-            raise ValueError(f"column {twice!r} occurs twice in the header")
-        return header, raw
-
     def _iterate(self, file: IO[bytes]) -> Iterator[tuple[int, bytes, dict[str, Any]]]:
-        header, raw = self._read_header(file)
-        offset = len(raw)
-        file.seek(offset)
+        header, offset = self.read_columns(file), file.tell()
         for number, (raw, cells) in enumerate(_read_csv(file)):
             if cells:
                 if len(cells) != len(header):
@@ -149,16 +151,16 @@ class TabSeparated(_Text):
         def write_lines(rows: Iterable[Iterable[Any]]) -> None:
             for cells in rows:
                 line = "\t".join(map(_quote, cells))
-                file.write(f"{line or _EMPTY}\n".encode())
+                file.write((line or '""').encode() + b"\n")
 
         write_lines([self.read_columns(like)])
-        yield lambda chunk: write_lines(row.values() for row in chunk.rows)
+        yield lambda chunk: write_lines(row.values() for *_, row in chunk.rows)
 
 
 def _quote(cell: Any) -> str:
     """Return a cell as `csv.writer` would write it, but without examining each character."""
     text = "" if cell is None else str(cell)
-    return f'"{text.replace(_QUOTE, 2 * _QUOTE)}"' if any(each in text for each in _QUOTED) else text
+    return '"' + text.replace('"', '""') + '"' if any(each in text for each in _QUOTED) else text
 
 
 def _read_csv(file: IO[bytes]) -> Iterator[tuple[bytes, list[str]]]:

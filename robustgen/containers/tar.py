@@ -1,20 +1,15 @@
 """Tar archives, read and written one member at a time, with bounded memory for headers."""
 
 import gzip
+import itertools
 import tarfile
 import zlib
 from collections.abc import Iterator
-from typing import IO, Any, Final
+from typing import IO, Final
 
 # The extended header of a file with a long name and a few attributes has some hundred bytes.
 _MOST_HEADER_BYTES: Final = 1 << 16
-_EXTENDED: Final = (
-    tarfile.GNUTYPE_LONGNAME,
-    tarfile.GNUTYPE_LONGLINK,
-    tarfile.XHDTYPE,
-    tarfile.XGLTYPE,
-    tarfile.SOLARIS_XHDTYPE,
-)
+_EXTENDED: Final = (*tarfile.GNU_TYPES, tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE)
 _BLOCK: Final = tarfile.BLOCKSIZE
 END: Final = bytes(2 * _BLOCK)
 """The two empty blocks that end an archive."""
@@ -69,18 +64,16 @@ def iterate_members(file: IO[bytes]) -> Iterator[tarfile.TarInfo]:
         raise tarfile.ReadError("a header is invalid")
 
 
-def iterate_compressed(file: IO[bytes]) -> Iterator[tuple[tarfile.TarInfo, Any]]:
-    """Yield the members of a tar, compressed or not, each with a function that opens it."""
-    with tarfile.open(fileobj=file, mode="r:*", tarinfo=BoundedHeader) as archive:
-        for member in archive:
-            yield member, archive.extractfile
+def open_compressed(file: IO[bytes]) -> tarfile.TarFile:
+    """Open a tar, compressed or not, that is read from start to end."""
+    return tarfile.open(fileobj=file, mode="r:*", tarinfo=BoundedHeader)
 
 
 def peek_names(file: IO[bytes], count: int) -> list[str]:
     """Return the names of the first `count` members; [] if the archive is damaged."""
     try:
-        members = zip(range(count), iterate_compressed(file), strict=False)
-        return [member.name for _, (member, _) in members]
+        with open_compressed(file) as archive:
+            return [member.name for member in itertools.islice(archive, count)]
     except (tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError):
         return []
 

@@ -10,13 +10,13 @@ _HEADER_BYTES: Final = 30
 
 
 class ZipMember(NamedTuple):
-    """A file in a zip: offset of its header, unpacked and packed bytes, CRC-32, and compression."""
+    """A file in a zip: offset of its header, packed bytes, CRC-32, compression, and unpacked bytes."""
 
     offset: int
-    size: int
     packed: int
     sum: int
     is_deflated: bool
+    size: int
 
 
 def list_members(file: IO[bytes]) -> Iterator[tuple[str, ZipMember | str]]:
@@ -36,7 +36,7 @@ def _place(entry: zipfile.ZipInfo) -> ZipMember | str:
     if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         return f"compressed by method {entry.compress_type}, which is not supported"
     is_deflated = entry.compress_type == zipfile.ZIP_DEFLATED
-    return ZipMember(entry.header_offset, entry.file_size, entry.compress_size, entry.CRC, is_deflated)
+    return ZipMember(entry.header_offset, entry.compress_size, entry.CRC, is_deflated, entry.file_size)
 
 
 def read_member(read: Callable[[int, int], bytes], member: ZipMember) -> bytes:

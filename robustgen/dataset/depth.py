@@ -15,7 +15,7 @@ from robustgen.imaging.decode import reason_of
 from robustgen.imaging.depth import depth_from_midas, read_depth_picture
 from robustgen.imaging.steps import Map
 from robustgen.sources.base import Source, blame_source
-from robustgen.sources.places import ARCHIVES, Place
+from robustgen.sources.places import ARCHIVES, Place, find_place
 from robustgen.sources.sample_names import sample_key
 from robustgen.sources.trees import ArchiveTree, FileTree, FolderTree
 from robustgen.storage import Store
@@ -44,26 +44,27 @@ class DepthMaps:
     location: str
     images: Source
     scale: Scale
-    trees: tuple[FileTree, ...]
+    trees: tuple[tuple[FileTree, str], ...]
 
     @cached_property
     def digest(self) -> str:
         """Return a SHA-256 of the names and sizes of all maps, and of the content of a few."""
         total = hashlib.sha256()
         found = [place for key in self.images.keys() if (place := self.find(key))]  # noqa: SIM118
-        for tree, name in found:
-            total.update(f"{tree.size(name)} {name}\n".encode("utf-8", "surrogateescape"))
+        for tree, folder, name in found:
+            total.update(f"{tree.size(folder + name)} {name}\n".encode("utf-8", "surrogateescape"))
         for number in sorted({len(found) * part // _LOOKED_AT for part in range(_LOOKED_AT)}):
-            for tree, name in found[number : number + 1]:
-                total.update(tree.read(name))
+            for tree, folder, name in found[number : number + 1]:
+                total.update(tree.read(folder + name))
         return total.hexdigest()
 
-    def find(self, key: str) -> tuple[FileTree, str] | None:
-        """Return the file tree and the name of the map of the image `key`; None if there is none."""
-        return next(
-            ((tree, name) for tree in self.trees for name in _list_names(key, SUFFIXES) if tree.has(name)),
-            None,
-        )
+    def find(self, key: str, suffixes: Sequence[str] = SUFFIXES) -> tuple[FileTree, str, str] | None:
+        """Return file tree, folder and name of the map of the image `key`; None if there is none."""
+        for tree, folder in self.trees:
+            for name in _list_names(key, suffixes):
+                if tree.has(folder + name):
+                    return tree, folder, name
+        return None
 
     def check(self, keys: Sequence[str]) -> None:
         """Raise a ConfigError if one of the images `keys` has no map."""
@@ -71,7 +72,7 @@ class DepthMaps:
         if not missing:
             return
         stem = PurePosixPath(missing[0]).with_suffix("").as_posix()
-        if any(tree.has(name) for tree in self.trees for name in _list_names(missing[0], (_UNREAD,))):
+        if self.find(missing[0], (_UNREAD,)):
             raise ConfigError(f"depth: {self.location}: {stem}{_UNREAD}: EXR is not read; convert it to .npy")
         raise ConfigError(
             f"depth: {self.location}: {len(missing)} of {len(keys)} images have no map, for instance "
@@ -89,9 +90,9 @@ class DepthMaps:
         found = self.find(key)
         if found is None:
             raise ImageError(f"{key!r}: no depth map in {self.location}")
-        tree, name = found
+        tree, folder, name = found
         try:
-            stored = _decode(name, tree.read(name))
+            stored = _decode(name, tree.read(folder + name))
         except Exception as error:
             raise ImageError(f"{key!r}: depth map {name}: {reason_of(error)}") from error
         width, height = self.images.dimensions(key)
@@ -114,7 +115,7 @@ class DepthMaps:
 
     def make_ready(self) -> None:
         """Cache the listings of archives for worker processes."""
-        for tree in self.trees:
+        for tree, _ in self.trees:
             tree.make_ready()
 
 
@@ -136,7 +137,7 @@ def open_depth(location: str, images: Source, scale: Scale, cache: Store) -> Dep
     """
     try:
         with blame_source(location):
-            maps = DepthMaps(location, images, scale, _open_trees(Place(location), cache))
+            maps = DepthMaps(location, images, scale, _open_trees(find_place(location), cache))
             # Report unreadable maps now.
             maps.describe()
     except SourceError as error:
@@ -144,18 +145,16 @@ def open_depth(location: str, images: Source, scale: Scale, cache: Store) -> Dep
     return maps
 
 
-def _open_trees(place: Place, cache: Store) -> tuple[FileTree, ...]:
-    if not place.is_pattern:
-        place.check()
+def _open_trees(place: Place, cache: Store) -> tuple[tuple[FileTree, str], ...]:
+    """Return the trees of files at `place`, each with a folder in which keys may begin."""
     if place.is_folder and not any(name.lower().endswith(ARCHIVES) for name in place.children):
-        return (FolderTree(place),)
-    files = place.expand(lambda name: name.lower().endswith(ARCHIVES))
-    trees: list[FileTree] = []
-    for number, file in enumerate(files):
-        tree = ArchiveTree(Place(f"{file.store.location}/{file.name}"), (cache, f"depth-index-{number}"))
-        folders = {name.partition("/")[0] for name in tree.names()}
+        return ((FolderTree(place), ""),)
+    trees: list[tuple[FileTree, str]] = []
+    for number, file in enumerate(place.expand(ARCHIVES)):
+        tree = ArchiveTree(f"{file.store.location}/{file.name}", (cache, f"depth-index-{number}"))
+        folders = {name.partition("/")[0] for name in tree.listing.places}
         # In an archive of a single folder, all names start with that folder.
-        trees += [tree, *(tree.below(folder) for folder in folders if len(folders) == 1)]
+        trees += [(tree, ""), *((tree, f"{folder}/") for folder in folders if len(folders) == 1)]
     return tuple(trees)
 
 

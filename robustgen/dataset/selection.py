@@ -10,9 +10,8 @@ from robustgen.dataset.recipes import rank
 from robustgen.errors import ConfigError, SourceError
 from robustgen.name_lists import unescape_name
 from robustgen.sources import imagenet
-from robustgen.sources.base import Items, Source
+from robustgen.sources.base import Columns, Items, Source
 from robustgen.sources.opening import open_source
-from robustgen.sources.table import Columns
 from robustgen.storage import Store, locate
 
 _IMAGENET: Final = ("imagenet", "tiny-imagenet")

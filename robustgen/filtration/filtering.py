@@ -39,7 +39,6 @@ from robustgen.imaging.decode import as_rgb, blame_image
 from robustgen.predictions import ABOUT as PREDICTIONS
 from robustgen.sources.base import class_of
 from robustgen.sources.folder import ImageFolder
-from robustgen.sources.trees import FolderTree
 from robustgen.storage import Store
 
 SHORTLIST, DROPPED, FUNNEL, ACCEPTED = "shortlist.jsonl", "dropped.jsonl", "funnel.json", "accepted"
@@ -118,7 +117,7 @@ def filter_images(
         Models, candidates or output are invalid, or do not match.
     """
     started = time.monotonic()
-    source = ImageFolder(FolderTree(candidates))
+    source = ImageFolder(candidates)
     ensemble = open_ensemble(choices, source.classes if rule.ten else (), ten=rule.ten)
     words = reviewing.read_words([*map(Path, choices.classes), *([names] if names else [])])
     keys = rule.select_keys(candidates, source.keys(), ensemble, choices.only is not None)

@@ -146,8 +146,8 @@ class Archives(Arrays):
 
     def _shape(self, file: str) -> tuple[int, ...]:
         if file not in self._shapes:
-            with _open_archive(self.store, file) as (archive, member):
-                self._shapes[file] = npz.read_image_header(archive, member).shape
+            with _open_archive(self.store, file) as archive:
+                self._shapes[file] = npz.read_image_shape(archive, _IMAGES)
         return self._shapes[file]
 
     def _open_checked(self, file: str) -> StoredArray:
@@ -163,7 +163,7 @@ class Archives(Arrays):
 
     def _read_labels(self) -> Labels | None:
         file = self._file(self.arms[0])
-        with _open_archive(self.store, file) as (archive, _):
+        with _open_archive(self.store, file) as archive:
             rows = npz.read_labels(archive, _LABELS)[: self.images]
         if len(rows) != self.images:
             raise SourceError(f"{self.root}/{file}: {len(rows)} labels for {self.images} images")
@@ -175,14 +175,14 @@ class Archives(Arrays):
 
 
 @contextmanager
-def _open_archive(store: Store, path: str) -> Iterator[tuple[zipfile.ZipFile, zipfile.ZipInfo]]:
-    """Open an archive and find its images; raise a SourceError that names it on any failure."""
+def _open_archive(store: Store, path: str) -> Iterator[zipfile.ZipFile]:
+    """Open an archive; raise a SourceError that names it on any failure."""
     with (
         blame_source(f"{store.location}/{path}"),
         store.open(path) as content,
         zipfile.ZipFile(content) as archive,
     ):
-        yield archive, npz.find_array(archive, _IMAGES)
+        yield archive
 
 
 def open_images(store: Store, path: str) -> StoredArray:
@@ -195,8 +195,8 @@ def open_images(store: Store, path: str) -> StoredArray:
     """
     folder = TemporaryFolder()
     unpacked = open_store(folder.path, folder.path)
-    with _open_archive(store, path) as (archive, member), unpacked.create("images.npy") as target:
-        npz.copy_array(archive, member, target)
+    with _open_archive(store, path) as archive, unpacked.create("images.npy") as target:
+        npz.copy_array(archive, _IMAGES, target)
     return open_array(unpacked, "images.npy", folder)
 
 

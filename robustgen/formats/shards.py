@@ -240,7 +240,8 @@ class SourceSet(FolderDataset):
         source = self.open_folder(f"{self.root}/{self.folders[arm]}")
         for name, reason in source.refused().items():
             raise SourceError(f"{source.location}: {name!r}: {reason}")
-        return source, tuple(sorted(source.keys(), key=source.storage_order))
+        places = source.listing.places
+        return source, tuple(sorted(source.keys(), key=lambda key: places[key][:3]))
 
 
 class Shards(SourceSet):

@@ -15,8 +15,9 @@ from robustgen.containers.tables import RowPlace
 from robustgen.formats.base import Encoded, Encoder, Labels, Listing, TreeWriter
 from robustgen.formats.shards import AddSample, Sample, SampleWriter, SourceSet
 from robustgen.formats.units import WorkUnit
+from robustgen.sources.base import Columns, Options
 from robustgen.sources.cells import Result, list_images, replace_images
-from robustgen.sources.table import Chunk, Columns, Table, find_layout, name_image
+from robustgen.sources.table import Chunk, Table, find_layout, name_images
 from robustgen.storage import Store
 from robustgen.storage import Writer as OpenFile
 
@@ -52,9 +53,8 @@ class _Rows:
             for row, cell in enumerate(chunk.cells(column)):
                 # The source has refused cells without a valid image.
                 with suppress(ValueError):
-                    for slot, image in enumerate(list_images(cell)):
-                        key = name_image(self.file.name, first + row, column, slot, cell, image)
-                        found[row][column, slot] = key
+                    images = name_images(self.file.name, first + row, column, cell)
+                    found[row].update({(column, slot): key for slot, (key, _) in enumerate(images)})
         return found
 
     def choose(self, chunk: Chunk, keys: Sequence[Mapping[Any, str]]) -> list[bool]:
@@ -255,7 +255,8 @@ class TableSet(SourceSet):
 
     def open_folder(self, location: str) -> Table:
         """Open the tables of a variant."""
-        return Table(location, Columns(tuple(self.about["settings"]["output"]["columns"])))
+        columns = Columns(tuple(self.about["settings"]["output"]["columns"]))
+        return Table(location, Options(columns=columns))
 
     def labels(self, arm: Variant) -> Labels | None:
         """Return None: tables have no classes."""

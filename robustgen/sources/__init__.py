@@ -6,11 +6,7 @@ may not leave them, pickles run no code, archives are not extracted.
 """
 
 from robustgen.sources.base import Source as Source
-from robustgen.sources.base import class_of as class_of
 from robustgen.sources.cifar import Cifar as Cifar
 from robustgen.sources.folder import ImageFolder as ImageFolder
-from robustgen.sources.labelled import LabelledFolder as LabelledFolder
-from robustgen.sources.opening import KINDS as KINDS
+from robustgen.sources.folder import Photographs as Photographs
 from robustgen.sources.opening import open_source as open_source
-from robustgen.sources.photographs import Photographs as Photographs
-from robustgen.sources.tiny_imagenet import TinyImageNet as TinyImageNet

@@ -4,16 +4,48 @@ import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property
-from typing import Any, Final, Generic, TypeVar
+from functools import cached_property, lru_cache
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
 from robustgen.errors import ArgumentError, ImageError, MissingDependencyError, SourceError
-from robustgen.imaging.decode import reason_of
+from robustgen.imaging.decode import Location, reason_of
 from robustgen.imaging.pixels import Rgb
+from robustgen.storage import Store
+
+Cache = tuple[Store, str] | None
+"""Location of a cached index: a store and the name of a file in it."""
+
+
+class Columns(NamedTuple):
+    """Columns of images in tables.
+
+    Attributes
+    ----------
+    names : tuple of str
+    root : path, URL or None
+        Folder of the files named in cells; None for the folder of the table.
+    """
+
+    names: tuple[str, ...] = ("image",)
+    root: str | None = None
+
+
+class Options(NamedTuple):
+    """Options of sources; see `opening.open_source`. Each kind uses those that apply to it."""
+
+    labels: Location | None = None
+    follow: Sequence[Location] = ()
+    cache: Cache = None
+    split: str | None = None
+    labels_are_classes: bool = False
+    columns: Columns | None = None
+
+
+DEFAULTS: Final = Options()
 
 Loaded = TypeVar("Loaded")
 """Type of one item: pixels, for nearly all sources."""
@@ -34,20 +66,17 @@ class Reusable:
         return _receive, (cls, token, state)
 
 
-# Objects that this process received, by token.
-_RECEIVED: dict[str, Reusable] = {}
-_MOST_RECEIVED: Final = 8
-
-
-def _receive(cls: type[Reusable], token: str, state: dict[str, Any]) -> Reusable:
+def _receive(cls: Any, token: str, state: dict[str, Any]) -> Reusable:
     """Return the one object of this process that has the `token`."""
-    received = _RECEIVED.get(token)
-    if received is None:
-        for oldest in [*_RECEIVED][: 1 - _MOST_RECEIVED]:
-            del _RECEIVED[oldest]
-        received = _RECEIVED[token] = cls.__new__(cls)
+    received: Reusable = _allocate(cls, token)
+    if not vars(received):
         vars(received).update(state)
     return received
+
+
+@lru_cache(maxsize=8)
+def _allocate(cls: Any, token: str) -> Any:
+    return cls.__new__(cls)
 
 
 class Items(Reusable, ABC, Generic[Loaded]):
@@ -149,12 +178,8 @@ class Items(Reusable, ABC, Generic[Loaded]):
         """Return the keys of all refused images, with the reasons."""
         return {}
 
-    def passed_over(self) -> tuple[str, ...]:
-        """Return the names of images in unsupported formats."""
-        return ()
-
-    def remarks(self) -> tuple[str, ...]:
-        """Return remarks about content that is copied unchanged, one line each."""
+    def remarks(self) -> Sequence[str]:
+        """Return remarks about content that is skipped or copied unchanged, one line each."""
         return ()
 
     def make_ready(self) -> None:
@@ -170,21 +195,7 @@ class Items(Reusable, ABC, Generic[Loaded]):
 
 
 class Source(Items[Rgb]):
-    """Images under unique keys."""
-
-    @abstractmethod
-    def load(self, key: str) -> Rgb:
-        """Decode one image; never return a cached array.
-
-        Returns
-        -------
-        uint8 ndarray of shape (H, W, 3), C-contiguous and writable
-
-        Raises
-        ------
-        ImageError
-            The image cannot be read; the message names the key and the reason.
-        """
+    """Images under unique keys: uint8 ndarrays of shape (H, W, 3), C-contiguous and writable."""
 
     def dimensions(self, key: str) -> tuple[int, int]:
         """Return width and height of one image in pixels, read from its header if it has one.

@@ -6,7 +6,6 @@ of at most 64 characters that is not a path refers to the image of another row, 
 
 import ast
 import base64
-import binascii
 import re
 from collections.abc import Callable
 from pathlib import PurePosixPath
@@ -17,13 +16,14 @@ from robustgen.imaging.decode import EXTENSIONS
 _MOST_OF_REFERENCE: Final = 64
 _LONGEST: Final = max(map(len, EXTENSIONS))
 _DATA_URI: Final = re.compile(r"data:image/[\w.+-]+;base64,")
+# In base64.
 _SIGNATURES: Final = {
-    b"\xff\xd8": ".jpg",
-    b"\x89PN": ".png",
-    b"BM": ".bmp",
-    b"RIF": ".webp",
-    b"II*": ".tif",
-    b"MM\0": ".tif",
+    "/9j/": ".jpg",
+    "iVBO": ".png",
+    "Qk": ".bmp",
+    "UklG": ".webp",
+    "SUkq": ".tif",
+    "TU0A": ".tif",
 }
 # If a cell contains another format, the result is a PNG file.
 _OTHER: Final = ".png"
@@ -57,12 +57,8 @@ class CellImage(NamedTuple):
         """Return the suffix of its file, or the usual suffix of its format."""
         if self.path and PurePosixPath(self.path).suffix.lower() in EXTENSIONS:
             return PurePosixPath(self.path).suffix
-        head = self.data or b""
-        if isinstance(head, str):
-            try:
-                head = base64.b64decode(head[:4])
-            except binascii.Error:
-                return _OTHER
+        head = self.data or ""
+        head = head[:4] if isinstance(head, str) else base64.b64encode(head[:3]).decode()
         return next((suffix for mark, suffix in _SIGNATURES.items() if head.startswith(mark)), _OTHER)
 
 

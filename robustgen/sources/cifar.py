@@ -9,18 +9,16 @@ import numpy.typing as npt
 
 from robustgen.containers.pickles import Pickled, unpickle
 from robustgen.containers.tar import peek_names
-from robustgen.imaging.decode import Location
 from robustgen.imaging.pixels import Rgb
-from robustgen.sources.base import blame_source, check_split
+from robustgen.sources.base import blame_source
 from robustgen.sources.named_files import read_named_files
 from robustgen.sources.numbered import NumberedSource, Rows
-from robustgen.sources.places import Place, find_place
+from robustgen.sources.places import Place
 
 
 class _Edition(NamedTuple):
-    """Names in CIFAR-10 or CIFAR-100: its folder, its files by split, and its dictionary entries."""
+    """Names in CIFAR-10 or CIFAR-100: its files by split, and its dictionary entries."""
 
-    folder: str
     batches: Mapping[str, tuple[str, ...]]
     meta: str
     labels: bytes
@@ -28,25 +26,12 @@ class _Edition(NamedTuple):
     classes: int
 
 
+_TRAINING = tuple(f"data_batch_{number}" for number in range(1, 6))
 _EDITIONS = (
-    _Edition(
-        "cifar-10-batches-py",
-        {"test": ("test_batch",), "train": tuple(f"data_batch_{number}" for number in range(1, 6))},
-        "batches.meta",
-        b"labels",
-        b"label_names",
-        10,
-    ),
-    _Edition(
-        "cifar-100-python",
-        {"test": ("test",), "train": ("train",)},
-        "meta",
-        b"fine_labels",
-        b"fine_label_names",
-        100,
-    ),
+    _Edition({"test": ("test_batch",), "train": _TRAINING}, "batches.meta", b"labels", b"label_names", 10),
+    _Edition({"test": ("test",), "train": ("train",)}, "meta", b"fine_labels", b"fine_label_names", 100),
 )
-_FOLDERS = frozenset(edition.folder for edition in _EDITIONS)
+_FOLDERS = frozenset({"cifar-10-batches-py", "cifar-100-python"})
 _BATCHES = frozenset(name for edition in _EDITIONS for names in edition.batches.values() for name in names)
 # The largest published batch has 155 MB; more than 99 999 images would not fit five-digit keys.
 _MOST_BYTES = 256 * 2**20
@@ -63,18 +48,14 @@ class Cifar(NumberedSource):
     path : path or URL
         The folder cifar-10-batches-py or cifar-100-python, its parent, or the .tar.gz, which is read in
         place.
-    split : {"test", "train"}
-        The training images of CIFAR-10 are in the order of data_batch_1 to data_batch_5.
+    options : Options
+        The split is "test", the default, or "train": of CIFAR-10, data_batch_1 to data_batch_5 in order.
 
     Raises
     ------
     SourceError
         `path` does not exist. From all other methods: it contains no valid batch.
     """
-
-    def __init__(self, path: Location | Place, split: str = "test") -> None:
-        place = find_place(path)
-        super().__init__(place, check_split(place.location, split, ("test", "train")))
 
     def _read(self) -> Rows:
         names = [name for each in _EDITIONS for name in (*each.batches[self._split], each.meta)]
@@ -102,14 +83,12 @@ class Cifar(NumberedSource):
 def is_cifar(place: Place) -> bool:
     """Return True for a CIFAR folder, its parent, or an archive that begins with a CIFAR folder."""
     if place.is_folder:
-        named = {*_FOLDERS, *_BATCHES} & place.children.keys()
-        paths = [*named, *(f"{folder}/{name}" for folder in named & _FOLDERS for name in _BATCHES)]
-        return any(map(place.has, paths))
+        found = place.children.items()
+        return any(name in (_FOLDERS if is_folder else _BATCHES) for name, is_folder in found)
     if not place.has_suffix(".tar.gz", ".tgz"):
         return False
     with place.store.open(place.name) as file:
-        names = peek_names(file, _MOST_PEEKED)
-    return any(_FOLDERS & {*PurePosixPath(name).parts} for name in names)
+        return any(_FOLDERS & {*PurePosixPath(name).parts} for name in peek_names(file, _MOST_PEEKED))
 
 
 def _read_names(content: bytes, edition: _Edition) -> tuple[str, ...]:
@@ -121,9 +100,7 @@ def _read_names(content: bytes, edition: _Edition) -> tuple[str, ...]:
 
 
 def _entry(content: object, key: bytes, kind: type) -> Any:
-    if not isinstance(content, dict):
-        raise ValueError(f"a dict was expected, not {type(content).__name__}")
-    if not isinstance(content.get(key), kind):
+    if not isinstance(content, dict) or not isinstance(content.get(key), kind):
         raise ValueError(f"{key!r} is missing or of the wrong type")
     return content[key]
 
@@ -137,10 +114,7 @@ def _images(data: Pickled) -> Rgb:
 
 
 def _labels(labels: list[Any], images: int, classes: int) -> npt.NDArray[np.int64]:
-    if (
-        len(labels) != images
-        or {*map(type, labels)} != {int}
-        or not 0 <= min(labels) <= max(labels) < classes
-    ):
+    are_numbers = len(labels) == images and {*map(type, labels)} == {int}
+    if not (are_numbers and 0 <= min(labels) <= max(labels) < classes):
         raise ValueError(f"the labels are not {images} integers from 0 to {classes - 1}")
     return np.array(labels, np.int64)

@@ -1,7 +1,89 @@
-"""Images below a folder or in an archive, with or without class folders."""
+"""Images with one file each, in a folder or an archive."""
 
-from robustgen.sources.files import FileSource
-from robustgen.sources.trees import FileTree
+import importlib.util
+import posixpath
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import ClassVar
+
+from robustgen.errors import SourceError
+from robustgen.imaging.decode import Location, blame_image
+from robustgen.sources.base import DEFAULTS, Options, class_of, sort_classes
+from robustgen.sources.files import EncodedSource
+from robustgen.sources.index import Listing
+from robustgen.sources.labels import read_labels
+from robustgen.sources.places import Place, find_place
+from robustgen.sources.trees import FolderTree, open_tree
+from robustgen.sources.walk import UNREAD, describe_unread, is_image
+
+Named = tuple[str, str, str | None]
+"""Key of an image, name of its file below the prefix, and the reason for refusing it, or None."""
+
+
+class FileSource(EncodedSource):
+    """A source with one file for each image, in a folder or an archive.
+
+    Parameters
+    ----------
+    root : path or URL
+        A folder, or one of the archives in `places.ARCHIVES`.
+    options : Options
+
+    Raises
+    ------
+    SourceError
+        `root` is neither a folder nor an archive.
+    """
+
+    has_class_folders: ClassVar[bool] = True
+
+    def __init__(self, root: Location | Place, options: Options = DEFAULTS) -> None:
+        self._tree = open_tree(root, options)
+        super().__init__(self._tree.location)
+        folder = self._find_folder()
+        self._prefix = f"{folder}/" if folder else ""
+
+    def _find_folder(self) -> str:
+        """Return the folder of the images; keys in an archive omit the folders that all images share."""
+        if isinstance(self._tree, FolderTree):
+            return ""
+        own = posixpath.basename(self.location)
+        folders = {posixpath.dirname(name) for name, _ in self._tree.find() if name != own}
+        folder = posixpath.commonpath(folders or [""])
+        # A single class keeps its folder in the keys.
+        return posixpath.dirname(folder) if folder in folders and self.has_class_folders else folder
+
+    @abstractmethod
+    def _scan(self) -> Iterable[Named]:
+        """Find all files that look like images, in any order."""
+
+    @cached_property
+    def listing(self) -> Listing:
+        """Return the images that `_scan` finds."""
+        listing, unread = Listing(), list[str]()
+        for key, name, reason in self._scan():
+            if reason == UNREAD:
+                unread.append(key)
+            else:
+                listing.add(key, self._prefix + name, reason)
+        listing.classes = sort_classes({class_of(key) for key in listing.places})
+        listing.remarks = [describe_unread(sorted(unread))] if unread else []
+        return listing
+
+    def read_bytes(self, key: str) -> bytes:
+        """Read the file of one image."""
+        return self._tree.read(self._place(key))
+
+    def size(self, key: str) -> int:
+        """Return the size of one image's file in bytes; raise an ImageError if it does not exist."""
+        with blame_image(key):
+            return self._tree.size(self._place(key))
+
+    def make_ready(self) -> None:
+        """Cache the listing of an archive for worker processes."""
+        self._tree.make_ready()
 
 
 class ImageFolder(FileSource):
@@ -11,9 +93,87 @@ class ImageFolder(FileSource):
     folders: keys omit the folders that all images share. Parameters are those of `FileSource`.
     """
 
-    def _find_images(self, tree: FileTree) -> str:
-        folder = tree.common_folder()
-        if folder and any("/" not in name for name, _ in tree.below(folder).find()):
-            # A single class keeps its folder in the keys.
-            folder = folder.rpartition("/")[0]
-        return folder
+    def _scan(self) -> Iterator[Named]:
+        for name, reason in self._tree.find(self._prefix):
+            yield name, name, reason
+
+    def _place(self, key: str) -> str:
+        # Worker processes need no listing of a large folder.
+        return self._prefix + key
+
+
+class LabelledFolder(FileSource):
+    """A flat folder or archive of images, and a file with their labels.
+
+    The option `labels` is a file with lines ``name class`` (separated by tab, comma or space; the name with
+    or without its extension), Kaggle's ``LOC_val_solution.csv``, one class per line for the images in sorted
+    order, or ImageNet's devkit: its archive, its folder, or its ``ILSVRC2012_validation_ground_truth.txt``.
+    Parameters are those of `FileSource`.
+
+    Raises
+    ------
+    SourceError
+        The images or the labels are missing. From `keys` and `refused`: a line of labels is malformed.
+    """
+
+    has_class_folders = False
+
+    def __init__(self, root: Location | Place, options: Options = DEFAULTS) -> None:
+        super().__init__(root, options)
+        self._labels, self._are_classes = find_place(options.labels or ""), options.labels_are_classes
+
+    def _scan(self) -> Iterator[Named]:
+        found = dict(self._tree.find(self._prefix, deep=False))
+        labels = read_labels(self._labels, sorted(filter(is_image, found)), self._are_classes)
+        return put_into_classes(found, labels, self._labels.location)
+
+    def _place(self, key: str) -> str:
+        # Worker processes need no labels.
+        return self._prefix + posixpath.basename(key)
+
+
+def put_into_classes(
+    found: Mapping[str, str | None], labels: Mapping[str, str], where: object
+) -> Iterator[Named]:
+    """Yield the key ``class/name`` of each image; refuse images without a label, naming `where`."""
+    for name, reason in found.items():
+        if label := labels.get(name) or labels.get(name.rpartition(".")[0]):
+            yield f"{label}/{name}", name, reason
+        else:
+            yield name, name, reason or f"no label in {where}"
+
+
+class Photographs(FileSource):
+    """The photographs in scikit-image's wheel, for a demonstration without downloads.
+
+    Raises
+    ------
+    SourceError
+        scikit-image or a photograph is missing; the message says how to install them.
+    """
+
+    NAMES = (
+        "astronaut.png",
+        "chelsea.png",
+        "coffee.png",
+        "hubble_deep_field.jpg",
+        "ihc.png",
+        "motorcycle_left.png",
+        "retina.jpg",
+        "rocket.jpg",
+    )
+
+    def __init__(self) -> None:
+        # Look up the package without importing it, which takes a second.
+        spec = importlib.util.find_spec("skimage")
+        folder = Path(spec.origin).parent / "data" if spec and spec.origin else Path()
+        if not all((folder / name).is_file() for name in self.NAMES):
+            raise SourceError(
+                f"scikit-image with its photographs ({', '.join(self.NAMES)}) is missing: "
+                "pip install 'robustgen[demo]'"
+            )
+        super().__init__(folder)
+
+    def _scan(self) -> Iterator[Named]:
+        for name in self.NAMES:
+            yield f"{Path(name).stem}/{name}", name, None

@@ -3,47 +3,48 @@
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Final, NamedTuple
+from typing import Any, ClassVar, Final
 
 from robustgen import __version__
-from robustgen.benchmark import Kind
 from robustgen.containers.compressed import unpack
-from robustgen.sources.base import Reusable, blame_source
+from robustgen.errors import MissingDependencyError
+from robustgen.imaging.decode import reason_of
+from robustgen.sources.base import Cache, Reusable, blame_source
 from robustgen.sources.copies import Copies
 from robustgen.sources.places import COMPRESSED, Place, SourceFile
 from robustgen.storage import Store, Writer
 
 # Version of the cached file's layout.
-_LAYOUT: Final = 4
-
-Cache = tuple[Store, str] | None
-"""Location of a cached index: a store and the name of a file in it."""
+_LAYOUT: Final = 5
 
 
-class Listing(NamedTuple):
-    """Content of an index, JSON-serialisable.
+@dataclass
+class Listing:
+    """Images of a source, or files of an archive; JSON-serialisable.
 
     Attributes
     ----------
     places : dict
-        Key or name to the number of the file and the image's position in it.
+        Key or name to the place of the image. A place in an index is the number of the file, the position in
+        that file and, last, the size of the image in bytes.
     refused : dict of str to str
         Refused images and files, with the reasons.
     classes : sequence of str
-        Names of the classes, if there are labels.
+        Names of the classes in the order of the labels.
     labels : dict of str to int
-        Key to the index in `classes`.
+        Key to the stored label, if the files are a variant of a set; all other keys begin with the class.
     remarks : sequence of str
-        Remarks about content that is copied unchanged, one sentence each.
+        Remarks about content that is skipped or copied unchanged, one line each.
     """
 
-    places: dict[str, Any]
-    refused: dict[str, str]
-    classes: Sequence[str]
-    labels: dict[str, int]
+    places: dict[str, Any] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)
+    classes: Sequence[str] = ()
+    labels: dict[str, int] = field(default_factory=dict)
     remarks: Sequence[str] = ()
 
     def add(self, key: str, place: Any, refusal: str | None = None) -> None:
@@ -56,10 +57,16 @@ class Listing(NamedTuple):
         else:
             self.places[key] = place
 
-    def number(self, classes: Sequence[str], names: Mapping[str, str]) -> "Listing":
-        """Return the listing with these `classes`; `names` maps each key to its class."""
-        index = {name: number for number, name in enumerate(classes)}
-        return self._replace(classes=classes, labels={key: index[names[key]] for key in self.places})
+    @contextmanager
+    def refuse_damaged(self, name: str, prefix: str = "") -> Iterator[None]:
+        """Refuse the file `name` if it cannot be read, unless a connection was lost, which is no damage."""
+        try:
+            yield
+        except (ConnectionError, MissingDependencyError):
+            raise
+        # pyarrow has exceptions of its own.
+        except Exception as error:
+            self.refused[name] = prefix + reason_of(error)
 
 
 class Index(Reusable, ABC):
@@ -74,14 +81,13 @@ class Index(Reusable, ABC):
     cache : (Store, str), optional
     split : str, optional
         The only split to list.
-    kind : {"c", "p"}, optional
-        Kind of the set, if the files are one of its variants: names and labels are listed as stored.
     """
 
-    def __init__(
-        self, location: str, cache: Cache = None, split: str | None = None, kind: Kind | None = None
-    ) -> None:
-        self.location, self.cache, self.split, self.kind = location, cache, split, kind
+    suffixes: ClassVar[tuple[str, ...]]
+    """Suffixes of the files in a folder that belong to the source."""
+
+    def __init__(self, location: str, cache: Cache = None, split: str | None = None) -> None:
+        self.location, self.cache, self.split = location, cache, split
         self._copies = Copies()
 
     @cached_property
@@ -93,11 +99,7 @@ class Index(Reusable, ABC):
     def files(self) -> list[SourceFile]:
         """Return the files of the source."""
         with blame_source(self.location):
-            return self.find_files()
-
-    def find_files(self) -> list[SourceFile]:
-        """Look up the files of the source: by default, a single one."""
-        return [Place(self.location).file]
+            return Place(self.location).expand(self.suffixes, self.split)
 
     def find_companions(self) -> list[SourceFile]:
         """Look up other files that the index depends on, existing or not."""
@@ -110,7 +112,7 @@ class Index(Reusable, ABC):
         Raises
         ------
         OSError, ValueError
-            No file can be read, or a connection was lost.
+            The files cannot be read, or a connection was lost.
         """
 
     @cached_property
@@ -133,7 +135,7 @@ class Index(Reusable, ABC):
                 digest, _, body = self.cache[0].read(self.cache[1]).partition(b"\n")
                 content = json.loads(body)
                 if digest == _digest(body) and content["of"] == self._fingerprint():
-                    return Listing(*content["listing"])
+                    return Listing(**content["listing"])
         return None
 
     def make_ready(self) -> None:
@@ -148,14 +150,13 @@ class Index(Reusable, ABC):
         """
         listing = self.listing
         with blame_source(self.location):
-            used = {place[0] for place in listing.places.values()}
-            for number, file in enumerate(self.files):
-                if number in used and file.name.lower().endswith(COMPRESSED):
+            for number in {place[0] for place in listing.places.values()}:
+                if self.files[number].name.lower().endswith(COMPRESSED):
                     self.locate(number)
         if self.cache and not self._cached:
-            body = json.dumps({"of": self._fingerprint(), "listing": listing}, separators=(",", ":")).encode()
+            content = {"of": self._fingerprint(), "listing": vars(listing)}
+            body = json.dumps(content, separators=(",", ":")).encode()
             self.cache[0].put(self.cache[1], _digest(body) + b"\n" + body)
-            self._cached = listing
 
     def read_part(self, number: int, start: int, size: int) -> bytes:
         """Read a part of one of the files, unpacked.
@@ -189,7 +190,8 @@ class Index(Reusable, ABC):
         file = self.files[number]
         # Asking a server takes longer than reading an image, so each process checks once.
         if file.store.is_local or number not in self._checked:
-            file.check_unchanged()
+            if SourceFile.look(file.store, file.name) != file:
+                raise ValueError(f"{file.name} has changed since it was listed")
             self._checked.add(number)
         return file
 

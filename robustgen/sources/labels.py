@@ -1,10 +1,10 @@
 """Label files of images, in any of the usual formats."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from robustgen.errors import SourceError
 from robustgen.sources.base import blame_source
-from robustgen.sources.devkit import is_devkit, is_ground_truth, read_devkit, read_devkit_beside
+from robustgen.sources.devkit import is_devkit, is_ground_truth, read_devkit
 from robustgen.sources.places import Place
 
 
@@ -35,7 +35,7 @@ def read_labels(place: Place, images: Sequence[str], are_classes: bool = False) 
             return read_devkit(place, images)
         content = place.store.read(place.name)
         if not are_classes and is_ground_truth(place.name, content):
-            return read_devkit_beside(place, content, images)
+            return read_devkit(Place(place.store.location), images, content)
     return parse_labels(content, place.location, images)
 
 
@@ -45,7 +45,8 @@ def parse_labels(content: bytes, where: object, images: Sequence[str]) -> dict[s
     These are lines ``name class``, Kaggle's ``LOC_val_solution.csv``, and one class per line in the order
     of the images. Messages refer to the text as `where`.
     """
-    lines = _lines(content, where)
+    # splitlines() would also split at form feeds and the like.
+    lines = content.decode("utf-8-sig", "surrogateescape").split("\n")
     rows = [(number, _fields(line.strip())) for number, line in enumerate(lines, 1) if line.strip()]
     if not rows:
         raise SourceError(f"{where}, line 1: no labels")
@@ -56,28 +57,6 @@ def parse_labels(content: bytes, where: object, images: Sequence[str]) -> dict[s
         if len(rows) != len(images):
             raise SourceError(f"{where}, line {rows[-1][0]}: {len(rows)} labels for {len(images)} images")
         rows = [(number, [name, *row]) for name, (number, row) in zip(images, rows, strict=True)]
-    return _map_by_name(where, rows)
-
-
-def _lines(content: bytes, where: object) -> list[str]:
-    try:
-        # splitlines() would also split at form feeds and the like.
-        return content.decode("utf-8-sig").split("\n")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise SourceError(f"{where}, line {line}: not UTF-8") from error
-
-
-def _fields(line: str) -> list[str]:
-    """Split a line at its tabs, or at its last comma, or at its last space."""
-    if "\t" in line:
-        return [field.strip() for field in line.split("\t")][:2]
-    if "," in line:
-        return [field.strip() for field in line.rsplit(",", 1)]
-    return line.rsplit(maxsplit=1)
-
-
-def _map_by_name(where: object, rows: Iterable[tuple[int, list[str]]]) -> dict[str, str]:
     labels: dict[str, str] = {}
     for number, row in rows:
         if len(row) < 2:
@@ -88,6 +67,13 @@ def _map_by_name(where: object, rows: Iterable[tuple[int, list[str]]]) -> dict[s
         if labels.setdefault(name, label) != label:
             raise SourceError(f"{where}, line {number}: {name!r} was {labels[name]!r} before, now {label!r}")
     return labels
+
+
+def _fields(line: str) -> list[str]:
+    """Split a line at its tabs, or at its last comma, or at its last space."""
+    if "\t" in line:
+        return [field.strip() for field in line.split("\t")][:2]
+    return [field.strip() for field in line.rsplit("," if "," in line else None, 1)]
 
 
 def is_folder_name(label: str) -> bool:

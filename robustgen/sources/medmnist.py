@@ -10,13 +10,12 @@ from numpy.typing import NDArray
 from robustgen.containers import npz
 from robustgen.imaging.decode import Location
 from robustgen.imaging.pixels import Rgb
-from robustgen.sources.base import blame_source, check_split
+from robustgen.sources.base import DEFAULTS, Options, blame_source
 from robustgen.sources.copies import Copies
 from robustgen.sources.numbered import NumberedSource, Rows
-from robustgen.sources.places import Place, find_place
+from robustgen.sources.places import Place
 from robustgen.storage import Writer
 
-_SPLITS: Final = ("test", "train", "val")
 _MOST_CLASSES: Final = 1000
 
 
@@ -28,7 +27,8 @@ class MedMnist(NumberedSource):
     Parameters
     ----------
     path : path or URL
-    split : {"test", "train", "val"}
+    options : Options
+        The split is "test", the default, "train" or "val".
 
     Raises
     ------
@@ -36,14 +36,15 @@ class MedMnist(NumberedSource):
         `path` does not exist. From all other methods: it contains no such arrays.
     """
 
-    def __init__(self, path: Location | Place, split: str = "test") -> None:
-        place = find_place(path)
-        super().__init__(place, check_split(place.location, split, _SPLITS))
+    splits = ("test", "train", "val")
+
+    def __init__(self, path: Location | Place, options: Options = DEFAULTS) -> None:
+        super().__init__(path, options)
         self._copies = Copies()
 
     def _read(self) -> Rows:
         with self._place.store.open(self._place.name) as file, zipfile.ZipFile(file) as archive:
-            shape = npz.read_image_header(archive, self._find_images(archive)).shape
+            shape = npz.read_image_shape(archive, f"{self._split}_images")
             labels = npz.read_labels(archive, f"{self._split}_labels")
         # The images need no memory until the first is loaded.
         return Rows(np.broadcast_to(np.uint8(0), shape), *_read_classes(labels, shape[0]))
@@ -63,10 +64,7 @@ class MedMnist(NumberedSource):
 
     def _unpack(self, target: Writer) -> None:
         with self._place.store.open(self._place.name) as file, zipfile.ZipFile(file) as archive:
-            npz.copy_array(archive, self._find_images(archive), target)
-
-    def _find_images(self, archive: zipfile.ZipFile) -> zipfile.ZipInfo:
-        return npz.find_array(archive, f"{self._split}_images")
+            npz.copy_array(archive, f"{self._split}_images", target)
 
     @property
     def class_labels(self) -> NDArray[np.int64]:

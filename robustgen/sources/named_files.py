@@ -4,7 +4,7 @@ from collections.abc import Collection
 from pathlib import PurePosixPath
 from typing import Final
 
-from robustgen.containers.tar import iterate_compressed
+from robustgen.containers.tar import open_compressed
 from robustgen.sources.places import Place
 
 # CIFAR unpacks to 186 MB; skipping the rest of a larger archive would only take time.
@@ -26,16 +26,17 @@ def read_named_files(
     found: dict[str, bytes] = {}
     if place.is_folder:
         for path in (prefix + name for prefix in ("", *(f"{each}/" for each in folders)) for name in names):
-            if place.has(path):
+            if place.folder.exists(path):
                 found.setdefault(PurePosixPath(path).name, place.folder.read(path, 0, most + 1))
     else:
-        with place.store.open(place.name) as file:
-            for member, extract in iterate_compressed(file):
+        with place.store.open(place.name) as packed, open_compressed(packed) as archive:
+            for member in archive:
                 if member.offset_data + member.size > _MOST_UNPACKED:
                     raise ValueError(f"unpacks to more than {_MOST_UNPACKED} bytes")
                 folder, _, name = member.name.rpartition("/")
-                if name in names and PurePosixPath(folder).name in folders and member.isreg():
-                    found.setdefault(name, extract(member).read(most + 1))
+                wanted = name in names and PurePosixPath(folder).name in folders
+                if wanted and member.isreg() and (file := archive.extractfile(member)):
+                    found.setdefault(name, file.read(most + 1))
     for name, content in found.items():
         if len(content) > most:
             raise ValueError(f"{name} has more than {most} bytes")

@@ -1,7 +1,6 @@
 """Sources whose images are rows of an array, with numbers instead of names."""
 
 import hashlib
-import math
 from abc import abstractmethod
 from functools import cached_property
 from typing import NamedTuple
@@ -10,18 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustgen.errors import ImageError
-from robustgen.imaging.decode import as_rgb
+from robustgen.imaging.decode import Location, as_rgb
 from robustgen.imaging.pixels import Rgb
-from robustgen.sources.base import Source, blame_source
-from robustgen.sources.places import Place
+from robustgen.sources.base import DEFAULTS, Options, Source, blame_source, check_split
+from robustgen.sources.places import Place, find_place
 
 _FEWEST_DIGITS = 5
-
-
-def name_rows(count: int) -> tuple[str, ...]:
-    """Return the keys of `count` rows: "00000", "00001", ..., with more than five digits if needed."""
-    digits = max(_FEWEST_DIGITS, len(str(count - 1)))
-    return tuple(f"{row:0{digits}d}" for row in range(count))
 
 
 class Rows(NamedTuple):
@@ -45,13 +38,17 @@ class NumberedSource(Source):
 
     Parameters
     ----------
-    place : Place
-    split : str
+    path : path or URL
+    options : Options
     """
 
-    def __init__(self, place: Place, split: str) -> None:
-        super().__init__(place.location)
-        self._place, self._split = place, split
+    splits: tuple[str, ...] = ("test", "train")
+    """Names of the splits; the first is the default."""
+
+    def __init__(self, path: Location | Place, options: Options = DEFAULTS) -> None:
+        self._place = find_place(path)
+        super().__init__(self._place.location)
+        self._split = check_split(self.location, options.split or self.splits[0], self.splits)
 
     @abstractmethod
     def _read(self) -> Rows:
@@ -68,23 +65,15 @@ class NumberedSource(Source):
         return self._rows.images
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """Return the shape of `images`."""
-        return self._rows.images.shape
-
-    @property
-    def labels(self) -> NDArray[np.int64]:
-        """Return all labels: int64 ndarray of shape (N,)."""
-        return self._rows.labels
-
-    @property
     def classes(self) -> tuple[str, ...]:
         """Return the class names in the order of the labels; digits if the classes have no names."""
         return self._rows.classes
 
     @cached_property
     def _keys(self) -> tuple[str, ...]:
-        return name_rows(len(self.labels))
+        count = len(self._rows.labels)
+        digits = max(_FEWEST_DIGITS, len(str(count - 1)))
+        return tuple(f"{row:0{digits}d}" for row in range(count))
 
     def keys(self) -> tuple[str, ...]:
         """Return the row numbers in order."""
@@ -101,17 +90,17 @@ class NumberedSource(Source):
 
     def label(self, key: str) -> int:
         """Return the label of one image; raise an ImageError if `key` is unknown."""
-        return int(self.labels[self._index(key)])
+        return int(self._rows.labels[self._index(key)])
 
     def size(self, key: str) -> int:
         """Return the size of one image in bytes; raise an ImageError if `key` is unknown."""
         self._index(key)
-        return math.prod(self.shape[1:])
+        return int(self._rows.images[0].nbytes)
 
     def dimensions(self, key: str) -> tuple[int, int]:
         """Return width and height of one image in pixels; raise an ImageError if `key` is unknown."""
         self._index(key)
-        return self.shape[2], self.shape[1]
+        return self._rows.images.shape[2], self._rows.images.shape[1]
 
     def _index(self, key: str) -> int:
         if not (key.isdecimal() and int(key) < len(self._keys) and key == self._keys[int(key)]):

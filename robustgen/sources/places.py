@@ -1,11 +1,11 @@
 """Places of sources: a file, a folder, or a pattern of files, local or behind a URL."""
 
+import fnmatch
 import itertools
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
@@ -16,7 +16,8 @@ from robustgen.storage import Store, locate, open_store
 
 _MOST_FILES: Final = 100_000
 COMPRESSED: Final = (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
-ARCHIVES: Final = (".tar", ".zip", *COMPRESSED)
+SHARDS: Final = (".tar", *COMPRESSED)
+ARCHIVES: Final = (*SHARDS, ".zip")
 PARQUET: Final = ".parquet"
 TEXT_TABLES: Final = (".jsonl", ".tsv")
 
@@ -36,11 +37,6 @@ class SourceFile(NamedTuple):
             return cls(store, name, *store.stat(name)[1:])
         except FileNotFoundError:
             return cls(store, name, -1, "missing")
-
-    def check_unchanged(self) -> None:
-        """Raise a ValueError if the file has changed since it was listed."""
-        if self.look(self.store, self.name) != self:
-            raise ValueError(f"{self.name} has changed since it was listed")
 
 
 class Place:
@@ -69,9 +65,8 @@ class Place:
     @cached_property
     def is_pattern(self) -> bool:
         """Return True if the name is a pattern of files, not an existing file."""
-        return bool(re.search(r"[*?\[{]", self.name)) and not (
-            self.store.is_local and os.path.lexists(self.location)
-        )
+        is_there = self.store.is_local and os.path.lexists(self.location)
+        return not is_there and bool(re.search(r"[*?\[{]", self.name))
 
     @cached_property
     def is_folder(self) -> bool:
@@ -92,32 +87,16 @@ class Place:
             with os.scandir(self.location) as entries:
                 found = {entry.name: entry.is_dir() for entry in entries}
         else:
-            found = {}
-            for entry in self.folder.list():
-                name, slash, _ = entry.path.partition("/")
-                found[name] = bool(slash)
+            paths = (entry.path.partition("/") for entry in self.folder.list())
+            found = {name: bool(slash) for name, slash, _ in paths}
         return {name: is_folder for name, is_folder in found.items() if not name.startswith(".")}
 
     def below(self, path: str) -> "Place":
         """Return the place of a file or folder below this folder."""
         return Place(f"{self.location}/{path}")
 
-    def has(self, path: str) -> bool:
-        """Return True if this folder has a file at `path`."""
-        return self.folder.exists(path)
-
-    def check(self) -> None:
-        """Raise an OSError if a local path does not exist; URLs and patterns are checked later."""
-        if self.store.is_local and not self.is_pattern:
-            os.stat(self.location)  # noqa: PTH116
-
-    @property
-    def file(self) -> SourceFile:
-        """Look up the file at this place."""
-        return SourceFile.look(self.store, self.name)
-
-    def expand(self, is_wanted: Callable[[str], bool], split: str | None = None) -> list[SourceFile]:
-        """Return the sorted files of the place: those wanted in a folder, or those of a pattern.
+    def expand(self, suffixes: tuple[str, ...], split: str | None = None) -> list[SourceFile]:
+        """Return the sorted files of the place: those with `suffixes` in a folder, or those of a pattern.
 
         With a `split`, keep only names that contain it as a word: ``train-00000-of-00005.parquet``.
 
@@ -128,29 +107,29 @@ class Place:
         """
         store, names = self.store, [self.name]
         if self.is_folder:
-            store, names = self.folder, [name for name in self.children if is_wanted(name)]
+            store, names = self.folder, [n for n in self.children if n.lower().endswith(suffixes)]
         elif self.is_pattern:
             names, parent = [], Place(store.location)
             for name in itertools.islice(_expand_braces(self.name), _MOST_FILES + 1):
                 is_starred = re.search(r"[*?\[]", name)
-                names += (
-                    (each for each in parent.children if fnmatchcase(each, name)) if is_starred else [name]
-                )
+                names += fnmatch.filter(parent.children, name) if is_starred else [name]
         if split:
             names = [name for name in names if split in re.split(r"[-_.]", name)]
         if not names or len(names) > _MOST_FILES:
-            none = f"matches no file of the split {split!r}" if split else "matches no file"
-            problem = "matches too many files" if names else none
-            raise SourceError(f"{self.location}: {problem}")
+            own = f" of the split {split!r}" if split else ""
+            problem = "too many files" if names else f"no file{own} ({', '.join(suffixes)})"
+            raise SourceError(f"{self.location}: matches {problem}")
         with ThreadPoolExecutor(1 if store.is_local else 16) as pool:
             return list(pool.map(lambda name: SourceFile.look(store, name), sorted({*names})))
 
 
 def find_place(location: Location | Place) -> Place:
-    """Return the place at `location`; raise a SourceError if it does not exist."""
+    """Return the place at `location`; raise a SourceError if it is a local path that does not exist."""
     with blame_source(location):
         place = location if isinstance(location, Place) else Place(location)
-        place.check()
+        # URLs and patterns are looked up later.
+        if place.store.is_local and not place.is_pattern:
+            os.stat(place.location)  # noqa: PTH116
     return place
 
 

@@ -1,18 +1,14 @@
 """Validation and training images of Tiny ImageNet."""
 
 import zipfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
-from robustgen.errors import SourceError
 from robustgen.imaging.decode import Location
-from robustgen.sources.base import check_split
-from robustgen.sources.files import FileSource
-from robustgen.sources.index import Cache
-from robustgen.sources.labelled import put_into_classes
+from robustgen.sources.base import DEFAULTS, Options, check_split
+from robustgen.sources.folder import FileSource, Named, put_into_classes
 from robustgen.sources.labels import parse_labels
 from robustgen.sources.places import Place
-from robustgen.sources.trees import ArchiveTree, FileTree
-from robustgen.sources.walk import Found, is_image
+from robustgen.sources.walk import is_image
 
 _ANNOTATIONS, _CLASSES = "val_annotations.txt", 200
 
@@ -22,13 +18,10 @@ class TinyImageNet(FileSource):
 
     Parameters
     ----------
-    root : path, URL or FileTree
+    root : path or URL
         The folder tiny-imagenet-200, its folder val, or its zip.
-    follow : sequence of path
-        Folders outside `root` to which links may lead.
-    index : (Store, str), optional
-        A file in which the listing of the zip may be cached.
-    split : {"val", "train"}
+    options : Options
+        The split is "val", the default, or "train".
 
     Raises
     ------
@@ -36,49 +29,28 @@ class TinyImageNet(FileSource):
         `root` is not one of these.
     """
 
-    def __init__(
-        self,
-        root: Location | Place | FileTree,
-        follow: Sequence[Location] = (),
-        index: Cache = None,
-        split: str = "val",
-    ) -> None:
-        self.split = check_split(root, split, ("val", "train"))
-        super().__init__(root, follow, index)
-        self._is_shipped = _is_as_shipped(self._tree)
+    def __init__(self, root: Location | Place, options: Options = DEFAULTS) -> None:
+        self.split = check_split(root, options.split or "val", ("val", "train"))
+        super().__init__(root, options)
 
-    def _find_images(self, tree: FileTree) -> str:
-        if isinstance(tree, ArchiveTree):
-            parts = (f"/{name}".partition(f"/{self.split}/") for name in tree.names())
-            folders = (f"{above}/{self.split}".removeprefix("/") for above, found, _ in parts if found)
-            return next(folders, self.split)
-        is_above = self.split == "train" or Place(tree.location).children.get(self.split)
-        return self.split if is_above else ""
+    def _find_folder(self) -> str:
+        parts = (f"/{name}".partition(f"/{self.split}/") for name, _ in self._tree.find())
+        above = next((above for above, found, _ in parts if found), None)
+        if above is None:
+            # This is the folder val itself.
+            return "" if self.split == "val" else self.split
+        return f"{above}/{self.split}".removeprefix("/")
 
-    def _scan(self) -> Iterable[Found]:
-        if self._is_shipped:
-            found = dict(self._tree.below("images").find(deep=False))
-            where = f"{self._tree.location}/{_ANNOTATIONS}"
-            labels = parse_labels(self._tree.read(_ANNOTATIONS), where, sorted(filter(is_image, found)))
-            return put_into_classes(found, labels, where)
-        return ((key.replace("/images/", "/", 1), reason) for key, reason in self._tree.find())
-
-    def _name(self, key: str) -> str:
-        wnid, _, name = key.partition("/")
-        if self._is_shipped:
-            return f"images/{name}"
-        nested = f"{wnid}/images/{name}"
-        return nested if self._tree.has(nested) else key
-
-
-def _is_as_shipped(val: FileTree) -> bool:
-    """Return True if all images are in one folder; scripts that sort them may keep the annotations."""
-    if not val.has(_ANNOTATIONS):
-        return False
-    try:
-        return any(val.below("images").find(deep=False))
-    except SourceError:
-        return False
+    def _scan(self) -> Iterable[Named]:
+        images, annotations = f"{self._prefix}images/", self._prefix + _ANNOTATIONS
+        shipped = dict(self._tree.find(images, deep=False)) if self._tree.has(annotations) else {}
+        names = sorted(filter(is_image, shipped))
+        if not names:
+            return ((key.replace("/images/", "/", 1), key, why) for key, why in self._tree.find(self._prefix))
+        where = f"{self.location}/{annotations}"
+        labels = parse_labels(self._tree.read(annotations), where, names)
+        found = put_into_classes(shipped, labels, where)
+        return ((key, f"images/{name}", reason) for key, name, reason in found)
 
 
 def is_tiny_imagenet(place: Place) -> bool:
@@ -89,12 +61,11 @@ def is_tiny_imagenet(place: Place) -> bool:
         with place.store.open(place.name) as file, zipfile.ZipFile(file) as archive:
             return any(name.endswith(f"val/{_ANNOTATIONS}") for name in archive.namelist())
     names = place.children
-    if _ANNOTATIONS in names or (names.get("val") and place.has(f"val/{_ANNOTATIONS}")):
+    if _ANNOTATIONS in names or (names.get("val") and place.folder.exists(f"val/{_ANNOTATIONS}")):
         return True
     # A sorted val folder may lack its annotations; the class list is in its parent.
-    home = Place(place.store.location) if place.name == "val" else place
-    try:
-        # Class lists for models may have the same name, but have more classes.
-        return "val" in (place.name, *names) and len(home.folder.read("wnids.txt").splitlines()) <= _CLASSES
-    except OSError:
+    home = (Place(place.store.location) if place.name == "val" else place).folder
+    if "val" not in (place.name, *names) or not home.exists("wnids.txt"):
         return False
+    # Class lists for models may have the same name, but have more classes.
+    return len(home.read("wnids.txt").splitlines()) <= _CLASSES

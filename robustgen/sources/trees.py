@@ -1,17 +1,16 @@
 """Trees of files, in a folder or in an archive that is read in place."""
 
-import posixpath
 import tarfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Final
 
 from robustgen.containers import tar, zipped
-from robustgen.errors import SourceError, explain_no_folder
+from robustgen.errors import SourceError
 from robustgen.imaging.decode import Location
-from robustgen.sources.base import Reusable, blame_source
-from robustgen.sources.index import Cache, Index, Listing
+from robustgen.sources.base import DEFAULTS, Options, Reusable, blame_source
+from robustgen.sources.index import Index, Listing
 from robustgen.sources.places import ARCHIVES, Place, find_place
 from robustgen.sources.walk import Found, check_name, find_by_name, is_image, walk
 
@@ -24,21 +23,14 @@ class FolderTree(Reusable):
 
     Parameters
     ----------
-    root : path, URL or Place
+    place : Place
     follow : sequence of path
-        Folders outside `root` to which links may lead.
-
-    Raises
-    ------
-    SourceError
-        `root` is not a folder.
+        Folders outside the folder to which links may lead.
     """
 
-    def __init__(self, root: Location | Place, follow: tuple[Path, ...] = ()) -> None:
-        place = root if isinstance(root, Place) else Place(root)
-        self.location, self._store, self._follow = place.location, place.folder, follow
-        if self._store.is_local and not place.is_folder:
-            raise SourceError(f"{self.location}: {explain_no_folder(Path(self.location))}")
+    def __init__(self, place: Place, options: Options = DEFAULTS) -> None:
+        self.location, self._store = place.location, place.folder
+        self._follow = tuple(map(Path, options.follow))
 
     @cached_property
     def _sizes(self) -> dict[str, int]:
@@ -46,14 +38,32 @@ class FolderTree(Reusable):
         with blame_source(self.location):
             return {entry.path: entry.size for entry in self._store.list()}
 
-    def find(self, deep: bool = True) -> Iterator[Found]:
-        """Find the images; follow links that stay inside the folder or lead to a folder in `follow`."""
+    def find(self, prefix: str = "", deep: bool = True) -> Iterator[Found]:
+        """Find the images whose names begin with `prefix`, which is "" or ends in a slash.
+
+        Links are followed if they stay inside the folder or lead to a folder in `follow`.
+
+        Parameters
+        ----------
+        prefix : str
+        deep : bool
+            Whether to find the images in folders below `prefix`.
+
+        Yields
+        ------
+        str
+            Name of an image, without the prefix.
+        str or None
+            Reason for refusing it.
+        """
         if self._store.is_local:
-            yield from walk(Path(self.location), deep, self._follow)
+            yield from walk(Path(self.location), prefix, deep, self._follow)
             return
         for name in self._sizes:
-            if (deep or "/" not in name) and not any(part.startswith(".") for part in name.split("/")):
-                yield from find_by_name(name)
+            own = name.removeprefix(prefix)
+            is_hidden = any(part.startswith(".") for part in name.split("/"))
+            if name.startswith(prefix) and (deep or "/" not in own) and not is_hidden:
+                yield from find_by_name(own)
 
     def read(self, name: str) -> bytes:
         """Read a file; raise an OSError, ValueError or LookupError if it cannot be read."""
@@ -67,105 +77,56 @@ class FolderTree(Reusable):
         """Return True if there is a file called `name`."""
         return self._store.exists(name) if self._store.is_local else name in self._sizes
 
-    def below(self, folder: str) -> "FolderTree":
-        """Return the tree of one of the folders; "" gives the tree itself."""
-        return type(self)(f"{self.location}/{folder}", self._follow) if folder else self
-
-    def common_folder(self) -> str:
-        """Return "": keys in a folder keep all folder names."""
-        return ""
-
     def make_ready(self) -> None:
         """Do nothing: worker processes need no listing."""
 
 
-class ArchiveTree:
-    """Files in an archive, with the interface of `FolderTree`; trees of its folders share one index.
+class ArchiveTree(Index):
+    """Files in an archive, with the interface of `FolderTree`."""
 
-    Parameters
-    ----------
-    place : Place
-        Its name ends in one of `ARCHIVES`.
-    cache : (Store, str), optional
-        Location of the cached index.
-    """
+    suffixes = ARCHIVES
 
-    def __init__(self, place: Place, cache: Cache = None) -> None:
-        self.location, self._prefix = place.location, ""
-        self._index = ArchiveIndex(place.location, cache)
+    def build(self) -> Listing:
+        """List the archive."""
+        return list_archive(self, 0)
 
-    def make_ready(self) -> None:
-        """Unpack a compressed tar, and cache the index."""
-        self._index.make_ready()
-
-    def names(self) -> list[str]:
-        """Return the names of all files, images or not."""
-        places = self._index.listing.places
-        return [name.removeprefix(self._prefix) for name in places if name.startswith(self._prefix)]
-
-    def find(self, deep: bool = True) -> Iterator[Found]:
+    def find(self, prefix: str = "", deep: bool = True) -> Iterator[Found]:
         """Find the images; if the archive is damaged, it is among the refused files."""
-        for name in self.names():
-            if deep or "/" not in name:
-                yield from find_by_name(name)
-        for name, reason in self._index.listing.refused.items():
-            if name == Path(self.location).name or name.startswith(self._prefix):
-                yield check_name(name.removeprefix(self._prefix), reason)
+        for name in self.listing.places:
+            own = name.removeprefix(prefix)
+            if name.startswith(prefix) and (deep or "/" not in own):
+                yield from find_by_name(own)
+        for name, reason in self.listing.refused.items():
+            if name == self.files[0].name or name.startswith(prefix):
+                yield check_name(name.removeprefix(prefix), reason)
 
     def read(self, name: str) -> bytes:
         """Read a file."""
-        return read_member(self._index, self._place(name))
+        return read_member(self, self.listing.places[name])
 
     def size(self, name: str) -> int:
         """Return the size of a file in bytes."""
-        return int(self._place(name)[2])
+        return int(self.listing.places[name][-1])
 
     def has(self, name: str) -> bool:
         """Return True if there is a file called `name`."""
-        return self._prefix + name in self._index.listing.places
-
-    def _place(self, name: str) -> Any:
-        return self._index.listing.places[self._prefix + name]
-
-    def below(self, folder: str) -> "ArchiveTree":
-        """Return the tree of one of the folders."""
-        tree = type(self).__new__(type(self))
-        vars(tree).update(vars(self), _prefix=f"{self._prefix}{folder}/" if folder else self._prefix)
-        return tree
-
-    def common_folder(self) -> str:
-        """Return the innermost folder that contains all images."""
-        own = Path(self.location).name
-        folders = {name.rpartition("/")[0] for name, _ in self.find() if name != own}
-        return "" if "" in folders or not folders else posixpath.commonpath(folders)
+        return name in self.listing.places
 
 
 FileTree = FolderTree | ArchiveTree
 
 
-def open_tree(
-    root: Location | Place | FileTree, follow: Sequence[Location] = (), cache: Cache = None
-) -> FileTree:
-    """Open a folder or an archive; a tree is returned unchanged."""
-    if isinstance(root, FileTree):
-        return root
-    place = find_place(root)
+def open_tree(location: Location | Place, options: Options = DEFAULTS) -> FileTree:
+    """Open a folder or an archive; raise a SourceError if it is neither."""
+    place = find_place(location)
     if place.has_suffix(*ARCHIVES) and not place.is_folder:
-        return ArchiveTree(place, cache)
+        return ArchiveTree(place.location, options.cache)
     if place.store.is_local and not place.is_folder:
         raise SourceError(f"{place.location}: neither a folder nor an archive ({', '.join(ARCHIVES)})")
-    return FolderTree(place, tuple(map(Path, follow)))
+    return FolderTree(place, options)
 
 
 # --- listing -------------------------------------------------------------------------------------
-
-
-class ArchiveIndex(Index):
-    """Index of a source that is a single archive."""
-
-    def build(self) -> Listing:
-        """List the archive."""
-        return list_archive(self, 0)
 
 
 def list_archive(index: Index, number: int) -> Listing:
@@ -176,7 +137,7 @@ def list_archive(index: Index, number: int) -> Listing:
     OSError, ValueError
         The file cannot be read, or is not an archive.
     """
-    listing = Listing({}, {}, (), {})
+    listing = Listing()
     store, name = index.locate(number)
     with store.open(name) as content:
         if name.lower().endswith(".zip"):
@@ -203,19 +164,14 @@ def list_archive(index: Index, number: int) -> Listing:
 def _add(listing: Listing, raw_name: str, found: Any) -> None:
     """Add a member, or the reason for refusing it; skip hidden ones."""
     parts = [part for part in raw_name.split("/") if part not in ("", ".")]
-    if not parts or any(part[0] == "." and not part.startswith("..") for part in parts):
+    if not parts or any(part[0] == "." and part != ".." for part in parts):
         return
-    size = 0 if isinstance(found, str) else max(found[2:4])
-    reasons = {
-        "its name is absolute": raw_name.startswith("/"),
-        "its name leaves the archive": ".." in parts,
-        "its name begins with two dots": any(part.startswith("..") for part in parts),
-        "its name contains a zero byte": "\0" in raw_name,
-        found: isinstance(found, str),
-        f"too large for an image: {size} bytes": size > _MOST_MEMBER_BYTES,
-    }
-    name = "/".join(parts)
-    listing.add(name, found, next((reason for reason, applies in reasons.items() if applies), None))
+    name, refusal = "/".join(parts), found if isinstance(found, str) else None
+    if raw_name.startswith("/") or "\0" in raw_name or ".." in parts:
+        refusal = "its name is absolute, or contains .. or a zero byte"
+    elif not refusal and (size := max(found[2], found[-1])) > _MOST_MEMBER_BYTES:
+        refusal = f"too large for an image: {size} bytes"
+    listing.add(name, found, refusal)
     if not is_image(name):
         listing.refused.pop(name, None)
 

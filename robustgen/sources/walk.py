@@ -21,28 +21,24 @@ _UNREAD_EXTENSIONS = (
 _MOST_LINKS = 3
 
 
-def walk(root: Path, deep: bool = True, follow: Sequence[Path] = ()) -> Iterator[Found]:
-    """Yield the images below `root`, or only those directly in it, in any order.
+def walk(root: Path, folder: str = "", deep: bool = True, follow: Sequence[Path] = ()) -> Iterator[Found]:
+    """Yield the images below the `folder` of `root`, or only those directly in it, in any order.
 
     Links are followed if they lead below `root` or below one of the folders in `follow`.
     """
     places = tuple(os.path.realpath(place) for place in (root, *follow))
     # Prefix of the keys, real path, and the folders whose links lead there.
-    pending: list[tuple[str, str, tuple[str, ...]]] = [("", places[0], ())]
+    pending: list[tuple[str, str, tuple[str, ...]]] = [("", os.path.realpath(root / folder), ())]
     while pending:
         prefix, real, trail = pending.pop()
         try:
             with os.scandir(real) as listed:
-                entries = [entry for entry in listed if entry.name.startswith("..") or entry.name[0] != "."]
+                entries = [entry for entry in listed if entry.name[0] != "."]
         except OSError as error:
             yield check_name(prefix.rstrip("/"), f"folder cannot be listed: {reason_of(error)}")
             continue
         for entry in entries:
             key, path, links = prefix + entry.name, entry.path, trail
-            if entry.name.startswith(".."):
-                # Not a usual hidden name, and unsafe as an output name.
-                yield check_name(key, "its name begins with two dots")
-                continue
             if entry.is_symlink():
                 path, links = os.path.realpath(path), (*trail, real)
                 is_folder, refusal = _follow(entry, path, links, places)
@@ -53,10 +49,8 @@ def walk(root: Path, deep: bool = True, follow: Sequence[Path] = ()) -> Iterator
                     yield check_name(key, refusal)
                 elif deep:
                     pending.append((f"{key}/", path, links))
-            elif is_image(entry.name):
-                yield check_name(key, refusal or (None if entry.is_file() else "not a regular file"))
-            elif entry.name.lower().endswith(_UNREAD_EXTENSIONS) and not entry.is_symlink():
-                yield check_name(key, UNREAD)
+            else:
+                yield from find_by_name(key, refusal or (None if entry.is_file() else "not a regular file"))
 
 
 def _follow(
@@ -85,11 +79,11 @@ def describe_unread(names: Sequence[str]) -> str:
     return f"skipped, {UNREAD}: {kinds} ({names[0]!r}, ...); convert them, for instance to PNG"
 
 
-def find_by_name(name: str) -> Iterator[Found]:
-    """Yield the file `name`, which is not a link, if it is named like an image."""
+def find_by_name(name: str, refusal: str | None = None) -> Iterator[Found]:
+    """Yield the file `name` if it is named like an image, with the reason for refusing it."""
     if is_image(name):
-        yield check_name(name, None)
-    elif name.lower().endswith(_UNREAD_EXTENSIONS):
+        yield check_name(name, refusal)
+    elif name.lower().endswith(_UNREAD_EXTENSIONS) and not refusal:
         yield check_name(name, UNREAD)
 
 

@@ -1,20 +1,19 @@
 """WebDataset: tar shards in which an image and its label are files with the same stem."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from robustgen.benchmark import Kind
 from robustgen.containers.tar import peek_names
-from robustgen.errors import SourceError
-from robustgen.imaging.decode import EXTENSIONS, reason_of
-from robustgen.json_files import parse_json
+from robustgen.imaging.decode import EXTENSIONS
+from robustgen.json_files import parse_object
 from robustgen.name_lists import split_names
 from robustgen.sources.base import class_of, sort_classes
 from robustgen.sources.files import IndexedSource
 from robustgen.sources.index import Listing
 from robustgen.sources.labels import is_folder_name
-from robustgen.sources.places import ARCHIVES, Place, SourceFile
+from robustgen.sources.places import ARCHIVES, SHARDS, Place, SourceFile
 from robustgen.sources.sample_names import CLASS_NAMES, KEYS, sample_key, sample_name
 from robustgen.sources.trees import list_archive, read_member
 from robustgen.sources.walk import check_name, is_image
@@ -27,10 +26,9 @@ Label = int | str
 
 
 class _Sample(NamedTuple):
-    """An image in a shard: its place, member name, label (or None), and its name outside shards."""
+    """An image in a shard: its place, its label (or None), and its name outside shards."""
 
     place: Sequence[Any]
-    member: str
     label: Label | None
     name: str
 
@@ -43,50 +41,31 @@ class WebDataset(IndexedSource):
     numbers to names. If folders and labels agree, keys are the member names; otherwise ``<class>/<name>``.
     """
 
-    @property
-    def suffixes(self) -> tuple[str, ...]:
-        """Return the suffixes of the sample files."""
-        return (".mp4",) if self.kind == "p" else EXTENSIONS
-
-    def find_files(self) -> list[SourceFile]:
-        """Look up the shards."""
-        return Place(self.location).expand(_is_shard, self.split)
+    suffixes = SHARDS
 
     def find_companions(self) -> list[SourceFile]:
         """Look up the files that name classes and samples, next to a shard or up to two folders above."""
-        folder, found = self.files[0].store, []
+        place, found = Place(self.files[0].store.location), list[SourceFile]()
         for _ in range(3):
-            found += [SourceFile.look(folder, name) for name in (CLASS_NAMES, KEYS)]
-            above = Place(folder.location)
-            if not above.name:
-                break
-            folder = above.store
+            found += [SourceFile.look(place.folder, name) for name in (CLASS_NAMES, KEYS)]
+            place = Place(place.store.location)
         return found
 
     def build(self) -> Listing:
         """List the samples of all shards; unpack compressed shards first."""
         full_names = {sample_key(name): name for name in self._read_names(KEYS)}
-        refused: dict[str, str] = {}
-        samples = Listing({}, refused, (), {})
-        lost = 0
+        samples = Listing(classes=self._read_names(CLASS_NAMES))
         for number, file in enumerate(self.files):
-            try:
+            with samples.refuse_damaged(file.name):
                 shard = list_archive(self, number)
-            except ConnectionError:
-                raise
-            except (OSError, EOFError, ValueError) as error:
-                refused[file.name] = reason_of(error).removeprefix(f"{file.store.location}/{file.name}: ")
-                lost += 1
-                continue
-            refused |= shard.refused
-            for name, sample in self._group(shard, full_names, refused):
-                samples.add(name, sample)
-        if lost == len(self.files):
-            raise SourceError(f"{self.location}: no shard can be read; {next(iter(refused.items()), '')}")
-        listing = Listing({}, refused, self._read_names(CLASS_NAMES), {})
-        if self.kind:
-            return _list_as_stored(samples.places, listing, self.kind)
-        return _name_samples(samples.places, listing)
+                samples.refused |= shard.refused
+                self._group(shard, full_names, samples)
+        if not self.kind:
+            return _name_samples(samples)
+        listing = Listing({}, samples.refused, samples.classes)
+        for place, label, name in samples.places.values():
+            self.add_as_stored(listing, name, label, place)
+        return listing
 
     def _read_names(self, name: str) -> list[str]:
         """Read the nearest list called `name`; return [] if there is none."""
@@ -95,75 +74,61 @@ class WebDataset(IndexedSource):
                 return [line.removesuffix("\r") for line in split_names(each.store.read(name))]
         return []
 
-    def _group(
-        self, shard: Listing, full_names: Mapping[str, str], refused: dict[str, str]
-    ) -> Iterator[tuple[str, _Sample]]:
-        """Yield the samples of one shard, each with its key."""
-        grouped: dict[str, dict[str, str]] = {}
+    def _group(self, shard: Listing, full_names: Mapping[str, str], samples: Listing) -> None:
+        """Add the samples of one shard."""
+        wanted = (".mp4",) if self.kind == "p" else EXTENSIONS
+        grouped: dict[str, dict[str, str]] = defaultdict(dict)
         for name in shard.places:
             folder, slash, file = name.rpartition("/")
             stem, _, suffix = file.partition(".")
-            grouped.setdefault(folder + slash + stem, {})[f".{suffix.lower()}"] = name
+            grouped[folder + slash + stem][f".{suffix.lower()}"] = name
         for key, members in grouped.items():
-            images = [name for suffix, name in members.items() if suffix in self.suffixes]
+            images = [name for suffix, name in members.items() if suffix in wanted]
             if len(images) == 1:
-                try:
+                with samples.refuse_damaged(images[0], "its label cannot be read: "):
                     label = self._read_label(shard, members)
                     own = full_names.get(key) or _decode_name(images[0])
-                    yield key, _Sample(shard.places[images[0]], images[0], label, own)
-                except ValueError as error:
-                    refused[images[0]] = f"its label cannot be read: {reason_of(error)}"
+                    samples.add(key, _Sample(shard.places[images[0]], label, own))
             elif images:
-                refused[key] = f"has {len(images)} images"
+                samples.refused[key] = f"has {len(images)} images"
             elif others := [name for name in members.values() if is_image(name)]:
-                refused[others[0]] = "WebDataset treats everything after the first dot as the suffix"
+                samples.refused[others[0]] = "WebDataset treats everything after the first dot as the suffix"
 
     def _read_label(self, shard: Listing, members: Mapping[str, str]) -> Label | None:
         name = members.get(".cls") or members.get(".json")
         if name is None:
             return None
-        size = shard.places[name][2]
-        if size > _MOST_LABEL_BYTES:
+        if (size := shard.places[name][-1]) > _MOST_LABEL_BYTES:
             raise ValueError(f"{size} bytes")
-        text = read_member(self, shard.places[name]).decode().strip()
-        value: object = text
-        if not name.lower().endswith(".cls"):
-            content = parse_json(text)
-            content = content if isinstance(content, dict) else {}
-            value = next((content[word] for word in _LABELS_IN_JSON if word in content), None)
-        if isinstance(value, str) and re.fullmatch(r"\d{1,9}", value):
-            value = int(value)
-        if value is None or isinstance(value, int) or (isinstance(value, str) and is_folder_name(value)):
-            return value
-        raise ValueError(f"{str(value)[:40]!r} cannot be the name of a class")
+        label: Any = read_member(self, shard.places[name]).decode().strip()
+        if ".cls" not in members:
+            content = parse_object(label)
+            label = next((content[word] for word in _LABELS_IN_JSON if word in content), None)
+        if isinstance(label, str) and re.fullmatch(r"\d{1,9}", label):
+            return int(label)
+        if label is None or isinstance(label, int) or (isinstance(label, str) and is_folder_name(label)):
+            return label
+        raise ValueError(f"{str(label)[:40]!r} cannot be the name of a class")
 
     def read_bytes(self, key: str) -> bytes:
         """Read the member of one image."""
         return read_member(self, self._place(key))
 
-    def size(self, key: str) -> int:
-        """Return the size of one image's file in bytes; raise an ImageError if `key` is unknown."""
-        return int(self._place(key)[2])
-
 
 def is_webdataset(place: Place) -> bool:
     """Return True for a pattern of shards, a folder of tars, or a tar with images and labels."""
     if place.is_folder:
-        children = place.children
-        is_flat = not any(children.values())
-        return is_flat and any(map(_is_shard, children)) and not any(map(is_image, children))
+        names = place.children
+        has_shards = any(name.lower().endswith(SHARDS) for name in names)
+        return has_shards and not any(names.values()) and not any(map(is_image, names))
     if place.is_pattern:
         return place.has_suffix(*ARCHIVES)
     if not place.has_suffix(".tar"):
         return False
     with place.store.open(place.name) as file:
-        names = peek_names(file, _MOST_PEEKED)
-    images = {name.rpartition(".")[0] for name in names if is_image(name)}
-    return any(name.rpartition(".")[0] in images for name in names if name.endswith((".cls", ".json")))
-
-
-def _is_shard(name: str) -> bool:
-    return name.lower().endswith(ARCHIVES) and not name.lower().endswith(".zip")
+        stems = [(name.rpartition("."), is_image(name)) for name in peek_names(file, _MOST_PEEKED)]
+    images = {stem for (stem, _, _), is_one in stems if is_one}
+    return any(stem in images and suffix in ("cls", "json") for (stem, _, suffix), _ in stems)
 
 
 # --- listing -------------------------------------------------------------------------------------
@@ -177,54 +142,36 @@ def _decode_name(member: str) -> str:
     return member if name.rpartition("/")[2].startswith(".") else name
 
 
-def _list_as_stored(found: Mapping[str, _Sample], listing: Listing, kind: Kind) -> Listing:
-    """List every sample of a set under the name and label it was written with."""
-    for sample in found.values():
-        key = sample.name if kind == "c" else sample.name.rpartition(".")[0]
-        listing.places[key] = sample.place
-        if isinstance(sample.label, str):
-            listing.refused[key] = f"its label {sample.label!r} is not a number"
-        elif sample.label is not None:
-            listing.labels[key] = sample.label
-    return listing
-
-
-def _name_samples(found: Mapping[str, _Sample], listing: Listing) -> Listing:
-    """Assign every sample its key, class and label."""
+def _name_samples(samples: Listing) -> Listing:
+    """Assign every sample its key and class."""
+    found, listing = samples.places, Listing({}, samples.refused)
     # If a name is not a valid folder name, the numbers are used.
-    usable = all(map(is_folder_name, listing.classes)) and len({*listing.classes}) == len(listing.classes)
-    names = listing.classes if usable else ()
-    labels = {name: sample.label for name, sample in found.items() if sample.label is not None}
+    usable = all(map(is_folder_name, samples.classes)) and len({*samples.classes}) == len(samples.classes)
+    names = samples.classes if usable else ()
     classes = {
         name: names[label] if isinstance(label, int) and 0 <= label < len(names) else str(label)
-        for name, label in labels.items()
+        for name, (_, label, _) in found.items()
+        if label is not None
     }
-    as_they_are = not labels or _folders_are(classes)
-    folders = {name.partition("/")[0] + "/" if "/" in name else "" for name in classes}
-    common = folders.pop() if len(folders) == 1 and not as_they_are else ""
+    as_they_are = not classes or _folders_are(classes)
+    folders = {class_of(name) for name in classes}
+    common = "" if as_they_are or len(folders) > 1 else f"{folders.pop()}/"
     for name, sample in found.items():
-        if labels and name not in labels:
-            listing.refused[sample.member] = "has no label, but others have"
+        if classes and name not in classes:
+            listing.refused[sample.name] = "has no label, but others have"
             continue
         own = sample.name.removeprefix(common)
         key, unprintable = check_name(own if as_they_are else f"{classes[name]}/{own}", None)
         listing.add(key, sample.place, unprintable)
-    every = {class_of(key) for key in listing.places} if as_they_are else {*classes.values()}
-    ordered: Sequence[str] = sort_classes(every)
-    if not as_they_are:
-        numbers = {classes[name]: label for name, label in labels.items() if isinstance(label, int)}
-        if every <= {*names}:
-            ordered = names
-        elif every <= numbers.keys():
-            ordered = sorted(every, key=numbers.__getitem__)
-    return listing.number(ordered, {key: class_of(key) for key in listing.places})
+    every = {class_of(key) for key in listing.places}
+    listing.classes = names if every <= {*names} and not as_they_are else sort_classes(every)
+    return listing
 
 
 def _folders_are(classes: Mapping[str, str]) -> bool:
     """Return True if the first folders of the samples correspond one-to-one to their classes."""
-    pairs = {(name.partition("/")[0] if "/" in name else None, label) for name, label in classes.items()}
-    folders, every = {folder for folder, _ in pairs}, {label for _, label in pairs}
-    if None in folders or len(pairs) != len(folders) or len(pairs) != len(every):
-        return False
+    pairs = {(class_of(name), label) for name, label in classes.items()}
+    folders, every = ({*each} for each in zip(*pairs, strict=True))
     # A single folder, such as val, is a class folder only if it has the name of the class.
-    return len(pairs) > 1 or all(folder == label for folder, label in pairs)
+    same = len(pairs) > 1 or folders == every
+    return "" not in folders and len(folders) == len(every) == len(pairs) and same
