@@ -133,10 +133,6 @@ class Plan:
         """Yield the work units, which depend only on the plan."""
         return self.writer.cut(self.keys, self.arms)
 
-    def labels(self, unit: WorkUnit) -> tuple[int, ...]:
-        """Return the classes of the images of `unit`, if its files contain them."""
-        return tuple(map(self.source.label, unit.keys)) if self.writer.needs_labels else ()
-
     def list_incomplete(self) -> list[str]:
         """Return the arrays that were not written because some of their images failed."""
         sizes = self.store.sizes(self.writer.arrays)

@@ -83,10 +83,6 @@ class Production:
     unit : WorkUnit
     sizes : sequence of int
         Bytes of each source image of the unit at the start of the run.
-    labels : sequence of int
-        Class of each image of the unit, for formats that store it.
-    insist : bool
-        Whether to process the unit even if another run has claimed it.
     versions : mapping of str to str
         Library to the version required of workers on other machines; empty for local workers.
     """
@@ -97,8 +93,6 @@ class Production:
     state: OutputState
     unit: WorkUnit
     sizes: tuple[int, ...]
-    labels: tuple[int, ...] = ()
-    insist: bool = False
     versions: Mapping[str, str] = field(default_factory=dict)
 
     def run(self, reporter: Reporter) -> Outcome:
@@ -106,8 +100,8 @@ class Production:
         name, started = self.unit.name, time.monotonic()
         if self.versions:
             self._check_worker()
-        with blame_output(self.state.root), self.state.hold(name, insist=self.insist) as is_ours:
-            if not is_ours:
+        with blame_output(self.state.root):
+            if not self.state.claim(name):
                 return Outcome(name, claimed=True)
             record = produce(self, reporter)
             self.state.put_record(name, record)
@@ -161,7 +155,7 @@ def produce(job: Production, reporter: Reporter) -> Record:
     unit, made = job.unit, 0
     images, files, failures = dict[str, Origin](), list[WrittenFile](), list[Failure]()
     step = job.writer.images_at_once or job.recipe.images_at_once
-    with job.writer.open(job.state.root, unit, job.labels) as writer:
+    with job.writer.open(job.state.root, unit, job.source.label) as writer:
         for start in range(0, len(unit.keys), step):
             works = [
                 ImageWork(job, writer, unit.start + place, unit.keys[place], job.sizes[place])
