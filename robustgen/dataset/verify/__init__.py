@@ -16,7 +16,7 @@ from robustgen.dataset.verify.against import compare_outputs
 from robustgen.dataset.verify.contents import check_contents
 from robustgen.dataset.verify.findings import Finding as Finding
 from robustgen.dataset.verify.findings import Findings as Findings
-from robustgen.dataset.verify.manifest import check_manifest, check_state
+from robustgen.dataset.verify.manifest import check_manifest
 from robustgen.dataset.verify.remaking import remake_images
 from robustgen.errors import OutputError, SourceError
 from robustgen.storage import Store, open_store
@@ -66,8 +66,6 @@ def verify(
     manifest, digest = read_finished(store), dataset_digest(store)
     contents = check_contents(store, jobs or os.cpu_count() or 1, make_cards(manifest))
     problems = [*contents.findings, *check_manifest(store, manifest, digest, contents)]
-    if state.exists:
-        problems += check_state(state, manifest)
     if not problems and (difference := find_difference(manifest, store)):
         problems.append(Finding("changed", CROISSANT, difference))
     remade, differing = remake_images(store, manifest, deep, source) if deep else (0, [])

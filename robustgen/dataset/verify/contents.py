@@ -1,15 +1,13 @@
 """Comparison of an output with its checksums, folder by folder to limit memory."""
 
 import hashlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import groupby
 
 from robustgen.dataset.croissant import CROISSANT
 from robustgen.dataset.manifest import list_sums
 from robustgen.dataset.names import ERRORS, FRAMES, MANIFEST, STATE, SUMS
 from robustgen.dataset.outputs import measure_file
-from robustgen.dataset.records import find_folder
 from robustgen.dataset.state import OutputState
 from robustgen.dataset.verify.findings import Finding
 from robustgen.formats.prefetch import prefetch
@@ -64,73 +62,50 @@ def check_contents(store: Store, jobs: int, cards: Mapping[str, bytes] | None = 
     cards : mapping of str to bytes, optional
         Files about the set that need no checksums, because they follow from its manifest.
     """
-    contents, cards = Contents(), cards or {}
-    for name, data in cards.items():
-        _, finding = _check_file(store, name, hashlib.sha256(data).hexdigest())
-        contents.findings += [finding] if finding else []
-    folders = list_folders(store)
+    contents, cards, folders = Contents(), cards or {}, list_folders(store)
+    about = {MANIFEST, ERRORS, CROISSANT, *cards}
+    about |= {prefix + name for prefix in folders for name in (SUMS, FRAMES)}
+    irregular = {path: what for path, what in store.list_irregular() if not path.startswith(f"{STATE}/")}
+    for path, data in cards.items():
+        contents.findings += _check_file(store, path, hashlib.sha256(data).hexdigest())[1]
     for prefix in dict.fromkeys(["", *folders]):
         listed = read_listed(store, prefix)
-        inside = {
-            path: digest
-            for path, digest in listed.items()
-            if path.removeprefix(prefix)[:1] not in ("", "/") and ".." not in path.split("/")
-        }
-        for path in listed.keys() - inside.keys():
-            contents.findings.append(
-                Finding("changed", prefix + SUMS, f": names {path!r}, which is outside the folder")
-            )
-        total = 0
-        for size, finding in prefetch(lambda listed: _check_file(store, *listed), inside.items(), jobs):
+        others = (f"{STATE}/", *(each for each in folders if each.startswith(prefix) and each != prefix))
+        paths = (entry.path for entry in store.list(prefix.rstrip("/")))
+        there = {path for path in paths if path not in about and not path.startswith(others)}
+        contents.findings += [Finding("missing", path) for path in listed.keys() - there]
+        contents.findings += [Finding("extra", path) for path in there - listed.keys() - irregular.keys()]
+        for path, what in irregular.items():
+            if path.startswith(prefix) and not path.startswith(others):
+                kind = "changed" if path in listed else "extra"
+                contents.findings.append(Finding(kind, path, f": {what}"))
+        regular, total = [(path, listed[path]) for path in listed if path in there - irregular.keys()], 0
+        for size, findings in prefetch(lambda each: _check_file(store, *each), regular, jobs):
             total += size
-            contents.findings += [finding] if finding else []
-        contents.counts[prefix] = len(inside), total
-        contents.findings += _check_frames(store, prefix, inside)
-    contents.findings += _find_unlisted(store, folders, cards)
+            contents.findings += findings
+        contents.counts[prefix] = len(listed), total
+        contents.findings += _check_frames(store, prefix, listed)
     _name_truncated(store, contents.findings)
     return contents
 
 
-def _check_file(store: Store, path: str, digest: str) -> tuple[int, Finding | None]:
+def _check_file(store: Store, path: str, digest: str) -> tuple[int, list[Finding]]:
+    """Return the size of a file, and a finding if its content has another `digest`."""
     try:
         size, found = measure_file(store, path)
     except (FileNotFoundError, NotADirectoryError):
-        return 0, Finding("missing", path)
+        return 0, [Finding("missing", path)]
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        return 0, Finding("changed", path, f": cannot be read: {reason}")
-    return size, None if found == digest else Finding("changed", path)
+        return 0, [Finding("changed", path, f": cannot be read: {reason}")]
+    return size, [Finding("changed", path)] * (found != digest)
 
 
 def _check_frames(store: Store, prefix: str, listed: Mapping[str, str]) -> Iterator[Finding]:
     """Yield a finding if frame digests of the videos are missing or incomplete."""
     videos = {path for path in listed if path.endswith(_VIDEO)}
-    if not videos:
-        return
-    if not store.exists(f"{prefix}{FRAMES}"):
-        yield Finding("missing", prefix + FRAMES)
-    elif read_listed(store, prefix, FRAMES).keys() != videos:
+    if videos and read_listed(store, prefix, FRAMES).keys() != videos:
         yield Finding("changed", prefix + FRAMES, f": does not list the videos of {SUMS}")
-
-
-def _find_unlisted(store: Store, prefixes: Collection[str], cards: Collection[str]) -> Iterator[Finding]:
-    """Yield files that no checksums list, links, and empty folders."""
-    own = {MANIFEST, ERRORS, CROISSANT, *cards}
-    own |= {prefix + name for prefix in prefixes for name in (SUMS, FRAMES)}
-    folders = {prefix.rstrip("/") for prefix in prefixes}
-
-    def list_in(folder: str) -> dict[str, str]:
-        return read_listed(store, f"{folder}/" if folder else "")
-
-    outside = (entry.path for entry in store.list() if not entry.path.startswith(f"{STATE}/"))
-    irregular = dict(store.list_irregular())
-    for folder, paths in groupby(outside, key=lambda path: find_folder(path, folders)):
-        known = own | irregular.keys() | list_in(folder).keys()
-        yield from (Finding("extra", path) for path in paths if path not in known)
-    for path, what in irregular.items():
-        if not path.startswith(f"{STATE}/"):
-            is_known = path in list_in(find_folder(path, folders))
-            yield Finding("changed" if is_known else "extra", path, f": {what}")
 
 
 def _name_truncated(store: Store, findings: list[Finding]) -> None:
