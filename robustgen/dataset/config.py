@@ -52,17 +52,13 @@ def _parts(value: Any) -> Any:
     return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
 
 
-def _level_parts(value: Any) -> Any:
-    return [value] if isinstance(value, (int, float)) else _parts(value)
-
-
-def _span(what: str, highest: int, *, finer: bool = False) -> PlainValidator:
-    """Return a validator that turns ``3``, ``"3"``, ``"1-5"`` or ``"all"`` into levels.
+def _levels(what: str, highest: int, *, finer: bool = False) -> PlainValidator:
+    """Return a validator that turns ``3``, ``"1-5"``, ``[1, 3]`` or ``"all"`` into sorted levels.
 
     If `finer`, it also accepts fractional levels such as ``2.5``.
     """
 
-    def check(part: Any) -> Sequence[float]:
+    def read(part: Any) -> Sequence[float]:
         text = "" if isinstance(part, bool) else f"1-{highest}" if part == "all" else str(part)
         ends = re.fullmatch(r"(-?\d{1,9}(?:\.\d{1,9})?)(?:-(\d{1,9}))?", text)
         if not ends or ("." in text and (ends[2] or not finer)):
@@ -74,12 +70,13 @@ def _span(what: str, highest: int, *, finer: bool = False) -> PlainValidator:
             raise ArgumentError(f"{part!r} runs backwards: write {last:g}-{first:g}")
         return range(int(first), int(last) + 1) if first.is_integer() else [first]
 
-    return PlainValidator(check)
+    def read_all(value: Any) -> tuple[float, ...]:
+        parts = _parts(value)
+        parts = parts if isinstance(parts, (list, tuple)) else [parts]
+        # Rows of arrays are ordered by rising severity, whatever the order in the request.
+        return _once(tuple(sorted(level for part in parts for level in read(part))))
 
-
-def _flat(spans: tuple[Sequence[float], ...]) -> tuple[float, ...]:
-    # Rows of arrays are ordered by rising severity, whatever the order in the request.
-    return _once(tuple(sorted(level for span in spans for level in span)))
+    return PlainValidator(read_all)
 
 
 def _expand_groups(known: Mapping[str, Operation]) -> AfterValidator:
@@ -187,14 +184,8 @@ def _parse_depth_scale(value: Any) -> float | Literal["midas"]:
 
 
 Whole = Annotated[int, Field(strict=True)]
-Severities = Annotated[
-    tuple[Annotated[Any, _span("severity", 5, finer=True)], ...],
-    BeforeValidator(_level_parts),
-    AfterValidator(_flat),
-]
-Difficulties = Annotated[
-    tuple[Annotated[Any, _span("difficulty", 3)], ...], BeforeValidator(_level_parts), AfterValidator(_flat)
-]
+Severities = Annotated[tuple[Any, ...], _levels("severity", 5, finer=True)]
+Difficulties = Annotated[tuple[Any, ...], _levels("difficulty", 3)]
 Corruptions = Annotated[
     tuple[Annotated[str, AfterValidator(_check_corruption)], ...],
     BeforeValidator(_parts),
@@ -393,9 +384,7 @@ class _Loader(yaml.SafeLoader):
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen: set[Any] = set()
         for key_node, _ in node.value:
-            if not isinstance(key_node, yaml.ScalarNode):
-                raise yaml.MarkedYAMLError(None, None, "a key must be a word", key_node.start_mark)
-            key = key_node.value
+            key = str(key_node.value)
             if key in seen:
                 raise yaml.MarkedYAMLError(None, None, f"{key!r} occurs twice", key_node.start_mark)
             seen.add(key)

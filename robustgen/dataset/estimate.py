@@ -13,6 +13,7 @@ from robustgen.dataset.plan import Plan
 from robustgen.dataset.recipes import rank
 from robustgen.errors import ImageError, MissingDependencyError, OutputError, WriteError, explain_failure
 from robustgen.execution import count_cores
+from robustgen.imaging.geometry import centre_crop
 
 SECONDS = 3.5
 _SIDE, _MOST_IMAGES, _MOST_HEADERS = 448, 8, 200
@@ -91,8 +92,11 @@ def _measure(plan: Plan, key: str) -> tuple[float, float, float]:
     # Measure processor time, which other processes on this machine hardly affect.
     started, shared = time.process_time(), dict[str, Any]()
     prepared = plan.recipe.prepare(plan.source.open(key))
-    opened, part = time.process_time(), plan.recipe.cut(prepared, _SIDE)
-    size = 0
+    opened, size, part = time.process_time(), 0, prepared
+    # Depth maps fit whole images only.
+    if plan.recipe.keeps_size and not getattr(plan.recipe, "depth", None):
+        height, width = prepared.shape[:2]
+        part = centre_crop(prepared, min(width, _SIDE), min(height, _SIDE))
     for variant in plan.arms:
         pixels = plan.recipe.make(variant, key, part, shared)
         if plan.writer.arrays:

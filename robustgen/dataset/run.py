@@ -94,9 +94,11 @@ def run(
     if overwrite and shard:
         raise OutputError("--overwrite cannot be combined with --shard, because shards share one output")
     state = OutputState(plan.store, beside=plan.is_beside)
-    if plan.is_beside and state.list_records() and next(iter(plan.store.list()), None) is None:
+    is_beside = not state.location.startswith(f"{plan.store.location}/")
+    if is_beside and state.list_records() and next(iter(plan.store.list()), None) is None:
         # The set was removed, but the state folder next to it was not.
         state.clear()
+        state = OutputState(plan.store, beside=plan.is_beside)
     attempt = partial(_Run, plan, state, shard or (1, 1), cluster, log, on_begin)
     with _clean_up(plan, state):
         try:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from robustgen.benchmark import CLEAN_ARM, IMAGENET_C
+from robustgen.benchmark import CLEAN_ARM, IMAGENET_C, TITLES
 from robustgen.dataset.config import make_absolute
 from robustgen.dataset.manifest import describe
 from robustgen.dataset.names import MANIFEST
@@ -56,7 +56,9 @@ def _plan_again(store: Store, manifest: Mapping[str, Any], source: str | None) -
     content = config | {"output": store.location, "source": make_absolute(source) if source else held}
     name = f"{store.location}/{MANIFEST}"
     plan = plan_again(manifest["kind"], content, name)
-    arms = plan.recipe.list_arms(manifest.get("arms", ()))
+    if manifest["kind"] not in TITLES:
+        return plan
+    arms = tuple(filter(None, map(TITLES[manifest["kind"]].arm_in, manifest["arms"])))
     if manifest["kind"] == IMAGENET_C.title and {*arms} - {*plan.arms}:
         # Another run may have added corruptions with more needs, such as tiles of other sizes.
         added = {
@@ -64,7 +66,7 @@ def _plan_again(store: Store, manifest: Mapping[str, Any], source: str | None) -
             "severities": sorted({arm.level for arm in arms if arm != CLEAN_ARM}),
         }
         plan = plan_again(manifest["kind"], content | added, name)
-    return replace(plan, arms=arms or plan.arms)
+    return replace(plan, arms=arms)
 
 
 def _choose_sample(numbered: list[tuple[int, str]], deep: str) -> list[tuple[int, str]]:
