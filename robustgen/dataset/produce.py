@@ -30,14 +30,8 @@ from robustgen.sources.base import Items
 from robustgen.storage.host import HOST
 from robustgen.storage.memory import keep_freed_memory, return_freed_memory
 
-_ERRORS_OF_A_NAME = (
-    errno.EISDIR,
-    errno.ENOTDIR,
-    errno.ENAMETOOLONG,
-    errno.EEXIST,
-    errno.ENOTEMPTY,
-    errno.EINVAL,
-)
+# A name is too long or invalid, or a file and a folder have it.
+_ERRORS_OF_A_NAME = {errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EEXIST, errno.EINVAL}
 
 # Number of values (2.5 megapixels) above which a sequence leaves no room to keep freed memory.
 _LARGE: Final = 7_500_000
@@ -257,20 +251,16 @@ class ImageWork:
         except (WriteError, OutputError, MissingDependencyError):
             raise
         except Exception as error:
-            if isinstance(error, OSError) and made is not None:
-                self._fail_to_write(error)
-            else:
+            if made is None or not isinstance(error, OSError):
                 self._fail(error, variant)
+            elif isinstance(error, RobustgenError) or error.errno not in _ERRORS_OF_A_NAME:
+                raise
+            else:
+                # All other variants would fail for the same reason.
+                self._image = None
+                name = job.writer.output_name(key)
+                self._fail(ImageError(f"{name} cannot name its output: {error.strerror}"))
         return True
-
-    def _fail_to_write(self, error: OSError) -> None:
-        """Record that the output name of the image is invalid; raise any other error."""
-        if isinstance(error, RobustgenError) or error.errno not in _ERRORS_OF_A_NAME:
-            raise error
-        # All other variants would fail for the same reason.
-        self._image = None
-        name = self._job.writer.output_name(self.key)
-        self._fail(ImageError(f"{name} cannot name its output: {error.strerror}"))
 
     def _fail(self, error: Exception, variant: Variant | None = None) -> None:
         interruption.check()

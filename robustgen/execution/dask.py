@@ -4,7 +4,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from robustgen.errors import ArgumentError, MissingDependencyError
+from robustgen.errors import ArgumentError, ConfigError, MissingDependencyError
 from robustgen.execution.remote import Cluster, Submit
 
 
@@ -13,13 +13,17 @@ class DaskCluster(Cluster):
 
     Raises
     ------
+    ConfigError
+        There is no address.
     MissingDependencyError
         Dask is not installed.
     """
 
     kind = "Dask scheduler"
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str | None) -> None:
+        if address is None:
+            raise ConfigError("--backend dask needs --scheduler ADDRESS")
         try:
             import distributed
         except ImportError as error:

@@ -104,23 +104,20 @@ class Progress:
             self._meter.show(self._shown)
 
     def _watch(self) -> None:
-        looked, silent, limit, before = time.monotonic(), 0.0, SECONDS_OF_SILENCE, (-1, -1)
+        looked = changed = time.monotonic()
+        limit, before = SECONDS_OF_SILENCE, (-1, -1)
         while not self._over.is_set():
             self._listen()
             now = time.monotonic()
             if now - looked < _SECONDS_BETWEEN_REPORTS:
                 continue
-            # Limit each step, so that the sleep of a suspended machine does not count as silence.
-            passed, looked = min(now - looked, 2 * _SECONDS_BETWEEN_REPORTS), now
-            under_way = sum(self._done.values())
+            looked, state = now, (self._finished, sum(self._done.values()))
             # For a moment, a job that finishes counts twice or not at all.
-            self._show(max(self._shown, self._finished + under_way))
-            state = self._finished, under_way
-            silent = silent + passed if state == before else 0.0
-            limit = limit if silent else SECONDS_OF_SILENCE
-            before = state
-            if silent >= limit:
-                print_line(f"no result for {silent:.0f} s: {self.describe_silence()}")
+            self._show(max(self._shown, sum(state)))
+            if state != before:
+                changed, limit, before = now, SECONDS_OF_SILENCE, state
+            elif now - changed >= limit:
+                print_line(f"no result for {now - changed:.0f} s: {self.describe_silence()}")
                 limit *= 2
 
     def describe_silence(self) -> str:

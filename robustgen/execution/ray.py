@@ -17,7 +17,7 @@ _SECONDS_FOR_AN_ANSWER = 10.0
 
 
 class RayCluster(Cluster):
-    """Executor of one-core tasks on the Ray cluster at `address`.
+    """Executor of one-core tasks on the Ray cluster at `address`; default that of this machine.
 
     Raises
     ------
@@ -27,13 +27,13 @@ class RayCluster(Cluster):
 
     kind = "Ray cluster"
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str | None) -> None:
         try:
             import ray
             from ray import exceptions
         except ImportError as error:
             raise MissingDependencyError("--backend ray needs Ray: pip install 'robustgen[ray]'") from error
-        self.address, self._ray = address, ray
+        self.address, self._ray = address or "auto", ray
         self.deaths = (
             exceptions.WorkerCrashedError,
             exceptions.NodeDiedError,
