@@ -52,7 +52,7 @@ def _parts(value: Any) -> Any:
     return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
 
 
-def _levels(what: str, highest: int, *, finer: bool = False) -> PlainValidator:
+def _levels(what: str, highest: int, *, finer: bool = False) -> BeforeValidator:
     """Return a validator that turns ``3``, ``"1-5"``, ``[1, 3]`` or ``"all"`` into sorted levels.
 
     If `finer`, it also accepts fractional levels such as ``2.5``.
@@ -76,7 +76,7 @@ def _levels(what: str, highest: int, *, finer: bool = False) -> PlainValidator:
         # Rows of arrays are ordered by rising severity, whatever the order in the request.
         return _once(tuple(sorted(level for part in parts for level in read(part))))
 
-    return PlainValidator(read_all)
+    return BeforeValidator(read_all)
 
 
 def _expand_groups(known: Mapping[str, Operation]) -> AfterValidator:

@@ -149,7 +149,8 @@ def produce(job: Production, reporter: Reporter) -> Record:
     unit, made = job.unit, 0
     images, files, failures = dict[str, Origin](), list[WrittenFile](), list[Failure]()
     step = job.writer.images_at_once or job.recipe.images_at_once
-    with job.writer.open(job.state.root, unit, job.source.label) as writer:
+    labels = [*map(job.source.label, unit.keys)] if job.writer.needs_labels else []
+    with job.writer.open(job.state.root, unit, labels) as writer:
         for start in range(0, len(unit.keys), step):
             works = [
                 ImageWork(job, writer, unit.start + place, unit.keys[place], job.sizes[place])

@@ -3,7 +3,7 @@
 import hashlib
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -154,7 +154,8 @@ class _Run:
         self._workers = plan.jobs or count_cores()
         self._listing: dict[str, int] | None = None
         self._made, self._own, self._size, self._failures = 0, 0, 0, list[Failure]()
-        self._pending: dict[str, WorkUnit] = {}
+        # The identities of source images when their outputs were created.
+        self._identities: dict[str, str] = {}
 
     def carry_out(self, *, overwrite: bool) -> RunResult:
         """Find the missing units, process them, and finish the set."""
@@ -167,12 +168,13 @@ class _Run:
         if not overwrite and not state.settings():
             self._refuse_unrecorded()
         state.agree(settings)
-        made, identities, void = self._read_records({key for unit in own for key in unit.keys})
+        made, void = self._read_records({key for unit in own for key in unit.keys})
         pending = [lacking for unit in own if (lacking := self._find_lacking(unit, made))]
+        self._pending = {unit.name: unit for unit in pending}
         if pending:
             plan.source.make_ready()
             plan.recipe.make_ready()
-            self._check_identities(identities)
+            self._check_identities()
         state.add_plan(about, parameters)
         if pending or void:
             # An existing manifest must describe all records, even if this run is killed.
@@ -180,9 +182,6 @@ class _Run:
         for name in void:
             discard(state, name)
         if pending:
-            expected = [{key: identities[key] for key in unit.keys if key in identities} for unit in pending]
-            units = [replace(unit, expected=own) for unit, own in zip(pending, expected, strict=True)]
-            self._pending = {unit.name: unit for unit in units}
             self._on_begin()
             self._make_pending()
         return self._finish()
@@ -201,15 +200,13 @@ class _Run:
                     "choose another --output, or --overwrite"
                 )
 
-    def _read_records(self, own: set[str]) -> tuple[Coverage, dict[str, str], list[str]]:
-        """Compare all records with the plan and the files; note the failures of this run's `own` images.
+    def _read_records(self, own: set[str]) -> tuple[Coverage, list[str]]:
+        """Compare all records with the plan and the files; note identities, and failures of `own` images.
 
         Returns
         -------
         made : Coverage
             Images or files (see `_list_parts`) to the folders of their existing variants.
-        identities : dict of str to str
-            Key to the identity of the source image when its outputs were created.
         void : list of str
             Names of the records whose files must be deleted, because they are created again or replaced.
 
@@ -219,9 +216,9 @@ class _Run:
             The output was created from another source.
         """
         plan, sizes, writer = self._plan, self._sizes, self._plan.writer
-        made, lost, identities, void = Coverage(), Coverage(), dict[str, str](), list[str]()
+        made, lost, void = Coverage(), Coverage(), list[str]()
         known, folders = {*plan.source.keys(), *plan.refused}, {variant.folder for variant in plan.arms}
-        wanted = {part for unit in self._units.values() for part in self._list_parts(unit.keys, unit.shared)}
+        wanted = {part for unit in self._units.values() for part in self._list_parts(unit, unit.name)}
         for name, record in self._state.read_records():
             if record is None:
                 self._state.delete_record(name)
@@ -237,8 +234,8 @@ class _Run:
             for key, (size, identity) in record.images.items():
                 # Outputs of an image whose size has changed are created again.
                 if identity and size == sizes.get(key):
-                    identities[key] = identity
-            parts = self._list_parts(record.images, record.shared)
+                    self._identities[key] = identity
+            parts = self._list_parts(record, name)
             has_changed = any(
                 sizes.get(key, size) != size or key not in known for key, (size, _) in record.images.items()
             )
@@ -255,13 +252,16 @@ class _Run:
         # Another record may name some of the same files.
         for part in lost.keys() & made.keys():
             made[part] -= lost[part]
-        return made, identities, void
+        return made, void
 
-    def _list_parts(self, keys: Iterable[str], shared: str) -> Iterable[str]:
-        """Return what a unit writes and a record contains: the images `keys`, or a digest of a joint file."""
+    def _list_parts(self, unit: WorkUnit | Record, name: str) -> Iterable[str]:
+        """Return what a unit writes and a record contains: images, or else a file, by its content."""
+        keys = unit.keys if isinstance(unit, WorkUnit) else unit.images
         if not self._plan.writer.joint:
             return keys
-        text = "\0".join([*keys, "", shared])
+        if self._plan.writer.arrays:
+            return [name]
+        text = "\0".join([*keys, "", unit.shared])
         return [hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()]
 
     def _is_whole(self, record: Record) -> bool:
@@ -290,20 +290,23 @@ class _Run:
     def _find_lacking(self, unit: WorkUnit, made: Coverage) -> WorkUnit | None:
         """Return the part of `unit` that is not `made`, as images times variants; None if there is none."""
         folders = frozenset(variant.folder for variant in unit.variants)
-        parts = self._list_parts(unit.keys, unit.shared)
+        parts = self._list_parts(unit, unit.name)
         lacking = {part: rest for part in parts if (rest := folders - made.get(part, frozenset()))}
         if not lacking:
             return None
         wanted = frozenset[str]().union(*lacking.values())
+        keys, known = unit.keys if self._plan.writer.joint else tuple(lacking), self._identities
         return replace(
             unit,
-            keys=unit.keys if self._plan.writer.joint else tuple(lacking),
+            keys=keys,
+            expected={key: known[key] for key in keys if key in known},
             variants=tuple(variant for variant in unit.variants if variant.folder in wanted),
         )
 
-    def _check_identities(self, known: Mapping[str, str]) -> None:
-        """Compare a few source images with their `known` identities, before anything is changed."""
-        keys, plan = [*known], self._plan
+    def _check_identities(self) -> None:
+        """Compare a few source images with their identities, before anything is changed."""
+        plan, known = self._plan, self._identities
+        keys = [*known]
         for key in {keys[len(keys) * place // _LOOKED_AT] for place in range(_LOOKED_AT)} if keys else ():
             # An image that cannot be read fails again when it is processed.
             with suppress(ImageError, OSError):
@@ -389,9 +392,9 @@ class _Run:
     def list_waiting(self) -> list[int]:
         """Return the numbers of the unfinished shards."""
         ended = Coverage()
-        for _, record in self._state.read_records():
+        for name, record in self._state.read_records():
             if record and record.images:
-                ended.add(self._list_parts(record.images, record.shared), record.variants)
+                ended.add(self._list_parts(record, name), record.variants)
         units = enumerate(self._units.values())
         return sorted(
             {place % self._shard[1] + 1 for place, unit in units if self._find_lacking(unit, ended)}

@@ -20,8 +20,6 @@ from robustgen.storage import Store
 
 Pixels = NDArray[np.uint8]
 Labels = NDArray[np.int64]
-Label = Callable[[str], int]
-"""Function from the key of an image to the index of its class."""
 
 _LEVELS = tuple(map(str, BENCHMARKS["c"].levels))
 
@@ -155,15 +153,21 @@ class Writer(ABC):
         Encodes each image or sequence.
     joint : bool
         Whether each file contains many images, so that one unit writes it.
+    is_separable : bool
+        Whether no file contains several variants.
     images_at_once : int or None
         Number of images processed together; None for the recipe's number.
     arrays : tuple of str
         Names of the files with one row per image, for ``dataset.json``.
+    needs_labels : bool
+        Whether its files contain labels.
     """
 
     joint: ClassVar[bool] = False
+    is_separable: bool = True
     images_at_once: ClassVar[int | None] = None
     arrays: tuple[str, ...] = ()
+    needs_labels: ClassVar[bool] = False
 
     def __init__(self, encoder: Encoder) -> None:
         self.encoder = encoder
@@ -185,8 +189,8 @@ class Writer(ABC):
         return cut_by_images(keys, variants)
 
     @abstractmethod
-    def open(self, root: Store, unit: WorkUnit, label: Label) -> AbstractContextManager[UnitWriter]:
-        """Open a writer for the files of `unit` below `root`; `label` returns the class of an image."""
+    def open(self, root: Store, unit: WorkUnit, labels: Sequence[int]) -> AbstractContextManager[UnitWriter]:
+        """Open a writer for the files of `unit` below `root`."""
 
     def list_companions(self, listing: Listing, folders: Sequence[str]) -> Mapping[str, bytes]:
         """Return the small files about the whole set: path below the output to content.
@@ -212,7 +216,7 @@ class TreeWriter(Writer):
     """Writer of separate files for each image, in the folder of the variant."""
 
     @contextmanager
-    def open(self, root: Store, unit: WorkUnit, label: Label) -> Iterator["_OpenTree"]:
+    def open(self, root: Store, unit: WorkUnit, labels: Sequence[int]) -> Iterator["_OpenTree"]:
         """Open a writer of separate files."""
         yield _OpenTree(root)
 

@@ -17,7 +17,6 @@ from robustgen.formats.base import (
     Dataset,
     Encoded,
     Encoder,
-    Label,
     Labels,
     Listing,
     Pixels,
@@ -91,6 +90,7 @@ class ArrayWriter(Writer):
 
     suffix: ClassVar[str] = ".npy"
     joint = True
+    is_separable = False
     # Rows are small, and rows of one variant are consecutive.
     images_at_once: ClassVar[int | None] = 128
 
@@ -119,11 +119,10 @@ class ArrayWriter(Writer):
         """Yield one unit for each array, with all images and the variants in the array."""
         for number, file in enumerate(self.arrays):
             own = tuple(variant for variant in variants if self._file_of(variant.folder) == file)
-            # The bytes of an array depend on all its variants.
-            yield WorkUnit(number, 0, tuple(keys), own, shared=",".join(each.folder for each in own))
+            yield WorkUnit(number, 0, tuple(keys), own)
 
     @contextmanager
-    def open(self, root: Store, unit: WorkUnit, label: Label) -> Iterator["OpenArray"]:
+    def open(self, root: Store, unit: WorkUnit, labels: Sequence[int]) -> Iterator["OpenArray"]:
         """Open the array of `unit`."""
         first = unit.variants[0].folder
         path = self._file_of(first)

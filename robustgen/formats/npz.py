@@ -14,7 +14,7 @@ from robustgen.benchmark import Variant
 from robustgen.containers import npz
 from robustgen.containers.npy import StoredArray
 from robustgen.errors import ConfigError, SourceError
-from robustgen.formats.base import Label, Labels, Listing, WrittenFile
+from robustgen.formats.base import Labels, Listing, WrittenFile
 from robustgen.formats.npy import Arrays, ArrayWriter, OpenArray, open_array
 from robustgen.formats.units import WorkUnit
 from robustgen.name_lists import join_names
@@ -50,6 +50,7 @@ class ArchiveWriter(ArrayWriter):
     """
 
     suffix = SUFFIX
+    needs_labels: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -73,10 +74,10 @@ class ArchiveWriter(ArrayWriter):
         return file_of(folder)
 
     @contextmanager
-    def open(self, root: Store, unit: WorkUnit, label: Label) -> Iterator["_OpenArchive"]:
+    def open(self, root: Store, unit: WorkUnit, labels: Sequence[int]) -> Iterator["_OpenArchive"]:
         """Open the archive of `unit`."""
         first = unit.variants[0].folder
-        path, numbers = self._file_of(first), np.array([*map(label, unit.keys)], np.int64)
+        path, numbers = self._file_of(first), np.asarray(labels, np.int64)
         rows = numbers[:, None] if self._class_labels is None else self._class_labels[numbers]
         # Rows arrive image by image, but are compressed severity by severity.
         with root.create(path) as file, root.create(f"{path}.rows") as plain:

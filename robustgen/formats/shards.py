@@ -16,7 +16,6 @@ from robustgen.formats.base import (
     Encoded,
     Encoder,
     FolderDataset,
-    Label,
     Labels,
     Listing,
     Pixels,
@@ -88,19 +87,19 @@ class SampleWriter(Writer):
         """
 
     @contextmanager
-    def open(self, root: Store, unit: WorkUnit, label: Label) -> Iterator["_OpenShards"]:
+    def open(self, root: Store, unit: WorkUnit, labels: Sequence[int]) -> Iterator["_OpenShards"]:
         """Open the shards of `unit`, one for each variant."""
         with ExitStack() as stack:
-            yield _OpenShards(self, root, unit, label, stack)
+            yield _OpenShards(self, root, unit, labels, stack)
 
 
 class _OpenShards:
     """Unit writer of shards."""
 
     def __init__(
-        self, writer: SampleWriter, root: Store, unit: WorkUnit, label: Label, stack: ExitStack
+        self, writer: SampleWriter, root: Store, unit: WorkUnit, labels: Sequence[int], stack: ExitStack
     ) -> None:
-        self._label = label
+        self._labels = dict(zip(unit.keys, labels, strict=False))
         number = writer.shard_number(unit.start, unit.keys[0])
         self._paths = {variant: writer.shard_path(variant, number) for variant in unit.variants}
         self._files = {v: stack.enter_context(root.create(path)) for v, path in self._paths.items()}
@@ -112,7 +111,7 @@ class _OpenShards:
 
     def write(self, variant: Variant, index: int, key: str, encoded: Iterable[Encoded]) -> list[WrittenFile]:
         (file,) = encoded
-        self._add[variant](Sample(file.name, self._label(key), file.data, key))
+        self._add[variant](Sample(file.name, self._labels.get(key, -1), file.data, key))
         return []
 
     def finish(self, failed: Sequence[str]) -> list[WrittenFile]:
@@ -135,6 +134,7 @@ class ShardWriter(SampleWriter):
 
     format: ClassVar[str]
     reader: ClassVar[type[IndexedSource]]
+    needs_labels = True
 
     def __init__(self, encoder: Encoder, images: int, shard_size: int) -> None:
         super().__init__(encoder)
