@@ -329,10 +329,7 @@ def _add_existing(
     arms: tuple[Variant, ...], store: Store, benchmark: Benchmark, *, stacked: bool
 ) -> tuple[Variant, ...]:
     """Return `arms` and the existing variants, in a fixed order, if their files share a list of images."""
-    try:
-        existing = [arm for plan in OutputState(store).plans() for arm in plan["about"]["arms"]]
-    except (OSError, OutputError):
-        existing = []
+    existing = [arm for plan in OutputState(store).plans() for arm in plan["about"]["arms"]]
     order = {name: place for place, name in enumerate((CLEAN, *benchmark.operations))}
     found = {*arms, *filter(None, map(benchmark.arm_in, existing))}
     wanted = sorted((arm for arm in found if arm.name in order), key=lambda arm: (order[arm.name], arm.level))

@@ -136,10 +136,6 @@ class OutputState:
             The output was created with other parameters.
         """
         plan = json.loads(json.dumps({"about": about, "parameters": parameters}))
-        for path, held_plan in self._read_plans():
-            if held_plan is None:
-                # This command, or the simultaneous one that wrote the plan, writes it again.
-                self.store.delete(path)
         held = self.plans()
         self._compare_parameters(held, plan)
         if any(_is_part(about, each["about"]) for each in held):
@@ -170,23 +166,10 @@ class OutputState:
     def plans(self) -> list[dict[str, Any]]:
         """Return the plans started here, the latest last, each with ``"about"`` and ``"parameters"``.
 
-        Raises
-        ------
-        OutputError
-            A plan is damaged.
+        A damaged plan does not count; the same command writes it again.
         """
-        plans = []
-        for path, plan in self._read_plans():
-            if plan is None:
-                raise OutputError(f"{self.location}/{path}: is damaged; run the same make command again")
-            plans.append(plan)
-        return plans
-
-    def _read_plans(self) -> Iterator[tuple[str, dict[str, Any] | None]]:
-        """Yield the path of each plan, and the plan or None if it is damaged."""
-        for entry in self.store.list("plans"):
-            data = self.store.read(entry.path)
-            yield entry.path, json.loads(data) if entry.path.endswith(f"-{_digest(data)}.json") else None
+        contents = [(entry.path, self.store.read(entry.path)) for entry in self.store.list("plans")]
+        return [json.loads(data) for path, data in contents if path.endswith(f"-{_digest(data)}.json")]
 
     # --- records
 
