@@ -166,9 +166,10 @@ def plan_benchmark(
     ConfigError, SourceError, OutputError
         The request cannot be met; the message names the key.
     """
+    benchmark, row = BENCHMARKS[kind], EDITIONS[config.edition]
     try:
         if kind == "p":
-            EDITIONS[config.edition].check_perturbations()
+            row.check_perturbations()
     except ArgumentError as error:
         raise ConfigError(f"edition: {error}") from error
     store = store or open_store(config.resolve_output(kind))
@@ -178,28 +179,40 @@ def plan_benchmark(
     keys = select_keys(source, config)
     edition = config.edition if config.size is None else f"{config.edition}@{config.size}"
     arms = config.arms(kind)
-    operations = [
-        BENCHMARKS[kind].operations[name] for name in dict.fromkeys(a.name for a in arms if a != CLEAN_ARM)
-    ]
+    names = dict.fromkeys(arm.name for arm in arms if arm != CLEAN_ARM)
+    operations = [benchmark.operations[name] for name in names]
     smallest = min((each.smallest_side for each in operations), default=SMALLEST_SIDE)
     recipe = RECIPES[kind](edition, config.seed, config.scale, _overrides(config, kind), smallest)
     _check_strengths(operations, config)
     _check_ingredients(arms, config)
-    own = get_edition(config.edition).format
-    usual = "table" if kind == "c" and isinstance(source, Table) else own if own != "jpeg" else DEFAULTS[kind]
-    name = config.format or usual
+    usual = row.format if row.format != "jpeg" else DEFAULTS[kind]
+    name = config.format or ("table" if kind == "c" and isinstance(source, Table) else usual)
     if FORMATS[name].joint and not overwrite:
-        arms = _add_existing(arms, store, BENCHMARKS[kind], stacked=FORMATS[name].stacked)
+        arms = _add_existing(arms, store, benchmark, stacked=FORMATS[name].stacked)
     if isinstance(recipe, CorruptionRecipe):
         tiles = _open_tiles(config, recipe, arms, source, store)
-        recipe = dataclasses.replace(
-            recipe, tiles=tiles, depth=_open_depth(config, arms, source, keys, store)
-        )
-    writer = _open_writer(name, config, recipe, source, keys, arms)
+        depth = _open_depth(config, arms, source, keys, store)
+        recipe = dataclasses.replace(recipe, tiles=tiles, depth=depth)
+    order = Order(
+        benchmark=benchmark,
+        arms=arms,
+        keys=keys,
+        quality=config.quality,
+        libjpeg=config.libjpeg,
+        subsampling=row.subsampling,
+        shapes=lambda: _shapes(recipe, source, keys, arms),
+        encodings=lambda: _encodings(config),
+        sample_format=config.sample_format,
+        shard_size=config.shard_size,
+        class_labels=lambda: source.class_labels,
+        grey=row.grey,
+        source=source,
+    )
     # Cite the publications that the corruptions come from.
-    dialect, cited = EDITIONS[config.edition].dialect, operations if kind == "c" else []
-    families = [get_family(get_corruption(each.name, dialect)) for each in cited]
+    cited = operations if kind == "c" else []
+    families = [get_family(get_corruption(each.name, row.dialect)) for each in cited]
     citation = " ".join(dict.fromkeys(family.citation for family in families)) or CITATION
+    writer = open_writer(name, order)
     plan = assemble_plan(recipe, source, keys, arms, writer, store, config, citation=citation)
     return dataclasses.replace(plan, mirror=_open_mirror(name, config, source))
 
@@ -440,33 +453,6 @@ def _overrides(config: Config, kind: Kind) -> dict[str, dict[int, dict[str, Any]
             for level in {*operation.levels, *(config.severities if kind == "c" else ())}:
                 overrides.setdefault(name, {}).setdefault(level, {})[parameter] = everywhere[parameter]
     return overrides
-
-
-def _open_writer(
-    name: str,
-    config: Config,
-    recipe: BenchmarkRecipe,
-    source: Source,
-    keys: tuple[str, ...],
-    arms: tuple[Variant, ...],
-) -> Writer:
-    benchmark = recipe.benchmark
-    order = Order(
-        benchmark=benchmark,
-        arms=arms,
-        keys=keys,
-        quality=config.quality,
-        libjpeg=config.libjpeg,
-        subsampling=EDITIONS[config.edition].subsampling,
-        shapes=lambda: _shapes(recipe, source, keys, arms),
-        encodings=lambda: _encodings(config),
-        sample_format=config.sample_format,
-        shard_size=config.shard_size,
-        class_labels=lambda: source.class_labels,
-        grey=get_edition(config.edition).grey,
-        source=source,
-    )
-    return open_writer(name, order)
 
 
 def _encodings(config: Config) -> tuple[video.Encoding, video.Encoding]:
