@@ -323,7 +323,7 @@ def test_a_flipped_letter_in_a_record_is_named_and_mended(photos, copied, made):
     assert findings(copied, "--against", made, status=0) == []
 
 
-@pytest.mark.parametrize("content", ["", "[1]", "{}", '{"output": {}}', "\x00"])
+@pytest.mark.parametrize("content", ["", "[1]", "{", "\x00"])
 def test_damaged_settings_are_named_with_the_remedy(photos, copied, made, content):
     path = copied / ".robustgen" / "settings.json"
     path.write_text(content)
@@ -427,4 +427,4 @@ def test_readers_refuse_a_manifest_of_other_types(copied, change, name):
 def test_nesting_without_end_is_one_line(copied, name):
     path = copied / name if name.endswith(".json") else min((copied / name).iterdir())
     path.write_bytes(b'{"images":' * 100_000)
-    assert cli_error("verify", copied).startswith(f"{path}")
+    assert cli_error("verify", copied).startswith(f"{copied / name.removesuffix('/plans')}: ")

@@ -183,8 +183,7 @@ def plan_benchmark(
     operations = [benchmark.operations[name] for name in names]
     smallest = min((each.smallest_side for each in operations), default=SMALLEST_SIDE)
     recipe = RECIPES[kind](edition, config.seed, config.scale, _overrides(config, kind), smallest)
-    _check_strengths(operations, config)
-    _check_ingredients(arms, config)
+    _check_needs(arms, operations, config)
     usual = row.format if row.format != "jpeg" else DEFAULTS[kind]
     name = config.format or ("table" if kind == "c" and isinstance(source, Table) else usual)
     if FORMATS[name].joint and not overwrite:
@@ -257,13 +256,15 @@ def _open_depth(
         Maps are missing, or are given although no variant needs them.
     """
     dialect = EDITIONS[config.edition].dialect
-    needed = any(arm != CLEAN_ARM and get_corruption(arm.name, dialect).needs_depth for arm in arms)
-    if config.depth_maps is None or not needed:
+    needing = [arm for arm in arms if arm != CLEAN_ARM and get_corruption(arm.name, dialect).needs_depth]
+    if not needing:
         if config.depth_maps or config.depth_scale != 1:
             raise ConfigError(
-                "depth: used only by 3dcc:fog_3d, 3dcc:near_focus and 3dcc:far_focus, together with --depth"
+                "depth: used only by 3dcc:fog_3d, 3dcc:near_focus and 3dcc:far_focus, which are not selected"
             )
         return None
+    if config.depth_maps is None:
+        raise ConfigError(f"{needing[0].name} needs depth maps: name them with --depth, or leave it out")
     maps = open_depth(make_absolute(config.depth_maps), source, config.depth_scale, OutputState(store).store)
     maps.check(keys)
     return maps
@@ -370,32 +371,29 @@ def _check_output(store: Store, source: Items[Any]) -> None:
             raise OutputError(f"output {output} is inside another set, {folder}; choose another --output")
 
 
-def _check_strengths(operations: Iterable[Operation], config: Config) -> None:
-    """Raise an error for an operation without published constants at the fixed scale."""
-    for operation in operations:
-        side = EDITIONS[config.edition].side
-        if side and side < operation.smallest_side:
-            needed = f"{operation.name} needs sides of at least {operation.smallest_side} pixels"
-            raise ConfigError(f"edition {config.edition}: {needed}")
-        scale = config.scale or EDITIONS[config.edition].fixed_scale(operation.table)
-        of_sides = any(isinstance(each, int) for each in operation.table)
-        if scale is None and (of_sides or len(operation.table) == 1):
-            continue
-        try:
-            operation.rows(scale or USUAL_SCALE)
-        except ArgumentError as error:
-            raise ConfigError(f"edition {config.edition}: {error}") from error
-
-
-def _check_ingredients(arms: tuple[Variant, ...], config: Config) -> None:
-    """Check for external libraries and files now rather than at the first image."""
-    names = {arm.name for arm in arms}
+def _check_needs(arms: tuple[Variant, ...], operations: Iterable[Operation], config: Config) -> None:
+    """Check for constants, libraries and files now rather than at the first image."""
+    row, names = EDITIONS[config.edition], {arm.name for arm in arms}
+    try:
+        for operation in operations:
+            if row.side and row.side < operation.smallest_side:
+                side = operation.smallest_side
+                raise ArgumentError(f"{operation.name} needs sides of at least {side} pixels")
+            scale = config.scale or row.fixed_scale(operation.table)
+            of_sides = any(isinstance(each, int) for each in operation.table)
+            if scale or not (of_sides or len(operation.table) == 1):
+                operation.rows(scale or USUAL_SCALE)
+    except ArgumentError as error:
+        raise ConfigError(f"edition {config.edition}: {error}") from error
     if "frost" in names:
         check_frost(config.frost_dir)
-    if config.motion_blur == "imagemagick" and EDITIONS[config.edition].dialect:
-        raise ConfigError(f"motion_blur: imagemagick: edition {config.edition} defines its own motion blur")
-    if config.motion_blur == "imagemagick" and names & {"motion_blur", "snow"}:
-        check_imagemagick()
+    if config.motion_blur == "imagemagick":
+        if row.dialect:
+            raise ConfigError(
+                f"motion_blur: imagemagick: edition {config.edition} defines its own motion blur"
+            )
+        if names & {"motion_blur", "snow"}:
+            check_imagemagick()
     if config.libjpeg == "ijg":
         load_ijg()
     for arm in arms:
@@ -404,11 +402,9 @@ def _check_ingredients(arms: tuple[Variant, ...], config: Config) -> None:
 
 
 def _check_requirements(arm: Variant, config: Config) -> None:
-    """Check that the depth maps, tiles or libraries of a corruption are available."""
+    """Check that the tiles or libraries of a corruption are available."""
     edition = EDITIONS[config.edition]
     operation = get_corruption(arm.name, edition.dialect)
-    if operation.needs_depth and not config.depth_maps:
-        raise ConfigError(f"{arm.name} needs depth maps: name them with --depth, or leave it out")
     if operation.requires:
         scale = config.scale or edition.fixed_scale(operation.table) or next(iter(operation.table))
         own = config.parameters.get(arm.name, {}).get(int(arm.level), {})

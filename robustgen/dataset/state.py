@@ -85,18 +85,9 @@ class OutputState:
             raise AnotherSetError(
                 f"{self.root.location}: created by an earlier version; delete it, or choose another --output"
             )
-        if not self.exists:
-            return {}
-        settings = self._read("settings.json")
-        if not all(isinstance(settings.get(name), dict) for name in ("output", "versions")):
-            raise AnotherSetError(
-                f"{self.location}/settings.json: is damaged (keys are missing). {START_OVER}"
-            )
-        return settings
-
-    def _read(self, path: str) -> dict[str, Any]:
+        path = "settings.json"
         try:
-            return parse_object(self.store.read(path))
+            return parse_object(self.store.read(path)) if self.exists else {}
         except ValueError as error:
             raise AnotherSetError(f"{self.location}/{path}: is damaged ({error}). {START_OVER}") from error
 
@@ -152,9 +143,7 @@ class OutputState:
 
     def _compare_parameters(self, held: Sequence[dict[str, Any]], plan: Mapping[str, Any]) -> None:
         for each in held:
-            common = each["parameters"].keys() & plan["parameters"].keys()
-            there = {name: each["parameters"][name] for name in common}
-            self._compare(there, plan["parameters"], "parameters.")
+            self._compare(each["parameters"], plan["parameters"], "parameters.")
 
     def _compare(self, held: Mapping[str, Any], wanted: Mapping[str, Any], prefix: str = "") -> None:
         if differences := [*_differences(held, wanted, prefix)]:
