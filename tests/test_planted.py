@@ -375,7 +375,7 @@ def peak_of_checking(root, folders):
         (arm / "SHA256SUMS").write_text("".join(f"{empty}  {name}\n" for name in names))
     tracemalloc.start()
     try:
-        assert contents.check_contents(open_store(root), jobs=2).findings == []
+        assert contents.check_contents(open_store(root), 2, {})[0] == []
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

@@ -7,23 +7,25 @@ from robustgen.dataset.manifest import Summary, describe, frames_digest, hide_pa
 from robustgen.dataset.names import ERRORS, MANIFEST, STATE
 from robustgen.dataset.opening import name_command
 from robustgen.dataset.state import OutputState
-from robustgen.dataset.verify.contents import Contents
-from robustgen.dataset.verify.findings import Finding
+from robustgen.dataset.verify.contents import Counts, Finding
 from robustgen.storage import Store
 
 
 def check_manifest(
-    store: Store, manifest: Mapping[str, Any], digest: str, contents: Contents
+    store: Store, manifest: Mapping[str, Any], digest: str, counts: Counts | None
 ) -> Iterator[Finding]:
-    """Yield the differences of manifest and failures from the files and the records."""
+    """Yield the differences of manifest and failures from the files and the records.
+
+    `digest` and `counts` are those of the checksums; without `counts`, files are missing or changed.
+    """
     (entries, damage), state = read_errors(store), OutputState(store)
     yield from (Finding("damaged", ERRORS, f": {detail}") for detail in damage)
     expected: dict[str, Any] = {"digest": digest, "frames_digest": frames_digest(store)}
     expected |= {} if damage else {"failures": len(entries)}
-    if not contents.findings:
+    if counts:
         # Some sets have separate checksums of small files, which do not count.
         arms = {f"{arm}/" if arm else "" for arm in ("", *manifest["arms"])}
-        found = [count for folder, count in contents.counts.items() if folder in arms]
+        found = [count for folder, count in counts.items() if folder in arms]
         files, sizes = (sum(values) for values in zip(*found, strict=True))
         expected["counts"] = {"files": files, "bytes": sizes}
     is_unfinished = not manifest["complete"] and not entries

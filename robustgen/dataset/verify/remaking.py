@@ -12,7 +12,7 @@ from robustgen.dataset.config import make_absolute
 from robustgen.dataset.manifest import describe
 from robustgen.dataset.names import MANIFEST
 from robustgen.dataset.state import OutputState
-from robustgen.dataset.verify.findings import Finding
+from robustgen.dataset.verify.contents import Finding
 from robustgen.errors import ArgumentError, ImageError
 from robustgen.plans import plan_again
 from robustgen.storage import Store, is_url
