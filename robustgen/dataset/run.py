@@ -364,8 +364,8 @@ class _Run:
                 self._put_files(name, record, partial(plan.mirror.copy, plan.store, folder))
 
         def list_failed() -> set[tuple[str, str]]:
-            records = filter(None, (record for _, record in state.read_records()))
-            return {(each["key"], each.get("arm", "")) for record in records for each in record.failures}
+            made = (record for _, record in state.read_records() if record and record.images)
+            return {(each["key"], each.get("arm", "")) for record in made for each in record.failures}
 
         files = plan.writer.list_companions(plan.listing(list_failed), folders)
         written = [
