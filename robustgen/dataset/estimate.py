@@ -52,7 +52,7 @@ def estimate(plan: Plan) -> Estimate:
         No image can be processed.
     """
     keys = sorted(plan.keys, key=lambda key: rank(0, key))
-    costs, reason, deadline = list[tuple[float, float, float]](), "there are none", 0.0
+    costs, reasons, deadline = list[tuple[float, float, float]](), list[str](), 0.0
     for key in keys:
         try:
             if not costs:
@@ -63,13 +63,12 @@ def estimate(plan: Plan) -> Estimate:
         except (WriteError, OutputError, MissingDependencyError):
             raise
         except Exception as error:
-            reason = (
-                explain_failure(error).removeprefix(f"{key!r}: ") if reason == "there are none" else reason
-            )
+            reasons.append(explain_failure(error).removeprefix(f"{key!r}: "))
             continue
         if len(costs) == _MOST_IMAGES or time.process_time() > deadline:
             break
     if not costs:
+        reason = next(iter(reasons), "there are none")
         raise ImageError(f"{plan.source.location}: none of the images can be processed: {reason}")
     pixels, seconds, size = (sum(values) / len(costs) for values in zip(*costs, strict=True))
     if plan.recipe.keeps_size:

@@ -5,7 +5,7 @@
 
 import copy
 import dataclasses
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,7 +34,7 @@ from robustgen.dataset.tiles import Tiles, read_tiles
 from robustgen.dataset.versions import list_versions
 from robustgen.editions import EDITIONS, get_edition
 from robustgen.errors import ArgumentError, ConfigError, ImageError, OutputError, SourceError
-from robustgen.formats import DEFAULTS, FORMATS, Listing, Order, WorkUnit, Writer, open_writer
+from robustgen.formats import DEFAULTS, FORMATS, Order, WorkUnit, Writer, open_writer
 from robustgen.imaging import video
 from robustgen.imaging.frost import check_frost
 from robustgen.imaging.jpeg import load_ijg
@@ -117,10 +117,6 @@ class Plan:
             "licence": self.licence,
             "citation": self.citation,
         }
-
-    def listing(self, failed: Callable[[], Collection[tuple[str, str]]]) -> Listing:
-        """Return the images in order, their classes, and the `failed` ones."""
-        return Listing(self.keys, self.source.label, lambda: self.source.classes, failed)
 
     def settings(self) -> dict[str, Any]:
         """Return everything that decides the bytes of the output, except for the source images."""

@@ -20,7 +20,7 @@ from robustgen.display.progress import Meter
 from robustgen.errors import ImageError, OutputError
 from robustgen.execution import Executor, carry_out, count_cores
 from robustgen.execution.progress import Progress
-from robustgen.formats import WorkUnit, WrittenFile
+from robustgen.formats import Listing, WorkUnit, WrittenFile
 
 _COMPANIONS = "companions"
 # Number of source images compared with the recorded identities before the work begins.
@@ -367,7 +367,8 @@ class _Run:
             made = (record for _, record in state.read_records() if record and record.images)
             return {(each["key"], each.get("arm", "")) for record in made for each in record.failures}
 
-        files = plan.writer.list_companions(plan.listing(list_failed), folders)
+        listing = Listing(plan.keys, plan.source.label, lambda: plan.source.classes, list_failed)
+        files = plan.writer.list_companions(listing, folders)
         written = [
             WrittenFile(path, len(data), hashlib.sha256(data).hexdigest()) for path, data in files.items()
         ]
