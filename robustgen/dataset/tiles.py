@@ -96,8 +96,6 @@ def read_tiles(
     """
     wanted = [*dict.fromkeys(sides)]
     chosen = [*islice(keys, MOST_PICTURES)]
-    tiles: dict[int, list[Rgb]] = {side: [] for side in wanted}
-    numbers: dict[str, int] = {}
 
     def shrink(key: str) -> list[Rgb] | None:
         try:
@@ -109,15 +107,13 @@ def read_tiles(
             raise ConfigError(f"tiles: {source.location}: {error}") from error
 
     with ThreadPoolExecutor(count_cores()) as pool:
-        for key, made in track(zip(chosen, pool.map(shrink, chosen), strict=True), len(chosen), "tiles"):
-            if made:
-                numbers[key] = len(numbers)
-                for side, tile in zip(wanted, made, strict=True):
-                    tiles[side].append(tile)
-    if len(numbers) < 1 + own:
+        read = track(zip(chosen, pool.map(shrink, chosen), strict=True), len(chosen), "tiles")
+        kept = {key: tiles for key, tiles in read if tiles}
+    if len(kept) < 1 + own:
         reason = "the set itself contains no other picture" if own else "it contains no picture"
         raise ConfigError(f"tiles: {source.location}: {reason}; name other pictures with --tiles")
-    stacked = {side: np.stack(each) for side, each in tiles.items()}
+    numbers = {key: number for number, key in enumerate(kept)}
+    stacked = {side: np.stack([tiles[place] for tiles in kept.values()]) for place, side in enumerate(wanted)}
     digests = {side: _digest(each) for side, each in stacked.items()}
     bank = Tiles(store, digests, numbers, own)
     bank.content = TileBank(stacked), numbers

@@ -120,7 +120,8 @@ class Progress:
     def describe_silence(self) -> str:
         """Return when each worker last reported, the oldest first."""
         heard = sorted((seconds, worker) for worker, seconds in dict(self._heard).items())
-        lines = [f"worker {worker} silent since {_at_clock(seconds)}" for seconds, worker in heard]
+        clock = [(time.strftime("%H:%M:%S", time.localtime(seconds)), worker) for seconds, worker in heard]
+        lines = [f"worker {worker} silent since {since}" for since, worker in clock]
         return "; ".join(lines) or "no worker has reported yet"
 
     def _listen(self) -> None:
@@ -139,8 +140,3 @@ class Progress:
         """Discard the reports of workers before new workers replace them."""
         self._done.clear()
         self._heard.clear()
-
-
-def _at_clock(seconds: float) -> str:
-    """Return the time of day at `seconds` since 1970, as ``"15:03:12"``."""
-    return time.strftime("%H:%M:%S", time.localtime(seconds))
