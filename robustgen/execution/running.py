@@ -7,9 +7,9 @@ from robustgen.display.progress import print_line
 from robustgen.errors import ConfigError, WriteError
 from robustgen.execution.base import Executor, Job, Result, WorkersLostError
 from robustgen.execution.dask import DaskCluster
+from robustgen.execution.processes import Processes, ThisProcess
 from robustgen.execution.progress import Progress
 from robustgen.execution.ray import RayCluster
-from robustgen.execution.this_process import ThisProcess
 
 Name = TypeVar("Name", bound=Hashable)
 _MOST_DEATHS = 3
@@ -45,11 +45,7 @@ def open_cluster(backend: str, address: str | None) -> Executor | None:
 
 def open_executor(workers: int) -> Executor:
     """Return the executor in `workers` processes of this machine."""
-    if workers == 1:
-        return ThisProcess()
-    from robustgen.execution.processes import Processes
-
-    return Processes(workers)
+    return ThisProcess() if workers == 1 else Processes(workers)
 
 
 def carry_out(
