@@ -54,16 +54,16 @@ def share(
             del left[name]
             yield name
         free = [name for name in left if not state.is_claimed(name)]
-        is_over = time.monotonic() - changed >= patience
-        if is_over and not free:
+        now = time.monotonic()
+        if free or len(left) < before:
+            changed = now
+        elif now - changed < patience:
+            time.sleep(_SECONDS_BETWEEN_LOOKS)
+        else:
             # The other runs may have died on other machines.
-            free = [*left][:at_once]
+            changed, free = now, [*left][:at_once]
             for name in free:
                 state.release(name)
-        if free or len(left) < before:
-            changed = time.monotonic()
-        elif left:
-            time.sleep(_SECONDS_BETWEEN_LOOKS)
 
 
 def share_each(
