@@ -164,7 +164,8 @@ def main() -> None:
     parameters = settings.pop("parameters")
     state = OutputState(fast)
     about["source"]["digest"] = running.source_digest(dict.fromkeys(plan.keys, 110_000))
-    state.agree(settings, about, parameters)
+    state.agree(settings)
+    state.add_plan(about, parameters)
     units = put_everything(plan, state, files)
     counts.clear()
 

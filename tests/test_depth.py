@@ -121,8 +121,8 @@ def test_other_maps_are_refused(source, maps, output, tmp_path):
 
 BAD = {
     "another shape": (np.ones((30, 40), F32), "depth map dog/c.npy has 40 x 30 pixels, the image 64 x 64"),
-    "NaN": (np.where(np.eye(64) > 0, np.nan, 0.3), "dog/c.npy contains NaN or infinity"),
-    "negative": (np.where(np.eye(64) > 0, -1, 0.3), "dog/c.npy contains negative depth"),
+    "NaN": (np.where(np.eye(64) > 0, np.nan, 0.3), "dog/c.npy contains NaN, infinity or negative depth"),
+    "negative": (np.where(np.eye(64) > 0, -1, 0.3), "dog/c.npy contains NaN, infinity or negative depth"),
     "channels": (np.ones((64, 64, 3), F32), "depth map dog/c.npy has 3 x 64 x 64 pixels"),
     "words": (np.full((64, 64), "a"), "dog/c.npy: contains <U1, not numbers"),
     "objects": (np.full((64, 64), None), "dog/c.npy: "),
@@ -163,7 +163,10 @@ def test_a_map_of_several_channels_or_none_at_all_fails_alone(source, maps, tmp_
             "3 of 3 images have no map, for instance 'cat/a.png' (looked for cat/a.png, .npy",
         ),
         (("--depth", "part"), "1 of 3 images have no map, for instance 'dog/c.png'"),
-        (("--depth", "exr"), "dog/c.exr: EXR is not read; convert it to .npy"),
+        (
+            ("--depth", "exr"),
+            "for instance 'dog/c.png' (looked for dog/c.png, .npy, .tif, .tiff)",
+        ),
         (
             ("--depth", "npy", "--depth-scale", "0"),
             "--depth-scale: must be a positive number or midas, not '0'",

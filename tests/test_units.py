@@ -141,7 +141,8 @@ def test_a_run_that_begins_at_the_same_time_removes_nothing_of_the_other(photos,
         if not others and state.root.location == str(tmp_path / "out"):
             others.append({"source": str(photos), "output": state.root.location, "seed": 1})
             planned = plan_benchmark(config.load(None, others[0]), "c")
-            OutputState(state.root).agree(planned.settings(), planned.about(), {})
+            OutputState(state.root).agree(planned.settings())
+            OutputState(state.root).add_plan(planned.about(), {})
         return found
 
     monkeypatch.setattr(OutputState, "exists", property(look))
@@ -178,7 +179,8 @@ def claimed_by(root, source, content, *flags):
     parameters = (settings := planned.settings()).pop("parameters")
     about = planned.about()
     about["source"]["digest"] = ""
-    state.agree(settings, about, parameters)
+    state.agree(settings)
+    state.add_plan(about, parameters)
     for unit in planned.cut():
         state.store.put(f"claims/{unit.name}", content.encode())
     return len([*planned.cut()])

@@ -1,6 +1,5 @@
 """`robustgen make-augmix`: several AugMix copies of every training image."""
 
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -122,11 +121,6 @@ class AugMixRecipe(Recipe[Rgb]):
             "seed": self.seed,
             "parameters": {arm.folder: parameters for arm in arms},
         }
-
-    def list_arms(self, folders: Iterable[str]) -> tuple[Variant, ...]:
-        """Return the copies in `folders`."""
-        named = set(folders)
-        return tuple(arm for arm in copy_arms(MOST_COPIES) if arm.folder in named)
 
 
 def copy_arms(count: int) -> tuple[Variant, ...]:

@@ -140,40 +140,28 @@ def find_difference(manifest: Mapping[str, Any], store: Store) -> str | None:
 # --- files and records ---------------------------------------------------------------------------
 
 
-def _file_object(path: str, encoding: str, sha256: str) -> _Node:
-    return {
-        "@type": "cr:FileObject",
-        "@id": path,
-        "name": path,
-        "contentUrl": path,
-        "encodingFormat": encoding,
-        "sha256": sha256,
+def _node(kind: str, name: str, **properties: Any) -> _Node:
+    """Return a node with those of the `properties` that are not empty."""
+    return {"@type": kind, "@id": name, "name": name} | {
+        key: each for key, each in properties.items() if each
     }
+
+
+def _file_object(path: str, encoding: str, sha256: str) -> _Node:
+    return _node("cr:FileObject", path, contentUrl=path, encodingFormat=encoding, sha256=sha256)
 
 
 def _file_set(name: str, encoding: str, includes: list[str], archives: Iterable[str] = ()) -> _Node:
     containers = [{"@id": path} for path in archives]
-    return {
-        "@type": "cr:FileSet",
-        "@id": name,
-        "name": name,
-        "encodingFormat": encoding,
-        "includes": includes,
-        **({"containedIn": containers} if containers else {}),
-    }
+    return _node("cr:FileSet", name, encodingFormat=encoding, includes=includes, containedIn=containers)
 
 
 def _record_set(name: str, key: str | None, fields: _Fields) -> _Node:
-    return {
-        "@type": _RECORDS,
-        "@id": name,
-        "name": name,
-        **({"key": {"@id": f"{name}/{key}"}} if key else {}),
-        "field": [
-            {"@type": "cr:Field", "@id": f"{name}/{field}", "name": field, "dataType": kind, "source": source}
-            for field, (kind, source) in fields.items()
-        ],
-    }
+    nodes = [
+        {"@type": "cr:Field", "@id": f"{name}/{field}", "name": field, "dataType": kind, "source": source}
+        for field, (kind, source) in fields.items()
+    ]
+    return _node(_RECORDS, name, key={"@id": f"{name}/{key}"} if key else None, field=nodes)
 
 
 def _from_file(files: str, part: str, regex: str | None = None) -> _Node:

@@ -21,7 +21,6 @@ from robustgen.sources.trees import ArchiveTree, FileTree, FolderTree
 from robustgen.storage import Store
 
 SUFFIXES: Final = (".png", ".npy", ".tif", ".tiff")
-_UNREAD: Final = ".exr"
 # Number of maps whose content enters the digest; the others contribute only names and sizes.
 _LOOKED_AT: Final = 4
 
@@ -58,10 +57,10 @@ class DepthMaps:
                 total.update(tree.read(folder + name))
         return total.hexdigest()
 
-    def find(self, key: str, suffixes: Sequence[str] = SUFFIXES) -> tuple[FileTree, str, str] | None:
+    def find(self, key: str) -> tuple[FileTree, str, str] | None:
         """Return file tree, folder and name of the map of the image `key`; None if there is none."""
         for tree, folder in self.trees:
-            for name in _list_names(key, suffixes):
+            for name in _list_names(key):
                 if tree.has(folder + name):
                     return tree, folder, name
         return None
@@ -72,8 +71,6 @@ class DepthMaps:
         if not missing:
             return
         stem = PurePosixPath(missing[0]).with_suffix("").as_posix()
-        if self.find(missing[0], (_UNREAD,)):
-            raise ConfigError(f"depth: {self.location}: {stem}{_UNREAD}: EXR is not read; convert it to .npy")
         raise ConfigError(
             f"depth: {self.location}: {len(missing)} of {len(keys)} images have no map, for instance "
             f"{missing[0]!r} (looked for {stem}{', '.join(SUFFIXES)})"
@@ -103,10 +100,8 @@ class DepthMaps:
             values = depth_from_midas(stored)
         else:
             values = np.asarray(stored, np.float32) * np.float32(self.scale)
-        if not np.isfinite(values).all():
-            raise ImageError(f"{key!r}: depth map {name} contains NaN or infinity")
-        if values.min() < 0:
-            raise ImageError(f"{key!r}: depth map {name} contains negative depth")
+        if not (np.isfinite(values).all() and values.min() >= 0):
+            raise ImageError(f"{key!r}: depth map {name} contains NaN, infinity or negative depth")
         return values
 
     def describe(self) -> str:
@@ -158,10 +153,10 @@ def _open_trees(place: Place, cache: Store) -> tuple[tuple[FileTree, str], ...]:
     return tuple(trees)
 
 
-def _list_names(key: str, suffixes: Sequence[str]) -> list[str]:
+def _list_names(key: str) -> list[str]:
     """Return the possible names of the map of the image `key`, in a folder and in shards."""
     stems = dict.fromkeys([PurePosixPath(key).with_suffix("").as_posix(), sample_key(key), key])
-    return [f"{stem}{suffix}" for stem in stems for suffix in suffixes]
+    return [f"{stem}{suffix}" for stem in stems for suffix in SUFFIXES]
 
 
 def _decode(name: str, data: bytes) -> Any:

@@ -13,6 +13,7 @@ from robustgen.dataset.plan import Plan
 from robustgen.dataset.recipes import rank
 from robustgen.errors import ImageError, MissingDependencyError, OutputError, WriteError, explain_failure
 from robustgen.execution import count_cores
+from robustgen.imaging.geometry import centre_crop
 
 SECONDS = 3.5
 _SIDE, _MOST_IMAGES, _MOST_HEADERS = 448, 8, 200
@@ -51,7 +52,7 @@ def estimate(plan: Plan) -> Estimate:
         No image can be processed.
     """
     keys = sorted(plan.keys, key=lambda key: rank(0, key))
-    costs, reason, deadline = list[tuple[float, float, float]](), "there are none", 0.0
+    costs, reasons, deadline = list[tuple[float, float, float]](), list[str](), 0.0
     for key in keys:
         try:
             if not costs:
@@ -62,13 +63,12 @@ def estimate(plan: Plan) -> Estimate:
         except (WriteError, OutputError, MissingDependencyError):
             raise
         except Exception as error:
-            reason = (
-                explain_failure(error).removeprefix(f"{key!r}: ") if reason == "there are none" else reason
-            )
+            reasons.append(explain_failure(error).removeprefix(f"{key!r}: "))
             continue
         if len(costs) == _MOST_IMAGES or time.process_time() > deadline:
             break
     if not costs:
+        reason = next(iter(reasons), "there are none")
         raise ImageError(f"{plan.source.location}: none of the images can be processed: {reason}")
     pixels, seconds, size = (sum(values) / len(costs) for values in zip(*costs, strict=True))
     if plan.recipe.keeps_size:
@@ -91,8 +91,11 @@ def _measure(plan: Plan, key: str) -> tuple[float, float, float]:
     # Measure processor time, which other processes on this machine hardly affect.
     started, shared = time.process_time(), dict[str, Any]()
     prepared = plan.recipe.prepare(plan.source.open(key))
-    opened, part = time.process_time(), plan.recipe.cut(prepared, _SIDE)
-    size = 0
+    opened, size, part = time.process_time(), 0, prepared
+    # Depth maps fit whole images only.
+    if plan.recipe.keeps_size and not getattr(plan.recipe, "depth", None):
+        height, width = prepared.shape[:2]
+        part = centre_crop(prepared, min(width, _SIDE), min(height, _SIDE))
     for variant in plan.arms:
         pixels = plan.recipe.make(variant, key, part, shared)
         if plan.writer.arrays:

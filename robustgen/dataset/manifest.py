@@ -7,7 +7,7 @@ import hashlib
 import json
 import sqlite3
 from collections.abc import Collection, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -269,15 +269,12 @@ def read_errors(store: Store) -> tuple[list[Failure], list[str]]:
         return [], []
     except OSError as error:
         return [], [f"cannot be read: {error.strerror or error}"]
-    entries = [_parse_entry(line) for line in lines]
-    damage = [f"line {i} is not a robustgen entry" for i, entry in enumerate(entries, 1) if entry is None]
-    return [entry for entry in entries if entry is not None], damage
-
-
-def _parse_entry(line: bytes) -> Failure | None:
-    try:
-        entry = parse_object(line)
-    except ValueError:
-        return None
-    texts = all(isinstance(text, str) for text in entry.values())
-    return entry if texts and entry.keys() >= {"key", "reason"} else None
+    entries, damage = list[Failure](), list[str]()
+    for number, line in enumerate(lines, 1):
+        with suppress(ValueError):
+            entry = parse_object(line)
+            if entry.keys() >= {"key", "reason"} and all(isinstance(text, str) for text in entry.values()):
+                entries.append(entry)
+                continue
+        damage.append(f"line {number} is not a robustgen entry")
+    return entries, damage

@@ -100,8 +100,7 @@ class Mirror:
             if name not in self.images and name[-1] != "/" and not _is_hidden(name)
         }
         failures += [{"key": name, "reason": reason} for name, reason in irregular.items()]
-        inside = tuple(f"{name}/" for name in irregular)
-        names = [name for name in names if name not in irregular and not name.startswith(inside)]
+        names = [name for name in names if name not in irregular]
         if self.others:
             names = select_companions(names, self.images, self.others)
         return names, sorted(failures, key=lambda failure: failure["key"])

@@ -169,19 +169,12 @@ def _from_layout(store: Store, files: Sequence[str]) -> tuple[Kind, dict[str, st
     """Return the kind of a set without `dataset.json`, and the location of each variant."""
     if archives := _find_archives(files):
         return "c", archives
-    own = {*files}
     # Users often unpack the published archives into a folder per category.
     for depth in (1, 2):
-        places = dict.fromkeys(
-            "/".join(path.split("/")[:depth]) for path in files if path.count("/") >= depth - 1
-        )
-        arrays = {path for path in files if path.count("/") == depth - 1 and path.endswith(".npy")}
-        found = {
-            place.rpartition("/")[2]: place
-            for place in sorted(places)
-            if _is_operation(place.rpartition("/")[2]) and (place in arrays or place not in own)
-        }
-        if set(found) - {CLEAN, f"{CLEAN}.npy"}:
+        places = {"/".join(path.split("/")[:depth]) for path in files if path.count("/") >= depth - 1}
+        names = {place: place.rpartition("/")[2] for place in sorted(places)}
+        found = {name: place for place, name in names.items() if _is_operation(name)}
+        if found.keys() - {CLEAN, f"{CLEAN}.npy"}:
             return _list_variants(store, found, files)
     raise SourceError(f"{store.location}: contains no folder or array of a corruption or perturbation")
 
@@ -213,32 +206,33 @@ def _is_operation(name: str) -> bool:
 def _list_variants(
     store: Store, found: Mapping[str, str], files: Sequence[str]
 ) -> tuple[Kind, dict[str, str]]:
-    arrays = {name: place for name, place in found.items() if name.endswith(".npy")}
-    chosen = arrays or found
-    sample = next(place for name, place in chosen.items() if name.removesuffix(".npy") != CLEAN)
-    inside = [path.removeprefix(f"{sample}/") for path in files if path.startswith(f"{sample}/")]
+    arrays = {name.removesuffix(".npy"): place for name, place in found.items() if name.endswith(".npy")}
+    places = arrays or found
+    sample = next(place for name, place in places.items() if name != CLEAN)
     if arrays:
-        single = open_array(store, sample).ndim == 4
+        is_c = open_array(store, sample).ndim == 4
     else:
         # All folders in the folder of an operation are severities, and contain no videos.
-        folders_inside = {path.partition("/")[0] for path in inside if "/" in path}
-        videos = any(path.endswith(".mp4") and path.count("/") == 1 for path in inside)
-        single = len(folders_inside) == len(_find_severities(inside)) > 0 and not videos
-    kind: Kind = "c" if single else "p"
-    folders: dict[str, str] = {}
-    for name, place in chosen.items():
-        name = name.removesuffix(".npy")
-        if kind == "p" or name == CLEAN:
-            folders[name] = place
+        folders, levels = _list_folders(files, sample)
+        videos = (path for path in files if path.startswith(f"{sample}/") and path.endswith(".mp4"))
+        is_c = len(folders) == len(levels) > 0 and not any(
+            path.removeprefix(f"{sample}/").count("/") == 1 for path in videos
+        )
+    if not is_c:
+        return "p", {name: place for name, place in places.items() if name != CLEAN}
+    variants: dict[str, str] = {}
+    for name, place in places.items():
+        if name == CLEAN:
+            variants[name] = place
         elif arrays:
-            folders |= {f"{name}/{level}": place for level in _LEVELS}
+            variants |= {f"{name}/{level}": place for level in _LEVELS}
         else:
-            below = (path.removeprefix(f"{place}/") for path in files if path.startswith(f"{place}/"))
-            folders |= {f"{name}/{level}": f"{place}/{level}" for level in _find_severities(below)}
-    return kind, {folder: place for folder, place in folders.items() if kind == "c" or folder != CLEAN}
+            variants |= {f"{name}/{level}": f"{place}/{level}" for level in _list_folders(files, place)[1]}
+    return "c", variants
 
 
-def _find_severities(inside: Iterable[str]) -> list[str]:
-    """Return the names of the severity folders, in order of severity."""
+def _list_folders(files: Iterable[str], place: str) -> tuple[set[str], list[str]]:
+    """Return the names of the folders at `place`, and those of severities in order of severity."""
+    inside = (path.removeprefix(f"{place}/") for path in files if path.startswith(f"{place}/"))
     names = {path.partition("/")[0] for path in inside if "/" in path}
-    return sorted((name for name in names if BENCHMARKS["c"].read_level(name) is not None), key=float)
+    return names, sorted((name for name in names if BENCHMARKS["c"].read_level(name) is not None), key=float)

@@ -5,7 +5,7 @@
 
 import copy
 import dataclasses
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,7 +34,7 @@ from robustgen.dataset.tiles import Tiles, read_tiles
 from robustgen.dataset.versions import list_versions
 from robustgen.editions import EDITIONS, get_edition
 from robustgen.errors import ArgumentError, ConfigError, ImageError, OutputError, SourceError
-from robustgen.formats import DEFAULTS, FORMATS, Listing, Order, WorkUnit, Writer, open_writer
+from robustgen.formats import DEFAULTS, FORMATS, Order, WorkUnit, Writer, open_writer
 from robustgen.imaging import video
 from robustgen.imaging.frost import check_frost
 from robustgen.imaging.jpeg import load_ijg
@@ -118,10 +118,6 @@ class Plan:
             "citation": self.citation,
         }
 
-    def listing(self, failed: Callable[[], Collection[tuple[str, str]]]) -> Listing:
-        """Return the images in order, their classes, and the `failed` ones."""
-        return Listing(self.keys, self.source.label, lambda: self.source.classes, failed)
-
     def settings(self) -> dict[str, Any]:
         """Return everything that decides the bytes of the output, except for the source images."""
         return self.recipe.settings(self.arms) | {
@@ -132,10 +128,6 @@ class Plan:
     def cut(self) -> Iterator[WorkUnit]:
         """Yield the work units, which depend only on the plan."""
         return self.writer.cut(self.keys, self.arms)
-
-    def labels(self, unit: WorkUnit) -> tuple[int, ...]:
-        """Return the classes of the images of `unit`, if its files contain them."""
-        return tuple(map(self.source.label, unit.keys)) if self.writer.needs_labels else ()
 
     def list_incomplete(self) -> list[str]:
         """Return the arrays that were not written because some of their images failed."""
@@ -170,9 +162,10 @@ def plan_benchmark(
     ConfigError, SourceError, OutputError
         The request cannot be met; the message names the key.
     """
+    benchmark, row = BENCHMARKS[kind], EDITIONS[config.edition]
     try:
         if kind == "p":
-            EDITIONS[config.edition].check_perturbations()
+            row.check_perturbations()
     except ArgumentError as error:
         raise ConfigError(f"edition: {error}") from error
     store = store or open_store(config.resolve_output(kind))
@@ -182,28 +175,39 @@ def plan_benchmark(
     keys = select_keys(source, config)
     edition = config.edition if config.size is None else f"{config.edition}@{config.size}"
     arms = config.arms(kind)
-    operations = [
-        BENCHMARKS[kind].operations[name] for name in dict.fromkeys(a.name for a in arms if a != CLEAN_ARM)
-    ]
+    names = dict.fromkeys(arm.name for arm in arms if arm != CLEAN_ARM)
+    operations = [benchmark.operations[name] for name in names]
     smallest = min((each.smallest_side for each in operations), default=SMALLEST_SIDE)
     recipe = RECIPES[kind](edition, config.seed, config.scale, _overrides(config, kind), smallest)
-    _check_strengths(operations, config)
-    _check_ingredients(arms, config)
-    own = get_edition(config.edition).format
-    usual = "table" if kind == "c" and isinstance(source, Table) else own if own != "jpeg" else DEFAULTS[kind]
-    name = config.format or usual
+    _check_needs(arms, operations, config)
+    usual = row.format if row.format != "jpeg" else DEFAULTS[kind]
+    name = config.format or ("table" if kind == "c" and isinstance(source, Table) else usual)
     if FORMATS[name].joint and not overwrite:
-        arms = _add_existing(arms, store, BENCHMARKS[kind], stacked=FORMATS[name].stacked)
+        arms = _add_existing(arms, store, benchmark, stacked=FORMATS[name].stacked)
     if isinstance(recipe, CorruptionRecipe):
         tiles = _open_tiles(config, recipe, arms, source, store)
-        recipe = dataclasses.replace(
-            recipe, tiles=tiles, depth=_open_depth(config, arms, source, keys, store)
-        )
-    writer = _open_writer(name, config, recipe, source, keys, arms)
+        depth = _open_depth(config, arms, source, keys, store)
+        recipe = dataclasses.replace(recipe, tiles=tiles, depth=depth)
+    order = Order(
+        benchmark=benchmark,
+        arms=arms,
+        keys=keys,
+        quality=config.quality,
+        libjpeg=config.libjpeg,
+        subsampling=row.subsampling,
+        shapes=lambda: _shapes(recipe, source, keys, arms),
+        encodings=lambda: _encodings(config),
+        sample_format=config.sample_format,
+        shard_size=config.shard_size,
+        class_labels=lambda: source.class_labels,
+        grey=row.grey,
+        source=source,
+    )
     # Cite the publications that the corruptions come from.
-    dialect, cited = EDITIONS[config.edition].dialect, operations if kind == "c" else []
-    families = [get_family(get_corruption(each.name, dialect)) for each in cited]
+    cited = operations if kind == "c" else []
+    families = [get_family(get_corruption(each.name, row.dialect)) for each in cited]
     citation = " ".join(dict.fromkeys(family.citation for family in families)) or CITATION
+    writer = open_writer(name, order)
     plan = assemble_plan(recipe, source, keys, arms, writer, store, config, citation=citation)
     return dataclasses.replace(plan, mirror=_open_mirror(name, config, source))
 
@@ -248,13 +252,15 @@ def _open_depth(
         Maps are missing, or are given although no variant needs them.
     """
     dialect = EDITIONS[config.edition].dialect
-    needed = any(arm != CLEAN_ARM and get_corruption(arm.name, dialect).needs_depth for arm in arms)
-    if config.depth_maps is None or not needed:
+    needing = [arm for arm in arms if arm != CLEAN_ARM and get_corruption(arm.name, dialect).needs_depth]
+    if not needing:
         if config.depth_maps or config.depth_scale != 1:
             raise ConfigError(
-                "depth: used only by 3dcc:fog_3d, 3dcc:near_focus and 3dcc:far_focus, together with --depth"
+                "depth: used only by 3dcc:fog_3d, 3dcc:near_focus and 3dcc:far_focus, which are not selected"
             )
         return None
+    if config.depth_maps is None:
+        raise ConfigError(f"{needing[0].name} needs depth maps: name them with --depth, or leave it out")
     maps = open_depth(make_absolute(config.depth_maps), source, config.depth_scale, OutputState(store).store)
     maps.check(keys)
     return maps
@@ -333,10 +339,7 @@ def _add_existing(
     arms: tuple[Variant, ...], store: Store, benchmark: Benchmark, *, stacked: bool
 ) -> tuple[Variant, ...]:
     """Return `arms` and the existing variants, in a fixed order, if their files share a list of images."""
-    try:
-        existing = [arm for plan in OutputState(store).plans() for arm in plan["about"]["arms"]]
-    except (OSError, OutputError):
-        existing = []
+    existing = [arm for plan in OutputState(store).plans() for arm in plan["about"]["arms"]]
     order = {name: place for place, name in enumerate((CLEAN, *benchmark.operations))}
     found = {*arms, *filter(None, map(benchmark.arm_in, existing))}
     wanted = sorted((arm for arm in found if arm.name in order), key=lambda arm: (order[arm.name], arm.level))
@@ -364,32 +367,29 @@ def _check_output(store: Store, source: Items[Any]) -> None:
             raise OutputError(f"output {output} is inside another set, {folder}; choose another --output")
 
 
-def _check_strengths(operations: Iterable[Operation], config: Config) -> None:
-    """Raise an error for an operation without published constants at the fixed scale."""
-    for operation in operations:
-        side = EDITIONS[config.edition].side
-        if side and side < operation.smallest_side:
-            needed = f"{operation.name} needs sides of at least {operation.smallest_side} pixels"
-            raise ConfigError(f"edition {config.edition}: {needed}")
-        scale = config.scale or EDITIONS[config.edition].fixed_scale(operation.table)
-        of_sides = any(isinstance(each, int) for each in operation.table)
-        if scale is None and (of_sides or len(operation.table) == 1):
-            continue
-        try:
-            operation.rows(scale or USUAL_SCALE)
-        except ArgumentError as error:
-            raise ConfigError(f"edition {config.edition}: {error}") from error
-
-
-def _check_ingredients(arms: tuple[Variant, ...], config: Config) -> None:
-    """Check for external libraries and files now rather than at the first image."""
-    names = {arm.name for arm in arms}
+def _check_needs(arms: tuple[Variant, ...], operations: Iterable[Operation], config: Config) -> None:
+    """Check for constants, libraries and files now rather than at the first image."""
+    row, names = EDITIONS[config.edition], {arm.name for arm in arms}
+    try:
+        for operation in operations:
+            if row.side and row.side < operation.smallest_side:
+                side = operation.smallest_side
+                raise ArgumentError(f"{operation.name} needs sides of at least {side} pixels")
+            scale = config.scale or row.fixed_scale(operation.table)
+            of_sides = any(isinstance(each, int) for each in operation.table)
+            if scale or not (of_sides or len(operation.table) == 1):
+                operation.rows(scale or USUAL_SCALE)
+    except ArgumentError as error:
+        raise ConfigError(f"edition {config.edition}: {error}") from error
     if "frost" in names:
         check_frost(config.frost_dir)
-    if config.motion_blur == "imagemagick" and EDITIONS[config.edition].dialect:
-        raise ConfigError(f"motion_blur: imagemagick: edition {config.edition} defines its own motion blur")
-    if config.motion_blur == "imagemagick" and names & {"motion_blur", "snow"}:
-        check_imagemagick()
+    if config.motion_blur == "imagemagick":
+        if row.dialect:
+            raise ConfigError(
+                f"motion_blur: imagemagick: edition {config.edition} defines its own motion blur"
+            )
+        if names & {"motion_blur", "snow"}:
+            check_imagemagick()
     if config.libjpeg == "ijg":
         load_ijg()
     for arm in arms:
@@ -398,11 +398,9 @@ def _check_ingredients(arms: tuple[Variant, ...], config: Config) -> None:
 
 
 def _check_requirements(arm: Variant, config: Config) -> None:
-    """Check that the depth maps, tiles or libraries of a corruption are available."""
+    """Check that the tiles or libraries of a corruption are available."""
     edition = EDITIONS[config.edition]
     operation = get_corruption(arm.name, edition.dialect)
-    if operation.needs_depth and not config.depth_maps:
-        raise ConfigError(f"{arm.name} needs depth maps: name them with --depth, or leave it out")
     if operation.requires:
         scale = config.scale or edition.fixed_scale(operation.table) or next(iter(operation.table))
         own = config.parameters.get(arm.name, {}).get(int(arm.level), {})
@@ -447,33 +445,6 @@ def _overrides(config: Config, kind: Kind) -> dict[str, dict[int, dict[str, Any]
             for level in {*operation.levels, *(config.severities if kind == "c" else ())}:
                 overrides.setdefault(name, {}).setdefault(level, {})[parameter] = everywhere[parameter]
     return overrides
-
-
-def _open_writer(
-    name: str,
-    config: Config,
-    recipe: BenchmarkRecipe,
-    source: Source,
-    keys: tuple[str, ...],
-    arms: tuple[Variant, ...],
-) -> Writer:
-    benchmark = recipe.benchmark
-    order = Order(
-        benchmark=benchmark,
-        arms=arms,
-        keys=keys,
-        quality=config.quality,
-        libjpeg=config.libjpeg,
-        subsampling=EDITIONS[config.edition].subsampling,
-        shapes=lambda: _shapes(recipe, source, keys, arms),
-        encodings=lambda: _encodings(config),
-        sample_format=config.sample_format,
-        shard_size=config.shard_size,
-        class_labels=lambda: source.class_labels,
-        grey=get_edition(config.edition).grey,
-        source=source,
-    )
-    return open_writer(name, order)
 
 
 def _encodings(config: Config) -> tuple[video.Encoding, video.Encoding]:

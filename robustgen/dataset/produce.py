@@ -30,14 +30,8 @@ from robustgen.sources.base import Items
 from robustgen.storage.host import HOST
 from robustgen.storage.memory import keep_freed_memory, return_freed_memory
 
-_ERRORS_OF_A_NAME = (
-    errno.EISDIR,
-    errno.ENOTDIR,
-    errno.ENAMETOOLONG,
-    errno.EEXIST,
-    errno.ENOTEMPTY,
-    errno.EINVAL,
-)
+# A name is too long or invalid, or a file and a folder have it.
+_ERRORS_OF_A_NAME = {errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EEXIST, errno.EINVAL}
 
 # Number of values (2.5 megapixels) above which a sequence leaves no room to keep freed memory.
 _LARGE: Final = 7_500_000
@@ -83,10 +77,6 @@ class Production:
     unit : WorkUnit
     sizes : sequence of int
         Bytes of each source image of the unit at the start of the run.
-    labels : sequence of int
-        Class of each image of the unit, for formats that store it.
-    insist : bool
-        Whether to process the unit even if another run has claimed it.
     versions : mapping of str to str
         Library to the version required of workers on other machines; empty for local workers.
     """
@@ -97,8 +87,6 @@ class Production:
     state: OutputState
     unit: WorkUnit
     sizes: tuple[int, ...]
-    labels: tuple[int, ...] = ()
-    insist: bool = False
     versions: Mapping[str, str] = field(default_factory=dict)
 
     def run(self, reporter: Reporter) -> Outcome:
@@ -106,8 +94,8 @@ class Production:
         name, started = self.unit.name, time.monotonic()
         if self.versions:
             self._check_worker()
-        with blame_output(self.state.root), self.state.hold(name, insist=self.insist) as is_ours:
-            if not is_ours:
+        with blame_output(self.state.root):
+            if not self.state.claim(name):
                 return Outcome(name, claimed=True)
             record = produce(self, reporter)
             self.state.put_record(name, record)
@@ -161,7 +149,8 @@ def produce(job: Production, reporter: Reporter) -> Record:
     unit, made = job.unit, 0
     images, files, failures = dict[str, Origin](), list[WrittenFile](), list[Failure]()
     step = job.writer.images_at_once or job.recipe.images_at_once
-    with job.writer.open(job.state.root, unit, job.labels) as writer:
+    labels = [*map(job.source.label, unit.keys)] if job.writer.needs_labels else []
+    with job.writer.open(job.state.root, unit, labels) as writer:
         for start in range(0, len(unit.keys), step):
             works = [
                 ImageWork(job, writer, unit.start + place, unit.keys[place], job.sizes[place])
@@ -263,20 +252,16 @@ class ImageWork:
         except (WriteError, OutputError, MissingDependencyError):
             raise
         except Exception as error:
-            if isinstance(error, OSError) and made is not None:
-                self._fail_to_write(error)
-            else:
+            if made is None or not isinstance(error, OSError):
                 self._fail(error, variant)
+            elif isinstance(error, RobustgenError) or error.errno not in _ERRORS_OF_A_NAME:
+                raise
+            else:
+                # All other variants would fail for the same reason.
+                self._image = None
+                name = job.writer.output_name(key)
+                self._fail(ImageError(f"{name} cannot name its output: {error.strerror}"))
         return True
-
-    def _fail_to_write(self, error: OSError) -> None:
-        """Record that the output name of the image is invalid; raise any other error."""
-        if isinstance(error, RobustgenError) or error.errno not in _ERRORS_OF_A_NAME:
-            raise error
-        # All other variants would fail for the same reason.
-        self._image = None
-        name = self._job.writer.output_name(self.key)
-        self._fail(ImageError(f"{name} cannot name its output: {error.strerror}"))
 
     def _fail(self, error: Exception, variant: Variant | None = None) -> None:
         interruption.check()

@@ -3,7 +3,7 @@
 import dataclasses
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
@@ -19,7 +19,6 @@ from robustgen.dataset.tiles import Tiles
 from robustgen.editions import Edition, check_size, get_edition
 from robustgen.errors import ArgumentError, ImageError
 from robustgen.imaging.decode import as_rgb
-from robustgen.imaging.geometry import centre_crop
 from robustgen.imaging.pixels import Decoded, Rgb
 from robustgen.imaging.tiles import STICKER_SIDE
 from robustgen.parameters import check_parameter
@@ -84,13 +83,6 @@ class Recipe(ABC, Generic[Loaded]):
         """Return whether the cost of an output depends on the size of the source image."""
         return False
 
-    def cut(self, prepared: Loaded, side: int) -> Loaded:
-        """Return the middle of a large image, `side` pixels square, for estimates of the cost.
-
-        If the cost does not depend on the image size, return the whole image.
-        """
-        return prepared
-
     def prepare(self, loaded: Loaded) -> Loaded:
         """Return the prepared image that all variants start from, given a loaded image.
 
@@ -118,10 +110,6 @@ class Recipe(ABC, Generic[Loaded]):
     @abstractmethod
     def settings(self, arms: tuple[Variant, ...]) -> dict[str, Any]:
         """Return everything that decides the pixels of `arms` as JSON values, ``"parameters"`` by folder."""
-
-    def list_arms(self, folders: Iterable[str]) -> tuple[Variant, ...]:
-        """Return the variants with these `folders`, for sets that can contain more than was requested."""
-        return ()
 
 
 def rank(seed: int, key: str) -> bytes:
@@ -209,18 +197,6 @@ class BenchmarkRecipe(Recipe[Rgb]):
     def keeps_size(self) -> bool:
         """Return whether the edition keeps the size of images."""
         return get_edition(self.edition).keeps_size
-
-    def list_arms(self, folders: Iterable[str]) -> tuple[Variant, ...]:
-        """Return the variants with these `folders`, in their order."""
-        found = (self.benchmark.arm_in(folder) for folder in folders)
-        return tuple(
-            arm for arm in found if arm and (arm.name == CLEAN or arm.name in self.benchmark.operations)
-        )
-
-    def cut(self, prepared: Rgb, side: int) -> Rgb:
-        """Return the middle of a large image that keeps its size."""
-        height, width = prepared.shape[:2]
-        return centre_crop(prepared, min(width, side), min(height, side)) if self.keeps_size else prepared
 
     def prepare(self, loaded: Decoded) -> Rgb:
         """Return the pixels of the image; raise an ImageError if it is too small for any operation."""
@@ -316,10 +292,6 @@ class CorruptionRecipe(BenchmarkRecipe):
         """Return the result of `prepare` after the rest of the edition's preparation."""
         edition = get_edition(self.edition)
         return edition.prepared(prepared) if edition.by_corruption else prepared
-
-    def cut(self, prepared: Rgb, side: int) -> Rgb:
-        """Return the middle of a large image, or the whole image if it has a depth map."""
-        return prepared if self.depth else super().cut(prepared, side)
 
     def get_operation(self, name: str) -> Operation:
         """Return the corruption `name`, in the version of the edition."""

@@ -3,7 +3,7 @@
 import hashlib
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,15 +14,15 @@ from robustgen.dataset.outputs import blame_output
 from robustgen.dataset.plan import Plan
 from robustgen.dataset.produce import Outcome, Production, check_identity, measure_image
 from robustgen.dataset.records import Coverage, Failure, Record, to_bytes
-from robustgen.dataset.sharing import Sharing
+from robustgen.dataset.sharing import share
 from robustgen.dataset.state import START_OVER, AnotherSetError, OutputState
 from robustgen.display.progress import Meter
 from robustgen.errors import ImageError, OutputError
 from robustgen.execution import Executor, carry_out, count_cores
 from robustgen.execution.progress import Progress
-from robustgen.formats import WorkUnit, WrittenFile
+from robustgen.formats import Listing, WorkUnit, WrittenFile
 
-_COMPANIONS, _REFUSED = "companions", "refused"
+_COMPANIONS = "companions"
 # Number of source images compared with the recorded identities before the work begins.
 _LOOKED_AT = 4
 
@@ -94,19 +94,20 @@ def run(
     if overwrite and shard:
         raise OutputError("--overwrite cannot be combined with --shard, because shards share one output")
     state = OutputState(plan.store, beside=plan.is_beside)
-    lies_beside = not state.location.startswith(f"{plan.store.location}/")
-    if lies_beside and state.list_records() and next(iter(plan.store.list()), None) is None:
+    is_beside = not state.location.startswith(f"{plan.store.location}/")
+    if is_beside and state.list_records() and next(iter(plan.store.list()), None) is None:
         # The set was removed, but the state folder next to it was not.
         state.clear()
         state = OutputState(plan.store, beside=plan.is_beside)
+    attempt = partial(_Run, plan, state, shard or (1, 1), cluster, log, on_begin)
     with _clean_up(plan, state):
         try:
-            return _Run(plan, state, shard or (1, 1), cluster, log).carry_out(overwrite, on_begin)
+            return attempt().carry_out(overwrite=overwrite)
         except AnotherSetError:
             if not overwrite:
                 raise
             clear(state)
-            return _Run(plan, state, shard or (1, 1), cluster, log).carry_out(overwrite, on_begin)
+            return attempt().carry_out(overwrite=overwrite)
 
 
 def list_waiting(plan: Plan, shards: int) -> list[int]:
@@ -143,59 +144,49 @@ class _Run:
         shard: tuple[int, int],
         cluster: Executor | None = None,
         log: UnitLog = lambda unit, outcome: None,
+        on_begin: Callable[[], None] = lambda: None,
     ) -> None:
         self._plan, self._state, self._shard, self._cluster = plan, state, shard, cluster
-        self._log = log
+        self._log, self._on_begin = log, on_begin
         self._units = {unit.name: unit for unit in plan.cut()}
         self._started = time.monotonic()
         self._sizes = {key: measure_image(plan.source, key) for key in plan.keys}
         self._workers = plan.jobs or count_cores()
         self._listing: dict[str, int] | None = None
         self._made, self._own, self._size, self._failures = 0, 0, 0, list[Failure]()
-        self._sharing = Sharing(state, at_once=self._workers)
-        self._pending: dict[str, WorkUnit] = {}
+        # The identities of source images when their outputs were created.
+        self._identities: dict[str, str] = {}
 
-    def carry_out(self, overwrite: bool, on_begin: Callable[[], None]) -> RunResult:
+    def carry_out(self, *, overwrite: bool) -> RunResult:
         """Find the missing units, process them, and finish the set."""
         plan, state, (part, parts) = self._plan, self._state, self._shard
         own = [unit for place, unit in enumerate(self._units.values()) if place % parts == part - 1]
         self._asked = sum(unit.count_outputs() for unit in own)
-        new_plan = self._agree(overwrite)
-        try:
-            made, identities, void = self._read_records({key for unit in own for key in unit.keys})
-            pending = [lacking for unit in own if (lacking := self._find_lacking(unit, made))]
-            if pending:
-                plan.source.make_ready()
-                plan.recipe.make_ready()
-                self._check_identities(identities)
-        except AnotherSetError:
-            if new_plan:
-                state.store.delete(new_plan)
-            raise
+        settings, about = plan.settings(), plan.about()
+        parameters = settings.pop("parameters")
+        about["source"]["digest"] = source_digest(self._sizes)
+        if not overwrite and not state.settings():
+            self._refuse_unrecorded()
+        state.agree(settings)
+        made, void = self._read_records({key for unit in own for key in unit.keys})
+        pending = [lacking for unit in own if (lacking := self._find_lacking(unit, made))]
+        self._pending = {unit.name: unit for unit in pending}
+        if pending:
+            plan.source.make_ready()
+            plan.recipe.make_ready()
+            self._check_identities()
+        state.add_plan(about, parameters)
         if pending or void:
             # An existing manifest must describe all records, even if this run is killed.
             plan.store.delete(MANIFEST)
         for name in void:
             discard(state, name)
         if pending:
-            expected = [{key: identities[key] for key in unit.keys if key in identities} for unit in pending]
-            units = [replace(unit, expected=own) for unit, own in zip(pending, expected, strict=True)]
-            self._pending = {unit.name: unit for unit in units}
-            on_begin()
+            self._on_begin()
             self._make_pending()
         return self._finish()
 
     # --- beginning
-
-    def _agree(self, overwrite: bool) -> str:
-        """Agree on settings with earlier and simultaneous runs; return the path of a new plan."""
-        plan, state = self._plan, self._state
-        settings, about = plan.settings(), plan.about()
-        parameters = settings.pop("parameters")
-        about["source"]["digest"] = source_digest(self._sizes)
-        if not overwrite and not state.settings():
-            self._refuse_unrecorded()
-        return state.agree(settings, about, parameters)
 
     def _refuse_unrecorded(self) -> None:
         """Raise an OutputError if the output contains files that no run recorded."""
@@ -209,15 +200,13 @@ class _Run:
                     "choose another --output, or --overwrite"
                 )
 
-    def _read_records(self, own: set[str]) -> tuple[Coverage, dict[str, str], list[str]]:
-        """Compare all records with the plan and the files; note the failures of this run's `own` images.
+    def _read_records(self, own: set[str]) -> tuple[Coverage, list[str]]:
+        """Compare all records with the plan and the files; note identities, and failures of `own` images.
 
         Returns
         -------
         made : Coverage
             Images or files (see `_list_parts`) to the folders of their existing variants.
-        identities : dict of str to str
-            Key to the identity of the source image when its outputs were created.
         void : list of str
             Names of the records whose files must be deleted, because they are created again or replaced.
 
@@ -227,7 +216,7 @@ class _Run:
             The output was created from another source.
         """
         plan, sizes, writer = self._plan, self._sizes, self._plan.writer
-        made, lost, identities, void = Coverage(), Coverage(), dict[str, str](), list[str]()
+        made, lost, void = Coverage(), Coverage(), list[str]()
         known, folders = {*plan.source.keys(), *plan.refused}, {variant.folder for variant in plan.arms}
         wanted = {part for unit in self._units.values() for part in self._list_parts(unit, unit.name)}
         for name, record in self._state.read_records():
@@ -245,7 +234,7 @@ class _Run:
             for key, (size, identity) in record.images.items():
                 # Outputs of an image whose size has changed are created again.
                 if identity and size == sizes.get(key):
-                    identities[key] = identity
+                    self._identities[key] = identity
             parts = self._list_parts(record, name)
             has_changed = any(
                 sizes.get(key, size) != size or key not in known for key, (size, _) in record.images.items()
@@ -263,30 +252,27 @@ class _Run:
         # Another record may name some of the same files.
         for part in lost.keys() & made.keys():
             made[part] -= lost[part]
-        return made, identities, void
+        return made, void
 
     def _list_parts(self, unit: WorkUnit | Record, name: str) -> Iterable[str]:
         """Return what a unit writes and a record contains: images, or else a file, by its content."""
         keys = unit.keys if isinstance(unit, WorkUnit) else unit.images
         if not self._plan.writer.joint:
             return keys
-        if not self._plan.writer.is_separable:
+        if self._plan.writer.arrays:
             return [name]
         text = "\0".join([*keys, "", unit.shared])
         return [hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()]
 
     def _is_whole(self, record: Record) -> bool:
         """Return whether all files of a record exist with the recorded sizes."""
-        return self._find_sizes(file.path for file in record.files) == [file.size for file in record.files]
-
-    def _find_sizes(self, paths: Iterable[str]) -> list[int]:
-        """Return the sizes of files; in a remote store, from one listing for all records."""
-        store = self._plan.store
-        if store.is_local:
-            return [*store.sizes(paths)]
-        if self._listing is None:
+        store, paths = self._plan.store, [file.path for file in record.files]
+        if not store.is_local and self._listing is None:
+            # One listing serves all records.
             self._listing = {entry.path: entry.size for entry in store.list()}
-        return [self._listing.get(path, -1) for path in paths]
+        held = self._listing
+        sizes = store.sizes(paths) if held is None else (held.get(path, -1) for path in paths)
+        return [*sizes] == [file.size for file in record.files]
 
     def _is_repaired(self, failure: Failure) -> bool:
         """Return whether an image or variant that failed before can be created now."""
@@ -304,20 +290,23 @@ class _Run:
     def _find_lacking(self, unit: WorkUnit, made: Coverage) -> WorkUnit | None:
         """Return the part of `unit` that is not `made`, as images times variants; None if there is none."""
         folders = frozenset(variant.folder for variant in unit.variants)
-        parts = ((part, made.get(part, frozenset())) for part in self._list_parts(unit, unit.name))
-        lacking = {part: folders - held for part, held in parts if not folders <= held}
+        parts = self._list_parts(unit, unit.name)
+        lacking = {part: rest for part in parts if (rest := folders - made.get(part, frozenset()))}
         if not lacking:
             return None
         wanted = frozenset[str]().union(*lacking.values())
+        keys, known = unit.keys if self._plan.writer.joint else tuple(lacking), self._identities
         return replace(
             unit,
-            keys=unit.keys if self._plan.writer.joint else tuple(lacking),
+            keys=keys,
+            expected={key: known[key] for key in keys if key in known},
             variants=tuple(variant for variant in unit.variants if variant.folder in wanted),
         )
 
-    def _check_identities(self, known: Mapping[str, str]) -> None:
-        """Compare a few source images with their `known` identities, before anything is changed."""
-        keys, plan = [*known], self._plan
+    def _check_identities(self) -> None:
+        """Compare a few source images with their identities, before anything is changed."""
+        plan, known = self._plan, self._identities
+        keys = [*known]
         for key in {keys[len(keys) * place // _LOOKED_AT] for place in range(_LOOKED_AT)} if keys else ():
             # An image that cannot be read fails again when it is processed.
             with suppress(ImageError, OSError):
@@ -333,29 +322,31 @@ class _Run:
             Meter(total, f"{self._plan.recipe.noun}s") as meter,
             Progress(meter, everywhere=self._cluster is not None) as self._progress,
         ):
-            for name in self._sharing.carry_out(self._pending, self._make, self._state.has_record):
+            for name in share(
+                self._state, self._pending, self._make, self._state.has_record, at_once=self._workers
+            ):
                 self._progress.finish(self._pending[name].count_outputs())
 
-    def _make(self, names: Sequence[str], insist: bool) -> Iterator[tuple[str, bool]]:
-        """Process units; yield the name of each, and False if another run has claimed it, else True."""
+    def _make(self, names: Sequence[str]) -> Iterator[str]:
+        """Process units; yield the name of each that no other run has claimed."""
         plan, jobs = self._plan, dict[str, Production]()
         common = plan.recipe, plan.source, plan.writer, self._state
         versions = plan.settings()["versions"] if self._cluster else {}
         for name in names:
             unit = self._pending[name]
             sizes = tuple(self._sizes[key] for key in unit.keys)
-            jobs[name] = Production(*common, unit, sizes, plan.labels(unit), insist, versions)
+            jobs[name] = Production(*common, unit, sizes, versions)
         outcomes: Iterator[Outcome] = carry_out(
             jobs, lambda outcome: outcome.name, self._workers, self._progress, self._cluster
         )
         for outcome in outcomes:
+            if outcome.claimed:
+                continue
             self._made, self._size = self._made + outcome.made, self._size + outcome.size
             self._failures += outcome.failures
-            self._sharing.slowest = max(self._sharing.slowest, outcome.seconds)
-            if not outcome.claimed:
-                self._own += self._pending[outcome.name].count_outputs()
-                self._log(self._pending[outcome.name], outcome)
-            yield outcome.name, not outcome.claimed
+            self._own += self._pending[outcome.name].count_outputs()
+            self._log(self._pending[outcome.name], outcome)
+            yield outcome.name
 
     # --- the end
 
@@ -371,19 +362,18 @@ class _Run:
             for folder in folders:
                 name, record = f"mirror-{folder.replace('/', '-')}", plan.mirror.make_record(folder, beside)
                 self._put_files(name, record, partial(plan.mirror.copy, plan.store, folder))
-        self._put_files(_REFUSED, Record({}, folders, [], refused))
 
         def list_failed() -> set[tuple[str, str]]:
-            records = filter(None, (record for _, record in state.read_records()))
-            return {(each["key"], each.get("arm", "")) for record in records for each in record.failures}
+            made = (record for _, record in state.read_records() if record and record.images)
+            return {(each["key"], each.get("arm", "")) for record in made for each in record.failures}
 
-        files = plan.writer.list_companions(plan.listing(list_failed), folders)
+        listing = Listing(plan.keys, plan.source.label, lambda: plan.source.classes, list_failed)
+        files = plan.writer.list_companions(listing, folders)
         written = [
             WrittenFile(path, len(data), hashlib.sha256(data).hexdigest()) for path, data in files.items()
         ]
-        self._put_files(
-            _COMPANIONS, Record({}, folders, written), lambda path: plan.store.put(path, files[path])
-        )
+        record = Record({}, folders, written, refused)
+        self._put_files(_COMPANIONS, record, lambda path: plan.store.put(path, files[path]))
         if state.fingerprint() != state.finished or not plan.store.exists(MANIFEST):
             waiting = self.list_waiting() if is_sharded else []
             if not waiting:
@@ -411,7 +401,7 @@ class _Run:
             {place % self._shard[1] + 1 for place, unit in units if self._find_lacking(unit, ended)}
         )
 
-    def _put_files(self, name: str, record: Record, write: Callable[[str], None] = lambda path: None) -> None:
+    def _put_files(self, name: str, record: Record, write: Callable[[str], None]) -> None:
         """Write a `record` of files about the whole set, and its files, unless they exist."""
         store, state = self._plan.store, self._state
         held = state.read_record(name) or Record()

@@ -16,7 +16,6 @@ import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 from robustgen.dataset.names import STATE
@@ -55,6 +54,8 @@ class OutputState:
 
     def __init__(self, root: Store, *, beside: bool = False) -> None:
         self.root = root
+        # Workers receive this object, so they claim units in the name of the run.
+        self._owner = f"{os.getpid()} {HOST}"
         inside, sibling = root.folder(STATE), _open_beside(root)
         found = next((each for each in (inside, sibling) if each.exists("settings.json")), None)
         self.store = found or (sibling if beside else inside)
@@ -84,18 +85,9 @@ class OutputState:
             raise AnotherSetError(
                 f"{self.root.location}: created by an earlier version; delete it, or choose another --output"
             )
-        if not self.exists:
-            return {}
-        settings = self._read("settings.json")
-        if not all(isinstance(settings.get(name), dict) for name in ("output", "versions")):
-            raise AnotherSetError(
-                f"{self.location}/settings.json: is damaged (keys are missing). {START_OVER}"
-            )
-        return settings
-
-    def _read(self, path: str) -> dict[str, Any]:
+        path = "settings.json"
         try:
-            return parse_object(self.store.read(path))
+            return parse_object(self.store.read(path)) if self.exists else {}
         except ValueError as error:
             raise AnotherSetError(f"{self.location}/{path}: is damaged ({error}). {START_OVER}") from error
 
@@ -106,10 +98,8 @@ class OutputState:
         except (FileNotFoundError, UnicodeDecodeError):
             return ""
 
-    def agree(
-        self, settings: Mapping[str, Any], about: Mapping[str, Any], parameters: Mapping[str, Any]
-    ) -> str:
-        """Write the plan of this run, and its settings if there are none; return the path of a new plan.
+    def agree(self, settings: Mapping[str, Any]) -> None:
+        """Write the settings of this run if there are none yet, or else compare them.
 
         Raises
         ------
@@ -127,15 +117,20 @@ class OutputState:
                     "or choose another --output"
                 ) from None
             self._compare(self.settings(), wanted)
+
+    def add_plan(self, about: Mapping[str, Any], parameters: Mapping[str, Any]) -> None:
+        """Write the plan of this run, unless it is part of another.
+
+        Raises
+        ------
+        OutputError
+            The output was created with other parameters.
+        """
         plan = json.loads(json.dumps({"about": about, "parameters": parameters}))
-        for path, held_plan in self._read_plans():
-            if held_plan is None:
-                # This command, or the simultaneous one that wrote the plan, writes it again.
-                self.store.delete(path)
         held = self.plans()
         self._compare_parameters(held, plan)
         if any(_is_part(about, each["about"]) for each in held):
-            return ""
+            return
         data = _to_bytes(plan)
         path = f"plans/{len(held):04d}-{_digest(data)}.json"
         self.store.put(path, data)
@@ -145,13 +140,10 @@ class OutputState:
         except OutputError:
             self.store.delete(path)
             raise
-        return path
 
     def _compare_parameters(self, held: Sequence[dict[str, Any]], plan: Mapping[str, Any]) -> None:
         for each in held:
-            common = each["parameters"].keys() & plan["parameters"].keys()
-            there = {name: each["parameters"][name] for name in common}
-            self._compare(there, plan["parameters"], "parameters.")
+            self._compare(each["parameters"], plan["parameters"], "parameters.")
 
     def _compare(self, held: Mapping[str, Any], wanted: Mapping[str, Any], prefix: str = "") -> None:
         if differences := [*_differences(held, wanted, prefix)]:
@@ -163,23 +155,10 @@ class OutputState:
     def plans(self) -> list[dict[str, Any]]:
         """Return the plans started here, the latest last, each with ``"about"`` and ``"parameters"``.
 
-        Raises
-        ------
-        OutputError
-            A plan is damaged.
+        A damaged plan does not count; the same command writes it again.
         """
-        plans = []
-        for path, plan in self._read_plans():
-            if plan is None:
-                raise OutputError(f"{self.location}/{path}: is damaged; run the same make command again")
-            plans.append(plan)
-        return plans
-
-    def _read_plans(self) -> Iterator[tuple[str, dict[str, Any] | None]]:
-        """Yield the path of each plan, and the plan or None if it is damaged."""
-        for entry in self.store.list("plans"):
-            data = self.store.read(entry.path)
-            yield entry.path, json.loads(data) if entry.path.endswith(f"-{_digest(data)}.json") else None
+        contents = [(entry.path, self.store.read(entry.path)) for entry in self.store.list("plans")]
+        return [json.loads(data) for path, data in contents if path.endswith(f"-{_digest(data)}.json")]
 
     # --- records
 
@@ -221,50 +200,31 @@ class OutputState:
 
     # --- claims
 
-    def claim(self, name: str, *, insist: bool = False) -> bool:
-        """Claim the unit `name`; return False if a process that may be alive has it and not `insist`."""
-        path, own = f"claims/{name}", f"{os.getpid()} {HOST}".encode()
+    def claim(self, name: str) -> bool:
+        """Claim the unit `name` for this run; return False if another run that may be alive has it."""
         for _ in range(2):
             try:
-                self.store.put(path, own, exclusive=not insist)
+                self.store.put(f"claims/{name}", self._owner.encode(), exclusive=True)
                 return True
             except FileExistsError:
-                if self.is_alive(self.read_claim(name)):
+                if self.is_claimed(name):
                     return False
-                self.store.delete(path)
+                self.release(name)
         return False
 
-    @contextmanager
-    def hold(self, name: str, *, insist: bool = False) -> Iterator[bool]:
-        """Claim the unit `name` for a block; release the claim if the block raises; see `claim`."""
-        if not self.claim(name, insist=insist):
-            yield False
-            return
-        try:
-            yield True
-        except BaseException:
-            with suppress(OSError):
-                self.release(name)
-            raise
-
-    def read_claim(self, name: str) -> str:
-        """Return who has claimed the unit `name`; empty if nobody has."""
-        return self._read_text(f"claims/{name}")
-
-    def is_alive(self, claim: str) -> bool:
-        """Return whether a claim belongs to another process that may be alive."""
+    def is_claimed(self, name: str) -> bool:
+        """Return whether another run that may be alive has claimed the unit `name`."""
+        claim = self._read_text(f"claims/{name}")
         process, _, host = claim.partition(" ")
-        if not process.isdecimal():
-            return False
-        return host != HOST or (int(process) != os.getpid() and is_alive(int(process)))
+        return claim != self._owner and process.isdecimal() and (host != HOST or is_alive(int(process)))
 
     def has_live_claims(self) -> bool:
-        """Return whether another process may be working here."""
-        return any(self.is_alive(self.read_claim(name)) for name in self.list_claims())
+        """Return whether another run may be working here."""
+        return any(map(self.is_claimed, self.list_claims()))
 
     def release(self, name: str) -> None:
-        """Release the claim of the unit `name`, but keep a trace of it."""
-        self.store.put(f"claims/{name}", b"released")
+        """Release the claim of the unit `name`, whoever has it."""
+        self.store.delete(f"claims/{name}")
 
     def list_claims(self) -> list[str]:
         """Return the names of the units that have been started."""
@@ -291,7 +251,7 @@ class OutputState:
     def delete_claims(self) -> None:
         """Delete all claims, after the last unit."""
         for name in self.list_claims():
-            self.store.delete(f"claims/{name}")
+            self.release(name)
 
     def clear(self) -> None:
         """Delete the whole state."""

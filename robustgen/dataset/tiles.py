@@ -4,55 +4,56 @@ import hashlib
 import io
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property
 from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from robustgen.display.progress import track
-from robustgen.errors import ConfigError, ImageError, OutputError
+from robustgen.errors import ConfigError, ImageError
 from robustgen.execution import count_cores
 from robustgen.imaging.pixels import Rgb
 from robustgen.imaging.tiles import MOST_PICTURES, TileBank, shrink_to_tile
-from robustgen.sources.base import Source
+from robustgen.sources.base import Reusable, Source
 from robustgen.storage import Store
 
 
-@dataclass(frozen=True, eq=False)
-class Tiles:
+class Tiles(Reusable):
     """Bank of tiles, and the number of each picture in it. Picklable, and small when pickled.
 
     Workers read the tiles from the output state, where `make_ready` writes them.
 
-    Attributes
+    Parameters
     ----------
     store : Store
         The output state.
     digests : mapping of int to str
         Side of the tiles in pixels to a SHA-256 of all tiles of that side.
-    count : int
-        Number of pictures.
-    names : str
-        SHA-256 of the keys of the pictures.
+    numbers : mapping of str to int
+        Key of each picture to its number.
     own : bool
         Whether the pictures are the images of the set; each is then excluded from its own tiles.
     """
 
-    store: Store
-    digests: Mapping[int, str]
-    count: int
-    names: str
-    own: bool
-    _read: list[tuple[TileBank, dict[str, int]]] = field(default_factory=list, repr=False)
+    def __init__(
+        self, store: Store, digests: Mapping[int, str], numbers: Mapping[str, int], own: bool
+    ) -> None:
+        self.store, self.digests, self.own, self.count = store, digests, own, len(numbers)
+        parts = [hashlib.sha256(_join(numbers)).hexdigest(), *(digests[side] for side in sorted(digests))]
+        self._name = f"tiles-{hashlib.sha256(''.join(parts).encode()).hexdigest()[:16]}.npz"
 
-    def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_read": []}
+    @cached_property
+    def content(self) -> tuple[TileBank, dict[str, int]]:
+        """Return the bank and the number of each picture, from the output state."""
+        with np.load(io.BytesIO(self.store.read(self._name)), allow_pickle=False) as content:
+            keys = content["keys"].tobytes().decode("utf-8", "surrogateescape").split("\0")
+            tiles = {side: content[str(side)] for side in self.digests}
+        return TileBank(tiles), {key: number for number, key in enumerate(keys)}
 
     def bank_for(self, key: str) -> TileBank:
         """Return the bank for the image `key`, without that image if the pictures are those of the set."""
-        bank, numbers = self._open()
+        bank, numbers = self.content
         return bank.without(numbers[key]) if self.own and key in numbers else bank
 
     def describe(self, side: int) -> str:
@@ -64,31 +65,12 @@ class Tiles:
         """Write the tiles where workers read them."""
         if self.store.exists(self._name):
             return
-        bank, numbers = self._open()
+        bank, numbers = self.content
         buffer = io.BytesIO()
         keys = np.frombuffer(_join(numbers), np.uint8)
         tiles: dict[str, Any] = {str(side): bank.tiles(side) for side in self.digests}
         np.savez(buffer, keys=keys, **tiles)
         self.store.put(self._name, buffer.getvalue())
-
-    @property
-    def _name(self) -> str:
-        parts = [self.names, *(self.digests[side] for side in sorted(self.digests))]
-        return f"tiles-{hashlib.sha256(''.join(parts).encode()).hexdigest()[:16]}.npz"
-
-    def _open(self) -> tuple[TileBank, dict[str, int]]:
-        return self._read[0] if self._read else _load(self.store, self._name, tuple(self.digests.items()))
-
-
-# A worker caches the bank of its run, which every task names.
-@lru_cache(maxsize=1)
-def _load(store: Store, name: str, digests: tuple[tuple[int, str], ...]) -> tuple[TileBank, dict[str, int]]:
-    with np.load(io.BytesIO(store.read(name)), allow_pickle=False) as content:
-        keys = content["keys"].tobytes().decode("utf-8", "surrogateescape").split("\0")
-        tiles = {side: content[str(side)] for side, _ in digests}
-    if any(_digest(tiles[side]) != digest for side, digest in digests):
-        raise OutputError(f"{store.location}/{name}: is damaged; delete it, and run again")
-    return TileBank(tiles), {key: number for number, key in enumerate(keys)}
 
 
 def read_tiles(
@@ -114,8 +96,6 @@ def read_tiles(
     """
     wanted = [*dict.fromkeys(sides)]
     chosen = [*islice(keys, MOST_PICTURES)]
-    tiles: dict[int, list[Rgb]] = {side: [] for side in wanted}
-    numbers: dict[str, int] = {}
 
     def shrink(key: str) -> list[Rgb] | None:
         try:
@@ -127,19 +107,17 @@ def read_tiles(
             raise ConfigError(f"tiles: {source.location}: {error}") from error
 
     with ThreadPoolExecutor(count_cores()) as pool:
-        for key, made in track(zip(chosen, pool.map(shrink, chosen), strict=True), len(chosen), "tiles"):
-            if made:
-                numbers[key] = len(numbers)
-                for side, tile in zip(wanted, made, strict=True):
-                    tiles[side].append(tile)
-    if len(numbers) < 1 + own:
+        read = track(zip(chosen, pool.map(shrink, chosen), strict=True), len(chosen), "tiles")
+        kept = {key: tiles for key, tiles in read if tiles}
+    if len(kept) < 1 + own:
         reason = "the set itself contains no other picture" if own else "it contains no picture"
         raise ConfigError(f"tiles: {source.location}: {reason}; name other pictures with --tiles")
-    stacked = {side: np.stack(each) for side, each in tiles.items()}
-    read = [(TileBank(stacked), numbers)]
+    numbers = {key: number for number, key in enumerate(kept)}
+    stacked = {side: np.stack([tiles[place] for tiles in kept.values()]) for place, side in enumerate(wanted)}
     digests = {side: _digest(each) for side, each in stacked.items()}
-    names = hashlib.sha256(_join(numbers)).hexdigest()
-    return Tiles(store, digests, len(numbers), names, own, read)
+    bank = Tiles(store, digests, numbers, own)
+    bank.content = TileBank(stacked), numbers
+    return bank
 
 
 def _join(keys: Iterable[str]) -> bytes:

@@ -25,7 +25,7 @@ from robustgen.dataset.config import Config
 from robustgen.dataset.manifest import source_digest
 from robustgen.dataset.plan import Plan, plan_benchmark
 from robustgen.dataset.records import Origin, Record
-from robustgen.dataset.sharing import Sharing
+from robustgen.dataset.sharing import share, share_each
 from robustgen.dataset.state import START_OVER
 from robustgen.display.progress import Meter
 from robustgen.errors import ConfigError, ImageError, OutputError, SourceError
@@ -253,7 +253,7 @@ class Candidate:
             parts = [name_parts(self.units[name])[folder] for name in units]
             self.store.finish(pending[folder], keys, labels, parts, self.predictor.entries)
 
-        for _ in Sharing(state).share(pending, write, state.has_record):
+        for _ in share_each(state, pending, write, state.has_record):
             pass
         # The records of units stay: variants added later must use the same images.
         state.delete_claims()
@@ -486,14 +486,14 @@ class _Run:
             each.put_failures(self.failures)
         pending = {variant for each in waiting for variant in each.pending}
         self._arms = tuple(variant for variant in self._plan.arms if variant in pending)
-        self._sharing = Sharing(waiting[0].store.state, in_order=True)
+        self._state = waiting[0].store.state
         lacking = self._list_lacking()
         images = sum(len(self._list_images(name)) for name in lacking)
         with Meter(
             images * sum(len(each.pending) for each in waiting), f"{self._plan.recipe.noun}s"
         ) as self._meter:
             while lacking:
-                for name in self._sharing.carry_out(lacking, self._make, self._is_done):
+                for name in share(self._state, lacking, self._make, self._is_done, in_order=True):
                     self._meter.name(name)
                 # Images that failed in another run may have shifted those of later units.
                 lacking = self._list_lacking()
@@ -502,44 +502,38 @@ class _Run:
         for each in waiting:
             each.finish(self._list_units(), self._survivors)
 
-    def _make(self, names: Sequence[str], insist: bool) -> Iterator[tuple[str, bool]]:
+    def _make(self, names: Sequence[str]) -> Iterator[str]:
         """Predict units one after another; the images of the next group are prepared meanwhile."""
         renderer = Renderer(self._plan, self._arms, self._views)
         # Enough images to keep all workers busy.
         size = (
             self._step * max(1, -(-8 * renderer.jobs // self._step)) if self._step > 1 else 4 * renderer.jobs
         )
-        settled, own = list[tuple[str, bool]](), dict[str, float]()
+        done = list[str]()
 
         def claim() -> Iterator[tuple[str, list[str], bool]]:
             for name in names:
-                if not self._is_done(name) and not self._sharing.state.claim(name, insist=insist):
-                    settled.append((name, False))
+                if not self._is_done(name) and not self._state.claim(name):
                     continue
                 # The owner of the claim may have finished since.
                 if self._is_done(name):
-                    settled.append((name, True))
+                    done.append(name)
                     continue
-                own[name], keys = time.monotonic(), self._list_images(name)
+                keys = self._list_images(name)
                 for start in range(0, len(keys), size):
                     yield name, keys[start : start + size], start + size >= len(keys)
 
         def render(group: tuple[str, list[str], bool]) -> tuple[str, list[Rendered], bool]:
             return group[0], renderer.make(group[1]), group[2]
 
-        try:
-            for name, group, is_last in prefetch(render, claim(), 1):
-                self._take(name, group)
-                if is_last:
-                    self._complete(name, renderer)
-                    settled.append((name, True))
-                    self._sharing.slowest = max(self._sharing.slowest, time.monotonic() - own.pop(name))
-                yield from settled
-                settled.clear()
-            yield from settled
-        finally:
-            for name in own:
-                self._sharing.state.release(name)
+        for name, group, is_last in prefetch(render, claim(), 1):
+            self._take(name, group)
+            if is_last:
+                self._complete(name, renderer)
+                done.append(name)
+            yield from done
+            done.clear()
+        yield from done
 
     def _take(self, name: str, group: Sequence[Rendered]) -> None:
         """Record the failed images of a group, and predict the others in whole batches."""

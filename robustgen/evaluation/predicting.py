@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from robustgen.benchmark import Kind, Variant
 from robustgen.dataset.opening import EQUALISED, open_dataset
 from robustgen.dataset.records import Record
-from robustgen.dataset.sharing import Sharing
+from robustgen.dataset.sharing import share_each
 from robustgen.display.progress import Meter
 from robustgen.errors import ConfigError, SourceError
 from robustgen.evaluation import preprocessing as presets
@@ -151,21 +151,20 @@ class _Run:
 
     def carry_out(self) -> None:
         """Predict all units, and write the files of their variants."""
-        sharing, left = Sharing(self._state), Counter(unit.variants[0] for unit in self._units.values())
-        finish = sharing.make_each(self._finish, self._state.has_record)
+        left = Counter(unit.variants[0] for unit in self._units.values())
         with Meter(
             sum(len(unit.keys) for unit in self._units.values()), name_contents(self._dataset.kind)
         ) as meter:
-            for name in sharing.share(self._units, self._predict, self._is_done):
+            for name in share_each(self._state, self._units, self._predict, self._is_done):
                 (variant,) = self._units[name].variants
                 meter.name(variant.folder)
                 meter.update(len(self._units[name].keys))
                 left[variant] -= 1
-                if not left[variant]:
-                    # If another run works on a unit, this run waits at its own end.
-                    deque(finish([variant.folder], False), maxlen=0)
-            for _ in sharing.share([v.folder for v in self._waiting], self._finish, self._state.has_record):
-                pass
+                # If another run writes the file, this run waits at its own end.
+                if not left[variant] and self._state.claim(variant.folder):
+                    self._finish(variant.folder)
+            folders = [variant.folder for variant in self._waiting]
+            deque(share_each(self._state, folders, self._finish, self._state.has_record), maxlen=0)
         self._state.delete_claims()
 
     def _is_done(self, name: str) -> bool:

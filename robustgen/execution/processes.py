@@ -1,4 +1,4 @@
-"""Executor on this machine: worker processes of joblib."""
+"""Executors on this machine: this process, or worker processes of joblib."""
 
 import os
 import signal
@@ -11,6 +11,14 @@ from robustgen.execution.base import Job, Result, WorkersLostError, run_job
 from robustgen.execution.progress import Reporter
 from robustgen.storage.host import hold_back_interrupts
 from robustgen.storage.memory import collect_garbage_rarely, keep_freed_memory
+
+
+class ThisProcess:
+    """Executor in this process."""
+
+    def map(self, jobs: Iterable[Job[Result]], reporter: Reporter) -> Iterator[Result]:
+        """Yield the result of each job, in order."""
+        return (run_job(job, reporter) for job in jobs)
 
 
 @dataclass(frozen=True)

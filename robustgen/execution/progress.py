@@ -7,7 +7,6 @@ import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
-from types import TracebackType
 
 from robustgen.display.progress import Meter, print_line, print_note
 
@@ -86,9 +85,7 @@ class Progress:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._over.set()
         self._thread.join()
         self._socket.close()
@@ -104,29 +101,27 @@ class Progress:
             self._meter.show(self._shown)
 
     def _watch(self) -> None:
-        looked, silent, limit, before = time.monotonic(), 0.0, SECONDS_OF_SILENCE, (-1, -1)
+        looked = changed = time.monotonic()
+        limit, before = SECONDS_OF_SILENCE, (-1, -1)
         while not self._over.is_set():
             self._listen()
             now = time.monotonic()
             if now - looked < _SECONDS_BETWEEN_REPORTS:
                 continue
-            # Limit each step, so that the sleep of a suspended machine does not count as silence.
-            passed, looked = min(now - looked, 2 * _SECONDS_BETWEEN_REPORTS), now
-            under_way = sum(self._done.values())
+            looked, state = now, (self._finished, sum(self._done.values()))
             # For a moment, a job that finishes counts twice or not at all.
-            self._show(max(self._shown, self._finished + under_way))
-            state = self._finished, under_way
-            silent = silent + passed if state == before else 0.0
-            limit = limit if silent else SECONDS_OF_SILENCE
-            before = state
-            if silent >= limit:
-                print_line(f"no result for {silent:.0f} s: {self.describe_silence()}")
+            self._show(max(self._shown, sum(state)))
+            if state != before:
+                changed, limit, before = now, SECONDS_OF_SILENCE, state
+            elif now - changed >= limit:
+                print_line(f"no result for {now - changed:.0f} s: {self.describe_silence()}")
                 limit *= 2
 
     def describe_silence(self) -> str:
         """Return when each worker last reported, the oldest first."""
         heard = sorted((seconds, worker) for worker, seconds in dict(self._heard).items())
-        lines = [f"worker {worker} silent since {_at_clock(seconds)}" for seconds, worker in heard]
+        clock = [(time.strftime("%H:%M:%S", time.localtime(seconds)), worker) for seconds, worker in heard]
+        lines = [f"worker {worker} silent since {since}" for since, worker in clock]
         return "; ".join(lines) or "no worker has reported yet"
 
     def _listen(self) -> None:
@@ -145,8 +140,3 @@ class Progress:
         """Discard the reports of workers before new workers replace them."""
         self._done.clear()
         self._heard.clear()
-
-
-def _at_clock(seconds: float) -> str:
-    """Return the time of day at `seconds` since 1970, as ``"15:03:12"``."""
-    return time.strftime("%H:%M:%S", time.localtime(seconds))

@@ -1,25 +1,23 @@
-"""Executor on a Ray cluster whose workers see the same paths as this process."""
+"""Executor on a Ray cluster."""
 
 import logging
 import signal
 import socket
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
-from itertools import islice
+from functools import cache
 from typing import Any
 
-from robustgen import __version__
-from robustgen.errors import ArgumentError, MissingDependencyError, RobustgenError, WriteError, name_error
-from robustgen.execution.base import Job, Result, WorkersLostError
-from robustgen.execution.progress import Reporter
-from robustgen.execution.remote import JOBS_AHEAD, make_task, pack, take_result
+from robustgen.errors import ArgumentError, MissingDependencyError
+from robustgen.execution.remote import Cluster, Submit
 
 _SECONDS_FOR_AN_ANSWER = 10.0
 
 
-class RayCluster:
-    """Executor of one-core tasks on the Ray cluster at `address`; nodes may join and leave.
+class RayCluster(Cluster):
+    """Executor of one-core tasks on the Ray cluster at `address`; default that of this machine.
 
     Raises
     ------
@@ -27,27 +25,25 @@ class RayCluster:
         Ray is not installed.
     """
 
-    def __init__(self, address: str) -> None:
+    kind = "Ray cluster"
+
+    def __init__(self, address: str | None) -> None:
         try:
             import ray
+            from ray import exceptions
         except ImportError as error:
             raise MissingDependencyError("--backend ray needs Ray: pip install 'robustgen[ray]'") from error
-        self.address, self._ray = address, ray
-
-    def map(self, jobs: Iterable[Job[Result]], reporter: Reporter) -> Iterator[Result]:
-        """Yield each result as its job finishes; raise a WorkersLostError if a job keeps killing workers."""
-        with self._connect():
-            # Ray itself repeats a task up to three times if its worker or node dies.
-            task = self._ray.remote(num_cpus=1)(make_task())
-            tasks = (task.remote(pack(job, reporter), __version__) for job in jobs)
-            under_way = [*islice(tasks, JOBS_AHEAD)]
-            while under_way:
-                (done, *_), under_way = self._ray.wait(under_way)
-                yield self._result_of(done)
-                under_way += islice(tasks, 1)
+        self.address, self._ray = address or "auto", ray
+        self.deaths = (
+            exceptions.WorkerCrashedError,
+            exceptions.NodeDiedError,
+            exceptions.ObjectLostError,
+            exceptions.OutOfMemoryError,
+        )
 
     @contextmanager
-    def _connect(self) -> Iterator[None]:
+    def connect(self) -> Iterator[Submit]:
+        """Connect to the cluster."""
         ours = signal.getsignal(signal.SIGTERM)
         host, colon, port = self.address.rpartition("/")[2].rpartition(":")
         try:
@@ -63,21 +59,14 @@ class RayCluster:
             raise ArgumentError(f"the Ray cluster at {self.address} cannot be used: {told}") from error
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, ours)
+        remote = cache(self._ray.remote(num_cpus=1))
+
+        def submit(task: Callable[..., Any], *arguments: Any) -> Future[Any]:
+            # Ray itself repeats a task up to three times if its worker or node dies.
+            future: Future[Any] = remote(task).remote(*arguments).future()
+            return future
+
         try:
-            yield
+            yield submit
         finally:
             self._ray.shutdown()
-
-    def _result_of(self, reference: Any) -> Any:
-        errors = self._ray.exceptions
-        try:
-            return take_result(self._ray.get(reference), f"the Ray cluster at {self.address}")
-        except (errors.WorkerCrashedError, errors.NodeDiedError, errors.ObjectLostError) as error:
-            raise WorkersLostError("workers of the cluster died (killed, or their node is lost)") from error
-        except errors.OutOfMemoryError as error:
-            raise WorkersLostError("Ray ended workers because a node ran out of memory") from error
-        except errors.RayTaskError as error:
-            # The cause is the worker's error.
-            if isinstance(error.cause, RobustgenError):
-                raise error.cause from None
-            raise WriteError(f"a worker of {self.address} failed: {name_error(error.cause)}") from error

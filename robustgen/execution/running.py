@@ -6,12 +6,13 @@ from typing import Final, TypeVar
 from robustgen.display.progress import print_line
 from robustgen.errors import ConfigError, WriteError
 from robustgen.execution.base import Executor, Job, Result, WorkersLostError
+from robustgen.execution.dask import DaskCluster
+from robustgen.execution.processes import Processes, ThisProcess
 from robustgen.execution.progress import Progress
-from robustgen.execution.this_process import ThisProcess
+from robustgen.execution.ray import RayCluster
 
 Name = TypeVar("Name", bound=Hashable)
 _MOST_DEATHS = 3
-_TOGETHER = "use --scheduler ADDRESS with --backend dask only, and --address ADDRESS with --backend ray only"
 
 
 def count_cores() -> int:
@@ -21,23 +22,9 @@ def count_cores() -> int:
     return int(cpu_count())
 
 
-def _open_dask(address: str | None) -> Executor:
-    if address is None:
-        raise ConfigError(_TOGETHER)
-    from robustgen.execution.dask import DaskCluster
-
-    return DaskCluster(address)
-
-
-def _open_ray(address: str | None) -> Executor:
-    from robustgen.execution.ray import RayCluster
-
-    return RayCluster(address or "auto")
-
-
 _CLUSTERS: Final[Mapping[str, Callable[[str | None], Executor]]] = {
-    "dask": _open_dask,
-    "ray": _open_ray,
+    "dask": DaskCluster,
+    "ray": RayCluster,
 }
 BACKENDS: Final = ("loky", *_CLUSTERS)
 """Choices of `--backend`; loky is this machine."""
@@ -51,20 +38,14 @@ def open_cluster(backend: str, address: str | None) -> Executor | None:
     ConfigError
         The address is missing, or the backend takes none.
     """
-    if backend in _CLUSTERS:
-        return _CLUSTERS[backend](address)
-    if address is not None:
-        raise ConfigError(_TOGETHER)
-    return None
+    if address is not None and backend not in _CLUSTERS:
+        raise ConfigError("--scheduler ADDRESS needs --backend dask, and --address ADDRESS --backend ray")
+    return _CLUSTERS[backend](address) if backend in _CLUSTERS else None
 
 
 def open_executor(workers: int) -> Executor:
     """Return the executor in `workers` processes of this machine."""
-    if workers == 1:
-        return ThisProcess()
-    from robustgen.execution.processes import Processes
-
-    return Processes(workers)
+    return ThisProcess() if workers == 1 else Processes(workers)
 
 
 def carry_out(

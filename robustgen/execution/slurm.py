@@ -4,6 +4,7 @@ import re
 import shlex
 import subprocess
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 
 from robustgen.errors import ConfigError
 
@@ -72,10 +73,6 @@ def submit(script: str, *, wait: bool = False) -> str:
 
 def _join(numbers: Sequence[int]) -> str:
     """Return sorted numbers in the format of sbatch: ``"1-4,7"``."""
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and runs[-1][-1] == number - 1:
-            runs[-1][1:] = [number]
-        else:
-            runs.append([number])
-    return ",".join("-".join(map(str, run)) for run in runs)
+    groups = groupby(enumerate(numbers), lambda pair: pair[1] - pair[0])
+    runs = [[number for _, number in group] for _, group in groups]
+    return ",".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs)

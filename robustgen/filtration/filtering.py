@@ -23,7 +23,7 @@ import numpy as np
 from robustgen.dataset.names import ERRORS
 from robustgen.dataset.outputs import open_output, read_object
 from robustgen.dataset.records import Failure, Origin, Record
-from robustgen.dataset.sharing import Sharing
+from robustgen.dataset.sharing import share_each
 from robustgen.dataset.state import OutputState
 from robustgen.display import progress
 from robustgen.errors import ImageError, OutputError, SourceError
@@ -241,7 +241,7 @@ class _Run:
         self._answers.failures.clear()
         if _SHORTLIST in self._earlier and not state.has_live_claims():
             state.delete_record(_SHORTLIST)
-        self._sharing, self.made = Sharing(state), 0
+        self.made = 0
         self._judged: Case | None = None
 
     @property
@@ -269,7 +269,7 @@ class _Run:
 
         total = sum(len(batch) for batches in units.values() for batch in batches)
         with progress.open_bar(total, "images") as bar:
-            for name in self._sharing.share(units, make, self._is_done):
+            for name in share_each(self._state, units, make, self._is_done):
                 bar.update(sum(map(len, units[name])))
         self.failures |= self._answers.failures
 
@@ -325,7 +325,7 @@ class _Run:
         def write(name: str) -> None:
             state.put_record(name, Record({}, [], self._write(words, passed_over)))
 
-        for _ in self._sharing.share([_SHORTLIST], write, state.has_record):
+        for _ in share_each(state, [_SHORTLIST], write, state.has_record):
             state.delete_claims()
         record = state.read_record(_SHORTLIST)
         return tuple(f"{self._root.location}/{file.path}" for file in (record.files if record else ()))

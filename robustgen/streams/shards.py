@@ -7,7 +7,7 @@ written first, then its record. Any number of runs can work on one output at onc
 import hashlib
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from robustgen import interruption
@@ -18,7 +18,7 @@ from robustgen.dataset.outputs import open_output
 from robustgen.dataset.produce import Outcome
 from robustgen.dataset.records import Record
 from robustgen.dataset.run import clear
-from robustgen.dataset.sharing import Sharing
+from robustgen.dataset.sharing import share
 from robustgen.dataset.state import OutputState
 from robustgen.dataset.versions import list_versions
 from robustgen.display.progress import Meter
@@ -45,8 +45,6 @@ class ShardJob:
     state : OutputState
     number : int
         Number of the shard.
-    insist : bool
-        Whether to write it although another run has claimed it.
     """
 
     stream: CccRun
@@ -54,7 +52,6 @@ class ShardJob:
     keys: tuple[str, ...]
     state: OutputState
     number: int
-    insist: bool = False
 
     @property
     def images(self) -> range:
@@ -69,12 +66,11 @@ class ShardJob:
     def run(self, reporter: Reporter) -> Outcome:
         """Write the shard and its record, unless another run has claimed it."""
         started = time.monotonic()
-        with self.state.hold(self.name, insist=self.insist) as is_ours:
-            if not is_ours:
-                return Outcome(self.name, claimed=True)
-            keep_freed_memory()
-            record = self._write(reporter)
-            self.state.put_record(self.name, record)
+        if not self.state.claim(self.name):
+            return Outcome(self.name, claimed=True)
+        keep_freed_memory()
+        record = self._write(reporter)
+        self.state.put_record(self.name, record)
         made, size = len(self.images) - len(record.failures), record.files[0].size
         return Outcome(self.name, made, size, tuple(record.failures), time.monotonic() - started)
 
@@ -185,12 +181,13 @@ def write_shards(
         run = {"kind": "CCC", "name": stream.name, "images": len(stream), "walk": walk, "quality": QUALITY}
         settings = {"output": run, "source": about["source"], "versions": list_versions()}
         try:
-            state.agree(settings, about, {})
+            state.agree(settings)
         except OutputError:
             if not overwrite:
                 raise
             clear(state)
-            state.agree(settings, about, {})
+            state.agree(settings)
+        state.add_plan(about, {})
         shards = [
             ShardJob(stream, source, tuple(keys), state, number)
             for number in range(-(-len(stream) // IMAGES_PER_FILE))
@@ -216,18 +213,17 @@ def _is_done(shard: ShardJob) -> bool:
 
 def _carry_out(pending: Mapping[str, ShardJob], state: OutputState, workers: int) -> list[Outcome]:
     """Have the `pending` shards written by this run or others; return the outcomes of this run."""
-    sharing, done = Sharing(state, at_once=workers), list[Outcome]()
+    done = list[Outcome]()
     total = sum(len(shard.images) for shard in pending.values())
     with Meter(total, "images") as meter, Progress(meter) as progress:
 
-        def make(names: Sequence[str], insist: bool) -> Iterator[tuple[str, bool]]:
-            jobs = {name: replace(pending[name], insist=insist) for name in names}
+        def make(names: Sequence[str]) -> Iterator[str]:
+            jobs = {name: pending[name] for name in names}
             for outcome in carry_out(jobs, lambda outcome: outcome.name, workers, progress):
-                sharing.slowest = max(sharing.slowest, outcome.seconds)
                 if not outcome.claimed:
                     done.append(outcome)
-                yield outcome.name, not outcome.claimed
+                    yield outcome.name
 
-        for name in sharing.carry_out(pending, make, lambda name: _is_done(pending[name])):
+        for name in share(state, pending, make, lambda name: _is_done(pending[name]), at_once=workers):
             progress.finish(len(pending[name].images))
     return done

@@ -12,11 +12,10 @@ from robustgen.dataset.names import MANIFEST
 from robustgen.dataset.opening import check_folder
 from robustgen.dataset.outputs import blame_output
 from robustgen.dataset.state import OutputState
-from robustgen.dataset.verify.against import compare_outputs
-from robustgen.dataset.verify.contents import check_contents
-from robustgen.dataset.verify.findings import Finding as Finding
-from robustgen.dataset.verify.findings import Findings as Findings
-from robustgen.dataset.verify.manifest import check_manifest, check_state
+from robustgen.dataset.verify.contents import Finding as Finding
+from robustgen.dataset.verify.contents import Findings as Findings
+from robustgen.dataset.verify.contents import check_contents, compare_outputs
+from robustgen.dataset.verify.manifest import check_manifest
 from robustgen.dataset.verify.remaking import remake_images
 from robustgen.errors import OutputError, SourceError
 from robustgen.storage import Store, open_store
@@ -64,10 +63,8 @@ def verify(
         with blame_output(store), suppress(PermissionError):
             finish(state)
     manifest, digest = read_finished(store), dataset_digest(store)
-    contents = check_contents(store, jobs or os.cpu_count() or 1, make_cards(manifest))
-    problems = [*contents.findings, *check_manifest(store, manifest, digest, contents)]
-    if state.exists:
-        problems += check_state(state, manifest)
+    problems, counts = check_contents(store, jobs or os.cpu_count() or 1, make_cards(manifest))
+    problems += check_manifest(store, manifest, digest, None if problems else counts)
     if not problems and (difference := find_difference(manifest, store)):
         problems.append(Finding("changed", CROISSANT, difference))
     remade, differing = remake_images(store, manifest, deep, source) if deep else (0, [])
@@ -77,9 +74,8 @@ def verify(
     unfinished = any(finding.kind == "unfinished" for finding in problems)
     failed = [] if unfinished else sorted({entry["key"] for entry in read_errors(store)[0]})
     known_as = None if problems else recognise(digest, manifest.get("frames_digest"))
-    return Findings(
-        sorted(set(problems)), failed, manifest["images"], contents.files, remade, digest, known_as
-    )
+    checked = sum(files for files, _ in counts.values())
+    return Findings(sorted(set(problems)), failed, manifest["images"], checked, remade, digest, known_as)
 
 
 def read_finished(store: Store) -> dict[str, Any]:

@@ -1,42 +1,77 @@
-"""Comparison of an output with its checksums, folder by folder to limit memory."""
+"""Comparison of an output with its checksums or another output, folder by folder to limit memory."""
 
 import hashlib
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
-from itertools import groupby
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 
 from robustgen.dataset.croissant import CROISSANT
 from robustgen.dataset.manifest import list_sums
 from robustgen.dataset.names import ERRORS, FRAMES, MANIFEST, STATE, SUMS
-from robustgen.dataset.outputs import measure_file
-from robustgen.dataset.records import find_folder
+from robustgen.dataset.outputs import file_digest, measure_file
 from robustgen.dataset.state import OutputState
-from robustgen.dataset.verify.findings import Finding
+from robustgen.errors import ArgumentError
 from robustgen.formats.prefetch import prefetch
 from robustgen.name_lists import read_sums
-from robustgen.storage import Store
+from robustgen.sources.sample_names import KEYS
+from robustgen.storage import Store, open_store
 
 _VIDEO = ".mp4"
 
 
-@dataclass
-class Contents:
-    """Result of a check of the files of an output.
+@dataclass(frozen=True, order=True)
+class Finding:
+    """One problem of an output.
 
     Attributes
     ----------
-    findings : list of Finding
-    counts : dict
-        Folder with checksums to the number and the bytes of the files that they list.
+    kind : {"missing", "extra", "changed", "truncated", "differs", "damaged", "unfinished"}
+    path : str
+        POSIX path below the output.
+    detail : str
+        Details of the problem, or empty.
     """
 
-    findings: list[Finding] = field(default_factory=list)
-    counts: dict[str, tuple[int, int]] = field(default_factory=dict)
+    kind: str
+    path: str
+    detail: str = ""
 
-    @property
-    def files(self) -> int:
-        """Return the number of files that the checksums list."""
-        return sum(files for files, _ in self.counts.values())
+
+@dataclass(frozen=True)
+class Findings:
+    """Result of `verify`.
+
+    Attributes
+    ----------
+    problems : list of Finding
+    failed : list of str
+        Source images that failed when the set was created, if nothing else is missing.
+    images : int
+        Number of source images of the set.
+    checked : int
+        Number of files that the checksums list.
+    remade : int
+        Number of images that were recreated.
+    digest : str
+        Digest of the data set.
+    known_as : str or None
+        Sentence that names the canonical set with this digest, if any.
+    """
+
+    problems: list[Finding]
+    failed: list[str]
+    images: int
+    checked: int
+    remade: int
+    digest: str
+    known_as: str | None
+
+
+# --- checksums -----------------------------------------------------------------------------------
+
+
+Counts = dict[str, tuple[int, int]]
+"""Folder with checksums to the number and the bytes of the files that they list."""
 
 
 def list_folders(store: Store) -> list[str]:
@@ -53,7 +88,7 @@ def read_listed(store: Store, prefix: str, name: str = SUMS) -> dict[str, str]:
     return {prefix + inside: digest for inside, digest in listed.items()}
 
 
-def check_contents(store: Store, jobs: int, cards: Mapping[str, bytes] | None = None) -> Contents:
+def check_contents(store: Store, jobs: int, cards: Mapping[str, bytes]) -> tuple[list[Finding], Counts]:
     """Compare all files with the checksums, and find files that they do not list.
 
     Parameters
@@ -61,76 +96,53 @@ def check_contents(store: Store, jobs: int, cards: Mapping[str, bytes] | None = 
     store : Store
     jobs : int
         Number of threads that read files.
-    cards : mapping of str to bytes, optional
+    cards : mapping of str to bytes
         Files about the set that need no checksums, because they follow from its manifest.
     """
-    contents, cards = Contents(), cards or {}
-    for name, data in cards.items():
-        _, finding = _check_file(store, name, hashlib.sha256(data).hexdigest())
-        contents.findings += [finding] if finding else []
-    folders = list_folders(store)
+    found, counts, folders = list[Finding](), Counts(), list_folders(store)
+    about = {MANIFEST, ERRORS, CROISSANT, *cards}
+    about |= {prefix + name for prefix in folders for name in (SUMS, FRAMES)}
+    irregular = {path: what for path, what in store.list_irregular() if not path.startswith(f"{STATE}/")}
+    for path, data in cards.items():
+        found += _check_file(store, path, hashlib.sha256(data).hexdigest())[1]
     for prefix in dict.fromkeys(["", *folders]):
         listed = read_listed(store, prefix)
-        inside = {
-            path: digest
-            for path, digest in listed.items()
-            if path.removeprefix(prefix)[:1] not in ("", "/") and ".." not in path.split("/")
-        }
-        for path in listed.keys() - inside.keys():
-            contents.findings.append(
-                Finding("changed", prefix + SUMS, f": names {path!r}, which is outside the folder")
-            )
-        total = 0
-        for size, finding in prefetch(lambda listed: _check_file(store, *listed), inside.items(), jobs):
+        others = (f"{STATE}/", *(each for each in folders if each.startswith(prefix) and each != prefix))
+        paths = (entry.path for entry in store.list(prefix.rstrip("/")))
+        there = {path for path in paths if path not in about and not path.startswith(others)}
+        found += [Finding("missing", path) for path in listed.keys() - there]
+        found += [Finding("extra", path) for path in there - listed.keys() - irregular.keys()]
+        for path, what in irregular.items():
+            if path.startswith(prefix) and not path.startswith(others):
+                kind = "changed" if path in listed else "extra"
+                found.append(Finding(kind, path, f": {what}"))
+        regular, total = [(path, listed[path]) for path in listed if path in there - irregular.keys()], 0
+        for size, findings in prefetch(lambda each: _check_file(store, *each), regular, jobs):
             total += size
-            contents.findings += [finding] if finding else []
-        contents.counts[prefix] = len(inside), total
-        contents.findings += _check_frames(store, prefix, inside)
-    contents.findings += _find_unlisted(store, folders, cards)
-    _name_truncated(store, contents.findings)
-    return contents
+            found += findings
+        counts[prefix] = len(listed), total
+        found += _check_frames(store, prefix, listed)
+    _name_truncated(store, found)
+    return found, counts
 
 
-def _check_file(store: Store, path: str, digest: str) -> tuple[int, Finding | None]:
+def _check_file(store: Store, path: str, digest: str) -> tuple[int, list[Finding]]:
+    """Return the size of a file, and a finding if its content has another `digest`."""
     try:
         size, found = measure_file(store, path)
     except (FileNotFoundError, NotADirectoryError):
-        return 0, Finding("missing", path)
+        return 0, [Finding("missing", path)]
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        return 0, Finding("changed", path, f": cannot be read: {reason}")
-    return size, None if found == digest else Finding("changed", path)
+        return 0, [Finding("changed", path, f": cannot be read: {reason}")]
+    return size, [Finding("changed", path)] * (found != digest)
 
 
 def _check_frames(store: Store, prefix: str, listed: Mapping[str, str]) -> Iterator[Finding]:
     """Yield a finding if frame digests of the videos are missing or incomplete."""
     videos = {path for path in listed if path.endswith(_VIDEO)}
-    if not videos:
-        return
-    if not store.exists(f"{prefix}{FRAMES}"):
-        yield Finding("missing", prefix + FRAMES)
-    elif read_listed(store, prefix, FRAMES).keys() != videos:
+    if videos and read_listed(store, prefix, FRAMES).keys() != videos:
         yield Finding("changed", prefix + FRAMES, f": does not list the videos of {SUMS}")
-
-
-def _find_unlisted(store: Store, prefixes: Collection[str], cards: Collection[str]) -> Iterator[Finding]:
-    """Yield files that no checksums list, links, and empty folders."""
-    own = {MANIFEST, ERRORS, CROISSANT, *cards}
-    own |= {prefix + name for prefix in prefixes for name in (SUMS, FRAMES)}
-    folders = {prefix.rstrip("/") for prefix in prefixes}
-
-    def list_in(folder: str) -> dict[str, str]:
-        return read_listed(store, f"{folder}/" if folder else "")
-
-    outside = (entry.path for entry in store.list() if not entry.path.startswith(f"{STATE}/"))
-    irregular = dict(store.list_irregular())
-    for folder, paths in groupby(outside, key=lambda path: find_folder(path, folders)):
-        known = own | irregular.keys() | list_in(folder).keys()
-        yield from (Finding("extra", path) for path in paths if path not in known)
-    for path, what in irregular.items():
-        if not path.startswith(f"{STATE}/"):
-            is_known = path in list_in(find_folder(path, folders))
-            yield Finding("changed" if is_known else "extra", path, f": {what}")
 
 
 def _name_truncated(store: Store, findings: list[Finding]) -> None:
@@ -142,3 +154,68 @@ def _name_truncated(store: Store, findings: list[Finding]) -> None:
         for file in record.files if record else ():
             if file.path in changed and -1 < next(store.sizes([file.path])) < file.size:
                 findings[changed[file.path]] = Finding("truncated", file.path)
+
+
+# --- another output ------------------------------------------------------------------------------
+
+
+def compare_outputs(store: Store, other: str, digest: str) -> list[Finding]:
+    """Return the differences of an output with the dataset `digest` from the `other` output or digest.
+
+    Raises
+    ------
+    ArgumentError
+        `other` is neither a folder nor a digest, or has no files in common with the output.
+    """
+    theirs = open_store(other)
+    if next(iter(theirs.list()), None) or (theirs.is_local and Path(theirs.location).is_dir()):
+        return _compare_folders(store, theirs)
+    if len(other) != 64 or set(other) - set("0123456789abcdef"):
+        raise ArgumentError(f"--against: {other!r} is neither a folder nor a dataset digest")
+    return [] if other == digest else [Finding("differs", ".", f": the digest is {digest}, not {other}")]
+
+
+def _compare_folders(store: Store, other: Store) -> list[Finding]:
+    """Return the differences, compared folder by folder to limit memory."""
+    own, others = list_folders(store), list_folders(other)
+    findings: list[Finding] = []
+    common = False
+    for prefix in dict.fromkeys([*own, *others]):
+        ours = read_listed(store, prefix)
+        if others:
+            theirs = read_listed(other, prefix)
+        else:
+            # A published set has no checksums, so compute them from its files.
+            theirs = {path: file_digest(other, path) for path in _list_files(other, prefix)}
+        common = common or not ours.keys().isdisjoint(theirs)
+        findings += _compare(store, other, prefix, ours, theirs)
+    if not common:
+        raise ArgumentError(f"--against: {other.location} contains no {SUMS} and none of these files")
+    if not others:
+        known = tuple(own)
+        beside = (path for path in _list_files(other, "") if not path.startswith(known))
+        findings += [Finding("missing", path, f": is in {other.location}") for path in beside]
+    return findings
+
+
+def _compare(
+    store: Store, other: Store, prefix: str, ours: dict[str, str], theirs: dict[str, str]
+) -> Iterator[Finding]:
+    place = other.location
+    yield from (Finding("missing", path, f": is in {place}") for path in theirs.keys() - ours.keys())
+    yield from (Finding("extra", path, f": is not in {place}") for path in ours.keys() - theirs.keys())
+    different = [path for path in ours.keys() & theirs if ours[path] != theirs[path]]
+    if different:
+        our_frames, their_frames = (read_listed(each, prefix, FRAMES) for each in (store, other))
+        for path in different:
+            # Videos can differ in bytes but have the same frames.
+            same = path in our_frames and our_frames[path] == their_frames.get(path)
+            yield Finding("differs", path, f": from {place}" + ", with the same frames" * same)
+
+
+def _list_files(store: Store, prefix: str) -> Iterator[str]:
+    """Yield the files below `prefix`, except for hidden files and files about the set."""
+    about = {MANIFEST, ERRORS, KEYS, STATE}
+    for path in (entry.path for entry in store.list(prefix.rstrip("/"))):
+        if path not in about and not any(part.startswith(".") for part in path.split("/")):
+            yield path

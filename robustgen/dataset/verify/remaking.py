@@ -7,12 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from robustgen.benchmark import CLEAN_ARM, IMAGENET_C
+from robustgen.benchmark import CLEAN_ARM, IMAGENET_C, TITLES
 from robustgen.dataset.config import make_absolute
 from robustgen.dataset.manifest import describe
 from robustgen.dataset.names import MANIFEST
 from robustgen.dataset.state import OutputState
-from robustgen.dataset.verify.findings import Finding
+from robustgen.dataset.verify.contents import Finding
 from robustgen.errors import ArgumentError, ImageError
 from robustgen.plans import plan_again
 from robustgen.storage import Store, is_url
@@ -55,16 +55,14 @@ def _plan_again(store: Store, manifest: Mapping[str, Any], source: str | None) -
         raise ArgumentError(f"--deep: {MANIFEST} does not locate {held!r}; pass it with --source")
     content = config | {"output": store.location, "source": make_absolute(source) if source else held}
     name = f"{store.location}/{MANIFEST}"
-    plan = plan_again(manifest["kind"], content, name)
-    arms = plan.recipe.list_arms(manifest.get("arms", ()))
-    if manifest["kind"] == IMAGENET_C.title and {*arms} - {*plan.arms}:
+    if manifest["kind"] not in TITLES:
+        return plan_again(manifest["kind"], content, name)
+    arms = tuple(filter(None, map(TITLES[manifest["kind"]].arm_in, manifest["arms"])))
+    if manifest["kind"] == IMAGENET_C.title and {*arms} - {CLEAN_ARM}:
         # Another run may have added corruptions with more needs, such as tiles of other sizes.
-        added = {
-            "corruptions": [*dict.fromkeys(arm.name for arm in arms if arm != CLEAN_ARM)],
-            "severities": sorted({arm.level for arm in arms if arm != CLEAN_ARM}),
-        }
-        plan = plan_again(manifest["kind"], content | added, name)
-    return replace(plan, arms=arms or plan.arms)
+        content["corruptions"] = [*dict.fromkeys(arm.name for arm in arms if arm != CLEAN_ARM)]
+        content["severities"] = sorted({arm.level for arm in arms if arm != CLEAN_ARM})
+    return replace(plan_again(manifest["kind"], content, name), arms=arms)
 
 
 def _choose_sample(numbered: list[tuple[int, str]], deep: str) -> list[tuple[int, str]]:
