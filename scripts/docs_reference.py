@@ -5,7 +5,6 @@ Usage: .venv/bin/python scripts/docs_reference.py [--check]
 
 import dataclasses
 import inspect
-import re
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -146,21 +145,7 @@ def page() -> str:
 
 
 def _fields(model: type[BaseModel]) -> Iterable[tuple[str, dict[str, Any]]]:
-    meanings = _meanings(model)
-    for key, field in model.model_json_schema(schema_generator=_Schema)["properties"].items():
-        yield key, field | {"description": meanings[key]}
-
-
-def _meanings(model: type[BaseModel]) -> dict[str, str]:
-    """What the docstrings of a model and its parents say of each attribute."""
-    found = {}
-    for each in model.__mro__:
-        for name, text in re.findall(
-            r"^(\w+) : .*\n((?:    .*\n?)+)", inspect.getdoc(each) or "", re.MULTILINE
-        ):
-            text = " ".join(text.split()).removesuffix(".")
-            found.setdefault(name, text[0].lower() + text[1:])
-    return found
+    return model.model_json_schema(schema_generator=_Schema)["properties"].items()
 
 
 def _described(key: str, field: dict[str, Any]) -> tuple[str, str, str]:

@@ -1,7 +1,7 @@
 """Typed choices of a run, read from YAML and flags.
 
 A config contains choices, never the published constants, which are defined next to their functions.
-Command-line flags override the file. The docstrings of the models are the reference in `docs/config.md`.
+Command-line flags override the file.
 """
 
 import os
@@ -218,84 +218,57 @@ class _Strict(BaseModel):
 
 
 class Video(_Strict):
-    """Video compression of `make-p`; the defaults are the published settings.
+    """Video compression of `make-p`; the defaults are the published settings."""
 
-    Attributes
-    ----------
-    preset : str
-        Preset of x264: slower ones give smaller files.
-    crf : float, optional
-        Constant rate factor of all sequences.
-    pixel_format : str
-        yuv444p (published), yuv420p, or rgb24 (exact colours).
-    lossless : bool
-        Rate factor 0.
-    playable : bool
-        yuv420p, which browsers play.
-    """
-
-    preset: Annotated[str, _check_known("preset", lambda: video.PRESETS)] = "veryslow"
-    crf: float | None = Field(None, ge=0, le=51)
-    pixel_format: Annotated[str, _check_known("pixel format", lambda: video.CODECS)] = "yuv444p"
-    lossless: StrictBool = False
-    playable: StrictBool = False
+    preset: Annotated[str, _check_known("preset", lambda: video.PRESETS)] = Field(
+        "veryslow", description="preset of x264: slower ones give smaller files"
+    )
+    crf: float | None = Field(None, ge=0, le=51, description="constant rate factor of all sequences")
+    pixel_format: Annotated[str, _check_known("pixel format", lambda: video.CODECS)] = Field(
+        "yuv444p", description="yuv444p (published), yuv420p, or rgb24 (exact colours)"
+    )
+    lossless: StrictBool = Field(False, description="rate factor 0")
+    playable: StrictBool = Field(False, description="yuv420p, which browsers play")
 
 
 class Choices(_Strict):
-    """Choices common to all kinds of run.
+    """Choices common to all kinds of run; the field descriptions are the reference."""
 
-    Attributes
-    ----------
-    dataset : str, optional
-        Name of the data set, for the default output; default that of the source.
-    source : path or URL, optional
-        Folder, archive, shards or URL of the source images.
-    source_kind : str
-        Layout of the source; auto recognises it.
-    split : str, optional
-        Split of the source, such as train; default the published one, or all.
-    labels : path or URL, optional
-        File of labels for a flat source, or the archive of ImageNet's devkit.
-    labels_are_classes : bool
-        Treat numbers from 1 to 1000 in labels as your own classes, not as the devkit's.
-    image_columns : tuple of str, optional
-        Image columns of a table; default image.
-    image_root : path or URL, optional
-        Folder of the image paths in a table.
-    follow_links : tuple of paths
-        Folders outside the source to which its links may lead.
-    output : path or URL
-        Output folder or URL; {kind} is c or p.
-    seed : int
-        Non-negative whole number.
-    jobs : int, optional
-        Worker processes; all: one per core.
-    limit : int, optional
-        Use only the first N images.
-    sample : int, optional
-        Use a class-balanced random sample of N images (see seed).
-    subset : path or URL, optional
-        Text file with the keys of the images to use.
-    images : str, optional
-        Use only images whose keys match, for instance `leftImg8bit/*`.
-    """
-
-    dataset: str | None = None
-    source: Location | None = None
-    source_kind: SourceKind = "auto"
-    split: str | None = None
-    labels: Location | None = None
-    labels_are_classes: StrictBool = False
-    image_columns: Annotated[tuple[str, ...] | None, BeforeValidator(_parts)] = None
-    image_root: Location | None = None
-    follow_links: Annotated[tuple[Location, ...], BeforeValidator(_parts)] = ()
-    output: Location = "out/{dataset}-{kind}"
-    seed: Annotated[Whole, Field(ge=0)] = 0
-    jobs: Annotated[Count | None, _none_if("all")] = None
-    limit: Count | None = None
-    sample: Count | None = None
-    subset: Location | None = None
-    images: str | None = None
+    dataset: str | None = Field(
+        None, description="name of the data set, for the default output; default that of the source"
+    )
+    source: Location | None = Field(None, description="folder, archive, shards or URL of the source images")
+    source_kind: SourceKind = Field("auto", description="layout of the source; auto recognises it")
+    split: str | None = Field(
+        None, description="split of the source, such as train; default the published one, or all"
+    )
+    labels: Location | None = Field(
+        None, description="file of labels for a flat source, or the archive of ImageNet's devkit"
+    )
+    labels_are_classes: StrictBool = Field(
+        False,
+        description="treat numbers from 1 to 1000 in labels as your own classes, not as the devkit's",
+    )
+    image_columns: Annotated[tuple[str, ...] | None, BeforeValidator(_parts)] = Field(
+        None, description="image columns of a table; default image"
+    )
+    image_root: Location | None = Field(None, description="folder of the image paths in a table")
+    follow_links: Annotated[tuple[Location, ...], BeforeValidator(_parts)] = Field(
+        (), description="folders outside the source to which its links may lead"
+    )
+    output: Location = Field("out/{dataset}-{kind}", description="output folder or URL; {kind} is c or p")
+    seed: Annotated[Whole, Field(ge=0)] = Field(0, description="non-negative whole number")
+    jobs: Annotated[Count | None, _none_if("all")] = Field(
+        None, description="worker processes; all: one per core"
+    )
+    limit: Count | None = Field(None, description="use only the first N images")
+    sample: Count | None = Field(
+        None, description="use a class-balanced random sample of N images (see seed)"
+    )
+    subset: Location | None = Field(None, description="text file with the keys of the images to use")
+    images: str | None = Field(
+        None, description="use only images whose keys match, for instance `leftImg8bit/*`"
+    )
 
     def name_dataset(self) -> str:
         """Return the given name of the data set, or the name of the source's folder or archive."""
@@ -312,79 +285,60 @@ class Choices(_Strict):
 
 
 class Config(Choices):
-    """Choices of a run of make-c or make-p.
+    """Choices of a run of make-c or make-p."""
 
-    Attributes
-    ----------
-    edition : str
-        Preparation and constants.
-    size : int, optional
-        Resize and crop to this size in pixels instead of the edition's.
-    corruptions : tuple of str
-        Names or a group.
-    severities : tuple of float
-        1 to 5, also fractional ones such as 2.5.
-    perturbations : tuple of str
-        Names or a group.
-    difficulty : tuple of int
-        1 to 3, or all: difficulties of the noise sequences.
-    quality : int
-        Quality of the JPEG files of make-c; at most 95, for edition laion-c 100.
-    libjpeg : {"turbo", "ijg"}
-        Library for the files of make-c and jpeg_compression: libjpeg-turbo, or IJG libjpeg 9c.
-    classes : bool
-        Require class folders or labels for ImageNet.
-    clean : bool
-        make-c: write the clean images too.
-    format : str, optional
-        Output format, see [formats](formats.md).
-    sample_format : str, optional
-        Encoding of the images in shards; default as published.
-    shard_size : int
-        Images per shard.
-    mirror : {"link", "copy"}, optional
-        Repeat other files of the source in every variant, as hard links or copies; or `none`.
-    video : Video
-        Encoder settings of make-p.
-    scale : int, optional
-        Image size whose constants are used; the last four are [robustgen's own](calibrate.md).
-    motion_blur : {"exact", "imagemagick"}
-        Robustgen's own implementation, or the library.
-    tiles : path or URL, optional
-        Source of the pictures for laion-c:stickers and laion-c:mosaic; default the set itself,
-        without the corrupted image.
-    depth_maps : path or URL, optional
-        Depth maps for 3dcc: a folder, an archive or shards with the keys of the images.
-    depth_scale : float or "midas"
-        Factor for the stored depth; midas: 16-bit inverse depth, as published.
-    frost_dir : path, optional
-        Folder with the frost photographs.
-    parameters : dict
-        make-c: your own constants, {corruption: {severity: {parameter: value}}}.
-    """
-
-    edition: EditionName = "folder"
-    size: Annotated[Whole, Field(ge=SMALLEST_SIDE, le=MOST_SIDE)] | None = None
-    corruptions: Corruptions = Field("common", validate_default=True)
-    severities: Severities = Field("1-5", validate_default=True)
-    perturbations: Perturbations = Field("common", validate_default=True)
-    difficulty: Difficulties = (1,)
-    quality: Annotated[Whole, Field(ge=1), AfterValidator(_check_quality)] = 85
-    libjpeg: Libjpeg = "turbo"
-    classes: StrictBool = True
-    clean: StrictBool = True
-    format: FormatName | None = None
-    sample_format: FormatName | None = None
-    shard_size: Annotated[Whole, Field(ge=1)] = SHARD_SIZE
-    mirror: Annotated[Literal["link", "copy"] | None, _none_if("none")] = None
-    video: Video = Video()
-    scale: Literal[224, 299, 64, 32, 256, 336, 384, 448] | None = None
-    motion_blur: Literal["exact", "imagemagick"] = "exact"
-    tiles: Location | None = None
-    depth_maps: Location | None = None
-    depth_scale: Annotated[float | Literal["midas"], PlainValidator(_parse_depth_scale)] = 1.0
-    frost_dir: Location | None = None
-    parameters: Annotated[dict[str, dict[Any, Any]], AfterValidator(check_overrides)] = {}
+    edition: EditionName = Field("folder", description="preparation and constants")
+    size: Annotated[Whole, Field(ge=SMALLEST_SIDE, le=MOST_SIDE)] | None = Field(
+        None, description="resize and crop to this size in pixels instead of the edition's"
+    )
+    corruptions: Corruptions = Field("common", validate_default=True, description="names or a group")
+    severities: Severities = Field(
+        "1-5", validate_default=True, description="1 to 5, also fractional ones such as 2.5"
+    )
+    perturbations: Perturbations = Field("common", validate_default=True, description="names or a group")
+    difficulty: Difficulties = Field((1,), description="1 to 3, or all: difficulties of the noise sequences")
+    quality: Annotated[Whole, Field(ge=1), AfterValidator(_check_quality)] = Field(
+        85, description="quality of the JPEG files of make-c; at most 95, for edition laion-c 100"
+    )
+    libjpeg: Libjpeg = Field(
+        "turbo",
+        description="library for the files of make-c and jpeg_compression: libjpeg-turbo, or IJG libjpeg 9c",
+    )
+    classes: StrictBool = Field(True, description="require class folders or labels for ImageNet")
+    clean: StrictBool = Field(True, description="make-c: write the clean images too")
+    format: FormatName | None = Field(None, description="output format, see [formats](formats.md)")
+    sample_format: FormatName | None = Field(
+        None, description="encoding of the images in shards; default as published"
+    )
+    shard_size: Annotated[Whole, Field(ge=1)] = Field(SHARD_SIZE, description="images per shard")
+    mirror: Annotated[Literal["link", "copy"] | None, _none_if("none")] = Field(
+        None,
+        description="repeat other files of the source in every variant, as hard links or copies; or `none`",
+    )
+    video: Video = Field(Video(), description="encoder settings of make-p")
+    scale: Literal[224, 299, 64, 32, 256, 336, 384, 448] | None = Field(
+        None,
+        description="image size whose constants are used; the last four are [robustgen's own](calibrate.md)",
+    )
+    motion_blur: Literal["exact", "imagemagick"] = Field(
+        "exact", description="robustgen's own implementation, or the library"
+    )
+    tiles: Location | None = Field(
+        None,
+        description="source of the pictures for laion-c:stickers and laion-c:mosaic; default the set itself, "
+        "without the corrupted image",
+    )
+    depth_maps: Location | None = Field(
+        None, description="depth maps for 3dcc: a folder, an archive or shards with the keys of the images"
+    )
+    depth_scale: Annotated[float | Literal["midas"], PlainValidator(_parse_depth_scale)] = Field(
+        1.0, description="factor for the stored depth; midas: 16-bit inverse depth, as published"
+    )
+    frost_dir: Location | None = Field(None, description="folder with the frost photographs")
+    parameters: Annotated[dict[str, dict[Any, Any]], AfterValidator(check_overrides)] = Field(
+        {},
+        description="make-c: your own constants, {corruption: {severity: {parameter: value}}}",
+    )
 
     @model_validator(mode="before")
     @classmethod
