@@ -501,6 +501,9 @@ class _Run:
             raise SourceError(f"{self._plan.source.location}: none of the images can be made")
         for each in waiting:
             each.finish(self._list_units(), self._survivors)
+            for variant in self._arms:
+                # Another run may have finished it while this one predicted units of it again.
+                each.store.delete_parts(variant.folder)
 
     def _make(self, names: Sequence[str]) -> Iterator[str]:
         """Predict units one after another; the images of the next group are prepared meanwhile."""

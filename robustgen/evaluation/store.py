@@ -139,6 +139,10 @@ class PredictionStore:
         except FileNotFoundError:
             if not self.state.has_record(folder):
                 raise
+        self.delete_parts(folder)
+
+    def delete_parts(self, folder: str) -> None:
+        """Delete all parts of a finished variant."""
         for place in ("records/units", "parts"):
             for entry in [*self.state.store.list(f"{place}/{folder}")]:
                 self.state.store.delete(entry.path)
