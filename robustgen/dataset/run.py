@@ -270,7 +270,7 @@ class _Run:
         keys = unit.keys if isinstance(unit, WorkUnit) else unit.images
         if not self._plan.writer.joint:
             return keys
-        if not self._plan.writer.is_separable:
+        if self._plan.writer.arrays:
             return [name]
         text = "\0".join([*keys, "", unit.shared])
         return [hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()]

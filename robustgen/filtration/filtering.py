@@ -40,7 +40,7 @@ from robustgen.predictions import ABOUT as PREDICTIONS
 from robustgen.sources.base import class_of
 from robustgen.sources.folder import ImageFolder
 from robustgen.sources.trees import FolderTree
-from robustgen.storage import Store
+from robustgen.storage import Store, measure
 
 SHORTLIST, DROPPED, FUNNEL, ACCEPTED = "shortlist.jsonl", "dropped.jsonl", "funnel.json", "accepted"
 _SETTINGS, _SHORTLIST = "filter.json", "shortlist"
@@ -208,7 +208,7 @@ def _write_lines(root: Store, name: str, entries: Iterable[dict[str, Any]]) -> s
     with root.create(name) as file:
         for entry in entries:
             file.write(json.dumps(entry).encode() + b"\n")
-        return file.sha256
+        return measure(file)[1]
 
 
 # --- a run ---------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from robustgen.benchmark import BENCHMARKS, Benchmark, Kind, Variant
 from robustgen.errors import ConfigError
+from robustgen.formats.arrays import ArchiveWriter, ArrayWriter
 from robustgen.formats.base import Dataset as Dataset
 from robustgen.formats.base import Encoder as Encoder
 from robustgen.formats.base import Labels as Labels
@@ -28,8 +29,6 @@ from robustgen.formats.card import write_card
 from robustgen.formats.jpeg import JpegEncoder
 from robustgen.formats.lossless import LosslessEncoder
 from robustgen.formats.mp4 import Mp4Encoder
-from robustgen.formats.npy import ArrayWriter
-from robustgen.formats.npz import ArchiveWriter
 from robustgen.formats.original import OriginalEncoder
 from robustgen.formats.parquet import ParquetWriter
 from robustgen.formats.png_frames import PngFramesEncoder
@@ -135,11 +134,11 @@ def _videos(order: Order) -> TreeWriter:
 
 
 def _arrays(order: Order) -> ArrayWriter:
-    return ArrayWriter(order.arms, order.shapes(), per_name=order.benchmark.shares_arrays, grey=order.grey)
+    return ArrayWriter(order.arms, order.shapes(), order.grey)
 
 
 def _archives(order: Order) -> ArchiveWriter:
-    return ArchiveWriter(order.arms, order.shapes(), order.class_labels(), grey=order.grey)
+    return ArchiveWriter(order.arms, order.shapes(), order.grey, order.class_labels())
 
 
 def _sample_encoder(order: Order) -> Encoder:

@@ -141,7 +141,10 @@ class UnitWriter(Protocol):
         """
 
     def finish(self, failed: Sequence[str]) -> list[WrittenFile]:
-        """Complete and return the files that contain many images, without the `failed` ones."""
+        """Complete and return the files that contain many images, without the `failed` ones.
+
+        If these files cannot omit images, nothing is written, and the block of `Writer.open` ends here.
+        """
 
 
 class Writer(ABC):
@@ -153,18 +156,15 @@ class Writer(ABC):
         Encodes each image or sequence.
     joint : bool
         Whether each file contains many images, so that one unit writes it.
-    is_separable : bool
-        Whether no file contains several variants.
     images_at_once : int or None
         Number of images processed together; None for the recipe's number.
     arrays : tuple of str
-        Names of the files with one row per image, for ``dataset.json``.
+        Names of the files with rows of several variants, for ``dataset.json``.
     needs_labels : bool
         Whether its files contain labels.
     """
 
     joint: ClassVar[bool] = False
-    is_separable: bool = True
     images_at_once: ClassVar[int | None] = None
     arrays: tuple[str, ...] = ()
     needs_labels: ClassVar[bool] = False
@@ -338,7 +338,7 @@ class Dataset(ABC):
     usual_edition: ClassVar[str] = "imagenet"
     has_image_files: ClassVar[bool] = False
     in_place: ClassVar[bool] = True
-    grey: ClassVar[bool] = False
+    grey: bool = field(default=False, init=False)
     class_labels: NDArray[Any] | None = field(default=None, init=False)
 
     @property

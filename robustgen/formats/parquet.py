@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 from robustgen.benchmark import Benchmark, Kind, Variant
 from robustgen.containers.parquet import import_pyarrow
@@ -14,7 +14,6 @@ from robustgen.formats.shards import AddSample, Sample, Shards, ShardWriter
 from robustgen.formats.units import WorkUnit
 from robustgen.sources.base import sort_classes
 from robustgen.sources.parquet import Parquet
-from robustgen.storage import Writer as OpenFile
 
 # Readers fetch complete row groups; viewers of hubs need small ones.
 _ROWS_PER_GROUP: Final = 100
@@ -90,7 +89,7 @@ class ParquetWriter(ShardWriter):
             yield replace(unit, shared=shared)
 
     @contextmanager
-    def start_shard(self, file: OpenFile, variant: Variant, number: int) -> Iterator[AddSample]:
+    def start_shard(self, file: BinaryIO, variant: Variant, number: int) -> Iterator[AddSample]:
         """Begin an uncompressed table; images and videos are already compressed."""
         pyarrow, parquet = import_pyarrow()
         sample, label, operation, level, key = self.columns

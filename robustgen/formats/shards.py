@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, suppre
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from io import BytesIO
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, BinaryIO, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -28,8 +28,7 @@ from robustgen.imaging import decode, video
 from robustgen.name_lists import join_names
 from robustgen.sources.files import IndexedSource
 from robustgen.sources.sample_names import KEYS
-from robustgen.storage import Store
-from robustgen.storage import Writer as OpenFile
+from robustgen.storage import Store, measure
 
 SHARD_SIZE = 1000
 """Default number of images per shard."""
@@ -80,7 +79,7 @@ class SampleWriter(Writer):
         """Return the path of shard `number` of a variant, below the output."""
 
     @abstractmethod
-    def start_shard(self, file: OpenFile, variant: Variant, number: int) -> AbstractContextManager[AddSample]:
+    def start_shard(self, file: BinaryIO, variant: Variant, number: int) -> AbstractContextManager[AddSample]:
         """Begin shard `number` of `variant` in `file`, and return a function that appends a sample.
 
         The bytes depend only on samples and settings.
@@ -116,7 +115,7 @@ class _OpenShards:
 
     def finish(self, failed: Sequence[str]) -> list[WrittenFile]:
         self._inner.close()
-        return [WrittenFile(self._paths[v], file.size, file.sha256) for v, file in self._files.items()]
+        return [WrittenFile(self._paths[v], *measure(file)) for v, file in self._files.items()]
 
 
 class ShardWriter(SampleWriter):

@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from functools import lru_cache
 from itertools import groupby
 from pathlib import PurePosixPath
-from typing import Any, ClassVar
+from typing import Any, BinaryIO, ClassVar
 
 from robustgen.benchmark import Variant
 from robustgen.containers.parquet import ParquetTable, import_pyarrow
@@ -18,7 +18,6 @@ from robustgen.formats.units import WorkUnit
 from robustgen.sources.cells import Result, list_images, replace_images
 from robustgen.sources.table import Chunk, Columns, Table, find_layout, name_image
 from robustgen.storage import Store
-from robustgen.storage import Writer as OpenFile
 
 
 class _Rows:
@@ -150,7 +149,7 @@ class TableWriter(SampleWriter):
             start += len(own)
 
     @contextmanager
-    def start_shard(self, file: OpenFile, variant: Variant, number: int) -> Iterator[AddSample]:
+    def start_shard(self, file: BinaryIO, variant: Variant, number: int) -> Iterator[AddSample]:
         """Begin a table; rows are written as soon as a later row has a result."""
         rows, results = _Rows(self.source, number, self.chosen), dict[str, Result]()
         layout, chunks = find_layout(rows.file.name), rows.read()

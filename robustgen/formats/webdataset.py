@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Final
+from typing import BinaryIO, Final
 
 from robustgen.benchmark import Variant
 from robustgen.containers.tar import END, member_bytes
@@ -12,7 +12,6 @@ from robustgen.formats.shards import AddSample, Sample, Shards, ShardWriter
 from robustgen.name_lists import join_names
 from robustgen.sources.sample_names import CLASS_NAMES, sample_key
 from robustgen.sources.webdataset import WebDataset
-from robustgen.storage import Writer as OpenFile
 
 # Suffixes that readers of WebDatasets expect.
 _SUFFIXES: Final = {"jpeg": "jpg"}
@@ -35,7 +34,7 @@ class WebDatasetWriter(ShardWriter):
         return f"{number:06d}.tar"
 
     @contextmanager
-    def start_shard(self, file: OpenFile, variant: Variant, number: int) -> Iterator[AddSample]:
+    def start_shard(self, file: BinaryIO, variant: Variant, number: int) -> Iterator[AddSample]:
         """Begin an archive with two members per sample: the file, and its label in decimal."""
 
         def add(sample: Sample) -> None:

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
-from typing import Any, Final, NamedTuple
+from typing import Any, BinaryIO, Final, NamedTuple
 
 from robustgen import __version__
 from robustgen.benchmark import Kind
@@ -14,7 +14,7 @@ from robustgen.containers.compressed import unpack
 from robustgen.sources.base import Reusable, blame_source
 from robustgen.sources.copies import Copies
 from robustgen.sources.places import COMPRESSED, Place, SourceFile
-from robustgen.storage import Store, Writer
+from robustgen.storage import Store
 
 # Version of the cached file's layout.
 _LAYOUT: Final = 4
@@ -178,7 +178,7 @@ class Index(Reusable, ABC):
             return file.store, file.name
         name = f"{number}.tar"
 
-        def write(target: Writer) -> None:
+        def write(target: BinaryIO) -> None:
             with file.store.open(file.name) as packed:
                 unpack(packed, file.name, file.size, target.write)
 

@@ -8,11 +8,12 @@ import stat
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from copy import copy
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from robustgen.errors import OutputError
-from robustgen.storage.base import Entry, Store, Writer
+from robustgen.storage.base import Entry, Store
 from robustgen.storage.host import HOST, IS_WINDOWS, check_for_windows, is_left_over
 from robustgen.storage.regular import open_regular
 
@@ -47,22 +48,17 @@ class LocalStore(Store):
 
     def __init__(self, location: str | Path, temporary: str | Path | None = None) -> None:
         self.location = os.path.realpath(location)
-        self._root = self.location
         self._temporary = os.path.realpath(temporary) if temporary else f"{self.location}/.robustgen/tmp"
         # Folders whose paths contain no links.
         self._real: set[str] = set()
-        above = [Path(self.location), *Path(self.location).parents]
-        self._missing = [*itertools.takewhile(lambda place: not place.exists(), above)]
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"_real": set(), "_missing": []}
+        return vars(self) | {"_real": set()}
 
     def folder(self, path: str) -> "LocalStore":
         """Return the store of a folder of this store, which rejects the same links."""
-        if not path:
-            return self
-        inner = LocalStore.__new__(LocalStore)
-        vars(inner).update(self.__getstate__(), location=self._full(path))
+        inner = copy(self)
+        inner.location = self._full(path)
         return inner
 
     # --- reading
@@ -145,16 +141,13 @@ class LocalStore(Store):
             raise
 
     @contextmanager
-    def create(self, path: str) -> Iterator[Writer]:
+    def create(self, path: str) -> Iterator[BinaryIO]:
         """Write a file in pieces, completely or not at all."""
         temporary, number = self._begin(path)
         try:
             with os.fdopen(number, "w+b", _PIECE) as file:
-                writer = Writer(file)
-                yield writer
-            if not writer.is_discarded:
-                return self._move(temporary, path)
-            _remove(temporary)
+                yield file
+            self._move(temporary, path)
         except BaseException:
             _remove(temporary)
             raise
@@ -182,15 +175,13 @@ class LocalStore(Store):
         self._check_real(place)
         for above, inner, files in os.walk(place, topdown=False):
             for name in (*inner, *files):
-                each = f"{above}/{name}"
-                (os.unlink if os.path.islink(each) else os.rmdir)(each)
+                if os.path.islink(f"{above}/{name}"):
+                    os.unlink(f"{above}/{name}")
+            os.rmdir(above)
         for name, links in folders.items():
             os.makedirs(f"{place}/{name}")
             for link, target in links.items():
                 os.symlink(target, f"{place}/{name}/{link}", target_is_directory=True)
-        with suppress(FileNotFoundError):
-            if not folders:
-                os.rmdir(place)
 
     def delete(self, path: str) -> None:
         """Delete a file if it exists, and the folders that are then empty."""
@@ -213,11 +204,10 @@ class LocalStore(Store):
             os.rmdir(os.path.dirname(self._temporary))
 
     def withdraw(self) -> None:
-        """Remove the folder and its parents, as far as this store created them and they are empty."""
+        """Remove the folder if it is empty, apart from temporary files."""
         self.clean()
         with suppress(OSError):
-            for place in self._missing:
-                place.rmdir()
+            os.rmdir(self.location)
 
     def _begin(self, path: str) -> tuple[str, int]:
         """Open a new temporary file for `path`; return its full path and descriptor."""
