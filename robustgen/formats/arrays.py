@@ -22,6 +22,7 @@ from robustgen.formats.base import (
     Encoder,
     Labels,
     Listing,
+    Order,
     Pixels,
     Writer,
     WrittenFile,
@@ -89,16 +90,7 @@ class RowEncoder(Encoder):
 
 
 class ArrayWriter(Writer):
-    """Writer of one `.npy` per corruption (severity-major) or per perturbation, each a work unit.
-
-    Parameters
-    ----------
-    arms : tuple of Variant
-    shapes : mapping of str to tuple of int
-        Folder of a variant to the shape of one item: (H, W, 3), or (T, H, W, 3).
-    grey : bool
-        Whether to keep one channel of images whose three channels are equal.
-    """
+    """Writer of one `.npy` per corruption (severity-major) or per perturbation, each a work unit."""
 
     suffix: ClassVar[str] = ".npy"
     grey_channels: ClassVar[tuple[int, ...]] = (1,)
@@ -106,13 +98,12 @@ class ArrayWriter(Writer):
     # Rows are small, and rows of one variant are consecutive.
     images_at_once: ClassVar[int | None] = 128
 
-    def __init__(
-        self, arms: tuple[Variant, ...], shapes: Mapping[str, tuple[int, ...]], grey: bool = False
-    ) -> None:
-        if grey:
-            shapes = {folder: (*shape[:-1], *self.grey_channels) for folder, shape in shapes.items()}
-        super().__init__(RowEncoder(self.suffix[1:], shapes, grey))
-        self._shapes, files = shapes, [file_of(arm.folder, self.suffix) for arm in arms]
+    def __init__(self, order: Order) -> None:
+        self._shapes = order.shapes()
+        if order.grey:
+            self._shapes = {folder: (*s[:-1], *self.grey_channels) for folder, s in self._shapes.items()}
+        super().__init__(RowEncoder(self.suffix[1:], self._shapes, order.grey))
+        files = [file_of(arm.folder, self.suffix) for arm in order.arms]
         self.arrays = tuple(dict.fromkeys(files))
         self._levels = max(map(files.count, self.arrays))
 
@@ -182,28 +173,17 @@ class _OpenArray:
 class ArchiveWriter(ArrayWriter):
     """Writer of one `.npz` per corruption with ``test_images``, severity-major, and ``test_labels``.
 
-    Parameters
-    ----------
-    arms, shapes, grey
-        As for `ArrayWriter`; grey images have no channel axis.
-    class_labels : ndarray, (classes, labels), optional
-        Labels of each class. Default: the number of the class.
+    Grey images have no axis of channels.
     """
 
     suffix = ARCHIVE
     grey_channels = ()
     needs_labels: ClassVar[bool] = True
 
-    def __init__(
-        self,
-        arms: tuple[Variant, ...],
-        shapes: Mapping[str, tuple[int, ...]],
-        grey: bool = False,
-        class_labels: NDArray[Any] | None = None,
-    ) -> None:
-        super().__init__(arms, shapes, grey)
-        self._class_labels = class_labels
-        names = {arm.folder.partition("/")[0]: arm.name for arm in arms}
+    def __init__(self, order: Order) -> None:
+        super().__init__(order)
+        self._class_labels = order.class_labels()
+        names = {arm.folder.partition("/")[0]: arm.name for arm in order.arms}
         for stem, name in names.items():
             if other := names.get(_FAMILY + stem):
                 file = file_of(stem, ARCHIVE)

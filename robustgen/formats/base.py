@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, Final, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,13 +15,18 @@ from robustgen.benchmark import BENCHMARKS, Benchmark, Kind, Variant
 from robustgen.errors import ImageError, SourceError
 from robustgen.formats.prefetch import prefetch
 from robustgen.formats.units import WorkUnit, cut_by_images
+from robustgen.imaging import video
+from robustgen.imaging.jpeg import Libjpeg, Subsampling
 from robustgen.imaging.pixels import Rgb
+from robustgen.sources.base import Items
 from robustgen.storage import Store
 
 Pixels = NDArray[np.uint8]
 Labels = NDArray[np.int64]
 
 _LEVELS = tuple(map(str, BENCHMARKS["c"].levels))
+SHARD_SIZE: Final = 1000
+"""Default number of images per shard."""
 
 
 def keep_grey(pixels: Rgb) -> Pixels:
@@ -30,6 +35,53 @@ def keep_grey(pixels: Rgb) -> Pixels:
 
 
 # --- writing -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Order:
+    """Everything that a writer of any format may need to know about the set.
+
+    Attributes
+    ----------
+    benchmark : Benchmark
+    arms : tuple of Variant
+    keys : tuple of str
+        The images, in order.
+    quality : int
+        Quality of JPEG files.
+    libjpeg : {"turbo", "ijg"}
+        Library that writes JPEG files.
+    subsampling : {"4:2:0", "4:4:4"}
+        Chroma subsampling of JPEG files.
+    shapes : callable
+        Returns a mapping of each arm's folder to the shape of its items: (H, W, 3), or (T, H, W, 3).
+    encodings : callable
+        Returns the video encodings of smooth sequences and of noise, or () for the published ones.
+    sample_format : str or None
+        Format of the files in shards; None for the published one.
+    shard_size : int
+        Number of images per shard.
+    class_labels : callable
+        Returns the labels of each class, (classes, labels), or None if the label is its number.
+    grey : bool
+        Whether all three channels are the same, so that files keep one channel if their format allows it.
+    source : Items
+        Source of the images.
+    """
+
+    benchmark: Benchmark
+    arms: tuple[Variant, ...]
+    keys: tuple[str, ...]
+    quality: int
+    shapes: Callable[[], Mapping[str, tuple[int, ...]]]
+    source: Items[Any]
+    libjpeg: Libjpeg = "turbo"
+    subsampling: Subsampling = "4:2:0"
+    encodings: Callable[[], tuple[video.Encoding, ...]] = tuple
+    sample_format: str | None = None
+    shard_size: int = SHARD_SIZE
+    class_labels: Callable[[], NDArray[Any] | None] = lambda: None
+    grey: bool = False
 
 
 class WrittenFile(NamedTuple):
@@ -381,7 +433,6 @@ class Dataset(ABC):
     def classes(self) -> int | None:
         """Return the number of classes, if known."""
 
-    @abstractmethod
     def load(self, arm: Variant, index: int) -> Pixels:
         """Return the image (H, W, 3), or the frames (T, H, W, 3), at `index` in the keys.
 
@@ -390,6 +441,7 @@ class Dataset(ABC):
         ImageError
             The image cannot be read.
         """
+        return self.read(arm, self.keys(arm)[index])
 
     @abstractmethod
     def read(self, arm: Variant, key: str) -> Pixels:

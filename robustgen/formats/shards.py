@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, suppre
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from io import BytesIO
-from typing import Any, BinaryIO, ClassVar, NamedTuple
+from typing import Any, BinaryIO, ClassVar
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from robustgen.formats.base import (
     FolderDataset,
     Labels,
     Listing,
+    Order,
     Pixels,
     Writer,
     WrittenFile,
@@ -30,9 +31,6 @@ from robustgen.sources.files import IndexedSource
 from robustgen.sources.sample_names import KEYS
 from robustgen.storage import Store, measure
 
-SHARD_SIZE = 1000
-"""Default number of images per shard."""
-
 # A single shard is split by variants, to keep two workers busy; each reads the images again.
 _FEWEST_UNITS = 2
 _MOST_OPEN = 3
@@ -41,28 +39,8 @@ _MOST_OPEN = 3
 # --- writing -------------------------------------------------------------------------------------
 
 
-class Sample(NamedTuple):
-    """Part of a shard for one image.
-
-    Attributes
-    ----------
-    name : str
-        POSIX path of the file in a tree, below the folder of the variant.
-    label : int
-        Index of its class.
-    data : bytes
-        The encoded image or video.
-    key : str
-        The source image.
-    """
-
-    name: str
-    label: int
-    data: bytes
-    key: str
-
-
-AddSample = Callable[[Sample], None]
+AddSample = Callable[[str, int, Encoded], None]
+"""Function that appends a sample: key of the source image, index of its class, and encoded image or video."""
 
 
 class SampleWriter(Writer):
@@ -88,56 +66,45 @@ class SampleWriter(Writer):
     @contextmanager
     def open(self, root: Store, unit: WorkUnit, labels: Sequence[int]) -> Iterator["_OpenShards"]:
         """Open the shards of `unit`, one for each variant."""
-        with ExitStack() as stack:
-            yield _OpenShards(self, root, unit, labels, stack)
+        number = self.shard_number(unit.start, unit.keys[0])
+        with ExitStack() as files, ExitStack() as shards:
+            unit_writer = _OpenShards(dict(zip(unit.keys, labels, strict=False)), shards)
+            for variant in unit.variants:
+                path = self.shard_path(variant, number)
+                file = files.enter_context(root.create(path))
+                unit_writer.files[path] = file
+                unit_writer.add[variant] = shards.enter_context(self.start_shard(file, variant, number))
+            yield unit_writer
 
 
 class _OpenShards:
     """Unit writer of shards."""
 
-    def __init__(
-        self, writer: SampleWriter, root: Store, unit: WorkUnit, labels: Sequence[int], stack: ExitStack
-    ) -> None:
-        self._labels = dict(zip(unit.keys, labels, strict=False))
-        number = writer.shard_number(unit.start, unit.keys[0])
-        self._paths = {variant: writer.shard_path(variant, number) for variant in unit.variants}
-        self._files = {v: stack.enter_context(root.create(path)) for v, path in self._paths.items()}
-        self._inner = stack.enter_context(ExitStack())
-        self._add = {
-            v: self._inner.enter_context(writer.start_shard(file, v, number))
-            for v, file in self._files.items()
-        }
+    def __init__(self, labels: Mapping[str, int], shards: ExitStack) -> None:
+        self._labels, self._shards = labels, shards
+        self.files: dict[str, BinaryIO] = {}
+        self.add: dict[Variant, AddSample] = {}
 
     def write(self, variant: Variant, index: int, key: str, encoded: Iterable[Encoded]) -> list[WrittenFile]:
-        (file,) = encoded
-        self._add[variant](Sample(file.name, self._labels.get(key, -1), file.data, key))
+        (sample,) = encoded
+        self.add[variant](key, self._labels.get(key, -1), sample)
         return []
 
     def finish(self, failed: Sequence[str]) -> list[WrittenFile]:
-        self._inner.close()
-        return [WrittenFile(self._paths[v], *measure(file)) for v, file in self._files.items()]
+        self._shards.close()
+        return [WrittenFile(path, *measure(file)) for path, file in self.files.items()]
 
 
 class ShardWriter(SampleWriter):
-    """Writer of shards of a fixed number of images.
-
-    Parameters
-    ----------
-    encoder : Encoder
-        Encodes each image as one file.
-    images : int
-        Number of images in the set.
-    shard_size : int
-        Number of images per shard.
-    """
+    """Writer of shards of a fixed number of images, each encoded as one file."""
 
     format: ClassVar[str]
     reader: ClassVar[type[IndexedSource]]
     needs_labels = True
 
-    def __init__(self, encoder: Encoder, images: int, shard_size: int) -> None:
+    def __init__(self, encoder: Encoder, order: Order) -> None:
         super().__init__(encoder)
-        self.shard_size, self.count = shard_size, -(-images // shard_size)
+        self.shard_size, self.count = order.shard_size, -(-len(order.keys) // order.shard_size)
 
     @abstractmethod
     def shard_name(self, number: int) -> str:
@@ -174,10 +141,8 @@ class ShardWriter(SampleWriter):
         self, root: Store, variant: Variant, index: int, key: str, encoded: Encoded
     ) -> tuple[str, bool]:
         """Return the path of the shard, and whether its sample is the same."""
-        path, stem = (
-            self.shard_path(variant, self.shard_number(index, key)),
-            encoded.name.removesuffix(".mp4"),
-        )
+        path = self.shard_path(variant, self.shard_number(index, key))
+        stem = encoded.name.removesuffix(".mp4")
         shard = self.reader(f"{root.location}/{path}", kind="c" if stem == encoded.name else "p")
         with suppress(ImageError):
             return path, shard.read_bytes(stem) == encoded.data
@@ -214,10 +179,6 @@ class SourceSet(FolderDataset):
             folder = f"{self.root}/{self.folders[arm]}"
             raise SourceError(f"{folder}: {describe_difference(own, first, 'images')}")
         return first
-
-    def load(self, arm: Variant, index: int) -> Pixels:
-        """Return the image or the frames at `index`."""
-        return self.read(arm, self.keys(arm)[index])
 
     def read(self, arm: Variant, key: str) -> Pixels:
         """Return the image or the frames called `key`."""

@@ -13,7 +13,7 @@ from robustgen.benchmark import Variant
 from robustgen.containers.parquet import ParquetTable, import_pyarrow
 from robustgen.containers.tables import RowPlace
 from robustgen.formats.base import Encoded, Encoder, Labels, Listing, TreeWriter
-from robustgen.formats.shards import AddSample, Sample, SampleWriter, SourceSet
+from robustgen.formats.shards import AddSample, SampleWriter, SourceSet
 from robustgen.formats.units import WorkUnit
 from robustgen.sources.cells import Result, list_images, replace_images
 from robustgen.sources.table import Chunk, Columns, Table, find_layout, name_image
@@ -163,9 +163,9 @@ class TableWriter(SampleWriter):
                 results.clear()
                 chunk = next(chunks, None)
 
-        def add(sample: Sample) -> None:
-            write_before(self.source.row_of(sample.key)[1])
-            results[sample.key] = Result(sample.data, PurePosixPath(sample.name).suffix)
+        def add(key: str, label: int, sample: Encoded) -> None:
+            write_before(self.source.row_of(key)[1])
+            results[key] = Result(sample.data, PurePosixPath(sample.name).suffix)
 
         with rows.file.store.open(rows.file.name) as like, layout.write(file, like) as write:
             yield add

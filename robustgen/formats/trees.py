@@ -90,16 +90,9 @@ class Tree(FolderDataset):
             raise SourceError(f"{self.root}: class folder {min(unknown)!r} is not in the class list")
         return np.array([index[class_of(key)] for key in keys], np.int64)
 
-    def load(self, arm: Variant, index: int) -> Pixels:
-        """Return the image or the frames at `index`."""
-        key = self.keys(arm)[index]
-        return self._read(self.path(arm, key), f"{self.root}/{self.path(arm, key)}")
-
     def read(self, arm: Variant, key: str) -> Pixels:
         """Return the image or the frames called `key`."""
-        return self._read(self.path(arm, key), arm.path(key))
-
-    def _read(self, path: str, name: str) -> Pixels:
+        path, name = self.path(arm, key), arm.path(key)
         try:
             if self.kind == "c":
                 with self.store.open(path) as file:
