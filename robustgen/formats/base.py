@@ -371,10 +371,6 @@ class Dataset(ABC):
         Name of the format in `robustgen.formats` that writes this layout.
     usual_edition : str
         The edition of sets with this layout and no manifest.
-    has_image_files : bool
-        Whether each image, or each frame of a sequence, is a separate file.
-    in_place : bool
-        Whether the folders of the variants are those that make-c and make-p use.
     grey : bool
         Whether its files contain one channel.
     class_labels : ndarray, optional
@@ -388,8 +384,6 @@ class Dataset(ABC):
 
     format: ClassVar[str]
     usual_edition: ClassVar[str] = "imagenet"
-    has_image_files: ClassVar[bool] = False
-    in_place: ClassVar[bool] = True
     grey: bool = field(default=False, init=False)
     class_labels: NDArray[Any] | None = field(default=None, init=False)
 
@@ -452,20 +446,6 @@ class Dataset(ABC):
         ImageError
             The image is missing, or cannot be read.
         """
-
-    def has(self, arm: Variant, key: str) -> bool:
-        """Return whether `arm` has the image or sequence called `key`."""
-        return True
-
-    def size(self, key: str) -> int:
-        """Return the total bytes of the files of `key` in all variants; 0 if files contain many images.
-
-        Raises
-        ------
-        ImageError
-            A file is missing.
-        """
-        return 0
 
     def path(self, arm: Variant, key: str) -> str | None:
         """Return the path of the file of `key`, or of the folder of its frames, below the set, if any."""

@@ -187,10 +187,6 @@ class SourceSet(FolderDataset):
             data = self._open(arm)[0].read_bytes(key)
         return decode.decode(BytesIO(data), name) if self.kind == "c" else video.read_frames(data)
 
-    def has(self, arm: Variant, key: str) -> bool:
-        """Return True if `arm` has the image or sequence called `key`."""
-        return key in self._open(arm)[0].listing.places
-
     def restrict(self, arm: Variant, keys: tuple[str, ...] | None = None) -> "SourceSet":
         """Return the set with this variant alone; the keys are listed again from its folder."""
         return replace(self, arms=(arm,))

@@ -3,7 +3,6 @@
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
-from itertools import pairwise
 
 import numpy as np
 
@@ -47,15 +46,13 @@ class Tree(FolderDataset):
             names = [entry.path[start:] for entry in self.store.list(folder)]
             visible = [name for name in names if not name.rpartition("/")[2].startswith(".")]
             if self.kind == "c":
-                found = [*filter(self._is_image, visible)]
+                found = {*filter(self._is_image, visible)}
             else:
-                found = [name.removesuffix(VIDEO) for name in visible if name.endswith(VIDEO)]
-                found += {
+                found = {name.removesuffix(VIDEO) for name in visible if name.endswith(VIDEO)}
+                found |= {
                     name.rpartition("/")[0] for name in visible if "/" in name and name.endswith(".png")
                 }
             self._listed[arm] = keys = tuple(sorted(found))
-            if twice := next((a for a, b in pairwise(keys) if a == b), None):
-                raise SourceError(f"{self.root}/{folder}: {twice!r} exists as a video and as frames")
             if not keys:
                 raise SourceError(f"{self.root}/{folder}: contains no {name_contents(self.kind)}")
         return self._listed[arm]
@@ -106,33 +103,9 @@ class Tree(FolderDataset):
         except OSError as error:
             raise ImageError(f"{name!r}: {error.strerror or error}") from error
 
-    def has(self, arm: Variant, key: str) -> bool:
-        """Return True if `arm` has the image or sequence called `key`."""
-        path = self.path(arm, key)
-        return self.store.exists(path) or next(iter(self.store.list(path)), None) is not None
-
-    def size(self, key: str) -> int:
-        """Return the total bytes of the files of `key` in all variants."""
-        paths = [f"{folder}/{key}" if folder else key for folder in self.folders.values()]
-        sizes = [*self.store.sizes(paths)]
-        if -1 in sizes:
-            raise ImageError(f"{key!r}: {paths[sizes.index(-1)]} is missing")
-        return sum(sizes)
-
     def restrict(self, arm: Variant, keys: tuple[str, ...] | None = None) -> "Tree":
         """Return the set with this variant alone."""
         return replace(self, arms=(arm,), _listed={arm: keys} if keys is not None else {})
-
-    @property
-    def has_image_files(self) -> bool:  # type: ignore[override]
-        """Return True if each image or frame is a file; a video contains many frames."""
-        arm = self.arms[0]
-        return self.kind == "c" or not self.path(arm, self.keys(arm)[0]).endswith(VIDEO)
-
-    @property
-    def in_place(self) -> bool:  # type: ignore[override]
-        """Return True if the folders are those that make-c and make-p use, unlike in many archives."""
-        return all(folder == arm.folder for arm, folder in self.folders.items())
 
     def path(self, arm: Variant, key: str) -> str:
         """Return the path of the file, or of the folder of the frames, below the set."""

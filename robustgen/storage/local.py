@@ -6,11 +6,12 @@ import os
 import secrets
 import stat
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from copy import copy
+from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, TypeVar
 
 from robustgen.errors import OutputError
 from robustgen.storage.base import Entry, Store
@@ -22,6 +23,7 @@ _PIECE: Final = 1 << 18
 _MOST_KNOWN: Final = 10_000
 # Windows cannot replace a file while another process reads it.
 _PAUSES: Final = (0.01, 0.1, 0.5, 2.0) if os.name == "nt" else ()
+_Result = TypeVar("_Result")
 _numbers = itertools.count()
 # Two containers may have the same host name.
 _OWN: Final = secrets.token_hex(4)
@@ -126,41 +128,53 @@ class LocalStore(Store):
 
     def put(self, path: str, data: bytes, *, exclusive: bool = False) -> None:
         """Write a file completely or not at all."""
-        # Avoid a context manager, because this runs 75 times per image.
-        temporary, file = self._begin(path)
-        try:
+        with self._open_temporary(path, exclusive) as number:
             try:
-                done = os.write(file, data)
+                done = os.write(number, data)
                 while done < len(data):
-                    done += os.write(file, memoryview(data)[done:])
+                    done += os.write(number, memoryview(data)[done:])
             finally:
-                os.close(file)
-            self._move(temporary, path, exclusive)
-        except BaseException:
-            _remove(temporary)
-            raise
+                os.close(number)
 
     @contextmanager
     def create(self, path: str) -> Iterator[BinaryIO]:
         """Write a file in pieces, completely or not at all."""
-        temporary, number = self._begin(path)
+        with self._open_temporary(path) as number, os.fdopen(number, "w+b", _PIECE) as file:
+            yield file
+
+    @contextmanager
+    def _open_temporary(self, path: str, exclusive: bool = False) -> Iterator[int]:
+        """Open a new file that gets the name `path` after the block, which closes its descriptor."""
+        target, give_name = self._full(path), _claim if exclusive else _replace
+        temporary = f"{self._temporary}/{name_temporary()}"
         try:
-            with os.fdopen(number, "w+b", _PIECE) as file:
-                yield file
-            self._move(temporary, path)
+            yield self._in_folder(self._temporary, partial(os.open, temporary, _NEW, 0o666))
+            self._in_folder(os.path.dirname(target), partial(give_name, temporary, target))
         except BaseException:
             _remove(temporary)
             raise
+
+    def _in_folder(self, place: str, act: Callable[[], _Result]) -> _Result:
+        """Do something in a folder of this store; create the folder if it is missing."""
+        self._check_real(place)
+        try:
+            return act()
+        except FileNotFoundError:
+            # It may have been removed since it was checked.
+            self._real.clear()
+            self._check_real(place)
+            os.makedirs(place, exist_ok=True)
+            return act()
 
     def copy(self, source: Store, name: str, path: str, *, link: bool = False) -> None:
         """Copy a file of another store; if `link`, as a hard link where the file system supports it."""
         if link and isinstance(source, LocalStore):
             target = self._full(path)
+            make = partial(os.link, source._full(name), target, follow_symlinks=False)
             self._check_real(os.path.dirname(target))
-            os.makedirs(os.path.dirname(target), exist_ok=True)
             _remove(target)
             with suppress(OSError, NotImplementedError):
-                return os.link(source._full(name), target, follow_symlinks=False)
+                return self._in_folder(os.path.dirname(target), make)
         return super().copy(source, name, path)
 
     def replace_links(self, path: str, folders: Mapping[str, Mapping[str, str]]) -> None:
@@ -208,34 +222,6 @@ class LocalStore(Store):
         self.clean()
         with suppress(OSError):
             os.rmdir(self.location)
-
-    def _begin(self, path: str) -> tuple[str, int]:
-        """Open a new temporary file for `path`; return its full path and descriptor."""
-        self._full(path)
-        self._check_real(self._temporary)
-        temporary = f"{self._temporary}/{name_temporary()}"
-        try:
-            return temporary, os.open(temporary, _NEW, 0o666)
-        except FileNotFoundError:
-            self._make_folder(self._temporary)
-            return temporary, os.open(temporary, _NEW, 0o666)
-
-    def _move(self, temporary: str, path: str, exclusive: bool = False) -> None:
-        """Give a temporary file its name."""
-        target, give_name = f"{self.location}/{path}", _claim if exclusive else _replace
-        place = target.rpartition("/")[0]
-        self._check_real(place)
-        try:
-            give_name(temporary, target)
-        except FileNotFoundError:
-            self._make_folder(place)
-            give_name(temporary, target)
-
-    def _make_folder(self, place: str) -> None:
-        """Create a folder of this store, also if it was removed meanwhile."""
-        self._real.clear()
-        self._check_real(place)
-        os.makedirs(place, exist_ok=True)
 
     def _full(self, path: str) -> str:
         if path[:1] == "/" or (".." in path and ".." in path.split("/")):

@@ -8,7 +8,7 @@ import random
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache, partial
 from typing import Any, BinaryIO, Final
 
@@ -78,7 +78,11 @@ class RemoteStore(Store):
         size = self.stat(path).size
         if size <= _BLOCK:
             return io.BytesIO(self.read(path))
-        return io.BufferedReader(_RemoteFile(self, path, size))
+        from fsspec.spec import AbstractBufferedFile
+
+        file = AbstractBufferedFile(None, path, "rb", _BLOCK, cache_type="readahead", size=size)
+        file.cache.fetcher = lambda start, end: _fetch(self.location, path, start, end - start)
+        return io.BufferedReader(file)
 
     def stat(self, path: str) -> Entry:
         """Look up one file."""
@@ -111,21 +115,18 @@ class RemoteStore(Store):
     def put(self, path: str, data: bytes, *, exclusive: bool = False) -> None:
         """Write a file completely or not at all."""
         self._check_writable(path)
-        if not exclusive:
-            self._call("pipe_file", path, data)
-            return
-        if self.exists(path):
+        if exclusive and self.exists(path):
             raise FileExistsError(errno.EEXIST, "already exists", self._url(path))
         # Other file systems do not support exclusive creation, or not yet.
-        conditional = {"mode": "create"} if self._scheme in ("s3", "gs", "memory") else {}
+        condition = {"mode": "create"} if exclusive and self._scheme in ("s3", "gs", "memory") else {}
         try:
-            self._call("pipe_file", path, data, **conditional)
+            self._call("pipe_file", path, data, **condition)
         except FileExistsError:
             # The first attempt may have succeeded even if its response was lost.
             if self.read(path) != data:
                 raise
         except OSError as error:
-            if error.errno != errno.ENOSYS:
+            if not condition or error.errno != errno.ENOSYS:
                 raise
             self._call("pipe_file", path, data)
 
@@ -143,7 +144,7 @@ class RemoteStore(Store):
     def delete(self, path: str) -> None:
         """Delete a file if it exists."""
         self._check_writable(path)
-        if self.exists(path):
+        with suppress(FileNotFoundError):
             self._call("rm_file", path)
 
     def _check_writable(self, path: str) -> None:
@@ -156,30 +157,6 @@ class RemoteStore(Store):
 
     def _call(self, verb: str, path: str, *arguments: Any, **options: Any) -> Any:
         return _call(self.location, verb, self._url(path), *arguments, **options)
-
-
-class _RemoteFile(io.RawIOBase):
-    """Remote file that is read with range requests."""
-
-    def __init__(self, store: RemoteStore, path: str, size: int) -> None:
-        self._store, self._path, self._size, self._at = store, path, size, 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        self._at = max(0, (0, self._at, self._size)[whence] + offset)
-        return self._at
-
-    def readinto(self, buffer: Any) -> int:
-        wanted = max(0, min(len(buffer), self._size - self._at))
-        data = self._store.read(self._path, self._at, wanted)
-        buffer[: len(data)] = data
-        self._at += len(data)
-        return len(data)
 
 
 # --- calling fsspec ------------------------------------------------------------------------------
@@ -212,22 +189,20 @@ def _fetch(location: str, path: str, start: int, size: int) -> bytes:
 def _connect(url: str, process: int) -> Any:
     """Return the fsspec file system for `url`; a forked `process` must not use that of its parent."""
     scheme = url.partition("://")[0]
-    try:
-        import fsspec
-
-        fsspec.get_filesystem_class(scheme)
-    except ImportError as error:
-        extra = f"; pip install 'robustgen[{_EXTRAS[scheme]}]'" if scheme in _EXTRAS else ""
-        raise MissingDependencyError(f"{scheme}:// needs a package: {error}{extra}") from error
-    except ValueError as error:
-        raise ArgumentError(f"{url}: unknown scheme {scheme!r}") from error
     options: dict[str, Any] = {"use_listings_cache": False}
     if scheme == "s3":
         options["config_kwargs"] = {"connect_timeout": 10, "retries": {"max_attempts": 1}}
         # Otherwise, fsspec requests the size of each file before reading it.
         options["max_concurrency"] = 1
     try:
+        import fsspec
+
         files = fsspec.core.url_to_fs(url, **options)[0]
+    except ImportError as error:
+        extra = f"; pip install 'robustgen[{_EXTRAS[scheme]}]'" if scheme in _EXTRAS else ""
+        raise MissingDependencyError(f"{scheme}:// needs a package: {error}{extra}") from error
+    except ValueError as error:
+        raise ArgumentError(f"{url}: unknown scheme {scheme!r} ({error})") from error
     except Exception as error:
         raise _translate(error, url) from error
     # `RemoteStore` has its own retries.
@@ -269,15 +244,14 @@ def _translate(error: Exception, url: str) -> OSError:
 
 def _status_of(error: BaseException | None) -> int | None:
     """Return the HTTP status in an exception or one of its causes; None without any."""
-    while error is not None:
-        answer = getattr(error, "response", None)
-        metadata = answer.get("ResponseMetadata", {}) if isinstance(answer, dict) else {}
-        known = [metadata.get("HTTPStatusCode"), getattr(answer, "status_code", None)]
-        known += [getattr(error, name, None) for name in ("status", "code")]
-        if status := next((each for each in known if isinstance(each, int)), None):
-            return status
-        error = error.__cause__
-    return None
+    if error is None:
+        return None
+    answer = getattr(error, "response", None)
+    if isinstance(answer, dict):
+        known = [answer.get("ResponseMetadata", {}).get("HTTPStatusCode")]
+    else:
+        known = [getattr(answer, "status_code", None), *(getattr(error, n, None) for n in ("status", "code"))]
+    return next((each for each in known if isinstance(each, int)), None) or _status_of(error.__cause__)
 
 
 def _entry(path: str, about: dict[str, Any]) -> Entry:
