@@ -12,7 +12,7 @@ from robustgen.errors import ConfigError, OutputError, SourceError
 from robustgen.formats import Dataset, parse_variant
 from robustgen.formats.arrays import ARCHIVE, Archives, Arrays, file_of, open_array
 from robustgen.formats.parquet import FOLDER, ParquetShards
-from robustgen.formats.shards import Shards, list_shards
+from robustgen.formats.shards import Shards
 from robustgen.formats.table import FileTableWriter, TableSet
 from robustgen.formats.trees import Tree
 from robustgen.formats.webdataset import WebDatasetShards
@@ -73,7 +73,8 @@ def open_dataset(root: str | Path | Store, classes: Sequence[str] | None = None)
     if output == FileTableWriter.format:
         return Tree(store, kind, arms, about, places, classes)
     shards: tuple[type[Shards], ...] = (WebDatasetShards, ParquetShards)
-    found = (each for each in shards if list_shards(store, places[arms[0]], each.suffix))
+    inside = [path for path in files if path.rpartition("/")[0] == places[arms[0]]]
+    found = (each for each in shards if any(path.endswith(each.suffix) for path in inside))
     layout: type[Tree | Shards] = next(found, Tree)
     return layout(store, kind, arms, about, places, classes)
 

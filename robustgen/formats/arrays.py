@@ -3,7 +3,7 @@
 import io
 import shutil
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -146,10 +146,17 @@ class _Discarded(Exception):
 
 
 class _OpenArray:
-    """Unit writer of one array."""
+    """Unit writer of one array; `pack` turns its rows into the file at `path`."""
 
-    def __init__(self, file: BinaryIO, path: str, shape: tuple[int, ...], unit: WorkUnit) -> None:
-        self._file, self._path, self._unit = file, path, unit
+    def __init__(
+        self,
+        file: BinaryIO,
+        path: str,
+        shape: tuple[int, ...],
+        unit: WorkUnit,
+        pack: Callable[[BinaryIO], BinaryIO] = lambda file: file,
+    ) -> None:
+        self._file, self._path, self._unit, self._pack = file, path, unit, pack
         self._start = file.write(header_bytes((len(unit.variants) * len(unit.keys), *shape)))
 
     def write(self, variant: Variant, index: int, key: str, encoded: Iterable[Encoded]) -> list[WrittenFile]:
@@ -167,7 +174,7 @@ class _OpenArray:
         """Return the array; an array cannot omit `failed` images."""
         if failed:
             raise _Discarded
-        return [WrittenFile(self._path, *measure(self._file))]
+        return [WrittenFile(self._path, *measure(self._pack(self._file)))]
 
 
 class ArchiveWriter(ArrayWriter):
@@ -194,15 +201,19 @@ class ArchiveWriter(ArrayWriter):
         return {"zlib": npz.ZLIB}
 
     @contextmanager
-    def open(self, root: Store, unit: WorkUnit, labels: Sequence[int]) -> Iterator["_OpenArchive"]:
-        """Open the archive of `unit`, and a temporary file for its rows."""
+    def open(self, root: Store, unit: WorkUnit, labels: Sequence[int]) -> Iterator[_OpenArray]:
+        """Open the archive of `unit`.
+
+        Rows arrive image by image in a temporary file, but are compressed severity by severity.
+        """
         folder, numbers = unit.variants[0].folder, np.asarray(labels, np.int64)
         path, shape = file_of(folder, self.suffix), self._shapes[folder]
         own = numbers[:, None] if self._class_labels is None else self._class_labels[numbers]
         root.delete(path)
         with suppress(_Discarded), root.create(f"{path}.rows") as rows:
             with suppress(_Discarded), root.create(path) as file:
-                yield _OpenArchive(rows, path, shape, unit, own, file)
+                pack = partial(_pack, labels=np.tile(own, (len(unit.variants), 1)), file=file)
+                yield _OpenArray(rows, path, shape, unit, pack)
             raise _Discarded
 
     def list_companions(self, listing: Listing, folders: Sequence[str]) -> Mapping[str, bytes]:
@@ -210,36 +221,15 @@ class ArchiveWriter(ArrayWriter):
         return {KEYS: join_names(listing.keys)}
 
 
-class _OpenArchive(_OpenArray):
-    """Unit writer of an archive.
-
-    Rows arrive image by image in the file `rows`, but are compressed severity by severity.
-    """
-
-    def __init__(
-        self,
-        rows: BinaryIO,
-        path: str,
-        shape: tuple[int, ...],
-        unit: WorkUnit,
-        labels: NDArray[Any],
-        archive: BinaryIO,
-    ) -> None:
-        super().__init__(rows, path, shape, unit)
-        self._labels, self._archive = np.tile(labels, (len(unit.variants), 1)), archive
-
-    def finish(self, failed: Sequence[str]) -> list[WrittenFile]:
-        """Compress and return the archive; an archive cannot omit `failed` images."""
-        if failed:
-            raise _Discarded
-        self._file.seek(0)
-        with zipfile.ZipFile(self._archive, "w", zipfile.ZIP_DEFLATED) as archive:
-            # Same bytes as `numpy.savez_compressed`.
-            with archive.open(f"{_IMAGES}.npy", "w", force_zip64=True) as file:
-                shutil.copyfileobj(self._file, file, 1 << 20)
-            with archive.open(f"{_LABELS}.npy", "w", force_zip64=True) as file:
-                np.lib.format.write_array(file, _shrink(self._labels))
-        return [WrittenFile(self._path, *measure(self._archive))]
+def _pack(rows: BinaryIO, labels: NDArray[Any], file: BinaryIO) -> BinaryIO:
+    """Write an archive of images and their labels, with the bytes of `numpy.savez_compressed`; return it."""
+    rows.seek(0)
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        with archive.open(f"{_IMAGES}.npy", "w", force_zip64=True) as member:
+            shutil.copyfileobj(rows, member, 1 << 20)
+        with archive.open(f"{_LABELS}.npy", "w", force_zip64=True) as member:
+            np.lib.format.write_array(member, _shrink(labels))
+    return file
 
 
 def _shrink(labels: NDArray[Any]) -> NDArray[Any]:

@@ -367,6 +367,10 @@ class Dataset(ABC):
         The clean images, if any, then all corruptions and severities; or all perturbations.
     about : mapping
         The content of `dataset.json`; empty for a set without this file.
+    folders : mapping of Variant to str
+        POSIX paths below the set, if each variant has a folder.
+    names : sequence of str, optional
+        Class names in the order of the model's outputs, if they are not those of the set.
     format : str
         Name of the format in `robustgen.formats` that writes this layout.
     usual_edition : str
@@ -381,6 +385,8 @@ class Dataset(ABC):
     kind: Kind
     arms: tuple[Variant, ...]
     about: Mapping[str, Any]
+    folders: Mapping[Variant, str] = field(default_factory=dict)
+    names: Sequence[str] | None = None
 
     format: ClassVar[str]
     usual_edition: ClassVar[str] = "imagenet"
@@ -494,21 +500,3 @@ class Dataset(ABC):
 
         count = min(len(self.keys(arm)), stop or len(self.keys(arm)))
         yield from prefetch(read, range(start, count, size))
-
-
-@dataclass(eq=False)
-class FolderDataset(Dataset):
-    """A set with a folder for each variant.
-
-    Parameters
-    ----------
-    store, kind, arms, about
-        As for `Dataset`.
-    folders : mapping of Variant to str
-        POSIX paths below the set.
-    names : sequence of str, optional
-        Class names in the order of the model's outputs.
-    """
-
-    folders: Mapping[Variant, str]
-    names: Sequence[str] | None = None

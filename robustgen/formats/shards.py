@@ -13,9 +13,9 @@ import numpy as np
 from robustgen.benchmark import Variant
 from robustgen.errors import ImageError, SourceError
 from robustgen.formats.base import (
+    Dataset,
     Encoded,
     Encoder,
-    FolderDataset,
     Labels,
     Listing,
     Order,
@@ -153,13 +153,13 @@ class ShardWriter(SampleWriter):
 
 
 @dataclass(eq=False)
-class SourceSet(FolderDataset):
+class SourceSet(Dataset):
     """A set with a folder per variant, each of which is read as a source of images.
 
     Parameters
     ----------
     store, kind, arms, about, folders
-        As for `FolderDataset`.
+        As for `Dataset`.
     names : sequence of str, optional
         Class names in the order of the model's outputs. Default: labels are unchanged.
     """
@@ -233,10 +233,3 @@ class Shards(SourceSet):
         """Return the number of classes, if known."""
         names = self.names or self.class_names
         return None if names is None else len(names)
-
-
-def list_shards(store: Store, folder: str, suffix: str) -> list[str]:
-    """Return the paths of the shards in `folder`, in order."""
-    paths = [entry.path for entry in store.list(folder) if entry.path.endswith(suffix)]
-    prefix = f"{folder}/" if folder else ""
-    return [path for path in paths if "/" not in (name := path.removeprefix(prefix)) and name[0] != "."]

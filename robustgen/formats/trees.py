@@ -8,7 +8,7 @@ import numpy as np
 
 from robustgen.benchmark import Variant
 from robustgen.errors import ImageError, SourceError
-from robustgen.formats.base import FolderDataset, Labels, Pixels, describe_difference, name_contents
+from robustgen.formats.base import Dataset, Labels, Pixels, describe_difference, name_contents
 from robustgen.imaging import decode, video
 from robustgen.sources.base import class_of, sort_classes
 
@@ -16,13 +16,13 @@ VIDEO = ".mp4"
 
 
 @dataclass(eq=False)
-class Tree(FolderDataset):
+class Tree(Dataset):
     """Set with a folder per variant: image files, MP4 files or folders of frames, in class folders.
 
     Parameters
     ----------
     store, kind, arms, about, folders
-        As for `FolderDataset`.
+        As for `Dataset`.
     names : sequence of str, optional
         Class folders in the order of the model's outputs. Default: the sorted folders of the set.
     """
