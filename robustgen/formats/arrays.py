@@ -314,7 +314,7 @@ class Arrays(Dataset):
             raise SourceError(f"{self.root}/{LABELS}: {labels.dtype} {labels.shape} is not {wanted}")
         return labels[: self.images].astype(np.int64)
 
-    def keys(self, arm: Variant) -> tuple[str, ...]:
+    def list_keys(self, arm: Variant) -> tuple[str, ...]:
         """Return the names of the rows."""
         return self._keys
 

@@ -403,7 +403,6 @@ class Dataset(ABC):
         """Return the benchmark of the set."""
         return BENCHMARKS[self.kind]
 
-    @abstractmethod
     def keys(self, arm: Variant) -> tuple[str, ...]:
         """Return the names of the images or sequences of `arm`; they are the same for all variants.
 
@@ -412,6 +411,15 @@ class Dataset(ABC):
         SourceError
             The variant has fewer or more images than others.
         """
+        first, own = self.list_keys(self.arms[0]), self.list_keys(arm)
+        if own is not first and own != first:
+            folder = f"{self.root}/{self.folders[arm]}"
+            raise SourceError(f"{folder}: {describe_difference(own, first, 'images')}")
+        return first
+
+    @abstractmethod
+    def list_keys(self, arm: Variant) -> tuple[str, ...]:
+        """Return the names of the images or sequences that `arm` has."""
 
     @abstractmethod
     def labels(self, arm: Variant) -> Labels | None:

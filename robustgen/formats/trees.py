@@ -8,7 +8,7 @@ import numpy as np
 
 from robustgen.benchmark import Variant
 from robustgen.errors import ImageError, SourceError
-from robustgen.formats.base import Dataset, Labels, Pixels, describe_difference, name_contents
+from robustgen.formats.base import Dataset, Labels, Pixels, name_contents
 from robustgen.imaging import decode, video
 from robustgen.sources.base import class_of, sort_classes
 
@@ -31,15 +31,8 @@ class Tree(Dataset):
 
     _listed: dict[Variant, tuple[str, ...]] = field(default_factory=dict)
 
-    def keys(self, arm: Variant) -> tuple[str, ...]:
-        """Return the names of the images or sequences; raise a SourceError if variants differ."""
-        first = self._listing(self.arms[0])
-        if arm not in self._listed and self._listing(arm) != first:
-            folder = f"{self.root}/{self.folders[arm]}"
-            raise SourceError(f"{folder}: {describe_difference(self._listing(arm), first, 'images')}")
-        return first
-
-    def _listing(self, arm: Variant) -> tuple[str, ...]:
+    def list_keys(self, arm: Variant) -> tuple[str, ...]:
+        """Return the names of the images or sequences that `arm` has."""
         if arm not in self._listed:
             folder = self.folders[arm]
             start = len(folder) + 1 if folder else 0
@@ -52,9 +45,11 @@ class Tree(Dataset):
                 found |= {
                     name.rpartition("/")[0] for name in visible if "/" in name and name.endswith(".png")
                 }
-            self._listed[arm] = keys = tuple(sorted(found))
-            if not keys:
+            if not found:
                 raise SourceError(f"{self.root}/{folder}: contains no {name_contents(self.kind)}")
+            keys = tuple(sorted(found))
+            # Variants with the same images share one list.
+            self._listed[arm] = next((each for each in self._listed.values() if each == keys), keys)
         return self._listed[arm]
 
     def _is_image(self, name: str) -> bool:
