@@ -158,7 +158,7 @@ class Sides:
                 pixels.append(side.load(folder, key))
             except (RobustgenError, OSError) as error:
                 # Folder and key are printed separately, so the path is removed.
-                reason = str(error).removeprefix(f"{side.arms[folder].path(key)!r}: ")
+                reason = str(error).removeprefix(f"{f'{side.root}/{side.path(folder, key)}'!r}: ")
                 return Problem(name, folder, key, reason)
         a, b = pixels
         if a.shape != b.shape:

@@ -84,13 +84,14 @@ class Tree(Dataset):
 
     def read(self, arm: Variant, key: str) -> Pixels:
         """Return the image or the frames called `key`."""
-        path, name = self.path(arm, key), arm.path(key)
+        path = self.path(arm, key)
+        name = f"{self.root}/{path}"
         try:
             if self.kind == "c":
                 with self.store.open(path) as file:
                     return decode.decode(file, name)
             if path.endswith(VIDEO):
-                return video.read_frames(self.store.read(path), f"{self.root}/{path}")
+                return video.read_frames(self.store.read(path), name)
             frames = [entry.path for entry in self.store.list(path) if entry.path.endswith(".png")]
             return video.stack_frames(
                 ((f"{self.root}/{each}", self.store.read(each)) for each in frames), name
