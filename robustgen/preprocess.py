@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass
 from functools import lru_cache, partial
 from typing import Annotated, Any
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
 from robustgen.benchmark import TITLES, Variant
@@ -125,6 +127,11 @@ class _SetImages(Items[ArmReader]):
     def classes(self) -> tuple[str, ...]:
         return tuple(_open_set(self.location).class_names or ())
 
+    @property
+    def class_labels(self) -> NDArray[np.int64]:
+        own = _open_set(self.location).class_labels
+        return super().class_labels if own is None else own
+
     def label(self, key: str) -> int:
         dataset = _open_set(self.location)
         labels = dataset.labels(dataset.arms[0])
@@ -238,7 +245,6 @@ def _open_writer(dataset: Dataset | None, source: Items[Any], keys: tuple[str, .
         keys=keys,
         quality=quality,
         shapes=lambda: {arm.folder: dataset.load(arm, 0).shape for arm in arms},
-        class_labels=lambda: dataset.class_labels,
         grey=dataset.grey,
         source=source,
     )

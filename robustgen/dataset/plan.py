@@ -469,7 +469,6 @@ def _open_writer(
         encodings=lambda: _encodings(config),
         sample_format=config.sample_format,
         shard_size=config.shard_size,
-        class_labels=lambda: source.class_labels,
         grey=get_edition(config.edition).grey,
         source=source,
     )

@@ -33,9 +33,9 @@ from robustgen.formats.units import WorkUnit
 from robustgen.imaging.pixels import Rgb
 from robustgen.name_lists import join_names, split_names
 from robustgen.sources.base import blame_source
+from robustgen.sources.medmnist import MedMnist
 from robustgen.sources.sample_names import KEYS
-from robustgen.storage import Store, measure, open_store
-from robustgen.storage.temporary import TemporaryFolder
+from robustgen.storage import Store, measure
 
 LABELS: Final = "labels.npy"
 """File next to the arrays with the class of each row."""
@@ -189,7 +189,7 @@ class ArchiveWriter(ArrayWriter):
 
     def __init__(self, order: Order) -> None:
         super().__init__(order)
-        self._class_labels = order.class_labels()
+        self._class_labels = order.source.class_labels
         names = {arm.folder.partition("/")[0]: arm.name for arm in order.arms}
         for stem, name in names.items():
             if other := names.get(_FAMILY + stem):
@@ -206,9 +206,9 @@ class ArchiveWriter(ArrayWriter):
 
         Rows arrive image by image in a temporary file, but are compressed severity by severity.
         """
-        folder, numbers = unit.variants[0].folder, np.asarray(labels, np.int64)
+        folder = unit.variants[0].folder
         path, shape = file_of(folder, self.suffix), self._shapes[folder]
-        own = numbers[:, None] if self._class_labels is None else self._class_labels[numbers]
+        own = self._class_labels[np.asarray(labels, np.int64)]
         root.delete(path)
         with suppress(_Discarded), root.create(f"{path}.rows") as rows:
             with suppress(_Discarded), root.create(path) as file:
@@ -262,7 +262,7 @@ class Arrays(Dataset):
     def __post_init__(self) -> None:
         """Find the number of images from the first array, and check all others against it."""
         # Consecutive reads are of one array.
-        self._open = lru_cache(maxsize=2)(partial(open_array, self.store))
+        self._open = lru_cache(maxsize=2)(partial(_open_images, self.store))
         self._starts: dict[Variant, int] = {}
         files: dict[str, list[Variant]] = {}
         for arm in self.arms:
@@ -335,7 +335,7 @@ class Arrays(Dataset):
 
     def load(self, arm: Variant, index: int) -> Pixels:
         """Return one row; grey images get three channels."""
-        row = self._open(self._file(arm))[self._starts[arm] + index]
+        row = np.array(self._open(self._file(arm))[self._starts[arm] + index])
         # Grey images in archives have no axis of channels.
         pixels = row.reshape(*row.shape[: self.benchmark.array_axes - 2], -1)
         return np.repeat(pixels, 3, axis=-1) if self.grey else pixels
@@ -350,55 +350,33 @@ class Archives(Arrays):
     usual_edition = "pathmnist"
 
     def _read_shape(self, file: str) -> tuple[int, ...]:
-        with _open_archive(self.store, file) as archive:
-            shape = npz.read_image_header(archive, npz.find_array(archive, _IMAGES)).shape
+        shape = MedMnist(f"{self.root}/{file}").shape
         return shape if len(shape) == 4 else (*shape, 1)
 
     def _read_labels(self) -> Labels | None:
-        file = self._file(self.arms[0])
-        with _open_archive(self.store, file) as archive:
-            rows = npz.read_labels(archive, _LABELS)[: self.images]
-        if len(rows) != self.images:
-            raise SourceError(f"{self.root}/{file}: {len(rows)} labels for {self.images} images")
-        if rows.shape[1] == 1:
-            return rows[:, 0]
-        # Images of a multi-label set form one class if all of their labels are equal.
-        self.class_labels, numbers = np.unique(rows, axis=0, return_inverse=True)
-        return numbers.ravel()
-
-
-@contextmanager
-def _open_archive(store: Store, path: str) -> Iterator[zipfile.ZipFile]:
-    """Open an archive; raise a SourceError that names it on any failure."""
-    with (
-        blame_source(f"{store.location}/{path}"),
-        store.open(path) as content,
-        zipfile.ZipFile(content) as archive,
-    ):
-        yield archive
+        source = MedMnist(f"{self.root}/{self._file(self.arms[0])}")
+        self.class_labels = source.class_labels
+        return source.labels[: self.images]
 
 
 def open_array(store: Store, path: str) -> StoredArray:
-    """Open the array in a `.npy` file, or unpack the images of an archive into a temporary file.
+    """Open the array in a `.npy` file.
 
     Raises
     ------
     SourceError
-        The file cannot be read, is truncated, or contains objects or no images.
+        The file cannot be read, is truncated, or contains objects.
     """
-    folder = None
-    if path.endswith(ARCHIVE):
-        folder = TemporaryFolder()
-        unpacked = open_store(folder.path, folder.path)
-        with _open_archive(store, path) as archive, unpacked.create("images.npy") as target:
-            npz.copy_array(archive, npz.find_array(archive, _IMAGES), target)
-        store, path = unpacked, "images.npy"
     with blame_source(f"{store.location}/{path}"):
-        # The array keeps its temporary folder.
-        return StoredArray(store.open(path), folder)
+        return StoredArray(store.open(path))
+
+
+def _open_images(store: Store, path: str) -> StoredArray | Rgb:
+    """Open an array, or the images of an archive, which are unpacked into a temporary file."""
+    return MedMnist(f"{store.location}/{path}").images if path.endswith(ARCHIVE) else open_array(store, path)
 
 
 # Consecutive comparisons use the same array.
 @lru_cache(maxsize=2)
-def _open_known(store: Store, path: str, stamp: str) -> StoredArray:
-    return open_array(store, path)
+def _open_known(store: Store, path: str, stamp: str) -> StoredArray | Rgb:
+    return _open_images(store, path)

@@ -61,8 +61,6 @@ class Order:
         Format of the files in shards; None for the published one.
     shard_size : int
         Number of images per shard.
-    class_labels : callable
-        Returns the labels of each class, (classes, labels), or None if the label is its number.
     grey : bool
         Whether all three channels are the same, so that files keep one channel if their format allows it.
     source : Items
@@ -80,7 +78,6 @@ class Order:
     encodings: Callable[[], tuple[video.Encoding, ...]] = tuple
     sample_format: str | None = None
     shard_size: int = SHARD_SIZE
-    class_labels: Callable[[], NDArray[Any] | None] = lambda: None
     grey: bool = False
 
 
