@@ -208,7 +208,7 @@ class Writer(ABC):
     images_at_once : int or None
         Number of images processed together; None for the recipe's number.
     arrays : tuple of str
-        Names of the files with rows of several variants, for ``dataset.json``.
+        Names of the files with one row per image, for ``dataset.json``.
     needs_labels : bool
         Whether its files contain labels.
     """
