@@ -257,7 +257,6 @@ class Arrays(Dataset):
 
     format = "npy"
     suffix: ClassVar[str] = ".npy"
-    usual_edition = "cifar-10"
 
     def __post_init__(self) -> None:
         """Find the number of images from the first array, and check all others against it."""
@@ -338,7 +337,7 @@ class Arrays(Dataset):
         row = np.array(self._open(self._file(arm))[self._starts[arm] + index])
         # Grey images in archives have no axis of channels.
         pixels = row.reshape(*row.shape[: self.benchmark.array_axes - 2], -1)
-        return np.repeat(pixels, 3, axis=-1) if self.grey else pixels
+        return np.repeat(pixels, 3, axis=-1) if pixels.shape[-1] == 1 else pixels
 
 
 @dataclass(eq=False)
@@ -347,7 +346,6 @@ class Archives(Arrays):
 
     format = "npz"
     suffix = ARCHIVE
-    usual_edition = "pathmnist"
 
     def _read_shape(self, file: str) -> tuple[int, ...]:
         shape = MedMnist(f"{self.root}/{file}").shape

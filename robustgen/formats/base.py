@@ -24,7 +24,6 @@ from robustgen.storage import Store
 Pixels = NDArray[np.uint8]
 Labels = NDArray[np.int64]
 
-_LEVELS = tuple(map(str, BENCHMARKS["c"].levels))
 SHARD_SIZE: Final = 1000
 """Default number of images per shard."""
 
@@ -318,7 +317,8 @@ def parse_variant(folder: str, kind: Kind) -> Variant:
     """
     variant = BENCHMARKS[kind].arm_in(folder)
     if variant is None:
-        raise SourceError(f"{folder!r} is not a corruption with a severity from 1 to {_LEVELS[-1]}")
+        most = BENCHMARKS["c"].levels[-1]
+        raise SourceError(f"{folder!r} is not a corruption with a severity from 1 to {most}")
     return variant
 
 
@@ -370,8 +370,6 @@ class Dataset(ABC):
         Class names in the order of the model's outputs, if they are not those of the set.
     format : str
         Name of the format in `robustgen.formats` that writes this layout.
-    usual_edition : str
-        The edition of sets with this layout and no manifest.
     grey : bool
         Whether its files contain one channel.
     class_labels : ndarray, optional
@@ -386,7 +384,6 @@ class Dataset(ABC):
     names: Sequence[str] | None = None
 
     format: ClassVar[str]
-    usual_edition: ClassVar[str] = "imagenet"
     grey: bool = field(default=False, init=False)
     class_labels: NDArray[Any] | None = field(default=None, init=False)
 
