@@ -148,23 +148,23 @@ class LocalStore(Store):
         target, give_name = self._full(path), _claim if exclusive else _replace
         temporary = f"{self._temporary}/{name_temporary()}"
         try:
-            yield self._in_folder(self._temporary, partial(os.open, temporary, _NEW, 0o666))
-            self._in_folder(os.path.dirname(target), partial(give_name, temporary, target))
+            yield self._in_folder(self._temporary, os.open, temporary, _NEW, 0o666)
+            self._in_folder(target.rpartition("/")[0], give_name, temporary, target)
         except BaseException:
             _remove(temporary)
             raise
 
-    def _in_folder(self, place: str, act: Callable[[], _Result]) -> _Result:
-        """Do something in a folder of this store; create the folder if it is missing."""
+    def _in_folder(self, place: str, act: Callable[..., _Result], *arguments: Any) -> _Result:
+        """Call `act` for a file in a folder of this store; create the folder if it is missing."""
         self._check_real(place)
         try:
-            return act()
+            return act(*arguments)
         except FileNotFoundError:
             # It may have been removed since it was checked.
             self._real.clear()
             self._check_real(place)
             os.makedirs(place, exist_ok=True)
-            return act()
+            return act(*arguments)
 
     def copy(self, source: Store, name: str, path: str, *, link: bool = False) -> None:
         """Copy a file of another store; if `link`, as a hard link where the file system supports it."""
