@@ -75,10 +75,10 @@ class ParquetWriter(ShardWriter):
     def start_shard(self, file: BinaryIO, variant: Variant, number: int) -> Iterator[AddSample]:
         """Begin an uncompressed table; images and videos are already compressed."""
         pyarrow, parquet = import_pyarrow()
-        content = pyarrow.struct([("bytes", pyarrow.binary()), ("path", pyarrow.string())])
+        cell = pyarrow.struct([("bytes", pyarrow.binary()), ("path", pyarrow.string())])
         text = {"dtype": "string", "_type": "Value"}
         types: tuple[tuple[Any, dict[str, Any]], ...] = (
-            (content, {"_type": self.columns[0].capitalize()}),
+            (cell, {"_type": self.columns[0].capitalize()}),
             (pyarrow.int64(), {"names": self.classes, "_type": "ClassLabel"}),
             (pyarrow.string(), text),
             # Severities may be fractional, and all files share one schema.
