@@ -9,8 +9,9 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 HOST: Final = socket.gethostname()
 IS_WINDOWS: Final = os.name == "nt"
@@ -21,13 +22,32 @@ _NOT_FOR_WINDOWS: Final = re.compile(
     r'.*[\x00-\x1f<>:"|?*\\].*|.*[. ]',
     re.IGNORECASE | re.DOTALL,
 )
+_LONGEST_ON_WINDOWS: Final = 259
 
 
 def check_for_windows(location: str, path: str) -> None:
-    """Raise an OSError for a path that Windows would write to a device or elsewhere, or rename."""
+    """Raise an OSError for a path that Windows would write to a device or elsewhere, or rename.
+
+    Raises
+    ------
+    OSError
+        A part of `path` is not a valid name on Windows, or the full path is too long for its settings.
+    """
     for part in path.split("/"):
         if _NOT_FOR_WINDOWS.fullmatch(part):
             raise OSError(errno.EINVAL, f"{part!r} cannot be a file name on Windows", location)
+    if len(location) + 1 + len(path) > _LONGEST_ON_WINDOWS and not _has_long_paths():
+        reason = f"more than {_LONGEST_ON_WINDOWS} characters; enable long paths in Windows"
+        raise OSError(errno.ENAMETOOLONG, reason, f"{location}/{path}")
+
+
+@cache
+def _has_long_paths() -> bool:
+    """Return whether this process may use paths of more than 259 characters on Windows."""
+    import ctypes
+
+    system: Any = ctypes
+    return bool(system.windll.ntdll.RtlAreLongPathsEnabled() & 1)
 
 
 def is_alive(process: int) -> bool:
