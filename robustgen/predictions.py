@@ -33,7 +33,7 @@ from robustgen.dataset.opening import check_folder
 from robustgen.errors import ArgumentError, SourceError
 from robustgen.formats import WrittenFile, describe_difference, parse_variant
 from robustgen.metrics import top_classes
-from robustgen.storage import Store, open_store
+from robustgen.storage import Store, measure, open_store
 
 # Names of files that are no folder of severities.
 _NO_SEVERITIES = {CLEAN, *BENCHMARKS["p"].names}
@@ -138,7 +138,7 @@ def write_entries(
                 entry.compress_type = zipfile.ZIP_STORED if name == "logits" else zipfile.ZIP_DEFLATED
                 with archive.open(entry, "w", force_zip64=True) as file:
                     _write_array(file, array)
-        return WrittenFile(path_of(folder), target.size, target.sha256)
+        return WrittenFile(path_of(folder), *measure(target))
 
 
 def _write_array(file: IO[bytes], array: NDArray[Any] | Pieces) -> None:

@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass
 from functools import lru_cache, partial
 from typing import Annotated, Any
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
 from robustgen.benchmark import TITLES, Variant
@@ -17,9 +19,10 @@ from robustgen.dataset.opening import EQUALISED, check_folder, open_dataset, rea
 from robustgen.dataset.plan import Plan, assemble_plan
 from robustgen.dataset.recipes import Recipe
 from robustgen.dataset.selection import select_keys
-from robustgen.errors import SourceError
+from robustgen.errors import ImageError, SourceError
 from robustgen.formats import Dataset, Order, TreeWriter, Writer, open_writer
 from robustgen.formats.original import OriginalEncoder
+from robustgen.formats.trees import VIDEO, Tree
 from robustgen.imaging.clahe import MOST_CLIP, MOST_TILES, Clahe, clahe
 from robustgen.imaging.decode import as_rgb
 from robustgen.imaging.pixels import Decoded, Rgb
@@ -109,11 +112,24 @@ class _SetImages(Items[ArmReader]):
         return partial(_read, self.location, key)
 
     def size(self, key: str) -> int:
-        return _open_set(self.location).size(key)
+        """Return the bytes of the files of `key` in all variants; 0 if files contain many images."""
+        dataset = _open_set(self.location)
+        if not isinstance(dataset, Tree):
+            return 0
+        paths = [f"{folder}/{key}" for folder in dataset.folders.values()]
+        sizes = [*dataset.store.sizes(paths)]
+        if -1 in sizes:
+            raise ImageError(f"{key!r}: {paths[sizes.index(-1)]} is missing")
+        return sum(sizes)
 
     @property
     def classes(self) -> tuple[str, ...]:
         return tuple(_open_set(self.location).class_names or ())
+
+    @property
+    def class_labels(self) -> NDArray[np.int64]:
+        own = _open_set(self.location).class_labels
+        return super().class_labels if own is None else own
 
     def label(self, key: str) -> int:
         dataset = _open_set(self.location)
@@ -134,7 +150,11 @@ def _index_keys(root: str) -> dict[str, int]:
 
 
 def _read(root: str, key: str, arm: Variant) -> Rgb:
-    return _open_set(root).read(arm, key)
+    try:
+        return _open_set(root).read(arm, key)
+    except ImageError as error:
+        # The list of failures is published, and names no folder of this machine.
+        raise ImageError(str(error).replace(f"{root}/", "")) from error
 
 
 # --- the plan ------------------------------------------------------------------------------------
@@ -158,7 +178,7 @@ def plan_clahe(choices: ClaheChoices) -> Plan:
     arms = dataset.arms if dataset else (Variant("clahe", 0, ""),)
     writer = _open_writer(dataset, source, keys, choices.quality)
     # The sizes of files show changes; rows of arrays do not.
-    digest = None if dataset is None or dataset.has_image_files else about.get("digest")
+    digest = None if dataset is None or isinstance(dataset, Tree) else about.get("digest")
     parameters = Clahe(choices.clip_limit, choices.tiles)
     recipe: Recipe[Any] = ArmsRecipe(parameters, digest) if dataset else ImageRecipe(parameters, digest)
     known = {key: about.get(key) for key in ("dataset", "edition") if about.get(key)}
@@ -201,11 +221,15 @@ def _open_c_set(root: Store, about: dict[str, Any]) -> Dataset | None:
     if dataset.kind == "p":
         _check_single_images(dataset)
         return None
-    return dataset if dataset.in_place else None
+    # The folders of an unpacked archive may not be those that make-c uses.
+    is_moved = isinstance(dataset, Tree) and any(arm.folder != own for arm, own in dataset.folders.items())
+    return None if is_moved else dataset
 
 
 def _check_single_images(dataset: Dataset) -> None:
-    if not dataset.has_image_files:
+    arm = dataset.arms[0]
+    path = dataset.path(arm, dataset.keys(arm)[0])
+    if path is None or path.endswith(VIDEO):
         raise SourceError(f"{dataset.root}: contains sequences; use robustgen predict --clahe instead")
 
 
@@ -220,7 +244,6 @@ def _open_writer(dataset: Dataset | None, source: Items[Any], keys: tuple[str, .
         keys=keys,
         quality=quality,
         shapes=lambda: {arm.folder: dataset.load(arm, 0).shape for arm in arms},
-        class_labels=lambda: dataset.class_labels,
         grey=dataset.grey,
         source=source,
     )

@@ -102,7 +102,6 @@ def forget_connections() -> None:
     from robustgen.storage import remote
 
     remote._connect.cache_clear()
-    remote._ahead.clear()
     for kind in fsspec.registry.values():
         kind.clear_instance_cache()
 
@@ -168,4 +167,3 @@ def web(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, 
     server.server_close()
     thread.join()
     remote._connect.cache_clear()
-    remote._ahead.clear()

@@ -15,7 +15,7 @@ import pytest
 from servers import BUCKET, RangeHandler, Weather, forget_connections
 
 from robustgen.errors import ArgumentError, MissingDependencyError, OutputError
-from robustgen.storage import Store, is_url, locate, open_store, save
+from robustgen.storage import Store, is_url, locate, measure, open_store, save
 from robustgen.storage.host import HOST, hold_back_interrupts, is_alive, private_folder
 from robustgen.storage.local import name_temporary
 
@@ -72,8 +72,7 @@ def test_files_in_pieces_are_whole_or_nothing(store: Store) -> None:
     with store.create("x/y.bin") as file:
         assert file.write(b"abc") == 3 and not store.exists("x/y.bin")
         file.write(memoryview(b"defg"))
-        assert file.size == file.tell() == 7
-        assert file.sha256 == hashlib.sha256(b"abcdefg").hexdigest()
+        assert measure(file) == (7, hashlib.sha256(b"abcdefg").hexdigest())
     assert store.read("x/y.bin") == b"abcdefg"
     for path in ("x/y.bin", "x/z.bin"):
         with pytest.raises(ZeroDivisionError), store.create(path) as file:
@@ -492,18 +491,13 @@ def test_reading_on_takes_few_requests(s3: Weather) -> None:
     store = open_store(f"s3://{BUCKET}/out")
     store.put("shard.tar", os.urandom(10 << 20))
     s3.requests.clear()
-    for start in range(0, 10 << 20, 100 << 10):
-        assert len(store.read("shard.tar", start + 512, 90 << 10)) >= 1
+    for start in range(0, 9 << 20, 100 << 10):
+        assert len(store.read("shard.tar", start + 512, 90 << 10)) == 90 << 10
     assert len(s3.requests) <= 5
     store.put("photo.jpg", b"x")
     s3.requests.clear()
     assert store.read("photo.jpg") == b"x"
     assert [method for method, _ in s3.requests] == ["GET"]
-    for i in range(30):
-        store.put(f"many/{i}", b"x")
-    s3.requests.clear()
-    assert [*store.sizes(f"many/{i}" for i in range(30))] == [1] * 30
-    assert len(s3.requests) == 1
 
 
 def test_a_listing_that_lags(s3: Weather, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -549,7 +543,8 @@ def test_files_of_a_web_server(web: tuple[str, Path, type[RangeHandler]]) -> Non
     assert "all" not in handler.requests[1:]
     for status in (503, 429, 0):
         handler.trouble[:] = [status, status]
-        assert store.read(name, 7, 3) == data[7:10]
+        assert open_store(store.location).read(name, 7, 3) == data[7:10]
+        assert not handler.trouble
 
 
 def test_a_web_server_is_only_read_from(web: tuple[str, Path, type[RangeHandler]]) -> None:
@@ -571,9 +566,9 @@ def test_a_web_server_is_only_read_from(web: tuple[str, Path, type[RangeHandler]
 def test_a_web_server_without_ranges_is_named(web: tuple[str, Path, type[RangeHandler]]) -> None:
     url, root, handler = web
     handler.ranges = False
-    (root / "big").write_bytes(os.urandom(1 << 20))
+    (root / "big").write_bytes(os.urandom(3 << 20))
     store = open_store(url)
-    assert len(store.read("big")) == 1 << 20
+    assert len(store.read("big")) == 3 << 20
     with pytest.raises(OSError, match="does not support range requests"):
         store.read("big", 10, 20)
     handler.trouble[:] = [403]

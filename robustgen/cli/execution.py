@@ -283,7 +283,8 @@ def _describe_mirror(plan: "Plan") -> "Iterator[str]":
     if not names:
         yield "mirror: the source has no other files to repeat"
         return
-    size = sum(plan.mirror.source.sizes(names))
+    chosen = {*names}
+    size = sum(entry.size for entry in plan.mirror.source.list() if entry.path in chosen)
     count, folders = format_count(len(names), "file"), len(plan.arms)
     how = (
         "hard links, which take no space"

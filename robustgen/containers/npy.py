@@ -39,21 +39,15 @@ def read_header(file: IO[bytes]) -> NpyHeader:
 class StoredArray:
     """An array in a file, whose rows are read on demand.
 
-    Parameters
-    ----------
-    file : file object
-    folder : object, optional
-        Object to keep alive with the array, for instance its temporary folder.
-
     Raises
     ------
     ValueError
         The file is truncated, or not an array of plain values in C order.
     """
 
-    def __init__(self, file: IO[bytes], folder: object = None) -> None:
+    def __init__(self, file: IO[bytes]) -> None:
         self.shape, self.dtype, self._start = read_header(file)
-        self.ndim, self.folder, self._file = len(self.shape), folder, file
+        self.ndim, self._file = len(self.shape), file
         self._row = math.prod(self.shape[1:]) * self.dtype.itemsize
         # Threads that read ahead share the file, and its position.
         self._lock = Lock()

@@ -31,7 +31,7 @@ from robustgen.dataset.recipes import check_overrides
 from robustgen.editions import EDITIONS, MOST_SIDE
 from robustgen.errors import ArgumentError, ConfigError, RobustgenError, UnknownNameError
 from robustgen.formats import FORMATS
-from robustgen.formats.shards import SHARD_SIZE
+from robustgen.formats.base import SHARD_SIZE
 from robustgen.imaging import video
 from robustgen.imaging.jpeg import Libjpeg
 from robustgen.perturbations import PERTURBATIONS

@@ -10,10 +10,9 @@ from robustgen.dataset.names import MANIFEST, STATE
 from robustgen.dataset.state import OutputState
 from robustgen.errors import ConfigError, OutputError, SourceError
 from robustgen.formats import Dataset, parse_variant
-from robustgen.formats.npy import Arrays, open_array
-from robustgen.formats.npz import SUFFIX, Archives, file_of
+from robustgen.formats.arrays import ARCHIVE, Archives, Arrays, file_of, open_array
 from robustgen.formats.parquet import FOLDER, ParquetShards
-from robustgen.formats.shards import Shards, list_shards
+from robustgen.formats.shards import Shards
 from robustgen.formats.table import FileTableWriter, TableSet
 from robustgen.formats.trees import Tree
 from robustgen.formats.webdataset import WebDatasetShards
@@ -23,7 +22,7 @@ from robustgen.storage import Store, open_store
 EQUALISED = "CLAHE"
 """Kind of a set that `robustgen preprocess clahe` created from another set."""
 _LEVELS = tuple(map(str, BENCHMARKS["c"].levels))
-_ARRAYS = (".npy", SUFFIX)
+_ARRAYS = (".npy", ARCHIVE)
 
 
 def open_dataset(root: str | Path | Store, classes: Sequence[str] | None = None) -> Dataset:
@@ -62,7 +61,7 @@ def open_dataset(root: str | Path | Store, classes: Sequence[str] | None = None)
             raise ConfigError(
                 f"a class list needs class folders; {store.location} has arrays with labels.npy"
             )
-        if not first.endswith(SUFFIX):
+        if not first.endswith(ARCHIVE):
             return Arrays(store, kind, arms, about)
         # The folder of published archives has the name of the data set.
         name = store.location.rpartition("/")[2]
@@ -74,7 +73,8 @@ def open_dataset(root: str | Path | Store, classes: Sequence[str] | None = None)
     if output == FileTableWriter.format:
         return Tree(store, kind, arms, about, places, classes)
     shards: tuple[type[Shards], ...] = (WebDatasetShards, ParquetShards)
-    found = (each for each in shards if list_shards(store, places[arms[0]], each.suffix))
+    inside = [path for path in files if path.rpartition("/")[0] == places[arms[0]]]
+    found = (each for each in shards if any(path.endswith(each.suffix) for path in inside))
     layout: type[Tree | Shards] = next(found, Tree)
     return layout(store, kind, arms, about, places, classes)
 
@@ -151,10 +151,8 @@ def _from_manifest(
     parents = {path.rpartition("/")[0] for path in files}
     there = {*files} | {"/".join(path.split("/")[:depth]) for path in parents for depth in (1, 2, 3)}
     array = next(iter(about["arrays"]), "")
-    if array.endswith(SUFFIX):
-        places = {arm: file_of(arm) for arm in arms}
-    else:
-        places = {arm: f"{arm.partition('/')[0]}.npy" if array else arm for arm in arms}
+    suffix = ARCHIVE if array.endswith(ARCHIVE) else ".npy"
+    places = {arm: file_of(arm, suffix) if array else arm for arm in arms}
     if FOLDER in there and there.isdisjoint(places.values()):
         places = {arm: f"{FOLDER}/{place}" for arm, place in places.items()}
     missing = [arm for arm, place in places.items() if place not in there]
@@ -181,7 +179,7 @@ def _from_layout(store: Store, files: Sequence[str]) -> tuple[Kind, dict[str, st
 
 def _find_archives(files: Sequence[str]) -> dict[str, str]:
     """Return the location of each variant in the archives of the published MedMNIST-C; empty without any."""
-    stems = {path.removesuffix(SUFFIX) for path in files if path.endswith(SUFFIX) and "/" not in path}
+    stems = {path.removesuffix(ARCHIVE) for path in files if path.endswith(ARCHIVE) and "/" not in path}
     if not stems:
         return {}
     from robustgen.corruptions import FAMILIES
@@ -193,8 +191,8 @@ def _find_archives(files: Sequence[str]) -> dict[str, str]:
         if name.partition(":")[2] in stems
         for level in IMAGENET_C.levels
     ]
-    found = {folder: file_of(folder) for folder in folders}
-    return ({CLEAN: f"{CLEAN}{SUFFIX}"} if CLEAN in stems and found else {}) | found
+    found = {folder: file_of(folder, ARCHIVE) for folder in folders}
+    return ({CLEAN: f"{CLEAN}{ARCHIVE}"} if CLEAN in stems and found else {}) | found
 
 
 def _is_operation(name: str) -> bool:

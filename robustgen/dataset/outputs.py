@@ -1,6 +1,5 @@
 """Outputs other than sets, such as predictions and shortlists: folders or URLs that a command writes to."""
 
-import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -8,9 +7,7 @@ from typing import Any
 
 from robustgen.errors import OutputError, RobustgenError, WriteError
 from robustgen.json_files import parse_object
-from robustgen.storage import Store, open_store
-
-_BLOCK = 1 << 20
+from robustgen.storage import Store, measure, open_store
 
 
 @contextmanager
@@ -77,11 +74,8 @@ def read_object(store: Store, path: str) -> dict[str, Any]:
 
 def measure_file(store: Store, path: str) -> tuple[int, str]:
     """Return the size of a file in bytes, and its SHA-256 in hexadecimal."""
-    digest = hashlib.sha256()
     with store.open(path) as file:
-        while block := file.read(_BLOCK):
-            digest.update(block)
-        return file.tell(), digest.hexdigest()
+        return measure(file)
 
 
 def file_digest(store: Store, path: str) -> str:

@@ -199,7 +199,6 @@ def plan_benchmark(
         encodings=lambda: _encodings(config),
         sample_format=config.sample_format,
         shard_size=config.shard_size,
-        class_labels=lambda: source.class_labels,
         grey=row.grey,
         source=source,
     )

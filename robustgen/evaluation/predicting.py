@@ -31,6 +31,8 @@ from robustgen.formats.units import cut
 from robustgen.metrics import top_classes
 from robustgen.predictions import Pieces, Saved, digest_of, top5_entries
 
+# Editions of published sets, which have no manifest, by format.
+_USUAL_EDITIONS: Final = {"npy": "cifar-10", "npz": "pathmnist"}
 _MOST_IMAGES: Final[Mapping[Kind, int]] = {"c": 1000, "p": 32}
 
 
@@ -244,7 +246,7 @@ def predict(
     started = time.monotonic()
     data = open_dataset(dataset)
     # Without an edition, the one of published sets with this layout.
-    edition = str(data.about.get("edition") or data.usual_edition)
+    edition = str(data.about.get("edition") or _USUAL_EDITIONS.get(data.format, "imagenet"))
     default = edition if edition in presets.PRESETS else "imagenet"
     opened = open_model(model, runtime or Runtime())
     chosen = presets.load_preprocessing(preprocessing, flags or {}, default, opened.preprocessing)

@@ -207,15 +207,12 @@ def _sort_places(file: PredictionFile) -> NDArray[np.intp]:
 
 
 def _read_perturbations(predictions: Predictions, model: str, difficulty: int) -> Scores:
-    flips: dict[str, Floats] = {}
-    distances: dict[str, Floats] = {}
     # Noises have harder sequences; for the others, frames further apart are compared.
     arms = {name: _arm_at(name, difficulty) for name in _perturbations(predictions)}
     found = {name: predictions.files[arm] for name, arm in arms.items() if arm in predictions.files}
-    for name, file in found.items():
-        flips[name], distance = _instability(file, name, difficulty)
-        if distance is not None:
-            distances[name] = distance
+    measured = {name: _instability(file, name, difficulty) for name, file in found.items()}
+    flips = {name: own for name, (own, _) in measured.items()}
+    distances = {name: own for name, (_, own) in measured.items() if own is not None}
     if len(distances) < len(flips):
         # Their means would be over other perturbations than those of other columns.
         distances = {}

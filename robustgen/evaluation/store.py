@@ -10,7 +10,7 @@ fog/3.npz, tilt.npz              finished variants, see `robustgen.predictions`
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cached_property
 from io import BytesIO
 from itertools import chain
@@ -90,18 +90,15 @@ class PredictionStore:
 
     def list_parts(self, record: Record) -> dict[str, WrittenFile]:
         """Return the existing parts in the record of a unit, by folder of the variant."""
-        return {folder: part for folder, part in name_parts(record).items() if part.size == self._size(part)}
+        return {folder: part for folder, part in name_parts(record).items() if self._has_part(part)}
 
     @cached_property
     def _listed(self) -> dict[str, int]:
         return {entry.path: entry.size for entry in self.root.list(_PARTS)}
 
-    def _size(self, part: WrittenFile) -> int:
-        if self._listed.get(part.path) != part.size:
-            # The part may be newer than the listing.
-            with suppress(FileNotFoundError):
-                return self.root.stat(part.path).size
-        return self._listed.get(part.path, -1)
+    def _has_part(self, part: WrittenFile) -> bool:
+        # The part may be newer than the listing.
+        return part.size == self._listed.get(part.path) or [part.size] == [*self.root.sizes([part.path])]
 
     def read_parts(self, variant: Variant, parts: Sequence[WrittenFile], count: int) -> Pieces:
         """Return the `count` rows of `variant` in `parts`; each part is read when needed."""
@@ -214,11 +211,9 @@ def _remove_own(state: OutputState) -> None:
     root, own = state.root, dict[str, str]()
     for _, record in state.read_records():
         own |= {file.path: file.sha256 for file in record.files} if record else {}
-    irregular = {
-        path for path, what in root.list_irregular() if what in ("is a link", "is not a regular file")
-    }
-    for path in (*sorted(irregular), *predictions.list_files(root)):
-        if path in irregular or path not in own or file_digest(root, path) != own[path]:
+    irregular = [path for path, _ in root.list_irregular() if not path.endswith("/")]
+    for path in (*irregular, *predictions.list_files(root)):
+        if path in irregular or file_digest(root, path) != own.get(path):
             raise OutputError(
                 f"{root.location}/{path}: not as robustgen wrote it, so --overwrite keeps it; "
                 f"remove it yourself, or choose another --output"

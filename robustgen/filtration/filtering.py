@@ -39,7 +39,7 @@ from robustgen.imaging.decode import as_rgb, blame_image
 from robustgen.predictions import ABOUT as PREDICTIONS
 from robustgen.sources.base import class_of
 from robustgen.sources.folder import ImageFolder
-from robustgen.storage import Store
+from robustgen.storage import Store, measure
 
 SHORTLIST, DROPPED, FUNNEL, ACCEPTED = "shortlist.jsonl", "dropped.jsonl", "funnel.json", "accepted"
 _SETTINGS, _SHORTLIST = "filter.json", "shortlist"
@@ -207,7 +207,7 @@ def _write_lines(root: Store, name: str, entries: Iterable[dict[str, Any]]) -> s
     with root.create(name) as file:
         for entry in entries:
             file.write(json.dumps(entry).encode() + b"\n")
-        return file.sha256
+        return measure(file)[1]
 
 
 # --- a run ---------------------------------------------------------------------------------------

@@ -8,14 +8,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from numpy.typing import NDArray
-
-from robustgen.benchmark import BENCHMARKS, Benchmark, Kind, Variant
+from robustgen.benchmark import BENCHMARKS, Kind
 from robustgen.errors import ConfigError
+from robustgen.formats.arrays import ArchiveWriter, ArrayWriter
 from robustgen.formats.base import Dataset as Dataset
 from robustgen.formats.base import Encoder as Encoder
 from robustgen.formats.base import Labels as Labels
 from robustgen.formats.base import Listing as Listing
+from robustgen.formats.base import Order as Order
 from robustgen.formats.base import Pixels as Pixels
 from robustgen.formats.base import TreeWriter as TreeWriter
 from robustgen.formats.base import UnitWriter as UnitWriter
@@ -26,72 +26,14 @@ from robustgen.formats.base import name_contents as name_contents
 from robustgen.formats.base import parse_variant as parse_variant
 from robustgen.formats.card import write_card
 from robustgen.formats.jpeg import JpegEncoder
-from robustgen.formats.lossless import LosslessEncoder
+from robustgen.formats.lossless import LosslessEncoder, PngFramesEncoder
 from robustgen.formats.mp4 import Mp4Encoder
-from robustgen.formats.npy import ArrayWriter
-from robustgen.formats.npz import ArchiveWriter
 from robustgen.formats.original import OriginalEncoder
 from robustgen.formats.parquet import ParquetWriter
-from robustgen.formats.png_frames import PngFramesEncoder
-from robustgen.formats.shards import SHARD_SIZE
 from robustgen.formats.table import FileTableWriter, TableWriter
 from robustgen.formats.units import WorkUnit as WorkUnit
 from robustgen.formats.webdataset import WebDatasetWriter
-from robustgen.imaging import video
-from robustgen.imaging.jpeg import Libjpeg, Subsampling
-from robustgen.sources.base import Items
 from robustgen.sources.table import Table
-
-
-def _published_encodings() -> tuple[video.Encoding, video.Encoding]:
-    return video.Encoding(), video.Encoding(crf=None, tune="grain")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Order:
-    """Everything that a writer of any format may need to know about the set.
-
-    Attributes
-    ----------
-    benchmark : Benchmark
-    arms : tuple of Variant
-    keys : tuple of str
-        The images, in order.
-    quality : int
-        Quality of JPEG files.
-    libjpeg : {"turbo", "ijg"}
-        Library that writes JPEG files.
-    subsampling : {"4:2:0", "4:4:4"}
-        Chroma subsampling of JPEG files.
-    shapes : callable
-        Returns a mapping of each arm's folder to the shape of its items: (H, W, 3), or (T, H, W, 3).
-    encodings : callable
-        Returns the video encodings of smooth sequences and of noise.
-    sample_format : str or None
-        Format of the files in shards; None for the published one.
-    shard_size : int
-        Number of images per shard.
-    class_labels : callable
-        Returns the labels of each class, (classes, labels), or None if the label is its number.
-    grey : bool
-        Whether all three channels are the same, so that files keep one channel if their format allows it.
-    source : Items
-        Source of the images.
-    """
-
-    benchmark: Benchmark
-    arms: tuple[Variant, ...]
-    keys: tuple[str, ...]
-    quality: int
-    shapes: Callable[[], Mapping[str, tuple[int, ...]]]
-    source: Items[Any]
-    libjpeg: Libjpeg = "turbo"
-    subsampling: Subsampling = "4:2:0"
-    encodings: Callable[[], tuple[video.Encoding, video.Encoding]] = _published_encodings
-    sample_format: str | None = None
-    shard_size: int = SHARD_SIZE
-    class_labels: Callable[[], NDArray[Any] | None] = lambda: None
-    grey: bool = False
 
 
 @dataclass(frozen=True)
@@ -131,15 +73,7 @@ def _original(order: Order) -> TreeWriter:
 
 
 def _videos(order: Order) -> TreeWriter:
-    return TreeWriter(Mp4Encoder(*order.encodings(), frozenset(order.benchmark.noises)))
-
-
-def _arrays(order: Order) -> ArrayWriter:
-    return ArrayWriter(order.arms, order.shapes(), per_name=order.benchmark.shares_arrays, grey=order.grey)
-
-
-def _archives(order: Order) -> ArchiveWriter:
-    return ArchiveWriter(order.arms, order.shapes(), order.class_labels(), grey=order.grey)
+    return TreeWriter(Mp4Encoder(frozenset(order.benchmark.noises), *order.encodings()))
 
 
 def _sample_encoder(order: Order) -> Encoder:
@@ -153,13 +87,11 @@ def _sample_encoder(order: Order) -> Encoder:
 
 
 def _webdataset(order: Order) -> WebDatasetWriter:
-    return WebDatasetWriter(_sample_encoder(order), len(order.keys), order.shard_size)
+    return WebDatasetWriter(_sample_encoder(order), order)
 
 
 def _parquet(order: Order) -> ParquetWriter:
-    encoder, names = _sample_encoder(order), order.source.classes
-    labels = [order.source.label(key) for key in order.keys] if names else []
-    return ParquetWriter(encoder, len(order.keys), order.shard_size, order.benchmark, names, labels)
+    return ParquetWriter(_sample_encoder(order), order)
 
 
 def _table(order: Order) -> Writer:
@@ -184,8 +116,8 @@ FORMATS: Final[Mapping[str, Format]] = {
     "webp": Format("lossless WebP", {"c": lambda _: TreeWriter(LosslessEncoder(".webp"))}, samples="c"),
     "original": Format("as in the source", {"c": _original}),
     "mp4": Format("MP4", {"p": _videos}, samples="p"),
-    "npy": Format("NumPy arrays", dict.fromkeys(BENCHMARKS, _arrays), joint=True, stacked=True),
-    "npz": Format("NumPy archives of MedMNIST-C", {"c": _archives}, joint=True, stacked=True),
+    "npy": Format("NumPy arrays", dict.fromkeys(BENCHMARKS, ArrayWriter), joint=True, stacked=True),
+    "npz": Format("NumPy archives of MedMNIST-C", {"c": ArchiveWriter}, joint=True, stacked=True),
     "webdataset": Format("WebDataset", dict.fromkeys(BENCHMARKS, _webdataset), joint=True),
     "parquet": Format("Parquet", dict.fromkeys(BENCHMARKS, _parquet), joint=True, card=write_card),
     "table": Format("tables as in the source", {"c": _table}, joint=True),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, Final, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,13 +15,17 @@ from robustgen.benchmark import BENCHMARKS, Benchmark, Kind, Variant
 from robustgen.errors import ImageError, SourceError
 from robustgen.formats.prefetch import prefetch
 from robustgen.formats.units import WorkUnit, cut_by_images
+from robustgen.imaging import video
+from robustgen.imaging.jpeg import Libjpeg, Subsampling
 from robustgen.imaging.pixels import Rgb
+from robustgen.sources.base import Items
 from robustgen.storage import Store
 
 Pixels = NDArray[np.uint8]
 Labels = NDArray[np.int64]
 
-_LEVELS = tuple(map(str, BENCHMARKS["c"].levels))
+SHARD_SIZE: Final = 1000
+"""Default number of images per shard."""
 
 
 def keep_grey(pixels: Rgb) -> Pixels:
@@ -30,6 +34,50 @@ def keep_grey(pixels: Rgb) -> Pixels:
 
 
 # --- writing -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Order:
+    """Everything that a writer of any format may need to know about the set.
+
+    Attributes
+    ----------
+    benchmark : Benchmark
+    arms : tuple of Variant
+    keys : tuple of str
+        The images, in order.
+    quality : int
+        Quality of JPEG files.
+    libjpeg : {"turbo", "ijg"}
+        Library that writes JPEG files.
+    subsampling : {"4:2:0", "4:4:4"}
+        Chroma subsampling of JPEG files.
+    shapes : callable
+        Returns a mapping of each arm's folder to the shape of its items: (H, W, 3), or (T, H, W, 3).
+    encodings : callable
+        Returns the video encodings of smooth sequences and of noise, or () for the published ones.
+    sample_format : str or None
+        Format of the files in shards; None for the published one.
+    shard_size : int
+        Number of images per shard.
+    grey : bool
+        Whether all three channels are the same, so that files keep one channel if their format allows it.
+    source : Items
+        Source of the images.
+    """
+
+    benchmark: Benchmark
+    arms: tuple[Variant, ...]
+    keys: tuple[str, ...]
+    quality: int
+    shapes: Callable[[], Mapping[str, tuple[int, ...]]]
+    source: Items[Any]
+    libjpeg: Libjpeg = "turbo"
+    subsampling: Subsampling = "4:2:0"
+    encodings: Callable[[], tuple[video.Encoding, ...]] = tuple
+    sample_format: str | None = None
+    shard_size: int = SHARD_SIZE
+    grey: bool = False
 
 
 class WrittenFile(NamedTuple):
@@ -141,7 +189,10 @@ class UnitWriter(Protocol):
         """
 
     def finish(self, failed: Sequence[str]) -> list[WrittenFile]:
-        """Complete and return the files that contain many images, without the `failed` ones."""
+        """Complete and return the files that contain many images, without the `failed` ones.
+
+        If these files cannot omit images, nothing is written, and the block of `Writer.open` ends here.
+        """
 
 
 class Writer(ABC):
@@ -153,8 +204,6 @@ class Writer(ABC):
         Encodes each image or sequence.
     joint : bool
         Whether each file contains many images, so that one unit writes it.
-    is_separable : bool
-        Whether no file contains several variants.
     images_at_once : int or None
         Number of images processed together; None for the recipe's number.
     arrays : tuple of str
@@ -164,7 +213,6 @@ class Writer(ABC):
     """
 
     joint: ClassVar[bool] = False
-    is_separable: bool = True
     images_at_once: ClassVar[int | None] = None
     arrays: tuple[str, ...] = ()
     needs_labels: ClassVar[bool] = False
@@ -269,7 +317,8 @@ def parse_variant(folder: str, kind: Kind) -> Variant:
     """
     variant = BENCHMARKS[kind].arm_in(folder)
     if variant is None:
-        raise SourceError(f"{folder!r} is not a corruption with a severity from 1 to {_LEVELS[-1]}")
+        most = BENCHMARKS["c"].levels[-1]
+        raise SourceError(f"{folder!r} is not a corruption with a severity from 1 to {most}")
     return variant
 
 
@@ -315,14 +364,12 @@ class Dataset(ABC):
         The clean images, if any, then all corruptions and severities; or all perturbations.
     about : mapping
         The content of `dataset.json`; empty for a set without this file.
+    folders : mapping of Variant to str
+        POSIX paths below the set, if each variant has a folder.
+    names : sequence of str, optional
+        Class names in the order of the model's outputs, if they are not those of the set.
     format : str
         Name of the format in `robustgen.formats` that writes this layout.
-    usual_edition : str
-        The edition of sets with this layout and no manifest.
-    has_image_files : bool
-        Whether each image, or each frame of a sequence, is a separate file.
-    in_place : bool
-        Whether the folders of the variants are those that make-c and make-p use.
     grey : bool
         Whether its files contain one channel.
     class_labels : ndarray, optional
@@ -333,12 +380,11 @@ class Dataset(ABC):
     kind: Kind
     arms: tuple[Variant, ...]
     about: Mapping[str, Any]
+    folders: Mapping[Variant, str] = field(default_factory=dict)
+    names: Sequence[str] | None = None
 
     format: ClassVar[str]
-    usual_edition: ClassVar[str] = "imagenet"
-    has_image_files: ClassVar[bool] = False
-    in_place: ClassVar[bool] = True
-    grey: ClassVar[bool] = False
+    grey: bool = field(default=False, init=False)
     class_labels: NDArray[Any] | None = field(default=None, init=False)
 
     @property
@@ -351,7 +397,6 @@ class Dataset(ABC):
         """Return the benchmark of the set."""
         return BENCHMARKS[self.kind]
 
-    @abstractmethod
     def keys(self, arm: Variant) -> tuple[str, ...]:
         """Return the names of the images or sequences of `arm`; they are the same for all variants.
 
@@ -360,6 +405,15 @@ class Dataset(ABC):
         SourceError
             The variant has fewer or more images than others.
         """
+        first, own = self.list_keys(self.arms[0]), self.list_keys(arm)
+        if own is not first and own != first:
+            folder = f"{self.root}/{self.folders[arm]}"
+            raise SourceError(f"{folder}: {describe_difference(own, first, 'images')}")
+        return first
+
+    @abstractmethod
+    def list_keys(self, arm: Variant) -> tuple[str, ...]:
+        """Return the names of the images or sequences that `arm` has."""
 
     @abstractmethod
     def labels(self, arm: Variant) -> Labels | None:
@@ -381,7 +435,6 @@ class Dataset(ABC):
     def classes(self) -> int | None:
         """Return the number of classes, if known."""
 
-    @abstractmethod
     def load(self, arm: Variant, index: int) -> Pixels:
         """Return the image (H, W, 3), or the frames (T, H, W, 3), at `index` in the keys.
 
@@ -390,6 +443,7 @@ class Dataset(ABC):
         ImageError
             The image cannot be read.
         """
+        return self.read(arm, self.keys(arm)[index])
 
     @abstractmethod
     def read(self, arm: Variant, key: str) -> Pixels:
@@ -400,20 +454,6 @@ class Dataset(ABC):
         ImageError
             The image is missing, or cannot be read.
         """
-
-    def has(self, arm: Variant, key: str) -> bool:
-        """Return whether `arm` has the image or sequence called `key`."""
-        return True
-
-    def size(self, key: str) -> int:
-        """Return the total bytes of the files of `key` in all variants; 0 if files contain many images.
-
-        Raises
-        ------
-        ImageError
-            A file is missing.
-        """
-        return 0
 
     def path(self, arm: Variant, key: str) -> str | None:
         """Return the path of the file of `key`, or of the folder of its frames, below the set, if any."""
@@ -462,21 +502,3 @@ class Dataset(ABC):
 
         count = min(len(self.keys(arm)), stop or len(self.keys(arm)))
         yield from prefetch(read, range(start, count, size))
-
-
-@dataclass(eq=False)
-class FolderDataset(Dataset):
-    """A set with a folder for each variant.
-
-    Parameters
-    ----------
-    store, kind, arms, about
-        As for `Dataset`.
-    folders : mapping of Variant to str
-        POSIX paths below the set.
-    names : sequence of str, optional
-        Class names in the order of the model's outputs.
-    """
-
-    folders: Mapping[Variant, str]
-    names: Sequence[str] | None = None

@@ -1,6 +1,6 @@
 """PNG and lossless WebP files, and Pillow's other lossless formats."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from io import BytesIO
 from types import MappingProxyType
 from typing import Any, Final
@@ -62,3 +62,21 @@ class LosslessEncoder(Encoder):
         """Return one file of uint8 `pixels` (H, W, 3)."""
         kept = keep_grey(pixels) if self.grey else pixels
         return [Encoded(self.output_name(key), encode_lossless(kept, self.suffix))]
+
+
+class PngFramesEncoder(Encoder):
+    """Encoder of `<class>/<stem>/<frame>.png`, frames numbered from 00."""
+
+    def settings(self) -> dict[str, Any]:
+        """Return the format."""
+        return {"format": "png"}
+
+    def output_name(self, key: str) -> str:
+        """Return `key` without its suffix: the folder of the frames."""
+        return without_suffix(key)
+
+    def encode(self, variant: Variant, key: str, pixels: Iterable[Rgb]) -> Iterator[Encoded]:
+        """Yield one file per uint8 frame (H, W, 3)."""
+        folder = self.output_name(key)
+        for number, frame in enumerate(pixels):
+            yield Encoded(f"{folder}/{number:02d}.png", encode_lossless(frame, ".png"))

@@ -17,15 +17,15 @@ class Mp4Encoder(Encoder):
 
     Attributes
     ----------
-    encoding, noise_encoding : Encoding
-        Encodings of smooth sequences, and of those with independent noise in each frame.
     noises : frozenset of str
         The perturbations that are noise.
+    encoding, noise_encoding : Encoding
+        Encodings of smooth sequences, and of those with independent noise in each frame.
     """
 
+    noises: frozenset[str] = frozenset()
     encoding: video.Encoding = field(default_factory=video.Encoding)
     noise_encoding: video.Encoding = field(default_factory=lambda: video.Encoding(crf=None, tune="grain"))
-    noises: frozenset[str] = frozenset()
 
     def settings(self) -> dict[str, Any]:
         """Return the format and the encoder settings."""

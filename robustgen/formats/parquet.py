@@ -5,16 +5,15 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
-from robustgen.benchmark import Benchmark, Kind, Variant
+from robustgen.benchmark import Kind, Variant
 from robustgen.containers.parquet import import_pyarrow
-from robustgen.formats.base import Encoder
-from robustgen.formats.shards import AddSample, Sample, Shards, ShardWriter
+from robustgen.formats.base import Encoded, Encoder, Order
+from robustgen.formats.shards import AddSample, Shards, ShardWriter
 from robustgen.formats.units import WorkUnit
 from robustgen.sources.base import sort_classes
 from robustgen.sources.parquet import Parquet
-from robustgen.storage import Writer as OpenFile
 
 # Readers fetch complete row groups; viewers of hubs need small ones.
 _ROWS_PER_GROUP: Final = 100
@@ -35,34 +34,17 @@ class ParquetWriter(ShardWriter):
     Columns are ``image`` (or ``video``), a struct of ``bytes`` and ``path``; ``label``, which numbers the
     classes that occur, as in a tree; the operation, its level, and the key of the source image. The class
     names are in the metadata of the schema, where the library `datasets` expects them.
-
-    Parameters
-    ----------
-    encoder, images, shard_size
-        As for `ShardWriter`.
-    benchmark : Benchmark
-        Defines the column names of operation and level.
-    classes : sequence of str
-        Class names of the source; if empty, labels are unchanged.
-    labels : sequence of int
-        Class index of each image.
     """
 
     format = "parquet"
     reader = Parquet
 
-    def __init__(
-        self,
-        encoder: Encoder,
-        images: int,
-        shard_size: int,
-        benchmark: Benchmark,
-        classes: Sequence[str],
-        labels: Sequence[int],
-    ) -> None:
-        super().__init__(encoder, images, shard_size)
-        self.columns = SAMPLE_COLUMNS[benchmark.kind], "label", benchmark.operation, benchmark.level, "key"
-        used = {classes[label]: label for label in {*labels} if label >= 0}
+    def __init__(self, encoder: Encoder, order: Order) -> None:
+        super().__init__(encoder, order)
+        kind, names = order.benchmark.kind, order.source.classes
+        self.columns = SAMPLE_COLUMNS[kind], "label", order.benchmark.operation, order.benchmark.level, "key"
+        labels = {order.source.label(key) for key in order.keys} if names else ()
+        used = {names[label]: label for label in labels if label >= 0}
         present = sort_classes(used)
         self._ranks = {used[name]: rank for rank, name in enumerate(present)}
         self.classes = [_as_text(name) for name in present]
@@ -90,27 +72,22 @@ class ParquetWriter(ShardWriter):
             yield replace(unit, shared=shared)
 
     @contextmanager
-    def start_shard(self, file: OpenFile, variant: Variant, number: int) -> Iterator[AddSample]:
+    def start_shard(self, file: BinaryIO, variant: Variant, number: int) -> Iterator[AddSample]:
         """Begin an uncompressed table; images and videos are already compressed."""
         pyarrow, parquet = import_pyarrow()
-        sample, label, operation, level, key = self.columns
-        features = {
-            sample: {"_type": sample.capitalize()},
-            label: {"names": self.classes, "_type": "ClassLabel"},
-            operation: {"dtype": "string", "_type": "Value"},
-            level: {"dtype": "float64", "_type": "Value"},
-            key: {"dtype": "string", "_type": "Value"},
-        }
-        kinds = (
-            pyarrow.struct([("bytes", pyarrow.binary()), ("path", pyarrow.string())]),
-            pyarrow.int64(),
-            pyarrow.string(),
+        cell = pyarrow.struct([("bytes", pyarrow.binary()), ("path", pyarrow.string())])
+        text = {"dtype": "string", "_type": "Value"}
+        types: tuple[tuple[Any, dict[str, Any]], ...] = (
+            (cell, {"_type": self.columns[0].capitalize()}),
+            (pyarrow.int64(), {"names": self.classes, "_type": "ClassLabel"}),
+            (pyarrow.string(), text),
             # Severities may be fractional, and all files share one schema.
-            pyarrow.float64(),
-            pyarrow.string(),
+            (pyarrow.float64(), {"dtype": "float64", "_type": "Value"}),
+            (pyarrow.string(), text),
         )
+        features = {name: feature for name, (_, feature) in zip(self.columns, types, strict=True)}
         schema = pyarrow.schema(
-            [*zip(self.columns, kinds, strict=True)],
+            [(name, kind) for name, (kind, _) in zip(self.columns, types, strict=True)],
             metadata={"huggingface": json.dumps({"info": {"features": features}})},
         )
         with parquet.ParquetWriter(
@@ -118,10 +95,10 @@ class ParquetWriter(ShardWriter):
         ) as writer:
             rows: list[dict[str, Any]] = []
 
-            def add(sample: Sample) -> None:
+            def add(key: str, label: int, sample: Encoded) -> None:
                 content = {"bytes": sample.data, "path": _as_text(sample.name)}
-                own = self._ranks.get(sample.label, sample.label)
-                values = content, own, variant.name, float(variant.level), _as_text(sample.key)
+                rank = self._ranks.get(label, label)
+                values = content, rank, variant.name, float(variant.level), _as_text(key)
                 rows.append(dict(zip(self.columns, values, strict=True)))
                 if len(rows) == _ROWS_PER_GROUP:
                     flush()

@@ -6,33 +6,29 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, suppre
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from io import BytesIO
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, BinaryIO, ClassVar
 
 import numpy as np
 
 from robustgen.benchmark import Variant
 from robustgen.errors import ImageError, SourceError
 from robustgen.formats.base import (
+    Dataset,
     Encoded,
     Encoder,
-    FolderDataset,
     Labels,
     Listing,
+    Order,
     Pixels,
     Writer,
     WrittenFile,
-    describe_difference,
 )
 from robustgen.formats.units import WorkUnit, cut
 from robustgen.imaging import decode, video
 from robustgen.name_lists import join_names
 from robustgen.sources.files import IndexedSource
 from robustgen.sources.sample_names import KEYS
-from robustgen.storage import Store
-from robustgen.storage import Writer as OpenFile
-
-SHARD_SIZE = 1000
-"""Default number of images per shard."""
+from robustgen.storage import Store, measure
 
 # A single shard is split by variants, to keep two workers busy; each reads the images again.
 _FEWEST_UNITS = 2
@@ -42,28 +38,8 @@ _MOST_OPEN = 3
 # --- writing -------------------------------------------------------------------------------------
 
 
-class Sample(NamedTuple):
-    """Part of a shard for one image.
-
-    Attributes
-    ----------
-    name : str
-        POSIX path of the file in a tree, below the folder of the variant.
-    label : int
-        Index of its class.
-    data : bytes
-        The encoded image or video.
-    key : str
-        The source image.
-    """
-
-    name: str
-    label: int
-    data: bytes
-    key: str
-
-
-AddSample = Callable[[Sample], None]
+AddSample = Callable[[str, int, Encoded], None]
+"""Function that appends a sample: key of the source image, index of its class, and encoded image or video."""
 
 
 class SampleWriter(Writer):
@@ -80,7 +56,7 @@ class SampleWriter(Writer):
         """Return the path of shard `number` of a variant, below the output."""
 
     @abstractmethod
-    def start_shard(self, file: OpenFile, variant: Variant, number: int) -> AbstractContextManager[AddSample]:
+    def start_shard(self, file: BinaryIO, variant: Variant, number: int) -> AbstractContextManager[AddSample]:
         """Begin shard `number` of `variant` in `file`, and return a function that appends a sample.
 
         The bytes depend only on samples and settings.
@@ -89,56 +65,45 @@ class SampleWriter(Writer):
     @contextmanager
     def open(self, root: Store, unit: WorkUnit, labels: Sequence[int]) -> Iterator["_OpenShards"]:
         """Open the shards of `unit`, one for each variant."""
-        with ExitStack() as stack:
-            yield _OpenShards(self, root, unit, labels, stack)
+        number = self.shard_number(unit.start, unit.keys[0])
+        with ExitStack() as files, ExitStack() as shards:
+            unit_writer = _OpenShards(dict(zip(unit.keys, labels, strict=False)), shards)
+            for variant in unit.variants:
+                path = self.shard_path(variant, number)
+                file = files.enter_context(root.create(path))
+                unit_writer.files[path] = file
+                unit_writer.add[variant] = shards.enter_context(self.start_shard(file, variant, number))
+            yield unit_writer
 
 
 class _OpenShards:
     """Unit writer of shards."""
 
-    def __init__(
-        self, writer: SampleWriter, root: Store, unit: WorkUnit, labels: Sequence[int], stack: ExitStack
-    ) -> None:
-        self._labels = dict(zip(unit.keys, labels, strict=False))
-        number = writer.shard_number(unit.start, unit.keys[0])
-        self._paths = {variant: writer.shard_path(variant, number) for variant in unit.variants}
-        self._files = {v: stack.enter_context(root.create(path)) for v, path in self._paths.items()}
-        self._inner = stack.enter_context(ExitStack())
-        self._add = {
-            v: self._inner.enter_context(writer.start_shard(file, v, number))
-            for v, file in self._files.items()
-        }
+    def __init__(self, labels: Mapping[str, int], shards: ExitStack) -> None:
+        self._labels, self._shards = labels, shards
+        self.files: dict[str, BinaryIO] = {}
+        self.add: dict[Variant, AddSample] = {}
 
     def write(self, variant: Variant, index: int, key: str, encoded: Iterable[Encoded]) -> list[WrittenFile]:
-        (file,) = encoded
-        self._add[variant](Sample(file.name, self._labels.get(key, -1), file.data, key))
+        (sample,) = encoded
+        self.add[variant](key, self._labels.get(key, -1), sample)
         return []
 
     def finish(self, failed: Sequence[str]) -> list[WrittenFile]:
-        self._inner.close()
-        return [WrittenFile(self._paths[v], file.size, file.sha256) for v, file in self._files.items()]
+        self._shards.close()
+        return [WrittenFile(path, *measure(file)) for path, file in self.files.items()]
 
 
 class ShardWriter(SampleWriter):
-    """Writer of shards of a fixed number of images.
-
-    Parameters
-    ----------
-    encoder : Encoder
-        Encodes each image as one file.
-    images : int
-        Number of images in the set.
-    shard_size : int
-        Number of images per shard.
-    """
+    """Writer of shards of a fixed number of images, each encoded as one file."""
 
     format: ClassVar[str]
     reader: ClassVar[type[IndexedSource]]
     needs_labels = True
 
-    def __init__(self, encoder: Encoder, images: int, shard_size: int) -> None:
+    def __init__(self, encoder: Encoder, order: Order) -> None:
         super().__init__(encoder)
-        self.shard_size, self.count = shard_size, -(-images // shard_size)
+        self.shard_size, self.count = order.shard_size, -(-len(order.keys) // order.shard_size)
 
     @abstractmethod
     def shard_name(self, number: int) -> str:
@@ -175,10 +140,8 @@ class ShardWriter(SampleWriter):
         self, root: Store, variant: Variant, index: int, key: str, encoded: Encoded
     ) -> tuple[str, bool]:
         """Return the path of the shard, and whether its sample is the same."""
-        path, stem = (
-            self.shard_path(variant, self.shard_number(index, key)),
-            encoded.name.removesuffix(".mp4"),
-        )
+        path = self.shard_path(variant, self.shard_number(index, key))
+        stem = encoded.name.removesuffix(".mp4")
         shard = self.reader(f"{root.location}/{path}", kind="c" if stem == encoded.name else "p")
         with suppress(ImageError):
             return path, shard.read_bytes(stem) == encoded.data
@@ -189,13 +152,13 @@ class ShardWriter(SampleWriter):
 
 
 @dataclass(eq=False)
-class SourceSet(FolderDataset):
+class SourceSet(Dataset):
     """A set with a folder per variant, each of which is read as a source of images.
 
     Parameters
     ----------
     store, kind, arms, about, folders
-        As for `FolderDataset`.
+        As for `Dataset`.
     names : sequence of str, optional
         Class names in the order of the model's outputs. Default: labels are unchanged.
     """
@@ -208,17 +171,9 @@ class SourceSet(FolderDataset):
     def open_folder(self, location: str) -> IndexedSource:
         """Open the folder of a variant."""
 
-    def keys(self, arm: Variant) -> tuple[str, ...]:
-        """Return the names of the images or sequences in order; raise a SourceError if variants differ."""
-        first, own = self._open(self.arms[0])[1], self._open(arm)[1]
-        if own != first:
-            folder = f"{self.root}/{self.folders[arm]}"
-            raise SourceError(f"{folder}: {describe_difference(own, first, 'images')}")
-        return first
-
-    def load(self, arm: Variant, index: int) -> Pixels:
-        """Return the image or the frames at `index`."""
-        return self.read(arm, self.keys(arm)[index])
+    def list_keys(self, arm: Variant) -> tuple[str, ...]:
+        """Return the names of the images or sequences that `arm` has, in order."""
+        return self._open(arm)[1]
 
     def read(self, arm: Variant, key: str) -> Pixels:
         """Return the image or the frames called `key`."""
@@ -226,10 +181,6 @@ class SourceSet(FolderDataset):
         with decode.blame_image(name):
             data = self._open(arm)[0].read_bytes(key)
         return decode.decode(BytesIO(data), name) if self.kind == "c" else video.read_frames(data)
-
-    def has(self, arm: Variant, key: str) -> bool:
-        """Return True if `arm` has the image or sequence called `key`."""
-        return key in self._open(arm)[0].listing.places
 
     def restrict(self, arm: Variant, keys: tuple[str, ...] | None = None) -> "SourceSet":
         """Return the set with this variant alone; the keys are listed again from its folder."""
@@ -278,10 +229,3 @@ class Shards(SourceSet):
         """Return the number of classes, if known."""
         names = self.names or self.class_names
         return None if names is None else len(names)
-
-
-def list_shards(store: Store, folder: str, suffix: str) -> list[str]:
-    """Return the paths of the shards in `folder`, in order."""
-    paths = [entry.path for entry in store.list(folder) if entry.path.endswith(suffix)]
-    prefix = f"{folder}/" if folder else ""
-    return [path for path in paths if "/" not in (name := path.removeprefix(prefix)) and name[0] != "."]

@@ -2,24 +2,26 @@
 
 import hashlib
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from itertools import groupby
 from pathlib import PurePosixPath
-from typing import Any, ClassVar
+from typing import Any, BinaryIO, ClassVar
 
 from robustgen.benchmark import Variant
 from robustgen.containers.parquet import ParquetTable, import_pyarrow
 from robustgen.containers.tables import RowPlace
 from robustgen.formats.base import Encoded, Encoder, Labels, Listing, TreeWriter
-from robustgen.formats.shards import AddSample, Sample, SampleWriter, SourceSet
+from robustgen.formats.shards import AddSample, SampleWriter, SourceSet
 from robustgen.formats.units import WorkUnit
 from robustgen.sources.base import Columns, Options
 from robustgen.sources.cells import Result, list_images, replace_images
 from robustgen.sources.table import Chunk, Table, find_layout, name_images
 from robustgen.storage import Store
-from robustgen.storage import Writer as OpenFile
+
+FindResult = Callable[[str], Result | None]
+"""Function from the key of an image to its result; None if it failed."""
 
 
 class _Rows:
@@ -46,18 +48,7 @@ class _Rows:
                 yield first, chunk
                 first += len(chunk.places)
 
-    def list_keys(self, first: int, chunk: Chunk) -> list[dict[tuple[str, int], str]]:
-        """Return the keys of the images in each row, by column and place in the cell."""
-        found: list[dict[tuple[str, int], str]] = [{} for _ in chunk.places]
-        for column in self._source.columns.names:
-            for row, cell in enumerate(chunk.cells(column)):
-                # The source has refused cells without a valid image.
-                with suppress(ValueError):
-                    images = name_images(self.file.name, first + row, column, cell)
-                    found[row].update({(column, slot): key for slot, (key, _) in enumerate(images)})
-        return found
-
-    def choose(self, chunk: Chunk, keys: Sequence[Mapping[Any, str]]) -> list[bool]:
+    def choose(self, chunk: Chunk, keys: Sequence[Sequence[str]]) -> list[bool]:
         """Return which rows to keep: those with a chosen image, and those without any image.
 
         If not all images are chosen, rows that refer to images of other rows are omitted.
@@ -67,29 +58,31 @@ class _Rows:
             return [True] * len(keys)
         cells = zip(*(chunk.cells(column) for column in self._source.columns.names), strict=True)
         for own, texts in zip(keys, cells, strict=True):
-            if known := [key for key in own.values() if key in self._source.listing.places]:
+            if known := [key for key in own if key in self._source.listing.places]:
                 kept.append(any(key in chosen for key in known))
             else:
                 kept.append(bool(own) or not any(isinstance(text, str) and text for text in texts))
         return kept
 
-    def rewrite(self, first: int, chunk: Chunk, results: Mapping[str, Result]) -> Any:
+    def rewrite(self, first: int, chunk: Chunk, find: FindResult) -> Any:
         """Return the kept rows of `chunk`, with results in place of images."""
-        keys = self.list_keys(first, chunk)
+        keys: list[list[str]] = [[] for _ in chunk.places]
         columns: dict[str, list[Any]] = {}
         for column in self._source.columns.names:
             columns[column] = [
-                _replace(cell, [key for (name, _), key in own.items() if name == column], results)
-                for cell, own in zip(chunk.cells(column), keys, strict=True)
+                self._replace(cell, first + row, column, find, keys[row])
+                for row, cell in enumerate(chunk.cells(column))
             ]
         return chunk.replace(columns, self.choose(chunk, keys))
 
-
-def _replace(cell: Any, keys: Sequence[str], results: Mapping[str, Result]) -> Any:
-    """Return a cell with the results of the images `keys`; None for a refused cell."""
-    names = iter(keys)
-    with suppress(ValueError):
-        return replace_images(cell, lambda _: results.get(next(names)))
+    def _replace(self, cell: Any, row: int, column: str, find: FindResult, keys: list[str]) -> Any:
+        """Return a cell with results in place of images, and add the keys of these images to `keys`."""
+        # The source has refused cells without a valid image.
+        with suppress(ValueError):
+            own = [key for key, _ in name_images(self.file.name, row, column, cell)]
+            keys += own
+            left = iter(own)
+            return replace_images(cell, lambda image: find(next(left)))
 
 
 # --- writing -------------------------------------------------------------------------------------
@@ -150,7 +143,7 @@ class TableWriter(SampleWriter):
             start += len(own)
 
     @contextmanager
-    def start_shard(self, file: OpenFile, variant: Variant, number: int) -> Iterator[AddSample]:
+    def start_shard(self, file: BinaryIO, variant: Variant, number: int) -> Iterator[AddSample]:
         """Begin a table; rows are written as soon as a later row has a result."""
         rows, results = _Rows(self.source, number, self.chosen), dict[str, Result]()
         layout, chunks = find_layout(rows.file.name), rows.read()
@@ -160,13 +153,13 @@ class TableWriter(SampleWriter):
             """Write all chunks before `row`; without a row, all remaining ones."""
             nonlocal chunk
             while chunk and (row is None or chunk[1].places[-1] < row):
-                write(rows.rewrite(*chunk, results))
+                write(rows.rewrite(*chunk, results.get))
                 results.clear()
                 chunk = next(chunks, None)
 
-        def add(sample: Sample) -> None:
-            write_before(self.source.row_of(sample.key)[1])
-            results[sample.key] = Result(sample.data, PurePosixPath(sample.name).suffix)
+        def add(key: str, label: int, sample: Encoded) -> None:
+            write_before(self.source.row_of(key)[1])
+            results[key] = Result(sample.data, PurePosixPath(sample.name).suffix)
 
         with rows.file.store.open(rows.file.name) as like, layout.write(file, like) as write:
             yield add
@@ -238,11 +231,12 @@ class FileTableWriter(TreeWriter):
         buffer, layout = io.BytesIO(), find_layout(rows.file.name)
         with rows.file.store.open(rows.file.name) as like, layout.write(buffer, like) as add:
             for first, chunk in rows.read():
-                keys = [key for own in rows.list_keys(first, chunk) for key in own.values()]
-                named = {key: self.encoder.output_name(key) or key for key in keys}
-                results = {key: Result(b"", PurePosixPath(name).suffix) for key, name in named.items()}
-                add(rows.rewrite(first, chunk, results))
+                add(rows.rewrite(first, chunk, self._name_result))
         return buffer.getvalue()
+
+    def _name_result(self, key: str) -> Result:
+        """Return the suffix of the output for the image `key`, which the cell names."""
+        return Result(b"", PurePosixPath(self.encoder.output_name(key) or key).suffix)
 
 
 # --- reading -------------------------------------------------------------------------------------

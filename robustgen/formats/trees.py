@@ -3,13 +3,12 @@
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
-from itertools import pairwise
 
 import numpy as np
 
 from robustgen.benchmark import Variant
 from robustgen.errors import ImageError, SourceError
-from robustgen.formats.base import FolderDataset, Labels, Pixels, describe_difference, name_contents
+from robustgen.formats.base import Dataset, Labels, Pixels, name_contents
 from robustgen.imaging import decode, video
 from robustgen.sources.base import class_of, sort_classes
 
@@ -17,13 +16,13 @@ VIDEO = ".mp4"
 
 
 @dataclass(eq=False)
-class Tree(FolderDataset):
+class Tree(Dataset):
     """Set with a folder per variant: image files, MP4 files or folders of frames, in class folders.
 
     Parameters
     ----------
     store, kind, arms, about, folders
-        As for `FolderDataset`.
+        As for `Dataset`.
     names : sequence of str, optional
         Class folders in the order of the model's outputs. Default: the sorted folders of the set.
     """
@@ -32,32 +31,25 @@ class Tree(FolderDataset):
 
     _listed: dict[Variant, tuple[str, ...]] = field(default_factory=dict)
 
-    def keys(self, arm: Variant) -> tuple[str, ...]:
-        """Return the names of the images or sequences; raise a SourceError if variants differ."""
-        first = self._listing(self.arms[0])
-        if arm not in self._listed and self._listing(arm) != first:
-            folder = f"{self.root}/{self.folders[arm]}"
-            raise SourceError(f"{folder}: {describe_difference(self._listing(arm), first, 'images')}")
-        return first
-
-    def _listing(self, arm: Variant) -> tuple[str, ...]:
+    def list_keys(self, arm: Variant) -> tuple[str, ...]:
+        """Return the names of the images or sequences that `arm` has."""
         if arm not in self._listed:
             folder = self.folders[arm]
             start = len(folder) + 1 if folder else 0
             names = [entry.path[start:] for entry in self.store.list(folder)]
             visible = [name for name in names if not name.rpartition("/")[2].startswith(".")]
             if self.kind == "c":
-                found = [*filter(self._is_image, visible)]
+                found = {*filter(self._is_image, visible)}
             else:
-                found = [name.removesuffix(VIDEO) for name in visible if name.endswith(VIDEO)]
-                found += {
+                found = {name.removesuffix(VIDEO) for name in visible if name.endswith(VIDEO)}
+                found |= {
                     name.rpartition("/")[0] for name in visible if "/" in name and name.endswith(".png")
                 }
-            self._listed[arm] = keys = tuple(sorted(found))
-            if twice := next((a for a, b in pairwise(keys) if a == b), None):
-                raise SourceError(f"{self.root}/{folder}: {twice!r} exists as a video and as frames")
-            if not keys:
+            if not found:
                 raise SourceError(f"{self.root}/{folder}: contains no {name_contents(self.kind)}")
+            keys = tuple(sorted(found))
+            # Variants with the same images share one list.
+            self._listed[arm] = next((each for each in self._listed.values() if each == keys), keys)
         return self._listed[arm]
 
     def _is_image(self, name: str) -> bool:
@@ -90,22 +82,16 @@ class Tree(FolderDataset):
             raise SourceError(f"{self.root}: class folder {min(unknown)!r} is not in the class list")
         return np.array([index[class_of(key)] for key in keys], np.int64)
 
-    def load(self, arm: Variant, index: int) -> Pixels:
-        """Return the image or the frames at `index`."""
-        key = self.keys(arm)[index]
-        return self._read(self.path(arm, key), f"{self.root}/{self.path(arm, key)}")
-
     def read(self, arm: Variant, key: str) -> Pixels:
         """Return the image or the frames called `key`."""
-        return self._read(self.path(arm, key), arm.path(key))
-
-    def _read(self, path: str, name: str) -> Pixels:
+        path = self.path(arm, key)
+        name = f"{self.root}/{path}"
         try:
             if self.kind == "c":
                 with self.store.open(path) as file:
                     return decode.decode(file, name)
             if path.endswith(VIDEO):
-                return video.read_frames(self.store.read(path), f"{self.root}/{path}")
+                return video.read_frames(self.store.read(path), name)
             frames = [entry.path for entry in self.store.list(path) if entry.path.endswith(".png")]
             return video.stack_frames(
                 ((f"{self.root}/{each}", self.store.read(each)) for each in frames), name
@@ -113,33 +99,9 @@ class Tree(FolderDataset):
         except OSError as error:
             raise ImageError(f"{name!r}: {error.strerror or error}") from error
 
-    def has(self, arm: Variant, key: str) -> bool:
-        """Return True if `arm` has the image or sequence called `key`."""
-        path = self.path(arm, key)
-        return self.store.exists(path) or next(iter(self.store.list(path)), None) is not None
-
-    def size(self, key: str) -> int:
-        """Return the total bytes of the files of `key` in all variants."""
-        paths = [f"{folder}/{key}" if folder else key for folder in self.folders.values()]
-        sizes = [*self.store.sizes(paths)]
-        if -1 in sizes:
-            raise ImageError(f"{key!r}: {paths[sizes.index(-1)]} is missing")
-        return sum(sizes)
-
     def restrict(self, arm: Variant, keys: tuple[str, ...] | None = None) -> "Tree":
         """Return the set with this variant alone."""
         return replace(self, arms=(arm,), _listed={arm: keys} if keys is not None else {})
-
-    @property
-    def has_image_files(self) -> bool:  # type: ignore[override]
-        """Return True if each image or frame is a file; a video contains many frames."""
-        arm = self.arms[0]
-        return self.kind == "c" or not self.path(arm, self.keys(arm)[0]).endswith(VIDEO)
-
-    @property
-    def in_place(self) -> bool:  # type: ignore[override]
-        """Return True if the folders are those that make-c and make-p use, unlike in many archives."""
-        return all(folder == arm.folder for arm, folder in self.folders.items())
 
     def path(self, arm: Variant, key: str) -> str:
         """Return the path of the file, or of the folder of the frames, below the set."""

@@ -3,16 +3,15 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Final
+from typing import BinaryIO, Final
 
 from robustgen.benchmark import Variant
 from robustgen.containers.tar import END, member_bytes
-from robustgen.formats.base import Listing
-from robustgen.formats.shards import AddSample, Sample, Shards, ShardWriter
+from robustgen.formats.base import Encoded, Listing
+from robustgen.formats.shards import AddSample, Shards, ShardWriter
 from robustgen.name_lists import join_names
 from robustgen.sources.sample_names import CLASS_NAMES, sample_key
 from robustgen.sources.webdataset import WebDataset
-from robustgen.storage import Writer as OpenFile
 
 # Suffixes that readers of WebDatasets expect.
 _SUFFIXES: Final = {"jpeg": "jpg"}
@@ -35,13 +34,13 @@ class WebDatasetWriter(ShardWriter):
         return f"{number:06d}.tar"
 
     @contextmanager
-    def start_shard(self, file: OpenFile, variant: Variant, number: int) -> Iterator[AddSample]:
+    def start_shard(self, file: BinaryIO, variant: Variant, number: int) -> Iterator[AddSample]:
         """Begin an archive with two members per sample: the file, and its label in decimal."""
 
-        def add(sample: Sample) -> None:
-            key, suffix = sample_key(sample.name), sample.name.rpartition(".")[2].lower()
-            image = member_bytes(f"{key}.{_SUFFIXES.get(suffix, suffix)}", sample.data)
-            file.write(image + member_bytes(f"{key}.cls", b"%d" % sample.label))
+        def add(key: str, label: int, sample: Encoded) -> None:
+            stem, suffix = sample_key(sample.name), sample.name.rpartition(".")[2].lower()
+            image = member_bytes(f"{stem}.{_SUFFIXES.get(suffix, suffix)}", sample.data)
+            file.write(image + member_bytes(f"{stem}.cls", b"%d" % label))
 
         yield add
         file.write(END)

@@ -30,8 +30,6 @@ _PAGE_PIXELS: Final = 5_000_000
 _SIDES: Final = (48, 256)
 # Only the middle is compared: photographs of many megapixels would take seconds each.
 _WINDOW: Final = 512
-# Distance of the search for an image that all arms have.
-_TRIES: Final = 50
 
 
 class ArmView(NamedTuple):
@@ -111,7 +109,7 @@ class _Look:
         kind, first = dataset.kind, self._read(dataset.arms[0], 0)
         affordable = 1 if first is None else min(_MOST_SAMPLED[kind], 3 * _SAMPLED_PIXELS[kind] // first.size)
         wanted = max(images, affordable)
-        self.indices = [*dict.fromkeys(map(self._find_whole, spread_evenly(len(self.keys), wanted)))]
+        self.indices = spread_evenly(len(self.keys), wanted)
         self.shown = spread_evenly(len(self.indices), images)
         # The clean images, which all severities are compared with.
         clean = [arm for arm in dataset.arms if arm.name == CLEAN]
@@ -120,15 +118,6 @@ class _Look:
             None if image is None or min(image.shape[:2]) < WINDOW else Reference(_cut_middle(image))
             for image in originals
         ]
-
-    # --- choice
-
-    def _find_whole(self, index: int) -> int:
-        """Return the index of the next image from `index` on that all arms have; else `index`."""
-        near = range(index, min(index + _TRIES, len(self.keys)))
-        return next(
-            (i for i in near if all(self.dataset.has(arm, self.keys[i]) for arm in self.dataset.arms)), index
-        )
 
     # --- reading
 

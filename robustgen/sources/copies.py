@@ -2,10 +2,9 @@
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from typing import Any, BinaryIO
 
 from robustgen.errors import SourceError
-from robustgen.storage import Writer
 from robustgen.storage.local import LocalStore
 from robustgen.storage.temporary import TemporaryFolder
 
@@ -24,7 +23,7 @@ class Copies:
     def _folder(self) -> TemporaryFolder:
         return TemporaryFolder()
 
-    def find(self, name: str, unpack: Callable[[Writer], Any], where: str) -> LocalStore:
+    def find(self, name: str, unpack: Callable[[BinaryIO], Any], where: str) -> LocalStore:
         """Return the store of the copy `name`; if it is missing, ``unpack(file)`` writes it.
 
         Raises

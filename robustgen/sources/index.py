@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, Final
+from typing import Any, BinaryIO, ClassVar, Final
 
 from robustgen import __version__
 from robustgen.containers.compressed import unpack
@@ -16,7 +16,7 @@ from robustgen.imaging.decode import reason_of
 from robustgen.sources.base import Cache, Reusable, blame_source
 from robustgen.sources.copies import Copies
 from robustgen.sources.places import COMPRESSED, Place, SourceFile
-from robustgen.storage import Store, Writer
+from robustgen.storage import Store
 
 # Version of the cached file's layout.
 _LAYOUT: Final = 5
@@ -179,7 +179,7 @@ class Index(Reusable, ABC):
             return file.store, file.name
         name = f"{number}.tar"
 
-        def write(target: Writer) -> None:
+        def write(target: BinaryIO) -> None:
             with file.store.open(file.name) as packed:
                 unpack(packed, file.name, file.size, target.write)
 

@@ -2,7 +2,7 @@
 
 import zipfile
 from functools import cached_property
-from typing import Final
+from typing import BinaryIO, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,6 @@ from robustgen.sources.base import DEFAULTS, Options, blame_source
 from robustgen.sources.copies import Copies
 from robustgen.sources.numbered import NumberedSource, Rows
 from robustgen.sources.places import Place
-from robustgen.storage import Writer
 
 _MOST_CLASSES: Final = 1000
 
@@ -62,7 +61,7 @@ class MedMnist(NumberedSource):
         """Decompress the images, to spare each worker the work."""
         _ = self.images
 
-    def _unpack(self, target: Writer) -> None:
+    def _unpack(self, target: BinaryIO) -> None:
         with self._place.store.open(self._place.name) as file, zipfile.ZipFile(file) as archive:
             npz.copy_array(archive, f"{self._split}_images", target)
 

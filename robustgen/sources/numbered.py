@@ -65,13 +65,23 @@ class NumberedSource(Source):
         return self._rows.images
 
     @property
+    def shape(self) -> tuple[int, ...]:
+        """Return the shape of `images`."""
+        return self._rows.images.shape
+
+    @property
+    def labels(self) -> NDArray[np.int64]:
+        """Return all labels: int64 ndarray of shape (N,)."""
+        return self._rows.labels
+
+    @property
     def classes(self) -> tuple[str, ...]:
         """Return the class names in the order of the labels; digits if the classes have no names."""
         return self._rows.classes
 
     @cached_property
     def _keys(self) -> tuple[str, ...]:
-        count = len(self._rows.labels)
+        count = len(self.labels)
         digits = max(_FEWEST_DIGITS, len(str(count - 1)))
         return tuple(f"{row:0{digits}d}" for row in range(count))
 
@@ -90,7 +100,7 @@ class NumberedSource(Source):
 
     def label(self, key: str) -> int:
         """Return the label of one image; raise an ImageError if `key` is unknown."""
-        return int(self._rows.labels[self._index(key)])
+        return int(self.labels[self._index(key)])
 
     def size(self, key: str) -> int:
         """Return the size of one image in bytes; raise an ImageError if `key` is unknown."""
@@ -100,7 +110,7 @@ class NumberedSource(Source):
     def dimensions(self, key: str) -> tuple[int, int]:
         """Return width and height of one image in pixels; raise an ImageError if `key` is unknown."""
         self._index(key)
-        return self._rows.images.shape[2], self._rows.images.shape[1]
+        return self.shape[2], self.shape[1]
 
     def _index(self, key: str) -> int:
         if not (key.isdecimal() and int(key) < len(self._keys) and key == self._keys[int(key)]):

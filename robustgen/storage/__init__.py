@@ -6,7 +6,7 @@ folder, files appear complete or not at all, and every failure is an OSError wit
 
 from robustgen.storage.base import Entry as Entry
 from robustgen.storage.base import Store as Store
-from robustgen.storage.base import Writer as Writer
+from robustgen.storage.base import measure as measure
 from robustgen.storage.opening import is_url as is_url
 from robustgen.storage.opening import locate as locate
 from robustgen.storage.opening import open_log as open_log

@@ -1,12 +1,11 @@
 """Interface of all stores."""
 
 import hashlib
-import io
 import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
-from typing import Any, BinaryIO, ClassVar, NamedTuple
+from typing import BinaryIO, ClassVar, NamedTuple
 
 
 class Entry(NamedTuple):
@@ -27,59 +26,13 @@ class Entry(NamedTuple):
     stamp: str
 
 
-class Writer(io.RawIOBase):
-    """File that is being written, with its current size and SHA-256; `is_discarded` cancels it."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file, self._hash, self._hashed = file, hashlib.sha256(), 0
-        self._at, self.size, self.is_discarded = 0, 0, False
-
-    @property
-    def sha256(self) -> str:
-        """Return the SHA-256 of all bytes written so far, in hexadecimal."""
-        if self._hashed != self.size:
-            self._hash, self._hashed = hashlib.sha256(), self.size
-            for block in self.read_back():
-                self._hash.update(block)
-        return self._hash.hexdigest()
-
-    def read_back(self) -> Iterator[bytes]:
-        """Yield the bytes written so far, in pieces."""
-        self._file.seek(0)
-        while block := self._file.read(1 << 20):
-            yield block
-        self._file.seek(self._at)
-
-    def writable(self) -> bool:
-        """Return True."""
-        return True
-
-    def seekable(self) -> bool:
-        """Return True."""
-        return True
-
-    def tell(self) -> int:
-        """Return the offset of the next write."""
-        return self._at
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Set the offset of the next write, and return it."""
-        self._at = self._file.seek(offset, whence)
-        return self._at
-
-    def write(self, data: Any) -> int:
-        """Write `data`, and return its number of bytes."""
-        self._file.write(data)
-        count = memoryview(data).nbytes
-        # Bytes that are not written in sequence are hashed at the end.
-        if self._at == self._hashed:
-            self._hash.update(data)
-            self._hashed += count
-        else:
-            self._hashed = -1
-        self._at += count
-        self.size = max(self.size, self._at)
-        return count
+def measure(file: BinaryIO) -> tuple[int, str]:
+    """Return the size of a file in bytes, and its SHA-256 in hexadecimal."""
+    digest = hashlib.sha256()
+    file.seek(0)
+    while block := file.read(1 << 20):
+        digest.update(block)
+    return file.tell(), digest.hexdigest()
 
 
 class Store(ABC):
@@ -117,8 +70,11 @@ class Store(ABC):
         """
 
     @abstractmethod
-    def create(self, path: str) -> AbstractContextManager[Writer]:
-        """Write a file in pieces; it appears when the block ends, or not at all if the block raises."""
+    def create(self, path: str) -> AbstractContextManager[BinaryIO]:
+        """Write a file in pieces; it appears when the block ends, or not at all if the block raises.
+
+        The file can be read too, for instance by `measure`.
+        """
 
     @abstractmethod
     def list(self, prefix: str = "") -> Iterator[Entry]:
@@ -142,21 +98,24 @@ class Store(ABC):
     def folder(self, path: str) -> "Store":
         """Return the store of a folder of this store; "" gives this store."""
 
-    @abstractmethod
     def sizes(self, paths: Iterable[str]) -> Iterator[int]:
-        """Yield the sizes of many files; -1 for a file that does not exist."""
+        """Return the sizes of files; -1 for a file that does not exist."""
+        return (entry.size if entry else -1 for entry in map(self.find, paths))
 
     def list_irregular(self) -> Iterator[tuple[str, str]]:
         """Yield links, empty folders and everything else that is not a file, each with a description."""
         return iter(())
 
+    def find(self, path: str) -> Entry | None:
+        """Look up one file; return None if it does not exist."""
+        try:
+            return self.stat(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
     def exists(self, path: str) -> bool:
         """Return whether there is a file at `path`."""
-        try:
-            self.stat(path)
-        except (FileNotFoundError, NotADirectoryError):
-            return False
-        return True
+        return self.find(path) is not None
 
     def copy(self, source: "Store", name: str, path: str, *, link: bool = False) -> None:
         """Copy the file `name` of another store to `path`; if `link`, as a hard link where possible."""
@@ -167,7 +126,7 @@ class Store(ABC):
         """Delete the temporary files of dead processes of this host."""
 
     def withdraw(self) -> None:  # noqa: B027
-        """Remove the folder and its parents, as far as this store created them and they are empty."""
+        """Remove the folder if it is empty."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Store) and self.location == other.location

@@ -60,20 +60,15 @@ def is_alive(process: int) -> bool:
             except (ProcessLookupError, OverflowError):
                 return False
     # A process that has ended stays a zombie until its parent reads its status.
-    return _read_state(process) != "Z"
+    with suppress(OSError):
+        return Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2][:1] != "Z"
+    return True
 
 
 def is_left_over(name: str) -> bool:
     """Return whether ``<host>-<process>-<number>`` is the temporary file of a dead process of this host."""
     host, process, _ = ("", "", *name.rsplit("-", 2))[-3:]
     return host == HOST and process.isdigit() and not is_alive(int(process))
-
-
-def _read_state(process: int) -> str:
-    """Return the letter of Linux for the state of a process; empty if it is not available."""
-    with suppress(OSError):
-        return Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2][:1]
-    return ""
 
 
 @contextmanager

@@ -6,13 +6,15 @@ import os
 import secrets
 import stat
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from copy import copy
+from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, TypeVar
 
 from robustgen.errors import OutputError
-from robustgen.storage.base import Entry, Store, Writer
+from robustgen.storage.base import Entry, Store
 from robustgen.storage.host import HOST, IS_WINDOWS, check_for_windows, is_left_over
 from robustgen.storage.regular import open_regular
 
@@ -21,6 +23,7 @@ _PIECE: Final = 1 << 18
 _MOST_KNOWN: Final = 10_000
 # Windows cannot replace a file while another process reads it.
 _PAUSES: Final = (0.01, 0.1, 0.5, 2.0) if os.name == "nt" else ()
+_Result = TypeVar("_Result")
 _numbers = itertools.count()
 # Two containers may have the same host name.
 _OWN: Final = secrets.token_hex(4)
@@ -47,22 +50,17 @@ class LocalStore(Store):
 
     def __init__(self, location: str | Path, temporary: str | Path | None = None) -> None:
         self.location = os.path.realpath(location)
-        self._root = self.location
         self._temporary = os.path.realpath(temporary) if temporary else f"{self.location}/.robustgen/tmp"
         # Folders whose paths contain no links.
         self._real: set[str] = set()
-        above = [Path(self.location), *Path(self.location).parents]
-        self._missing = [*itertools.takewhile(lambda place: not place.exists(), above)]
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"_real": set(), "_missing": []}
+        return vars(self) | {"_real": set()}
 
     def folder(self, path: str) -> "LocalStore":
         """Return the store of a folder of this store, which rejects the same links."""
-        if not path:
-            return self
-        inner = LocalStore.__new__(LocalStore)
-        vars(inner).update(self.__getstate__(), location=self._full(path))
+        inner = copy(self)
+        inner.location = self._full(path)
         return inner
 
     # --- reading
@@ -130,44 +128,53 @@ class LocalStore(Store):
 
     def put(self, path: str, data: bytes, *, exclusive: bool = False) -> None:
         """Write a file completely or not at all."""
-        # Avoid a context manager, because this runs 75 times per image.
-        temporary, file = self._begin(path)
-        try:
+        with self._open_temporary(path, exclusive) as number:
             try:
-                done = os.write(file, data)
+                done = os.write(number, data)
                 while done < len(data):
-                    done += os.write(file, memoryview(data)[done:])
+                    done += os.write(number, memoryview(data)[done:])
             finally:
-                os.close(file)
-            self._move(temporary, path, exclusive)
+                os.close(number)
+
+    @contextmanager
+    def create(self, path: str) -> Iterator[BinaryIO]:
+        """Write a file in pieces, completely or not at all."""
+        with self._open_temporary(path) as number, os.fdopen(number, "w+b", _PIECE) as file:
+            yield file
+
+    @contextmanager
+    def _open_temporary(self, path: str, exclusive: bool = False) -> Iterator[int]:
+        """Open a new file that gets the name `path` after the block, which closes its descriptor."""
+        target, give_name = self._full(path), _claim if exclusive else _replace
+        temporary = f"{self._temporary}/{name_temporary()}"
+        try:
+            yield self._in_folder(self._temporary, os.open, temporary, _NEW, 0o666)
+            self._in_folder(target.rpartition("/")[0], give_name, temporary, target)
         except BaseException:
             _remove(temporary)
             raise
 
-    @contextmanager
-    def create(self, path: str) -> Iterator[Writer]:
-        """Write a file in pieces, completely or not at all."""
-        temporary, number = self._begin(path)
+    def _in_folder(self, place: str, act: Callable[..., _Result], *arguments: Any) -> _Result:
+        """Call `act` for a file in a folder of this store; create the folder if it is missing."""
+        self._check_real(place)
         try:
-            with os.fdopen(number, "w+b", _PIECE) as file:
-                writer = Writer(file)
-                yield writer
-            if not writer.is_discarded:
-                return self._move(temporary, path)
-            _remove(temporary)
-        except BaseException:
-            _remove(temporary)
-            raise
+            return act(*arguments)
+        except FileNotFoundError:
+            # It may have been removed since it was checked.
+            self._real.clear()
+            self._check_real(place)
+            os.makedirs(place, exist_ok=True)
+            return act(*arguments)
 
     def copy(self, source: Store, name: str, path: str, *, link: bool = False) -> None:
         """Copy a file of another store; if `link`, as a hard link where the file system supports it."""
         if link and isinstance(source, LocalStore):
             target = self._full(path)
+            make = partial(os.link, source._full(name), target, follow_symlinks=False)
             self._check_real(os.path.dirname(target))
-            os.makedirs(os.path.dirname(target), exist_ok=True)
             _remove(target)
             with suppress(OSError, NotImplementedError):
-                return os.link(source._full(name), target, follow_symlinks=False)
+                return self._in_folder(os.path.dirname(target), make)
         return super().copy(source, name, path)
 
     def replace_links(self, path: str, folders: Mapping[str, Mapping[str, str]]) -> None:
@@ -182,15 +189,13 @@ class LocalStore(Store):
         self._check_real(place)
         for above, inner, files in os.walk(place, topdown=False):
             for name in (*inner, *files):
-                each = f"{above}/{name}"
-                (os.unlink if os.path.islink(each) else os.rmdir)(each)
+                if os.path.islink(f"{above}/{name}"):
+                    os.unlink(f"{above}/{name}")
+            os.rmdir(above)
         for name, links in folders.items():
             os.makedirs(f"{place}/{name}")
             for link, target in links.items():
                 os.symlink(target, f"{place}/{name}/{link}", target_is_directory=True)
-        with suppress(FileNotFoundError):
-            if not folders:
-                os.rmdir(place)
 
     def delete(self, path: str) -> None:
         """Delete a file if it exists, and the folders that are then empty."""
@@ -213,39 +218,10 @@ class LocalStore(Store):
             os.rmdir(os.path.dirname(self._temporary))
 
     def withdraw(self) -> None:
-        """Remove the folder and its parents, as far as this store created them and they are empty."""
+        """Remove the folder if it is empty, apart from temporary files."""
         self.clean()
         with suppress(OSError):
-            for place in self._missing:
-                place.rmdir()
-
-    def _begin(self, path: str) -> tuple[str, int]:
-        """Open a new temporary file for `path`; return its full path and descriptor."""
-        self._full(path)
-        self._check_real(self._temporary)
-        temporary = f"{self._temporary}/{name_temporary()}"
-        try:
-            return temporary, os.open(temporary, _NEW, 0o666)
-        except FileNotFoundError:
-            self._make_folder(self._temporary)
-            return temporary, os.open(temporary, _NEW, 0o666)
-
-    def _move(self, temporary: str, path: str, exclusive: bool = False) -> None:
-        """Give a temporary file its name."""
-        target, give_name = f"{self.location}/{path}", _claim if exclusive else _replace
-        place = target.rpartition("/")[0]
-        self._check_real(place)
-        try:
-            give_name(temporary, target)
-        except FileNotFoundError:
-            self._make_folder(place)
-            give_name(temporary, target)
-
-    def _make_folder(self, place: str) -> None:
-        """Create a folder of this store, also if it was removed meanwhile."""
-        self._real.clear()
-        self._check_real(place)
-        os.makedirs(place, exist_ok=True)
+            os.rmdir(self.location)
 
     def _full(self, path: str) -> str:
         if path[:1] == "/" or (".." in path and ".." in path.split("/")):

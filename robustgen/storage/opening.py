@@ -77,20 +77,16 @@ def open_log(path: str | os.PathLike[str], called: str) -> Iterator[Callable[[st
     OutputError
         The file cannot be written.
     """
-
-    def append(text: str) -> None:
-        try:
-            file.write(text.encode("utf-8", "surrogateescape"))
-        except OSError as error:
-            raise OutputError(f"{called}: {error.strerror or error}") from error
-
-    try:
+    with _blame(called):
         # Without a buffer, the lines of several processes do not mix.
         file = open(path, "ab", buffering=0)  # noqa: SIM115
-    except OSError as error:
-        raise OutputError(f"{called}: {error.strerror or error}") from error
+
+    def append(line: str) -> None:
+        with _blame(called):
+            file.write(f"{line}\n".encode("utf-8", "surrogateescape"))
+
     with file:
-        yield lambda line: append(f"{line}\n")
+        yield append
 
 
 def save(location: str | os.PathLike[str], data: bytes | Iterable[bytes], called: str = "") -> None:
@@ -104,7 +100,7 @@ def save(location: str | os.PathLike[str], data: bytes | Iterable[bytes], called
         The file cannot be written.
     """
     parts = [data] if isinstance(data, bytes) else data
-    try:
+    with _blame(called or str(location)):
         store, name = locate(location)
         path = Path(store.location, name)
         if store.is_local and path.exists() and not path.is_file():
@@ -114,7 +110,13 @@ def save(location: str | os.PathLike[str], data: bytes | Iterable[bytes], called
         if isinstance(store, LocalStore):
             store = LocalStore(store.location, temporary=store.location)
         with store.create(name) as file:
-            for part in parts:
-                file.write(part)
+            file.writelines(parts)
+
+
+@contextmanager
+def _blame(called: str) -> Iterator[None]:
+    """Turn OSErrors into OutputErrors that begin with the name of the file."""
+    try:
+        yield
     except OSError as error:
-        raise OutputError(f"{called or location}: {error.strerror or error}") from error
+        raise OutputError(f"{called}: {error.strerror or error}") from error

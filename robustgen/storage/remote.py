@@ -7,13 +7,13 @@ import posixpath
 import random
 import sys
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from functools import lru_cache
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import lru_cache, partial
 from typing import Any, BinaryIO, Final
 
 from robustgen.errors import ArgumentError, MissingDependencyError
-from robustgen.storage.base import Entry, Store, Writer
+from robustgen.storage.base import Entry, Store
 from robustgen.storage.temporary import TemporaryFolder
 
 _EXTRAS: Final = {"s3": "s3", "gs": "gcs", "hf": "hub"}
@@ -25,10 +25,8 @@ _STAMPS: Final = ["ETag", "etag", "blob_id", "md5Hash", "mtime", "LastModified",
 _PASSING: Final = {408, 409, 425, 429, 500, 502, 503, 504}
 _WAITS: Final = (0.2, 0.6, 2.0, 5.0)
 # Listing a tar reads the headers between images; one request fetches many of them.
-_BLOCK: Final = 4 << 20
-_MOST_AHEAD: Final = 8
-# Number of files for which requests of their own cost less than a listing of a large set.
-_FEW: Final = 8
+_BLOCK: Final = 2 << 20
+_MOST_BLOCKS: Final = 8
 
 
 class RemoteStore(Store):
@@ -51,43 +49,40 @@ class RemoteStore(Store):
         self._scheme = _SAME.get(scheme.lower(), scheme.lower())
         path = posixpath.normpath(f"/{rest}").strip("/")
         self.location = f"{self._scheme}://{path}"
+        # Reading on needs few requests; another store, even of this location, sees the current content.
+        self._read_block = lru_cache(_MOST_BLOCKS)(partial(_fetch, self.location))
         _connect(self.location, os.getpid())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RemoteStore, (self.location,)
 
     def folder(self, path: str) -> "RemoteStore":
         """Return the store of a folder of this store."""
-        return RemoteStore(f"{self.location}/{path}") if path else self
+        return RemoteStore(f"{self.location}/{path}")
 
     # --- reading
 
     def read(self, path: str, start: int = 0, size: int | None = None) -> bytes:
-        """Read a file, or a part of it; sequential reads are fetched in large pieces."""
+        """Read a file, or a part of it; blocks around small parts are kept."""
         if size is None:
             data: bytes = self._call("cat_file", path, **({"start": start} if start else {}))
             return data
-        url = self._url(path)
-        first, piece = _ahead.pop(url, (start, b""))
-        last = first + len(piece)
-        if not first <= start <= start + size <= last:
-            # A read near the end of the last piece announces more sequential reads.
-            goes_on = piece and first <= start < last + _BLOCK // 4
-            first, piece = start, self._fetch(path, start, max(size, _BLOCK) if goes_on else size)
-        _ahead[url] = first, piece
-        while len(_ahead) > _MOST_AHEAD:
-            _ahead.pop(next(iter(_ahead)), None)
-        return piece[start - first :][:size]
-
-    def _fetch(self, path: str, start: int, size: int) -> bytes:
-        data: bytes = self._call("cat_file", path, start=start, end=start + size) if size else b""
-        if len(data) > size:
-            raise OSError(errno.EOPNOTSUPP, "the server does not support range requests", self._url(path))
-        return data
+        if size > _BLOCK:
+            return _fetch(self.location, path, start, size)
+        first, end = start // _BLOCK * _BLOCK, start + size
+        data = b"".join(self._read_block(path, place, _BLOCK) for place in range(first, end, _BLOCK))
+        return data[start - first : end - first]
 
     def open(self, path: str) -> BinaryIO:
         """Open a file for reading with range requests."""
         size = self.stat(path).size
         if size <= _BLOCK:
             return io.BytesIO(self.read(path))
-        return io.BufferedReader(_Ranges(self, path, size), _BLOCK)
+        from fsspec.spec import AbstractBufferedFile
+
+        file = AbstractBufferedFile(None, path, "rb", _BLOCK, cache_type="readahead", size=size)
+        file.cache.fetcher = lambda start, end: _fetch(self.location, path, start, end - start)
+        return io.BufferedReader(file)
 
     def stat(self, path: str) -> Entry:
         """Look up one file."""
@@ -115,136 +110,99 @@ class RemoteStore(Store):
             if about.get("type") == "file" and name:
                 yield _entry(before + name, about)
 
-    def sizes(self, paths: Iterable[str]) -> Iterator[int]:
-        """Yield the sizes of files: of a few by one request each, of many from one listing."""
-        wanted = [*paths]
-        if len(wanted) > _FEW:
-            known = {entry.path: entry.size for entry in self.list()}
-            yield from (known.get(path, -1) for path in wanted)
-            return
-        for path in wanted:
-            try:
-                yield self.stat(path).size
-            except FileNotFoundError:
-                yield -1
-
     # --- writing
 
     def put(self, path: str, data: bytes, *, exclusive: bool = False) -> None:
         """Write a file completely or not at all."""
         self._check_writable(path)
-        if not exclusive:
-            self._call("pipe_file", path, data)
-            return
-        if self.exists(path):
+        if exclusive and self.exists(path):
             raise FileExistsError(errno.EEXIST, "already exists", self._url(path))
         # Other file systems do not support exclusive creation, or not yet.
-        conditional = {"mode": "create"} if self._scheme in ("s3", "gs", "memory") else {}
+        condition = {"mode": "create"} if exclusive and self._scheme in ("s3", "gs", "memory") else {}
         try:
-            self._call("pipe_file", path, data, **conditional)
+            self._call("pipe_file", path, data, **condition)
         except FileExistsError:
             # The first attempt may have succeeded even if its response was lost.
-            if self.read(path) != data or self._scheme == "memory":
+            if self.read(path) != data:
                 raise
         except OSError as error:
-            if error.errno != errno.ENOSYS:
+            if not condition or error.errno != errno.ENOSYS:
                 raise
             self._call("pipe_file", path, data)
 
     @contextmanager
-    def create(self, path: str) -> Iterator[Writer]:
+    def create(self, path: str) -> Iterator[BinaryIO]:
         """Write a file in pieces to a temporary file (in `TMPDIR`), then upload it."""
         self._check_writable(path)
         folder = TemporaryFolder()
         temporary = folder.path / "file"
         with temporary.open("x+b") as file:
-            writer = Writer(file)
-            yield writer
-        if not writer.is_discarded:
-            self._call("put_file", path, str(temporary))
+            yield file
+        self._call("put_file", path, str(temporary))
         folder.remove()
 
     def delete(self, path: str) -> None:
         """Delete a file if it exists."""
         self._check_writable(path)
-        if self.exists(path):
+        with suppress(FileNotFoundError):
             self._call("rm_file", path)
 
     def _check_writable(self, path: str) -> None:
-        _ahead.pop(self._url(path), None)
+        self._read_block.cache_clear()
         if self._scheme in _WEB:
             raise OSError(errno.EROFS, "web servers are read-only", self._url(path))
-
-    # --- calling
 
     def _url(self, path: str) -> str:
         return f"{self.location}/{path}" if path else self.location
 
     def _call(self, verb: str, path: str, *arguments: Any, **options: Any) -> Any:
-        """Call a method of fsspec, with retries for passing failures; raise failures as OSErrors."""
-        url = self._url(path)
-        parts = (*arguments, url) if verb == "put_file" else (url, *arguments)
-        for wait in (*_WAITS, None):
-            try:
-                return getattr(_connect(self.location, os.getpid()), verb)(*parts, **options)
-            except Exception as error:
-                failure = _translate(error, url)
-                if wait is None or not isinstance(failure, ConnectionError):
-                    raise failure from error
-            # Workers that were throttled together retry at different times.
-            time.sleep(wait * random.uniform(0.5, 1.5))
+        return _call(self.location, verb, self._url(path), *arguments, **options)
 
 
-# Last fetched piece of each file: URL to offset and bytes.
-_ahead: dict[str, tuple[int, bytes]] = {}
+# --- calling fsspec ------------------------------------------------------------------------------
 
 
-class _Ranges(io.RawIOBase):
-    """Remote file that is read with range requests."""
+def _call(location: str, verb: str, url: str, *arguments: Any, **options: Any) -> Any:
+    """Call a method of fsspec, with retries for passing failures; raise failures as OSErrors."""
+    parts = (*arguments, url) if verb == "put_file" else (url, *arguments)
+    for wait in (*_WAITS, None):
+        try:
+            return getattr(_connect(location, os.getpid()), verb)(*parts, **options)
+        except Exception as error:
+            failure = _translate(error, url)
+            if wait is None or not isinstance(failure, ConnectionError):
+                raise failure from error
+        # Workers that were throttled together retry at different times.
+        time.sleep(wait * random.uniform(0.5, 1.5))
 
-    def __init__(self, store: RemoteStore, path: str, size: int) -> None:
-        self._store, self._path, self._size, self._at = store, path, size, 0
 
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        self._at = max(0, (0, self._at, self._size)[whence] + offset)
-        return self._at
-
-    def readinto(self, buffer: Any) -> int:
-        wanted = max(0, min(len(buffer), self._size - self._at))
-        data = self._store._fetch(self._path, self._at, wanted)
-        if len(data) < wanted:
-            raise OSError(errno.EIO, "the file has become shorter", self._store._url(self._path))
-        buffer[:wanted] = data
-        self._at += wanted
-        return wanted
+def _fetch(location: str, path: str, start: int, size: int) -> bytes:
+    """Read a part of a file; raise an OSError if the server sends the whole file."""
+    url = f"{location}/{path}"
+    data: bytes = _call(location, "cat_file", url, start=start, end=start + size)
+    if len(data) > size:
+        raise OSError(errno.EOPNOTSUPP, "the server does not support range requests", url)
+    return data
 
 
 @lru_cache(maxsize=64)
 def _connect(url: str, process: int) -> Any:
     """Return the fsspec file system for `url`; a forked `process` must not use that of its parent."""
     scheme = url.partition("://")[0]
-    try:
-        import fsspec
-
-        fsspec.get_filesystem_class(scheme)
-    except ImportError as error:
-        extra = f"; pip install 'robustgen[{_EXTRAS[scheme]}]'" if scheme in _EXTRAS else ""
-        raise MissingDependencyError(f"{scheme}:// needs a package: {error}{extra}") from error
-    except ValueError as error:
-        raise ArgumentError(f"{url}: unknown scheme {scheme!r}") from error
     options: dict[str, Any] = {"use_listings_cache": False}
     if scheme == "s3":
         options["config_kwargs"] = {"connect_timeout": 10, "retries": {"max_attempts": 1}}
         # Otherwise, fsspec requests the size of each file before reading it.
         options["max_concurrency"] = 1
     try:
+        import fsspec
+
         files = fsspec.core.url_to_fs(url, **options)[0]
+    except ImportError as error:
+        extra = f"; pip install 'robustgen[{_EXTRAS[scheme]}]'" if scheme in _EXTRAS else ""
+        raise MissingDependencyError(f"{scheme}:// needs a package: {error}{extra}") from error
+    except ValueError as error:
+        raise ArgumentError(f"{url}: unknown scheme {scheme!r} ({error})") from error
     except Exception as error:
         raise _translate(error, url) from error
     # `RemoteStore` has its own retries.
@@ -286,15 +244,14 @@ def _translate(error: Exception, url: str) -> OSError:
 
 def _status_of(error: BaseException | None) -> int | None:
     """Return the HTTP status in an exception or one of its causes; None without any."""
-    while error is not None:
-        answer = getattr(error, "response", None)
-        metadata = answer.get("ResponseMetadata", {}) if isinstance(answer, dict) else {}
-        known = [metadata.get("HTTPStatusCode"), getattr(answer, "status_code", None)]
-        known += [getattr(error, name, None) for name in ("status", "code")]
-        if status := next((each for each in known if isinstance(each, int)), None):
-            return status
-        error = error.__cause__
-    return None
+    if error is None:
+        return None
+    answer = getattr(error, "response", None)
+    if isinstance(answer, dict):
+        known = [answer.get("ResponseMetadata", {}).get("HTTPStatusCode")]
+    else:
+        known = [getattr(answer, "status_code", None), *(getattr(error, n, None) for n in ("status", "code"))]
+    return next((each for each in known if isinstance(each, int)), None) or _status_of(error.__cause__)
 
 
 def _entry(path: str, about: dict[str, Any]) -> Entry:

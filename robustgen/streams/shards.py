@@ -28,6 +28,7 @@ from robustgen.execution.progress import Progress, Reporter
 from robustgen.formats import WrittenFile
 from robustgen.imaging.jpeg import encode_jpeg
 from robustgen.sources.base import Items, class_of
+from robustgen.storage import measure
 from robustgen.storage.memory import keep_freed_memory
 from robustgen.streams.ccc import IMAGES_PER_FILE, QUALITY, CccRun, format_info, make_image, name_sample
 
@@ -93,7 +94,7 @@ class ShardJob:
                 for name, content in members.items():
                     file.write(member_bytes(f"{name_sample(index)[1]}.{name}", content))
             file.write(END)
-            written = WrittenFile(self.name, file.size, file.sha256)
+            written = WrittenFile(self.name, *measure(file))
         reporter.tell(0)
         return Record({}, [""], [written], failures)
 

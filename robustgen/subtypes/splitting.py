@@ -22,7 +22,7 @@ from robustgen.display import progress
 from robustgen.errors import OutputError, SourceError
 from robustgen.formats import WrittenFile
 from robustgen.imaging.decode import EXTENSIONS
-from robustgen.storage import Store
+from robustgen.storage import Store, measure
 from robustgen.storage.local import LocalStore
 from robustgen.subtypes.wordnet import WordNet, open_wordnet
 
@@ -283,7 +283,7 @@ class _Run:
     def _put(self, name: str, data: bytes) -> WrittenFile:
         with self.output.create(name) as file:
             file.write(data)
-            return WrittenFile(name, file.size, file.sha256)
+            return WrittenFile(name, *measure(file))
 
     def _list(self, split: str) -> WrittenFile:
         """Write the list of one split."""
@@ -292,7 +292,7 @@ class _Run:
             for number, wnid in progress.track(wanted, len(wanted), f"{split} folders"):
                 names = self._list_found(split, number, wnid)
                 file.write(_lines(f"{wnid}/{name} {number}" for name in names))
-            return WrittenFile(f"{split}.txt", file.size, file.sha256)
+            return WrittenFile(f"{split}.txt", *measure(file))
 
     def _list_found(self, split: str, number: int, wnid: str) -> list[str]:
         """Return the names of the images of a subtype."""
