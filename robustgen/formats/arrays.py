@@ -156,18 +156,19 @@ class _OpenArray:
         unit: WorkUnit,
         pack: Callable[[BinaryIO], BinaryIO] = lambda file: file,
     ) -> None:
-        self._file, self._path, self._unit, self._pack = file, path, unit, pack
-        self._start = file.write(header_bytes((len(unit.variants) * len(unit.keys), *shape)))
+        self._file, self._path, self._pack = file, path, pack
+        count = len(unit.keys)
+        self._rows = {variant.folder: i * count - unit.start for i, variant in enumerate(unit.variants)}
+        self._start = self._at = file.write(header_bytes((len(unit.variants) * count, *shape)))
 
     def write(self, variant: Variant, index: int, key: str, encoded: Iterable[Encoded]) -> list[WrittenFile]:
         """Write the row of an image."""
         ((_, data, _),) = encoded
-        row = self._unit.variants.index(variant) * len(self._unit.keys) + index - self._unit.start
-        place = self._start + row * len(data)
+        place = self._start + (self._rows[variant.folder] + index) * len(data)
         # Consecutive rows stay in the buffer, which a seek would write out.
-        if self._file.tell() != place:
+        if place != self._at:
             self._file.seek(place)
-        self._file.write(data)
+        self._at = place + self._file.write(data)
         return []
 
     def finish(self, failed: Sequence[str]) -> list[WrittenFile]:
