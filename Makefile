@@ -16,7 +16,8 @@ PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
 ELSEWHERE := durability install processors ray remote_outputs runs sharing shards slurm structure units warm without_posix \
 	workers planted hostile help guide docs docs_python croissant score score_page review_page explorer_page pages \
 	finer_severities evaluate predict plugins storage archives filtration icons effects report preview subtypes streams \
-	ccc_stream score_detection score_segmentation compare json_files calibrate
+	ccc_stream score_detection score_segmentation compare json_files calibrate verify class_folders family_means \
+	calibrated_sizes
 # A trained network, which nothing else needs.
 SCORE := build/score
 

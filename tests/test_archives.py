@@ -296,7 +296,7 @@ def test_a_full_disk_while_unpacking(tmp_path: Path, monkeypatch: pytest.MonkeyP
     def fail(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("robustgen.storage.base.Writer.write", fail)
+    monkeypatch.setattr("robustgen.sources.index.unpack", fail)
     with pytest.raises(SourceError, match=r"a\.tar\.gz: cannot be unpacked .*No space left.*TMPDIR"):
         ImageFolder(path).keys()
 

@@ -74,7 +74,8 @@ def detect(rng, truth, noise, masks=False):
             found.append([item["image_id"], category, moved, 1 - noise * rng.random()])
     for _ in range(40):
         box = rng.random(4) * (200, 150, 100, 80)
-        found.append([10 * int(rng.integers(0, 30)), int(rng.choice([3, 7, 18])), box, 0.6 * rng.random()])
+        image = 10 * int(rng.integers(0, len(truth["images"])))
+        found.append([image, int(rng.choice([3, 7, 18])), box, 0.6 * rng.random()])
     results = []
     for image, category, box, score in found:
         box = np.clip(box, [0, 0, 1, 1], [300, 230, 300, 230]).round(2).tolist()
@@ -91,9 +92,9 @@ def put(path, content):
     return path
 
 
-def put_run(root, masks=False, names=IMAGENET_C.common, levels=(1, 2, 3, 4, 5)):
+def put_run(root, masks=False, names=IMAGENET_C.common, levels=(1, 2, 3, 4, 5), images=30):
     rng = np.random.default_rng(0)
-    truth = make_truth(rng, masks=masks)
+    truth = make_truth(rng, images, masks)
     put(root / "truth.json", truth)
     put(root / "clean.json", detect(rng, truth, 0.2, masks))
     for name in names:
@@ -136,6 +137,13 @@ def theirs(root, results, iou_type):
 def run(tmp_path_factory):
     root = tmp_path_factory.mktemp("detection")
     put_run(root)
+    return root
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    root = tmp_path_factory.mktemp("small")
+    put_run(root, images=4)
     return root
 
 
@@ -216,20 +224,20 @@ def test_more_than_a_hundred_boxes_of_an_image_change_nothing(run, tmp_path):
     assert ours.tolist() == theirs(tmp_path, tmp_path / "clean.json", "bbox").tolist()
 
 
-def test_tables_and_csv(run):
-    text = cli(*flags(run), "--replicates", 10).stdout
+def test_tables_and_csv(small):
+    text = cli(*flags(small), "--replicates", 10).stdout
     lines = text.splitlines()
     assert lines[0] == ("Box: clean (P), mean under corruption (mPC), and rPC = mPC / P, in %")
     assert lines[1].split() == ["P", "from", "to", "mPC", "from", "to", "rPC", "from", "to"]
     assert [line.split()[0] for line in lines[2:14]] == [*METRICS]
     assert "Box AP in % by severity" in lines and lines[-1].startswith("jpeg_compression")
-    rows = list(csv.DictReader(io.StringIO(cli(*flags(run), "--replicates", 0, "--format", "csv").stdout)))
+    rows = list(csv.DictReader(io.StringIO(cli(*flags(small), "--replicates", 0, "--format", "csv").stdout)))
     assert len(rows) == 1 + 75 + 3 and [row["corruption"] for row in rows[-3:]] == ["P", "mPC", "rPC"]
     assert float(rows[-1]["AP"]) == pytest.approx(float(rows[-2]["AP"]) / float(rows[-3]["AP"]))
 
 
-def test_published_detectors_stand_beside_ones_own(run):
-    command = (*flags(run), "--replicates", 0, "--compare-with", "published", "--name", "Mine")
+def test_published_detectors_stand_beside_ones_own(small):
+    command = (*flags(small), "--replicates", 0, "--compare-with", "published", "--name", "Mine")
     result = cli(*command)
     lines = result.stdout.splitlines()
     rows = lines[lines.index("Box AP in % among published detectors (yours is marked with >)") + 2 :]
