@@ -13,6 +13,7 @@ from robustgen.formats import FORMATS, formats_of
 from robustgen.formats.jpeg import JpegEncoder
 from robustgen.formats.lossless import LosslessEncoder
 from robustgen.formats.original import OriginalEncoder
+from robustgen.storage.local import LocalStore
 
 FEW = ("--corruptions", "contrast,gaussian_noise", "--severities", "2", "--jobs", "1")
 KEYS = ("cat/a.JPEG", "cat/b.jpg", "cat/c.png", "dog/a.JPEG", "dog/d.JPEG")
@@ -157,3 +158,18 @@ def test_names_may_hold_what_parts_lines_elsewhere(tmp_path, form):
     dataset = open_dataset(tmp_path / "set")
     keys = dataset.keys(dataset.arms[0])
     assert [key.partition(".")[0] for key in keys] == [name.partition(".")[0] for name in names]
+
+
+def test_opening_a_finished_set_does_not_list_all_its_files(lossless, monkeypatch):
+    listed, walk = [], LocalStore._walk
+
+    def count(self, prefix):
+        for found in walk(self, prefix):
+            listed.append(found)
+            yield found
+
+    monkeypatch.setattr(LocalStore, "_walk", count)
+    dataset = open_dataset(lossless)
+    files = [path for path in lossless.rglob("*") if path.is_file()]
+    assert len(dataset.arms) > 1
+    assert len(listed) < len(files) / 2

@@ -47,10 +47,7 @@ def open_dataset(root: str | Path | Store, classes: Sequence[str] | None = None)
     store = root if isinstance(root, Store) else open_store(root)
     check_folder(store)
     about = read_about(store)
-    files = [entry.path for entry in store.list() if not entry.path.startswith(f"{STATE}/")]
-    kind, folders = (
-        _from_manifest(store, about, files) if about.get("kind") in TITLES else _from_layout(store, files)
-    )
+    kind, folders = _from_manifest(store, about) if about.get("kind") in TITLES else _from_layout(store)
     # Sort clean first, then in the order of the paper's tables, then others; levels as in arrays.
     ranks = {name: i for i, name in enumerate((CLEAN, *BENCHMARKS[kind].names))}
     variants = (parse_variant(folder, kind) for folder in folders)
@@ -73,7 +70,8 @@ def open_dataset(root: str | Path | Store, classes: Sequence[str] | None = None)
     if output == FileTableWriter.format:
         return Tree(store, kind, arms, about, places, classes)
     shards: tuple[type[Shards], ...] = (WebDatasetShards, ParquetShards)
-    inside = [path for path in files if path.rpartition("/")[0] == places[arms[0]]]
+    paths = (entry.path for entry in store.list(places[arms[0]]))
+    inside = [path for path in paths if path.rpartition("/")[0] == places[arms[0]]]
     found = (each for each in shards if any(path.endswith(each.suffix) for path in inside))
     layout: type[Tree | Shards] = next(found, Tree)
     return layout(store, kind, arms, about, places, classes)
@@ -143,28 +141,31 @@ def name_command(kind: str) -> str:
     return f"the same '{_COMMANDS.get(kind, 'robustgen make-...')} ...' command"
 
 
-def _from_manifest(
-    store: Store, about: Mapping[str, Any], files: Sequence[str]
-) -> tuple[Kind, dict[str, str]]:
-    kind = TITLES[about["kind"]].kind
+def _from_manifest(store: Store, about: Mapping[str, Any]) -> tuple[Kind, dict[str, str]]:
+    """Return the kind of a set and the location of each variant, without listing the whole set."""
     arms = about["arms"]
-    parents = {path.rpartition("/")[0] for path in files}
-    there = {*files} | {"/".join(path.split("/")[:depth]) for path in parents for depth in (1, 2, 3)}
     array = next(iter(about["arrays"]), "")
     suffix = ARCHIVE if array.endswith(ARCHIVE) else ".npy"
     places = {arm: file_of(arm, suffix) if array else arm for arm in arms}
-    if FOLDER in there and there.isdisjoint(places.values()):
+    missing = [arm for arm, place in places.items() if not _exists(store, place)]
+    if len(missing) == len(arms) and not array:
         places = {arm: f"{FOLDER}/{place}" for arm, place in places.items()}
-    missing = [arm for arm, place in places.items() if place not in there]
+        missing = [arm for arm, place in places.items() if not _exists(store, place)]
     if missing or not arms:
         raise SourceError(
             f"{store.location}: lacks {', '.join(missing[:5]) or 'all variants'}, which its {MANIFEST} lists"
         )
-    return kind, places
+    return TITLES[about["kind"]].kind, places
 
 
-def _from_layout(store: Store, files: Sequence[str]) -> tuple[Kind, dict[str, str]]:
+def _exists(store: Store, path: str) -> bool:
+    """Return whether there is a file, or a folder with files, at `path`."""
+    return store.exists(path) or next(iter(store.list(path)), None) is not None
+
+
+def _from_layout(store: Store) -> tuple[Kind, dict[str, str]]:
     """Return the kind of a set without `dataset.json`, and the location of each variant."""
+    files = [entry.path for entry in store.list() if not entry.path.startswith(f"{STATE}/")]
     if archives := _find_archives(files):
         return "c", archives
     # Users often unpack the published archives into a folder per category.
