@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any, Final
 
-from robustgen.containers.parquet import ParquetRows, ParquetTable
-from robustgen.containers.tables import JsonLines, RowPlace, Rows, TabSeparated
+from robustgen.containers.parquet import ParquetTable
+from robustgen.containers.tables import JsonLines, RowPlace, TabSeparated
 from robustgen.errors import SourceError
 from robustgen.imaging.decode import Location
 from robustgen.sources.base import DEFAULTS, Columns, Options, blame_source
@@ -20,7 +20,6 @@ from robustgen.sources.parquet import read_cells
 from robustgen.sources.places import TEXT_TABLES, Place, SourceFile
 from robustgen.sources.trees import FolderTree
 
-Chunk = ParquetRows | Rows
 Layout = ParquetTable | JsonLines | TabSeparated
 LAYOUTS: Final[Mapping[str, Layout]] = {
     layout.suffix: layout for layout in (ParquetTable(), JsonLines(), TabSeparated())
