@@ -2,10 +2,9 @@
 
 import io
 import math
-import shutil
 import zipfile
 import zlib
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,11 +14,10 @@ from robustgen.containers.npy import NpyHeader, read_header
 
 ZLIB: Final = zlib.ZLIB_RUNTIME_VERSION
 """Release of the compression library."""
-_PIECE: Final = 1 << 20
 _MOST_LABEL_BYTES: Final = 1 << 26
 
 
-def _find_array(archive: zipfile.ZipFile, name: str) -> tuple[zipfile.ZipInfo, NpyHeader]:
+def find_array(archive: zipfile.ZipFile, name: str) -> tuple[zipfile.ZipInfo, NpyHeader]:
     """Find the array called `name`, and read its header.
 
     Raises
@@ -45,23 +43,9 @@ def _find_array(archive: zipfile.ZipFile, name: str) -> tuple[zipfile.ZipInfo, N
     return member, header
 
 
-def read_image_shape(archive: zipfile.ZipFile, name: str) -> tuple[int, ...]:
-    """Read the shape of the array of images `name`; raise a ValueError if it contains anything else."""
-    shape, dtype, _ = _find_array(archive, name)[1]
-    if dtype != np.uint8 or len(shape) not in (3, 4) or shape[3:] not in ((), (3,)) or 0 in shape:
-        raise ValueError(f"{name}.npy: {dtype} {shape} is not uint8 (N, H, W) or (N, H, W, 3)")
-    return shape
-
-
-def copy_array(archive: zipfile.ZipFile, name: str, target: Any) -> None:
-    """Unpack the `.npy` file of the array `name` in pieces."""
-    with archive.open(_find_array(archive, name)[0]) as file:
-        shutil.copyfileobj(file, target, _PIECE)
-
-
 def read_labels(archive: zipfile.ZipFile, name: str) -> NDArray[np.int64]:
     """Read the labels array `name`, (images, labels); raise a ValueError if it is invalid or too large."""
-    member, (shape, dtype, _) = _find_array(archive, name)
+    member, (shape, dtype, _) = find_array(archive, name)
     if dtype.kind not in "biu" or len(shape) > 2 or member.file_size > _MOST_LABEL_BYTES:
         raise ValueError(f"{name}.npy: {dtype} {shape} is not an array of labels")
     labels = np.load(io.BytesIO(archive.read(member)), allow_pickle=False)

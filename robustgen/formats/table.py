@@ -15,8 +15,8 @@ from robustgen.containers.tables import RowPlace
 from robustgen.formats.base import Encoded, Encoder, Labels, Listing, TreeWriter
 from robustgen.formats.shards import AddSample, SampleWriter, SourceSet
 from robustgen.formats.units import WorkUnit
-from robustgen.sources.base import Columns, Options
-from robustgen.sources.cells import Result, list_images, replace_images
+from robustgen.sources.base import Options
+from robustgen.sources.cells import Result, replace_images
 from robustgen.sources.table import Table, find_layout, name_images
 from robustgen.storage import Store
 
@@ -42,7 +42,7 @@ def _copy_table(
     find : callable
     file : binary file
     """
-    table, names, row = source.files[number], source.columns.names, 0
+    table, names, row = source.files[number], source.columns, 0
     layout, read = find_layout(table.name), table.store.open
     with read(table.name) as like, read(table.name) as content, layout.write(file, like) as write:
         for chunk in layout.read(content):
@@ -166,21 +166,14 @@ class TableWriter(SampleWriter):
 
 def _describe(name: str, source: Table, encoder: Encoder) -> dict[str, Any]:
     """Return the settings of the format called `name`."""
-    return {"format": name, "columns": list(source.columns.names), "sample": encoder.settings()}
+    return {"format": name, "columns": list(source.columns), "sample": encoder.settings()}
 
 
 @lru_cache(maxsize=4)
 def _digest_images(source: Table, root: Store, path: str) -> frozenset[str]:
     """Return the SHA-256 of each image in the table at `path`, which has the columns of `source`."""
-    read, columns = root.folder(path.rpartition("/")[0]).read, source.columns.names
-    with root.open(path) as content:
-        return frozenset(
-            hashlib.sha256(image.read(read)).hexdigest()
-            for chunk in find_layout(path).read(content, columns)
-            for column in columns
-            for cell in chunk.cells(column)
-            for image in list_images(cell)
-        )
+    table = Table(f"{root.location}/{path}", Options(columns=source.columns))
+    return frozenset(hashlib.sha256(table.read_bytes(key)).hexdigest() for key in table.listing.places)
 
 
 class FileTableWriter(TreeWriter):
@@ -230,8 +223,7 @@ class TableSet(SourceSet):
 
     def open_folder(self, location: str) -> Table:
         """Open the tables of a variant."""
-        columns = Columns(tuple(self.about["settings"]["output"]["columns"]))
-        return Table(location, Options(columns=columns))
+        return Table(location, Options(columns=self.about["settings"]["output"]["columns"]))
 
     def labels(self, arm: Variant) -> Labels | None:
         """Return None: tables have no classes."""
