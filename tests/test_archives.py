@@ -125,7 +125,7 @@ def test_sources_of_archives_are_small_when_pickled_and_work_elsewhere(tmp_path:
             # As on another machine, which sees the archive only.
             (tmp_path / "state" / "source-index").unlink()
             if name == "a.tar.gz":
-                shutil.rmtree(source._tree._copies._folder.path)  # type: ignore[attr-defined]
+                shutil.rmtree(source._tree._copies._path)  # type: ignore[attr-defined]
         printed = subprocess.run(
             [sys.executable, "-c", code, key], input=packed, capture_output=True, check=True
         ).stdout

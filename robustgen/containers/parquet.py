@@ -99,14 +99,6 @@ def iterate_batches(table: Table, group: int, columns: Sequence[str]) -> Iterato
         yield batch
 
 
-def read_group(table: Table, group: int, column: str) -> Any:
-    """Read the values of a column in a row group, within the limits of `iterate_batches`."""
-    name, _, part = column.partition(".")
-    pyarrow, _ = import_pyarrow()
-    batches = [batch[name] for batch in iterate_batches(table, group, [column])]
-    return pyarrow.chunked_array([values.field(part) if part else values for values in batches])
-
-
 class ParquetTable:
     """Reader and writer of Parquet files in chunks; the schema is kept, with all metadata."""
 

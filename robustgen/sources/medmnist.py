@@ -45,7 +45,7 @@ class MedMnist(NumberedSource):
     def _read(self) -> Rows:
         with self._place.store.open(self._place.name) as file, zipfile.ZipFile(file) as archive:
             name = f"{self._split}_images"
-            shape, dtype, _ = npz.find_array(archive, name)[1]
+            _, shape, dtype = npz.find_array(archive, name)
             if dtype != np.uint8 or len(shape) not in (3, 4) or shape[3:] not in ((), (3,)) or 0 in shape:
                 raise ValueError(f"{name}.npy: {dtype} {shape} is not uint8 (N, H, W) or (N, H, W, 3)")
             labels = npz.read_labels(archive, f"{self._split}_labels")
@@ -67,7 +67,7 @@ class MedMnist(NumberedSource):
 
     def _unpack(self, target: BinaryIO) -> None:
         with self._place.store.open(self._place.name) as file, zipfile.ZipFile(file) as archive:
-            member, _ = npz.find_array(archive, f"{self._split}_images")
+            member, *_ = npz.find_array(archive, f"{self._split}_images")
             shutil.copyfileobj(archive.open(member), target)
 
     @property

@@ -86,7 +86,7 @@ def open_source(location: Location | None, kind: str = "auto", options: Options 
     if in_columns and kind != "table":
         raise SourceError(f"{location}: --image-columns is for the kind 'table', not {kind!r}")
     if split and kind in _IN_FOLDERS and place.is_folder and place.children.get(split):
-        place, split = place.below(split), None
+        place, split = Place(f"{place.location}/{split}"), None
         kind = _recognise(place) if recognise else kind
     if split and kind in ("folder", "labelled"):
         raise SourceError(f"{location}: contains no folder of the split {split!r}")

@@ -88,10 +88,6 @@ class Place(Reusable):
             found = {name: bool(slash) for name, slash, _ in paths}
         return {name: is_folder for name, is_folder in found.items() if not name.startswith(".")}
 
-    def below(self, path: str) -> "Place":
-        """Return the place of a file or folder below this folder."""
-        return Place(f"{self.location}/{path}")
-
     def expand(self, suffixes: tuple[str, ...], split: str | None = None) -> list[SourceFile]:
         """Return the sorted files of the place: those with `suffixes` in a folder, or those of a pattern.
 

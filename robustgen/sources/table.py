@@ -16,7 +16,7 @@ from robustgen.sources.base import DEFAULTS, Options, blame_source
 from robustgen.sources.cells import CellImage, is_list, list_images, normalise
 from robustgen.sources.files import IndexedSource
 from robustgen.sources.index import Listing
-from robustgen.sources.parquet import read_cells
+from robustgen.sources.parquet import read_rows
 from robustgen.sources.places import TEXT_TABLES, Place, SourceFile
 from robustgen.sources.trees import FolderTree
 
@@ -142,7 +142,7 @@ class Table(IndexedSource):
         (column, slot), file = where, self.check(number)
         layout = find_layout(file.name)
         if isinstance(layout, ParquetTable):
-            cell = read_cells(file, column, first)[second].as_py()
+            cell = read_rows(file, column, first)[second][column]
         else:
             with file.store.open(file.name) as content:
                 cell = layout.read_cell(content, (first, second), column)
