@@ -23,7 +23,7 @@ from scipy.io import savemat
 
 from robustgen.errors import ImageError, SourceError
 from robustgen.sources import open_source
-from robustgen.sources.base import Source, sort_classes
+from robustgen.sources.base import Options, Source, sort_classes
 from robustgen.sources.folder import ImageFolder
 from robustgen.sources.tiny_imagenet import TinyImageNet
 from robustgen.storage import open_store
@@ -111,7 +111,7 @@ def test_long_and_odd_names(tmp_path: Path) -> None:
 def test_sources_of_archives_are_small_when_pickled_and_work_elsewhere(tmp_path: Path, name: str) -> None:
     root = put_photos(tmp_path / "photos", *NAMES)
     index = open_store(tmp_path / "state"), "source-index"
-    source = open_source(PACKERS[name](tmp_path / name, files_of(root)), index=index)
+    source = open_source(PACKERS[name](tmp_path / name, files_of(root)), options=Options(cache=index))
     source.make_ready()
     key = source.keys()[1]
     packed = pickle.dumps(source)
@@ -125,7 +125,7 @@ def test_sources_of_archives_are_small_when_pickled_and_work_elsewhere(tmp_path:
             # As on another machine, which sees the archive only.
             (tmp_path / "state" / "source-index").unlink()
             if name == "a.tar.gz":
-                shutil.rmtree(source._tree._copies._folder.path)  # type: ignore[attr-defined]
+                shutil.rmtree(source._tree._copies._path)  # type: ignore[attr-defined]
         printed = subprocess.run(
             [sys.executable, "-c", code, key], input=packed, capture_output=True, check=True
         ).stdout
@@ -373,11 +373,11 @@ def test_the_devkit_tells_the_classes_of_imagenet(tmp_path: Path) -> None:
     kit = tmp_path / "ILSVRC2012_devkit_t12.tar.gz"
     with tarfile.open(kit, "w:gz") as tar:
         tar.add(data.parent, data.parent.name)
-    expected = open_source(flat, labels=kit)
+    expected = open_source(flat, options=Options(labels=kit))
     assert expected.keys() == KEYS
     for labels in (kit, data.parent, data, data / "ILSVRC2012_validation_ground_truth.txt"):
         for root in (flat, images):
-            assert_alike(open_source(root, labels=labels), expected)
+            assert_alike(open_source(root, options=Options(labels=labels)), expected)
 
 
 def test_the_ground_truth_alone_is_refused(tmp_path: Path) -> None:
@@ -392,16 +392,16 @@ def test_the_ground_truth_alone_is_refused(tmp_path: Path) -> None:
 def test_devkits_that_are_none(tmp_path: Path) -> None:
     flat, data = put_photos(tmp_path / "flat", "a.JPEG", "b.JPEG"), devkit(tmp_path)
     with pytest.raises(SourceError, match=r"2 refused, 'a\.JPEG': no label in "):
-        open_source(flat, labels=data).keys()
+        open_source(flat, options=Options(labels=data)).keys()
     (data / "meta.mat").write_bytes(b"nonsense")
     with pytest.raises(SourceError, match=r"meta\.mat is not the devkit's"):
-        open_source(put_photos(tmp_path / "x", *FLAT), labels=data).keys()
+        open_source(put_photos(tmp_path / "x", *FLAT), options=Options(labels=data)).keys()
     (data / "meta.mat").unlink()
     with pytest.raises(SourceError, match=r"contains no meta\.mat"):
-        open_source(flat, labels=data).keys()
+        open_source(flat, options=Options(labels=data)).keys()
     kit = put_tar(tmp_path / "devkit.tar.gz", {"x": b""}, "w:gz")
     with pytest.raises(SourceError, match="contains no ILSVRC2012_validation_ground_truth"):
-        open_source(flat, labels=kit).keys()
+        open_source(flat, options=Options(labels=kit)).keys()
 
 
 def test_flat_imagenet_needs_labels_unless_classes_are_waived(tmp_path: Path) -> None:
@@ -452,12 +452,12 @@ def test_links_are_followed_to_places_that_are_named(tmp_path: Path) -> None:
     put_photos(few, "n04/d.png")
     (few / "n04" / "e.png").symlink_to(big / "n02" / "b.png")
     assert ImageFolder(few).keys() == ("n04/d.png",)
-    assert open_source(few, follow=[tmp_path / "elsewhere"]).keys() == ("n04/d.png",)
-    source = open_source(few, follow=[big])
+    assert open_source(few, options=Options(follow=[tmp_path / "elsewhere"])).keys() == ("n04/d.png",)
+    source = open_source(few, options=Options(follow=[big]))
     assert source.keys() == ("n01/a.png", "n03/c.png", "n04/d.png", "n04/e.png")
     assert source.refused() == {}
     with pytest.raises(SourceError, match=r"follow_links: .*/moer: the folder does not exist"):
-        open_source(few, follow=[big, tmp_path / "moer"])
+        open_source(few, options=Options(follow=[big, tmp_path / "moer"]))
     more = ("--corruptions", "contrast", "--severities", "1", "--no-clean", "--output", tmp_path / "out")
     done = cli("make-c", "--source", few, *more, status=1)
     assert "'n01': symlink that leaves the source (allow its target with --follow-links)" in done.stderr

@@ -14,6 +14,7 @@ import robustgen
 from robustgen.dataset.opening import open_dataset
 from robustgen.dataset.recipes import item_rng
 from robustgen.errors import SourceError
+from robustgen.sources.base import Options
 from robustgen.sources.opening import open_source
 
 # --- MNIST ---------------------------------------------------------------------------------------
@@ -71,13 +72,16 @@ def test_idx_files_plain_and_compressed(tmp_path, mnist):
 
 def test_the_training_split_of_idx_files(mnist):
     pictures, labels = digits(15, 100)
-    for source in (open_source(mnist, split="train"), open_source(mnist / "train-images-idx3-ubyte.gz")):
+    for source in (
+        open_source(mnist, options=Options(split="train")),
+        open_source(mnist / "train-images-idx3-ubyte.gz"),
+    ):
         assert len(source.keys()) == 15 and source.label("00014") == labels[14]
         assert (source.load("00014")[:, :, 1] == pictures[14]).all()
     with pytest.raises(SourceError, match=r"has no split 'train' \(known: test\)"):
-        open_source(mnist / "t10k-images-idx3-ubyte.gz", split="train")
+        open_source(mnist / "t10k-images-idx3-ubyte.gz", options=Options(split="train"))
     with pytest.raises(SourceError, match=r"has no split 'val'"):
-        open_source(mnist, split="val")
+        open_source(mnist, options=Options(split="val"))
 
 
 IMAGES, LABELS = "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"
@@ -211,7 +215,7 @@ def chest(tmp_path_factory):
 @pytest.mark.parametrize("split", ["test", "train", "val"])
 def test_splits_of_medmnist(blood, split):
     path, content = blood
-    source = open_source(path, split=split)
+    source = open_source(path, options=Options(split=split))
     assert [*map(source.label, source.keys())] == content[f"{split}_labels"][:, 0].tolist()
     assert (source.load("00001") == content[f"{split}_images"][1]).all()
     assert source.dimensions("00000") == (224, 224) and source.size("00000") == 224 * 224 * 3
@@ -376,7 +380,7 @@ def put_training(folder):
 def test_the_training_split_of_cifar(tmp_path):
     folder, tests, _ = cifar_folder(tmp_path, images=3)
     pictures = put_training(folder)
-    source = open_source(folder, split="train")
+    source = open_source(folder, options=Options(split="train"))
     assert (source.images == pictures).all() and source.classes[0] == "class0"
     assert [*map(source.label, source.keys())] == [0, 5, 1, 6, 2, 7, 3, 8, 4, 9]
     assert (open_source(folder).images == tests).all()
@@ -388,7 +392,7 @@ def test_the_training_split_of_cifar(tmp_path):
     assert "another" in error
     (folder / "data_batch_4").unlink()
     with pytest.raises(SourceError, match="data_batch_4: missing"):
-        open_source(folder, split="train").keys()
+        open_source(folder, options=Options(split="train")).keys()
 
 
 def test_splits_of_parquet_files(tmp_path):
@@ -406,35 +410,35 @@ def test_splits_of_parquet_files(tmp_path):
     put(tmp_path / "flat" / "train-00000-of-00001.parquet", "ab")
     put(tmp_path / "flat" / "test-00000-of-00001.parquet", "c")
     put(tmp_path / "deep" / "train" / "0000.parquet", "de")
-    assert open_source(tmp_path / "flat", split="train").keys() == ("cat/a.png", "cat/b.png")
-    assert open_source(tmp_path / "flat", split="test").keys() == ("cat/c.png",)
+    assert open_source(tmp_path / "flat", options=Options(split="train")).keys() == ("cat/a.png", "cat/b.png")
+    assert open_source(tmp_path / "flat", options=Options(split="test")).keys() == ("cat/c.png",)
     assert len(open_source(tmp_path / "flat").keys()) == 3
-    assert open_source(tmp_path / "deep", split="train").keys() == ("cat/d.png", "cat/e.png")
+    assert open_source(tmp_path / "deep", options=Options(split="train")).keys() == ("cat/d.png", "cat/e.png")
     with pytest.raises(SourceError, match="matches no file of the split 'validation'"):
-        open_source(tmp_path / "flat", split="validation").keys()
+        open_source(tmp_path / "flat", options=Options(split="validation")).keys()
 
 
 def test_splits_of_folders_and_tiny_imagenet(tmp_path):
     put_photo(tmp_path / "photos" / "train" / "cat" / "a.png")
-    assert open_source(tmp_path / "photos", split="train").keys() == ("cat/a.png",)
+    assert open_source(tmp_path / "photos", options=Options(split="train")).keys() == ("cat/a.png",)
     with pytest.raises(SourceError, match="contains no folder of the split 'val'"):
-        open_source(tmp_path / "photos", split="val")
+        open_source(tmp_path / "photos", options=Options(split="val"))
     tiny = tmp_path / "tiny-imagenet-200"
     put_photo(tiny / "val" / "images" / "val_0.JPEG")
     put_photo(tiny / "train" / "n01443537" / "images" / "n01443537_0.JPEG")
     (tiny / "val" / "val_annotations.txt").write_text("val_0.JPEG\tn01443537\t0\t0\t9\t9\n")
     assert open_source(tiny).keys() == ("n01443537/val_0.JPEG",)
-    source = open_source(tiny, split="train")
+    source = open_source(tiny, options=Options(split="train"))
     assert source.keys() == ("n01443537/n01443537_0.JPEG",) and source.load(source.keys()[0]).shape
     with pytest.raises(SourceError, match=r"has no split 'test' \(known: val, train\)"):
-        open_source(tiny, split="test")
+        open_source(tiny, options=Options(split="test"))
 
 
 def test_sources_without_splits(tmp_path):
     put_photo(tmp_path / "photos" / "a.png")
     (tmp_path / "labels.txt").write_text("a.png cat\n")
     with pytest.raises(SourceError, match="contains no folder of the split 'train'"):
-        open_source(tmp_path / "photos", labels=tmp_path / "labels.txt", split="train")
+        open_source(tmp_path / "photos", options=Options(labels=tmp_path / "labels.txt", split="train"))
     assert "the demo has no splits" in cli_error(
         "make-c", "--dataset", "demo", "--split", "train", "--output", tmp_path / "out"
     )

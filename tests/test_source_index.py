@@ -14,7 +14,7 @@ from test_shard_sources import CLASSES, NAMES, as_rows, labelled, put_parquet, p
 
 from robustgen.errors import ImageError, SourceError
 from robustgen.sources import open_source
-from robustgen.sources.base import Source
+from robustgen.sources.base import Options, Source
 from robustgen.sources.folder import ImageFolder
 from robustgen.storage import open_store
 from robustgen.storage.host import HOST
@@ -46,7 +46,7 @@ def pa_int64():
 
 def opened(path: Path, root: Path) -> Source:
     """The source at `path`, whose index is cached below `root`."""
-    return open_source(path, index=(open_store(root), "source-index"))
+    return open_source(path, options=Options(cache=(open_store(root), "source-index")))
 
 
 def ready(path: Path, root: Path) -> Path:
@@ -96,7 +96,7 @@ def test_workers_read_the_index_once(tmp_path: Path, kind: str, monkeypatch: pyt
 def test_the_index_may_lie_in_an_object_store(tmp_path: Path, kind: str) -> None:
     path, store = put_source(tmp_path, kind), open_store(f"memory://index-{kind}/out")
     for _ in range(2):
-        source = open_source(path, index=(store, ".robustgen/source-index"))
+        source = open_source(path, options=Options(cache=(store, ".robustgen/source-index")))
         source.make_ready()
         assert_alike(pickle.loads(pickle.dumps(source)), ImageFolder(tmp_path / "photos"))
     assert [entry.path for entry in store.list()] == [".robustgen/source-index"]

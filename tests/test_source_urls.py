@@ -16,7 +16,7 @@ from test_sources import check_cifar10, cifar10, members, tiny
 
 from robustgen.errors import ImageError, SourceError
 from robustgen.sources import open_source
-from robustgen.sources.base import Source
+from robustgen.sources.base import Options, Source
 from robustgen.sources.folder import ImageFolder
 from robustgen.storage import Store, open_store
 
@@ -76,7 +76,11 @@ def test_a_flat_folder_with_labels(remote: Store, tmp_path: Path) -> None:
     url = upload(root, remote.folder("flat"))
     remote.put("labels.txt", (tmp_path / "labels.txt").read_bytes())
     for labels in (tmp_path / "labels.txt", f"{remote.location}/labels.txt"):
-        check(open_source(url, labels=labels), open_source(root, labels=tmp_path / "labels.txt"), url)
+        check(
+            open_source(url, options=Options(labels=labels)),
+            open_source(root, options=Options(labels=tmp_path / "labels.txt")),
+            url,
+        )
 
 
 @pytest.mark.parametrize("pattern", ["", "val-{000000..000001}.tar", "val-*.tar", "val-00000[01].tar"])
@@ -87,7 +91,7 @@ def test_a_webdataset(remote: Store, tmp_path: Path, pattern: str) -> None:
     url = upload(shards, remote.folder("shards")) + f"/{pattern}" * bool(pattern)
     state = open_store(tmp_path / "state")
     for _ in range(2):
-        source = open_source(url, index=(state, "source-index"))
+        source = open_source(url, options=Options(cache=(state, "source-index")))
         source.make_ready()
         check(source, ImageFolder(root), url)
 
@@ -135,7 +139,7 @@ def test_files_of_a_web_server(web: tuple[str, Path, type[RangeHandler]], tmp_pa
     state = open_store(tmp_path / "state")
     for name in ("a.tar", "a.zip", "val-{000000..000001}.tar", "val-{000000,000001}.tar"):
         check(open_source(f"{url}/{name}"), ImageFolder(root), f"{url}/{name}")
-    source = open_source(f"{url}/a.tar", index=(state, "source-index"))
+    source = open_source(f"{url}/a.tar", options=Options(cache=(state, "source-index")))
     source.make_ready()
     handler.requests.clear()
     again = pickle.loads(pickle.dumps(source))
@@ -195,7 +199,9 @@ def test_an_archive_that_changes_between_runs(remote: Store, tmp_path: Path) -> 
     root = put_photos(tmp_path / "photos", *PHOTOS)
     files = files_of(root)
     remote.put("a.tar", put_tar(tmp_path / "a.tar", files).read_bytes())
-    source = open_source(f"{remote.location}/a.tar", index=(open_store(tmp_path / "state"), "index"))
+    source = open_source(
+        f"{remote.location}/a.tar", options=Options(cache=(open_store(tmp_path / "state"), "index"))
+    )
     source.make_ready()
     content = io.BytesIO()
     with tarfile.open(fileobj=content, mode="w") as tar:
@@ -203,7 +209,9 @@ def test_an_archive_that_changes_between_runs(remote: Store, tmp_path: Path) -> 
         info.size = len(files["n01/a.png"])
         tar.addfile(info, io.BytesIO(files["n01/a.png"]))
     remote.put("a.tar", content.getvalue())
-    again = open_source(f"{remote.location}/a.tar", index=(open_store(tmp_path / "state"), "index"))
+    again = open_source(
+        f"{remote.location}/a.tar", options=Options(cache=(open_store(tmp_path / "state"), "index"))
+    )
     assert again.keys() == ("n05/new.png",)
 
 

@@ -22,7 +22,7 @@ from robustgen.editions import EDITIONS, get_edition
 from robustgen.errors import ImageError, SourceError, UnknownNameError
 from robustgen.imaging.decode import decode
 from robustgen.sources import Photographs, cifar
-from robustgen.sources.base import Source
+from robustgen.sources.base import Options, Source
 from robustgen.sources.cifar import Cifar
 from robustgen.sources.folder import ImageFolder, LabelledFolder
 from robustgen.sources.opening import open_source
@@ -422,7 +422,7 @@ LABELS = {
 @pytest.mark.parametrize("content", LABELS.values(), ids=LABELS)
 def test_the_layouts_of_imagenet_have_the_same_keys(tmp_path: Path, content: str) -> None:
     labels = write(tmp_path / "labels.txt", content)
-    flat = open_source(flat_imagenet(tmp_path), labels=labels)
+    flat = open_source(flat_imagenet(tmp_path), options=Options(labels=labels))
     folders = ImageFolder(put_all(tmp_path / "val", *(f"{wnid}/{name}" for name, wnid in IMAGENET.items())))
     for source in (flat, folders):
         assert source.keys() == IMAGENET_KEYS
@@ -436,8 +436,8 @@ def test_the_layouts_of_imagenet_have_the_same_keys(tmp_path: Path, content: str
 def test_numbers_of_the_devkit_are_no_classes_unless_that_is_said(tmp_path: Path, name: str) -> None:
     flat, labels = flat_imagenet(tmp_path), write(tmp_path / name, "490\n361\n171\n")
     with pytest.raises(SourceError, match=r"numbers of the devkit.* add --labels-are-classes"):
-        open_source(flat, labels=labels).keys()
-    keys = open_source(flat, labels=labels, labels_are_classes=True).keys()
+        open_source(flat, options=Options(labels=labels)).keys()
+    keys = open_source(flat, options=Options(labels=labels, labels_are_classes=True)).keys()
     assert keys[0] == "171/ILSVRC2012_val_00002138.JPEG"
     for image in flat.iterdir():
         put_photo(image)
@@ -448,14 +448,18 @@ def test_numbers_of_the_devkit_are_no_classes_unless_that_is_said(tmp_path: Path
 
 
 def test_numbers_that_the_devkit_does_not_have_are_classes(tmp_path: Path) -> None:
-    keys = open_source(flat_imagenet(tmp_path), labels=write(tmp_path / "labels.txt", "0\n361\n171\n")).keys()
+    keys = open_source(
+        flat_imagenet(tmp_path), options=Options(labels=write(tmp_path / "labels.txt", "0\n361\n171\n"))
+    ).keys()
     assert {key.partition("/")[0] for key in keys} == {"0", "361", "171"}
 
 
 def test_images_without_a_label_are_refused(tmp_path: Path) -> None:
     root = put_all(tmp_path / "flat", "a.png", "b c.png", "new\nline.png", "deeper/d.png")
     (root / "broken.png").symlink_to("nothing")
-    source = open_source(root, labels=write(tmp_path / "labels.txt", "b c.png cat\nbroken.png cat\n"))
+    source = open_source(
+        root, options=Options(labels=write(tmp_path / "labels.txt", "b c.png cat\nbroken.png cat\n"))
+    )
     assert source.keys() == ("cat/b c.png",)
     refused = source.refused()
     assert sorted(refused) == ["a.png", "cat/broken.png", "new\nline.png"]
@@ -465,7 +469,7 @@ def test_images_without_a_label_are_refused(tmp_path: Path) -> None:
 def test_classes_of_several_words(tmp_path: Path) -> None:
     root = put_all(tmp_path / "flat", "a.png", "b.png")
     source = open_source(
-        root, labels=write(tmp_path / "labels.tsv", "a.png\tgreat white shark\nb.png\then\n")
+        root, options=Options(labels=write(tmp_path / "labels.tsv", "a.png\tgreat white shark\nb.png\then\n"))
     )
     assert source.keys() == ("great white shark/a.png", "hen/b.png")
 
@@ -487,7 +491,7 @@ def test_classes_of_several_words(tmp_path: Path) -> None:
 )
 def test_malformed_labels_name_file_and_line(tmp_path: Path, content: bytes, line: int, reason: str) -> None:
     labels = write(tmp_path / "labels.txt", content)
-    source = open_source(put_all(tmp_path / "flat", "a.png", "b.png"), labels=labels)
+    source = open_source(put_all(tmp_path / "flat", "a.png", "b.png"), options=Options(labels=labels))
     with pytest.raises(SourceError) as caught:
         source.keys()
     assert str(caught.value).startswith(f"{labels}, line {line}: ") and reason in str(caught.value)
@@ -495,9 +499,9 @@ def test_malformed_labels_name_file_and_line(tmp_path: Path, content: bytes, lin
 
 def test_labels_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r"missing\.txt: No such file"):
-        open_source(tmp_path, labels=tmp_path / "missing.txt")
+        open_source(tmp_path, options=Options(labels=tmp_path / "missing.txt"))
     with pytest.raises(SourceError, match="is not a regular file"):
-        open_source(tmp_path, labels=tmp_path).keys()
+        open_source(tmp_path, options=Options(labels=tmp_path)).keys()
 
 
 # --- Tiny ImageNet -------------------------------------------------------------------------------
@@ -891,7 +895,7 @@ def every_source(root: Path) -> list[Source]:
     cifar = cifar10(root / "c")
     return [
         ImageFolder(flat),
-        open_source(flat, labels=labels),
+        open_source(flat, options=Options(labels=labels)),
         TinyImageNet(tiny_root),
         Cifar(cifar),
         Photographs(),
@@ -914,8 +918,8 @@ def test_open_source_detects(tmp_path: Path) -> None:
     labels = write(tmp_path / "labels.txt", pairs(" "))
     assert type(open_source(flat)) is ImageFolder
     assert type(open_source(str(flat), "folder")) is ImageFolder
-    assert type(open_source(flat, labels=labels)) is LabelledFolder
-    assert type(open_source(flat, "labelled", labels)) is LabelledFolder
+    assert type(open_source(flat, options=Options(labels=labels))) is LabelledFolder
+    assert type(open_source(flat, "labelled", Options(labels))) is LabelledFolder
 
 
 def test_open_source_refuses(tmp_path: Path) -> None:
@@ -926,6 +930,11 @@ def test_open_source_refuses(tmp_path: Path) -> None:
     for path in (tmp_path / "missing", tmp_path / "missing.tar.gz", "nul\0", "x" * 5000):
         with pytest.raises(SourceError, match=r"missing(\.tar\.gz)?: No|null|too long"):
             open_source(path)
-    for arguments in ((flat, "labelled"), (flat, "folder", labels), (None, "folder"), (labels, "folder")):
+    for arguments in (
+        (flat, "labelled"),
+        (flat, "folder", Options(labels)),
+        (None, "folder"),
+        (labels, "folder"),
+    ):
         with pytest.raises(SourceError):
             open_source(*arguments)

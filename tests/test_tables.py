@@ -374,12 +374,12 @@ def test_tab_separated_values_are_those_of_the_csv_module():
         csv.writer(plain, delimiter="\t", lineterminator="\n").writerows(rows)
         file, copied = io.BytesIO(text.getvalue().encode()), io.BytesIO()
         chunks = [*layout.read(file)]
-        assert [[*row.values()] for chunk in chunks for *_, row in chunk.rows] == rows[1:]
+        assert [[*row.cells.values()] for chunk in chunks for row in chunk.rows] == rows[1:]
         for place, row in zip((place for chunk in chunks for place in chunk.places), rows[1:], strict=True):
             assert [layout.read_cell(file, place, name) for name in rows[0]] == row
         with layout.write(copied, file) as add:
             for chunk in chunks:
-                add(chunk)
+                add(chunk, {}, [True] * len(chunk.rows))
         assert copied.getvalue() == plain.getvalue().encode()
     with pytest.raises(ValueError, match="a row is damaged"):
         [*layout.read(io.BytesIO(b'a\n"never closed\n'))]

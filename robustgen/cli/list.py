@@ -31,9 +31,11 @@ def list_(
     such as common or c-bar, lists the members. Without NAME, lists everything.
     """
     if keys:
+        from robustgen.sources.base import Options
         from robustgen.sources.opening import open_source
 
-        echo_keys(open_source(keys, labels=labels, labels_are_classes=labels_are_classes).keys())
+        options = Options(labels=labels, labels_are_classes=labels_are_classes)
+        echo_keys(open_source(keys, options=options).keys())
         return
     from robustgen.corruptions import FAMILIES
     from robustgen.display.text import format_json

@@ -4,18 +4,10 @@ import io
 import math
 from collections.abc import Sequence
 from threading import Lock
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-
-class NpyHeader(NamedTuple):
-    """Header of an array: its shape, its dtype, and the offset of its first row."""
-
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    offset: int
 
 
 def header_bytes(shape: Sequence[int], dtype: Any = np.uint8) -> bytes:
@@ -26,14 +18,20 @@ def header_bytes(shape: Sequence[int], dtype: Any = np.uint8) -> bytes:
     return buffer.getvalue()
 
 
-def read_header(file: IO[bytes]) -> NpyHeader:
-    """Read the header; raise a ValueError unless `file` is an array of plain values in C order."""
+def read_header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any], int]:
+    """Read shape, dtype and the offset of the first row.
+
+    Raises
+    ------
+    ValueError
+        The file is not an array of plain values in C order.
+    """
     is_first = np.lib.format.read_magic(file) == (1, 0)
     read = np.lib.format.read_array_header_1_0 if is_first else np.lib.format.read_array_header_2_0
     shape, by_columns, dtype = read(file)
     if by_columns or dtype.hasobject or not shape:
         raise ValueError("not an array of plain values in C order")
-    return NpyHeader(shape, dtype, file.tell())
+    return shape, dtype, file.tell()
 
 
 class StoredArray:

@@ -2,7 +2,6 @@
 
 import io
 import math
-import shutil
 import zipfile
 import zlib
 from typing import Any, Final
@@ -11,16 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustgen.containers.compressed import HARMLESS_BYTES, MOST_GROWTH
-from robustgen.containers.npy import NpyHeader, read_header
+from robustgen.containers.npy import read_header
 
 ZLIB: Final = zlib.ZLIB_RUNTIME_VERSION
 """Release of the compression library."""
-_PIECE: Final = 1 << 20
 _MOST_LABEL_BYTES: Final = 1 << 26
 
 
-def _find_array(archive: zipfile.ZipFile, name: str) -> tuple[zipfile.ZipInfo, NpyHeader]:
-    """Find the array called `name`, and read its header.
+def find_array(archive: zipfile.ZipFile, name: str) -> tuple[zipfile.ZipInfo, tuple[int, ...], np.dtype[Any]]:
+    """Return the member of the array called `name`, its shape and its dtype.
 
     Raises
     ------
@@ -34,34 +32,20 @@ def _find_array(archive: zipfile.ZipFile, name: str) -> tuple[zipfile.ZipInfo, N
     member = archive.getinfo(f"{name}.npy")
     with archive.open(member) as file:
         try:
-            header = read_header(file)
+            shape, dtype, offset = read_header(file)
         except ValueError as error:
             raise ValueError(f"{member.filename}: {error}") from error
-    size = header.offset + math.prod(header.shape) * header.dtype.itemsize
+    size = offset + math.prod(shape) * dtype.itemsize
     if member.file_size != size:
         raise ValueError(f"{member.filename}: {member.file_size} bytes, but its shape needs {size}")
     if size > max(HARMLESS_BYTES, MOST_GROWTH * member.compress_size):
         raise ValueError(f"{member.filename}: unpacks to {size} bytes, too large for images")
-    return member, header
-
-
-def read_image_shape(archive: zipfile.ZipFile, name: str) -> tuple[int, ...]:
-    """Read the shape of the array of images `name`; raise a ValueError if it contains anything else."""
-    shape, dtype, _ = _find_array(archive, name)[1]
-    if dtype != np.uint8 or len(shape) not in (3, 4) or shape[3:] not in ((), (3,)) or 0 in shape:
-        raise ValueError(f"{name}.npy: {dtype} {shape} is not uint8 (N, H, W) or (N, H, W, 3)")
-    return shape
-
-
-def copy_array(archive: zipfile.ZipFile, name: str, target: Any) -> None:
-    """Unpack the `.npy` file of the array `name` in pieces."""
-    with archive.open(_find_array(archive, name)[0]) as file:
-        shutil.copyfileobj(file, target, _PIECE)
+    return member, shape, dtype
 
 
 def read_labels(archive: zipfile.ZipFile, name: str) -> NDArray[np.int64]:
     """Read the labels array `name`, (images, labels); raise a ValueError if it is invalid or too large."""
-    member, (shape, dtype, _) = _find_array(archive, name)
+    member, shape, dtype = find_array(archive, name)
     if dtype.kind not in "biu" or len(shape) > 2 or member.file_size > _MOST_LABEL_BYTES:
         raise ValueError(f"{name}.npy: {dtype} {shape} is not an array of labels")
     labels = np.load(io.BytesIO(archive.read(member)), allow_pickle=False)

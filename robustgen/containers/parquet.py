@@ -1,11 +1,11 @@
 """Parquet files, read one row group at a time."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import IO, Any, Final, NamedTuple
 
-from robustgen.containers.tables import RowPlace
+from robustgen.containers.tables import AddRows, Columns, RowPlace
 from robustgen.errors import MissingDependencyError
 from robustgen.json_files import parse_json
 
@@ -99,14 +99,6 @@ def iterate_batches(table: Table, group: int, columns: Sequence[str]) -> Iterato
         yield batch
 
 
-def read_group(table: Table, group: int, column: str) -> Any:
-    """Read the values of a column in a row group, within the limits of `iterate_batches`."""
-    name, _, part = column.partition(".")
-    pyarrow, _ = import_pyarrow()
-    batches = [batch[name] for batch in iterate_batches(table, group, [column])]
-    return pyarrow.chunked_array([values.field(part) if part else values for values in batches])
-
-
 class ParquetTable:
     """Reader and writer of Parquet files in chunks; the schema is kept, with all metadata."""
 
@@ -127,32 +119,33 @@ class ParquetTable:
                 start += rows.num_rows
 
     @contextmanager
-    def write(self, file: Any, like: IO[bytes]) -> Iterator[Callable[[Any], None]]:
+    def write(self, file: Any, like: IO[bytes]) -> Iterator[AddRows]:
         """Begin a file with the schema of `like`, and return a function that appends rows."""
+        pyarrow, parquet = import_pyarrow()
         schema = open_table(like).file.schema_arrow
+
+        def add(chunk: ParquetRows, columns: Columns, kept: Sequence[bool]) -> None:
+            table = chunk.table
+            for name, cells in columns.items():
+                place = schema.get_field_index(name)
+                values = pyarrow.array(cells, schema.field(place).type)
+                table = table.set_column(place, schema.field(place), values)
+            if any(kept):
+                writer.write_table(table.filter(pyarrow.array(kept, pyarrow.bool_())))
+
         # Encoded images neither compress further nor repeat.
-        with import_pyarrow()[1].ParquetWriter(
+        with parquet.ParquetWriter(
             file, schema, compression="snappy", use_dictionary=False, store_schema=True
         ) as writer:
-            yield lambda chunk: writer.write_table(chunk.table) if chunk.places else None
+            yield add
 
 
-class ParquetRows:
+class ParquetRows(NamedTuple):
     """Consecutive rows of a Parquet file, with the interface of `tables.Rows`."""
 
-    def __init__(self, places: list[RowPlace], table: Any) -> None:
-        self.places, self.table = places, table
+    places: list[RowPlace]
+    table: Any
 
     def cells(self, column: str) -> list[Any]:
         """Return the cells of `column`."""
         return list(self.table[column].to_pylist())
-
-    def replace(self, columns: Mapping[str, list[Any]], kept: Sequence[bool]) -> "ParquetRows":
-        """Return the `kept` rows, with their `columns` (given for all rows) replaced."""
-        pyarrow, table = import_pyarrow()[0], self.table
-        for name, cells in columns.items():
-            place = table.schema.get_field_index(name)
-            field = table.schema.field(place)
-            table = table.set_column(place, field, pyarrow.array(cells, field.type))
-        places = [place for place, keep in zip(self.places, kept, strict=True) if keep]
-        return ParquetRows(places, table.filter(pyarrow.array(list(kept), pyarrow.bool_())))

@@ -2,14 +2,13 @@
 
 import base64
 import csv
-import io
 import itertools
 import json
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import IO, Any, Final
+from typing import IO, Any, Final, NamedTuple
 
 # Rows with images as text have about a megabyte.
 _ROWS: Final = 32
@@ -19,42 +18,45 @@ RowPlace = tuple[int, int]
 """Place of a row in a file: offset and bytes, or row group and row. It increases from row to row."""
 
 
-class Rows:
-    """Consecutive rows of a text table.
+Columns = Mapping[str, Sequence[Any]]
+"""New cells of columns, for all rows of a chunk."""
+AddRows = Callable[[Any, Columns, Sequence[bool]], None]
+"""Function that appends the rows of a chunk that are kept, with new cells in some columns."""
 
-    Attributes
-    ----------
-    rows : list of tuple
-        Offset, bytes and columns of each row.
-    """
 
-    def __init__(self, rows: list[tuple[int, bytes, dict[str, Any]]]) -> None:
-        self.rows = rows
+class TextRow(NamedTuple):
+    """A row of a text table: its offset, its bytes, and its cells by column."""
+
+    offset: int
+    raw: bytes
+    cells: dict[str, Any]
+
+
+class Rows(NamedTuple):
+    """Consecutive rows of a text table."""
+
+    rows: list[TextRow]
 
     @property
     def places(self) -> list[RowPlace]:
         """Return the place of each row."""
-        return [(offset, len(raw)) for offset, raw, _ in self.rows]
+        return [(row.offset, len(row.raw)) for row in self.rows]
 
     def cells(self, column: str) -> list[Any]:
         """Return the cells of `column`."""
-        return [row.get(column) for *_, row in self.rows]
-
-    def replace(self, columns: Mapping[str, list[Any]], kept: Sequence[bool]) -> "Rows":
-        """Return the `kept` rows, with their `columns` (given for all rows) replaced."""
-        rows = []
-        for number, (offset, raw, row) in enumerate(self.rows):
-            own = {name: cells[number] for name, cells in columns.items() if name in row}
-            rows.append((offset, raw, row | own))
-        return Rows([*itertools.compress(rows, kept)])
+        return [row.cells.get(column) for row in self.rows]
 
 
-class _Text(ABC):
+class TextTable(ABC):
     """A table whose rows are one or more lines of text."""
 
     @abstractmethod
-    def _iterate(self, file: IO[bytes]) -> Iterator[tuple[int, bytes, dict[str, Any]]]:
-        """Yield offset, bytes and columns of each row."""
+    def _iterate(self, file: IO[bytes], start: int = 0) -> Iterator[TextRow]:
+        """Yield the rows from offset `start`, or all."""
+
+    @abstractmethod
+    def _format(self, cells: Mapping[str, Any], raw: bytes) -> str:
+        """Return the line of a row, which was `raw` in the source."""
 
     def read(self, file: IO[bytes], columns: Sequence[str] | None = None) -> Iterator[Rows]:
         """Yield all rows in chunks; raise a ValueError if a row is damaged."""
@@ -62,8 +64,24 @@ class _Text(ABC):
         while some := [*itertools.islice(found, _ROWS)]:
             yield Rows(some)
 
+    def read_cell(self, file: IO[bytes], place: RowPlace, column: str) -> Any:
+        """Return one cell."""
+        return next(self._iterate(file, place[0])).cells.get(column)
 
-class JsonLines(_Text):
+    @contextmanager
+    def write(self, file: Any, like: IO[bytes]) -> Iterator[AddRows]:
+        """Begin a file with the header of `like`, and return a function that appends rows."""
+
+        def add(chunk: Rows, columns: Columns, kept: Sequence[bool]) -> None:
+            for number, row in enumerate(chunk.rows):
+                if kept[number]:
+                    own = {name: cells[number] for name, cells in columns.items() if name in row.cells}
+                    file.write(self._format(row.cells | own, row.raw).encode() + b"\n")
+
+        yield add
+
+
+class JsonLines(TextTable):
     """A JSON object per line; numbers may be reformatted, all other values are kept."""
 
     suffix = ".jsonl"
@@ -71,33 +89,23 @@ class JsonLines(_Text):
     def read_columns(self, file: IO[bytes]) -> list[str]:
         """Return the keys of all objects in the first chunk of rows."""
         first = itertools.islice(self._iterate(file), _ROWS)
-        return [*dict.fromkeys(name for *_, row in first for name in row)]
+        return [*dict.fromkeys(name for row in first for name in row.cells)]
 
-    def read_cell(self, file: IO[bytes], place: RowPlace, column: str) -> Any:
-        """Return one value."""
-        file.seek(place[0])
-        return _parse_object(file.read(place[1])).get(column)
-
-    def _iterate(self, file: IO[bytes]) -> Iterator[tuple[int, bytes, dict[str, Any]]]:
-        offset = file.seek(0)
+    def _iterate(self, file: IO[bytes], start: int = 0) -> Iterator[TextRow]:
+        offset = file.seek(start)
         for number, line in enumerate(file, 1):
             if line.strip():
                 try:
-                    yield offset, line, _parse_object(line)
+                    cells = json.loads(line)
+                    if not isinstance(cells, dict):
+                        raise ValueError(f"contains {type(cells).__name__}, not an object")
                 except ValueError as error:
                     raise ValueError(f"line {number}: {error}") from error
+                yield TextRow(offset, line, cells)
             offset += len(line)
 
-    @contextmanager
-    def write(self, file: Any, like: IO[bytes]) -> Iterator[Callable[[Any], None]]:
-        """Begin a file, and return a function that appends rows."""
-
-        def add(chunk: Rows) -> None:
-            for _, raw, row in chunk.rows:
-                line = json.dumps(row, ensure_ascii=raw.isascii(), default=_as_text)
-                file.write(line.encode() + b"\n")
-
-        yield add
+    def _format(self, cells: Mapping[str, Any], raw: bytes) -> str:
+        return json.dumps(cells, ensure_ascii=raw.isascii(), default=_as_text)
 
 
 def _as_text(value: bytes) -> str:
@@ -105,14 +113,7 @@ def _as_text(value: bytes) -> str:
     return base64.b64encode(value).decode()
 
 
-def _parse_object(line: bytes) -> dict[str, Any]:
-    row = json.loads(line)
-    if not isinstance(row, dict):
-        raise ValueError(f"contains {type(row).__name__}, not an object")
-    return row
-
-
-class TabSeparated(_Text):
+class TabSeparated(TextTable):
     """Tab-separated values with a header, quoted as in pandas."""
 
     suffix = ".tsv"
@@ -128,33 +129,26 @@ class TabSeparated(_Text):
             raise ValueError(f"column {twice!r} occurs twice in the header")
         return header
 
-    def read_cell(self, file: IO[bytes], place: RowPlace, column: str) -> Any:
-        """Return one text."""
+    def _iterate(self, file: IO[bytes], start: int = 0) -> Iterator[TextRow]:
         header = self.read_columns(file)
-        file.seek(place[0])
-        ((_, cells),) = _read_csv(io.BytesIO(file.read(place[1])))
-        return dict(zip(header, cells, strict=True)).get(column)
-
-    def _iterate(self, file: IO[bytes]) -> Iterator[tuple[int, bytes, dict[str, Any]]]:
-        header, offset = self.read_columns(file), file.tell()
+        offset = file.seek(start or file.tell())
         for number, (raw, cells) in enumerate(_read_csv(file)):
             if cells:
                 if len(cells) != len(header):
                     raise ValueError(f"row {number} has {len(cells)} cells, the header {len(header)}")
-                yield offset, raw, dict(zip(header, cells, strict=True))
+                yield TextRow(offset, raw, dict(zip(header, cells, strict=True)))
             offset += len(raw)
 
+    def _format(self, cells: Mapping[str, Any], raw: bytes) -> str:
+        return "\t".join(map(_quote, cells.values())) or '""'
+
     @contextmanager
-    def write(self, file: Any, like: IO[bytes]) -> Iterator[Callable[[Any], None]]:
+    def write(self, file: Any, like: IO[bytes]) -> Iterator[AddRows]:
         """Begin a file with the header of `like`, and return a function that appends rows."""
-
-        def write_lines(rows: Iterable[Iterable[Any]]) -> None:
-            for cells in rows:
-                line = "\t".join(map(_quote, cells))
-                file.write((line or '""').encode() + b"\n")
-
-        write_lines([self.read_columns(like)])
-        yield lambda chunk: write_lines(row.values() for *_, row in chunk.rows)
+        header = self.read_columns(like)
+        file.write(self._format(dict(zip(header, header, strict=True)), b"").encode() + b"\n")
+        with super().write(file, like) as add:
+            yield add
 
 
 def _quote(cell: Any) -> str:

@@ -10,7 +10,7 @@ from robustgen.dataset.recipes import rank
 from robustgen.errors import ConfigError, SourceError
 from robustgen.name_lists import unescape_name
 from robustgen.sources import imagenet
-from robustgen.sources.base import Columns, Items, Source
+from robustgen.sources.base import Items, Options, Source
 from robustgen.sources.opening import open_source
 from robustgen.storage import Store, locate
 
@@ -32,9 +32,9 @@ def open_chosen_source(config: Choices, index: tuple[Store, str] | None = None) 
     located, labels, root = (
         p and make_absolute(p) for p in (config.source, config.labels, config.image_root)
     )
-    columns = Columns(config.image_columns or Columns().names, root) if config.image_columns or root else None
     named = config.follow_links, index, config.split, config.labels_are_classes
-    return open_source(located, config.source_kind, labels, *named, columns)
+    options = Options(labels, *named, config.image_columns or (), root)
+    return open_source(located, config.source_kind, options)
 
 
 def check_classes(source: Source, config: Config) -> None:

@@ -2,8 +2,8 @@
 
 import hashlib
 import io
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from functools import lru_cache
 from itertools import groupby
 from pathlib import PurePosixPath
@@ -15,17 +15,22 @@ from robustgen.containers.tables import RowPlace
 from robustgen.formats.base import Encoded, Encoder, Labels, Listing, TreeWriter
 from robustgen.formats.shards import AddSample, SampleWriter, SourceSet
 from robustgen.formats.units import WorkUnit
-from robustgen.sources.base import Columns, Options
-from robustgen.sources.cells import Result, list_images, replace_images
-from robustgen.sources.table import Chunk, Table, find_layout, name_images
+from robustgen.sources.base import Options
+from robustgen.sources.cells import Result, replace_images
+from robustgen.sources.table import Table, find_layout, name_images
 from robustgen.storage import Store
 
 FindResult = Callable[[str], Result | None]
 """Function from the key of an image to its result; None if it failed."""
 
 
-class _Rows:
-    """Rows of one table, with the keys of their images.
+# --- writing -------------------------------------------------------------------------------------
+
+
+def _copy_table(
+    source: Table, number: int, chosen: frozenset[str] | None, find: FindResult, file: BinaryIO
+) -> Generator[RowPlace, None, None]:
+    """Copy a table with results in place of images; before each chunk of rows, yield the last of them.
 
     Parameters
     ----------
@@ -34,58 +39,42 @@ class _Rows:
         Number of the table.
     chosen : frozenset of str or None
         Keys of the images to create, if not all; rows with only other images are omitted.
+    find : callable
+    file : binary file
     """
-
-    def __init__(self, source: Table, number: int, chosen: frozenset[str] | None) -> None:
-        self.file = source.files[number]
-        self._source, self._chosen = source, chosen
-
-    def read(self) -> Iterator[tuple[int, Chunk]]:
-        """Yield chunks of rows, each with the number of its first row."""
-        first = 0
-        with self.file.store.open(self.file.name) as content:
-            for chunk in find_layout(self.file.name).read(content):
-                yield first, chunk
-                first += len(chunk.places)
-
-    def choose(self, chunk: Chunk, keys: Sequence[Sequence[str]]) -> list[bool]:
-        """Return which rows to keep: those with a chosen image, and those without any image.
-
-        If not all images are chosen, rows that refer to images of other rows are omitted.
-        """
-        chosen, kept = self._chosen, list[bool]()
-        if chosen is None:
-            return [True] * len(keys)
-        cells = zip(*(chunk.cells(column) for column in self._source.columns.names), strict=True)
-        for own, texts in zip(keys, cells, strict=True):
-            if known := [key for key in own if key in self._source.listing.places]:
-                kept.append(any(key in chosen for key in known))
-            else:
-                kept.append(bool(own) or not any(isinstance(text, str) and text for text in texts))
-        return kept
-
-    def rewrite(self, first: int, chunk: Chunk, find: FindResult) -> Any:
-        """Return the kept rows of `chunk`, with results in place of images."""
-        keys: list[list[str]] = [[] for _ in chunk.places]
-        columns: dict[str, list[Any]] = {}
-        for column in self._source.columns.names:
-            columns[column] = [
-                self._replace(cell, first + row, column, find, keys[row])
-                for row, cell in enumerate(chunk.cells(column))
-            ]
-        return chunk.replace(columns, self.choose(chunk, keys))
-
-    def _replace(self, cell: Any, row: int, column: str, find: FindResult, keys: list[str]) -> Any:
-        """Return a cell with results in place of images, and add the keys of these images to `keys`."""
-        # The source has refused cells without a valid image.
-        with suppress(ValueError):
-            own = [key for key, _ in name_images(self.file.name, row, column, cell)]
-            keys += own
-            left = iter(own)
-            return replace_images(cell, lambda image: find(next(left)))
+    table, names, row = source.files[number], source.columns, 0
+    layout, read = find_layout(table.name), table.store.open
+    with read(table.name) as like, read(table.name) as content, layout.write(file, like) as write:
+        for chunk in layout.read(content):
+            yield chunk.places[-1]
+            kept, columns = list[bool](), {name: list[Any]() for name in names}
+            for cells in zip(*map(chunk.cells, names), strict=True):
+                keys = list[str]()
+                for name, cell in zip(names, cells, strict=True):
+                    own, result = _replace(table.name, row, name, cell, find)
+                    columns[name].append(result)
+                    keys += own
+                kept.append(chosen is None or _is_kept(source, chosen, keys, cells))
+                row += 1
+            write(chunk, columns, kept)
 
 
-# --- writing -------------------------------------------------------------------------------------
+def _replace(table: str, row: int, column: str, cell: Any, find: FindResult) -> tuple[list[str], Any]:
+    """Return the keys of the images in a cell, and the cell with results in their place."""
+    try:
+        keys = [key for key, _ in name_images(table, row, column, cell)]
+    except ValueError:
+        # The source has refused this cell.
+        return [], None
+    left = iter(keys)
+    return keys, replace_images(cell, lambda image: find(next(left)))
+
+
+def _is_kept(source: Table, chosen: frozenset[str], keys: Sequence[str], cells: Sequence[Any]) -> bool:
+    """Return True for a row with a chosen image, and for one that needs no image, not even of another row."""
+    if known := [key for key in keys if key in source.listing.places]:
+        return any(key in chosen for key in known)
+    return bool(keys) or not any(isinstance(cell, str) and cell for cell in cells)
 
 
 class TableWriter(SampleWriter):
@@ -145,25 +134,20 @@ class TableWriter(SampleWriter):
     @contextmanager
     def start_shard(self, file: BinaryIO, variant: Variant, number: int) -> Iterator[AddSample]:
         """Begin a table; rows are written as soon as a later row has a result."""
-        rows, results = _Rows(self.source, number, self.chosen), dict[str, Result]()
-        layout, chunks = find_layout(rows.file.name), rows.read()
-        chunk = next(chunks, None)
+        results = dict[str, Result]()
+        with closing(_copy_table(self.source, number, self.chosen, results.get, file)) as copied:
+            last = next(copied)
 
-        def write_before(row: RowPlace | None) -> None:
-            """Write all chunks before `row`; without a row, all remaining ones."""
-            nonlocal chunk
-            while chunk and (row is None or chunk[1].places[-1] < row):
-                write(rows.rewrite(*chunk, results.get))
-                results.clear()
-                chunk = next(chunks, None)
+            def add(key: str, label: int, sample: Encoded) -> None:
+                nonlocal last
+                while last < self.source.row_of(key)[1]:
+                    last = next(copied)
+                    results.clear()
+                results[key] = Result(sample.data, PurePosixPath(sample.name).suffix)
 
-        def add(key: str, label: int, sample: Encoded) -> None:
-            write_before(self.source.row_of(key)[1])
-            results[key] = Result(sample.data, PurePosixPath(sample.name).suffix)
-
-        with rows.file.store.open(rows.file.name) as like, layout.write(file, like) as write:
             yield add
-            write_before(None)
+            for _ in copied:
+                results.clear()
 
     def list_companions(self, listing: Listing, folders: Sequence[str]) -> Mapping[str, bytes]:
         """Return the tables without images."""
@@ -182,21 +166,14 @@ class TableWriter(SampleWriter):
 
 def _describe(name: str, source: Table, encoder: Encoder) -> dict[str, Any]:
     """Return the settings of the format called `name`."""
-    return {"format": name, "columns": list(source.columns.names), "sample": encoder.settings()}
+    return {"format": name, "columns": list(source.columns), "sample": encoder.settings()}
 
 
 @lru_cache(maxsize=4)
 def _digest_images(source: Table, root: Store, path: str) -> frozenset[str]:
     """Return the SHA-256 of each image in the table at `path`, which has the columns of `source`."""
-    read, columns = root.folder(path.rpartition("/")[0]).read, source.columns.names
-    with root.open(path) as content:
-        return frozenset(
-            hashlib.sha256(image.read(read)).hexdigest()
-            for chunk in find_layout(path).read(content, columns)
-            for column in columns
-            for cell in chunk.cells(column)
-            for image in list_images(cell)
-        )
+    table = Table(f"{root.location}/{path}", Options(columns=source.columns))
+    return frozenset(hashlib.sha256(table.read_bytes(key)).hexdigest() for key in table.listing.places)
 
 
 class FileTableWriter(TreeWriter):
@@ -224,15 +201,12 @@ class FileTableWriter(TreeWriter):
         made_all = {*self.source.keys()} <= {*listing.keys}
         chosen, content = None if made_all else frozenset(listing.keys), dict[str, bytes]()
         for number, file in enumerate(self.source.files):
-            content[file.name] = self._rewrite(_Rows(self.source, number, chosen))
+            buffer = io.BytesIO()
+            for _ in _copy_table(self.source, number, chosen, self._name_result, buffer):
+                # Each row is written when the next one is requested.
+                pass
+            content[file.name] = buffer.getvalue()
         return {f"{folder}/{name}": data for folder in folders for name, data in content.items()}
-
-    def _rewrite(self, rows: _Rows) -> bytes:
-        buffer, layout = io.BytesIO(), find_layout(rows.file.name)
-        with rows.file.store.open(rows.file.name) as like, layout.write(buffer, like) as add:
-            for first, chunk in rows.read():
-                add(rows.rewrite(first, chunk, self._name_result))
-        return buffer.getvalue()
 
     def _name_result(self, key: str) -> Result:
         """Return the suffix of the output for the image `key`, which the cell names."""
@@ -249,8 +223,7 @@ class TableSet(SourceSet):
 
     def open_folder(self, location: str) -> Table:
         """Open the tables of a variant."""
-        columns = Columns(tuple(self.about["settings"]["output"]["columns"]))
-        return Table(location, Options(columns=columns))
+        return Table(location, Options(columns=self.about["settings"]["output"]["columns"]))
 
     def labels(self, arm: Variant) -> Labels | None:
         """Return None: tables have no classes."""

@@ -20,29 +20,35 @@ Cache = tuple[Store, str] | None
 """Location of a cached index: a store and the name of a file in it."""
 
 
-class Columns(NamedTuple):
-    """Columns of images in tables.
+class Options(NamedTuple):
+    """Options of sources; each kind uses those that apply to it.
 
     Attributes
     ----------
-    names : tuple of str
-    root : path, URL or None
-        Folder of the files named in cells; None for the folder of the table.
+    labels : path or URL, optional
+        Labels file of the kind "labelled".
+    follow : sequence of path
+        Folders outside the source to which links may lead.
+    cache : (Store, str), optional
+        A file in which the listing of an archive or of shards may be cached. `make_ready` writes it; later
+        runs and worker processes read it, as long as size and stamp of the files are unchanged.
+    split : str, optional
+        "train" or another split of the source. Default: the split that benchmarks use, or all images.
+    labels_are_classes : bool
+        Whether labels from 1 to 1000 are class names, not the numbers of the devkit.
+    columns : sequence of str
+        Image columns of the kind "table". Default: "image".
+    image_root : path or URL, optional
+        Folder of the files named in cells of the kind "table". Default: the folder of the table.
     """
-
-    names: tuple[str, ...] = ("image",)
-    root: str | None = None
-
-
-class Options(NamedTuple):
-    """Options of sources; see `opening.open_source`. Each kind uses those that apply to it."""
 
     labels: Location | None = None
     follow: Sequence[Location] = ()
     cache: Cache = None
     split: str | None = None
     labels_are_classes: bool = False
-    columns: Columns | None = None
+    columns: Sequence[str] = ()
+    image_root: str | None = None
 
 
 DEFAULTS: Final = Options()

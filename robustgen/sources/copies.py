@@ -1,7 +1,7 @@
 """Unpacked copies of compressed files."""
 
 from collections.abc import Callable
-from functools import cached_property
+from pathlib import Path
 from typing import Any, BinaryIO
 
 from robustgen.errors import SourceError
@@ -10,18 +10,14 @@ from robustgen.storage.temporary import TemporaryFolder
 
 
 class Copies:
-    """Temporary folder of unpacked files, which worker processes of this machine read too."""
+    """Temporary folder of unpacked files, which worker processes of this machine use too."""
 
     def __init__(self) -> None:
-        # Folder of the process that sent this object.
-        self._lent = ""
+        self._own: TemporaryFolder | None = None
+        self._path: Path | None = None
 
-    def __getstate__(self) -> dict[str, str]:
-        return {"_lent": str(self._folder.path) if "_folder" in vars(self) else self._lent}
-
-    @cached_property
-    def _folder(self) -> TemporaryFolder:
-        return TemporaryFolder()
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"_own": None}
 
     def find(self, name: str, unpack: Callable[[BinaryIO], Any], where: str) -> LocalStore:
         """Return the store of the copy `name`; if it is missing, ``unpack(file)`` writes it.
@@ -31,10 +27,12 @@ class Copies:
         SourceError
             The copy cannot be written; the message names the file `where`.
         """
-        if self._lent and (lent := LocalStore(self._lent, self._lent)).exists(name):
-            return lent
         try:
-            store = LocalStore(self._folder.path, self._folder.path)
+            # The folder of the process that sent this object may be on another machine.
+            if not self._path or not self._path.is_dir():
+                self._own = TemporaryFolder()
+                self._path = self._own.path
+            store = LocalStore(self._path, self._path)
             if not store.exists(name):
                 with store.create(name) as target:
                     unpack(target)

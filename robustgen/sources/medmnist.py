@@ -1,5 +1,6 @@
 """MedMNIST and MedMNIST+ as published: one `.npz` with images and labels of three splits."""
 
+import shutil
 import zipfile
 from functools import cached_property
 from typing import BinaryIO, Final
@@ -43,7 +44,10 @@ class MedMnist(NumberedSource):
 
     def _read(self) -> Rows:
         with self._place.store.open(self._place.name) as file, zipfile.ZipFile(file) as archive:
-            shape = npz.read_image_shape(archive, f"{self._split}_images")
+            name = f"{self._split}_images"
+            _, shape, dtype = npz.find_array(archive, name)
+            if dtype != np.uint8 or len(shape) not in (3, 4) or shape[3:] not in ((), (3,)) or 0 in shape:
+                raise ValueError(f"{name}.npy: {dtype} {shape} is not uint8 (N, H, W) or (N, H, W, 3)")
             labels = npz.read_labels(archive, f"{self._split}_labels")
         # The images need no memory until the first is loaded.
         return Rows(np.broadcast_to(np.uint8(0), shape), *_read_classes(labels, shape[0]))
@@ -63,7 +67,8 @@ class MedMnist(NumberedSource):
 
     def _unpack(self, target: BinaryIO) -> None:
         with self._place.store.open(self._place.name) as file, zipfile.ZipFile(file) as archive:
-            npz.copy_array(archive, f"{self._split}_images", target)
+            member, *_ = npz.find_array(archive, f"{self._split}_images")
+            shutil.copyfileobj(archive.open(member), target)
 
     @property
     def class_labels(self) -> NDArray[np.int64]:

@@ -1,12 +1,12 @@
 """Kinds of source: one table defines how each is recognised and opened."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from robustgen.errors import SourceError, UnknownNameError
 from robustgen.imaging.decode import Location
-from robustgen.sources.base import Cache, Columns, Options, Source, blame_source
+from robustgen.sources.base import DEFAULTS, Options, Source, blame_source
 from robustgen.sources.cifar import Cifar, is_cifar
 from robustgen.sources.folder import ImageFolder, LabelledFolder, Photographs
 from robustgen.sources.medmnist import MedMnist, is_medmnist
@@ -42,16 +42,7 @@ KINDS = ("auto", *_KINDS, "demo")
 _IN_FOLDERS: Final = ("parquet", "webdataset", "folder")
 
 
-def open_source(
-    location: Location | None,
-    kind: str = "auto",
-    labels: Location | None = None,
-    follow: Sequence[Location] = (),
-    index: Cache = None,
-    split: str | None = None,
-    labels_are_classes: bool = False,
-    columns: Columns | None = None,
-) -> Source:
+def open_source(location: Location | None, kind: str = "auto", options: Options = DEFAULTS) -> Source:
     """Open a source of images.
 
     Parameters
@@ -59,21 +50,9 @@ def open_source(
     location : path, URL or None
         Path of the images; ignored for the kind "demo".
     kind : str
-        One of `KINDS`. "auto" detects the kind from the content of `location`; it selects "labelled" if
-        `labels` are given.
-    labels : path or URL, optional
-        Labels file of the kind "labelled".
-    follow : sequence of path
-        Folders outside `location` to which links may lead.
-    index : (Store, str), optional
-        A file in which the listing of an archive or of shards may be cached. `make_ready` writes it; later
-        runs and worker processes read it, as long as size and stamp of the files are unchanged.
-    split : str, optional
-        "train" or another split of the source. Default: the split that benchmarks use, or all images.
-    labels_are_classes : bool
-        Whether labels from 1 to 1000 are class names, not the numbers of the devkit.
-    columns : Columns, optional
-        Image columns of the kind "table"; "auto" selects this kind if they are given.
+        One of `KINDS`. "auto" detects the kind from the content of `location`; it selects "labelled" if the
+        options name labels, and "table" if they name columns or the folder of their images.
+    options : Options
 
     Returns
     -------
@@ -84,9 +63,10 @@ def open_source(
     UnknownNameError
         `kind` is unknown.
     SourceError
-        `location` or a folder in `follow` does not exist, the split does not exist, or `labels` or
-        `columns` do not fit the kind.
+        `location` or a folder to follow does not exist, the split does not exist, or the options do not fit
+        the kind.
     """
+    labels, split, in_columns = options.labels, options.split, bool(options.columns or options.image_root)
     if kind not in KINDS:
         raise UnknownNameError("kind of source", kind, KINDS)
     if kind == "demo":
@@ -95,23 +75,22 @@ def open_source(
         return Photographs()
     if location is None:
         raise SourceError(f"a source of kind {kind!r} needs a path")
-    for folder in follow:
+    for folder in options.follow:
         if not Path(folder).is_dir():
             raise SourceError(f"follow_links: {folder}: the folder does not exist")
     place, recognise = find_place(location), kind == "auto"
     if recognise:
-        kind = "labelled" if labels is not None else "table" if columns is not None else _recognise(place)
+        kind = "labelled" if labels is not None else "table" if in_columns else _recognise(place)
     if (kind == "labelled") != (labels is not None):
         raise SourceError(f"{location}: only the kind 'labelled' needs --labels; the kind is {kind!r}")
-    if columns is not None and kind != "table":
+    if in_columns and kind != "table":
         raise SourceError(f"{location}: --image-columns is for the kind 'table', not {kind!r}")
     if split and kind in _IN_FOLDERS and place.is_folder and place.children.get(split):
-        place, split = place.below(split), None
+        place, split = Place(f"{place.location}/{split}"), None
         kind = _recognise(place) if recognise else kind
     if split and kind in ("folder", "labelled"):
         raise SourceError(f"{location}: contains no folder of the split {split!r}")
-    options = Options(labels, follow, index, split, labels_are_classes, columns)
-    return _KINDS[kind].open(place, options)
+    return _KINDS[kind].open(place, options._replace(split=split))
 
 
 def _recognise(place: Place) -> str:

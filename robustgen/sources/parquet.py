@@ -62,7 +62,9 @@ class Parquet(IndexedSource):
     def read_bytes(self, key: str) -> bytes:
         """Read the cell of one image."""
         number, group, row, column, _ = self._place(key)
-        data = read_cells(self.check(number), column, group)[row].as_py()
+        name, _, part = column.partition(".")
+        cell = read_rows(self.check(number), column, group)[row][name]
+        data = cell[part] if cell and part else cell
         if not isinstance(data, bytes):
             raise ValueError("its row contains no bytes")
         return data
@@ -77,10 +79,11 @@ def is_parquet(place: Place) -> bool:
 
 # Consecutive rows share a row group.
 @lru_cache(maxsize=4)
-def read_cells(file: SourceFile, column: str, group: int) -> Any:
-    """Return the values of a column in a row group."""
+def read_rows(file: SourceFile, column: str, group: int) -> list[dict[str, Any]]:
+    """Return the rows of a row group with one column."""
     with file.store.open(file.name) as content:
-        return parquet.read_group(parquet.open_table(content), group, column)
+        batches = parquet.iterate_batches(parquet.open_table(content), group, [column])
+        return [row for batch in batches for row in batch.to_pylist()]
 
 
 # --- listing -------------------------------------------------------------------------------------

@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from robustgen.errors import SourceError
 from robustgen.imaging.decode import Location
-from robustgen.sources.base import blame_source
+from robustgen.sources.base import Reusable, blame_source
 from robustgen.storage import Store, locate, open_store
 
 _MOST_FILES: Final = 100_000
@@ -39,7 +39,7 @@ class SourceFile(NamedTuple):
             return cls(store, name, -1, "missing")
 
 
-class Place:
+class Place(Reusable):
     """A place named by a user: a path, a URL, or a pattern such as ``val-{000000..000063}.tar``.
 
     Attributes
@@ -54,9 +54,6 @@ class Place:
     def __init__(self, location: Location) -> None:
         self.store, self.name = locate(location)
         self.location = f"{self.store.location}/{self.name}" if self.name else self.store.location
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: vars(self)[name] for name in ("location", "store", "name")}
 
     def has_suffix(self, *suffixes: str) -> bool:
         """Return True if the name ends in one of `suffixes`, in any case."""
@@ -90,10 +87,6 @@ class Place:
             paths = (entry.path.partition("/") for entry in self.folder.list())
             found = {name: bool(slash) for name, slash, _ in paths}
         return {name: is_folder for name, is_folder in found.items() if not name.startswith(".")}
-
-    def below(self, path: str) -> "Place":
-        """Return the place of a file or folder below this folder."""
-        return Place(f"{self.location}/{path}")
 
     def expand(self, suffixes: tuple[str, ...], split: str | None = None) -> list[SourceFile]:
         """Return the sorted files of the place: those with `suffixes` in a folder, or those of a pattern.

@@ -8,19 +8,18 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any, Final
 
-from robustgen.containers.parquet import ParquetRows, ParquetTable
-from robustgen.containers.tables import JsonLines, RowPlace, Rows, TabSeparated
+from robustgen.containers.parquet import ParquetTable
+from robustgen.containers.tables import JsonLines, RowPlace, TabSeparated
 from robustgen.errors import SourceError
 from robustgen.imaging.decode import Location
-from robustgen.sources.base import DEFAULTS, Columns, Options, blame_source
+from robustgen.sources.base import DEFAULTS, Options, blame_source
 from robustgen.sources.cells import CellImage, is_list, list_images, normalise
 from robustgen.sources.files import IndexedSource
 from robustgen.sources.index import Listing
-from robustgen.sources.parquet import read_cells
+from robustgen.sources.parquet import read_rows
 from robustgen.sources.places import TEXT_TABLES, Place, SourceFile
 from robustgen.sources.trees import FolderTree
 
-Chunk = ParquetRows | Rows
 Layout = ParquetTable | JsonLines | TabSeparated
 LAYOUTS: Final[Mapping[str, Layout]] = {
     layout.suffix: layout for layout in (ParquetTable(), JsonLines(), TabSeparated())
@@ -82,14 +81,14 @@ class Table(IndexedSource):
 
     def __init__(self, files: Location | Place, options: Options = DEFAULTS) -> None:
         super().__init__(files, options)
-        self.columns = options.columns or Columns()
+        self.columns, self._root = tuple(options.columns) or ("image",), options.image_root
 
     @property
     def images(self) -> FolderTree:
         """Return the folder of the files named in cells."""
         place = Place(self.location)
         own = place.folder if place.is_folder else place.store
-        return FolderTree(Place(self.columns.root or own.location))
+        return FolderTree(Place(self._root or own.location))
 
     def build(self) -> Listing:
         """List the images of all tables."""
@@ -119,7 +118,7 @@ class Table(IndexedSource):
 
     def _read_rows(self, file: SourceFile) -> Iterator[tuple[int, RowPlace, dict[str, Any]]]:
         """Yield number and place of each row of a table, and its cells by column."""
-        layout, columns, row = find_layout(file.name), self.columns.names, 0
+        layout, columns, row = find_layout(file.name), self.columns, 0
         with file.store.open(file.name) as content:
             there = layout.read_columns(content)
             if missing := [column for column in columns if column not in there]:
@@ -133,7 +132,7 @@ class Table(IndexedSource):
                     row += 1
 
     def _fingerprint(self) -> list[Any]:
-        return [*super()._fingerprint(), list(self.columns.names), self.columns.root]
+        return [*super()._fingerprint(), list(self.columns), self._root]
 
     def read_bytes(self, key: str) -> bytes:
         """Read one image from its cell or its file."""
@@ -143,7 +142,7 @@ class Table(IndexedSource):
         (column, slot), file = where, self.check(number)
         layout = find_layout(file.name)
         if isinstance(layout, ParquetTable):
-            cell = read_cells(file, column, first)[second].as_py()
+            cell = read_rows(file, column, first)[second][column]
         else:
             with file.store.open(file.name) as content:
                 cell = layout.read_cell(content, (first, second), column)

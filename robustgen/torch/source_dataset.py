@@ -4,7 +4,7 @@ import operator
 from typing import Any
 
 from robustgen.imaging.decode import Location
-from robustgen.sources.base import Source
+from robustgen.sources.base import Options, Source
 from robustgen.sources.imagenet import check_classes
 from robustgen.sources.opening import open_source
 
@@ -40,7 +40,8 @@ class SourceDataset:
     def __init__(
         self, source: Location | Source, labels: Location | None = None, *, classes: bool = True
     ) -> None:
-        self.source = source if isinstance(source, Source) else open_source(source, labels=labels)
+        options = Options(labels=labels)
+        self.source = source if isinstance(source, Source) else open_source(source, options=options)
         if classes:
             check_classes(self.source, "give classes=False")
         self.keys, self.classes = self.source.keys(), self.source.classes
