@@ -237,13 +237,11 @@ def _open_writer(dataset: Dataset | None, source: Items[Any], keys: tuple[str, .
     """Return a writer for the layout of the set, or for other images like those that exist."""
     if dataset is None:
         return TreeWriter(OriginalEncoder(quality))
-    arms = dataset.arms
     order = Order(
         benchmark=dataset.benchmark,
-        arms=arms,
+        arms=dataset.arms,
         keys=keys,
         quality=quality,
-        shapes=lambda: {arm.folder: dataset.load(arm, 0).shape for arm in arms},
         grey=dataset.grey,
         source=source,
     )

@@ -123,9 +123,7 @@ class ManyImages(Items[Any]):
 def make_plan(store: Store, images: int) -> Plan:
     source = ManyImages(images)
     variants = IMAGENET_C.arms(IMAGENET_C.common, IMAGENET_C.levels, clean=True)
-    order = Order(
-        benchmark=IMAGENET_C, arms=variants, keys=source.keys(), quality=85, shapes=dict, source=source
-    )
+    order = Order(benchmark=IMAGENET_C, arms=variants, keys=source.keys(), quality=85, source=source)
     writer = FORMATS["webdataset"].writers["c"](order)
     return Plan(
         CorruptionRecipe("imagenet"), source, source.keys(), {}, variants, writer, store, 1, "scale", {}

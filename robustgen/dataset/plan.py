@@ -5,7 +5,7 @@
 
 import copy
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,7 +32,7 @@ from robustgen.dataset.selection import check_classes, match_keys, open_chosen_s
 from robustgen.dataset.state import OutputState
 from robustgen.dataset.tiles import Tiles, read_tiles
 from robustgen.dataset.versions import list_versions
-from robustgen.editions import EDITIONS, get_edition
+from robustgen.editions import EDITIONS
 from robustgen.errors import ArgumentError, ConfigError, ImageError, OutputError, SourceError
 from robustgen.formats import DEFAULTS, FORMATS, Order, WorkUnit, Writer, open_writer
 from robustgen.imaging import video
@@ -182,6 +182,8 @@ def plan_benchmark(
     _check_needs(arms, operations, config)
     usual = row.format if row.format != "jpeg" else DEFAULTS[kind]
     name = config.format or ("table" if kind == "c" and isinstance(source, Table) else usual)
+    if FORMATS[name].stacked:
+        _check_rows(recipe, source, keys)
     if FORMATS[name].joint and not overwrite:
         arms = _add_existing(arms, store, benchmark, stacked=FORMATS[name].stacked)
     if isinstance(recipe, CorruptionRecipe):
@@ -195,7 +197,6 @@ def plan_benchmark(
         quality=config.quality,
         libjpeg=config.libjpeg,
         subsampling=row.subsampling,
-        shapes=lambda: _shapes(recipe, source, keys, arms),
         encodings=lambda: _encodings(config),
         sample_format=config.sample_format,
         shard_size=config.shard_size,
@@ -461,17 +462,15 @@ def _encodings(config: Config) -> tuple[video.Encoding, video.Encoding]:
     return (smooth.playable(), noise.playable()) if choice.playable else (smooth, noise)
 
 
-def _shapes(
-    recipe: BenchmarkRecipe, source: Source, keys: tuple[str, ...], arms: tuple[Variant, ...]
-) -> Mapping[str, tuple[int, ...]]:
-    """Return the shape of each variant's output, computed from the first readable image."""
-    if get_edition(recipe.edition).keeps_size:
+def _check_rows(recipe: BenchmarkRecipe, source: Source, keys: tuple[str, ...]) -> None:
+    """Raise an error if no image can be used, or if the images cannot be rows of one array."""
+    if recipe.keeps_size:
         _check_one_size(source, keys)
     reason = ""
     for key in keys:
         try:
-            image = recipe.prepare(source.load(key))
-            return {arm.folder: np.shape(recipe.make(arm, key, image)) for arm in arms}
+            recipe.prepare(source.load(key))
+            return
         except ImageError as error:
             reason = reason or f": {error}"
     raise SourceError(f"{source.location}: none of its images can be read{reason}")

@@ -62,18 +62,16 @@ class RowEncoder(Encoder):
     ----------
     name : str
         Name of the format.
-    shapes : mapping of str to tuple of int
-        Folder of a variant to the shape of a row.
-    grey : bool
-        Whether to keep one channel of images whose three channels are equal.
+    grey_channels : tuple of int, optional
+        Axis of channels of grey rows, (1,) or (); rows then keep one of three equal channels.
     """
 
-    def __init__(self, name: str, shapes: Mapping[str, tuple[int, ...]], grey: bool) -> None:
-        self.name, self.shapes, self.grey = name, shapes, grey
+    def __init__(self, name: str, grey_channels: tuple[int, ...] | None) -> None:
+        self.name, self.grey_channels = name, grey_channels
 
     def settings(self) -> dict[str, Any]:
         """Return the format."""
-        return {"format": self.name} | ({"grey": True} if self.grey else {})
+        return {"format": self.name} | ({"grey": True} if self.grey_channels is not None else {})
 
     def output_name(self, key: str) -> None:
         """Return None: rows have no names."""
@@ -81,12 +79,9 @@ class RowEncoder(Encoder):
     def encode(self, variant: Variant, key: str, pixels: Rgb | Iterator[Rgb]) -> list[Encoded]:
         """Return the row of an image or sequence."""
         row = pixels if isinstance(pixels, np.ndarray) else np.stack([*pixels])
-        wanted = self.shapes[variant.folder]
-        if self.grey:
-            row = keep_grey(row).reshape(*row.shape[:2], *wanted[2:])
-        if row.shape != wanted:
-            raise ImageError(f"has shape {row.shape}, but rows of the array have shape {wanted}")
-        return [Encoded("", row.tobytes())]
+        if self.grey_channels is not None:
+            row = keep_grey(row).reshape(*row.shape[:2], *self.grey_channels)
+        return [Encoded("", row.tobytes(), shape=row.shape)]
 
 
 class ArrayWriter(Writer):
@@ -99,11 +94,9 @@ class ArrayWriter(Writer):
     images_at_once: ClassVar[int | None] = 128
 
     def __init__(self, order: Order) -> None:
-        self._shapes = order.shapes()
-        if order.grey:
-            self._shapes = {folder: (*s[:-1], *self.grey_channels) for folder, s in self._shapes.items()}
-        super().__init__(RowEncoder(self.suffix[1:], self._shapes, order.grey))
-        files = [file_of(arm.folder, self.suffix) for arm in order.arms]
+        super().__init__(RowEncoder(self.suffix[1:], self.grey_channels if order.grey else None))
+        self._folders = [arm.folder for arm in order.arms]
+        files = [file_of(folder, self.suffix) for folder in self._folders]
         self.arrays = tuple(dict.fromkeys(files))
         self._levels = max(map(files.count, self.arrays))
 
@@ -116,11 +109,10 @@ class ArrayWriter(Writer):
     @contextmanager
     def open(self, root: Store, unit: WorkUnit, labels: Sequence[int]) -> Iterator["_OpenArray"]:
         """Open the array of `unit`; delete that of an earlier run, whose images may have changed since."""
-        folder = unit.variants[0].folder
-        path = file_of(folder, self.suffix)
+        path = file_of(unit.variants[0].folder, self.suffix)
         root.delete(path)
         with suppress(_Discarded), root.create(path) as file:
-            yield _OpenArray(file, path, self._shapes[folder], unit)
+            yield _OpenArray(file, path, unit)
 
     def list_companions(self, listing: Listing, folders: Sequence[str]) -> Mapping[str, bytes]:
         """Return the labels of the rows and the names of their source images."""
@@ -136,7 +128,7 @@ class ArrayWriter(Writer):
         """Return the path of the array, and whether its row is the same."""
         path = file_of(variant.folder, self.suffix)
         array = _open_known(root, path, root.stat(path).stamp)
-        stretches = [folder for folder in self._shapes if file_of(folder, self.suffix) == path]
+        stretches = [folder for folder in self._folders if file_of(folder, self.suffix) == path]
         row = stretches.index(variant.folder) * (len(array) // len(stretches)) + index
         return path, row < len(array) and array[row].tobytes() == encoded.data
 
@@ -152,18 +144,22 @@ class _OpenArray:
         self,
         file: BinaryIO,
         path: str,
-        shape: tuple[int, ...],
         unit: WorkUnit,
         pack: Callable[[BinaryIO], BinaryIO] = lambda file: file,
     ) -> None:
         self._file, self._path, self._pack = file, path, pack
         count = len(unit.keys)
+        self._count, self._shape = len(unit.variants) * count, tuple[int, ...]()
         self._rows = {variant.folder: i * count - unit.start for i, variant in enumerate(unit.variants)}
-        self._start = self._at = file.write(header_bytes((len(unit.variants) * count, *shape)))
 
     def write(self, variant: Variant, index: int, key: str, encoded: Iterable[Encoded]) -> list[WrittenFile]:
-        """Write the row of an image."""
-        ((_, data, _),) = encoded
+        """Write the row of an image; all rows have the shape of the first one."""
+        ((_, data, _, shape),) = encoded
+        if not self._shape:
+            self._shape = shape
+            self._start = self._at = self._file.write(header_bytes((self._count, *shape)))
+        elif shape != self._shape:
+            raise ImageError(f"has shape {shape}, but rows of the array have shape {self._shape}")
         place = self._start + (self._rows[variant.folder] + index) * len(data)
         # Consecutive rows stay in the buffer, which a seek would write out.
         if place != self._at:
@@ -207,14 +203,13 @@ class ArchiveWriter(ArrayWriter):
 
         Rows arrive image by image in a temporary file, but are compressed severity by severity.
         """
-        folder = unit.variants[0].folder
-        path, shape = file_of(folder, self.suffix), self._shapes[folder]
+        path = file_of(unit.variants[0].folder, self.suffix)
         own = self._class_labels[np.asarray(labels, np.int64)]
         root.delete(path)
         with suppress(_Discarded), root.create(f"{path}.rows") as rows:
             with suppress(_Discarded), root.create(path) as file:
                 pack = partial(_pack, labels=np.tile(own, (len(unit.variants), 1)), file=file)
-                yield _OpenArray(rows, path, shape, unit, pack)
+                yield _OpenArray(rows, path, unit, pack)
             raise _Discarded
 
     def list_companions(self, listing: Listing, folders: Sequence[str]) -> Mapping[str, bytes]:

@@ -52,8 +52,6 @@ class Order:
         Library that writes JPEG files.
     subsampling : {"4:2:0", "4:4:4"}
         Chroma subsampling of JPEG files.
-    shapes : callable
-        Returns a mapping of each arm's folder to the shape of its items: (H, W, 3), or (T, H, W, 3).
     encodings : callable
         Returns the video encodings of smooth sequences and of noise, or () for the published ones.
     sample_format : str or None
@@ -70,7 +68,6 @@ class Order:
     arms: tuple[Variant, ...]
     keys: tuple[str, ...]
     quality: int
-    shapes: Callable[[], Mapping[str, tuple[int, ...]]]
     source: Items[Any]
     libjpeg: Libjpeg = "turbo"
     subsampling: Subsampling = "4:2:0"
@@ -123,11 +120,15 @@ class Listing:
 
 
 class Encoded(NamedTuple):
-    """Encoded image or frame: name below the variant's folder, bytes, and for videos the frames' digest."""
+    """Encoded image or frame: name below the variant's folder, and bytes.
+
+    Videos also have the digest of their frames, and rows of arrays have a shape.
+    """
 
     name: str
     data: bytes
     frames: str = ""
+    shape: tuple[int, ...] = ()
 
 
 class Encoder(ABC):
@@ -286,7 +287,7 @@ class _OpenTree:
         """Write all files, or none if one of them fails."""
         written: list[WrittenFile] = []
         try:
-            for name, data, frames in encoded:
+            for name, data, frames, _ in encoded:
                 self._root.put(variant.path(name), data)
                 written.append(WrittenFile(name, len(data), hashlib.sha256(data).hexdigest(), frames))
         except BaseException:
