@@ -68,7 +68,8 @@ class MedMnist(NumberedSource):
     def _unpack(self, target: BinaryIO) -> None:
         with self._place.store.open(self._place.name) as file, zipfile.ZipFile(file) as archive:
             member, *_ = npz.find_array(archive, f"{self._split}_images")
-            shutil.copyfileobj(archive.open(member), target)
+            with archive.open(member) as images:
+                shutil.copyfileobj(images, target)
 
     @property
     def class_labels(self) -> NDArray[np.int64]:

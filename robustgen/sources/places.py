@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from robustgen.errors import SourceError
 from robustgen.imaging.decode import Location
-from robustgen.sources.base import Reusable, blame_source
+from robustgen.sources.base import blame_source
 from robustgen.storage import Store, locate, open_store
 
 _MOST_FILES: Final = 100_000
@@ -39,7 +39,7 @@ class SourceFile(NamedTuple):
             return cls(store, name, -1, "missing")
 
 
-class Place(Reusable):
+class Place:
     """A place named by a user: a path, a URL, or a pattern such as ``val-{000000..000063}.tar``.
 
     Attributes
@@ -54,6 +54,9 @@ class Place(Reusable):
     def __init__(self, location: Location) -> None:
         self.store, self.name = locate(location)
         self.location = f"{self.store.location}/{self.name}" if self.name else self.store.location
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: vars(self)[name] for name in ("location", "store", "name")}
 
     def has_suffix(self, *suffixes: str) -> bool:
         """Return True if the name ends in one of `suffixes`, in any case."""
