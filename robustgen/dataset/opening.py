@@ -12,8 +12,8 @@ from robustgen.errors import ConfigError, OutputError, SourceError
 from robustgen.formats import Dataset, parse_variant
 from robustgen.formats.arrays import ARCHIVE, Archives, Arrays, file_of, open_array
 from robustgen.formats.parquet import FOLDER, ParquetShards
-from robustgen.formats.shards import Shards
-from robustgen.formats.table import FileTableWriter, TableSet
+from robustgen.formats.shards import Shards, SourceSet
+from robustgen.formats.table import TableSet
 from robustgen.formats.trees import Tree
 from robustgen.formats.webdataset import WebDatasetShards
 from robustgen.registry import MEDMNIST
@@ -23,6 +23,10 @@ EQUALISED = "CLAHE"
 """Kind of a set that `robustgen preprocess clahe` created from another set."""
 _LEVELS = tuple(map(str, BENCHMARKS["c"].levels))
 _ARRAYS = (".npy", ARCHIVE)
+# Format in the manifest to the reader of its layout; all other formats are trees.
+_LAYOUTS: Mapping[str, type[Tree | SourceSet]] = {
+    each.format: each for each in (WebDatasetShards, ParquetShards, TableSet)
+}
 
 
 def open_dataset(root: str | Path | Store, classes: Sequence[str] | None = None) -> Dataset:
@@ -64,16 +68,14 @@ def open_dataset(root: str | Path | Store, classes: Sequence[str] | None = None)
         name = store.location.rpartition("/")[2]
         return Archives(store, "c", arms, about or ({"edition": name} if name in MEDMNIST else {}))
     places = {arm: folders[arm.folder] for arm in arms}
-    output = about.get("settings", {}).get("output", {}).get("format")
-    if output == TableSet.format:
-        return TableSet(store, kind, arms, about, places)
-    if output == FileTableWriter.format:
-        return Tree(store, kind, arms, about, places, classes)
-    shards: tuple[type[Shards], ...] = (WebDatasetShards, ParquetShards)
-    paths = (entry.path for entry in store.list(places[arms[0]]))
-    inside = [path for path in paths if path.rpartition("/")[0] == places[arms[0]]]
-    found = (each for each in shards if any(path.endswith(each.suffix) for path in inside))
-    layout: type[Tree | Shards] = next(found, Tree)
+    if about:
+        layout = _LAYOUTS.get(about["settings"]["output"].get("format"), Tree)
+    else:
+        folder = places[arms[0]]
+        inside = {entry.path for entry in store.list(folder) if entry.path.rpartition("/")[0] == folder}
+        shards: tuple[type[Shards], ...] = (WebDatasetShards, ParquetShards)
+        found = (each for each in shards if any(path.endswith(each.suffix) for path in inside))
+        layout = next(found, Tree)
     return layout(store, kind, arms, about, places, classes)
 
 

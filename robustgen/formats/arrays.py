@@ -317,11 +317,6 @@ class Arrays(Dataset):
         """Return the true classes."""
         return self._labels
 
-    @property
-    def classes(self) -> None:
-        """Return None: arrays do not list the classes."""
-        return None
-
     def read(self, arm: Variant, key: str) -> Pixels:
         """Return the row of `key`; raise an ImageError if there is none."""
         if key not in self._places:

@@ -416,15 +416,15 @@ class Dataset(ABC):
     def list_keys(self, arm: Variant) -> tuple[str, ...]:
         """Return the names of the images or sequences that `arm` has."""
 
-    @abstractmethod
     def labels(self, arm: Variant) -> Labels | None:
-        """Return the true classes, (images,); None for a P set of arrays without labels.
+        """Return the true classes, (images,); None for tables, and for arrays of a P set without labels.
 
         Raises
         ------
         SourceError
             A class folder is not among the classes, or the labels do not match the images.
         """
+        return None
 
     @property
     def class_names(self) -> Sequence[str] | None:
@@ -432,9 +432,9 @@ class Dataset(ABC):
         return None
 
     @property
-    @abstractmethod
     def classes(self) -> int | None:
         """Return the number of classes, if known."""
+        return None
 
     def load(self, arm: Variant, index: int) -> Pixels:
         """Return the image (H, W, 3), or the frames (T, H, W, 3), at `index` in the keys.

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, ClassVar
 from robustgen.benchmark import Variant
 from robustgen.containers.parquet import ParquetTable, import_pyarrow
 from robustgen.containers.tables import RowPlace
-from robustgen.formats.base import Encoded, Encoder, Labels, Listing, TreeWriter
+from robustgen.formats.base import Encoded, Encoder, Listing, TreeWriter
 from robustgen.formats.shards import AddSample, SampleWriter, SourceSet
 from robustgen.formats.units import WorkUnit
 from robustgen.sources.base import Options
@@ -224,12 +224,3 @@ class TableSet(SourceSet):
     def open_folder(self, location: str) -> Table:
         """Open the tables of a variant."""
         return Table(location, Options(columns=self.about["settings"]["output"]["columns"]))
-
-    def labels(self, arm: Variant) -> Labels | None:
-        """Return None: tables have no classes."""
-        return None
-
-    @property
-    def classes(self) -> int | None:
-        """Return None: tables have no classes."""
-        return None
