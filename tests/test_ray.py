@@ -59,6 +59,16 @@ def list_ray_workers():
     return found
 
 
+def pause_a_worker():
+    """Stop a worker within a job; return whether there was one."""
+    for worker in list_ray_workers():
+        os.kill(worker, signal.SIGSTOP)
+        if worker in list_ray_workers():
+            return True
+        os.kill(worker, signal.SIGCONT)
+    return False
+
+
 def test_nodes_join_and_die_and_a_worker_is_killed_and_the_set_is_the_same(many, tmp_path, ray_cluster):
     make_c(many, tmp_path / "here", *FEW, "--jobs", "2")
     output = tmp_path / "out"
@@ -66,6 +76,8 @@ def test_nodes_join_and_die_and_a_worker_is_killed_and_the_set_is_the_same(many,
     process = spawn("make-c", "--source", many, "--output", output, *FEW, *cluster)
     first = ray_cluster.add_node(num_cpus=1)
     wait_for(lambda: [*output.glob("*/*/*/*.JPEG")])
+    # Otherwise, the run may end before the second node has started.
+    wait_for(pause_a_worker)
     ray_cluster.add_node(num_cpus=1)
     wait_for(lambda: len(list_ray_workers()) == 2)
     os.kill(max(list_ray_workers()), signal.SIGKILL)
