@@ -9,8 +9,8 @@ export PYTHON VENV
 BIN := $(VENV)/bin
 # The oldest releases that pyproject.toml admits, in an environment of their own.
 LOWEST := build/lowest
-# One process for each core; the tests of a file share what they make.
-PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
+# One process more than cores, because some tests wait for others; the tests of a file share what they make.
+PARALLEL := -n $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1) --dist loadfile --no-loadscope-reorder
 # What the releases of libraries do not decide: processes, stores, processors, hostile files, text and pages;
 # and corruptions once more beside their slow transcriptions, as test_golden holds their pixels.
 ELSEWHERE := durability install processors ray remote_outputs runs sharing shards slurm structure units warm without_posix \
