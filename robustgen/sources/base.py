@@ -80,7 +80,8 @@ def _receive(cls: Any, token: str, state: dict[str, Any]) -> Reusable:
     return received
 
 
-@lru_cache(maxsize=8)
+# Depth maps have an object for each of their archives.
+@lru_cache(maxsize=64)
 def _allocate(cls: Any, token: str) -> Any:
     return cls.__new__(cls)
 
