@@ -17,7 +17,7 @@ from robustgen.sources import open_source
 from robustgen.sources.base import Options, Source
 from robustgen.sources.folder import ImageFolder
 from robustgen.storage import open_store
-from robustgen.storage.host import HOST
+from robustgen.storage.host import HOST_ID
 
 KINDS = ("tar", "tar.gz", "zip", "webdataset", "webdataset.gz", "parquet")
 
@@ -180,7 +180,7 @@ def test_a_killed_process_leaves_nothing_for_long(tmp_path: Path, monkeypatch: p
     environment = os.environ | {"TMPDIR": str(temporary)}
     subprocess.run([sys.executable, "-c", code, path], env=environment, check=False)
     (left,) = (copy for copy in temporary.rglob("*.tar"))
-    assert left.parent.name.startswith(f"{HOST}-")
+    assert left.parent.name.startswith(f"{HOST_ID}-")
     monkeypatch.setattr("tempfile.tempdir", str(temporary))
     source = open_source(path)
     source.make_ready()

@@ -16,7 +16,7 @@ from servers import BUCKET, RangeHandler, Weather, forget_connections
 
 from robustgen.errors import ArgumentError, MissingDependencyError, OutputError
 from robustgen.storage import Store, is_url, locate, measure, open_store, save
-from robustgen.storage.host import HOST, hold_back_interrupts, is_alive, private_folder
+from robustgen.storage.host import HOST, HOST_ID, hold_back_interrupts, is_alive, private_folder
 from robustgen.storage.local import name_temporary
 
 
@@ -276,7 +276,12 @@ def test_files_of_dead_processes_are_cleaned(tmp_path: Path) -> None:
     store = open_store(tmp_path)
     store.put("a", b"x")
     folder = tmp_path / ".robustgen" / "tmp"
-    left = [f"{HOST}-{dead_process()}-x.0", f"{HOST}-{os.getpid()}-x.1", "another-host-1-x.0", "strange"]
+    left = [
+        f"{HOST_ID}-{dead_process()}-x.0",
+        f"{HOST_ID}-{os.getpid()}-x.1",
+        "another-host-1-x.0",
+        "strange",
+    ]
     for name in left:
         (folder / name).touch()
     store.clean()
@@ -287,6 +292,16 @@ def test_files_of_dead_processes_are_cleaned(tmp_path: Path) -> None:
     assert not (tmp_path / ".robustgen").exists()
     store.put("b", b"y")
     assert [entry.path for entry in store.list()] == ["a", "b"]
+
+
+def test_containers_with_one_host_name_are_told_apart() -> None:
+    code = "from robustgen.storage.host import HOST, HOST_ID; print(HOST, HOST_ID)"
+    inside = ["unshare", "--pid", "--fork", "--mount-proc"]
+    if sys.platform != "linux" or subprocess.run([*inside, "true"], check=False).returncode:
+        pytest.skip("no process namespaces here")
+    said = subprocess.run([*inside, sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    name, identity = said.stdout.split()
+    assert name == HOST and identity != HOST_ID
 
 
 def test_a_killed_writer_leaves_no_file(tmp_path: Path) -> None:

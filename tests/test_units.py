@@ -32,7 +32,7 @@ from robustgen.dataset import config, sharing
 from robustgen.dataset.plan import plan_benchmark
 from robustgen.dataset.state import OutputState
 from robustgen.storage import open_store
-from robustgen.storage.host import HOST
+from robustgen.storage.host import HOST_ID
 
 # Enough work that three runs meet.
 LONG = ("--corruptions", "fog,frost,snow,elastic_transform,zoom_blur,glass_blur", "--edition", "imagenet")
@@ -188,7 +188,7 @@ def claimed_by(root, source, content, *flags):
 
 @pytest.mark.parametrize("content", ["{dead} {host}", "released", "", "nonsense here", "\0"])
 def test_units_claimed_by_the_dead_are_made_at_once(photos, tmp_path, content):
-    content = content.format(dead=dead_process(), host=HOST)
+    content = content.format(dead=dead_process(), host=HOST_ID)
     claimed_by(tmp_path / "out", photos, content)
     started = time.monotonic()
     said = make_c(photos, tmp_path / "out", "--corruptions", "contrast", "--jobs", "1").stdout

@@ -23,7 +23,7 @@ from robustgen.dataset.records import Record, from_bytes, to_bytes
 from robustgen.errors import OutputError
 from robustgen.json_files import parse_object
 from robustgen.storage import Store, open_store
-from robustgen.storage.host import HOST, is_alive
+from robustgen.storage.host import HOST_ID, is_alive
 
 START_OVER: Final = "Choose another --output, or start over with --overwrite"
 _READERS = 32
@@ -55,7 +55,7 @@ class OutputState:
     def __init__(self, root: Store, *, beside: bool = False) -> None:
         self.root = root
         # Workers receive this object, so they claim units in the name of the run.
-        self._owner = f"{os.getpid()} {HOST}"
+        self._owner = f"{os.getpid()} {HOST_ID}"
         inside, sibling = root.folder(STATE), _open_beside(root)
         found = next((each for each in (inside, sibling) if each.exists("settings.json")), None)
         self.store = found or (sibling if beside else inside)
@@ -216,7 +216,7 @@ class OutputState:
         """Return whether another run that may be alive has claimed the unit `name`."""
         claim = self._read_text(f"claims/{name}")
         process, _, host = claim.partition(" ")
-        return claim != self._owner and process.isdecimal() and (host != HOST or is_alive(int(process)))
+        return claim != self._owner and process.isdecimal() and (host != HOST_ID or is_alive(int(process)))
 
     def has_live_claims(self) -> bool:
         """Return whether another run may be working here."""

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 HOST: Final = socket.gethostname()
+"""Name of this machine, for messages."""
 IS_WINDOWS: Final = os.name == "nt"
 
 # Windows takes these names for devices, drives or streams of other files, or changes them.
@@ -50,8 +51,19 @@ def _has_long_paths() -> bool:
     return bool(system.windll.ntdll.RtlAreLongPathsEnabled() & 1)
 
 
+def _identify_host() -> str:
+    # Containers may share a host name, but have processes of their own.
+    with suppress(OSError):
+        return f"{HOST}-{Path('/proc/self/ns/pid').stat().st_ino}"
+    return HOST
+
+
+HOST_ID: Final = _identify_host()
+"""Identifies the machine or container within which process numbers are unique."""
+
+
 def is_alive(process: int) -> bool:
-    """Return False if this machine certainly has no process with this number."""
+    """Return False if this machine or container certainly has no process with this number."""
     # On Windows, signal 0 would end the process.
     if os.name == "posix":
         with suppress(PermissionError):
@@ -68,7 +80,7 @@ def is_alive(process: int) -> bool:
 def is_left_over(name: str) -> bool:
     """Return whether ``<host>-<process>-<number>`` is the temporary file of a dead process of this host."""
     host, process, _ = ("", "", *name.rsplit("-", 2))[-3:]
-    return host == HOST and process.isdigit() and not is_alive(int(process))
+    return host == HOST_ID and process.isdigit() and not is_alive(int(process))
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, Final, TypeVar
 
 from robustgen.errors import OutputError
 from robustgen.storage.base import Entry, Store
-from robustgen.storage.host import HOST, IS_WINDOWS, check_for_windows, is_left_over
+from robustgen.storage.host import HOST_ID, IS_WINDOWS, check_for_windows, is_left_over
 from robustgen.storage.regular import open_regular
 
 _NEW: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -25,13 +25,13 @@ _MOST_KNOWN: Final = 10_000
 _PAUSES: Final = (0.01, 0.1, 0.5, 2.0) if os.name == "nt" else ()
 _Result = TypeVar("_Result")
 _numbers = itertools.count()
-# Two containers may have the same host name.
+# Two machines may have the same name.
 _OWN: Final = secrets.token_hex(4)
 
 
 def name_temporary() -> str:
     """Return a name for a temporary file with host and process, by which `Store.clean` finds leftovers."""
-    return f"{HOST}-{os.getpid()}-{_OWN}.{next(_numbers)}"
+    return f"{HOST_ID}-{os.getpid()}-{_OWN}.{next(_numbers)}"
 
 
 class LocalStore(Store):
