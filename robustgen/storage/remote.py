@@ -248,9 +248,11 @@ def _status_of(error: BaseException | None) -> int | None:
         return None
     answer = getattr(error, "response", None)
     if isinstance(answer, dict):
-        known = [answer.get("ResponseMetadata", {}).get("HTTPStatusCode")]
+        known = iter([answer.get("ResponseMetadata", {}).get("HTTPStatusCode")])
     else:
-        known = [getattr(answer, "status_code", None), *(getattr(error, n, None) for n in ("status", "code"))]
+        # In order, because aiohttp warns about its `code`, an alias of `status`.
+        names = (answer, "status_code"), (error, "status"), (error, "code")
+        known = (getattr(each, name, None) for each, name in names)
     return next((each for each in known if isinstance(each, int)), None) or _status_of(error.__cause__)
 
 
