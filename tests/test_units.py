@@ -227,6 +227,22 @@ def test_units_that_another_makes_meanwhile_are_not_made(photos, tmp_path, monke
 # --- resuming and extending ----------------------------------------------------------------------
 
 
+def test_a_run_killed_while_it_removes_its_claims_leaves_none_for_long(photos, tmp_path):
+    code = """
+import os
+from robustgen.cli import main
+from robustgen.dataset.state import OutputState
+OutputState.release = lambda self, name: os.kill(os.getpid(), 9)
+main()
+"""
+    command = ("make-c", "--source", photos, "--output", tmp_path / "out", *FEW, "--jobs", "1")
+    subprocess.run([sys.executable, "-c", code, *map(str, command)], check=False, capture_output=True)
+    assert [*claims(tmp_path / "out").iterdir()]
+    cli(*command)
+    assert not claims(tmp_path / "out").exists()
+    assert findings(tmp_path / "out", status=0) == []
+
+
 def test_repeated_runs_have_nothing_to_do_and_change_nothing(photos, tmp_path):
     for form, flags in FORMS.items():
         square = ("--size", "32") if form == "npy" else ()

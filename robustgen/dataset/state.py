@@ -244,9 +244,10 @@ class OutputState:
         return self._read_text("finished")
 
     def mark_finished(self, fingerprint: str) -> None:
-        """Write the fingerprint of the plans and records behind the manifest."""
-        self.store.put("finished", fingerprint.encode())
+        """Delete all claims, and write the fingerprint of the plans and records behind the manifest."""
+        # In this order, because runs of a finished set look no further.
         self.delete_claims()
+        self.store.put("finished", fingerprint.encode())
 
     def delete_claims(self) -> None:
         """Delete all claims, after the last unit."""
