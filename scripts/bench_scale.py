@@ -12,20 +12,21 @@ import json
 import resource
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO
 
 from robustgen.benchmark import IMAGENET_C
-from robustgen.dataset import run as running
 from robustgen.dataset.manifest import finish as write_manifest
+from robustgen.dataset.manifest import source_digest
 from robustgen.dataset.plan import Plan
 from robustgen.dataset.recipes import CorruptionRecipe
 from robustgen.dataset.records import Record
+from robustgen.dataset.run import run
 from robustgen.dataset.state import OutputState
 from robustgen.formats import FORMATS, Order, WrittenFile
 from robustgen.sources.base import Items
-from robustgen.storage import Entry, Store, Writer
+from robustgen.storage import Entry, Store
 
 
 class SlowStore(Store):
@@ -60,9 +61,9 @@ class SlowStore(Store):
         self._files[self._prefix + path] = data
 
     @contextmanager
-    def create(self, path: str) -> Iterator[Writer]:
+    def create(self, path: str) -> Iterator[BinaryIO]:
         file = io.BytesIO()
-        yield Writer(file)
+        yield file
         self.put(path, file.getvalue())
 
     def list(self, prefix: str = "") -> Iterator[Entry]:
@@ -90,10 +91,6 @@ class SlowStore(Store):
         return SlowStore(
             self._latency, self._files, self._counts, f"{self._prefix}{path}/" if path else self._prefix
         )
-
-    def sizes(self, paths: Iterable[str]) -> Iterator[int]:
-        sizes = {entry.path: entry.size for entry in self.list()}
-        return (sizes.get(path, -1) for path in paths)
 
 
 class ManyImages(Items[Any]):
@@ -161,7 +158,7 @@ def main() -> None:
     settings, about = plan.settings(), plan.about()
     parameters = settings.pop("parameters")
     state = OutputState(fast)
-    about["source"]["digest"] = running.source_digest(dict.fromkeys(plan.keys, 110_000))
+    about["source"]["digest"] = source_digest(dict.fromkeys(plan.keys, 110_000))
     state.agree(settings)
     state.add_plan(about, parameters)
     units = put_everything(plan, state, files)
@@ -175,9 +172,9 @@ def main() -> None:
     counts.clear()
     plan = make_plan(slow, options.images)
     # The first run puts the companions and finishes once more.
-    running.run(plan)
+    run(plan)
     counts.clear()
-    nothing = timed(lambda: running.run(plan))
+    nothing = timed(lambda: run(plan))
     # A unit: its claim, its record, its shards.
     per_unit = 2 + 76
     figures = {

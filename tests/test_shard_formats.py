@@ -206,6 +206,9 @@ def test_an_image_that_fails_is_lacking_until_it_is_mended(copied, sets, tmp_pat
         assert "cat/a.jpg" in members(tmp_path / "out/clean/000000.tar")
         split = json.loads((tmp_path / "out/_info.json").read_text())["splits"]["contrast/4"]
         assert (split["num_samples"], split["shard_lengths"]) == (4, [2, 2])
+    made = tree(tmp_path / "out")
+    make(copied, tmp_path / "out", form, status=1)
+    assert tree(tmp_path / "out") == made
     (copied / "cat/b.jpg").write_bytes(good)
     make(copied, tmp_path / "out", form)
     assert images_of(tmp_path / "out") == images_of(sets / form)

@@ -3,10 +3,11 @@
 import hashlib
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
+from itertools import chain
 
 from robustgen.dataset.manifest import finish, source_digest
 from robustgen.dataset.names import ERRORS, FRAMES, MANIFEST, STATE, SUMS
@@ -154,8 +155,8 @@ class _Run:
         self._workers = plan.jobs or count_cores()
         self._listing: dict[str, int] | None = None
         self._made, self._own, self._size, self._failures = 0, 0, 0, list[Failure]()
-        # The identities of source images when their outputs were created.
-        self._identities: dict[str, str] = {}
+        # The identities of source images when their outputs were created; empty if unknown.
+        self._identities = dict.fromkeys(plan.keys, "")
 
     def carry_out(self, *, overwrite: bool) -> RunResult:
         """Find the missing units, process them, and finish the set."""
@@ -168,7 +169,9 @@ class _Run:
         if not overwrite and not state.settings():
             self._refuse_unrecorded()
         state.agree(settings)
-        made, void = self._read_records({key for unit in own for key in unit.keys})
+        made, void = self._read_records(
+            {key for unit in own for key in unit.keys} if parts > 1 else self._sizes
+        )
         pending = [lacking for unit in own if (lacking := self._find_lacking(unit, made))]
         self._pending = {unit.name: unit for unit in pending}
         if pending:
@@ -200,7 +203,12 @@ class _Run:
                     "choose another --output, or --overwrite"
                 )
 
-    def _read_records(self, own: set[str]) -> tuple[Coverage, list[str]]:
+    @cached_property
+    def _known(self) -> frozenset[str]:
+        """The keys of all images of the source."""
+        return frozenset([*self._plan.source.keys(), *self._plan.refused])
+
+    def _read_records(self, own: Container[str]) -> tuple[Coverage, list[str]]:
         """Compare all records with the plan and the files; note identities, and failures of `own` images.
 
         Returns
@@ -217,7 +225,7 @@ class _Run:
         """
         plan, sizes, writer = self._plan, self._sizes, self._plan.writer
         made, lost, void = Coverage(), Coverage(), list[str]()
-        known, folders = {*plan.source.keys(), *plan.refused}, {variant.folder for variant in plan.arms}
+        folders = {variant.folder for variant in plan.arms}
         wanted = {part for unit in self._units.values() for part in self._list_parts(unit, unit.name)}
         for name, record in self._state.read_records():
             if record is None:
@@ -226,23 +234,24 @@ class _Run:
             if not record.images:
                 continue
             failed = {failure["key"] for failure in record.failures if "arm" not in failure}
-            if foreign := record.images.keys() - known - failed:
+            missing = {key for key in record.images if key not in sizes and key not in self._known}
+            if foreign := missing - failed:
                 raise AnotherSetError(
                     f"{plan.store.location}: created from another source: it contains {min(foreign)!r}, "
-                    f"this source contains {min(known, default='nothing')!r}. {START_OVER}"
+                    f"this source contains {min(self._known, default='nothing')!r}. {START_OVER}"
                 )
             for key, (size, identity) in record.images.items():
                 # Outputs of an image whose size has changed are created again.
                 if identity and size == sizes.get(key):
                     self._identities[key] = identity
             parts = self._list_parts(record, name)
-            has_changed = any(
-                sizes.get(key, size) != size or key not in known for key, (size, _) in record.images.items()
+            has_changed = bool(missing) or any(
+                sizes.get(key, size) != size for key, (size, _) in record.images.items()
             )
             is_replaced = writer.joint and wanted.isdisjoint(parts)
             is_whole = self._is_whole(record) and not any(map(self._is_repaired, record.failures))
             # Files outside this run stay as they are.
-            is_covered = record.images.keys() <= own and folders.issuperset(record.variants)
+            is_covered = all(key in own for key in record.images) and folders.issuperset(record.variants)
             if has_changed or is_replaced or (is_covered and not is_whole):
                 void.append(name)
                 lost.add(parts, record.variants)
@@ -299,14 +308,14 @@ class _Run:
         return replace(
             unit,
             keys=keys,
-            expected={key: known[key] for key in keys if key in known},
+            expected={key: known[key] for key in keys if known[key]},
             variants=tuple(variant for variant in unit.variants if variant.folder in wanted),
         )
 
     def _check_identities(self) -> None:
         """Compare a few source images with their identities, before anything is changed."""
         plan, known = self._plan, self._identities
-        keys = [*known]
+        keys = [key for key, identity in known.items() if identity]
         for key in {keys[len(keys) * place // _LOOKED_AT] for place in range(_LOOKED_AT)} if keys else ():
             # An image that cannot be read fails again when it is processed.
             with suppress(ImageError, OSError):
@@ -365,7 +374,9 @@ class _Run:
 
         def list_failed() -> set[tuple[str, str]]:
             made = (record for _, record in state.read_records() if record and record.images)
-            return {(each["key"], each.get("arm", "")) for record in made for each in record.failures}
+            # Without new units, the records read at the start are all there are.
+            failed = chain.from_iterable(each.failures for each in made) if self._pending else self._failures
+            return {(each["key"], each.get("arm", "")) for each in failed}
 
         listing = Listing(plan.keys, plan.source.label, lambda: plan.source.classes, list_failed)
         files = plan.writer.list_companions(listing, folders)

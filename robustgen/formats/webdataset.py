@@ -1,6 +1,7 @@
 """WebDataset: tar archives of `<key>.jpg` and `<key>.cls`, as webdataset and open_clip read them."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import BinaryIO, Final
@@ -53,12 +54,13 @@ class WebDatasetWriter(ShardWriter):
 
     def _describe(self, listing: Listing, folders: Sequence[str]) -> bytes:
         """Return the content of `_info.json`: shards and sample counts of each variant, as splits."""
-        starts = range(0, len(listing.keys), self.shard_size)
-        shards = [listing.keys[start : start + self.shard_size] for start in starts]
-        splits, lacking = {}, listing.failed()
+        count, size, splits, lacking = len(listing.keys), self.shard_size, {}, listing.failed()
+        failed = {key for key, _ in lacking}
+        shards = {key: index // size for index, key in enumerate(listing.keys) if key in failed}
         for folder in folders:
             failed = {key for key, own in lacking if own in ("", folder)}
-            lengths = [sum(key not in failed for key in keys) for keys in shards]
+            omitted = Counter(shards[key] for key in failed & shards.keys())
+            lengths = [min(size, count - number * size) - omitted[number] for number in range(self.count)]
             splits[folder] = {
                 "name": folder,
                 "num_samples": sum(lengths),
