@@ -27,17 +27,19 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from PIL import Image
 
 import robustgen
-from robustgen.benchmark import IMAGENET_C
+from robustgen.benchmark import IMAGENET_C, Kind
 from robustgen.dataset import config
 from robustgen.dataset.plan import Plan, plan_benchmark
 from robustgen.dataset.produce import Production, produce
@@ -47,6 +49,7 @@ from robustgen.dataset.verify import verify
 from robustgen.evaluation import evaluating
 from robustgen.evaluation.models.base import Model
 from robustgen.execution.progress import NOBODY
+from robustgen.formats.mp4 import Mp4Encoder
 from robustgen.imaging import video
 from robustgen.imaging.geometry import resize
 from robustgen.sources import Photographs
@@ -96,7 +99,7 @@ def cifar(folder: Path, count: int) -> Path:
     return target
 
 
-def planned(kind: str, **choices: object) -> Plan:
+def planned(kind: Kind, **choices: object) -> Plan:
     return plan_benchmark(config.load(None, choices), kind)
 
 
@@ -110,11 +113,11 @@ def per_corruption(only: str | None) -> dict[str, list[float]]:
     keep_freed_memory()
     times = {}
     for name in [only] if only else robustgen.CORRUPTIONS:
-        times[name] = [_least(lambda s=s, n=name: robustgen.corrupt(image, n, s, rng=0)) for s in range(1, 6)]
+        times[name] = [_least(partial(robustgen.corrupt, image, name, level, rng=0)) for level in range(1, 6)]
     return times
 
 
-def _least(call, repeats: int = 7) -> float:
+def _least(call: Callable[[], object], repeats: int = 7) -> float:
     """Milliseconds of processor time, which others on the machine lengthen less than that of the clock."""
     call()
     took = []
@@ -129,7 +132,7 @@ def codec_share(plan: Plan) -> tuple[float, float]:
     """Seconds (`_clocks`) to decode and prepare each source once and to encode all that `plan` wrote."""
     outputs = [
         [
-            np.asarray(Image.open(Path(plan.store.location, arm.path(plan.writer.output_name(key)))))
+            np.asarray(Image.open(Path(plan.store.location, arm.path(str(plan.writer.output_name(key))))))
             for arm in plan.arms
         ]
         for key in plan.keys
@@ -150,7 +153,7 @@ def make_c(folder: Path, count: int) -> dict[str, float]:
     timed(plan)
     for i in range(5):
         plan = _make_c_plan(folder, count, f"c{i}")
-        wholes.append(_clocks(lambda plan=plan: run(plan))[1])
+        wholes.append(_clocks(partial(run, plan))[1])
         shares.append(codec_share(plan)[1])
     return {
         "codec_ms_per_image": 1000 * min(shares) / count,
@@ -183,7 +186,7 @@ def nothing_to_do(plan: Plan) -> dict[str, float]:
     """Processor time for each file of a finished output: of a run that finds it finished, and of `verify`."""
     files = len(plan.keys) * len(plan.arms)
 
-    def microseconds(call) -> float:
+    def microseconds(call: Callable[[], object]) -> float:
         started = time.process_time()
         call()
         return 1e6 * (time.process_time() - started) / files
@@ -206,9 +209,9 @@ def tree_of_files(folder: Path, count: int = 20) -> dict[str, float]:
         for path in paths:
             (plain / path).parent.mkdir(parents=True, exist_ok=True)
             (ours / path).parent.mkdir(parents=True, exist_ok=True)
-        seconds[i, 0] = _clocks(lambda paths=paths: write_plain(plain, paths))
-        seconds[i, 1] = _clocks(lambda paths=paths: write_ours(ours, paths))
-        seconds[i, 2] = _clocks(lambda paths=paths: [sha256(FILE).hexdigest() for _ in paths])
+        seconds[i, 0] = _clocks(partial(write_plain, plain, paths))
+        seconds[i, 1] = _clocks(partial(write_ours, ours, paths))
+        seconds[i, 2] = _clocks(partial(digest_files, len(paths)))
     wall, processor = np.median(seconds[:, 1] / seconds[:, 0], axis=0)
     digested = np.median(seconds[:, 1, 1] / (seconds[:, 0, 1] + seconds[:, 2, 1]))
     return {
@@ -231,21 +234,26 @@ def write_ours(folder: Path, paths: list[str]) -> None:
         sha256(FILE).hexdigest()
 
 
-def _clocks(call) -> tuple[float, float]:
+def digest_files(count: int) -> None:
+    for _ in range(count):
+        sha256(FILE).hexdigest()
+
+
+def _clocks(call: Callable[[], object]) -> tuple[float, float]:
     """Seconds by the clock and of the processor."""
     clock, processor = time.perf_counter(), time.process_time()
     call()
     return time.perf_counter() - clock, time.process_time() - processor
 
 
-def large_photographs(milliseconds: dict[str, list[float]]) -> dict[str, object]:
+def large_photographs(milliseconds: dict[str, list[float]]) -> dict[str, Any]:
     """Milliseconds per megapixel of 2000 x 1500 pixels, all severities, and their ratio to those at 224."""
     image = resize(Photographs().load("chelsea/chelsea.png"), 2000, 1500)
-    per_pixel, ratios = 0.0, {}
+    per_pixel, ratios = 0.0, dict[str, float]()
     for name in IMAGENET_C.common:
         large = sum(
-            _least(lambda s=s, n=name: robustgen.corrupt(image, n, s, edition="folder", rng=0), 1)
-            for s in range(1, 6)
+            _least(partial(robustgen.corrupt, image, name, level, edition="folder", rng=0), 1)
+            for level in range(1, 6)
         )
         per_pixel += large / 3.0
         ratios[name] = large / 3.0 / (sum(milliseconds[name]) / 0.050176)
@@ -284,12 +292,10 @@ def evaluate(folder: Path, count: int) -> dict[str, float]:
     wholes, evaluated = [], []
     for i in range(5):
         plan = planned("c", **choices, output=str(folder / f"ec{i}"))
-        wholes.append(_clocks(lambda plan=plan: run(plan))[1])
+        wholes.append(_clocks(partial(run, plan))[1])
         source_choices = config.load(None, choices)
         output = folder / f"ev{i}"
-        evaluated.append(
-            _clocks(lambda c=source_choices, o=output: evaluating.evaluate(c, "c", ["free"], o))[1]
-        )
+        evaluated.append(_clocks(partial(evaluating.evaluate, source_choices, "c", ["free"], output))[1])
     return {"evaluate_to_make_c": min(evaluated) / min(wholes)}
 
 
@@ -300,7 +306,7 @@ def make_cifar(folder: Path, count: int) -> dict[str, float]:
     seconds = []
     for i in range(5):
         plan = planned("c", **choices, output=str(folder / f"cc{i}"))
-        seconds.append(_clocks(lambda plan=plan: run(plan))[1])
+        seconds.append(_clocks(partial(run, plan))[1])
         # A machine takes four times as long for pages that it has never handed out before.
         shutil.rmtree(plan.store.location)
     return {"cifar_ms_per_image": 1000 * min(seconds) / count}
@@ -316,20 +322,21 @@ def whole_cifar(folder: Path, count: int) -> dict[str, float]:
     return {"cifar_processor_seconds_whole_set": spent * 10_000 / count, "cifar_peak_memory_mb": peak}
 
 
-def make_p(folder: Path) -> dict[str, object]:
+def make_p(folder: Path) -> dict[str, Any]:
     """The time of `make-p` for one photograph, and of x264 alone for the same frames."""
     source = photographs(folder / "p", 1)
     plan = planned("p", edition="imagenet", source=str(source), jobs=1, output=str(folder / "pp"))
-    (key,) = plan.keys
+    (key,), encoder = plan.keys, plan.writer.encoder
+    assert isinstance(encoder, Mp4Encoder)
     image, totals, ratios = plan.recipe.prepare(plan.source.load(key)), np.zeros(2), {}
     for arm in plan.arms:
         frames = plan.recipe.make(arm, key, image)
-        encoding = plan.writer.noise_encoding if arm.name in plan.writer.noises else plan.writer.encoding
-        alone = _least(lambda f=frames, e=encoding: video.encode(f, e), 2)
+        encoding = encoder.noise_encoding if arm.name in encoder.noises else encoder.encoding
+        alone = _least(partial(video.encode, frames, encoding), 2)
         (unit,) = plan.writer.cut(plan.keys, (arm,))
         state = OutputState(plan.store)
         job = Production(plan.recipe, plan.source, plan.writer, state, unit, (plan.source.size(key),))
-        whole = _least(lambda job=job: produce(job, NOBODY), 2)
+        whole = _least(partial(produce, job, NOBODY), 2)
         totals += whole, alone
         ratios[arm.name] = whole / alone
     return {"ratio_to_x264": float(totals[0] / totals[1]), "ratios_to_x264": ratios}
@@ -445,7 +452,7 @@ def print_corruptions(milliseconds: dict[str, list[float]]) -> None:
         print(f"{name:20s}", " ".join(f"{t:6.2f}" for t in row), f"| {sum(row):6.1f} {published:10.1f}")
 
 
-def print_figures(figures: dict[str, object]) -> None:
+def print_figures(figures: dict[str, Any]) -> None:
     for name, value in figures.items():
         if name == "busy":
             print("beside a neighbour:")
@@ -457,7 +464,7 @@ def print_figures(figures: dict[str, object]) -> None:
             print(f"{name}:", ", ".join(f"{n} {ratio:.2f}" for n, ratio in value.items()))
 
 
-def print_tables(figures: dict[str, object]) -> None:
+def print_tables(figures: dict[str, Any]) -> None:
     """Print the tables of docs/performance.md."""
     busy = figures["busy"]
     print("| corruption | 1 | 2 | 3 | 4 | 5 | sum | beside a neighbour | published |")
@@ -531,9 +538,9 @@ def neighbour() -> Iterator[None]:
             process.kill()
 
 
-def measure_speed(folder: Path, *, quick: bool) -> dict[str, object]:
+def measure_speed(folder: Path, *, quick: bool) -> dict[str, Any]:
     """Measure what other programs can slow down: all in processor time, the least of several."""
-    figures: dict[str, object] = {"milliseconds": per_corruption(None)}
+    figures: dict[str, Any] = {"milliseconds": per_corruption(None)}
     figures["fifteen_ms"] = sum(sum(figures["milliseconds"][name]) for name in IMAGENET_C.common)
     figures |= make_c(folder, 8 if quick else 40) | tree_of_files(folder / "tree")
     figures |= evaluate(folder, 20)
@@ -542,7 +549,7 @@ def measure_speed(folder: Path, *, quick: bool) -> dict[str, object]:
     return figures | make_p(folder) | large_photographs(figures["milliseconds"])
 
 
-def measure_all(folder: Path, *, quick: bool) -> dict[str, object]:
+def measure_all(folder: Path, *, quick: bool) -> dict[str, Any]:
     figures = measure_speed(folder / "alone", quick=quick)
     print_corruptions(figures["milliseconds"])
     with neighbour():
@@ -567,7 +574,7 @@ def main() -> None:
     if arguments.tables:
         print_tables(json.loads(arguments.tables.read_text()))
         return
-    figures: dict[str, object] = {"machine": f"{platform.machine()}, {os.cpu_count()} cores"}
+    figures: dict[str, Any] = {"machine": f"{platform.machine()}, {os.cpu_count()} cores"}
     with tempfile.TemporaryDirectory(dir=arguments.folder) as name:
         folder = Path(name)
         if arguments.only:

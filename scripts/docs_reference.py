@@ -145,7 +145,8 @@ def page() -> str:
 
 
 def _fields(model: type[BaseModel]) -> Iterable[tuple[str, dict[str, Any]]]:
-    return model.model_json_schema(schema_generator=_Schema)["properties"].items()
+    properties: dict[str, dict[str, Any]] = model.model_json_schema(schema_generator=_Schema)["properties"]
+    return properties.items()
 
 
 def _described(key: str, field: dict[str, Any]) -> tuple[str, str, str]:

@@ -10,6 +10,7 @@ last bit of a weight decides whether 255 becomes 254.
 
 import argparse
 from hashlib import sha256
+from typing import Any
 
 import numpy as np
 from PIL import Image
@@ -118,7 +119,7 @@ def families():
     for family, edition in ((name, each) for name, those in editions.items() for each in those):
         for name in FAMILIES[family].names(edition if family == "medmnist-c" else None):
             operation = get_corruption(name)
-            more = {"depth": depth} if operation.needs_depth else {}
+            more: dict[str, Any] = {"depth": depth} if operation.needs_depth else {}
             if name in ("laion-c:stickers", "laion-c:mosaic"):
                 more["parameters"] = {"tiles": bank}
             for severity in (0.25, 2.75, 4.5) if family == "ccc" else (1, 5):

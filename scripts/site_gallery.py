@@ -6,8 +6,9 @@ mkdocs runs it (plugin gen-files). robustgen makes the pictures; they are not ke
 import io
 from collections.abc import Iterator
 from dataclasses import asdict, is_dataclass
+from typing import Any
 
-import mkdocs_gen_files
+import mkdocs_gen_files  # type: ignore[import-not-found]
 import numpy as np
 from PIL import Image
 from skimage import data
@@ -32,8 +33,8 @@ def write_picture(path: str, pixels: np.ndarray) -> str:
     return f"![]({path})"
 
 
-def list_constants(constants: object) -> str:
-    if not is_dataclass(constants):
+def list_constants(constants: Any) -> str:
+    if not is_dataclass(constants) or isinstance(constants, type):
         return ""
     shown = {
         name: value for name, value in asdict(constants).items() if isinstance(value, (int, float, tuple))

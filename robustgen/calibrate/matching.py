@@ -274,7 +274,7 @@ def propose_constants(config: Config, size: int, sample: int = 20) -> Proposal:
 
 
 def remeasure_constants(
-    config: Config, size: int, constants: Mapping[str, Mapping[str, Constants]], sample: int = 20
+    config: Config, size: int, constants: Mapping[str, Mapping[str, Mapping[str, float]]], sample: int = 20
 ) -> Proposal:
     """Return the results of `constants` (corruption to severity to constants) at `size`."""
     plan = plan_calibration(config)
@@ -282,7 +282,7 @@ def remeasure_constants(
     check_any(bench.keys, plan, failures)
 
     def measure(arm: Variant) -> Match:
-        return bench.measure(arm, constants[arm.name][str(arm.level)])
+        return bench.measure(arm, dict(constants[arm.name][str(arm.level)]))
 
     matches = run_in_threads(measure, plan.arms, config.jobs, "severity")
     counts = len(bench.keys), bench.enlarged
