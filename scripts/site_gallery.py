@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, is_dataclass
 from typing import Any
 
-import mkdocs_gen_files  # type: ignore[import-not-found]
+import mkdocs_gen_files
 import numpy as np
 from PIL import Image
 from skimage import data
