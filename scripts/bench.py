@@ -1,19 +1,20 @@
 #!/usr/bin/env python3
-"""Times robustgen against the codecs it cannot do without.
+"""Measures the speed of robustgen, and compares it with that of the codecs it uses.
 
     python scripts/bench.py [--only NAME] [--quick] [--folder DIR] [--json FILE]
     python scripts/bench.py --tables FILE
 
-Prints a table per corruption beside the published functions' figures, and the
-ratios that matter: make-c to its JPEG codec, training shards to theirs, files to
-plain ones, CIFAR per image, make-p to x264, two workers to one, photographs to
-images of 224 pixels, and peak memory. What other programs can slow down is measured twice: as the
-machine is, and beside a neighbour, a process that copies an array of 1 GB over
-and over. Ratios are taken in one run, because machines are shared; the
-published figures were measured on another day. All files are written below DIR,
-as file systems differ by ten. `--tables` prints the figures that an earlier run
-wrote with `--json` as docs/performance.md has them. `bench_scale.py` measures
-what a run costs beside its workers.
+Prints a table of all corruptions with the times of the published functions, and
+the ratios of make-c to its JPEG codec, of training shards to theirs, of files to
+plain ones, of make-p to x264, of two workers to one, and of photographs to images
+of 224 pixels; also the time of CIFAR per image, and peak memory. Most figures are
+measured twice: on the machine as it is, and beside a neighbour, a process that
+copies an array of 1 GB all the time. Each ratio is taken in one run, because
+machines are shared; the times of the published functions are from another day.
+All files are written below DIR, because file systems differ in speed by a factor
+of ten. `--tables` prints the tables of docs/performance.md from the figures that
+an earlier run wrote with `--json`. `bench_scale.py` measures the cost of a run
+without its workers.
 """
 
 import argparse
@@ -66,7 +67,7 @@ PUBLISHED = {
 
 
 def photographs(folder: Path, count: int) -> Path:
-    """`count` JPEG files of 500 x 375 pixels, the usual size in ImageNet, cut from real photographs."""
+    """Write `count` JPEG files of 500 x 375 pixels, the usual size in ImageNet, cut from real photographs."""
     source, rng = Photographs(), np.random.default_rng(0)
     images = list(map(source.load, source.keys()))
     target = folder / "photographs" / "class"
@@ -83,7 +84,7 @@ def photographs(folder: Path, count: int) -> Path:
 
 
 def cifar(folder: Path, count: int) -> Path:
-    """A CIFAR-10 test batch of `count` real patches."""
+    """Write a CIFAR-10 test batch of `count` patches of photographs."""
     source, rng = Photographs(), np.random.default_rng(0)
     images = list(map(source.load, source.keys()))
     rows = []
@@ -108,7 +109,7 @@ def timed(plan: Plan) -> float:
 
 
 def per_corruption(only: str | None) -> dict[str, list[float]]:
-    """Milliseconds of processor time of each severity: the least of several, which noise cannot lower."""
+    """Return the milliseconds of each severity: the least of several, which noise cannot lower."""
     image = robustgen.prepare(Photographs().load("chelsea/chelsea.png"))
     keep_freed_memory()
     times = {}
@@ -118,7 +119,7 @@ def per_corruption(only: str | None) -> dict[str, list[float]]:
 
 
 def _least(call: Callable[[], object], repeats: int = 7) -> float:
-    """Milliseconds of processor time, which others on the machine lengthen less than that of the clock."""
+    """Return milliseconds of processor time, which depends less on other programs than wall time."""
     call()
     took = []
     for _ in range(repeats):
@@ -129,7 +130,7 @@ def _least(call: Callable[[], object], repeats: int = 7) -> float:
 
 
 def codec_share(plan: Plan) -> tuple[float, float]:
-    """Seconds (`_clocks`) to decode and prepare each source once and to encode all that `plan` wrote."""
+    """Return the time (`_clocks`) to decode and prepare each source image once and to encode all outputs."""
     outputs = [
         [
             np.asarray(Image.open(Path(plan.store.location, arm.path(str(plan.writer.output_name(key))))))
@@ -148,7 +149,7 @@ def codec_share(plan: Plan) -> tuple[float, float]:
 
 
 def make_c(folder: Path, count: int) -> dict[str, float]:
-    """Processor time of make-c with one worker and of its codec, in turns, the least of five of each."""
+    """Measure make-c with one worker and its codec alternately; return the least of five of each."""
     plan, shares, wholes = _make_c_plan(folder, count, "warm", limit=2), [], []
     timed(plan)
     for i in range(5):
@@ -172,7 +173,7 @@ def _make_c_plan(folder: Path, count: int, name: str, **choices: object) -> Plan
 
 
 def two_workers(folder: Path, count: int) -> dict[str, float]:
-    """The time by the clock of make-c with one worker, to that with two; and of runs that find all done."""
+    """Return the speed of two workers relative to one, and the cost of runs with nothing to do."""
     timed(_make_c_plan(folder, count, "warm2", jobs=2, limit=2))
     one, two = [], []
     for i in range(3):
@@ -183,7 +184,7 @@ def two_workers(folder: Path, count: int) -> dict[str, float]:
 
 
 def nothing_to_do(plan: Plan) -> dict[str, float]:
-    """Processor time for each file of a finished output: of a run that finds it finished, and of `verify`."""
+    """Return the processor time per file of a run on a finished output, and of `verify`."""
     files = len(plan.keys) * len(plan.arms)
 
     def microseconds(call: Callable[[], object]) -> float:
@@ -201,7 +202,7 @@ FILE = bytes(range(250)) * 40
 
 
 def tree_of_files(folder: Path, count: int = 20) -> dict[str, float]:
-    """The time of files of 10 kB, whole or not at all and with their digests, by that of plain ones."""
+    """Return the time to put files of 10 kB into a store, with digests, relative to plain files."""
     plain, ours = folder / "plain", folder / "ours"
     seconds = np.zeros((count, 3, 2))
     for i in range(count):
@@ -240,14 +241,14 @@ def digest_files(count: int) -> None:
 
 
 def _clocks(call: Callable[[], object]) -> tuple[float, float]:
-    """Seconds by the clock and of the processor."""
+    """Return the wall time and the processor time of `call` in seconds."""
     clock, processor = time.perf_counter(), time.process_time()
     call()
     return time.perf_counter() - clock, time.process_time() - processor
 
 
 def large_photographs(milliseconds: dict[str, list[float]]) -> dict[str, Any]:
-    """Milliseconds per megapixel of 2000 x 1500 pixels, all severities, and their ratio to those at 224."""
+    """Return milliseconds per megapixel of 2000 x 1500 pixels, all severities, and the ratio to 224."""
     image = resize(Photographs().load("chelsea/chelsea.png"), 2000, 1500)
     per_pixel, ratios = 0.0, dict[str, float]()
     for name in IMAGENET_C.common:
@@ -265,7 +266,7 @@ def large_photographs(milliseconds: dict[str, list[float]]) -> dict[str, Any]:
     }
 
 
-# Of the photographs in `photographs`, which lie in one folder.
+# The files of `photographs` are in one folder.
 CLASSES = 1
 
 
@@ -285,7 +286,7 @@ class FreeModel(Model):
 
 
 def evaluate(folder: Path, count: int) -> dict[str, float]:
-    """The time of `evaluate` with a model that costs nothing, by that of `make-c` for the same images."""
+    """Return the time of `evaluate` with a free model relative to `make-c` for the same images."""
     source = photographs(folder / "e", count)
     evaluating.open_model = lambda *_: FreeModel()
     choices = {"edition": "imagenet", "source": str(source), "jobs": 1, "clean": False}
@@ -300,20 +301,20 @@ def evaluate(folder: Path, count: int) -> dict[str, float]:
 
 
 def make_cifar(folder: Path, count: int) -> dict[str, float]:
-    """Milliseconds of processor time of an image of 75, the least of five."""
+    """Return the milliseconds for the 75 outputs of one image, the least of five."""
     choices = {"edition": "cifar-10", "source": str(cifar(folder, count)), "jobs": 1, "clean": False}
     timed(planned("c", **choices, output=str(folder / "cw"), limit=8))
     seconds = []
     for i in range(5):
         plan = planned("c", **choices, output=str(folder / f"cc{i}"))
         seconds.append(_clocks(partial(run, plan))[1])
-        # A machine takes four times as long for pages that it has never handed out before.
+        # Fresh pages of memory take a machine four times as long as reused ones.
         shutil.rmtree(plan.store.location)
     return {"cifar_ms_per_image": 1000 * min(seconds) / count}
 
 
 def whole_cifar(folder: Path, count: int) -> dict[str, float]:
-    """Processor time and memory of `count` images of CIFAR-10, in a process of its own."""
+    """Return processor time and memory of a separate process for `count` images of CIFAR-10."""
     flags = ["--dataset", "cifar-10", "--source", str(cifar(folder, count)), "--no-clean", "--jobs", "1"]
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     peak = run_measured(["make-c", *flags, "--output", f"{folder}/cp"])
@@ -323,7 +324,7 @@ def whole_cifar(folder: Path, count: int) -> dict[str, float]:
 
 
 def make_p(folder: Path) -> dict[str, Any]:
-    """The time of `make-p` for one photograph, and of x264 alone for the same frames."""
+    """Return the time of `make-p` for one photograph relative to x264 alone for the same frames."""
     source = photographs(folder / "p", 1)
     plan = planned("p", edition="imagenet", source=str(source), jobs=1, output=str(folder / "pp"))
     (key,), encoder = plan.keys, plan.writer.encoder
@@ -346,7 +347,7 @@ FORMATS = ("jpeg", "webdataset", "parquet")
 
 
 def formats(folder: Path, count: int) -> dict[str, float]:
-    """Of each format, milliseconds per image of 75, written to a disk and to memory."""
+    """Return the milliseconds for the 75 outputs of an image in each format, on disk and in memory."""
     source, figures = photographs(folder / "f", count), {}
     places = {"disk": folder, "memory": Path("/dev/shm")}
     for place, parent in places.items():
@@ -365,16 +366,16 @@ def formats(folder: Path, count: int) -> dict[str, float]:
 
 
 def training_shards(folder: Path, count: int) -> dict[str, float]:
-    """Images of 256 pixels to shards, two corruptions at one severity: to decoding and encoding alone.
+    """Return the speed of writing shards of 256 pixels, and the ratio to decoding and encoding alone.
 
-    Processor time, the least of five. Of two cheap corruptions and of two dear ones.
+    Measured with two cheap and two expensive corruptions at one severity: processor time, the least of five.
     """
     source = Photographs()
     images = [resize(source.load(key), 256, 256) for key in source.keys()]  # noqa: SIM118
     target = folder / "training" / "class"
     target.mkdir(parents=True)
     for i in range(count):
-        # Every one another, as noise on a photograph would not be.
+        # Each image is different, as in a real set.
         turned = np.ascontiguousarray(np.roll(images[i % len(images)], i, axis=1))
         Image.fromarray(turned).save(target / f"{i:05d}.jpg", quality=92)
     choices = {"edition": "folder", "source": str(target.parent), "jobs": 1, "clean": False}
@@ -403,7 +404,7 @@ def training_shards(folder: Path, count: int) -> dict[str, float]:
     return figures
 
 
-# ru_maxrss of a child begins with what its parent held when it was started; this does not.
+# ru_maxrss of a child includes the memory of its parent at the start; VmHWM does not.
 MEASURED = """
 import atexit, re
 from robustgen.cli import main
@@ -414,14 +415,14 @@ main()
 
 
 def run_measured(arguments: list[str]) -> float:
-    """Run a command; return the most megabytes that were resident, pages of libraries among them."""
+    """Run a command; return its peak resident memory in megabytes, including shared libraries."""
     command = [sys.executable, "-c", MEASURED, *arguments]
     said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     return int(said.split()[-1]) / 1000
 
 
 def peak_memory() -> dict[str, float]:
-    """Of a whole make-c process with one worker."""
+    """Return the peak memory of make-c with one worker."""
     with tempfile.TemporaryDirectory() as folder:
         flags = ["make-c", "--dataset", "demo", "--jobs", "1", "--output", f"{folder}/m"]
         return {"peak_memory_mb": run_measured(flags)}
@@ -516,7 +517,7 @@ WORDS = {
 }
 
 
-# What a neighbour does: it copies 1 GB from one array to another, and again.
+# Copies 1 GB from one array to another all the time.
 NEIGHBOUR = """
 import numpy
 source, target = numpy.ones(1 << 27), numpy.empty(1 << 27)
@@ -528,7 +529,7 @@ while True:
 
 @contextmanager
 def neighbour() -> Iterator[None]:
-    """Keep another core and the memory that all share busy."""
+    """Keep another core and the shared memory bus busy."""
     with subprocess.Popen([sys.executable, "-c", NEIGHBOUR], stdout=subprocess.PIPE) as process:
         try:
             assert process.stdout
@@ -539,7 +540,7 @@ def neighbour() -> Iterator[None]:
 
 
 def measure_speed(folder: Path, *, quick: bool) -> dict[str, Any]:
-    """Measure what other programs can slow down: all in processor time, the least of several."""
+    """Measure the figures that other programs can change: processor time, the least of several."""
     figures: dict[str, Any] = {"milliseconds": per_corruption(None)}
     figures["fifteen_ms"] = sum(sum(figures["milliseconds"][name]) for name in IMAGENET_C.common)
     figures |= make_c(folder, 8 if quick else 40) | tree_of_files(folder / "tree")
@@ -562,14 +563,18 @@ def measure_all(folder: Path, *, quick: bool) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
-        "--only", metavar="NAME", choices=robustgen.CORRUPTIONS, help="time this corruption and nothing else"
+        "--only", metavar="NAME", choices=robustgen.CORRUPTIONS, help="measure only this corruption"
     )
     parser.add_argument("--quick", action="store_true", help="fewer images")
-    parser.add_argument("--folder", type=Path, help="where to write; unless given, where temporary files lie")
-    parser.add_argument("--json", type=Path, help="write the figures to this file too")
-    parser.add_argument("--tables", type=Path, metavar="FILE", help="print those of an earlier --json")
+    parser.add_argument(
+        "--folder", type=Path, help="folder to write to; default the folder for temporary files"
+    )
+    parser.add_argument("--json", type=Path, help="also write the figures to this file")
+    parser.add_argument(
+        "--tables", type=Path, metavar="FILE", help="print the tables of an earlier --json FILE"
+    )
     arguments = parser.parse_args()
-    # As commands and workers do.
+    # Commands and workers do the same.
     collect_garbage_rarely()
     if arguments.tables:
         print_tables(json.loads(arguments.tables.read_text()))

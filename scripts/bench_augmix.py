@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Times robustgen.augmix beside timm's AugMix on the same images, on one core.
+"""Compares the speed of robustgen.augmix and timm's AugMix on the same images, on one core.
 
     pip install --no-deps timm
     python scripts/bench_augmix.py [--timm FOLDER] [--images N] [--json FILE]
 
-Both get the nine operations of the paper, severity 3, three chains of depth 1 to 3. timm runs in both
-of its modes (the published mixing, and its faster blending), bilinear and with its own choice of
-filters. The contenders take turns, image by image; medians of the times per image are compared.
-timm's file is read on its own, so that PyTorch is not needed.
+Both apply the nine operations of the paper at severity 3, in three chains of depth 1 to 3. timm runs in
+both of its modes (the published mixing, and its faster blending), bilinear and with its own choice of
+filters. They take turns with each image, and the medians per image are compared. Only one file of timm is
+imported, so PyTorch is not needed.
 """
 
 import argparse
@@ -45,13 +45,13 @@ Contender = Callable[[Image.Image, Any], object]
 
 
 def timm_module(folder: Path | None) -> ModuleType:
-    """timm's auto_augment, without importing the package around it."""
+    """Return timm's module auto_augment, without importing its package."""
     if folder is None:
         package = importlib.util.find_spec("timm")
         folder = Path(package.origin).parent if package and package.origin else Path("timm")
     file = folder / "data" / "auto_augment.py"
     if not file.is_file():
-        raise SystemExit(f"there is no {file}: pip install --no-deps timm, or give its folder by --timm")
+        raise SystemExit(f"{file} is missing: pip install --no-deps timm, or name its folder with --timm")
     module = ModuleType("auto_augment")
     SourceFileLoader(module.__name__, str(file)).exec_module(module)
     return module
@@ -65,7 +65,7 @@ def contenders(timm: ModuleType) -> dict[str, Contender]:
     rng = np.random.default_rng(0)
     chosen: dict[str, Contender] = {
         "robustgen": lambda picture, pixels: robustgen.augmix(pixels, rng=rng),
-        # From a Pillow image to one, which is what timm takes and gives.
+        # timm takes and returns Pillow images.
         "robustgen, Pillow": lambda picture, pixels: Image.fromarray(robustgen.augmix(picture, rng=rng)),
     }
     for filters, settings in (("bilinear", PUBLISHED), ("own filters", OWN_FILTERS)):
@@ -76,7 +76,7 @@ def contenders(timm: ModuleType) -> dict[str, Contender]:
 
 
 def medians(chosen: dict[str, Contender], side: int, images: int) -> dict[str, float]:
-    """Milliseconds for an image of `side` x `side` pixels. Taking turns shares out the machine's noise."""
+    """Return the milliseconds for an image of `side` x `side` pixels; taking turns evens out noise."""
     source = Photographs()
     pictures = [Image.fromarray(image).resize((side, side)) for image in map(source.load, source.keys())]
     pairs = [(picture, np.array(picture)) for picture in pictures]
@@ -87,7 +87,7 @@ def medians(chosen: dict[str, Contender], side: int, images: int) -> dict[str, f
     for _ in range(images):
         for name, contender in chosen.items():
             started = time.perf_counter()
-            # A mix takes as long as what is drawn for it; eight together even that out.
+            # The time depends on the random draws; the mean of eight varies less.
             for picture, pixels in pairs:
                 contender(picture, pixels)
             took[name].append((time.perf_counter() - started) / len(pairs))
@@ -98,7 +98,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--timm", type=Path, help="folder of the installed package timm")
     parser.add_argument("--images", type=int, default=100, help="rounds over the eight photographs")
-    parser.add_argument("--json", type=Path, help="write the figures to this file too")
+    parser.add_argument("--json", type=Path, help="also write the figures to this file")
     arguments = parser.parse_args()
     random.seed(0)
     np.random.seed(0)

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Times the families of corruptions beside the fifteen of ImageNet-C, and the stream of CCC.
+"""Measures the speed of all families of corruptions relative to ImageNet-C, and of the stream of CCC.
 
     python scripts/bench_families.py [--rounds N]
 
-Prints the table of docs/performance.md: what all images made of one source image of 224 x 224 pixels take
-(of MNIST-C 28 x 28), without decoding and encoding, and the ratio to the fifteen in the same run. All is
-processor time, the least of several rounds; each round has all families, so that a busy minute meets all.
+Prints the table of docs/performance.md: processor time for all images made from one source image of
+224 x 224 pixels (28 x 28 for MNIST-C), without decoding and encoding, and the ratio to the fifteen. Figures
+are the least of several rounds; each round has all families, so that a busy minute affects all of them.
 """
 
 import argparse
@@ -34,7 +34,7 @@ Call = tuple[str, float, dict[str, Any]]
 
 
 def list_sets() -> dict[str, list[Call]]:
-    """Name of each set to its corruptions at their whole severities, with what `corrupt` is given."""
+    """Return each set with its corruptions, their whole severities, and the arguments of `corrupt`."""
     photographs = Photographs()
     keys = photographs.keys()
     pictures = [photographs.load(key) for key in keys]
@@ -74,7 +74,7 @@ def list_sets() -> dict[str, list[Call]]:
 
 
 def time_sets(sets: dict[str, list[Call]], rounds: int) -> dict[str, float]:
-    """Milliseconds of each set."""
+    """Return the milliseconds of each set."""
     least: dict[tuple[str, str, float], float] = {}
     for number in range(rounds + 1):
         for title, calls in sets.items():
@@ -90,7 +90,7 @@ def time_sets(sets: dict[str, list[Call]], rounds: int) -> dict[str, float]:
 
 
 class Base:
-    """Fifty JPEG files of 500 x 375 pixels, decoded when they are asked for."""
+    """Fifty JPEG files of 500 x 375 pixels, decoded when needed."""
 
     def __init__(self) -> None:
         photographs = Photographs()
@@ -110,7 +110,7 @@ class Base:
 
 
 def time_stream(baseline: int, images: int) -> float:
-    """Images a second that one core plays of a run, with decoding and JPEG, drawn from all of its cells."""
+    """Return the images that one core generates in a second, with decoding and JPEG, from all cells."""
     strength = np.arange(21)
     accuracies = np.clip(76 - 3.2 * (strength[:, None] + strength), 1, 100)
     table = dict.fromkeys(itertools.permutations(list_corruptions(baseline), 2), accuracies)
@@ -126,7 +126,7 @@ def time_stream(baseline: int, images: int) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=5, help="of which the least counts; default 5")
+    parser.add_argument("--rounds", type=int, default=5, help="number of rounds, default 5")
     rounds = parser.parse_args().rounds
     keep_freed_memory()
     sets = list_sets()

@@ -1,9 +1,9 @@
-"""Measures what a run over many images costs without its workers, on a store where a request takes 30 ms.
+"""Measures the cost of a run over many images without its workers, on a store with 30 ms per request.
 
     python scripts/bench_scale.py [--images 1300000] [--latency 0.03]
 
-Workers do nothing here: their records are put into a store in memory. Measured is the rest: how long a run
-takes to find out that nothing is lacking, how long finishing takes, and how many requests an image costs.
+Workers are simulated: their records are written to a store in memory. The script measures how long a run
+takes that has nothing to do, how long finishing takes, and how many requests an image needs.
 """
 
 import argparse
@@ -30,7 +30,7 @@ from robustgen.storage import Entry, Store
 
 
 class SlowStore(Store):
-    """Files in memory, each request to which takes a while; big files have a size and no content."""
+    """Store in memory with slow requests; large files have a size but no content."""
 
     is_local = False
 
@@ -48,7 +48,7 @@ class SlowStore(Store):
         self._request("read")
         data = self._files.get(self._prefix + path)
         if not isinstance(data, bytes):
-            raise FileNotFoundError(2, "there is no such file", path)
+            raise FileNotFoundError(2, "no such file", path)
         return data
 
     def open(self, path: str) -> BinaryIO:
@@ -57,7 +57,7 @@ class SlowStore(Store):
     def put(self, path: str, data: bytes, *, exclusive: bool = False) -> None:
         self._request("put")
         if exclusive and self._prefix + path in self._files:
-            raise FileExistsError(17, "there is one already", path)
+            raise FileExistsError(17, "already exists", path)
         self._files[self._prefix + path] = data
 
     @contextmanager
@@ -69,7 +69,7 @@ class SlowStore(Store):
     def list(self, prefix: str = "") -> Iterator[Entry]:
         inside = f"{self._prefix}{prefix}/" if prefix else self._prefix
         found = sorted(path for path in self._files if path.startswith(inside))
-        # A listing answers a thousand names a request.
+        # A request lists a thousand names.
         for _ in range(0, len(found) or 1, 1000):
             self._request("list")
         for path in found:
@@ -79,7 +79,7 @@ class SlowStore(Store):
     def stat(self, path: str) -> Entry:
         self._request("stat")
         if self._prefix + path not in self._files:
-            raise FileNotFoundError(2, "there is no such file", path)
+            raise FileNotFoundError(2, "no such file", path)
         data = self._files[self._prefix + path]
         return Entry(path, data if isinstance(data, int) else len(data), "")
 
@@ -94,7 +94,7 @@ class SlowStore(Store):
 
 
 class ManyImages(Items[Any]):
-    """Images that are only names."""
+    """Images with names but without content."""
 
     def __init__(self, count: int) -> None:
         super().__init__("memory://source")
@@ -128,7 +128,7 @@ def make_plan(store: Store, images: int) -> Plan:
 
 
 def put_everything(plan: Plan, state: OutputState, files: dict[str, Any]) -> int:
-    """Put what workers would: the shards as sizes, and the record of each unit."""
+    """Write the sizes of shards and the record of each unit, as workers would; return the number of units."""
     units = 0
     for unit in plan.cut():
         name = f"{unit.start // 1000:06d}.tar"
@@ -149,7 +149,7 @@ def timed(what: Any) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--images", type=int, default=1_300_000)
-    parser.add_argument("--latency", type=float, default=0.03, help="seconds of a request")
+    parser.add_argument("--latency", type=float, default=0.03, help="seconds per request")
     options = parser.parse_args()
     files: dict[str, Any] = {}
     counts: Counter[str] = Counter()
@@ -171,11 +171,11 @@ def main() -> None:
     of_finish = dict(counts)
     counts.clear()
     plan = make_plan(slow, options.images)
-    # The first run puts the companions and finishes once more.
+    # The first run writes the companions and finishes again.
     run(plan)
     counts.clear()
     nothing = timed(lambda: run(plan))
-    # A unit: its claim, its record, its shards.
+    # Each unit needs a claim, a record, and its shards.
     per_unit = 2 + 76
     figures = {
         "images": options.images,

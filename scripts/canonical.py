@@ -3,10 +3,10 @@
 
     python scripts/canonical.py [--check] [--folder DIR] [SOURCE ...]
 
-SOURCE is demo, smoke, cifar-10 or cifar-100; demo and smoke unless told. The two CIFAR sets are read from
-CIFAR_10 and CIFAR_100 as always; until they are created for the first time their digests are `pending`. With
---check nothing is written, and the exit status is 1 where a digest is another one: run it with the lowest and
-the newest releases of the libraries.
+SOURCE is demo, smoke, cifar-10 or cifar-100; by default demo and smoke. The two CIFAR sets are read from
+CIFAR_10 and CIFAR_100; until they are created for the first time, their digests are `pending`. With --check,
+nothing is written, and the exit status is 1 if a digest differs: use it with the lowest and the newest
+releases of the libraries.
 """
 
 import argparse
@@ -26,7 +26,7 @@ SEED = 0
 
 
 def create(source, kind, operations, folder):
-    """Return the digest of one set; of sequences that of the frames, where they are videos."""
+    """Return the digest of one set, or that of the frames if the set contains videos."""
     option = {"c": "--corruptions", "p": "--perturbations"}[kind]
     choice = [option, "all"] if operations == "all" else []
     output = folder / f"{source}-{kind}-{operations}"
@@ -60,7 +60,7 @@ def write(rows):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="compare only")
-    parser.add_argument("--folder", type=Path, help="keep the sets here")
+    parser.add_argument("--folder", type=Path, help="keep the sets in this folder")
     parser.add_argument("sources", nargs="*", metavar="SOURCE", help="default: demo smoke")
     given = parser.parse_args()
     sources = given.sources or ["demo", "smoke"]

@@ -1,4 +1,4 @@
-"""From photographs to the papers' tables with a real ImageNet classifier: `make demo-score` runs this.
+"""Scores a real ImageNet classifier on sets of photographs; `make demo-score` runs this script.
 
 Weights and photographs come out of Python packages (demo-score-requirements.txt): EfficientNet-Lite0, and the
 twenty photographs of foolbox, whose names end in their ImageNet class.
@@ -13,7 +13,7 @@ import warnings
 from pathlib import Path
 
 OUTPUT = Path("out/demo-score")
-# How many of the twenty become sequences: each makes ten of 31 frames.
+# Number of photographs, of twenty, with sequences: ten of 31 frames each.
 SEQUENCES = "10"
 
 PREPROCESSING = """\
@@ -49,7 +49,7 @@ def main():
 
 
 def evaluate(kind, photos, model, settings, predictions, limit):
-    """Predict the same without the set, and hold the files against those of `predict`."""
+    """Evaluate without a set on disk, and compare the predictions with those of `predict`."""
     output = OUTPUT / f"evaluated-{kind}"
     source = ("--dataset", "imagenet", "--source", photos, "--kind", kind, *limit)
     robustgen("evaluate", *source, "--model", model, "--preprocessing", settings, "--output", output)
@@ -82,7 +82,7 @@ def export(path):
     network = EfficientNet.from_pretrained("efficientnet-lite0", weights_path=weights).eval()
     part = path.with_suffix(".part")
     with warnings.catch_warnings():
-        # The newer exporter would need a further package.
+        # The newer exporter needs another package.
         warnings.simplefilter("ignore")
         torch.onnx.export(
             network,
@@ -97,7 +97,7 @@ def export(path):
 
 
 def robustgen(*arguments):
-    """Run one command as a user would, and show it."""
+    """Run one command as a user would, and print it."""
     words = [str(argument) for argument in arguments]
     print(f"\n$ robustgen {shlex.join(words)}", flush=True)
     done = subprocess.run([sys.executable, "-m", "robustgen", *words])

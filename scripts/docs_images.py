@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Draws the sheets in docs/images again, from the photographs inside scikit-image.
+"""Draws the sheets in docs/images from the photographs in scikit-image.
 
     python scripts/docs_images.py [FOLDER]
 
-The same releases of the libraries give the same bytes.
+The same releases of the libraries write the same bytes.
 """
 
 import sys
@@ -47,7 +47,7 @@ LEVELS = ["clean", *(f"severity {level}" for level in SEVERITIES)]
 
 
 def cut_pictures(count):
-    """Cut squares out of the photographs, as a bank of pictures."""
+    """Cut squares out of the photographs; return a bank of pictures."""
     draws = np.random.default_rng(0)
     sources = [
         data.astronaut(),
@@ -64,7 +64,7 @@ def cut_pictures(count):
 
 
 def compare_levels(family, image, names=None, *, cell=104, edition="imagenet", **more):
-    """A row for each corruption, a column for each severity."""
+    """Draw a row for each corruption and a column for each severity."""
     rows = []
     for name in names or robustgen.FAMILIES[family].names():
         made = [

@@ -23,7 +23,7 @@ from robustgen.imaging import video
 from robustgen.sources.opening import KINDS
 
 PAGE = Path(__file__).parent.parent / "docs" / "config.md"
-# What a validator checks, and the schema therefore cannot tell.
+# Limits that validators check, and that the schema lacks.
 VALUES: Mapping[str, Iterable[str]] = {
     "edition": EDITIONS,
     "source_kind": KINDS,
@@ -53,7 +53,7 @@ DEFAULTS = {
 }
 TYPES = {"string": "text", "integer": "whole number", "number": "number", "boolean": "true, false"}
 
-# Wherever it is: the page says which file to change.
+# The page names the file to change.
 SOURCE = Path(inspect.getfile(Config)).relative_to(PAGE.parents[1]).as_posix()
 
 INTRO = f"""\
@@ -118,16 +118,16 @@ FLAGS = """\
 
 
 class _Schema(GenerateJsonSchema):
-    """Leaves out what old releases of pydantic refuse to describe: types that a function alone checks."""
+    """Schema without types that only a function checks, which old releases of pydantic refuse to describe."""
 
     def handle_invalid_for_json_schema(self, schema: Any, error_info: str) -> dict[str, Any]:
         return {}
 
 
 def page() -> str:
-    """The whole reference."""
+    """Return the whole reference."""
     flags = _flags()
-    del flags["dataset"]  # names a config, where the key names a set
+    del flags["dataset"]  # the flag names a config, the key a set
     keys = [(key, *_described(key, field), flags.pop(key, "")) for key, field in _fields(Config)]
     parts = [
         INTRO,
@@ -156,7 +156,7 @@ def _described(key: str, field: dict[str, Any]) -> tuple[str, str, str]:
 
 
 def _values(field: dict[str, Any]) -> str:
-    """What the schema allows: single values, or a type and its limits."""
+    """Return what the schema allows: single values, or a type and its limits."""
     kinds = [kind for kind in field.get("anyOf", [field]) if kind.get("type") != "null"]
     kind = kinds[0]
     if "enum" in kind:
@@ -194,7 +194,7 @@ def _first_comment(name: str) -> str:
 
 
 def _options() -> dict[str, tuple[click.Option, set[str]]]:
-    """The options of both commands by their keys, with the commands that have them."""
+    """Return the options of both commands by key, with the commands that have them."""
     found: dict[str, tuple[click.Option, set[str]]] = {}
     for name in ("make-c", "make-p"):
         for option in main.commands[name].params:

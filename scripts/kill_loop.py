@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Kills a run at random moments until it is done, and compares what it made with an undisturbed run.
+"""Kills a run at random moments until it has finished, and compares its output with an undisturbed run.
 
     python scripts/kill_loop.py [--images N] [--kills N] [--loops N] [--seed N] [-- make-c FLAGS ...]
 
-What stands behind `--` is the command, without source and output, for instance
-`make-p --perturbations translate`. Exit status 1 where anything differs, where
-temporary files stay behind, or where a worker outlives its run.
+The command follows `--`, without source and output, for instance
+`make-p --perturbations translate`. The exit status is 1 if a file differs, if
+temporary files are left, or if a worker outlives its run.
 """
 
 import argparse
@@ -24,7 +24,7 @@ DEFAULT = ["make-c", "--corruptions", "all", "--jobs", "2"]
 
 
 def put_images(folder: Path, count: int) -> Path:
-    """`count` images of noise and gradients, of different sizes, in three classes."""
+    """Write `count` images of noise and gradients, of different sizes, in three classes."""
     rng = np.random.default_rng(0)
     for i in range(count):
         height, width = rng.integers(40, 120, 2)
@@ -36,7 +36,7 @@ def put_images(folder: Path, count: int) -> Path:
 
 
 def start(command: list[str], source: Path, output: Path) -> subprocess.Popen[bytes]:
-    """The command in a session of its own, which its workers share."""
+    """Start the command in a new session, which its workers share."""
     full = [sys.executable, "-m", "robustgen", *command, "--source", str(source), "--output", str(output)]
     quiet = subprocess.DEVNULL
     return subprocess.Popen(full, stdout=quiet, stderr=quiet, start_new_session=True)
@@ -45,7 +45,7 @@ def start(command: list[str], source: Path, output: Path) -> subprocess.Popen[by
 def kill_until_done(
     command: list[str], source: Path, output: Path, rng: random.Random, kills: int, seconds: float
 ) -> list[int]:
-    """Start, kill, start again, ...; after `kills` kills the run is let go on. Returns the sessions."""
+    """Start and kill the command `kills` times, then let it finish; return its sessions."""
     sessions = []
     while True:
         process = start(command, source, output)
@@ -60,7 +60,7 @@ def kill_until_done(
 
 
 def alive(sessions: list[int]) -> list[int]:
-    """Processes of `sessions` that are still there (on Linux), but for zombies."""
+    """Return the processes of `sessions` that are still alive (on Linux)."""
     found = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
@@ -71,30 +71,32 @@ def alive(sessions: list[int]) -> list[int]:
 
 
 def content(root: Path) -> dict[str, bytes]:
-    """Relative path to bytes of all files but the run's own state."""
+    """Return the bytes of all files by relative path, without the state of the run."""
     files = {path.relative_to(root).as_posix(): path for path in root.rglob("*") if path.is_file()}
     return {name: path.read_bytes() for name, path in files.items() if not name.startswith(".robustgen/")}
 
 
 def faults(root: Path, undisturbed: Path, sessions: list[int]) -> list[str]:
-    """What is wrong with the output at `root`, a line each."""
+    """Return the faults of the output at `root`, one line each."""
     got, want = content(root), content(undisturbed)
     found = [f"differs: {name}" for name in sorted(got.keys() | want) if got.get(name) != want.get(name)]
     state = root / ".robustgen"
     found += [f"left behind: {path}" for path in [*state.glob("tmp/**/*"), *state.glob("claims/*")]]
-    time.sleep(3)  # orphaned workers look for their parent once a second
+    time.sleep(3)  # orphaned workers check for their parent once a second
     return found + [f"still running: process {pid}" for pid in alive(sessions)]
 
 
 def arguments() -> argparse.Namespace:
-    # What stands behind the dashes is no concern of argparse.
+    # argparse ignores the arguments after the dashes.
     split = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--images", type=int, default=60)
-    parser.add_argument("--kills", type=int, default=15, help="in each loop")
+    parser.add_argument("--kills", type=int, default=15, help="number of kills in each loop")
     parser.add_argument("--loops", type=int, default=3)
-    parser.add_argument("--seed", type=int, default=0, help="of the moments")
-    parser.add_argument("--seconds", type=float, help="longest life; default a third of a run, and a start")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the moments")
+    parser.add_argument(
+        "--seconds", type=float, help="longest life of a run; default 2 seconds and a third of a whole run"
+    )
     options = parser.parse_args(sys.argv[1:split])
     options.command = sys.argv[split + 1 :] or DEFAULT
     return options

@@ -3,8 +3,8 @@
     python scripts/measure_letters.py
 
 OpenCV 5 draws text in the font Rubik (SIL Open Font License 1.1), OpenCV 4 in strokes by Hershey. The file
-holds how much of each pixel a letter covers, 0 to 255, at the two sizes that the scales .14 to .18 have, and
-by how many pixels the next letter is further to the right.
+contains the coverage of each pixel by a letter, 0 to 255, at the two sizes of the scales .14 to .18, and the
+distance to the next letter in pixels.
 """
 
 import string
@@ -13,13 +13,13 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-# Rows and columns that the largest letters take, and the pixel that the baseline begins at.
+# Rows and columns of the largest letters, and the pixel where the baseline begins.
 ROWS, COLUMNS, BASE, LEFT = 6, 6, 4, 1
 SCALES = (0.14, 0.18)
 
 
 def draw(word: str, scale: float) -> np.ndarray:
-    """Draw `word` in white on black, and keep what lies about its beginning."""
+    """Draw `word` in white on black, and return the pixels around its beginning."""
     canvas = np.zeros((40, 80, 3), np.uint8)
     cv2.putText(canvas, word, (20, 20), cv2.FONT_HERSHEY_DUPLEX, scale, (255, 255, 255), 1, cv2.LINE_AA)
     return canvas[:, :, 0]
@@ -38,7 +38,7 @@ def main() -> None:
             part = picture[20 - BASE : 20 - BASE + ROWS, 20 - LEFT : 20 - LEFT + COLUMNS]
             assert part.sum() == picture.sum(), f"{letter} is larger than {ROWS} x {COLUMNS} pixels"
             coverage[size, number] = part
-            # A bar behind the letter tells where the next one begins.
+            # A bar after the letter shows where the next one begins.
             difference = draw(f"{letter}l", scale) != picture
             advances[size, number] = np.argwhere(difference)[:, 1].min() - mark
     target = Path(__file__).parents[1] / "robustgen" / "imaging" / "letters.npz"

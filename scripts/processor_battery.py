@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Prints a digest of each of some thousand outputs; the same lines have to come out on every processor.
+"""Prints the digests of some thousand outputs, which must be the same on every processor.
 
     python scripts/processor_battery.py [--quick]
 
 tests/test_processors.py runs it with features of the processor switched off, scripts/test_aarch64.sh on
-another architecture. Inputs are made of whole numbers alone. Flat and white images are among them, where the
-last bit of a weight decides whether 255 becomes 254.
+another architecture. Inputs are made from whole numbers only. Some are flat or white, because there the last
+bit of a weight decides whether 255 becomes 254.
 """
 
 import argparse
@@ -37,7 +37,7 @@ def make_images(height, width):
     ramps = np.stack(
         [x * 255 // (width - 1), y * 255 // (height - 1), (x + y) * 255 // (height + width - 2)], -1
     )
-    # Marsaglia's xorshift, for the generators are what is tested.
+    # Marsaglia's xorshift, because the generators themselves are tested.
     noise, state = np.empty(3 * height * width, np.int64), 2463534242
     for i in range(noise.size):
         state ^= state << 13 & 0xFFFFFFFF
@@ -111,7 +111,7 @@ def weights():
 
 
 def families():
-    """Later families, with tiles and depth made of whole numbers, and the crops of CCC."""
+    """Yield outputs of the later families, with tiles and depth from whole numbers, and the crops of CCC."""
     pictures = make_images(224, 224)
     bank = TileBank.make([*pictures.values()], sides=(4, 6, 8, 16, 28))
     depth = (np.arange(224 * 224, dtype=np.float32) % 1000 + 20).reshape(224, 224) / 2048

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Reads the tables of NumPy's ziggurats, by showing it words of our choice, into the package.
+"""Reads the tables of NumPy's ziggurats, by passing chosen words to it, and writes them into the package.
 
     python scripts/read_ziggurat.py [--check]
 
@@ -15,18 +15,18 @@ import numpy as np
 
 FOLDER = Path(__file__).parents[1] / "robustgen" / "imaging"
 STRIPS = 256
-# A word holds the strip, the sign (of normal ones) and the size of the deviate. File to NumPy's method, and
-# in a word the place of the strip, and the place and the number of the bits of the size.
+# A word contains the strip, the sign (of normal deviates) and the size of the deviate. File to NumPy's
+# method, and within a word the position of the strip, and position and number of the bits of the size.
 ZIGGURATS = {
     "ziggurat.npy": ("standard_normal", 0, 9, 52),
     "exponential_ziggurat.npy": ("standard_exponential", 3, 11, 53),
 }
-# The inverse of the number that PCG64 multiplies its state by.
+# Inverse of the multiplier of PCG64.
 INVERSE = pow(0x2360ED051FC65DA44385DF649FCCF645, -1, 2**128)
 
 
 class ShownGenerator:
-    """NumPy's generator, whose next word is of our choice."""
+    """NumPy's generator with a chosen next word."""
 
     def __init__(self, method, strip_shift, size_shift, size_bits):
         self._generator = np.random.Generator(np.random.PCG64(0))
@@ -36,15 +36,15 @@ class ShownGenerator:
 
     def draw(self, strip, size):
         """Return the deviate that NumPy draws from a word of these parts."""
-        # Below the strip of exponential deviates lie bits without a meaning; they keep the word above 0.
+        # Bits below the strip of exponential deviates have no meaning; they keep the word above 0.
         self._word = size << self._shifts[1] | strip << self._shifts[0] | (1 if self._shifts[0] else 0)
-        # A state below 2**64 is the word that it gives.
+        # A state below 2**64 is the word that it returns.
         self._state["state"] = {"state": (self._word - 1) * INVERSE % 2**128, "inc": 1}
         self._generator.bit_generator.state = self._state
         return self._draw()
 
     def find_limit(self, strip, core):
-        """Return from which size on NumPy needs more than one word: about the share `core` of all."""
+        """Return the size from which NumPy needs more than one word: about the share `core` of all."""
         about = int(core * 2**self._bits)
         for size in range(max(about - 2, 0), about + 2):
             self.draw(strip, size)
@@ -55,7 +55,7 @@ class ShownGenerator:
 
 def read(*layout):
     shown = ShownGenerator(*layout)
-    # So small a deviate is taken from any strip.
+    # Every strip accepts such a small deviate.
     widths = np.array([shown.draw(strip, 2**40) / 2**40 for strip in range(STRIPS)])
     cores = np.roll(widths, 1) / widths
     # The outermost strip ends in the tail, the innermost has no core.
