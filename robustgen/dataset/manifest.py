@@ -51,7 +51,7 @@ def _combine(digests: Mapping[str, str]) -> str:
     return _sha256("".join(f"{digests[path]}  {path}\n" for path in paths).encode())
 
 
-def _sha256(data: bytes) -> str:
+def _sha256(data: bytes | bytearray) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
@@ -110,22 +110,21 @@ def _write_checksums(store: Store, files: sqlite3.Connection) -> tuple[dict[str,
     rows = files.execute("SELECT * FROM files GROUP BY folder, path ORDER BY folder, path")
     for folder, own in groupby(rows, key=itemgetter(0)):
         prefix = f"{folder}/" if folder else ""
-        lines: dict[str, list[str]] = {SUMS: [], FRAMES: []}
+        lines = {SUMS: bytearray(), FRAMES: bytearray()}
         for _, encoded, length, *sums in own:
             path = encoded.decode("utf-8", "surrogatepass")
             mark, name = escape_name(path.removeprefix(prefix))
             for text, digest in zip(lines.values(), sums, strict=True):
                 if digest:
-                    text.append(f"{mark}{digest}  {name}\n")
+                    text += f"{mark}{digest}  {name}\n".encode("utf-8", "surrogateescape")
             if path.rpartition("/")[2] in digests and path.count("/") <= 2:
                 # --mirror also repeats checksum files of the source.
                 digests[path.rpartition("/")[2]][path] = sums[0]
             count, size = count + 1, size + length
         for about, content in lines.items():
             if content:
-                data = "".join(content).encode("utf-8", "surrogateescape")
-                store.put(f"{prefix}{about}", data)
-                digests[about][f"{prefix}{about}"] = _sha256(data)
+                store.put(f"{prefix}{about}", bytes(content))
+                digests[about][f"{prefix}{about}"] = _sha256(content)
     return digests, count, size
 
 
